@@ -2,11 +2,15 @@
 
 mod c2c;
 pub(crate) mod command;
+pub(crate) mod compare;
+mod help;
+pub(crate) mod interleave;
 mod latency;
 mod loaders;
 pub(crate) mod loops;
-mod options;
+pub(crate) mod options;
 pub(crate) mod output;
+mod pmem;
 pub(crate) mod prefetch;
 mod quick;
 pub(crate) mod request;
@@ -15,4 +19,5 @@ mod scan;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod tiers;
 pub(crate) mod values;

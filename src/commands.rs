@@ -1,9 +1,12 @@
 //! The commands, one file each.
 
+pub(crate) mod compare;
 pub(crate) mod count;
 pub(crate) mod info;
+pub(crate) mod interleave;
 pub(crate) mod loops;
 pub(crate) mod measure;
 pub(crate) mod prefetch;
 pub(crate) mod quick;
+pub(crate) mod reference;
 pub(crate) mod render;

@@ -3,10 +3,11 @@
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use memgauge_core::conclusions::scan;
 use memgauge_core::note::{Note, Severity};
 use memgauge_core::units::escape_controls;
+use memgauge_os::process::standard_output_was_closed;
 
 use crate::report::NOT_RESTORED;
 
@@ -73,6 +74,8 @@ fn printable(message: &str) -> String {
 
 /// Columns of text where there is no terminal.
 const NO_TERMINAL: usize = 100;
+/// No terminal is narrower: one that says so does not know.
+const MIN_COLUMNS: usize = 20;
 
 /// Where a report is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,27 +94,41 @@ impl Stream {
     pub(crate) fn print(self, bytes: &[u8]) -> anyhow::Result<()> {
         let write = |stream: &mut dyn Write| stream.write_all(bytes).and_then(|()| stream.flush());
         match self {
+            // Rust's runtime has put /dev/null there, which takes everything.
+            Self::Output if standard_output_was_closed() => Err(anyhow!("cannot write to standard output: it is closed")),
             Self::Output => write(&mut io::stdout().lock()).context("cannot write to standard output"),
             Self::Error => write(&mut io::stderr().lock()).context("cannot write to standard error"),
         }
     }
 
-    /// Whether to use colours.
-    pub(crate) fn colours(self) -> bool {
-        let terminal = match self {
+    /// Whether it is a terminal.
+    pub(crate) fn is_terminal(self) -> bool {
+        match self {
             Self::Output => io::stdout().is_terminal(),
             Self::Error => io::stderr().is_terminal(),
-        };
-        terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
+        }
     }
 
-    /// Columns of the terminal.
+    /// Whether to use colours.
+    pub(crate) fn colours(self) -> bool {
+        self.is_terminal()
+            && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+            && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
+    }
+
+    /// Columns of a page.
     pub(crate) fn width(self) -> usize {
+        self.columns().unwrap_or(NO_TERMINAL)
+    }
+
+    /// Columns of the terminal, or what COLUMNS says.
+    pub(crate) fn columns(self) -> Option<usize> {
         let size = match self {
             Self::Output => terminal_size::terminal_size_of(io::stdout()),
             Self::Error => terminal_size::terminal_size_of(io::stderr()),
         };
-        size.map_or(NO_TERMINAL, |(width, _)| usize::from(width.0))
+        let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|columns| *columns >= MIN_COLUMNS);
+        asked.or_else(|| size.map(|(width, _)| usize::from(width.0)).filter(|columns| *columns >= MIN_COLUMNS))
     }
 }
 

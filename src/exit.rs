@@ -21,6 +21,10 @@ impl ExitStatus {
     const WARNING: Self = Self(1);
     /// A health check failed.
     const FAILURE: Self = Self(2);
+    /// A comparison shows neither a difference nor that there is none.
+    pub(crate) const INCONCLUSIVE: Self = Self(1);
+    /// A comparison shows less bandwidth or more latency.
+    pub(crate) const WORSE: Self = Self(2);
     /// Memory did not keep what was written to it, or reports errors.
     pub(crate) const INCIDENT: Self = Self(3);
     /// Nothing could be measured, or a result could not be written.

@@ -1,4 +1,4 @@
-//! What `cargo xtask fuzz` and `cargo xtask torture` call of this crate: its parsers, and the definition of its command line. The feature
+//! What `cargo xtask fuzz`, `torture` and `docs` call of this crate: its parsers, and the definition of its command line. The feature
 //! `fuzz`, not in the released program.
 
 use std::ffi::OsString;

@@ -12,8 +12,10 @@ mod input;
 mod mlc;
 mod output_file;
 mod prefetch;
+mod progress;
 mod quiet;
 mod report;
+mod run_folder;
 mod runner;
 mod signals;
 mod sinks;
@@ -24,10 +26,8 @@ mod simulated_tests;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::cli::command::{Cli, Invocation};
-use crate::commands::{count, info, loops, measure, prefetch as prefetchers, render};
+use crate::commands::{compare, count, info, interleave, loops, measure, prefetch as prefetchers, reference, render};
 use crate::console::Program;
 use crate::exit::ExitStatus;
 
@@ -46,14 +46,17 @@ fn main_by_name() -> ExitCode {
 }
 
 fn native_main() -> ExitCode {
-    match Cli::try_parse().map_err(Into::into).and_then(|cli| Ok(cli.invocation()?)) {
+    match Cli::parse_line(&std::env::args_os().collect::<Vec<_>>()).map_err(Into::into).and_then(|cli| Ok(cli.invocation()?)) {
         Ok(Invocation::Mlc(arguments)) => exit(Program::MLC, mlc::run::run(&arguments)),
         Ok(Invocation::Measure(request)) => exit(Program::MEMGAUGE, measure::measure(*request)),
         Ok(Invocation::Info(args)) => exit(Program::MEMGAUGE, info::info(args)),
         Ok(Invocation::Count(args)) => exit(Program::MEMGAUGE, count::count(*args)),
         Ok(Invocation::Loop(request)) => exit(Program::MEMGAUGE, loops::run_loop(*request)),
         Ok(Invocation::Render(args)) => exit(Program::MEMGAUGE, render::render(args)),
+        Ok(Invocation::Compare(args)) => exit(Program::MEMGAUGE, compare::compare(*args)),
+        Ok(Invocation::Reference(args)) => exit(Program::MEMGAUGE, reference::reference(&args)),
         Ok(Invocation::Prefetch(action)) => exit(Program::MEMGAUGE, prefetchers::prefetch(action)),
+        Ok(Invocation::Weights(action)) => exit(Program::MEMGAUGE, interleave::change(action)),
         Err(error) => exit(Program::MEMGAUGE, Err(error)),
     }
 }

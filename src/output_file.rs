@@ -43,7 +43,11 @@ impl OutputFile {
     /// When it is a directory, a link that another user made, or in a directory that takes no new file.
     pub(crate) fn open(path: &Path) -> Result<Self, UsageError> {
         let refused = |why: &str| Err(UsageError::file(path, why));
-        let unwritable = |e| UsageError::file(path, format_args!("cannot be written: {e}"));
+        let unwritable = |resolved: &Path, e: io::Error| {
+            let directory = directory_of(resolved);
+            let why = if directory.exists() { format!("takes no new file: {e}") } else { "does not exist".to_owned() };
+            UsageError::file(path, format_args!("cannot be written: the directory {} {why}", directory.display()))
+        };
         let target = match resolve(path)? {
             resolved if resolved.is_dir() => return refused("is a directory; name a file in it"),
             resolved => match fs::metadata(path) {
@@ -52,7 +56,7 @@ impl OutputFile {
                 Ok(_) if resolved.starts_with("/proc") => Target::Stream,
                 Ok(found) if !found.is_file() => return refused("is neither a file nor a pipe; name a file"),
                 _ => {
-                    temporary(&resolved, None).map_err(unwritable)?;
+                    temporary(&resolved, None).map_err(|e| unwritable(&resolved, e))?;
                     remove_stale(&resolved);
                     Target::Replaced(resolved)
                 }
@@ -124,8 +128,11 @@ fn temporary(target: &Path, old: Option<&Metadata>) -> io::Result<NamedTempFile>
     let prefix = format!("{}{}-", prefix(target), std::process::id());
     let mut builder = Builder::new();
     let file = builder.prefix(&prefix).suffix(SUFFIX).permissions(Permissions::from_mode(mode)).tempfile_in(directory_of(target));
-    // The library's errors name the temporary file, which says nothing to the user.
-    file.map_err(|e| e.raw_os_error().map_or(e, io::Error::from_raw_os_error))
+    // The library's errors name the temporary file behind the cause, which says nothing to the user.
+    file.map_err(|e| {
+        let text = e.to_string();
+        io::Error::new(e.kind(), text.split(" at path ").next().unwrap_or_default())
+    })
 }
 
 /// How the names of a target's temporary files begin; the number of the writing process follows.

@@ -31,6 +31,7 @@ pub(crate) fn blank(machine: Machine, root: &Path, identity: &HostIdentity) -> R
         incomplete: None,
         environment: environment::read_environment(root, &machine),
         machine,
+        common: None,
         plan: None,
         results: Vec::new(),
         repeats: Vec::new(),
@@ -38,6 +39,8 @@ pub(crate) fn blank(machine: Machine, root: &Path, identity: &HostIdentity) -> R
         program: None,
         curves: Vec::new(),
         levels: Vec::new(),
+        references: Vec::new(),
+        interleaves: Vec::new(),
         timing: Timing::default(),
         notes: Vec::new(),
         health: None,
@@ -46,11 +49,13 @@ pub(crate) fn blank(machine: Machine, root: &Path, identity: &HostIdentity) -> R
 
 /// Adds everything that the engine measured. A run may have several outcomes: one a plan, or one a state of the prefetchers.
 pub(crate) fn absorb(report: &mut Report, outcome: Outcome) {
-    let Outcome { results, repeats, matrices, curves, stores_read, notes, timing, core_ghz, all_cores_ghz, complete } = outcome;
+    let Outcome { results, repeats, matrices, curves, interleaves, stores_read, notes, timing, core_ghz, all_cores_ghz, complete } =
+        outcome;
     report.results.extend(results);
     report.repeats.extend(repeats);
     report.matrices.extend(matrices);
     report.curves.extend(curves);
+    report.interleaves.extend(interleaves);
     report.environment.stores_read.extend(stores_read);
     add_notes(report, notes);
     add_timing(&mut report.timing, &timing);
@@ -119,6 +124,7 @@ mod tests {
             repeats: results.iter().take(1).cloned().collect(),
             matrices: vec![PairMatrix::new(vec![cpu], LineState::Hit, None)],
             curves: saved().curves,
+            interleaves: Vec::new(),
             stores_read: vec![RfoEvidence { cpus: IdSet::one(cpu), ..RfoEvidence::default() }],
             notes: vec![Note::info("shared", "the same"), Note::info("own", format!("of CPU {cpu}"))],
             timing: Timing {

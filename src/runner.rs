@@ -1,17 +1,18 @@
 //! The runner measures plans, one after the other, into one report.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use memgauge_core::conclusions::{advise, levels, limit, summary};
 use memgauge_core::estimate::NotMeasured;
 use memgauge_core::note::Note;
-use memgauge_core::plan::{Cell, Plan, Step};
+use memgauge_core::plan::Plan;
+use memgauge_core::reference;
 use memgauge_core::result::{Incomplete, Measurement, Report};
-use memgauge_engine::{Observer, RunContext};
+use memgauge_engine::RunContext;
 use memgauge_os::clock;
 
 use crate::prefetch::guard::PrefetchGuard;
+use crate::progress::Progress;
 use crate::report;
 use crate::signals::Stop;
 
@@ -49,7 +50,7 @@ impl<'a> Runner<'a> {
         report: &mut Report,
         live: &mut dyn FnMut(&[Measurement]),
     ) {
-        let mut progress = Progress::new(plan, self.quiet, live);
+        let mut progress = Progress::new(plan, &self.context, self.quiet, live);
         report::add_notes(report, plan.notes.iter().cloned());
         match guard {
             Some(guard) => guard.run(plan, &self.context, &mut progress, &mut |outcome| report::absorb(report, outcome)),
@@ -79,6 +80,7 @@ impl<'a> Runner<'a> {
         report.complete = report.incomplete.is_none();
         limit::attach(report);
         report.summary = Some(summary::summarise(report));
+        report.references = reference::references(report);
         report::end(report);
     }
 
@@ -94,55 +96,5 @@ impl<'a> Runner<'a> {
             None if over() => Some(Incomplete::OutOfTime),
             None => Some(Incomplete::CellsMissing),
         }
-    }
-}
-
-/// Steps of the progress bar.
-const RESOLUTION: u64 = 1000;
-
-/// A progress bar on standard error. It is drawn between bursts only, and has neither a thread nor a timer.
-struct Progress<'a> {
-    bar: ProgressBar,
-    begin: Instant,
-    estimated: Duration,
-    /// Gets results as they are measured.
-    live: &'a mut dyn FnMut(&[Measurement]),
-}
-
-impl<'a> Progress<'a> {
-    /// A bar for `plan`; `quiet` hides it.
-    fn new(plan: &Plan, quiet: bool, live: &'a mut dyn FnMut(&[Measurement])) -> Self {
-        // Nothing is drawn to a hidden target, nor to standard error when it is not a terminal.
-        let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(Some(RESOLUTION), target);
-        if let Ok(style) = ProgressStyle::with_template("{msg:34!} [{bar:30}] {percent:>3} % {prefix}") {
-            bar.set_style(style.progress_chars("=> "));
-        }
-        Self { bar, begin: Instant::now(), estimated: Duration::try_from_secs_f64(plan.estimated_s).unwrap_or_default(), live }
-    }
-
-    /// Removes the bar.
-    fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-impl Observer for Progress<'_> {
-    fn cell(&mut self, step: &Step, _: &Cell) {
-        self.bar.set_message(step.title.clone());
-    }
-
-    fn measured(&mut self, results: &[Measurement]) {
-        let Self { bar, live, .. } = self;
-        // What is printed must not meet the bar on the terminal.
-        bar.suspend(|| live(results));
-    }
-
-    fn progress(&mut self, share: f64) {
-        // The plan's estimate holds for a quiet machine. Once some time has passed, the pace so far is a better guide.
-        let elapsed = self.begin.elapsed();
-        let left = if share > 0.05 { elapsed.mul_f64((1.0 - share) / share) } else { self.estimated.mul_f64(1.0 - share) };
-        self.bar.set_prefix(format!("about {} s left", left.as_secs() + 1));
-        self.bar.set_position((share * RESOLUTION as f64) as u64);
     }
 }

@@ -3,24 +3,25 @@
 
 use std::path::Path;
 use std::sync::LazyLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use memgauge_core::conclusions::findings::References;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Metric};
-use memgauge_core::plan::KernelRow;
+use memgauge_core::plan::{Cell, KernelRow, Step};
 use memgauge_core::planner;
 use memgauge_core::result::{Finding, HealthStatus, QualityReason, Report};
 use memgauge_core::spec::{BandwidthShape, LatencyShape, Spec, SweepShape, Task, TransferShape};
 use memgauge_core::topology::Machine;
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_engine::RunContext;
+use memgauge_engine::{Observer, RunContext};
 use memgauge_os::clock::Clock;
 use memgauge_render::{Format, Json, Text};
 use memgauge_simulation::{FAULTS, Fault, Model, Noise, Random, SERVICE, Shape};
 
 use crate::commands::quick::{self, Deadlines};
 use crate::host::HostIdentity;
+use crate::progress::TimeLeft;
 use crate::report;
 use crate::runner::Runner;
 use crate::signals::Stop;
@@ -55,11 +56,79 @@ fn run(spec: &Spec, machine: &Machine, model: &Model, baseline: Option<&Report>)
     runner.measure(&plan, None, &mut report);
     report.plan = Some(plan);
     runner.conclude(&mut report);
+    report.remove_trials();
     if let Some(deadlines) = deadlines {
         quick::confirm(&mut report, References { baseline, rules: None }, &mut runner, deadlines);
     }
     report
 }
+
+/// What the program says how long a run still takes, and when: in seconds of the model's time.
+struct Predictions<'a> {
+    context: &'a RunContext<'a>,
+    begin: Instant,
+    time: TimeLeft,
+    made: Vec<(f64, f64)>,
+}
+
+impl Predictions<'_> {
+    fn now_s(&self) -> f64 {
+        (self.context.now() - self.begin).as_secs_f64()
+    }
+
+    fn note(&mut self) {
+        self.made.push((self.now_s(), self.time.left_s(self.now_s())));
+    }
+}
+
+impl Observer for Predictions<'_> {
+    fn cell(&mut self, step: &Step, _: &Cell) {
+        self.time.begin_cell(self.now_s(), step);
+        self.note();
+    }
+
+    fn progress(&mut self, share: f64) {
+        self.time.progress(share);
+        self.note();
+    }
+}
+
+/// The mean over a run of how far the time left was off, as a share of the run's time.
+fn error_of_time_left(spec: &Spec, machine: &Machine, model: &Model) -> f64 {
+    let plan = planner::plan(spec, machine, &kernels()).unwrap();
+    let stop = Stop::raised(None);
+    let context = RunContext::new(machine, *CLOCK, ROOT.into(), stop.flag()).simulated(model);
+    let mut predictions = Predictions { context: &context, begin: context.now(), time: TimeLeft::new(&plan), made: Vec::new() };
+    predictions.note();
+    memgauge_engine::run(&plan, &context, &mut predictions);
+    let total_s = predictions.now_s();
+    // What is said stands until something else is said.
+    let ends = predictions.made.iter().skip(1).map(|(now_s, _)| *now_s).chain([total_s]);
+    let off = predictions.made.iter().zip(ends).map(|((from_s, left_s), to_s)| {
+        let real_s = total_s - from_s.midpoint(to_s);
+        (left_s - real_s).abs() * (to_s - from_s)
+    });
+    let error = off.sum::<f64>() / total_s / total_s;
+    println!("{total_s:.1} s, planned {:.1} s: the time left was off by {:.1} % of it", plan.estimated_s, error * 100.0);
+    error
+}
+
+#[test]
+fn the_time_left_is_honest() {
+    for (nodes, noise) in [(1, Noise::NONE), (2, Noise::NONE), (2, BUSY), (8, BUSY)] {
+        let shape = Shape { packages: 2.min(nodes), nodes: nodes.div_ceil(2), ..TWO_NODES };
+        let machine = shape.machine();
+        // How few bursts a cell needs is not known before it, which shows in runs of few cells.
+        for (task, most) in [(Task::Suite, 0.15), (Task::Quick, 0.35)] {
+            print!("{nodes} nodes, {task:?}: ");
+            let error = error_of_time_left(&Spec::new(task), &machine, &with_noise(&machine, noise));
+            assert!(error < most, "{task:?} on {nodes} nodes: {error}");
+        }
+    }
+}
+
+/// So noisy that every cell needs its whole budget.
+const BUSY: Noise = Noise { slow_bursts: 0.4, ..Noise::QUIET };
 
 const TWO_NODES: Shape = Shape { packages: 2, nodes: 1, domains: 1, cores: 8, threads: 2, cache: Bytes::mib(32) };
 
@@ -269,14 +338,21 @@ fn a_matrix_of_many_pairs_is_small() {
     assert!(cost.memory_mb < 150.0, "{cost:?}");
 }
 
+/// Bytes of the result file for each number of a suite on 20 nodes, with the machine and the plan; 3.1 kB where nothing is said once.
+const BYTES_PER_NUMBER: usize = 2200;
+
+#[test]
+fn a_suite_of_many_cells_says_once_what_they_have_alike() {
+    let (cost, numbers) = cost("suite", 20);
+    assert!(numbers > 1000 && cost.json < BYTES_PER_NUMBER * numbers, "{cost:?}");
+}
+
 #[test]
 #[ignore = "takes minutes: cargo test --release --lib simulated -- --ignored --nocapture"]
 fn a_machine_of_a_thousand_cpus_is_measured_in_little_memory() {
     for name in ["quick", "c2c", "suite"] {
         let (cost, _) = cost(name, 64);
-        // The suite has 12,576 numbers, each with its samples and its evidence: 2.6 kB.
-        let largest = if name == "suite" { 35_000_000 } else { 20_000_000 };
-        assert!(cost.memory_mb < 300.0 && cost.json < largest, "{name}: {cost:?}");
+        assert!(cost.memory_mb < 300.0 && cost.json < 20_000_000, "{name}: {cost:?}");
     }
 }
 
@@ -313,6 +389,98 @@ fn the_knee_is_where_the_models_latency_bends() {
         let expected = unloaded + SERVICE * load / (2.0 * (1.0 - load.min(0.97)));
         assert!(load > 0.9 || close(m.estimate.value.unwrap(), expected, 0.05), "{:?} at {load}, not {expected}", m.estimate.value);
     }
+}
+
+/// [`TWO_NODES`] with a node without CPUs that has half of the first one's capacity and twice its latency; only the first package is used.
+fn with_far_tier() -> (Machine, Model) {
+    let mut machine = TWO_NODES.machine();
+    let near = machine.topology.nodes[0].clone();
+    let mut far = memgauge_core::topology::Node { id: 2, cpus: IdSet::new(), hmat: Vec::new(), ..near };
+    far.distances = [(0, 14), (1, 28), (2, 10)].into();
+    for node in &mut machine.topology.nodes {
+        node.distances.insert(2, if node.id == 0 { 14 } else { 28 });
+    }
+    machine.topology.nodes.push(far);
+    machine.topology.nodes[0].interleave_weight = Some(5);
+    machine.topology.nodes[2].interleave_weight = Some(1);
+    machine.allowed.nodes.insert(2);
+    let room = machine.allowed.node_memory[&0];
+    machine.allowed.node_memory.insert(2, room);
+    let mut model = Model::new(&machine, None, 11);
+    let (gbs, ns) = model.nodes[&0];
+    model.nodes.insert(2, (gbs / 2.0, 2.0 * ns));
+    model.domains.iter_mut().for_each(|domain| *domain = 4.0 * gbs);
+    model.noise = Noise { burst: 0.03, ..Noise::QUIET };
+    (machine, model)
+}
+
+#[test]
+fn weights_are_found_on_a_machine_with_a_far_tier() {
+    let (machine, model) = with_far_tier();
+    let (near, far) = (model.nodes[&0].0, model.nodes[&2].0);
+    let mut spec = Spec::new(Task::Interleave);
+    spec.cpus = Some(machine.topology.cpus.iter().filter(|c| c.package == 0).map(|c| c.id).collect());
+    let report = run(&spec, &machine, &model, None);
+    let [found] = &report.interleaves[..] else { panic!("{:?}", report.notes) };
+    assert!(report.complete && found.nodes == [0, 2], "{found:?}");
+    let best = found.trial(&found.recommended).unwrap();
+    // Both tiers are busy to the end with two thirds of the pages on the near one.
+    assert!((best.weights.share(0) - 2.0 / 3.0).abs() < 0.05, "{best:?}");
+    // The core that chases does not load.
+    assert!(best.bandwidth_gbs.value > 0.8 * (near + far) && best.bandwidth_gbs.value < 1.05 * (near + far), "{best:?} of {near} + {far}");
+    let gains: Vec<_> = found.gains.iter().map(|gain| (gain.over, gain.bandwidth.value)).collect();
+    assert_eq!(gains.len(), 3, "the near tier, equal weights, the kernel's: {gains:?}");
+    assert!(gains.iter().all(|(_, gain)| *gain > 0.05) && gains[0].1 > 0.2, "{gains:?}");
+    let text = String::from_utf8(Text { width: 100, colour: false, verbose: false }.render(&report).unwrap()).unwrap();
+    println!("{text}");
+    assert!(text.contains("numactl -w 0,2 PROGRAM") && text.contains("weighted_interleave/node2"), "{text}");
+    assert!(text.contains("the kernel's weights (5:1)"), "{text}");
+    let json: Report = serde_json::from_slice(&Json.render(&report).unwrap()).unwrap();
+    assert_eq!(json.interleaves, report.interleaves);
+    // Most of the latency of half the near tier's bandwidth is the far tier's.
+    spec.demand_gbs = Some(near / 4.0);
+    let report = run(&spec, &machine, &model, None);
+    let [found] = &report.interleaves[..] else { panic!("{:?}", report.notes) };
+    assert_eq!(found.recommended.only_node(), Some(0), "{:?}", found.trials);
+    // More than the near tier has needs both.
+    spec.demand_gbs = Some(near * 1.2);
+    let report = run(&spec, &machine, &model, None);
+    let share = report.interleaves[0].recommended.share(0);
+    assert!(share > 0.5 && share < 0.9, "{:?}", report.interleaves[0].trials);
+}
+
+#[test]
+fn a_machine_without_a_second_tier_has_no_weights_to_find() {
+    let machine = TWO_NODES.machine();
+    let error = planner::plan(&Spec::new(Task::Interleave), &machine, &kernels()).unwrap_err();
+    assert!(error.to_string().contains("no second tier of memory"), "{error}");
+}
+
+#[test]
+fn tiers_are_compared_alone_and_disturbed() {
+    let (machine, model) = with_far_tier();
+    let (near, far) = (model.nodes[&0].0, model.nodes[&2].0);
+    let mut spec = Spec::new(Task::Tiers);
+    spec.cpus = Some(machine.topology.cpus.iter().filter(|c| c.package == 0).map(|c| c.id).collect());
+    let report = run(&spec, &machine, &model, None);
+    assert!(report.complete, "{:?}", report.notes);
+    let peak = |memory: u32, load: &str| {
+        let load = Some(load.parse().unwrap());
+        let curve = report.curves.iter().find(|c| c.at.memory_node() == Some(memory) && c.at.load_nodes == load);
+        curve.and_then(|c| c.peak_gbs).unwrap_or_else(|| panic!("no curve of {memory} under load of {load:?}"))
+    };
+    let about = |gbs: f64, expected: f64| (0.8..1.05).contains(&(gbs / expected));
+    // Each alone has its own capacity, wherever the chase is; both together have more than either.
+    assert!(about(peak(0, "0"), near) && about(peak(2, "2"), far));
+    assert!(about(peak(0, "2"), far) && about(peak(2, "0"), near));
+    assert!(peak(0, "0,2") > 1.05 * near, "{} of {near} and {far}", peak(0, "0,2"));
+    let text = String::from_utf8(Text { width: 100, colour: false, verbose: false }.render(&report).unwrap()).unwrap();
+    println!("{text}");
+    for expected in ["Tiers of memory", "memory without CPUs", "distance 14 from node 0", "Latency of each tier by what is loaded"] {
+        assert!(text.contains(expected), "{expected}");
+    }
+    let json: Report = serde_json::from_slice(&Json.render(&report).unwrap()).unwrap();
+    assert_eq!(json.plan.unwrap().tiers.iter().map(|t| t.node).collect::<Vec<_>>(), [0, 1, 2]);
 }
 
 #[test]

@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use memgauge_core::comparison::Comparison;
 use memgauge_core::plan::Plan;
 use memgauge_core::result::Report;
 use memgauge_core::topology::Machine;
-use memgauge_render::{Format, Json, Named, Text};
+use memgauge_os::process::standard_output_was_closed;
+use memgauge_render::{Csv, Format, Json, Named, OneLine, OpenMetrics, Picture, Text};
 
-use crate::cli::output::{FormatArg, Output};
+use crate::cli::compare::{CompareArgs, ComparisonFormatArg};
+use crate::cli::output::{FormatArg, Output, PlainFormat};
 use crate::console::{Program, Stream, is_broken_pipe};
 use crate::exit::UsageError;
 use crate::input;
@@ -28,16 +31,29 @@ impl Sinks {
     /// # Errors
     /// When a file has no format or cannot be created.
     pub(crate) fn open(output: &Output, stream: Stream) -> Result<Self, UsageError> {
-        let standard = (!output.quiet).then(|| -> Box<dyn Format> {
-            match output.format {
-                FormatArg::Text => Box::new(Text { width: stream.width(), colour: stream.colours(), verbose: output.verbose }),
-                FormatArg::Json => Box::new(Json),
+        let standard = output.prints().then(|| -> Box<dyn Format> {
+            match (output.format, output.quiet) {
+                (FormatArg::Text, false) => Box::new(Text { width: stream.width(), colour: stream.colours(), verbose: output.verbose }),
+                (FormatArg::Text, true) => Box::new(OneLine),
+                (FormatArg::Json, _) => Box::new(Json),
+                (FormatArg::Csv, _) => Box::new(Csv),
+                (FormatArg::OpenMetrics, _) => Box::new(OpenMetrics),
             }
         });
-        let files = open_files(&output.output, "no format has this ending; use .txt, .json, .svg, .png or .pdf", |path| {
-            memgauge_render::for_path(&path.to_string_lossy())
+        if standard.is_some() && stream == Stream::Output && standard_output_was_closed() {
+            return Err(UsageError("standard output is closed; open it, or give --quiet and -o FILE".into()));
+        }
+        let figure = output.figure.options();
+        let files = open_files(&output.output, "no format has this ending; use .txt, .json, .csv, .prom, .svg, .png or .pdf", |path| {
+            let path = path.to_string_lossy();
+            memgauge_render::figure_for_path(&path, &figure).or_else(|| memgauge_render::for_path(&path))
         })?;
         Ok(Self { stream, standard, files })
+    }
+
+    /// Whether whoever reads standard error has a page of text before them, which says what could not be measured.
+    pub(crate) fn shows_page(&self) -> bool {
+        self.stream.is_terminal() && self.standard.as_ref().is_some_and(|format| format.name() == "text")
     }
 
     /// Whether nothing goes to standard output.
@@ -130,31 +146,120 @@ fn join_errors(written: Vec<anyhow::Result<()>>) -> anyhow::Result<()> {
     }
 }
 
+/// The format of a plan, by the ending of its file.
+fn plain_format(path: &Path) -> Option<PlainFormat> {
+    match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+        "txt" => Some(PlainFormat::Text),
+        "json" => Some(PlainFormat::Json),
+        _ => None,
+    }
+}
+
 /// Prints a plan and writes it to files.
 ///
 /// # Errors
-/// [`UsageError`] for a file that is neither text nor JSON or cannot be created.
+/// [`UsageError`] for a format other than text and JSON, and for a file that cannot be created.
 pub(crate) fn show_plan(plan: &Plan, machine: &Machine, output: &Output) -> anyhow::Result<()> {
-    let render = |(format, width): &(FormatArg, usize)| -> anyhow::Result<Vec<u8>> {
+    let render = |(format, width): &(PlainFormat, usize)| -> anyhow::Result<Vec<u8>> {
         match format {
-            FormatArg::Text => Ok(memgauge_render::plan_text(plan, machine, *width).into_bytes()),
-            FormatArg::Json => {
+            PlainFormat::Text if output.quiet && output.prints() => Ok(memgauge_render::plan_line(plan).into_bytes()),
+            PlainFormat::Text => Ok(memgauge_render::plan_text(plan, machine, *width).into_bytes()),
+            PlainFormat::Json => {
                 let mut bytes = serde_json::to_vec_pretty(plan)?;
                 bytes.push(b'\n');
                 Ok(bytes)
             }
         }
     };
-    let files = open_files(&output.output, "a plan is text or JSON; use .txt or .json", |path| {
-        let format = match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
-            "txt" => FormatArg::Text,
-            "json" => FormatArg::Json,
-            _ => return None,
-        };
-        Some((format, memgauge_render::FILE_WIDTH))
-    })?;
-    let standard = (!output.quiet).then(|| (output.format, Stream::Output.width()));
+    let standard = match output.format {
+        FormatArg::Text => (PlainFormat::Text, Stream::Output.width()),
+        FormatArg::Json => (PlainFormat::Json, 0),
+        _ => return Err(UsageError("a plan has no values yet; use --format text or --format json".into()).into()),
+    };
+    let format = |path: &Path| Some((plain_format(path)?, memgauge_render::FILE_WIDTH));
+    let files = open_files(&output.output, "a plan is text or JSON; use .txt or .json", format)?;
+    let standard = output.prints().then_some(standard);
     join_errors(write_everywhere(Stream::Output, standard.as_ref(), &files, render))
+}
+
+/// The formats of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ComparisonFormat {
+    /// For a terminal, or for a file.
+    Text(Option<Stream>),
+    Json,
+    Csv,
+    Figure(Picture),
+}
+
+impl ComparisonFormat {
+    /// By the ending of a file's name.
+    fn for_path(path: &Path) -> Option<Self> {
+        let path = path.to_string_lossy();
+        match path.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
+            "txt" => Some(Self::Text(None)),
+            "json" => Some(Self::Json),
+            "csv" => Some(Self::Csv),
+            _ => memgauge_render::picture_for_path(&path).map(Self::Figure),
+        }
+    }
+}
+
+impl CompareArgs {
+    /// What goes to standard output, if anything.
+    fn standard(&self) -> Option<ComparisonFormat> {
+        let format = match self.format {
+            ComparisonFormatArg::Text => ComparisonFormat::Text(Some(Stream::Output)),
+            ComparisonFormatArg::Json => ComparisonFormat::Json,
+            ComparisonFormatArg::Csv => ComparisonFormat::Csv,
+        };
+        (!self.quiet || self.output.is_empty()).then_some(format)
+    }
+
+    /// A comparison in a format.
+    fn render(&self, comparison: &Comparison, format: ComparisonFormat) -> anyhow::Result<Vec<u8>> {
+        Ok(match format {
+            ComparisonFormat::Json => {
+                let mut bytes = serde_json::to_vec_pretty(comparison)?;
+                bytes.push(b'\n');
+                bytes
+            }
+            ComparisonFormat::Csv => memgauge_render::comparison_csv(comparison)?,
+            ComparisonFormat::Figure(picture) => memgauge_render::comparison_figure(comparison, picture, &self.figure.options())?,
+            ComparisonFormat::Text(stream) => {
+                let width = stream.map_or(memgauge_render::FILE_WIDTH, Stream::width);
+                let verbose = self.verbose || stream.is_none();
+                let mut text = memgauge_render::comparison_text(comparison, width, stream.is_some_and(Stream::colours), verbose);
+                if self.quiet && stream.is_some() {
+                    // The verdict, which is the first line.
+                    text.truncate(text.find('\n').map_or(text.len(), |end| end + 1));
+                }
+                text.into_bytes()
+            }
+        })
+    }
+}
+
+/// Where a comparison goes. Files are checked before anything is measured.
+pub(crate) struct ComparisonSinks<'a> {
+    args: &'a CompareArgs,
+    files: Vec<(OutputFile, ComparisonFormat)>,
+}
+
+impl<'a> ComparisonSinks<'a> {
+    /// # Errors
+    /// When a file has no format or cannot be created.
+    pub(crate) fn open(args: &'a CompareArgs) -> Result<Self, UsageError> {
+        let unknown = "no format of a comparison has this ending; use .txt, .json, .csv, .svg, .png or .pdf";
+        Ok(Self { args, files: open_files(&args.output, unknown, ComparisonFormat::for_path)? })
+    }
+
+    /// # Errors
+    /// Everything that could not be written, after the rest was.
+    pub(crate) fn write(&self, comparison: &Comparison) -> anyhow::Result<()> {
+        let render = |format: &ComparisonFormat| self.args.render(comparison, *format);
+        join_errors(write_everywhere(Stream::Output, self.args.standard().as_ref(), &self.files, render))
+    }
 }
 
 /// Reads a report that was saved as JSON; `-` is standard input.
@@ -180,12 +285,18 @@ mod tests {
     use memgauge_os::topology;
 
     use super::*;
+    use crate::cli::output::FigureArgs;
     use crate::host::HostIdentity;
     use crate::report;
 
     fn sinks(files: &[&Path]) -> Sinks {
-        let output =
-            Output { format: FormatArg::Text, output: files.iter().map(|f| f.to_path_buf()).collect(), quiet: true, verbose: false };
+        let output = Output {
+            format: FormatArg::Text,
+            output: files.iter().map(|f| f.to_path_buf()).collect(),
+            quiet: true,
+            verbose: false,
+            figure: FigureArgs::default(),
+        };
         Sinks::open(&output, Stream::Output).unwrap()
     }
 

@@ -103,6 +103,11 @@ fn times() -> u32 {
     std::env::var("MEMGAUGE_FLIPS").ok().and_then(|n| n.parse().ok()).unwrap_or(3)
 }
 
+/// How often each command's files are truncated: `MEMGAUGE_TRUNCATIONS`. Once takes some 10 s.
+fn truncations() -> u32 {
+    std::env::var("MEMGAUGE_TRUNCATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
+}
+
 #[test]
 fn a_pointer_that_changes_in_memory_is_an_incident_and_not_a_crash() {
     if !may_write_memory_of_others() {
@@ -132,26 +137,31 @@ fn a_file_that_another_process_truncates_costs_its_measurement() {
         return;
     }
     let directory = temporary("faults");
-    for what in ["latency", "bandwidth", "loaded --delay 0"] {
-        let line = format!("{what} --size 32M --memory-dir {} --time 2s", directory.display());
-        let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
-        let began = Instant::now();
-        let mut truncated = 0;
-        let output = until_it_ends(start(&line), &line, |child| {
-            if began.elapsed() < Duration::from_secs(1) {
-                return;
-            }
-            for range in ranges(child).iter().filter(|r| r.path.contains("(deleted)") && r.end - r.start >= 16 << 20) {
-                let file = format!("/proc/{}/map_files/{:x}-{:x}", child.id(), range.start, range.end);
-                truncated += u32::from(File::options().write(true).open(file).is_ok_and(|file| file.set_len(0).is_ok()));
-            }
-        });
-        let what = format!("{line}, {truncated} files: {:?} {}", output.status, text(&output.stderr));
-        assert!(truncated > 0, "{what}");
-        assert!(matches!(output.status.code(), Some(1 | 4)), "{what}");
-        let report: Report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {what}"));
-        let gone = report.results.iter().filter(|m| matches!(m.estimate.not_measured, Some(NotMeasured::NoMemory { .. })));
-        assert!(gone.count() > 0, "{what}");
+    for what in ["latency", "bandwidth", "loaded --delay 0", "pmem"] {
+        for nth in 0..truncations() {
+            let line = match what {
+                "pmem" => format!("pmem {} --size 32M --time 200ms --within 8s", directory.display()),
+                _ => format!("{what} --size 32M --memory-dir {} --time 2s", directory.display()),
+            };
+            let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+            let began = Instant::now();
+            let mut truncated = 0;
+            let output = until_it_ends(start(&line), &line, |child| {
+                if began.elapsed() < Duration::from_secs(1) {
+                    return;
+                }
+                for range in ranges(child).iter().filter(|r| r.path.contains("(deleted)") && r.end - r.start >= 16 << 20) {
+                    let file = format!("/proc/{}/map_files/{:x}-{:x}", child.id(), range.start, range.end);
+                    truncated += u32::from(File::options().write(true).open(file).is_ok_and(|file| file.set_len(0).is_ok()));
+                }
+            });
+            let what = format!("{line}, run {nth}, {truncated} files: {:?} {}", output.status, text(&output.stderr));
+            assert!(truncated > 0, "{what}");
+            assert!(matches!(output.status.code(), Some(1 | 4)), "{what}");
+            let report: Report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {what}"));
+            let gone = report.results.iter().filter(|m| matches!(m.estimate.not_measured, Some(NotMeasured::NoMemory { .. })));
+            assert!(gone.count() > 0, "{what}");
+        }
     }
 }
 

@@ -144,6 +144,29 @@ fn standard_output_is_named_where_it_fails() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// Rust's runtime opens /dev/null in place of a closed descriptor: both programs used to end with 0 and print nothing.
+#[test]
+fn closed_standard_output_is_an_error() {
+    for (line, status) in [("memgauge info", 64), ("memgauge latency --plan", 4), ("mlc --idle_latency -b200 -t0.05", 4)] {
+        let (program, arguments) = line.split_once(' ').unwrap();
+        let path = if program == "mlc" { env!("CARGO_BIN_EXE_mlc") } else { env!("CARGO_BIN_EXE_memgauge") };
+        let output = Command::new("sh").args(["-c", &format!("exec {path} {arguments} >&-")]).output().unwrap();
+        assert_eq!(output.status.code(), Some(status), "{line}: {}", stderr(&output));
+        assert!(stderr(&output).contains("standard output"), "{line}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_folder_that_takes_no_file_is_named_with_the_true_cause() {
+    let file = Path::new("/proc/memgauge-test.json");
+    let output = info(&[], file);
+    assert_eq!(output.status.code(), Some(64));
+    let (message, system) = (stderr(&output), "the directory /proc takes no new file: ");
+    assert!(message.contains(&format!("{}: cannot be written: {system}", file.display())) && !message.contains(".tmp"), "{message}");
+    let missing = info(&[], Path::new("/no folder/x.json"));
+    assert!(stderr(&missing).contains("the directory /no folder does not exist"), "{}", stderr(&missing));
+}
+
 #[test]
 fn the_limit_on_file_sizes_is_an_error_and_no_signal() {
     let folder = temporary("limit");
@@ -234,7 +257,9 @@ fn small_files_take_little_time_and_memory() {
         widen(&mut value);
         let file = folder.join(name);
         fs::write(&file, value.to_string()).unwrap();
-        for ending in ["txt", "svg", "json"] {
+        // The description of a machine has no figure.
+        let picture = if name == "info-cxl.json" { "csv" } else { "svg" };
+        for ending in ["txt", picture, "json"] {
             let begin = Instant::now();
             let drawn = folder.join(format!("drawn.{ending}"));
             let line =
@@ -263,10 +288,37 @@ fn widen(value: &mut serde_json::Value) {
 fn silence_ends_where_nothing_was_measured() {
     let output = program().args(["quick", "-q", "--within", "1ms", "--size", "16M"]).output().unwrap();
     assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
-    assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "a status of 4 has its reason");
+    assert!(text(&output.stdout).contains("COULD NOT MEASURE: "), "a status of 4 has its reason: {}", text(&output.stdout));
     let output = program().args(["prefetch", "status", "-q"]).output().unwrap();
+    assert_eq!(output.status.code() == Some(4), text(&output.stdout).contains("not known"), "{}", text(&output.stdout));
+    // Where the result goes to a file, nobody sees the line.
+    let folder = temporary("silence");
+    let output = program().args(["prefetch", "status", "-q", "-o"]).arg(folder.join("a.json")).output().unwrap();
     assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
     assert_eq!(output.status.code() == Some(4), stderr(&output).contains("not known"), "{}", stderr(&output));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn quiet_is_one_line_or_only_the_result() {
+    let quiet = |line: &str| {
+        let output = program().args(line.split(' ')).arg("-q").output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{line}: {}", stderr(&output));
+        text(&output.stdout).to_owned()
+    };
+    for (line, shown) in [
+        ("latency --size 16K --time 60ms", "latency "),
+        ("bandwidth --size 16M --time 60ms", "read "),
+        ("info", "core"),
+        ("latency --plan", "cell"),
+        ("render tests/results/two-nodes.json", "latency 112.7 ns"),
+        ("stream 16K", "stream 16 KiB"),
+    ] {
+        let found = quiet(line);
+        assert!(found.lines().count() == 1 && found.contains(shown), "{line}: {found}");
+    }
+    let json = quiet("latency --size 16K --time 60ms --format json");
+    assert!(!serde_json::from_str::<Report>(&json).unwrap().results.is_empty());
 }
 
 #[test]
@@ -290,4 +342,18 @@ fn a_machine_without_sysfs_is_told_from_a_recorded_one() {
         refused => eprintln!("skipped: {refused:?}"),
     }
     fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_cannot_be_measured_is_said_once() {
+    let page = program().args(["latency", "--pages", "1g", "--size", "1G", "--time", "60ms"]).output().unwrap();
+    if page.status.success() {
+        eprintln!("skipped: there is a pool of 1 GiB pages");
+        return;
+    }
+    // Neither stream is a terminal: the page and the errors may go to different readers.
+    for said in [text(&page.stdout), stderr(&page)] {
+        let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words.matches("pool of 1 GiB pages").count(), 1, "{words}");
+    }
 }

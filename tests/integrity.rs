@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
+use memgauge_core::integrity::TestPattern;
 use memgauge_core::result::Report;
 
 use injector::{Fault, Injection, Injector};
@@ -88,6 +89,20 @@ fn checked_reads_of_given_contents_find_stuck_bits() {
     let line = format!("bandwidth --line check --mix all-reads --size 64M --time 400ms --contents {} --format json", file.display());
     finds_stuck_bits("bandwidth --line check --contents", 64 * MIB, Duration::from_millis(600), || memgauge(&line));
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn checked_reads_write_and_compare_patterns() {
+    let line = "bandwidth --line check --mix all-reads --size 64M --time 200ms --patterns moving-inversions,address --format json";
+    let injection = Injection { fault: Fault::StuckAt1, mapping: 64 * MIB, at: 0.25, bit: 3, after: Duration::ZERO };
+    let (status, output, _) = damaged(memgauge(line), injection);
+    assert_eq!(status, 3, "{}", text(&output));
+    let report: Report = serde_json::from_slice(&output).unwrap();
+    let integrity = report.results[0].evidence.integrity.as_ref().unwrap();
+    assert_eq!(integrity.tested, [TestPattern::MovingInversions, TestPattern::Address]);
+    // Three writes, two, the complement, and two comparisons after the reading.
+    assert_eq!((integrity.patterns, integrity.patterns_planned), (8, 8));
+    assert_eq!(integrity.first[0].pattern, Some(TestPattern::MovingInversions), "{:?}", integrity.first[0]);
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn kills_leave_nothing_partial_and_nothing_for_ever() {
         takes: WAITING,
     };
     let mut victims = vec![
-        victim("info", "info -q".into(), &["info.json", "info.svg"]),
+        victim("info", "info -q".into(), &["info.json"]),
         victim("latency", format!("latency {short}"), &["latency.json", "latency.svg"]),
         victim("files", format!("bandwidth --mix all-reads {short} --memory-dir {}", memory.display()), &["files.json"]),
     ];

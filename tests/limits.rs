@@ -11,6 +11,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Output};
 use std::sync::PoisonError;
 
+use memgauge_core::experiment::PrefetchRequest;
 use memgauge_core::result::{Incomplete, Report};
 use memgauge_core::units::Bytes;
 
@@ -190,7 +191,7 @@ fn without_proc_or_sys_or_a_root_that_can_be_written_it_measures_or_says_why() {
     }
 }
 
-/// File capabilities are enough for physical addresses; and the environment is not believed then.
+/// File capabilities are enough for physical addresses and for counters with the kernel's part; and the environment is not believed then.
 #[test]
 fn capabilities_of_the_file_are_enough_without_root() {
     let folder = support::temporary("capabilities");
@@ -224,7 +225,45 @@ fn capabilities_of_the_file_are_enough_without_root() {
     assert!(found.environment.capabilities.iter().any(|c| c == "CAP_SYS_ADMIN"), "{:?}: {stderr}", found.environment.capabilities);
     let places: Vec<_> = found.results.iter().map(|m| m.evidence.physical.as_ref()).collect();
     assert!(places.iter().all(|place| place.is_some_and(|p| p.first.is_some())), "{places:?}");
+    // Where perf_event_paranoid is 2, as usual, others may count user code only, in which nothing switches.
+    let count = "count --format json -e context-switches -- sleep 0.05";
+    let switches = |output: &Output| {
+        let found: Report = serde_json::from_slice(&output.stderr).unwrap_or_else(|e| panic!("{e}: {}", text(&output.stderr)));
+        found.program.unwrap().events[0].estimate.value
+    };
+    match switches(&program().args(count.split(' ')).output().unwrap()) {
+        Some(_) => assert!(switches(&run(count)).is_some_and(|switches| switches >= 1.0), "counted like any user"),
+        None => eprintln!("NOT TESTED: counters with file capabilities: root may not count here"),
+    }
     let status = report(&run("prefetch status --format json"));
     assert!(status.notes.iter().all(|n| n.code != "prefetch-kept"), "{:?}", status.notes);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn without_registers_a_comparison_measures_what_is_there() {
+    let folder = support::temporary("no-registers");
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let compare = |more: &[&str]| {
+        let mut command = program();
+        command.env("MEMGAUGE_MSR_ROOT", &folder).env("MEMGAUGE_PREFETCH_AS", "GenuineIntel,6,85");
+        command.args(["prefetch", "compare", "--node", "0", "--size", "32M", "--time", "150ms"]).args(more).output().unwrap()
+    };
+    let output = compare(&["--format", "json"]);
+    assert_eq!(output.status.code(), Some(1), "measured in part: {}", text(&output.stderr));
+    let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+    let of = |state| report.results.iter().filter(move |m| m.at.prefetch == Some(state));
+    assert!(
+        of(PrefetchRequest::Leave).count() == 3 && of(PrefetchRequest::Leave).all(|m| m.estimate.value.is_some()),
+        "{:?}",
+        report.results
+    );
+    assert!(of(PrefetchRequest::Off).count() == 2 && of(PrefetchRequest::Off).all(|m| m.estimate.value.is_none()), "{:?}", report.results);
+    assert!(of(PrefetchRequest::Leave).any(|m| m.evidence.prefetch.is_some()), "what the chases tell of prefetchers");
+    assert!(report.environment.prefetch.is_some_and(|state| state.reason.is_some_and(|why| why.contains("msr module"))));
+    let shown = compare(&[]);
+    let shown = text(&shown.stdout);
+    assert!(shown.contains("as found") && shown.contains("—") && shown.contains("msr module is not loaded"), "{shown}");
+    assert!(!shown.contains("tainted"), "nothing is written: {shown}");
     std::fs::remove_dir_all(folder).unwrap();
 }

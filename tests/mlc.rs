@@ -219,6 +219,8 @@ fn small_buffers_are_measured() {
         "--loaded_latency -d0 -T -b1 -t0.05",
         "--peak_injection_bandwidth -b1 -t0.02",
         "--bandwidth_matrix -b4 -W5 -t0.05",
+        "--bandwidth_matrix -b1 -W19 -t0.05",
+        "--loaded_latency -d0 -b1 -W19 -t0.05",
     ] {
         let out = printed(line);
         assert!(out.contains("MB/sec"), "{line}: {out}");

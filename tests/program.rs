@@ -5,6 +5,7 @@
 mod support;
 
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -178,6 +179,27 @@ fn info_describes_the_machine_and_measures_nothing() {
     assert!(!report.machine.topology.cpus.is_empty());
     assert!(report.results.is_empty() && report.plan.is_none());
     assert!(text(&run("info").stdout).lines().count() > 5);
+}
+
+#[test]
+fn values_and_gauges_are_formats_like_others() {
+    let folder = temporary("data");
+    let saved = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/results/two-nodes.json");
+    for (ending, format, begins) in [("csv", "csv", "run_id,host,started,"), ("prom", "openmetrics", "# HELP memgauge_run_info ")] {
+        let file = folder.join(format!("x.{ending}"));
+        // node_exporter runs as another user.
+        let line = format!("umask 022; exec {} render {saved} -q -o {}", env!("CARGO_BIN_EXE_memgauge"), file.display());
+        assert!(Command::new("sh").args(["-c", &line]).status().unwrap().success());
+        let written = std::fs::read_to_string(&file).unwrap();
+        assert!(written.starts_with(begins), "{}", &written[..100]);
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o644, "{ending}");
+        let printed = program().args(["render", saved, "--format", format]).output().unwrap();
+        assert_eq!(text(&printed.stdout), written);
+        // What a plan has is no value.
+        assert!(refused(&format!("latency --plan --format {format}"), 64).contains("a plan has no values yet"));
+        assert!(refused(&format!("latency --plan -o {}", file.display()), 64).contains("a plan is text or JSON"));
+    }
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

@@ -20,7 +20,7 @@ use memgauge_core::units::IdSet;
 use snapbox::Data;
 
 /// Texts, and the command lines that print them.
-const LINES: [(&str, &str); 9] = [
+const LINES: [(&str, &str); 10] = [
     ("info", "info"),
     ("suite", "--plan"),
     ("latency-matrix", "latency --matrix --plan"),
@@ -30,6 +30,7 @@ const LINES: [(&str, &str); 9] = [
     ("quick", "quick --plan"),
     ("c2c-matrix", "c2c --matrix --plan"),
     ("scan", "scan --plan"),
+    ("interleave", "interleave --plan"),
 ];
 
 /// Tests of one process unpack the same archives.

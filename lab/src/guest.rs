@@ -36,13 +36,25 @@ fn c(text: &str) -> Result<CString> {
 /// The kernel's error.
 pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> Result<()> {
     fs::create_dir_all(target).with_context(|| format!("cannot create {target}"))?;
+    mount_with(source, target, kind, 0, options)
+}
+
+/// Makes a file appear in the place of another.
+///
+/// # Errors
+/// The kernel's error.
+pub fn bind(file: &str, target: &str) -> Result<()> {
+    mount_with(file, target, "", libc::MS_BIND, "")
+}
+
+fn mount_with(source: &str, target: &str, kind: &str, flags: libc::c_ulong, options: &str) -> Result<()> {
     let (from, to, fs, data) = (c(source)?, c(target)?, c(kind)?, c(options)?);
     // SAFETY: four strings that end in zero and live until the call has ended.
-    let done = unsafe { libc::mount(from.as_ptr(), to.as_ptr(), fs.as_ptr(), 0, data.as_ptr().cast()) };
+    let done = unsafe { libc::mount(from.as_ptr(), to.as_ptr(), fs.as_ptr(), flags, data.as_ptr().cast()) };
     if done == 0 {
         return Ok(());
     }
-    Err(std::io::Error::last_os_error()).with_context(|| format!("mount -t {kind} -o '{options}' {source} {target}"))
+    Err(std::io::Error::last_os_error()).with_context(|| format!("mount -t '{kind}' -o '{options}' {source} {target}"))
 }
 
 /// Unmounts.

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use memgauge_core::experiment::{Coordinates, Experiment};
 use memgauge_core::plan::{Plan, Work};
 use memgauge_core::result::{Measurement, PlacementStatus, Report};
@@ -160,10 +160,13 @@ impl Running {
     /// Waits until `seen` is true of it.
     ///
     /// # Errors
-    /// When it is not within half a minute.
+    /// When it is not within half a minute, or has ended.
     pub fn until(&self, what: &str, mut seen: impl FnMut(u32) -> bool) -> Result<()> {
         let deadline = Instant::now() + Duration::from_secs(30);
+        // Z: ended, and nobody has asked yet how.
+        let ended = || fs::read_to_string(format!("/proc/{}/stat", self.id())).is_ok_and(|stat| stat.contains(") Z "));
         while !seen(self.id()) {
+            ensure!(!ended(), "memgauge ended before it came to this: {what}");
             ensure!(Instant::now() < deadline, "memgauge did not come to this within 30 s: {what}");
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -185,6 +188,23 @@ impl Running {
     pub fn idle_of(&self, cpus: &IdSet) -> Result<u32> {
         self.until("it measures on a CPU", |_| !self.workers().is_empty())?;
         cpus.difference(&self.workers()).last().context("it uses every CPU already")
+    }
+
+    /// Waits for its end, which must come within this time.
+    ///
+    /// # Errors
+    /// When it does not, and is killed, or its result cannot be read.
+    pub fn within(mut self, time: Duration) -> Result<Ran> {
+        let deadline = Instant::now() + time;
+        while self.child.try_wait()?.is_none() {
+            if Instant::now() > deadline {
+                self.child.kill()?;
+                let ran = self.wait()?;
+                bail!("it did not end within {} s: {}", time.as_secs(), ran.stderr);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.wait()
     }
 
     /// Waits for its end.

@@ -46,6 +46,7 @@ const PARTS: &[&str] = &[
     "sys/firmware/acpi/tables/FACP",
     "sys/hypervisor/type",
     "sys/kernel/mm/hugepages",
+    "sys/kernel/mm/mempolicy/weighted_interleave",
     "sys/kernel/mm/transparent_hugepage",
 ];
 
@@ -83,6 +84,9 @@ const DMI_FIELDS: [&str; 9] = [
     "product_version",
     "sys_vendor",
 ];
+
+/// What is recorded of a DAX or CXL device.
+const DEVICE_FILES: [&str; 7] = ["driver", "numa_node", "qos_class", "ram/qos_class", "ram/size", "resource", "target_node"];
 
 /// Lists of mounts, of which the lines of control groups are recorded.
 const MOUNTS: [&str; 3] = ["proc/mounts", "proc/self/mountinfo", "proc/self/mounts"];
@@ -132,6 +136,9 @@ pub fn record(root: &Path, name: &str, out: impl Write) -> Result<usize> {
     }
     for folder in DMI {
         archive.add_of(folder, &DMI_FIELDS)?;
+    }
+    for bus in ["sys/bus/cxl/devices", "sys/bus/dax/devices"] {
+        archive.add_devices(Path::new(bus))?;
     }
     let mut groups = BTreeSet::new();
     for list in MOUNTS {
@@ -187,6 +194,24 @@ impl<W: Write> Archive<'_, W> {
             return self.add(folder);
         }
         names.iter().try_for_each(|name| self.add(&folder.join(name)))
+    }
+
+    /// Adds the links to the devices of a bus, and of each device what tells whose memory it is.
+    fn add_devices(&mut self, bus: &Path) -> Result<()> {
+        let root = self.root.canonicalize()?;
+        let mut names: Vec<_> =
+            fs::read_dir(root.join(bus)).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+        names.sort();
+        for name in names {
+            let link = bus.join(name);
+            self.add(&link)?;
+            if let Ok(device) = root.join(&link).canonicalize()
+                && let Ok(folder) = device.strip_prefix(&root)
+            {
+                DEVICE_FILES.iter().try_for_each(|file| self.add(&folder.join(file)))?;
+            }
+        }
+        Ok(())
     }
 
     /// Adds a file with this content: files of sysfs claim a size of 4096 bytes, whatever they hold.

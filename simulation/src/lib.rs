@@ -90,7 +90,7 @@ pub struct Model {
 /// A thread of a burst: where it runs, where its memory is, and what it does.
 struct Thread<'a> {
     place: &'a Place,
-    node: u32,
+    memory: Vec<(u32, f64)>,
     bytes: f64,
     in_flight: f64,
     think: f64,
@@ -186,7 +186,8 @@ impl Model {
     /// Unloaded nanoseconds of a load from a CPU to a node's memory; `None` where there is no such CPU or node.
     pub fn idle_ns(&self, cpu: u32, node: u32) -> Option<f64> {
         let place = self.places.get(&cpu)?;
-        let thread = Thread { place, node, bytes: f64::MAX, in_flight: 1.0, think: 0.0, waits: 1.0, read: 1.0, written: 0.0 };
+        let memory = vec![(node, 1.0)];
+        let thread = Thread { place, memory, bytes: f64::MAX, in_flight: 1.0, think: 0.0, waits: 1.0, read: 1.0, written: 0.0 };
         self.nodes.get(&node).map(|_| self.flow(&thread, f64::MAX).unloaded)
     }
 
@@ -208,13 +209,22 @@ impl Model {
     /// A thread as a flow. `shared`: bytes that all threads behind its last-level cache go over.
     fn flow(&self, thread: &Thread<'_>, shared: f64) -> Flow {
         let place = thread.place;
-        let (_, dram) = self.nodes.get(&thread.node).copied().unwrap_or((1.0, 100.0));
-        let package = self.packages.get(&thread.node).copied().unwrap_or(place.package);
-        let link = (package != place.package).then_some((package, place.package));
-        // Another node of the package is some of the way to another package.
-        let near = if link.is_none() && thread.node != place.node { 10.0 } else { 0.0 };
-        let far = link.and_then(|l| self.links.get(&l)).map_or(0.0, |l| l.1);
-        let memory = dram + near + far + CORE_CYCLES / place.ghz;
+        let mut memory = CORE_CYCLES / place.ghz;
+        let mut stations = vec![];
+        for &(node, share) in &thread.memory {
+            let (_, dram) = self.nodes.get(&node).copied().unwrap_or((1.0, 100.0));
+            let package = self.packages.get(&node).copied().unwrap_or(place.package);
+            let link = (package != place.package).then_some((package, place.package));
+            // Another node of the package is some of the way to another package.
+            let near = if link.is_none() && node != place.node { 10.0 } else { 0.0 };
+            let far = link.and_then(|l| self.links.get(&l)).map_or(0.0, |l| l.1);
+            memory += share * (dram + near + far);
+            let at = self.nodes.keys().position(|n| *n == node).unwrap_or(0);
+            stations.push((at, share * LINE * (thread.read + WRITE_COST * thread.written)));
+            if let Some(link) = link.and_then(|l| self.links.keys().position(|k| *k == l)) {
+                stations.push((self.nodes.len() + link, share * LINE * thread.read.max(thread.written)));
+            }
+        }
         let (mut hit, mut unloaded) = (0.0, 0.0);
         for (i, (size, cycles)) in place.levels.iter().enumerate() {
             let bytes = if i + 1 == place.levels.len() { shared } else { thread.bytes };
@@ -224,12 +234,6 @@ impl Model {
             hit = in_level;
         }
         unloaded += (1.0 - hit) * memory;
-        let mut stations = vec![];
-        let node = self.nodes.keys().position(|n| *n == thread.node).unwrap_or(0);
-        stations.push((node, LINE * (thread.read + WRITE_COST * thread.written)));
-        if let Some(link) = link.and_then(|l| self.links.keys().position(|k| *k == l)) {
-            stations.push((self.nodes.len() + link, LINE * thread.read.max(thread.written)));
-        }
         stations.push((self.nodes.len() + self.links.len() + place.domain, LINE * thread.read.max(thread.written)));
         let Thread { in_flight, think, waits, .. } = *thread;
         Flow { threads: 1.0, unloaded, in_flight, think, waits, misses: 1.0 - hit, stations }
@@ -246,7 +250,8 @@ impl Model {
         for t in threads {
             let numbers =
                 [t.bytes, shared[&t.place.domain], t.in_flight, t.think, t.waits, t.read, t.written, t.place.ghz].map(f64::to_bits);
-            let mut kind = vec![u64::from(t.node), t.place.domain as u64];
+            let mut kind = vec![t.place.domain as u64];
+            kind.extend(t.memory.iter().flat_map(|(node, share)| [u64::from(*node), share.to_bits()]));
             kind.extend(numbers);
             let at = *kinds.entry(kind).or_insert_with_key(|kind| {
                 key.extend(kind);
@@ -267,7 +272,8 @@ impl Model {
         let ahead = chase.order == ChaseOrder::Sequential && place.prefetches;
         // A prefetcher is a few lines ahead of a sequential chase.
         let in_flight = if ahead { 10.0 } else { 1.0 };
-        Some(Thread { place, node: chase.node, bytes: chase.bytes.0 as f64, in_flight, think: 0.0, waits: 1.0, read: 1.0, written: 0.0 })
+        let memory = chase.memory.clone();
+        Some(Thread { place, memory, bytes: chase.bytes.0 as f64, in_flight, think: 0.0, waits: 1.0, read: 1.0, written: 0.0 })
     }
 
     fn load_thread(&self, load: &LoadWork) -> Option<Thread<'_>> {
@@ -277,12 +283,12 @@ impl Model {
         let (read, written) = (read / (read + written), written / (read + written));
         let fetched = if kernel.mix.non_temporal() { read } else { 1.0 };
         let (plain, prefetched) = self.in_flight;
-        let in_flight = if place.prefetches && kernel.form.access != Access::Random { prefetched } else { plain };
+        let in_flight = if place.prefetches && !matches!(kernel.form.access, Access::Random | Access::Blocks) { prefetched } else { plain };
         // Wider loops need fewer instructions for a line.
         let in_flight = in_flight * (1.0 + 0.01 * f64::from(kernel.width as u8));
         Some(Thread {
             place,
-            node: load.node,
+            memory: load.memory.clone(),
             bytes: load.bytes.0 as f64,
             in_flight,
             think: f64::from(load.delay) / 4.0 / place.ghz,
@@ -321,7 +327,7 @@ impl SimulatedMachine for Model {
     }
 
     fn burst(&self, chase: Option<ChaseWork>, loads: &[LoadWork], windows: usize, _: Duration) -> BurstRates {
-        let chased = chase.and_then(|chase| Some((chase, self.chase_thread(&chase)?)));
+        let chased = chase.and_then(|chase| self.chase_thread(&chase).map(|thread| (chase.clone(), thread)));
         let probed = chased.is_some();
         let order = chased.as_ref().map(|(chase, _)| chase.order);
         let cold = self.driven_out.lock().unwrap_or_else(PoisonError::into_inner).take();

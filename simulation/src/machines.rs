@@ -88,6 +88,7 @@ impl Shape {
                 caches,
                 nodes,
                 smt_active: Some(self.threads > 1),
+                cxl_memory: Vec::new(),
             },
             allowed: Allowed {
                 cpus: (0..all * self.threads).collect(),

@@ -2,22 +2,29 @@
 
 use std::ffi::OsString;
 
-use clap::{Args, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use memgauge_core::spec::{Spec, Task};
 
 use super::c2c::C2cArgs;
+use super::compare::CompareArgs;
+use super::help;
+use super::interleave::{InterleaveArgs, WeightsAction};
 use super::latency::LatencyArgs;
 use super::loaders::{BandwidthArgs, LoadedArgs};
 use super::loops::{ChaseArgs, LoopRequest, StreamArgs};
 use super::options::{Load, Prefetch, with_default};
+use super::pmem::PmemArgs;
 use super::prefetch::{PrefetchAction, PrefetchArgs, PrefetchCommand};
 use super::quick::QuickArgs;
 use super::request::{Common, Request};
 use super::run::RunArgs;
 use super::scan::ScanArgs;
 use super::sweep::SweepArgs;
+use super::tiers::TiersArgs;
 use crate::commands::count::CountArgs;
 use crate::commands::info::InfoArgs;
+use crate::commands::reference::ReferenceArgs;
 use crate::commands::render::RenderArgs;
 use crate::exit::UsageError;
 
@@ -31,6 +38,7 @@ Examples:
   memgauge --plan                            show what would be done, and how long it would take
   memgauge quick                             a verdict in under 45 s
   memgauge render before.json                show a saved result
+  memgauge compare before.json after.json    what a change did
 
 Exit status:
   0    measured
@@ -39,13 +47,23 @@ Exit status:
   4    could not measure
   64   wrong usage
   130  interrupted
-quick, count, stream and chase have their own; see their help.";
+quick, compare, count, stream and chase have their own; see their help.";
 
-/// Measures how this machine's memory behaves: latency, bandwidth, latency under load, cache-to-cache transfers.
-///
-/// Without a command, the whole suite is measured. Needs no root; says what it could not do, and why.
+const ABOUT: &str = "\
+Measures how this machine's memory behaves: latency, bandwidth, latency under load, cache-to-cache transfers. Without a command, the whole \
+suite is measured. Needs no root; says what it could not do, and why.";
+
+/// The native command line.
 #[derive(Debug, Parser)]
-#[command(name = "memgauge", version, args_conflicts_with_subcommands = true, after_help = AFTER_HELP, max_term_width = 110)]
+#[command(
+    name = "memgauge",
+    version,
+    about = ABOUT,
+    long_about = None,
+    args_conflicts_with_subcommands = true,
+    after_help = AFTER_HELP,
+    max_term_width = 100
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -73,6 +91,12 @@ enum Command {
     Scan(ScanArgs),
     /// Measure latency and bandwidth over the working set, and find the caches in them.
     Sweep(SweepArgs),
+    /// Measure persistent memory, or any directory's files: latency, bandwidth and their curves for every socket and directory.
+    Pmem(PmemArgs),
+    /// Compare the kinds of memory: DRAM, HBM, CXL, persistent memory; alone, and disturbed by load on another.
+    Tiers(TiersArgs),
+    /// Find the weights for interleaving pages over tiers of memory: DRAM, CXL, HBM.
+    Interleave(InterleaveArgs),
     /// Read a buffer from start to end: bandwidth of one thread, with a checksum of what was read.
     Stream(StreamArgs),
     /// Follow pointers through a buffer: nanoseconds per hop of one thread, and where it ended.
@@ -83,6 +107,10 @@ enum Command {
     Prefetch(PrefetchArgs),
     /// Show a saved result in another format.
     Render(RenderArgs),
+    /// Compare results before a change with results after it: better, worse, the same, or not known yet.
+    Compare(Box<CompareArgs>),
+    /// List published latencies and bandwidths by CPU generation, with their sources.
+    Reference(ReferenceArgs),
     /// Take the command lines of Intel MLC and print its tables: memgauge mlc --help, man mlc.
     #[command(disable_help_flag = true)]
     Mlc(MlcArgs),
@@ -113,7 +141,10 @@ pub(crate) enum Invocation {
     Count(Box<CountArgs>),
     Loop(Box<LoopRequest>),
     Render(RenderArgs),
+    Compare(Box<CompareArgs>),
+    Reference(ReferenceArgs),
     Prefetch(PrefetchAction),
+    Weights(WeightsAction),
     /// Do what mlc would do with these arguments.
     Mlc(Vec<OsString>),
 }
@@ -128,6 +159,19 @@ impl SuiteArgs {
 }
 
 impl Cli {
+    /// Reads a command line, with the program's name.
+    ///
+    /// # Errors
+    /// When it cannot be read, or asks for help: `-h` for the options that matter most, `--help` for all.
+    pub(crate) fn parse_line(words: &[OsString]) -> Result<Self, clap::Error> {
+        let asks_for_all = || words.iter().any(|word| word == "--help" || word == "help");
+        Self::try_parse_from(words).map_err(|error| match error.kind() {
+            ErrorKind::DisplayHelp if !asks_for_all() => help::brief(Self::command()).try_get_matches_from(words).err().unwrap_or(error),
+            ErrorKind::UnknownArgument => help::with_owners(error, &Self::command()),
+            _ => error,
+        })
+    }
+
     /// # Errors
     /// When a file that the command line names cannot be read or is wrong.
     pub(crate) fn invocation(self) -> Result<Invocation, UsageError> {
@@ -143,16 +187,24 @@ impl Cli {
             Some(Command::Scan(args)) => args.request(),
             Some(Command::Sweep(args)) => args.request(),
             Some(Command::Quick(args)) => args.request(),
+            Some(Command::Pmem(args)) => args.request(),
+            Some(Command::Tiers(args)) => args.request(),
             Some(Command::Prefetch(args)) => match args.command {
                 None => return Ok(Invocation::Prefetch(PrefetchAction::Status(args.report))),
                 Some(PrefetchCommand::Action(action)) => return Ok(Invocation::Prefetch(action)),
                 Some(PrefetchCommand::Compare(common)) => common.request(Spec::new(Task::Prefetch)),
+            },
+            Some(Command::Interleave(args)) => match args.request() {
+                Ok(action) => return Ok(Invocation::Weights(action)),
+                Err(request) => *request,
             },
             Some(Command::Info(args)) => return Ok(Invocation::Info(args)),
             Some(Command::Count(args)) => return Ok(Invocation::Count(Box::new(args))),
             Some(Command::Stream(args)) => return Ok(Invocation::Loop(Box::new(args.request()))),
             Some(Command::Chase(args)) => return Ok(Invocation::Loop(Box::new(args.request()))),
             Some(Command::Render(args)) => return Ok(Invocation::Render(args)),
+            Some(Command::Compare(args)) => return Ok(Invocation::Compare(args)),
+            Some(Command::Reference(args)) => return Ok(Invocation::Reference(args)),
             Some(Command::Mlc(args)) => return Ok(Invocation::Mlc(args.arguments)),
         };
         Ok(Invocation::Measure(Box::new(request)))

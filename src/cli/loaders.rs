@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::Args;
+use memgauge_core::integrity::TestPattern;
 use memgauge_core::spec::{BandwidthShape, Spec, Task, TrafficSpec};
 use memgauge_core::traffic::{Access, LineContent, LineUse};
 use memgauge_core::units::{Bytes, IdSet, ParseError};
@@ -37,6 +38,9 @@ struct Loaders {
     /// after each pass that what was read is what was written
     #[arg(long = "line", value_name = "USE", default_value = "whole", value_parser = one_of(&LINE_USES))]
     line_use: LineUse,
+    /// Patterns that --line check also writes and compares, before it reads [default: random words and their complement]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = one_of(&TestPattern::ALL))]
+    patterns: Vec<TestPattern>,
     /// Let all loaders read one buffer; if it is small, this is the bandwidth of shared caches
     #[arg(long)]
     shared_buffer: bool,
@@ -60,6 +64,7 @@ impl Loaders {
             stride: self.line_stride,
             window: self.random_window,
             line: self.line_use,
+            patterns: self.patterns,
             shared: self.shared_buffer,
             contents: self.contents.map(|path| read_contents(&path)).transpose()?.unwrap_or_default(),
             threads: Vec::new(),

@@ -218,6 +218,11 @@ pub(super) struct Limit {
     pub(super) peak_gbs: Option<f64>,
 }
 
+/// Takes an option out of the help of a command where it changes nothing.
+pub(crate) fn without_effect(option: Arg) -> Arg {
+    option.hide(true)
+}
+
 /// Puts a command's own default into the help of an option that several commands share.
 pub(super) fn with_default(option: Arg, default: &str) -> Arg {
     let help = option.get_help().map(ToString::to_string).unwrap_or_default();

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use memgauge_render::{FigureOptions, FigureWidth, PanelKind};
 
 use crate::exit::UsageError;
 use crate::host::{HostIdentity, Label};
@@ -12,6 +14,47 @@ use crate::host::{HostIdentity, Label};
 pub(crate) enum FormatArg {
     Text,
     Json,
+    Csv,
+    #[value(name = "openmetrics")]
+    OpenMetrics,
+}
+
+/// The formats of what is no result: plans, published values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlainFormat {
+    Text,
+    Json,
+}
+
+/// How figures are drawn.
+#[derive(Debug, Args, Default)]
+pub(crate) struct FigureArgs {
+    /// Draw only this panel; may be repeated
+    #[arg(long = "panel", value_name = "NAME", value_parser = panel_kind(), help_heading = "Figures")]
+    panels: Vec<PanelKind>,
+    /// Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices
+    #[arg(long, value_name = "WIDTH", help_heading = "Figures")]
+    figure_width: Option<FigureWidth>,
+    /// Leave out titles, explanations and the line about the machine, for a document that has its own
+    #[arg(long, help_heading = "Figures")]
+    no_title: bool,
+}
+
+/// The names of panels, which help and errors list.
+fn panel_kind() -> impl TypedValueParser<Value = PanelKind> {
+    PossibleValuesParser::new(PanelKind::ALL.iter().map(|kind| kind.name())).try_map(|name| name.parse::<PanelKind>())
+}
+
+impl FigureArgs {
+    pub(crate) fn options(&self) -> FigureOptions {
+        FigureOptions { panels: self.panels.clone(), width: self.figure_width, titles: !self.no_title }
+    }
+
+    /// The first option that was given, for a message that there is no figure.
+    fn given(&self) -> Option<&'static str> {
+        let given = [(!self.panels.is_empty(), "--panel"), (self.figure_width.is_some(), "--figure-width"), (self.no_title, "--no-title")];
+        given.into_iter().find_map(|(given, name)| given.then_some(name))
+    }
 }
 
 /// Where results go.
@@ -21,15 +64,48 @@ pub(crate) struct Output {
     /// Format of standard output
     #[arg(long, default_value = "text")]
     pub(crate) format: FormatArg,
-    /// Also write to FILE; its ending chooses the format: .txt, .json, or .svg, .png, .pdf for figures; may be repeated
+    /// Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be
+    /// repeated
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Vec<PathBuf>,
-    /// Show no progress bar, and print nothing to standard output
+    /// Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was
     #[arg(short, long)]
     pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) figure: FigureArgs,
+}
+
+impl Output {
+    /// The files that get a figure.
+    fn figure_files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.output.iter().filter(|path| memgauge_render::figure_for_path(&path.to_string_lossy(), &FigureOptions::default()).is_some())
+    }
+
+    /// Checks, before anything is measured, that figures are asked for where they can be drawn: `drawn` are the panels that the result may
+    /// have, and `instead` says what to do where there are none.
+    ///
+    /// # Errors
+    /// For a figure of a result that has no panel, a panel that the result will not have, and an option for figures without a figure.
+    pub(crate) fn check_figures(&self, drawn: &[PanelKind], instead: &str) -> Result<(), UsageError> {
+        match (self.figure_files().next(), self.figure.given()) {
+            (Some(path), _) if drawn.is_empty() => Err(UsageError::file(path, format!("there is nothing to draw; {instead}"))),
+            (None, Some(option)) => Err(UsageError(format!("{option} needs a figure; add -o FILE.svg, FILE.png or FILE.pdf"))),
+            _ => match self.figure.panels.iter().find(|panel| !drawn.contains(panel)) {
+                Some(panel) => Err(UsageError(format!("this measurement has no panel '{panel}'; it can have: {}", PanelKind::list(drawn)))),
+                None => Ok(()),
+            },
+        }
+    }
+}
+
+impl Output {
+    /// Whether anything goes to standard output.
+    pub(crate) fn prints(&self) -> bool {
+        !self.quiet || self.output.is_empty()
+    }
 }
 
 /// What every command takes that makes a new result.
@@ -53,5 +129,47 @@ impl ReportOptions {
     /// When a label occurs twice, or there are too many.
     pub(crate) fn identity(&self) -> Result<HostIdentity, UsageError> {
         HostIdentity::new(self.no_host_identity, self.labels.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        output: Output,
+    }
+
+    /// What the check of these options says.
+    fn check(line: &str, drawn: &[PanelKind]) -> Result<(), String> {
+        let line = Line::try_parse_from(["memgauge"].into_iter().chain(line.split_whitespace())).map_err(|e| e.to_string())?;
+        line.output.check_figures(drawn, "do this instead").map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn figures_that_cannot_be_drawn_are_refused_before_anything_is_measured() {
+        let drawn = [PanelKind::IdleLatency, PanelKind::Distribution];
+        assert_eq!(check("-o a.json -o a.pdf --panel idle-latency --figure-width 85mm --no-title", &drawn), Ok(()));
+        assert_eq!(check("-o a.json", &[]), Ok(()));
+        let why = |line: &str, drawn: &[PanelKind]| check(line, drawn).unwrap_err();
+        assert_eq!(why("-o a.PNG", &[]), "a.PNG: there is nothing to draw; do this instead");
+        assert_eq!(
+            why("-o a.svg --panel regions", &drawn),
+            "this measurement has no panel 'regions'; it can have: idle-latency, distribution"
+        );
+        for option in ["--panel idle-latency", "--figure-width 9cm", "--no-title"] {
+            let name = option.split(' ').next().unwrap();
+            assert_eq!(
+                why(&format!("-o a.json {option}"), &drawn),
+                format!("{name} needs a figure; add -o FILE.svg, FILE.png or FILE.pdf")
+            );
+        }
+        let unknown = why("-o a.svg --panel latency", &drawn);
+        assert!(unknown.contains("'latency'") && unknown.contains("idle-latency, latency-by-cpu"), "{unknown}");
+        assert!(why("-o a.svg --figure-width 85", &drawn).contains("a width has a unit: 85mm, 8.5cm, 3.3in or 800px"));
     }
 }

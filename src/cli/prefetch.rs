@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 
+use super::options::without_effect;
 use super::output::ReportOptions;
 use super::request::Common;
 
@@ -18,7 +19,7 @@ Examples:
   memgauge latency --prefetch off         off during one run";
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
+#[command(args_conflicts_with_subcommands = true, mut_arg("verbose", without_effect), after_help = AFTER_HELP)]
 pub(super) struct PrefetchArgs {
     #[command(subcommand)]
     pub(super) command: Option<PrefetchCommand>,
@@ -43,13 +44,16 @@ The first CPU chases, in sequential and in random order. The CPUs of --cpu read 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PrefetchAction {
     /// Show which prefetchers of which CPUs are on.
-    #[command(display_order = 0)]
+    #[command(display_order = 0, mut_arg("verbose", without_effect))]
     Status(ReportOptions),
     /// Switch all documented prefetchers of all CPUs off, until restore or the next boot.
+    #[command(mut_arg("verbose", without_effect))]
     Off(ReportOptions),
     /// Switch all documented prefetchers of all CPUs on, until restore or the next boot.
+    #[command(mut_arg("verbose", without_effect))]
     On(ReportOptions),
     /// Put back what off, on, or a run that was killed has changed.
+    #[command(mut_arg("verbose", without_effect))]
     Restore(ReportOptions),
     /// The process that restores registers when a run is killed.
     #[command(hide = true)]

@@ -19,6 +19,18 @@ pub(crate) struct Request {
     pub(crate) run: RunOptions,
     /// What a health check compares with; `None` for other commands.
     pub(crate) quick: Option<ReferenceFiles>,
+    /// What the suite for persistent memory measures, and where its files go; `None` for other commands.
+    pub(crate) pmem: Option<PmemPaths>,
+    /// Set the kernel's interleave weights to those that were found.
+    pub(crate) apply_weights: bool,
+}
+
+/// Paths of the suite for persistent memory.
+pub(crate) struct PmemPaths {
+    /// Directories whose files are measured.
+    pub(crate) directories: Vec<PathBuf>,
+    /// A folder for a file of each run.
+    pub(crate) out: Option<PathBuf>,
 }
 
 /// Files that a health check compares with.
@@ -35,7 +47,7 @@ pub(crate) struct ReferenceFiles {
 
 impl Request {
     pub(super) fn new(spec: Spec, run: RunOptions) -> Self {
-        Self { spec, memory_dir: None, run, quick: None }
+        Self { spec, memory_dir: None, run, quick: None, pmem: None, apply_weights: false }
     }
 }
 
@@ -47,7 +59,7 @@ pub(crate) struct RunOptions {
     /// Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Precision")]
     pub(crate) wait_quiet: Option<Duration>,
-    /// Show what would be done and how long it would take, and measure nothing
+    /// Show what would be measured, and for how long; measure nothing
     #[arg(long, help_heading = "Plan")]
     pub(crate) plan: bool,
     /// Plan for a recorded machine: a directory that holds its sys/ and proc/

@@ -143,7 +143,7 @@ fn counters_are_for_the_commands_that_have_windows() {
     }
     for command in ["stream", "chase"] {
         let counted = |line: &str| match Cli::try_parse_from(line.split(' ')).unwrap().invocation().unwrap() {
-            Invocation::Loop(request) => request.spec.counters,
+            Invocation::Loop(request) => request.specs[0].counters,
             _ => panic!("{line} is a loop"),
         };
         assert!(counted(&format!("memgauge {command} 1M --counters")));
@@ -155,7 +155,7 @@ fn counters_are_for_the_commands_that_have_windows() {
 #[test]
 fn prefetchers_are_left_alone_unless_asked() {
     use memgauge_core::experiment::PrefetchRequest::{Leave, Off, On};
-    for command in ["latency", "bandwidth", "loaded", "c2c", "scan", "sweep", "quick"] {
+    for command in ["latency", "bandwidth", "loaded", "c2c", "scan", "sweep", "quick", "pmem /mnt"] {
         assert_eq!(spec(&format!("memgauge {command}")).prefetch, Leave, "{command}");
         assert_eq!(spec(&format!("memgauge {command} --prefetch off")).prefetch, Off, "{command}");
     }
@@ -205,4 +205,13 @@ fn options_for_mlc_alone_are_hidden() {
         let help = cli.find_subcommand_mut(command).unwrap().render_long_help().to_string();
         assert!(hidden.iter().all(|option| !help.contains(option)), "{command}");
     }
+}
+
+#[test]
+fn a_suite_for_persistent_memory_names_the_nodes_of_its_cpus() {
+    let got = spec("memgauge pmem /mnt/a /mnt/b --node 1 --ramp --one-thread-per-core");
+    assert_eq!((got.task, got.nodes, got.pmem.cpu_nodes), (Task::Pmem, None, Some(IdSet::one(1))));
+    assert!(got.pmem.ramp && !got.pmem.loaded && got.one_thread_per_core);
+    assert!(refused("memgauge pmem").contains("DIR"));
+    assert!(refused("memgauge pmem /mnt/a --machine /tmp --plan").contains("--machine"));
 }

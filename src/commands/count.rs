@@ -17,6 +17,7 @@ use memgauge_core::stats;
 use memgauge_os::counters::{self, Catalogue, CounterError, EncodedEvent, EventSet, OpenCounters};
 use memgauge_os::{program, topology};
 
+use crate::cli::options::without_effect;
 use crate::cli::output::ReportOptions;
 use crate::console::{Program, Stream};
 use crate::exit::{ExitStatus, UsageError};
@@ -37,7 +38,7 @@ Examples:
   memgauge count -o counts.json -- ./app";
 
 #[derive(Debug, Args)]
-#[command(after_help = AFTER_HELP)]
+#[command(mut_arg("verbose", without_effect), after_help = AFTER_HELP)]
 pub(crate) struct CountArgs {
     /// Events to count instead of those for the metrics; may be repeated
     #[arg(short, long = "event", value_name = "EVENT,...")]
@@ -106,6 +107,7 @@ struct CountedRuns {
 pub(crate) fn count(args: CountArgs) -> anyhow::Result<ExitStatus> {
     let root = Path::new("/");
     let machine = topology::read_machine(root)?;
+    args.report.output.check_figures(&[], "counters are numbers without an axis: keep them with .json or .txt")?;
     let sinks = Sinks::open(&args.report.output, Stream::Error)?;
     let identity = args.report.identity()?;
     let cpu = machine.allowed.cpus.first().unwrap_or(0);

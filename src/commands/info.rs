@@ -6,6 +6,7 @@ use clap::Args;
 use memgauge_os::clock::Clock;
 use memgauge_os::topology;
 
+use crate::cli::options::without_effect;
 use crate::cli::output::ReportOptions;
 use crate::console::Stream;
 use crate::exit::ExitStatus;
@@ -13,6 +14,7 @@ use crate::report;
 use crate::sinks::Sinks;
 
 #[derive(Debug, Args)]
+#[command(mut_arg("verbose", without_effect))]
 pub(crate) struct InfoArgs {
     /// Show a recorded machine: a directory that holds its sys/ and proc/
     #[arg(long, value_name = "DIR")]
@@ -24,6 +26,7 @@ pub(crate) struct InfoArgs {
 /// Describes this machine, or a recorded one.
 pub(crate) fn info(args: InfoArgs) -> anyhow::Result<ExitStatus> {
     let root = args.machine.as_deref().unwrap_or(Path::new("/"));
+    args.report.output.check_figures(&[], "a description of the machine is text: keep it with .json or .txt")?;
     let sinks = Sinks::open(&args.report.output, Stream::Output)?;
     let machine = topology::read_machine(root)?;
     let mut report = report::blank(machine, root, &args.report.identity()?);

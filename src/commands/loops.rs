@@ -1,11 +1,12 @@
-//! `memgauge stream` and `memgauge chase`: one loop in this thread.
+//! `memgauge stream` and `memgauge chase`: one loop in this thread, once for each size.
 
 use std::path::Path;
 
 use anyhow::Context;
 use memgauge_core::conclusions::scan;
 use memgauge_core::note::{Note, Severity};
-use memgauge_engine::RunContext;
+use memgauge_core::result::Incomplete;
+use memgauge_engine::{LoopError, RunContext};
 use memgauge_os::clock::Clock;
 use memgauge_os::{memory, topology};
 
@@ -16,11 +17,14 @@ use crate::report;
 use crate::signals;
 use crate::sinks::Sinks;
 
-/// Runs the loop. After a signal, the passes until then are the result.
+/// Runs the loops. After a signal, the passes until then are the result.
 pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
     let root = Path::new("/");
-    let LoopRequest { spec, report: options } = request;
+    let LoopRequest { specs, report: options } = request;
     let identity = options.identity()?;
+    options
+        .output
+        .check_figures(&[], "one loop is one number: draw 'memgauge sweep -o FILE.svg', or keep the number with .json or .txt")?;
     let sinks = Sinks::open(&options.output, Stream::Output)?;
     let machine = topology::read_machine(root)?;
     let stop = signals::watch().context("cannot install signal handlers")?;
@@ -29,13 +33,31 @@ pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
     let clock = Clock::calibrate(root);
     report.environment.clock = Some(clock.report());
     let context = RunContext::new(&machine, clock, root.to_path_buf(), stop.flag());
-    let (measured, notes) = memgauge_engine::run_loop(&spec, &context)?;
-    // The text is one line without notes.
-    notes.iter().filter(|note| note.severity == Severity::Warning).for_each(|note| Program::MEMGAUGE.message(&note.message));
-    report.notes.extend(notes);
-    let corrupted = measured.evidence.proof.as_ref().is_some_and(|p| p.mismatches > 0);
-    report.results = vec![measured];
+    for spec in &specs {
+        match memgauge_engine::run_loop(spec, &context) {
+            Ok((measured, notes)) => {
+                report.results.push(measured);
+                report::add_notes(&mut report, notes);
+            }
+            // The sizes before are kept.
+            Err(LoopError::Interrupted) if !report.results.is_empty() => {}
+            Err(error) if report.results.is_empty() => return Err(error.into()),
+            Err(error) => {
+                let size = spec.size.map_or_else(String::new, |size| format!("{size}: "));
+                report::add_notes(&mut report, [Note::error("loop-not-run", format!("{size}{error}"))]);
+            }
+        }
+        if stop.interruption().is_some() {
+            break;
+        }
+    }
+    // The text is a line for each size, without notes.
+    report.notes.iter().filter(|note| note.severity >= Severity::Warning).for_each(|note| Program::MEMGAUGE.message(&note.message));
+    let corrupted = report.results.iter().any(|m| m.evidence.proof.as_ref().is_some_and(|p| p.mismatches > 0));
     report.incomplete = stop.interruption();
+    if report.incomplete.is_none() && report.results.len() < specs.len() {
+        report.incomplete = Some(Incomplete::CellsMissing);
+    }
     report.complete = report.incomplete.is_none();
     report::end(&mut report);
     if corrupted {
@@ -46,7 +68,8 @@ pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
     }
     let written = sinks.write(&report);
     if !corrupted {
-        return written.map(|()| if report.complete { ExitStatus::SUCCESS } else { ExitStatus::INTERRUPTED });
+        let status = if stop.interruption().is_some() { ExitStatus::INTERRUPTED } else { ExitStatus::measured(true, report.complete) };
+        return written.map(|()| status);
     }
     Program::MEMGAUGE.corrupted(&report.notes);
     if let Err(error) = written {

@@ -7,18 +7,22 @@ use anyhow::Context;
 use memgauge_core::conclusions::{findings::References, scan};
 use memgauge_core::distribution::least_batch;
 use memgauge_core::result::{HealthStatus, Report};
+use memgauge_core::wording::reasons;
 use memgauge_engine::RunContext;
 use memgauge_os::clock::Clock;
 use memgauge_os::noise::ProcessTimes;
 use memgauge_os::{directory, memory, topology};
+use memgauge_render::PanelKind;
 
+use super::interleave;
 use super::quick::{self, Deadlines};
 use crate::cli::request::Request;
-use crate::console::{Program, Stream};
+use crate::console::{self, Program, Stream};
 use crate::exit::{ExitStatus, UsageError};
 use crate::prefetch::guard::PrefetchGuard;
 use crate::quiet;
 use crate::report;
+use crate::run_folder::RunFolder;
 use crate::runner::Runner;
 use crate::signals::{self, Stop};
 use crate::sinks::{self, Sinks};
@@ -26,27 +30,34 @@ use crate::sinks::{self, Sinks};
 /// Plans, measures and writes the report.
 pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let mut begin = Instant::now();
-    let Request { mut spec, memory_dir, run, quick } = request;
+    let Request { mut spec, memory_dir, mut run, quick, pmem, apply_weights } = request;
     let identity = run.report.identity()?;
+    let folder = pmem.as_ref().and_then(|pmem| pmem.out.clone()).filter(|_| !run.plan).map(RunFolder::open).transpose()?;
+    run.report.output.output.extend(folder.iter().flat_map(RunFolder::whole_results));
     let output = &run.report.output;
     let mut deadlines = quick.as_ref().map(|_| Deadlines::begin(begin, spec.within));
     let root = run.machine.as_deref().unwrap_or(Path::new("/"));
     let machine = topology::read_machine(root)?;
-    spec.memory_dir = memory_dir.map(|path| directory::read(&path, root)).transpose()?;
+    spec.memory_dir = memory_dir.map(|path| directory::read(&path, root)).transpose().context("--memory-dir")?;
+    if let Some(pmem) = &pmem {
+        spec.pmem.directories = pmem.directories.iter().map(|path| directory::read(path, root)).collect::<Result<_, _>>()?;
+    }
     // Which kernels can run is known for this machine's CPUs only. The plan for another machine names none.
     let kernels = if run.machine.is_none() { memgauge_kernels::rows() } else { Vec::new() };
-    let plan = memgauge_core::planner::plan(&spec, &machine, &kernels)?;
+    let mut plan = memgauge_core::planner::plan(&spec, &machine, &kernels)?;
     if run.plan {
         sinks::show_plan(&plan, &machine, output)?;
         return Ok(ExitStatus::SUCCESS);
     }
+    let experiments = plan.steps.iter().map(|step| step.experiment);
+    output.check_figures(&PanelKind::of_experiments(experiments), "the plan has no measurement that a figure shows")?;
     let clock = Clock::calibrate(root);
     check_histogram(spec.chase.histogram, clock.step_ns())?;
     let sinks = Sinks::open(output, Stream::Output)?;
     let references = quick.map(quick::read_references).transpose()?;
     let stop = signals::watch().context("cannot install signal handlers")?;
     // The guardian is started first, because it must not inherit what comes next: this process offers itself to the out-of-memory killer.
-    let mut guard = PrefetchGuard::begin(&spec, &plan, &machine)?;
+    let mut guard = PrefetchGuard::begin(&spec, &mut plan, &machine)?;
     memory::prefer_out_of_memory_kill();
     let mut not_quiet = None;
     if let Some(longest) = run.wait_quiet {
@@ -58,6 +69,9 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
         });
         // The time of the run begins now.
         (begin, deadlines) = (Instant::now(), deadlines.map(|_| Deadlines::begin(Instant::now(), spec.within)));
+    }
+    if pmem.is_some() && !output.quiet {
+        Program::MEMGAUGE.message(format_args!("this takes {}", memgauge_render::duration(&plan)));
     }
     let processes = ProcessTimes::read(root);
     let deadline = deadlines.map(|d| d.end(0)).or_else(|| spec.within.map(|within| begin + within));
@@ -78,10 +92,11 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     if !output.verbose {
         report.remove_trials();
     }
+    let not_applied = apply_weights.then(|| interleave::apply_found(&mut report)).and_then(Result::err);
     let not_restored = guard.and_then(|guard| guard.end(&mut report));
-    let not_written = sinks.write(&report).err();
-    let failures: Vec<anyhow::Error> = not_restored.into_iter().chain(not_written).collect();
-    Ok(finish(&report, &stop, &failures, sinks.is_quiet()))
+    let not_written = [sinks.write(&report).err(), folder.and_then(|folder| folder.write(&report).err())];
+    let failures: Vec<anyhow::Error> = not_restored.into_iter().chain(not_applied).chain(not_written.into_iter().flatten()).collect();
+    Ok(finish(&report, &stop, &failures, &sinks))
 }
 
 /// Refuses a histogram that would show the steps of the clock, which are `step_ns` long.
@@ -95,19 +110,25 @@ fn check_histogram(batch: Option<u32>, step_ns: f64) -> Result<(), UsageError> {
     )))
 }
 
-/// Reports what went wrong, and chooses the exit status; a `quiet` run says why a check has no verdict, because nobody sees the report. A failure to restore registers or to write files hides nothing else.
-fn finish(report: &Report, stop: &Stop, failures: &[anyhow::Error], quiet: bool) -> ExitStatus {
+/// Reports what went wrong, and chooses the exit status. Where nobody sees a page, it says why there are no numbers or no verdict. A failure to restore registers or to write files hides nothing else.
+fn finish(report: &Report, stop: &Stop, failures: &[anyhow::Error], sinks: &Sinks) -> ExitStatus {
     failures.iter().for_each(|error| Program::MEMGAUGE.error(error));
     let interrupted = stop.interruption().is_some();
-    if !interrupted && !report.complete {
+    if !interrupted && !report.complete && !sinks.shows_page() {
         Program::MEMGAUGE.not_measured(&report.notes);
+        // Cells that got too little time have no notes of their own.
+        if console::failures(&report.notes).next().is_none()
+            && let Some(why) = &report.incomplete
+        {
+            Program::MEMGAUGE.message(reasons::incomplete(why));
+        }
     }
     if report.measurements().any(scan::corrupted) {
         Program::MEMGAUGE.corrupted(&report.notes);
         return ExitStatus::INCIDENT;
     }
     let health = report.health.as_ref().map(|health| health.status);
-    if quiet && health == Some(HealthStatus::CouldNotMeasure) {
+    if sinks.is_quiet() && health == Some(HealthStatus::CouldNotMeasure) {
         let why = report.health.iter().flat_map(|health| &health.findings).filter(|found| found.severity == HealthStatus::CouldNotMeasure);
         why.for_each(|found| Program::MEMGAUGE.message(format_args!("no verdict: {}", found.message)));
     }

@@ -25,6 +25,7 @@ pub(crate) fn prefetch(action: PrefetchAction) -> anyhow::Result<ExitStatus> {
     let place = place();
     // Files are checked before a register is written.
     let target = |options: ReportOptions| -> anyhow::Result<Target> {
+        options.output.check_figures(&[], "'memgauge prefetch compare -o FILE.svg' draws a comparison")?;
         Ok(Target { sinks: Sinks::open(&options.output, Stream::Output)?, identity: options.identity()? })
     };
     match action {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use memgauge_render::Named;
+use memgauge_render::{Named, PanelKind};
 
 use crate::cli::output::Output;
 use crate::console::Stream;
@@ -14,10 +14,12 @@ use crate::sinks::{Sinks, read_report, unique_names};
 #[command(after_help = "Examples:
   memgauge render before.json                      show a saved result
   memgauge render before.json -q -o before.pdf     draw it
-  memgauge render before.json after.json -q -o both.svg")]
+  memgauge render before.json -q -o before.csv     its values for a spreadsheet, a data frame or a database
+  memgauge render before.json after.json -q -o both.svg
+  memgauge render before.json -q --panel loaded-latency --figure-width 85mm --no-title -o curve.pdf")]
 pub(crate) struct RenderArgs {
-    /// Results that memgauge wrote as JSON; - is standard input. Figures show several results together, named after their files; text and
-    /// JSON show them one after another
+    /// Results that memgauge wrote as JSON; - is standard input. Figures, CSV and OpenMetrics show several results together; text and JSON
+    /// show them one after another
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -26,6 +28,8 @@ pub(crate) struct RenderArgs {
 
 /// Reads all files before it writes anything.
 pub(crate) fn render(args: RenderArgs) -> anyhow::Result<ExitStatus> {
+    // Which panels there are, the results say.
+    args.output.check_figures(PanelKind::ALL, "")?;
     let reports = args.files.iter().map(|f| read_report(f)).collect::<Result<Vec<_>, _>>()?;
     let names = unique_names(&args.files);
     let named: Vec<Named<'_>> = names.iter().zip(&reports).map(|(name, report)| Named { name, report }).collect();

@@ -42,7 +42,7 @@ impl ChasePrefetchers {
         let controls = PrefetchControls::find(context.machine);
         controls.check(cpus)?;
         let by_cpu: BTreeMap<_, _> = controls.by_cpu.into_iter().filter(|(cpu, _)| cpus.contains(*cpu)).collect();
-        let guarded = GuardedChange::begin(&by_cpu)?;
+        let guarded = GuardedChange::begin(&by_cpu).map_err(|e| with_advice(&e))?;
         message(taint_note().message);
         found_note(guarded.change.leftover()).iter().for_each(|note| message(console::with_advice(note)));
         let mut this = Self(guarded);

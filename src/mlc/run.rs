@@ -102,7 +102,7 @@ fn translate(
     let files = Files::default();
     let read = |path: &Path| files.read(path);
     let directory = |path: &Path| {
-        let refused = |e: DirectoryError| in_letters(mode, e.to_string().trim_start_matches("--memory-dir "));
+        let refused = |e: DirectoryError| in_letters(mode, &e.to_string());
         directory::read(path, &context.root).map_err(refused)
     };
     let inputs = |prefetchers_off| Inputs { machine: context.machine, kernels, prefetchers_off, read: &read, directory: &directory };

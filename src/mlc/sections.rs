@@ -297,7 +297,9 @@ impl Translator<'_> {
     /// The buffer of a thread with this mix: `-b` for what it reads, and as much again for what it writes.
     fn buffer(&self, mix: Mix) -> Option<Bytes> {
         let (loads, stores) = mix.lines();
-        self.letters.buffer.map(|b| if loads > 0 && stores > 0 { Bytes(b.0 * 2) } else { b })
+        // One step of 9:1 goes over 40 lines, and the smallest buffers that scripts ask for have 32.
+        let step = Bytes(LINE * if mix == Mix::R9W1 { 40 } else { 0 });
+        self.letters.buffer.map(|b| if loads > 0 && stores > 0 { Bytes(b.0 * 2).max(step) } else { b })
     }
 
     /// One spec for all mixes, or one for each if their buffers differ.

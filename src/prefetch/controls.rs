@@ -93,6 +93,12 @@ impl PrefetchControls {
         controls
     }
 
+    /// Why prefetchers of none of these CPUs can be switched.
+    pub(crate) fn missing(&self, cpus: &IdSet) -> Option<String> {
+        let why = |cpu| self.without.get(&cpu);
+        cpus.iter().all(|cpu| why(cpu).is_some()).then(|| cpus.first().and_then(why).cloned())?
+    }
+
     /// # Errors
     /// When one of these CPUs has no register.
     pub(crate) fn check(&self, cpus: &IdSet) -> anyhow::Result<()> {

@@ -15,8 +15,8 @@ use memgauge_core::units::IdSet;
 use memgauge_core::wording::reasons;
 use memgauge_engine::{Observer, Outcome, RunContext};
 use memgauge_os::prefetch::Guardian;
-use memgauge_os::prefetch::MsrError;
 use memgauge_os::prefetch::{ChangeKind, PrefetchChange, PrefetchError};
+use memgauge_os::prefetch::{MsrError, MsrFault};
 
 use super::controls::{PrefetchControls, found_note, place, with_advice};
 use crate::console::Program;
@@ -35,9 +35,9 @@ impl GuardedChange {
     ///
     /// # Errors
     /// When a register cannot be read or the guardian cannot be started.
-    pub(crate) fn begin(controls: &BTreeMap<u32, Control>) -> anyhow::Result<Self> {
-        let change = PrefetchChange::begin(place(), controls, ChangeKind::Run).map_err(|e| with_advice(&e))?;
-        let guardian = Guardian::start(&["prefetch", "guard", change.id()]).map_err(|e| with_advice(&PrefetchError::Guardian(e)))?;
+    pub(crate) fn begin(controls: &BTreeMap<u32, Control>) -> Result<Self, PrefetchError> {
+        let change = PrefetchChange::begin(place(), controls, ChangeKind::Run)?;
+        let guardian = Guardian::start(&["prefetch", "guard", change.id()]).map_err(PrefetchError::Guardian)?;
         Ok(Self { change, guardian })
     }
 
@@ -55,7 +55,7 @@ impl GuardedChange {
 
 /// Prefetchers that are switched during a run.
 pub(crate) struct PrefetchGuard {
-    guarded: GuardedChange,
+    change: Switching,
     controls: PrefetchControls,
     requested: PrefetchRequest,
     /// The state before the run, where the run measures several states.
@@ -63,26 +63,58 @@ pub(crate) struct PrefetchGuard {
     notes: Vec<Note>,
 }
 
+/// How prefetchers are switched.
+enum Switching {
+    /// By their registers.
+    Registers(GuardedChange),
+    /// Not at all.
+    None {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Whether no register could be read, so that nothing was tried.
+fn out_of_reach(error: &PrefetchError) -> bool {
+    match error {
+        PrefetchError::Register(error) => matches!(
+            error.fault,
+            MsrFault::NoModule(_) | MsrFault::NotPermitted(_) | MsrFault::NoRegister | MsrFault::Refused(_) | MsrFault::Other(..)
+        ),
+        PrefetchError::Folder(..) | PrefetchError::Container(_) => true,
+        _ => false,
+    }
+}
+
 impl PrefetchGuard {
-    /// Saves the registers, starts the guardian, and switches prefetchers, if `spec` requests it.
+    /// Saves the registers, starts the guardian, and switches prefetchers, if `spec` requests it. Where a comparison cannot switch any,
+    /// `plan` is changed: it measures the state that they are in.
     ///
     /// # Errors
     /// When some of them cannot be switched; the others are put back.
-    pub(crate) fn begin(spec: &Spec, plan: &Plan, machine: &Machine) -> anyhow::Result<Option<Self>> {
+    pub(crate) fn begin(spec: &Spec, plan: &mut Plan, machine: &Machine) -> anyhow::Result<Option<Self>> {
         let compares = spec.task == Task::Prefetch;
         if !compares && spec.prefetch == PrefetchRequest::Leave {
             return Ok(None);
         }
         let controls = PrefetchControls::find(machine);
         let measured = plan.steps.iter().flat_map(|s| &s.cells).fold(IdSet::new(), |all, c| all.union(&c.work.cpus()));
+        if let Some(why) = controls.missing(&measured).filter(|_| compares) {
+            return Ok(Some(Self::as_found(controls, plan, why)));
+        }
         controls.check(&measured)?;
+        let guarded = match GuardedChange::begin(&controls.by_cpu) {
+            Err(error) if compares && out_of_reach(&error) => {
+                let why = format!("{error}; {}", error.advice());
+                return Ok(Some(Self::as_found(controls, plan, why)));
+            }
+            begun => begun.map_err(|e| with_advice(&e))?,
+        };
         Program::MEMGAUGE.message(&prefetchers::taint_note().message);
-        let guarded = GuardedChange::begin(&controls.by_cpu)?;
-        let mut guard = Self { guarded, controls, requested: spec.prefetch, found: None, notes: Vec::new() };
-        guard.notes = guard.controls.notes();
-        guard.notes.extend(found_note(guard.guarded.change.leftover()));
+        let notes = controls.notes().into_iter().chain(found_note(guarded.change.leftover())).collect();
+        let mut guard = Self { change: Switching::Registers(guarded), controls, requested: spec.prefetch, found: None, notes };
         if compares {
-            let values = guard.guarded.change.verify().map_err(|e| with_advice(&e))?;
+            let values = guard.verify().map_err(|e| with_advice(&e))?;
             guard.found = Some(guard.controls.state(PrefetchRequest::Leave, &all_read(values)));
         }
         // A comparison begins with prefetchers on. They are switched off here, so that a machine that refuses does so before anything is
@@ -92,8 +124,32 @@ impl PrefetchGuard {
         Ok(Some(guard))
     }
 
+    /// A comparison that switches nothing, because of `why`.
+    fn as_found(controls: PrefetchControls, plan: &mut Plan, why: String) -> Self {
+        for step in &mut plan.steps {
+            step.title = step.title.strip_suffix(" on").map_or_else(|| step.title.clone(), |title| format!("{title} as found"));
+        }
+        for cell in plan.steps.iter_mut().flat_map(|step| &mut step.cells) {
+            cell.at.prefetch = cell.at.prefetch.filter(|state| *state != PrefetchRequest::On).or(Some(PrefetchRequest::Leave));
+        }
+        let taint = prefetchers::taint_note();
+        plan.notes.retain(|note| note.code != taint.code);
+        let found = PrefetchState { reason: Some(why.clone()), ..PrefetchState::default() };
+        Self { change: Switching::None { why }, controls, requested: PrefetchRequest::Leave, found: Some(found), notes: Vec::new() }
+    }
+
+    fn verify(&self) -> Result<BTreeMap<u32, u64>, PrefetchError> {
+        match &self.change {
+            Switching::Registers(guarded) => guarded.change.verify(),
+            Switching::None { .. } => Ok(BTreeMap::new()),
+        }
+    }
+
     fn set(&mut self, state: PrefetchRequest) -> Result<(), PrefetchError> {
-        self.guarded.change.set(state == PrefetchRequest::Off)
+        match &mut self.change {
+            Switching::Registers(guarded) => guarded.change.set(state == PrefetchRequest::Off),
+            Switching::None { .. } => Ok(()),
+        }
     }
 
     /// Measures the plan. If its cells name states of the prefetchers, there is one outcome for each state, in turn.
@@ -104,9 +160,12 @@ impl PrefetchGuard {
             let part = part_of(plan, steps);
             let mut observer = PartObserver { whole: &mut *observer, done_s, part_s: part.estimated_s, whole_s: plan.estimated_s };
             done_s += part.estimated_s;
-            absorb(match steps.first().and_then(state_of) {
-                Some(state) => self.run_in(state, &part, context, &mut observer),
-                None => memgauge_engine::run(&part, context, &mut observer),
+            absorb(match (steps.first().and_then(state_of), &self.change) {
+                (Some(state @ PrefetchRequest::Off), Switching::None { why }) => {
+                    not_set(NotMeasured::PrefetchersNotSet { state, detail: why.clone() }, &part, context, &mut observer)
+                }
+                (Some(state), Switching::Registers(_)) => self.run_in(state, &part, context, &mut observer),
+                _ => memgauge_engine::run(&part, context, &mut observer),
             });
         }
     }
@@ -115,25 +174,24 @@ impl PrefetchGuard {
     fn run_in(&mut self, state: PrefetchRequest, part: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -> Outcome {
         // After an interruption nothing is switched any more.
         let set = if context.stop.load(Ordering::Relaxed) { Ok(()) } else { self.set(state) };
-        let mut outcome = match &set {
-            Ok(()) => memgauge_engine::run(part, context, observer),
-            Err(_) => memgauge_engine::run(&Plan { steps: Vec::new(), ..part.clone() }, context, observer),
-        };
-        let Err(error) = set.and_then(|()| self.guarded.change.verify().map(|_| ())) else { return outcome };
-        let why = NotMeasured::PrefetchersNotSet { state, detail: error.to_string() };
-        let cells = part.steps.iter().flat_map(|step| step.cells.iter().map(|cell| unmeasured(step.experiment, cell, &why)));
-        outcome.results = cells.collect();
-        outcome.repeats.clear();
-        outcome.complete = false;
-        outcome.notes.push(Note::error("prefetch-not-set", reasons::not_measured(&why)).advise(error.advice()));
-        outcome
+        let outcome = set.and_then(|()| {
+            let outcome = memgauge_engine::run(part, context, observer);
+            self.verify().map(|_| outcome)
+        });
+        outcome.unwrap_or_else(|error| {
+            let why = NotMeasured::PrefetchersNotSet { state, detail: error.to_string() };
+            let note = Note::error("prefetch-not-set", reasons::not_measured(&why)).advise(error.advice());
+            let mut outcome = not_set(why, part, context, observer);
+            outcome.notes.push(note);
+            outcome
+        })
     }
 
     /// Puts the state into the report, and the registers back. Returns the error if they could not be put back.
     pub(crate) fn end(mut self, report: &mut Report) -> Option<anyhow::Error> {
         let requested = self.requested;
         report.notes.append(&mut self.notes);
-        let mut state = match (self.found.take(), self.guarded.change.verify()) {
+        let mut state = match (self.found.take(), self.verify()) {
             (Some(found), _) => found,
             (None, Ok(values)) => self.controls.state(requested, &all_read(values)),
             (None, Err(error)) => {
@@ -158,10 +216,20 @@ impl PrefetchGuard {
             report.notes.push(note);
         }
         report.environment.prefetch = Some(state);
-        let error = self.guarded.end().err()?;
+        let Switching::Registers(guarded) = self.change else { return None };
+        let error = guarded.end().err()?;
         report.notes.push(Note::error(NOT_RESTORED, error.to_string()).advise(error.advice()));
         Some(with_advice(&error))
     }
+}
+
+/// The outcome of a part that was not measured, because prefetchers are not in the state that it wants.
+fn not_set(why: NotMeasured, part: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -> Outcome {
+    let mut outcome = memgauge_engine::run(&Plan { steps: Vec::new(), ..part.clone() }, context, observer);
+    let cells = part.steps.iter().flat_map(|step| step.cells.iter().map(|cell| unmeasured(step.experiment, cell, &why)));
+    outcome.results = cells.collect();
+    outcome.complete = false;
+    outcome
 }
 
 /// The values of registers that could all be read.

@@ -203,6 +203,7 @@ fn check_tools(jobs: &[&Job], targets: &[&emulate::Target]) -> Result<()> {
 fn tool_package(tool: &str) -> &'static str {
     match tool {
         "mke2fs" => "e2fsprogs",
+        "mkfs.xfs" => "xfsprogs",
         _ => "ndctl",
     }
 }

@@ -7,6 +7,7 @@ use clap::Parser;
 
 mod busy;
 mod circles;
+mod docs;
 mod folders;
 mod font;
 mod fuzz;
@@ -24,6 +25,12 @@ enum Command {
     /// Write the schema of results from the types
     Schema {
         /// Only check that the file is up to date
+        #[arg(long)]
+        check: bool,
+    },
+    /// Write man pages and completions from the definition of the command line
+    Docs {
+        /// Only check that the files are up to date
         #[arg(long)]
         check: bool,
     },
@@ -56,6 +63,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Command::parse() {
         Command::Schema { check } => schema::schema(check),
+        Command::Docs { check } => docs::docs(check),
         Command::Font { check } => font::font(check),
         Command::Machines { check: false } => machines::write(&folders::machines_folder()),
         Command::Machines { check: true } => machines::check(&folders::machines_folder()),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::note::Note;
+use crate::persistent::PersistentDevice;
 use crate::units::Bytes;
 
 /// What backs the pages of a mapped file.
@@ -39,7 +40,20 @@ pub struct FileEvidence {
     /// Why it is not DAX, or why `MAP_SYNC` was refused although it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Why it is not persistent, however it is mapped: tmpfs, the page cache, an emulated device. Absent where nothing says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volatile: Option<String>,
 }
+
+impl FileEvidence {
+    /// The path, marked where what is measured only stands in for persistent memory.
+    pub fn label(&self) -> String {
+        format!("{}{}", self.path, if self.volatile.is_some() { STAND_IN } else { "" })
+    }
+}
+
+/// What follows the name of memory that loses its content, where persistent memory could be meant.
+const STAND_IN: &str = " (volatile stand-in)";
 
 /// A directory to take buffers from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +66,9 @@ pub struct MemoryDir {
     pub free: Option<Bytes>,
     /// Block size of the file system.
     pub block: Bytes,
+    /// The namespace of persistent memory that the file system is on; absent where it is on something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persistent: Option<PersistentDevice>,
 }
 
 /// Sizes that the plan chooses leave one part in this many of the free space to others and to the file system's metadata.
@@ -80,10 +97,13 @@ impl MemoryDir {
 
     /// What a reader must know about numbers measured here.
     pub fn notes(&self) -> Vec<Note> {
-        let FileEvidence { path, filesystem, device, device_node, backing, map_sync, reason } = &self.file;
+        let FileEvidence { path, filesystem, device, device_node, backing, map_sync, reason, volatile } = &self.file;
         let why = reason.as_ref().map(|r| format!(" ({r})")).unwrap_or_default();
         let persistent = device.as_ref().is_some_and(|d| d.starts_with("/dev/pmem"));
-        let mut notes = Vec::new();
+        let mut notes: Vec<Note> = self.persistent.iter().flat_map(PersistentDevice::notes).collect();
+        if let Some(why) = volatile {
+            notes.push(Note::info("volatile-stand-in", format!("{path} is a volatile stand-in for persistent memory: {why}")));
+        }
         match backing {
             FileBacking::PageCache => notes.push(
                 Note::warning(
@@ -130,9 +150,11 @@ mod tests {
                 backing,
                 map_sync: false,
                 reason: Some("because".into()),
+                volatile: None,
             },
             free: Some(Bytes(1600)),
             block: Bytes(4096),
+            persistent: None,
         }
     }
 

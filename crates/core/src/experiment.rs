@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::traffic::Mix;
+use crate::interleave::Weights;
+use crate::traffic::{Access, LineUse, Mix};
 use crate::units::{Bytes, IdSet};
 
 /// An experiment by name. Its cells differ in some coordinates and make up one table or one curve.
@@ -36,6 +37,12 @@ pub enum Experiment {
     Sweep,
     /// Latency and bandwidth by state of the prefetchers and node of the memory.
     PrefetchComparison,
+    /// Bandwidth by size of the blocks that are visited in random order.
+    AccessSize,
+    /// Time until a stored block is durable, by method and size.
+    PersistLatency,
+    /// Bandwidth and latency of memory whose pages are on several nodes in turn, by weights.
+    Interleave,
     /// The loop of `memgauge stream`.
     Stream,
     /// The loop of `memgauge chase`.
@@ -43,13 +50,19 @@ pub enum Experiment {
 }
 
 impl Experiment {
+    /// Whether caches and not memory are measured.
+    pub const fn is_cache_to_cache(self) -> bool {
+        matches!(self, Self::CacheToCache | Self::CacheToCacheMatrix)
+    }
+
     /// How a quantity of the experiment is measured.
     pub const fn method(self, metric: Metric) -> Method {
         match (self, metric) {
             (Self::IdleLatency | Self::IdleLatencyPerCpu | Self::Chase, _) => Method::IdleLatency,
             (Self::Bandwidth | Self::BandwidthMatrix | Self::BandwidthRamp | Self::BandwidthSearch, _) => Method::Bandwidth,
-            (Self::BandwidthPerCache | Self::Stream, _) => Method::Bandwidth,
-            (Self::LoadedLatency, _) => Method::LoadedLatency,
+            (Self::BandwidthPerCache | Self::AccessSize | Self::Stream, _) => Method::Bandwidth,
+            (Self::PersistLatency, _) => Method::PersistLatency,
+            (Self::LoadedLatency | Self::Interleave, _) => Method::LoadedLatency,
             (Self::CacheToCache | Self::CacheToCacheMatrix, _) => Method::CacheToCache,
             (Self::MemoryScan, _) => Method::MemoryScan,
             (Self::Sweep | Self::PrefetchComparison, Metric::Latency) => Method::IdleLatency,
@@ -59,7 +72,8 @@ impl Experiment {
 }
 
 /// How something is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// A chase alone.
     IdleLatency,
@@ -71,6 +85,8 @@ pub enum Method {
     CacheToCache,
     /// Each region of a node's memory.
     MemoryScan,
+    /// Stores of one CPU, made durable block by block.
+    PersistLatency,
 }
 
 /// Where the measured memory was.
@@ -140,6 +156,9 @@ pub struct Coordinates {
     /// Mix of the loaders' traffic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mix: Option<Mix>,
+    /// In which order the loaders visit lines, where an experiment has several orders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
     /// Injection delay, in core cycles after every four lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_cycles: Option<u32>,
@@ -149,6 +168,15 @@ pub struct Coordinates {
     /// State that the prefetchers of all CPUs were set to, where states are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<PrefetchRequest>,
+    /// Bytes of a block that is visited line by line before the next one (access sizes, persist latency).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<Bytes>,
+    /// How lines are made durable, and whether they are loaded again (persist latency).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<LineUse>,
+    /// Weights of the nodes that pages are on in turn (interleave).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Weights>,
     /// Working set of each CPU (sweep, stream, chase).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_set: Option<Bytes>,

@@ -4,6 +4,8 @@
 //! [`steps`]: each sweep over it compares what the sweep before has written and writes the next, so that nearly all of the time something
 //! lies in memory that will be compared. Every pattern gives each bit both values.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::microbench;
@@ -98,6 +100,12 @@ impl TestStep {
 /// The steps of these patterns, one after the other.
 pub fn steps(patterns: &[TestPattern]) -> Vec<TestStep> {
     patterns.iter().flat_map(|pattern| (0..pattern.writes()).map(|nth| pattern.step(nth))).collect()
+}
+
+/// Each of these patterns once, where it was named first.
+pub fn each_once(patterns: &[TestPattern]) -> Vec<TestPattern> {
+    let mut seen = BTreeSet::new();
+    patterns.iter().copied().filter(|pattern| seen.insert(*pattern)).collect()
 }
 
 /// How words depend on their place.

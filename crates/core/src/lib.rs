@@ -2,11 +2,13 @@
 //!
 //! 1. the types that everything shares: [`units`], [`traffic`], [`topology`], [`experiment`], [`estimate`], [`note`];
 //! 2. the request ([`spec`]), the plan made from it ([`plan`], made by [`planner`]), and the results ([`result`]);
-//! 3. what the results mean ([`conclusions`]).
+//! 3. what the results mean ([`conclusions`]), how those of several runs compare ([`comparison`]), and what was published
+//!    about machines of the same kind ([`reference`]).
 //!
 //! Nothing here does I/O, reads a clock or is `unsafe`, so every part can be tested on a recorded machine.
 #![forbid(unsafe_code)]
 
+pub mod comparison;
 pub mod conclusions;
 pub mod counters;
 pub mod directory;
@@ -15,18 +17,22 @@ pub mod estimate;
 pub mod experiment;
 pub mod installed;
 pub mod integrity;
+pub mod interleave;
 pub mod metrics;
 pub mod microbench;
 pub mod note;
 pub mod pairing;
 pub mod pattern;
+pub mod persistent;
 pub mod plan;
 pub mod planner;
 pub mod prefetchers;
 pub mod protocol;
+pub mod reference;
 pub mod result;
 pub mod spec;
 pub mod stats;
+pub mod tiers;
 pub mod topology;
 pub mod traffic;
 pub mod units;

@@ -8,6 +8,6 @@ mod transfers;
 pub use loaders::{BufferPlan, Delays, KernelRow, Loader, OwnTraffic, Probe, Traffic};
 pub(crate) use scan::shuffle;
 pub use scan::{Scan, more_passes, pass_order};
-pub use steps::{BandwidthSweep, Cell, Coarsened, Coarsening, LatencySweep, Plan, Step, StopRule, Work};
+pub use steps::{BandwidthSweep, Cell, Coarsened, Coarsening, InterleaveSearch, LatencySweep, Plan, Step, StopRule, Work};
 pub(crate) use transfers::MIN_TRANSFER_S;
 pub use transfers::{Handoff, TransferEnd, Transfers};

@@ -84,6 +84,11 @@ pub const PAIR_RUN: Duration = Duration::from_millis(50);
 /// The minimum number of runs of each of these pairs.
 pub const MIN_PAIR_RUNS: u32 = 3;
 
+/// A plan of more cells than this keeps fewer samples of each: with all of them, the file of a matrix of 64 nodes would be twice as large.
+pub const MANY_CELLS: usize = 1000;
+/// Samples of each burst that results of such a plan keep at most: the fewest that show a trend within the burst.
+pub const KEPT_OF_MANY: usize = 3;
+
 /// Share of CPU time given to others by the hypervisor above which samples are suspect.
 pub const MAX_STEAL: f64 = 0.005;
 /// Share of the threads' time in which they waited for their CPUs above which samples are suspect. In a burst of one thread that is a third

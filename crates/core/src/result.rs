@@ -1,19 +1,25 @@
 //! The results: the public contract. `schema/result.schema.json` is generated from these types.
 
+mod common;
 mod curves;
 mod environment;
 mod evidence;
 mod integrity;
+mod interleave;
 mod matrix;
 mod measurement;
+mod reference;
 mod report;
 mod summary;
 
+pub use common::*;
 pub use curves::*;
 pub use environment::*;
 pub use evidence::*;
 pub use integrity::*;
+pub use interleave::*;
 pub use matrix::*;
 pub use measurement::*;
+pub use reference::*;
 pub use report::*;
 pub use summary::*;

@@ -48,6 +48,11 @@ pub struct Spec {
     pub delays: Vec<u32>,
     /// Shares of a loaded-latency curve's peak bandwidth, in percent, at which to find the latency.
     pub at_percent: Vec<u32>,
+    /// The bandwidth, in 10^9 bytes a second, at which interleave weights are to give the least latency; if not given, those with the most
+    /// bandwidth are found.
+    pub demand_gbs: Option<f64>,
+    /// CPUs of each socket that load while interleave weights are searched; if not given, all but the one that chases.
+    pub threads: Option<u32>,
     /// Nodes of the loaders' memory in a loaded-latency curve; if not given, the measured node or each loader's own.
     pub load_nodes: Option<IdSet>,
     /// Options of the chase.
@@ -60,6 +65,8 @@ pub struct Spec {
     pub scan: ScanSpec,
     /// Options of a sweep over working sets.
     pub sweep: SweepSpec,
+    /// Options of the suite for persistent memory.
+    pub pmem: PmemSpec,
     /// CPUs to keep busy so that other packages stay awake; if not given, the first CPU of each other package.
     pub keep_awake: Option<IdSet>,
     /// Name of a shared-memory word (`shm_open`). Every cell waits until its value is 1 before it measures, so that another program can
@@ -87,6 +94,8 @@ pub enum Task {
     Bandwidth(BandwidthShape),
     /// Latency under load.
     Loaded,
+    /// Weights for memory whose pages are on several nodes in turn.
+    Interleave,
     /// Cache-to-cache transfers.
     C2c(TransferShape),
     /// Bandwidth of every region of the nodes' free memory.
@@ -97,6 +106,10 @@ pub enum Task {
     Quick,
     /// One CPU's bandwidth and latency from every node, with prefetchers on and off.
     Prefetch,
+    /// The suite for persistent memory: every node with CPUs and every directory of [`Spec::pmem`].
+    Pmem,
+    /// Latency, bandwidth and latency under load of each kind of memory, alone and beside the others; of each node where nodes are named.
+    Tiers,
 }
 
 /// Which pairs of CPUs a transfer is measured between.
@@ -177,6 +190,8 @@ pub struct TrafficSpec {
     pub window: Option<Bytes>,
     /// What is done with a line.
     pub line: LineUse,
+    /// Patterns that are written and compared before checked lines are read; if empty, only what the lines hold and its complement.
+    pub patterns: Vec<TestPattern>,
     /// All loaders use one buffer, which they only read.
     pub shared: bool,
     /// What the buffers contain: these lines in turn, repeated. Stores write the first of them.
@@ -271,6 +286,19 @@ pub struct SweepSpec {
     pub points_per_octave: Option<u32>,
     /// What to measure. If empty: latency and bandwidth.
     pub metrics: Vec<Metric>,
+}
+
+/// The options of the suite for persistent memory.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PmemSpec {
+    /// Directories whose files are measured, one after the other.
+    pub directories: Vec<MemoryDir>,
+    /// Nodes whose CPUs measure; if not given, all of them.
+    pub cpu_nodes: Option<IdSet>,
+    /// Also the bandwidth of growing numbers of CPUs.
+    pub ramp: bool,
+    /// Also latency under load.
+    pub loaded: bool,
 }
 
 impl ChaseSpec {

@@ -56,6 +56,9 @@ pub struct Topology {
     pub nodes: Vec<Node>,
     /// Whether more than one hardware thread per core is in use; `null` if the kernel does not state it.
     pub smt_active: Option<bool>,
+    /// CXL devices with volatile memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cxl_memory: Vec<CxlMemory>,
 }
 
 /// One logical CPU.
@@ -120,6 +123,60 @@ pub struct Node {
     pub memory_side_caches: Vec<MemorySideCache>,
     /// Huge-page pools on this node.
     pub pools: Vec<PagePool>,
+    /// The kernel's weight of the node for weighted interleave; absent where the kernel has no such policy (before Linux 6.9).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interleave_weight: Option<u32>,
+    /// The kernel's tier of its memory; smaller numbers are faster. Absent where the kernel has no tiers (before Linux 6.1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_tier: Option<u32>,
+    /// Devices whose memory it has, as far as the kernel names them; none for memory that was there at boot.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<NodeDevice>,
+}
+
+/// A device whose memory serves as ordinary memory of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NodeDevice {
+    /// The kernel's name, such as `dax0.0` or `region0`.
+    pub name: String,
+    /// What it is part of.
+    pub kind: NodeDeviceKind,
+    /// The region that it is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    /// The platform's class of service for it (CXL).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qos_class: Option<u32>,
+}
+
+/// What a device with a node's memory is part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeDeviceKind {
+    /// Persistent memory (the kernel's nd bus).
+    Nvdimm,
+    /// A CXL region.
+    Cxl,
+    /// Memory that firmware sets apart for specific purposes, such as HBM or CXL.
+    SpecificPurpose,
+    /// Something else.
+    Other,
+}
+
+/// A CXL device with volatile memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CxlMemory {
+    /// The kernel's name, such as `mem0`.
+    pub name: String,
+    /// The node whose CPUs it is attached to. Its memory is another node's.
+    pub cpu_node: Option<u32>,
+    /// Its volatile capacity.
+    pub bytes: Bytes,
+    /// Its class of service.
+    pub qos_class: Option<u32>,
 }
 
 /// One access class of HMAT: firmware's claim for the best initiators of a node.

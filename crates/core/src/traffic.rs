@@ -198,6 +198,8 @@ pub enum Access {
     Strided,
     /// Every line of an address window, in pseudo-random order. No access waits for another.
     Random,
+    /// Blocks of lines in pseudo-random order, the lines of each in ascending order.
+    Blocks,
 }
 
 /// What traffic does with a line.
@@ -215,6 +217,56 @@ pub enum LineUse {
     WrittenBack,
     /// Loads all of it and keeps a checksum of what was loaded.
     Checked,
+    /// Stores all of it. After each block its lines are made durable: nothing later is stored before.
+    Persisted(PersistMethod),
+    /// The same, and each line is loaded again once it is durable, before anything else is done.
+    ReadBack(PersistMethod),
+}
+
+impl LineUse {
+    /// How lines are made durable, if they are.
+    pub const fn persists(self) -> Option<PersistMethod> {
+        match self {
+            Self::Persisted(method) | Self::ReadBack(method) => Some(method),
+            _ => None,
+        }
+    }
+}
+
+/// How stored lines are made durable: by what they leave the caches, and what then waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum PersistMethod {
+    /// x86-64: `clwb`, which may leave the line in the caches, and `sfence`.
+    Clwb,
+    /// x86-64: `clflushopt` and `sfence`.
+    Clflushopt,
+    /// x86-64: `clflush`, one line after the other, and `sfence`.
+    Clflush,
+    /// x86-64: non-temporal stores and `sfence`.
+    NtStore,
+    /// aarch64: `dc cvap`, to the point of persistence, and `dsb`.
+    Cvap,
+    /// aarch64: `dc cvadp`, to the point of deep persistence, and `dsb`.
+    Cvadp,
+}
+
+impl PersistMethod {
+    /// Every method.
+    pub const ALL: [Self; 6] = [Self::Clwb, Self::Clflushopt, Self::Clflush, Self::NtStore, Self::Cvap, Self::Cvadp];
+
+    /// The name used in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Clwb => "clwb",
+            Self::Clflushopt => "clflushopt",
+            Self::Clflush => "clflush",
+            Self::NtStore => "nt-store",
+            Self::Cvap => "cvap",
+            Self::Cvadp => "cvadp",
+        }
+    }
 }
 
 /// The width of one load or store.

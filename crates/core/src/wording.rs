@@ -7,6 +7,8 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::experiment::{ChaseOrder, Coordinates, MemoryPlace};
+use crate::tiers::MemoryKind;
+use crate::traffic::{Access, LineUse};
 use crate::units::IdSet;
 
 /// Lists of ids with more characters than this are abbreviated.
@@ -26,10 +28,14 @@ pub fn coordinates(at: &Coordinates) -> String {
         at.memory.filter(|place| *place != MemoryPlace::Own).map(memory),
         at.memory_dir.as_ref().map(|directory| format!("files in {directory}")),
         at.load_nodes.as_ref().map(|list| format!("load on {}", nodes(list))),
+        at.weights.as_ref().map(|weights| format!("weights {weights}")),
         at.region.map(|region| format!("region {region}")),
         at.working_set.map(|bytes| format!("working set {bytes}")),
         at.order.map(|order| chase_order(order).to_owned()),
         at.mix.map(|mix| mix.to_string()),
+        at.access.map(|order| access(order).to_owned()),
+        at.block.map(|bytes| format!("blocks of {bytes}")),
+        at.line.and_then(line_use),
         at.delay_cycles.map(|cycles| format!("delay {cycles}")),
         at.prefetch.map(|state| format!("prefetchers {}", state.name())),
     ];
@@ -50,6 +56,17 @@ pub fn number_of(n: u64, one: &str, many: &str) -> String {
 /// `node 2` or `nodes 1,3`.
 pub fn nodes(list: &IdSet) -> String {
     format!("{} {}", if list.len() == 1 { "node" } else { "nodes" }, ids(list))
+}
+
+/// A kind of memory, in a word or two.
+pub const fn memory_kind(kind: MemoryKind) -> &'static str {
+    match kind {
+        MemoryKind::Dram => "DRAM",
+        MemoryKind::Hbm => "HBM",
+        MemoryKind::Cxl => "CXL",
+        MemoryKind::Persistent => "persistent memory as memory",
+        MemoryKind::WithoutCpus => "memory without CPUs",
+    }
 }
 
 /// `memory of node 2`, `own memory` where each CPU uses the memory of its own node, `memory of a device`.
@@ -102,6 +119,28 @@ pub const fn chase_order(order: ChaseOrder) -> &'static str {
         ChaseOrder::WindowLocal => "window-local",
         ChaseOrder::FullRandom => "full-random",
         ChaseOrder::Sequential => "sequential",
+    }
+}
+
+/// What is done with a line besides loading or storing it.
+pub fn line_use(line: LineUse) -> Option<String> {
+    Some(match line {
+        LineUse::Whole => return None,
+        LineUse::Part => "parts of lines".to_owned(),
+        LineUse::WrittenBack => "lines written back after each store".to_owned(),
+        LineUse::Checked => "checksums of what is read".to_owned(),
+        LineUse::Persisted(method) => format!("made durable by {}", method.name()),
+        LineUse::ReadBack(method) => format!("made durable by {} and read again", method.name()),
+    })
+}
+
+/// In which order loaders visit lines.
+pub const fn access(access: Access) -> &'static str {
+    match access {
+        Access::Sequential => "sequential access",
+        Access::Strided => "strided access",
+        Access::Random => "random access",
+        Access::Blocks => "random blocks",
     }
 }
 

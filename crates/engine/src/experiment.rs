@@ -1,6 +1,7 @@
 //! Experiments: at most one latency probe and any number of loaders, measured burst by burst.
 
 pub(crate) mod disturbance;
+pub(crate) mod interleave;
 pub(crate) mod kernels;
 pub(crate) mod latency;
 pub(crate) mod loaded;

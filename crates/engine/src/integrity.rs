@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use memgauge_core::integrity::{BLOCK_BYTES, BLOCK_WORDS, TestPattern, Words};
-use memgauge_core::result::{EccCounts, Integrity, Mismatch};
+use memgauge_core::integrity::{BLOCK_BYTES, BLOCK_WORDS, TestPattern, Words, steps};
+use memgauge_core::result::{DimmErrors, EccCounts, Integrity, Mismatch};
 use memgauge_core::units::Bytes;
 use memgauge_kernels as kernels;
 use memgauge_os::memory::{Buffer, DeviceMap};
@@ -168,6 +168,7 @@ impl Sweep {
             physical: self.buffer.physical_address(offset),
             node: self.buffer.node_at(offset),
             devices: Vec::new(),
+            devices_unknown: None,
             pattern,
             written,
             read,
@@ -350,34 +351,47 @@ fn wait_until(session: &Session<'_>, ready: Option<Instant>) -> Result {
 }
 
 /// Counts of corrected and uncorrected errors, from the beginning of a check to now.
-pub(crate) struct EccWatch(Option<(u64, u64)>);
+pub(crate) struct EccWatch {
+    all: Option<(u64, u64)>,
+    dimms: Vec<DimmErrors>,
+}
 
 impl EccWatch {
     pub(crate) fn begin(session: &Session<'_>) -> Self {
-        Self(noise::memory_errors(&session.context.root))
+        let root = &session.context.root;
+        Self { all: noise::memory_errors(root), dimms: noise::dimm_errors(root) }
     }
 
     pub(crate) fn end(&self, session: &Session<'_>) -> EccCounts {
         let after = noise::memory_errors(&session.context.root);
-        let unknown = self.0.is_none() || after.is_none();
+        let unknown = self.all.is_none() || after.is_none();
         EccCounts {
-            corrected_before: self.0.map(|e| e.0),
+            corrected_before: self.all.map(|e| e.0),
             corrected_after: after.map(|e| e.0),
-            uncorrected_before: self.0.map(|e| e.1),
+            uncorrected_before: self.all.map(|e| e.1),
             uncorrected_after: after.map(|e| e.1),
+            dimms: DimmErrors::since(&self.dimms, &noise::dimm_errors(&session.context.root)),
             reason: unknown.then(|| "no driver reports the errors of memory controllers here (EDAC)".to_owned()),
         }
     }
 }
 
-/// Adds which memory devices may hold the words that were wrong.
+/// Adds which memory devices may hold the words that were wrong, or why that is not known.
 pub(crate) fn name_devices(session: &Session<'_>, integrity: &mut Integrity) {
-    if integrity.first.iter().all(|m| m.physical.is_none()) {
+    if integrity.first.is_empty() {
         return;
     }
     let map = DeviceMap::read(&session.context.root);
     for mismatch in &mut integrity.first {
-        mismatch.devices = mismatch.physical.map(|physical| map.at(physical)).unwrap_or_default();
+        let found = match (&map, mismatch.physical) {
+            (_, None) => Err("the physical address is not known: it takes root or CAP_SYS_ADMIN".to_owned()),
+            (Ok(map), Some(physical)) => map.at(physical).map_err(str::to_owned),
+            (Err(why), _) => Err(why.clone()),
+        };
+        match found {
+            Ok(devices) => mismatch.devices = devices,
+            Err(why) => mismatch.devices_unknown = Some(why),
+        }
     }
 }
 
@@ -386,19 +400,29 @@ pub(crate) struct CheckedBuffers {
     buffers: Vec<TestedBuffer>,
     words: Vec<Words>,
     ecc: EccWatch,
+    /// Patterns that were compared since results were taken last.
+    tested: Vec<TestPattern>,
     /// Comparisons that should have been made since results were taken last.
     planned: u32,
 }
 
 impl CheckedBuffers {
-    /// Writes the complement of each buffer's words, compares it and writes the words.
+    /// Writes and compares the patterns and the complement of each buffer's words, and writes the words.
     ///
     /// # Errors
     /// When the run must end, or a thread is lost.
-    pub(crate) fn begin(session: &mut Session<'_>, buffers: Vec<(TestedBuffer, Words)>) -> Result<Self> {
+    pub(crate) fn begin(session: &mut Session<'_>, buffers: Vec<(TestedBuffer, Words)>, patterns: &[TestPattern]) -> Result<Self> {
         let ecc = EccWatch::begin(session);
-        let (buffers, words) = buffers.into_iter().unzip();
-        let mut checked = Self { buffers, words, ecc, planned: 1 };
+        let (buffers, words): (Vec<_>, Vec<_>) = buffers.into_iter().unzip();
+        let steps = steps(patterns);
+        let mut checked = Self { buffers, words, ecc, tested: patterns.to_vec(), planned: steps.len() as u32 + 1 };
+        // Buffers follow each other as in the words: an address is in one of them only.
+        let blocks = |buffer: &TestedBuffer| buffer.buffer.len().div_ceil(BLOCK_BYTES) as u64;
+        let first_blocks: Vec<u64> = checked.buffers.iter().scan(0, |next, b| Some(std::mem::replace(next, *next + blocks(b)))).collect();
+        for step in &steps {
+            let next = |index: usize| Some((step.words(session.plan.seed, first_blocks[index]), Some(step.pattern)));
+            sweep(session, &mut checked.buffers, How { descending: step.descending, ..How::default() }, next)?;
+        }
         checked.sweep(session, true)?;
         checked.sweep(session, false)?;
         Ok(checked)
@@ -409,7 +433,8 @@ impl CheckedBuffers {
         let planned = self.planned + 2;
         let outcome = self.sweep(session, true).and_then(|()| self.sweep(session, false));
         self.planned = 0;
-        let each = self.buffers.iter_mut().map(|buffer| buffer.take(planned, Vec::new()));
+        let tested = std::mem::take(&mut self.tested);
+        let each = self.buffers.iter_mut().map(|buffer| buffer.take(planned, tested.clone()));
         let mut all = each.reduce(joined).unwrap_or_default();
         if let Err(error) = outcome
             && !matches!(error, CellError::Interrupted)

@@ -142,18 +142,18 @@ impl<'a> MemoryStore<'a> {
     fn make_room(&mut self, plan: &BufferPlan) {
         let allowed = &self.context.machine.allowed;
         let needed = |node: Option<u32>| {
-            let here = |p: &BufferPlan| node.is_none_or(|n| p.node == n);
-            let loaders: u64 = self.loaders.values().filter(|(p, _)| here(p)).map(|(p, _)| p.bytes.0).sum();
-            self.chase_bytes(node) + loaders + plan.bytes.0
+            let here = |p: &BufferPlan| node.map_or(p.bytes.0, |n| p.bytes_on(n));
+            self.chase_bytes(node) + self.loaders.values().map(|(p, _)| here(p)).sum::<u64>() + here(plan)
         };
-        let too_many = allowed.node_memory.get(&plan.node).is_some_and(|room| needed(Some(plan.node)) > room.0);
+        let full = |node: u32| allowed.node_memory.get(&node).is_some_and(|room| needed(Some(node)) > room.0);
+        let too_many = plan.nodes().iter().any(full);
         if needed(None) > allowed.memory.0 || too_many {
             self.chases.clear();
         }
     }
 
     fn chase_bytes(&self, node: Option<u32>) -> u64 {
-        self.chases.iter().filter(|c| node.is_none_or(|n| c.plan.node == n)).map(|c| c.plan.bytes.0).sum()
+        self.chases.iter().map(|c| node.map_or(c.plan.bytes.0, |n| c.plan.bytes_on(n))).sum()
     }
 
     /// Whether the buffers of this plan are kept, and all of them are there.

@@ -103,7 +103,7 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
     };
     let certain = certain(context.machine, here, bytes);
     let (counters, note) = counters.map(|c| c.finish(&context.clock, work, certain)).unzip();
-    let result = Recorder::new(&context.machine.topology, experiment).judge(coordinates(spec, bytes), metric, estimate, evidence);
+    let result = Recorder::new(&context.machine.topology, experiment, None).judge(coordinates(spec, bytes), metric, estimate, evidence);
     Ok((Measurement { counters: counters.map(Box::new), ..result }, smaller.into_iter().chain(note.flatten()).collect()))
 }
 
@@ -129,6 +129,7 @@ fn memory(spec: &LoopSpec, bytes: Bytes, context: &RunContext<'_>) -> Result<Buf
         derived: false,
         directory: None,
         shared: false,
+        weights: None,
     };
     let cutoff = context.cutoff(None);
     let allocate = if spec.node.is_some() { Buffer::allocate_unless } else { Buffer::allocate_unbound };

@@ -28,12 +28,12 @@ pub trait SimulatedMachine: Sync {
 }
 
 /// A chase in a burst.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ChaseWork {
     /// The CPU that chases.
     pub cpu: u32,
-    /// The node of its memory.
-    pub node: u32,
+    /// The nodes of its memory, with the share of each.
+    pub memory: Vec<(u32, f64)>,
     /// Bytes of the lines that it visits.
     pub bytes: Bytes,
     /// Its order.
@@ -41,12 +41,12 @@ pub struct ChaseWork {
 }
 
 /// A loader in a burst.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct LoadWork {
     /// Its CPU.
     pub cpu: u32,
-    /// The node of its memory.
-    pub node: u32,
+    /// The nodes of its memory, with the share of each.
+    pub memory: Vec<(u32, f64)>,
     /// Bytes that it goes over.
     pub bytes: Bytes,
     /// Its loop.

@@ -7,7 +7,7 @@ use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{Coordinates, Experiment, Method, Metric, Unit};
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Work};
-use memgauge_core::result::{Checksums, CurveSummary, Evidence, Measurement, PairMatrix, RfoEvidence, Timing};
+use memgauge_core::result::{Checksums, CurveSummary, Evidence, InterleaveSummary, Measurement, PairMatrix, RfoEvidence, Timing};
 use memgauge_core::topology::Topology;
 use memgauge_core::traffic::Mix;
 use memgauge_core::wording;
@@ -28,6 +28,8 @@ pub struct Outcome {
     pub matrices: Vec<PairMatrix>,
     /// A summary for each loaded-latency curve.
     pub curves: Vec<CurveSummary>,
+    /// What searches for interleave weights found.
+    pub interleaves: Vec<InterleaveSummary>,
     /// Whether plain stores read the line first, for each class of loaders for which that was measured.
     pub stores_read: Vec<RfoEvidence>,
     /// What a reader should know.
@@ -52,13 +54,16 @@ pub(crate) struct Recorder<'a> {
     pub(crate) repeating: bool,
     pub(crate) matrices: Vec<PairMatrix>,
     pub(crate) curves: Vec<CurveSummary>,
+    pub(crate) interleaves: Vec<InterleaveSummary>,
     pub(crate) notes: Vec<Note>,
+    /// Samples of each burst that results keep at most, where that is fewer than usual.
+    kept_samples: Option<usize>,
     /// A cell was cut short, and has results nevertheless.
     pub(crate) cut_short: bool,
 }
 
 impl<'a> Recorder<'a> {
-    pub(crate) const fn new(topology: &'a Topology, experiment: Experiment) -> Self {
+    pub(crate) const fn new(topology: &'a Topology, experiment: Experiment, kept_samples: Option<usize>) -> Self {
         Self {
             topology,
             experiment,
@@ -67,7 +72,9 @@ impl<'a> Recorder<'a> {
             repeating: false,
             matrices: Vec::new(),
             curves: Vec::new(),
+            interleaves: Vec::new(),
             notes: Vec::new(),
+            kept_samples,
             cut_short: false,
         }
     }
@@ -97,7 +104,10 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    pub(crate) fn record(&mut self, result: Measurement) {
+    pub(crate) fn record(&mut self, mut result: Measurement) {
+        if let Some((samples, kept)) = result.samples.as_mut().zip(self.kept_samples) {
+            samples.thin(kept);
+        }
         // Data that was not what was written deserves more than a line in a table.
         if let Some(Checksums { passes, mismatches }) = result.evidence.checksums.filter(|c| c.mismatches > 0) {
             let found = format!("{}: {mismatches} of {passes} passes read other data than was written", wording::coordinates(&result.at));
@@ -108,7 +118,8 @@ impl<'a> Recorder<'a> {
 
     /// Records a result without value for a cell that failed, so that no cell goes missing silently.
     pub(crate) fn record_failure(&mut self, cell: &Cell, error: &CellError) {
-        let metric = match cell.work {
+        let metric = match &cell.work {
+            Work::Bandwidth { traffic, .. } if traffic.form.line.persists().is_some() => Metric::Latency,
             Work::Bandwidth { .. } | Work::BandwidthSweep(_) | Work::Scan(_) => Metric::Bandwidth,
             _ => Metric::Latency,
         };

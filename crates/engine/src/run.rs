@@ -13,7 +13,7 @@ use memgauge_os::start_signal::StartSignal;
 
 use crate::context::{Observer, RunContext};
 use crate::error::{CellError, Result};
-use crate::experiment::{latency, loaded, working_set};
+use crate::experiment::{interleave, latency, loaded, working_set};
 use crate::noise::NoiseWatch;
 use crate::recorder::Outcome;
 use crate::scan;
@@ -78,6 +78,7 @@ fn outcome(session: Session<'_>, started: Instant, mut complete: bool) -> Outcom
         repeats: recorder.repeats,
         matrices: recorder.matrices,
         curves: recorder.curves,
+        interleaves: recorder.interleaves,
         stores_read: calibration.stores.evidence,
         notes: recorder.notes,
         core_ghz: runner.core_ghz,
@@ -131,7 +132,7 @@ fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Re
 
 fn measure(session: &mut Session<'_>, cell: &Cell) -> Result {
     check_allowed(session.context, &cell.work)?;
-    if !matches!(cell.work, Work::Bandwidth { .. } | Work::Curve { .. } | Work::BandwidthSweep(_)) {
+    if !matches!(cell.work, Work::Bandwidth { .. } | Work::Curve { .. } | Work::BandwidthSweep(_) | Work::Interleave(_)) {
         session.memory.keep_loader_buffers(&[]);
     }
     match &cell.work {
@@ -144,6 +145,7 @@ fn measure(session: &mut Session<'_>, cell: &Cell) -> Result {
             let curve = loaded::Curve { probe, loaders, traffic, delays, at_percent, order: *order, hops: *hops, histogram: *histogram };
             loaded::measure_curve(session, &cell.at, &curve)
         }
+        Work::Interleave(search) => interleave::measure(session, &cell.at, search),
         Work::Handoff(handoff) => pair::measure(session, &cell.at, handoff),
         Work::Transfers(transfers) => all_pairs::measure(session, transfers),
         Work::Scan(plan) => scan::measure(session, &cell.at, plan),
@@ -194,7 +196,7 @@ fn check_allowed(context: &RunContext<'_>, work: &Work) -> Result {
         return Err(CellError::CpusLost { cpus });
     }
     let buffers = work.buffers().into_iter().filter(|b| b.directory.is_none());
-    let nodes: IdSet = buffers.map(|b| b.node).filter(|&node| !now.nodes.contains(node)).collect();
+    let nodes: IdSet = buffers.flat_map(|b| b.nodes().iter().collect::<Vec<_>>()).filter(|&node| !now.nodes.contains(node)).collect();
     if !nodes.is_empty() {
         return Err(CellError::NodesLost { nodes });
     }

@@ -63,7 +63,11 @@ impl<'a> Session<'a> {
             runner: BurstRunner::new(plan, context),
             memory: MemoryStore::new(plan, context),
             noise: NoiseWatch::default(),
-            recorder: Recorder::new(&context.machine.topology, first.map_or(Experiment::IdleLatency, |step| step.experiment)),
+            recorder: Recorder::new(
+                &context.machine.topology,
+                first.map_or(Experiment::IdleLatency, |step| step.experiment),
+                plan.kept_samples(),
+            ),
             progress: Progress::new(observer, plan.estimated_s),
             set_up: SetUp::default(),
             calibration: Calibration::default(),

@@ -40,7 +40,7 @@ pub(crate) fn burst(
     let chase_work = chase.as_ref().map(|(cpu, chase)| chase_work(*cpu, chase));
     let load_work = loads.iter().map(|(cpu, load)| LoadWork {
         cpu: *cpu,
-        node: load.buffer().node(),
+        memory: load.buffer().shares(),
         bytes: Bytes(load.bytes() as u64),
         kernel: load.kernel(),
         delay: load.delay,
@@ -84,5 +84,5 @@ fn chase_work(cpu: u32, chase: &Chase) -> ChaseWork {
     let (ring, spec) = (chase.ring(), chase.ring().spec());
     // The lines between those that it visits are not loaded.
     let bytes = Bytes(spec.bytes.0 / spec.stride.0.max(1) * spec.line.0);
-    ChaseWork { cpu, node: ring.buffer().node(), bytes, order: spec.order }
+    ChaseWork { cpu, memory: ring.buffer().shares(), bytes, order: spec.order }
 }

@@ -2,6 +2,7 @@
 
 #[macro_use]
 mod kernel;
+mod blocks;
 mod line_use;
 mod random;
 mod stream;
@@ -15,7 +16,7 @@ pub(crate) const ISA: &str = "aarch64";
 
 /// Every kernel.
 pub(crate) fn kernels() -> Vec<Kernel> {
-    [stream::KERNELS, strided::KERNELS, random::KERNELS, line_use::KERNELS].concat()
+    [stream::KERNELS, strided::KERNELS, random::KERNELS, line_use::KERNELS, blocks::KERNELS].concat()
 }
 
 /// Where the program counter is in what a signal handler gets of a thread: `pc` of `uc_mcontext` in `ucontext_t`, behind the fault's address, 31 registers

@@ -1,6 +1,8 @@
 //! What a kernel declares, and what it is given to run.
 
-use memgauge_core::traffic::{Access, Form, Mix, Width};
+use std::mem::MaybeUninit;
+
+use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 
 use crate::line::{LINE, Line};
 use crate::order::Order;
@@ -55,6 +57,8 @@ pub struct Walk<'a> {
     /// Random access: lines visited so far, so the caller adds the [lines](Kernel::lines_per_step) of each run. Rounded down to whole
     /// bursts.
     pub index: usize,
+    /// Blocks: lines of each, not 0. The order is then one of blocks.
+    pub block: usize,
     /// What each line stored receives, of kernels that do not store what they have loaded. `rep stosb` repeats its
     /// first byte; `dc zva` always stores zeros.
     pub stored: &'a Line,
@@ -62,13 +66,25 @@ pub struct Walk<'a> {
     pub sum: Line,
     /// Set by [`Kernel::walk`] of random kernels.
     pub(crate) entry: Entry,
+    /// Set by [`Kernel::walk`] of kernels that visit blocks, which alone read it: setting it for others would be part of what is timed.
+    pub(crate) blocks: MaybeUninit<Blocks>,
 }
 
 impl<'a> Walk<'a> {
     /// A walk from these streams on: every line of them, storing [`Line::STORED`].
     #[inline]
     pub const fn new(streams: [*mut u8; MAX_STREAMS]) -> Self {
-        Self { streams, stride: LINE as usize, order: None, index: 0, stored: &Line::STORED, sum: Line::ZERO, entry: Entry::NONE }
+        Self {
+            streams,
+            stride: LINE as usize,
+            order: None,
+            index: 0,
+            block: 1,
+            stored: &Line::STORED,
+            sum: Line::ZERO,
+            entry: Entry::NONE,
+            blocks: MaybeUninit::uninit(),
+        }
     }
 
     /// The same with lines so many bytes apart.
@@ -81,6 +97,12 @@ impl<'a> Walk<'a> {
     pub const fn with_order(mut self, order: &'a Order, index: usize) -> Self {
         self.order = Some(order);
         self.index = index;
+        self
+    }
+
+    /// The same over blocks of so many lines.
+    pub const fn with_block(mut self, lines: usize) -> Self {
+        self.block = lines;
         self
     }
 
@@ -119,6 +141,49 @@ impl Entry {
             at: bytes(index % blocks) - bytes(blocks),
             turn: order.turn(index / blocks),
             mask: order.mask(),
+        }
+    }
+}
+
+/// Where a kernel goes on that visits blocks, and how it finds the next one. Kernels read the first fields by their offsets.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Blocks {
+    /// The order's table.
+    begin: *const u64,
+    end: *const u64,
+    /// What the entries are combined with; kernels change it at the table's end.
+    turn: usize,
+    /// The bits of it that count.
+    mask: usize,
+    /// Lines of a block: what an entry, a number of lines in bytes, is multiplied with.
+    lines: usize,
+    /// The next block's entry.
+    pub(crate) at: *const u64,
+    /// Bytes from the window's beginning to the next line.
+    pub(crate) to: usize,
+    /// Lines left of its block.
+    pub(crate) left: usize,
+}
+
+impl Blocks {
+    const NONE: Self =
+        Self { begin: std::ptr::null(), end: std::ptr::null(), turn: 0, mask: 0, lines: 1, at: std::ptr::null(), to: 0, left: 1 };
+
+    /// The place after `index` lines in blocks of `lines`.
+    fn new(order: &Order, index: usize, lines: usize) -> Self {
+        let (block, within) = (index / lines, index % lines);
+        let (entries, next) = (order.table.len(), block + 1);
+        let std::ops::Range { start: begin, end } = order.table.as_ptr_range();
+        Self {
+            begin,
+            end,
+            turn: order.turn(next / entries),
+            mask: order.mask(),
+            lines,
+            at: begin.wrapping_add(next % entries),
+            to: (order.line_at(block) * lines + within) * LINE as usize,
+            left: lines - within,
         }
     }
 }
@@ -175,6 +240,12 @@ impl Kernel {
         ((stream.read + stream.write) / self.touched) as usize
     }
 
+    /// The same kernel in another form of line use. RISC-V has no kernels that make lines durable.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    pub(crate) const fn with_line(self, line: LineUse) -> Self {
+        Self { form: Form { access: self.form.access, line }, ..self }
+    }
+
     /// Whether this CPU, and the operating system on it, can run the kernel.
     pub fn supported(&self) -> bool {
         (self.supported)()
@@ -205,7 +276,7 @@ impl Kernel {
     ///
     /// # Panics
     ///
-    /// When the kernel is a random one and the walk has no order.
+    /// When the kernel follows an order, of lines or of blocks, and the walk has none.
     ///
     /// # Safety
     ///
@@ -213,12 +284,12 @@ impl Kernel {
     /// overlaps another, and no reference to the memory is live. It touches, from each stream's pointer on, which is 64-byte aligned:
     /// - sequential: `steps` times the stream's [`advance`](Stream::advance) bytes;
     /// - strided: a line, or part of it, at each of `steps` times [`lines_per_step`](Self::lines_per_step) places, `stride` apart;
-    /// - random: the [lines](Order::lines) of the order's window.
+    /// - random: the [lines](Order::lines) of the order's window;
+    /// - blocks: as many blocks of [`Walk::block`] lines.
     #[inline]
     pub unsafe fn walk(&self, walk: &mut Walk<'_>, steps: usize, delay: Option<u32>) {
-        if self.form.access == Access::Random {
-            assert!(walk.order.is_some(), "{} needs an order", self.name);
-            walk.entry = walk.order.map_or(Entry::NONE, |order| Entry::new(order, walk.index, self.burst_lines));
+        if matches!(self.form.access, Access::Random | Access::Blocks) {
+            self.enter(walk);
         }
         // SAFETY: the caller's promise is the requirement of both.
         unsafe {
@@ -226,6 +297,20 @@ impl Kernel {
                 None => (self.run)(walk, steps),
                 Some(delay) => (self.paced)(walk, steps, delay),
             }
+        }
+    }
+
+    /// Where an order goes on. Apart, because most kernels follow none, and what comes before a run is part of what is timed.
+    #[inline(never)]
+    fn enter(&self, walk: &mut Walk<'_>) {
+        assert!(walk.order.is_some() && walk.block > 0, "{} needs an order", self.name);
+        if self.form.access == Access::Random {
+            walk.entry = walk.order.map_or(Entry::NONE, |order| Entry::new(order, walk.index, self.burst_lines));
+        } else {
+            // Each line is visited twice where it is loaded again.
+            let visits = if matches!(self.form.line, LineUse::ReadBack(_)) { 2 } else { 1 };
+            let blocks = walk.order.map_or(Blocks::NONE, |order| Blocks::new(order, walk.index / visits, walk.block));
+            walk.blocks = MaybeUninit::new(blocks);
         }
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
-use memgauge_core::traffic::LineUse;
+use memgauge_core::traffic::{LineUse, PersistMethod};
 use memgauge_kernels::{BURSTS_PER_STEP, Kernel, Walk, available};
 use support::{Guarded, needs, pointers, unit, visits, walks};
 
@@ -102,8 +102,8 @@ mod resume {
         // SAFETY: the instruction that faulted.
         let instruction = unsafe { (*pc as *const u32).read() };
         *pc += 4;
-        // `dc cvac` faults on cores, and does not under QEMU.
-        let cleans = instruction & !0x1F == 0xD50B_7A20;
+        // `dc cvac`, `cvap` and `cvadp` fault on cores, and do not under QEMU.
+        let cleans = [0xD50B_7A20, 0xD50B_7C20, 0xD50B_7D20].contains(&(instruction & !0x1F));
         // Loads and load pairs have bit 22 set, stores do not.
         (!cleans).then_some(instruction & (1 << 22) == 0)
     }
@@ -179,8 +179,10 @@ fn trace(kernel: &Kernel, walk: &Walk<'_>, delay: Option<u32>) -> Vec<(usize, To
 fn declared(kernel: &Kernel, walk: &Walk<'_>, stream: usize) -> Vec<Vec<Touch>> {
     let line = |(offset, store): (usize, bool)| {
         let mut touches: Vec<Touch> = (0..kernel.touched as usize).step_by(unit(kernel)).map(|part| (offset + part, store)).collect();
-        // CLWB and CLFLUSHOPT need the right to read the line, and so are seen.
-        if store && kernel.form.line == LineUse::WrittenBack && cfg!(target_arch = "x86_64") {
+        // CLWB, CLFLUSHOPT and CLFLUSH need the right to read the line, and so are seen.
+        let leaves =
+            kernel.form.line == LineUse::WrittenBack || kernel.form.line.persists().is_some_and(|method| method != PersistMethod::NtStore);
+        if store && leaves && cfg!(target_arch = "x86_64") {
             touches.push((offset, false));
         }
         touches

@@ -3,7 +3,7 @@
 
 mod support;
 
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
+use memgauge_core::traffic::{Access, Form, LineUse, Mix, PersistMethod, Width};
 use memgauge_kernels::{BURSTS_PER_STEP, Kernel, LINE, Line, Order, Walk, all, available, checksum_xor, find, rows};
 use support::{Guarded, expected, needs, noise, pointers, walks};
 
@@ -211,7 +211,7 @@ fn declares_what_its_mix_says() {
         assert_eq!(kernel.touched < LINE, kernel.form.line == LineUse::Part, "{}", kernel.name);
         let streams = kernel.streams.len();
         match kernel.mix {
-            _ if kernel.form.access == Access::Random => assert_eq!(streams, 1, "{}", kernel.name),
+            _ if matches!(kernel.form.access, Access::Random | Access::Blocks) => assert_eq!(streams, 1, "{}", kernel.name),
             Mix::R3W1X2 | Mix::R2W1Nt => assert_eq!(streams, 3, "{}", kernel.name),
             Mix::R9W1 | Mix::R4W1 | Mix::R3W1 | Mix::R2W1 | Mix::R3W1Nt | Mix::R2W1NtX1 | Mix::R1W1Nt | Mix::Copy => {
                 assert_eq!(streams, 2, "{}", kernel.name);
@@ -286,4 +286,34 @@ fn writing_back_needs_its_instruction() {
         assert!(!has("store-scalar-cbo"));
         assert_eq!(found, &expected[..0]);
     }
+}
+
+/// Kernels that make lines durable exist where the CPU says that it can, each with one that reads what it has made durable.
+#[test]
+fn persisting_needs_its_instruction() {
+    let has = |method| {
+        [LineUse::Persisted(method), LineUse::ReadBack(method)]
+            .map(|line| available().any(|k| k.form == Form { access: Access::Blocks, line }))
+    };
+    let methods: Vec<PersistMethod> = PersistMethod::ALL.into_iter().filter(|method| has(*method) == [true, true]).collect();
+    assert!(PersistMethod::ALL.into_iter().all(|method| has(method)[0] == has(method)[1]));
+    #[cfg(target_arch = "x86_64")]
+    {
+        let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+        let flag = |name: &str| flags.split_whitespace().any(|f| f == name);
+        let expected = [
+            (PersistMethod::Clwb, flag("clwb")),
+            (PersistMethod::Clflushopt, flag("clflushopt")),
+            (PersistMethod::Clflush, true),
+            (PersistMethod::NtStore, true),
+        ];
+        assert_eq!(methods, expected.into_iter().filter(|e| e.1).map(|e| e.0).collect::<Vec<_>>());
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let (cvap, cvadp) = (std::arch::is_aarch64_feature_detected!("dpb"), std::arch::is_aarch64_feature_detected!("dpb2"));
+        assert_eq!([PersistMethod::Cvap, PersistMethod::Cvadp].map(|m| methods.contains(&m)), [cvap, cvadp]);
+    }
+    #[cfg(target_arch = "riscv64")]
+    assert_eq!(methods, []);
 }

@@ -15,6 +15,7 @@ use memgauge_core::directory::{FileBacking, FileEvidence, MemoryDir};
 use memgauge_core::units::Bytes;
 
 use crate::mount::{self, Mount};
+use crate::persistent;
 use crate::system_call;
 use crate::tree::{Tree, field};
 
@@ -29,10 +30,10 @@ const NAME_ATTEMPTS: u32 = 8;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DirectoryError {
     /// The path as given is not a suitable directory; why not, and what to do about it.
-    #[error("--memory-dir {0}: {1}")]
+    #[error("{0}: {1}")]
     Request(String, String),
     /// It is a suitable directory, but its files cannot be used; what the kernel refused, and what to do about it.
-    #[error("--memory-dir {0}: {1}")]
+    #[error("{0}: {1}")]
     Unavailable(String, String),
 }
 
@@ -118,6 +119,12 @@ pub(crate) fn describe(file: &File, dir: &str, root: &Path) -> io::Result<Memory
             Some(device.as_ref().map_or("the file system is on no block device".to_owned(), Device::why_not_dax))
         }
     };
+    let persistent = device.as_ref().and_then(|d| persistent::read(&d.folder, root));
+    let volatile = match backing {
+        FileBacking::Dax => persistent.as_ref().and_then(|p| p.emulated.clone()),
+        FileBacking::PageCache => Some("its files are in the page cache, which is DRAM".to_owned()),
+        FileBacking::Tmpfs => Some("tmpfs is DRAM".to_owned()),
+    };
     Ok(MemoryDir {
         file: FileEvidence {
             path: dir.to_owned(),
@@ -127,9 +134,11 @@ pub(crate) fn describe(file: &File, dir: &str, root: &Path) -> io::Result<Memory
             backing,
             map_sync: synchronous.is_ok(),
             reason,
+            volatile,
         },
         free: stat.free,
         block: stat.block,
+        persistent,
     })
 }
 
@@ -196,6 +205,8 @@ fn find_mount(file: &File, root: &Path) -> Option<Mount> {
 #[derive(Debug, PartialEq, Eq)]
 struct Device {
     name: String,
+    /// Its folder in sysfs.
+    folder: PathBuf,
     /// Whether it can be mapped without the page cache (`queue/dax`).
     dax: Option<bool>,
     node: Option<u32>,
@@ -223,7 +234,7 @@ impl Device {
         let dax = queue(&folder).or_else(|| queue(folder.parent()?));
         // The nearest parent (namespace, region, controller, bus) that has a node. The node is -1 when firmware does not state it.
         let node = folder.ancestors().find_map(|f| text(f.join("numa_node"))).and_then(|n| n.parse().ok());
-        Some(Self { name, dax, node })
+        Some(Self { name, folder, dax, node })
     }
 
     fn why_not_dax(&self) -> String {
@@ -341,12 +352,13 @@ mod tests {
         ] {
             std::os::unix::fs::symlink(device, tree.0.join("sys/dev/block").join(id)).unwrap();
         }
-        let device = |name: &str, dax, node| Some(Device { name: name.into(), dax, node });
-        assert_eq!(Device::by_number(&tree.0, "259:0"), device("/dev/pmem0", Some(true), Some(2)));
-        assert_eq!(Device::by_number(&tree.0, "259:1"), device("/dev/pmem0p1", Some(true), Some(2)));
-        assert_eq!(Device::by_number(&tree.0, "259:2"), device("/dev/nvme0n1", Some(false), None));
-        assert_eq!(Device::by_number(&tree.0, "253:0"), device("/dev/dm-0", None, None));
-        assert_eq!(Device::by_number(&tree.0, "1:1"), None);
+        let device = |name: &str, dax, node| Some((name.to_owned(), dax, node));
+        let found = |number| Device::by_number(&tree.0, number).map(|d| (d.name, d.dax, d.node));
+        assert_eq!(found("259:0"), device("/dev/pmem0", Some(true), Some(2)));
+        assert_eq!(found("259:1"), device("/dev/pmem0p1", Some(true), Some(2)));
+        assert_eq!(found("259:2"), device("/dev/nvme0n1", Some(false), None));
+        assert_eq!(found("253:0"), device("/dev/dm-0", None, None));
+        assert_eq!(found("1:1"), None);
         assert!(Device::by_number(&tree.0, "259:2").unwrap().why_not_dax().contains("queue/dax is 0"));
     }
 }

@@ -9,8 +9,10 @@ pub mod clock;
 pub mod counters;
 pub mod cpu;
 pub mod directory;
+pub mod edac;
 pub mod environment;
 pub mod faults;
+pub mod interleave;
 pub mod limits;
 pub mod memory;
 pub mod noise;
@@ -23,9 +25,11 @@ pub mod topology;
 
 mod cgroup;
 mod mount;
+mod persistent;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod trusted;
 
 /// Makes a system call, again when a signal interrupted it, and returns its error when `succeeds` does not hold.
 fn system_call(mut succeeds: impl FnMut() -> bool) -> std::io::Result<()> {

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use memgauge_core::result::Noise;
+use memgauge_core::result::{DimmErrors, Noise};
 use memgauge_core::units::IdSet;
 
 use crate::clock::kernel_time::gettime_ns;
-use crate::tree::Tree;
+use crate::edac::{dimm_errors, memory_errors};
 
 /// `/proc/stat` counts in steps of 10 ms (`USER_HZ` 100). In less time than this, the steps would hide everything else.
 const MIN_TIME: Duration = Duration::from_millis(200);
@@ -23,6 +23,8 @@ pub struct NoiseProbe {
     started: Instant,
     /// The counters at the start, raised by what was counted during pauses.
     counters: Counters,
+    /// Errors of each DIMM at the start.
+    dimms: Vec<DimmErrors>,
     /// The start of the current pause, and the counters then.
     paused: Option<(Instant, Counters)>,
     /// Intervals between pauses. Each has its own rounding error.
@@ -83,7 +85,8 @@ impl NoiseProbe {
     /// CPUs needs a [pause](Self::pause).
     pub fn start(root: &Path, cpus: &IdSet) -> Self {
         let counters = Counters::read(root, cpus);
-        Self { counters, root: root.to_owned(), cpus: cpus.clone(), started: Instant::now(), paused: None, intervals: 1 }
+        let dimms = dimm_errors(root);
+        Self { counters, dimms, root: root.to_owned(), cpus: cpus.clone(), started: Instant::now(), paused: None, intervals: 1 }
     }
 
     /// Stops counting until [`Self::resume`], for work of this process on other CPUs.
@@ -107,7 +110,9 @@ impl NoiseProbe {
     pub fn finish(self, involuntary_switches: Option<u64>) -> Noise {
         let elapsed = self.started.elapsed();
         let after = Counters::read(&self.root, &self.cpus);
-        Noise { involuntary_switches, ..after.since(&self.counters, elapsed, user_hz(), self.intervals) }
+        let noise = after.since(&self.counters, elapsed, user_hz(), self.intervals);
+        let by_dimm = noise.memory_errors.filter(|errors| *errors > 0).map(|_| DimmErrors::since(&self.dimms, &dimm_errors(&self.root)));
+        Noise { involuntary_switches, memory_errors_by_dimm: by_dimm.unwrap_or_default(), ..noise }
     }
 }
 
@@ -274,19 +279,6 @@ pub(crate) fn pressure(text: &str) -> Option<u64> {
     some.split_ascii_whitespace().find_map(|w| w.strip_prefix("total="))?.parse().ok()
 }
 
-/// Corrected and uncorrected errors of all memory controllers since the machine started; `None` when no EDAC driver is loaded.
-pub fn memory_errors(root: &Path) -> Option<(u64, u64)> {
-    const CONTROLLERS: &str = "sys/devices/system/edac/mc";
-    let tree = Tree::new(root);
-    let count = |mc: u32, file: &str| tree.parsed::<u64>(&format!("{CONTROLLERS}/mc{mc}/{file}"));
-    let controllers = tree.numbered(CONTROLLERS, "mc");
-    let counts = controllers.iter().filter_map(|mc| {
-        let (corrected, uncorrected) = (count(mc, "ce_count"), count(mc, "ue_count"));
-        corrected.or(uncorrected).map(|_| (corrected.unwrap_or(0), uncorrected.unwrap_or(0)))
-    });
-    counts.reduce(|sum, count| (sum.0 + count.0, sum.1 + count.1))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -375,7 +367,6 @@ mod tests {
         fs::create_dir_all(root.join("proc")).unwrap();
         fs::write(root.join("proc/stat"), STAT).unwrap();
         let read = Counters::read(&root, &IdSet::one(0));
-        assert_eq!(memory_errors(&root), Some((8, 1)));
         fs::remove_dir_all(&root).unwrap();
         assert_eq!(read.counts, Counts { memory_errors: Some(9), ..Counts::default() });
         assert_eq!(read.stat.unwrap().busy, 153);
@@ -384,12 +375,16 @@ mod tests {
     #[test]
     fn what_is_set_aside_does_not_count() {
         let root = std::env::temp_dir().join(format!("memgauge-aside-{}", std::process::id()));
+        let dimm = root.join("sys/devices/system/edac/mc/mc0/dimm1");
+        fs::create_dir_all(&dimm).unwrap();
+        fs::write(dimm.join("dimm_label"), "A2\n").unwrap();
         let (controller, vmstat) = (root.join("sys/devices/system/edac/mc/mc0"), root.join("proc/vmstat"));
         fs::create_dir_all(&controller).unwrap();
         fs::create_dir_all(root.join("proc")).unwrap();
         let show = |n: u64| {
             fs::write(root.join("proc/stat"), format!("cpu0 {} 0 0 0 0 0 0 {} 0 0\n", 100 * n, 10 * n)).unwrap();
             fs::write(controller.join("ce_count"), format!("{n}\n")).unwrap();
+            fs::write(dimm.join("dimm_ce_count"), format!("{n}\n")).unwrap();
             fs::write(&vmstat, format!("numa_hint_faults {}\n", 2 * n)).unwrap();
         };
         let working = || {
@@ -412,6 +407,8 @@ mod tests {
         let noise = probe.finish(None);
         fs::remove_dir_all(&root).unwrap();
         assert_eq!((noise.memory_errors, noise.numa_hint_faults, noise.pages_migrated), (Some(3), Some(6), None));
+        // What controllers count during a pause is in no sum of theirs; DIMMs are read at both ends.
+        assert_eq!(noise.memory_errors_by_dimm, [DimmErrors { dimm: "A2".into(), corrected: 8, uncorrected: 0 }]);
     }
 
     #[test]

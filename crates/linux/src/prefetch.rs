@@ -10,7 +10,6 @@ mod guardian;
 mod journal;
 mod msr;
 mod registers;
-mod trusted;
 
 pub use change::PrefetchChange;
 pub use guardian::{Guardian, run_guardian};

@@ -1,6 +1,7 @@
 //! What the process arranges for itself before it does anything else, because of limits that it was started with.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Less stack than this does not hold the command line's parser in a debug build, which takes about half of it.
@@ -44,6 +45,24 @@ pub fn sleep(time: Duration) {
     while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
         std::thread::park_timeout(left);
     }
+}
+
+/// Whether standard output was closed when the program was started (`>&-`).
+pub fn standard_output_was_closed() -> bool {
+    OUTPUT_CLOSED.load(Ordering::Relaxed)
+}
+
+static OUTPUT_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Runs before `main`: Rust's runtime opens /dev/null in place of a closed descriptor, and nobody can tell afterwards.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOOK_AT_OUTPUT: extern "C" fn() = look_at_output;
+
+extern "C" fn look_at_output() {
+    // SAFETY: the call asks for a descriptor's flags; it takes numbers and touches no memory of ours. Nothing here needs the runtime.
+    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
+    OUTPUT_CLOSED.store(flags == -1, Ordering::Relaxed);
 }
 
 /// Whether the program has privileges that the user who started it does not have: it is setuid, or its file has capabilities (`AT_SECURE`).

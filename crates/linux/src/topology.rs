@@ -5,6 +5,7 @@
 //! without any CPU is an error.
 
 mod caches;
+mod devices;
 mod identity;
 mod kinds;
 pub(crate) mod nodes;
@@ -58,13 +59,14 @@ pub fn read_machine(root: &Path) -> Result<Machine, TopologyError> {
     if online.is_empty() {
         return Err(if tree.is_live() { TopologyError::NoSysfs } else { TopologyError::NoCpus(root.to_owned()) });
     }
-    let nodes = nodes::read(tree, &online);
+    let mut nodes = nodes::read(tree, &online);
+    devices::assign(tree, &mut nodes);
     let mut cpus = read_cpus(tree, &online);
     nodes::assign(tree, &nodes, &mut cpus);
     let caches = caches::read(tree, &cpus);
     kinds::assign(tree, &mut cpus, &caches, &info);
     let smt_active = tree.parsed::<u8>(&format!("{CPU_DIR}/smt/active")).filter(|n| *n <= 1).map(|n| n == 1);
-    let topology = Topology { cpus, offline, caches, nodes, smt_active };
+    let topology = Topology { cpus, offline, caches, nodes, smt_active, cxl_memory: devices::cxl_memory(tree) };
     let allowed = limits::read(tree, &topology.nodes, cpu::read_allowed(root, &topology));
     Ok(Machine { identity: identity::read(tree, &info), topology, allowed })
 }

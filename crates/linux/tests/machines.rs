@@ -13,7 +13,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use flate2::read::GzDecoder;
-use memgauge_core::topology::{Machine, Topology};
+use memgauge_core::tiers::{self, MemoryKind};
+use memgauge_core::topology::{Machine, NodeDeviceKind, Topology};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_linux::topology::read_machine;
 
@@ -53,7 +54,16 @@ impl Drop for Recording {
 /// Others' archives hold all of `sys/`.
 fn unpack_parts(archive: &Path, folder: &Path) {
     // tar reports patterns that match nothing, which is fine here. Only the unpacked files matter.
-    let patterns = ["*/sys/devices/system", "*/sys/devices/cpu_*", "*/sys/class/dmi", "*/sys/fs/cgroup", "*/proc", "*/dev/cpuset"];
+    let patterns = [
+        "*/sys/devices/system",
+        "*/sys/devices/cpu_*",
+        "*/sys/bus/dax",
+        "*/sys/devices/*/dax*",
+        "*/sys/class/dmi",
+        "*/sys/fs/cgroup",
+        "*/proc",
+        "*/dev/cpuset",
+    ];
     let mut tar = Command::new("tar");
     tar.arg("-xjf").arg(archive).arg("-C").arg(folder).arg("--wildcards").args(patterns).stderr(Stdio::null()).status().unwrap();
 }
@@ -337,6 +347,16 @@ fn memory_of_several_tiers(machine: &Machine) {
     assert_eq!(claims.len(), 7);
     assert_eq!(topology.node(9).unwrap().distances, [(0, 20), (1, 20), (2, 20), (4, 20), (6, 20), (8, 20), (9, 10)].into());
     assert_eq!(machine.identity.hypervisor.as_deref(), Some("QEMU"));
+    // The devices that the driver kmem has; others (node 3, 5, 7) are not memory.
+    let devices: Vec<(u32, &str, NodeDeviceKind)> =
+        topology.nodes.iter().flat_map(|n| n.devices.iter().map(|d| (n.id, d.name.as_str(), d.kind))).collect();
+    let (apart, nvdimm) = (NodeDeviceKind::SpecificPurpose, NodeDeviceKind::Nvdimm);
+    assert_eq!(devices, [(2, "dax3.0", apart), (4, "dax1.0", apart), (6, "dax5.0", nvdimm), (8, "dax7.0", nvdimm), (9, "dax8.0", nvdimm)]);
+    let kinds: Vec<_> = tiers::kinds(machine).into_iter().map(|k| (k.node, k.kind, k.guessed)).collect();
+    use MemoryKind::{Dram, Hbm, Persistent};
+    let expected = [(0, Dram, true), (1, Dram, true), (2, Hbm, true), (4, Hbm, true)];
+    assert_eq!(kinds[..4], expected);
+    assert_eq!(kinds[4..], [6, 8, 9].map(|node| (node, Persistent, false)));
 }
 
 fn offline_cpus_and_an_absent_node(machine: &Machine) {

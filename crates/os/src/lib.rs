@@ -86,13 +86,22 @@ pub mod memory {
 ///   how long, the calling thread was ready and did not run; read at both ends of every burst.
 /// - [`busy_seconds`](noise::busy_seconds), [`ProcessTimes`](noise::ProcessTimes): how busy each CPU is, and which processes are.
 /// - [`thread_cpu_ns`](noise::thread_cpu_ns): how long the calling thread ran; read once in every window, so it must be cheap.
-/// - [`memory_errors`](noise::memory_errors): errors that memory controllers have counted.
+/// - [`memory_errors`](noise::memory_errors), [`dimm_errors`](noise::dimm_errors): errors that memory controllers have counted, and those of
+///   each DIMM.
 /// - [`stolen_seconds`](noise::stolen_seconds): time that a hypervisor gave to others.
 pub mod noise {
+    pub use crate::system::edac::{dimm_errors, memory_errors};
     pub use crate::system::noise::{
-        NoiseProbe, busy_seconds, memory_errors, stolen_seconds, thread_cpu_ns, thread_involuntary_switches, thread_waited_ns,
+        NoiseProbe, busy_seconds, stolen_seconds, thread_cpu_ns, thread_involuntary_switches, thread_waited_ns,
     };
     pub use crate::system::processes::ProcessTimes;
+}
+
+/// The kernel's weights for weighted interleave.
+///
+/// - [`KernelWeights`](interleave::KernelWeights): reads them, sets them with a journal, and puts back what they were.
+pub mod interleave {
+    pub use crate::system::interleave::{KernelWeights, WeightsError, WeightsState};
 }
 
 /// The registers that switch hardware prefetchers, changed so that they are always restored.
@@ -115,9 +124,10 @@ pub mod prefetch {
 /// - [`run`](process::run): runs the program with enough stack, whatever the limit on stacks.
 /// - [`warn_of_cpu_limit`](process::warn_of_cpu_limit): a limit on CPU time is a signal first, so that what was measured can be kept.
 /// - [`sleep`](process::sleep): sleeps, without panicking where a filter of system calls denies that.
+/// - [`standard_output_was_closed`](process::standard_output_was_closed): what is printed then is lost, without an error.
 /// - [`has_more_privileges_than_its_user`](process::has_more_privileges_than_its_user): the environment is then not to be trusted.
 pub mod process {
-    pub use crate::system::process::{has_more_privileges_than_its_user, run, sleep, warn_of_cpu_limit};
+    pub use crate::system::process::{has_more_privileges_than_its_user, run, sleep, standard_output_was_closed, warn_of_cpu_limit};
 }
 
 /// Other programs.

@@ -39,6 +39,23 @@ pub enum RenderError {
     /// The JSON writer refused it.
     #[error("the report cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
+    /// It holds nothing that a figure shows.
+    #[error("nothing to draw: {0}")]
+    NothingToDraw(String),
+    /// A panel was asked for that the figure does not have.
+    #[error("the result has no panel '{asked}'; its panels: {has}")]
+    NoPanel {
+        /// The name that was asked for.
+        asked: &'static str,
+        /// The names of those that there are.
+        has: String,
+    },
+    /// The CSV writer refused it.
+    #[error("the report cannot be written as CSV: {0}")]
+    Csv(#[from] csv::Error),
+    /// The OpenMetrics writer refused it.
+    #[error("the report cannot be written as OpenMetrics: {0}")]
+    OpenMetrics(#[from] std::fmt::Error),
     /// A bitmap of it would not fit into memory.
     #[error("the figure of {width} x {height} units is too large for a bitmap; write .svg or .pdf")]
     TooLarge {

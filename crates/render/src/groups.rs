@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use memgauge_core::directory::FileEvidence;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, Metric, PrefetchRequest};
 use memgauge_core::plan::{Scan, Work};
 use memgauge_core::result::{LevelSummary, Measurement, Report};
@@ -21,9 +22,12 @@ pub(crate) enum Section {
     Bandwidth,
     BandwidthSearch,
     BandwidthRamp,
+    AccessSize,
+    PersistLatency,
     BandwidthMatrix,
     BandwidthPerCache,
     LoadedLatency,
+    Interleave,
     CacheToCache,
     CacheToCacheByNode,
     CacheToCacheMatrix,
@@ -35,23 +39,34 @@ pub(crate) enum Section {
 
 impl Section {
     pub(crate) fn for_measurement(m: &Measurement) -> Self {
-        match m.experiment {
+        match Self::of_experiment(m.experiment) {
+            (_, Some(by_node)) if m.at.holder_node.is_some() => by_node,
+            (section, _) => section,
+        }
+    }
+
+    /// The section of an experiment, and the one of those measurements that name the holder's node.
+    pub(crate) const fn of_experiment(experiment: Experiment) -> (Self, Option<Self>) {
+        let section = match experiment {
             Experiment::IdleLatency => Self::IdleLatency,
             Experiment::IdleLatencyPerCpu => Self::IdleLatencyPerCpu,
             Experiment::Bandwidth => Self::Bandwidth,
             Experiment::BandwidthSearch => Self::BandwidthSearch,
             Experiment::BandwidthRamp => Self::BandwidthRamp,
+            Experiment::AccessSize => Self::AccessSize,
+            Experiment::PersistLatency => Self::PersistLatency,
             Experiment::BandwidthMatrix => Self::BandwidthMatrix,
             Experiment::BandwidthPerCache => Self::BandwidthPerCache,
             Experiment::LoadedLatency => Self::LoadedLatency,
-            Experiment::CacheToCache if m.at.holder_node.is_some() => Self::CacheToCacheByNode,
-            Experiment::CacheToCache => Self::CacheToCache,
+            Experiment::Interleave => Self::Interleave,
+            Experiment::CacheToCache => return (Self::CacheToCache, Some(Self::CacheToCacheByNode)),
             Experiment::CacheToCacheMatrix => Self::CacheToCacheMatrix,
             Experiment::MemoryScan => Self::MemoryScan,
             Experiment::PrefetchComparison => Self::PrefetchComparison,
             Experiment::Sweep => Self::Sweep,
             Experiment::Stream | Experiment::Chase => Self::Loop,
-        }
+        };
+        (section, None)
     }
 }
 
@@ -62,6 +77,13 @@ pub(crate) const fn order_meaning(order: ChaseOrder) -> &'static str {
         ChaseOrder::FullRandom => "random over the whole buffer, address translation included",
         ChaseOrder::Sequential => "ascending, helped by prefetchers",
     }
+}
+
+/// What a title says besides what is measured: in which order, and in whose files.
+pub(crate) fn where_and_how(m: &Measurement) -> String {
+    let order = m.at.access.map(|access| format!(", {}", wording::access(access))).unwrap_or_default();
+    let label = m.evidence.file.as_ref().map(FileEvidence::label).or_else(|| m.at.memory_dir.clone());
+    order + &label.map(|label| format!(", files in {label}")).unwrap_or_default()
 }
 
 /// How many threads loaded memory.

@@ -4,7 +4,7 @@ use std::io;
 
 use memgauge_core::result::{Report, SCHEMA_VERSION};
 use serde::Deserialize;
-use serde_json::ser::{Formatter, Serializer};
+use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 
 use crate::format::{Format, RenderError};
 
@@ -19,7 +19,10 @@ impl Format for Json {
 
     fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
         let mut bytes = Vec::new();
-        serde::Serialize::serialize(report, &mut Serializer::with_formatter(&mut bytes, Layout::default()))?;
+        let compact = report.compact();
+        // A result of thousands has one line without blanks, which would be a fifth of the file: programs read it.
+        let layout = Layout { max_depth: if compact.is_some() { MAX_DEPTH - 1 } else { MAX_DEPTH }, ..Layout::default() };
+        serde::Serialize::serialize(compact.as_ref().unwrap_or(report), &mut Serializer::with_formatter(&mut bytes, layout))?;
         bytes.push(b'\n');
         Ok(bytes)
     }
@@ -32,6 +35,8 @@ const MAX_DEPTH: usize = 3;
 /// Lines and blanks so that people can read the file, and so that it stays small.
 #[derive(Default)]
 struct Layout {
+    /// [`MAX_DEPTH`], or less.
+    max_depth: usize,
     /// Lists and objects that are open.
     depth: usize,
     /// Whether the innermost of them is empty so far.
@@ -47,7 +52,7 @@ impl Layout {
 
     fn close<W: ?Sized + io::Write>(&mut self, writer: &mut W, bracket: &[u8]) -> io::Result<()> {
         self.depth -= 1;
-        if !self.empty && self.depth < MAX_DEPTH {
+        if !self.empty && self.depth < self.max_depth {
             self.line(writer)?;
         }
         self.empty = false;
@@ -56,10 +61,15 @@ impl Layout {
 
     fn after_comma<W: ?Sized + io::Write>(&self, writer: &mut W, first: bool) -> io::Result<()> {
         match () {
-            () if self.depth <= MAX_DEPTH => self.line(writer),
-            () if first => Ok(()),
+            () if self.depth <= self.max_depth => self.line(writer),
+            () if first || self.is_dense() => Ok(()),
             () => writer.write_all(b" "),
         }
+    }
+
+    /// Whether blanks are left out here.
+    const fn is_dense(&self) -> bool {
+        self.max_depth < MAX_DEPTH && self.depth > self.max_depth
     }
 
     fn line<W: ?Sized + io::Write>(&self, writer: &mut W) -> io::Result<()> {
@@ -69,6 +79,13 @@ impl Layout {
 }
 
 impl Formatter for Layout {
+    /// Of thousands of results seven digits: more than any clock resolves, and one more than samples have.
+    fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        let exact = self.max_depth == MAX_DEPTH || value.fract() == 0.0;
+        let rounded = if exact { value } else { format!("{value:.6e}").parse().unwrap_or(value) };
+        CompactFormatter.write_f64(writer, rounded)
+    }
+
     fn begin_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
         self.open(writer, b"[")
     }
@@ -79,7 +96,7 @@ impl Formatter for Layout {
             writer.write_all(b",")?;
         }
         // Lists of lists are samples and matrices: a blank for each number would be a seventh of the file.
-        if self.depth > MAX_DEPTH + 1 {
+        if self.depth > self.max_depth + 1 {
             return Ok(());
         }
         self.after_comma(writer, first)
@@ -102,7 +119,7 @@ impl Formatter for Layout {
     }
 
     fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        writer.write_all(b": ")
+        writer.write_all(if self.is_dense() { b":" } else { b": " })
     }
 
     fn end_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
@@ -152,6 +169,10 @@ pub fn read(bytes: &[u8]) -> Result<Report, ReadError> {
     match version {
         version if version < u64::from(SCHEMA_VERSION) => Err(ReadError::TooOld(version)),
         version if version > u64::from(SCHEMA_VERSION) => Err(ReadError::TooNew(version)),
-        _ => serde_json::from_slice(bytes).map_err(ReadError::Damaged),
+        _ => {
+            let mut report: Report = serde_json::from_slice(bytes).map_err(ReadError::Damaged)?;
+            report.expand();
+            Ok(report)
+        }
     }
 }

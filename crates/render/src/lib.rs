@@ -3,6 +3,7 @@
 //! Nothing here measures, does I/O or reads a clock, so every format can be made later from a saved result.
 #![forbid(unsafe_code)]
 
+mod csv;
 pub mod figure;
 mod format;
 mod groups;
@@ -10,27 +11,49 @@ mod json;
 pub mod mlc;
 mod mlc_scan;
 mod number;
+mod openmetrics;
 mod pages;
 mod text;
 
-pub use figure::Picture;
+pub use csv::{Csv, comparison_csv};
+pub use figure::{FigureFormat, FigureOptions, FigureWidth, PanelKind, Picture, comparison_figure};
 pub use format::{Format, Named, RenderError};
 pub use json::{Json, ReadError, read};
 pub use mlc_scan::mlc_scan;
-pub use text::{Text, plan_of_run_text, plan_text};
+pub use openmetrics::OpenMetrics;
+pub use text::{OneLine, Text, comparison_text, duration, plan_line, plan_of_run_text, plan_text, published_text};
 
 /// Columns of text that is written to a file: fits a page and most terminals.
 pub const FILE_WIDTH: usize = 100;
 
-/// The format for the ending of a file name: `.json`, `.txt` for plain text, `.svg`, `.png` or `.pdf` for figures. `None` for any other
+/// The format for the ending of a file name: `.json`, `.txt` for plain text, `.csv`, `.prom` for OpenMetrics, `.svg`, `.png`
+/// or `.pdf` for figures. `None` for any other
 /// ending.
 pub fn for_path(path: &str) -> Option<Box<dyn Format>> {
-    match path.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
+    match ending(path)?.as_str() {
         "json" => Some(Box::new(Json)),
+        "csv" => Some(Box::new(Csv)),
+        "prom" => Some(Box::new(OpenMetrics)),
         "txt" => Some(Box::new(Text { width: FILE_WIDTH, colour: false, verbose: true })),
-        "svg" => Some(Box::new(Picture::Svg)),
-        "png" => Some(Box::new(Picture::Png)),
-        "pdf" => Some(Box::new(Picture::Pdf)),
+        _ => figure_for_path(path, &FigureOptions::default()),
+    }
+}
+
+/// The format of a figure for the ending of a file name: `.svg`, `.png` or `.pdf`. `None` for any other ending.
+pub fn figure_for_path(path: &str, options: &FigureOptions) -> Option<Box<dyn Format>> {
+    Some(Box::new(FigureFormat { picture: picture_for_path(path)?, options: options.clone() }))
+}
+
+/// The type of a figure's file by the ending of its name.
+pub fn picture_for_path(path: &str) -> Option<Picture> {
+    match ending(path)?.as_str() {
+        "svg" => Some(Picture::Svg),
+        "png" => Some(Picture::Png),
+        "pdf" => Some(Picture::Pdf),
         _ => None,
     }
+}
+
+fn ending(path: &str) -> Option<String> {
+    Some(path.rsplit_once('.')?.1.to_ascii_lowercase())
 }

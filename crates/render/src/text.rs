@@ -2,7 +2,9 @@
 //! below each table.
 
 mod bandwidth;
+mod blocks;
 mod c2c;
+pub(crate) mod comparison;
 mod context;
 mod counters;
 mod curve;
@@ -12,16 +14,24 @@ mod faults;
 mod footnotes;
 mod grid;
 mod headline;
+mod interleave;
 mod latency;
 mod loops;
 mod machine;
 mod notes;
+mod one_line;
 mod page;
+mod places;
 mod plan;
 mod prefetch;
+mod published;
 mod report;
 mod scan;
 mod sweep;
+mod tiers;
 
-pub use plan::{plan_of_run_text, plan_text};
+pub use comparison::comparison_text;
+pub use one_line::{OneLine, plan_line};
+pub use plan::{duration, plan_of_run_text, plan_text};
+pub use published::published_text;
 pub use report::Text;

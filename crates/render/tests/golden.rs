@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use memgauge_core::conclusions::summary::summarise;
 use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::{Experiment, MemoryPlace};
+use memgauge_core::experiment::{ChaseOrder, Experiment, MemoryPlace};
 use memgauge_core::note::Note;
 use memgauge_core::result::{Finding, Health, HealthStatus, Quality, QualityLevel, QualityReason, Report};
-use memgauge_render::{Format, Json, Picture, Text, mlc_scan, plan_text};
+use memgauge_render::{Format, Json, OneLine, Text, mlc_scan, plan_line, plan_text};
 use snapbox::Data;
 
 fn check(path: PathBuf, text: String) {
@@ -87,6 +87,34 @@ fn a_short_page_answers_first() {
 }
 
 #[test]
+fn translation_that_the_intervals_do_not_show_is_not_a_number() {
+    let mut report = samples::vm();
+    let shown = |report: &Report| text(report, 100).lines().find(|line| line.contains("CPU 0   node 0")).map(str::to_owned).unwrap();
+    assert!(shown(&report).ends_with(" +43.3"), "{}", shown(&report));
+    let full = report.results.iter_mut().find(|m| m.at.order == Some(ChaseOrder::FullRandom)).unwrap();
+    full.quality.level = QualityLevel::Unreliable;
+    assert!(shown(&report).ends_with(" ~+43.3"), "{}", shown(&report));
+    let full = report.results.iter_mut().find(|m| m.at.order == Some(ChaseOrder::FullRandom)).unwrap();
+    full.evidence.translation_ns = Some(0.0);
+    assert!(shown(&report).ends_with(" ~0"), "{}", shown(&report));
+}
+
+#[test]
+fn every_report_has_a_line() {
+    let line = |report: &Report| String::from_utf8(OneLine.render(report).unwrap()).unwrap();
+    let mut shown = String::new();
+    for (name, report) in samples::all().into_iter().chain([("busy", busy()), ("loops", samples::sweeps::loops())]) {
+        let text = line(&report);
+        assert!(text.ends_with('\n') && (name == "loops" || text.lines().count() == 1), "{name}: {text}");
+        shown.push_str(&format!("{name}: {text}"));
+        if let Some(plan) = &report.plan {
+            shown.push_str(&format!("{name}, planned: {}", plan_line(plan)));
+        }
+    }
+    check(golden("lines.txt"), shown);
+}
+
+#[test]
 fn text_of_a_narrow_and_of_a_wide_terminal() {
     check(golden("two-nodes-80.txt"), text(&samples::two_nodes(), 80));
     check(golden("cxl-hmat-120.txt"), text(&samples::cxl(), 120));
@@ -96,6 +124,13 @@ fn text_of_a_narrow_and_of_a_wide_terminal() {
 fn text_of_sweeps_and_of_loops() {
     check(golden("sweep-counters.txt"), text(&samples::sweeps::counted(&[], 1000), 100));
     check(golden("loops.txt"), text(&samples::sweeps::loops(), 100));
+    let mut disturbed = samples::sweeps::loops();
+    for (m, level) in disturbed.results.iter_mut().zip([QualityLevel::Unreliable, QualityLevel::Degraded]) {
+        m.quality = Quality { level, reasons: vec![QualityReason::BusyMachine, QualityReason::Steal] };
+    }
+    let shown = text(&disturbed, 100);
+    assert!(shown.starts_with("chase 512 MiB: ~104.3 ±0.3 ns, NOT RELIABLE (busy machine, steal), 9 passes"), "{shown}");
+    assert!(shown.contains("\nstream 512 MiB: 104.3 ±0.3 GB/s, degraded (busy machine, steal), 3 passes"), "{shown}");
 }
 
 #[test]
@@ -153,6 +188,14 @@ fn a_health_check_begins_with_its_verdict() {
         measured_again: 2,
     });
     check(golden("health.txt"), text(&report, 100));
+    // The verdict, its findings and the headline; tables and what disturbed each number are evidence.
+    let page = short(&report, 80);
+    assert!(page.lines().count() <= 24 && page.lines().all(|line| line.chars().count() <= 80), "{page}");
+    assert!(!page.contains("Reliability"), "{page}");
+    check(golden("short-health-80.txt"), page);
+    let line = |report: &Report| String::from_utf8(OneLine.render(report).unwrap()).unwrap();
+    assert!(line(&report).starts_with("FAILURE: node 1, own memory, all-reads, bandwidth: 150.2 GB/s"), "{}", line(&report));
+    assert!(line(&report).ends_with("(192.6 GB/s); and 1 more finding\n"), "{}", line(&report));
     for (status, word) in [
         (HealthStatus::Ok, "OK"),
         (HealthStatus::Unknown, "MEASURED, NOT JUDGED"),
@@ -183,7 +226,7 @@ fn a_device_that_does_not_state_its_node_is_on_none() {
     let plan = report.plan.as_mut().unwrap();
     plan.directories[0].file.device_node = None;
     plan.steps.iter_mut().flat_map(|s| &mut s.cells).for_each(|c| c.at.memory = Some(MemoryPlace::Device { node: None }));
-    let figure = String::from_utf8(Picture::Svg.render(&report).unwrap()).unwrap();
+    let figure = String::from_utf8(memgauge_render::for_path("x.svg").unwrap().render(&report).unwrap()).unwrap();
     assert!(figure.contains("CPU 0, device") && !figure.contains("own"), "{figure}");
     for shown in [text(&report, 100), plan_text(report.plan.as_ref().unwrap(), &report.machine, 100)] {
         assert!(shown.contains("device") && !shown.contains("own node"), "{shown}");

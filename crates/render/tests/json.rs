@@ -53,6 +53,25 @@ fn a_suite_with_its_samples_stays_small() {
     assert_eq!(read(usual.as_bytes()).unwrap(), report);
 }
 
+/// A matrix of dozens of nodes: what its results have alike is said once, and a program that reads the file does not see that.
+#[test]
+fn many_results_say_once_what_they_have_alike() {
+    let mut report = samples::vm();
+    let some = report.results.clone();
+    report.results = some.iter().cycle().take(1200).cloned().collect();
+    report.results[6].estimate.value = Some(1.0 / 3.0);
+    report.results[7].evidence.noise.migrations = Some(3);
+    report.results[8].evidence.noise.migrations = None;
+    report.results[9].evidence.pages.share = Some(0.25);
+    let text = json(&report);
+    assert!(text.len() < 1200 * 1000 && text.lines().count() < 1600, "{} bytes, {} lines", text.len(), text.lines().count());
+    assert!(text.contains("\"value\":0.3333333,"), "seven digits");
+    let again = read(text.as_bytes()).unwrap();
+    let evidence = |r: &Report| -> Vec<_> { r.results.iter().map(|m| (m.evidence.pages.clone(), m.evidence.noise.clone())).collect() };
+    assert!(again.common.is_none() && evidence(&again) == evidence(&report), "each has what is its own");
+    assert!(json(&again) == text, "what was rounded once stays as it is");
+}
+
 #[test]
 fn other_versions_of_the_schema_are_refused() {
     let old = read(include_bytes!("samples/version-1.json")).unwrap_err();

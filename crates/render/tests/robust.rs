@@ -6,7 +6,7 @@ mod samples;
 use memgauge_core::experiment::{Experiment, MemoryPlace};
 use memgauge_core::result::Report;
 use memgauge_core::units::Bytes;
-use memgauge_render::{FILE_WIDTH, Format, Picture, Text, for_path, plan_text};
+use memgauge_render::{FILE_WIDTH, Format, Text, for_path, plan_text};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -152,7 +152,7 @@ fn working_sets_of_all_that_64_bits_hold() {
         }
         report.levels = memgauge_core::conclusions::levels::summarise(&report.results, &report.machine);
         show(&report);
-        assert!(!Picture::Svg.render(&report).unwrap().is_empty());
+        assert!(!for_path("x.svg").unwrap().render(&report).unwrap().is_empty());
     }
 }
 
@@ -176,7 +176,8 @@ fn formats_by_ending() {
     let name = |path| for_path(path).map(|f| f.name());
     assert_eq!(name("out/a.JSON"), Some("json"));
     assert_eq!(name("a.txt"), Some("text"));
-    assert_eq!([name("a.csv"), name("json"), name("")], [None; 3]);
+    assert_eq!([name("a.csv"), name("a.prom")], [Some("csv"), Some("openmetrics")]);
+    assert_eq!([name("a.xml"), name("json"), name("")], [None; 3]);
     let plain = for_path("a.txt").unwrap().render(&samples::vm()).unwrap();
     assert_eq!(plain, Text { width: FILE_WIDTH, colour: false, verbose: true }.render(&samples::vm()).unwrap());
 }

@@ -8,12 +8,15 @@ mod cxl;
 mod gigapages;
 mod hugepages;
 mod icount;
+mod interleave;
 mod isolated;
 mod kmem;
+mod limits;
 mod msr;
 mod numa;
 mod offline;
 mod pmem;
+mod pmem_nodes;
 mod policies;
 mod quick;
 mod scan;
@@ -24,11 +27,14 @@ pub(crate) const ALL: &[&Job] = &[
     &gigapages::JOB,
     &cgroup::JOB,
     &offline::JOB,
+    &limits::JOB,
     &isolated::JOB,
     &policies::JOB,
     &kmem::JOB,
     &pmem::JOB,
+    &pmem_nodes::JOB,
     &cxl::JOB,
+    &interleave::JOB,
     &scan::JOB,
     &quick::JOB,
     &msr::JOB,

@@ -33,6 +33,7 @@ pub(crate) const JOB: Job = Job {
         namespace_without_dax,
         tmpfs,
         disc,
+        suite_on_stand_ins,
         kernel_agrees_and_nothing_is_left_after_a_kill,
         full_directory,
         no_file_can_be_made,
@@ -231,6 +232,34 @@ fn tmpfs() -> Result<()> {
             ensure!(m.evidence.placement.status == PlacementStatus::Verified, "{:?}", m.evidence.placement);
         }
     }
+    Ok(())
+}
+
+/// The suite calls by their names what only stands in for persistent memory, and says what stands behind it.
+fn suite_on_stand_ins() -> Result<()> {
+    // As much of it as three seconds let it measure.
+    let ran = memgauge(&format!("pmem {RAW} {TMPFS} --size 2M --within 3s")).run()?;
+    let report = ran.report()?;
+    let directories = &report.plan.as_ref().context("no plan")?.directories;
+    let of = |path: &str| directories.iter().find(|d| d.file.path == path).with_context(|| format!("{path} is not in the plan"));
+    let (raw, tmpfs) = (of(RAW)?, of(TMPFS)?);
+    let behind = raw.persistent.as_ref().with_context(|| format!("{raw:?}"))?;
+    ensure!((behind.provider.as_deref(), behind.mode.as_deref()) == (Some("ACPI.NFIT"), Some("raw")), "{behind:?}");
+    ensure!(behind.emulated.as_ref().is_some_and(|why| why.contains("QEMU")), "{behind:?}");
+    let [module] = &behind.modules[..] else { bail!("{behind:?}") };
+    ensure!(module.name.starts_with("nmem") && module.serial.is_some() && module.faults.is_empty(), "{module:?}");
+    ensure!(module.bytes.is_some_and(|b| b.0 >= 120 << 20), "{module:?}");
+    ensure!(tmpfs.persistent.is_none(), "{tmpfs:?}");
+    for (dir, why) in [(raw, "page cache"), (tmpfs, "tmpfs")] {
+        ensure!(dir.file.volatile.as_ref().is_some_and(|text| text.contains(why)), "{:?}", dir.file);
+        ensure!(
+            notes(report).len() >= 2 && report.notes.iter().any(|n| n.code == "volatile-stand-in" && n.message.contains(&dir.file.path)),
+            "{:?}",
+            report.notes
+        );
+    }
+    let files: Vec<_> = report.measurements().filter(|m| m.estimate.value.is_some()).map(|m| m.evidence.file.as_ref()).collect();
+    ensure!(!files.is_empty() && files.iter().all(|file| file.is_some_and(|f| f.volatile.is_some())), "{files:?}");
     Ok(())
 }
 

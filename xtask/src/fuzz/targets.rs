@@ -6,6 +6,8 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use memgauge_core::planner;
+use memgauge_core::spec::{Spec, Task};
 use memgauge_core::traffic::{LineContent, Mix};
 use memgauge_core::units::{Bytes, IdSet, parse_duration};
 use memgauge_os::counters::Catalogue;
@@ -36,13 +38,10 @@ type Run = Box<dyn Fn(&[u8])>;
 const DRAWING: u64 = 4;
 
 pub(super) const TARGETS: &[Target] = &[
-    Target {
-        name: "values",
-        corpus: values,
-        words: &["0-3", ":", "K", "GiB", "ms", "R", "W21"],
-        memory_times: 1,
-        prepare: || Ok(Box::new(parse_values)),
-    },
+    // Each of its own: together they would be as slow as the slowest.
+    Target { name: "lists", corpus: lists, words: &["0-3", ":", ",", "-"], memory_times: 1, prepare: || Ok(Box::new(parse_lists)) },
+    Target { name: "sizes", corpus: sizes, words: &["K", "GiB", "ms", "."], memory_times: 1, prepare: || Ok(Box::new(parse_sizes)) },
+    Target { name: "mixes", corpus: mixes, words: &[":", "R", "W21", "-nt"], memory_times: 1, prepare: || Ok(Box::new(parse_mixes)) },
     Target {
         name: "files",
         corpus: threads_and_rules,
@@ -66,11 +65,12 @@ pub(super) const TARGETS: &[Target] = &[
     },
     Target { name: "results", corpus: results, words: JSON, memory_times: DRAWING, prepare: || Ok(Box::new(render)) },
     Target { name: "machines", corpus: machine_files, words: &["kB", "0-1", "\n"], memory_times: 1, prepare: machines },
+    Target { name: "trees", corpus: machine_trees, words: &["\x1e", "/cpu1/", "/node1/", "0-1"], memory_times: 1, prepare: trees },
     Target { name: "journals", corpus: journals, words: &["cpu ", "register ", "0x1a4", "end\n"], memory_times: 1, prepare: read_journals },
 ];
 
 /// The names of folders that targets make.
-pub(super) const SCRATCH: [&str; 2] = ["fuzz-machine", "fuzz-journal"];
+pub(super) const SCRATCH: [&str; 3] = ["fuzz-machine", "fuzz-journal", "fuzz-tree"];
 
 const TOML: &[&str] =
     &["[[threads]]\n", "[chase]\n", "[[rule]]\n", "cpus = ", "size = ", "mix = ", "experiment = ", "delays = [", "\"\"\"", "below = "];
@@ -91,18 +91,38 @@ fn words(bytes: &[u8]) -> Vec<OsString> {
     bytes.split(|byte| *byte == b'\n').map(|word| OsString::from_vec(word.to_vec())).collect()
 }
 
-fn values() -> Result<Vec<Vec<u8>>> {
-    owned(["0-3,8,12-15", "0-8191", "512M", "1.5GiB", "16384", "250ms", "2h", "all-reads", "2:1", "3:1-nt", "random", "0123456789abcdef"])
+fn lists() -> Result<Vec<Vec<u8>>> {
+    owned(["0-3,8,12-15", "0-8191", "7", "0-95:3", "4-48:2,1,2"])
 }
 
-fn parse_values(bytes: &[u8]) {
+fn parse_lists(bytes: &[u8]) {
     text(bytes, |text| {
         // What was parsed must also be shown, and mean the same.
         if let Ok(ids) = text.parse::<IdSet>() {
-            assert_eq!(ids.to_string().parse::<IdSet>().ok().filter(|_| !ids.is_empty()), Some(ids.clone()).filter(|ids| !ids.is_empty()));
+            assert_eq!(ids.to_string().parse(), Ok(ids));
         }
-        let _ = text.parse::<Bytes>().map(|bytes| bytes.to_string());
+    });
+}
+
+fn sizes() -> Result<Vec<Vec<u8>>> {
+    owned(["512M", "15GiB", "16384", "100MB", "250ms", "0.5s", "2m"])
+}
+
+fn parse_sizes(bytes: &[u8]) {
+    text(bytes, |text| {
+        if let Ok(size) = text.parse::<Bytes>() {
+            assert_eq!(size.to_string().parse(), Ok(size));
+        }
         let _ = parse_duration(text);
+    });
+}
+
+fn mixes() -> Result<Vec<Vec<u8>>> {
+    owned(["all-reads", "2:1", "3:1-nt", "nt-write", "copy", "0123456789abcdef"])
+}
+
+fn parse_mixes(bytes: &[u8]) {
+    text(bytes, |text| {
         let _ = text.parse::<Mix>().map(|mix| mix.to_string());
         let _ = text.parse::<LineContent>();
     });
@@ -142,6 +162,7 @@ fn results() -> Result<Vec<Vec<u8>>> {
     let folder = project_folder().join("tests/results");
     let mut files: Vec<_> = fs::read_dir(&folder)?.collect::<std::io::Result<Vec<_>>>()?.into_iter().map(|entry| entry.path()).collect();
     files.sort();
+    files.push(project_folder().join("crates/render/tests/samples/version-1.json"));
     // A small part of the mutations of a large file hits something that is read.
     let mut all: Vec<Vec<u8>> = files.iter().map(fs::read).collect::<std::io::Result<_>>()?;
     all.retain(|bytes| bytes.len() <= 128 << 10);
@@ -151,7 +172,7 @@ fn results() -> Result<Vec<Vec<u8>>> {
 /// Reads a result and shows it in every format.
 fn render(bytes: &[u8]) {
     let Ok(report) = read(bytes) else { return };
-    for path in ["x.txt", "x.json", "x.svg", "x.png", "x.pdf"] {
+    for path in ["x.txt", "x.json", "x.csv", "x.prom", "x.svg", "x.png", "x.pdf"] {
         let _ = for_path(path).map(|format| format.render(&report));
     }
     mlc::latency_matrix(&report);
@@ -204,6 +225,57 @@ fn machines() -> Result<Run> {
         original.and_then(|seed| put(&root, &seed));
     }))
 }
+
+/// Between the files of a tree.
+const NEXT_FILE: u8 = 0x1e;
+
+/// All files of a machine in one input: of two CPUs of a node, and with more CPUs, caches and nodes.
+fn machine_trees() -> Result<Vec<Vec<u8>>> {
+    let small = machine_files()?;
+    let file = |path: String, content: &str| format!("{path}\n{content}\n").into_bytes();
+    let mut large = small.clone();
+    large.push(file("sys/devices/system/node/online".into(), "0-1"));
+    for cpu in 0..4 {
+        let folder = format!("sys/devices/system/cpu/cpu{cpu}");
+        large.push(file(format!("{folder}/topology/physical_package_id"), &(cpu / 2).to_string()));
+        large.push(file(format!("{folder}/topology/core_id"), &(cpu % 2).to_string()));
+        large.push(file(format!("{folder}/topology/thread_siblings_list"), &cpu.to_string()));
+        for (index, (level, kind, size)) in [("1", "Data", "32K"), ("2", "Unified", "1024K"), ("3", "Unified", "16384K")].iter().enumerate()
+        {
+            let cache = format!("{folder}/cache/index{index}");
+            let shared = if *level == "3" { format!("{}-{}", cpu / 2 * 2, cpu / 2 * 2 + 1) } else { cpu.to_string() };
+            for (name, content) in
+                [("level", *level), ("type", *kind), ("size", *size), ("shared_cpu_list", &shared), ("coherency_line_size", "64")]
+            {
+                large.push(file(format!("{cache}/{name}"), content));
+            }
+        }
+    }
+    large.push(file("sys/devices/system/cpu/online".into(), "0-3"));
+    for node in 0..2 {
+        let folder = format!("sys/devices/system/node/node{node}");
+        large.push(file(format!("{folder}/cpulist"), ["0-1", "2-3"][node]));
+        large.push(file(format!("{folder}/distance"), ["10 21", "21 10"][node]));
+    }
+    Ok([small, large].map(|files| files.join(&NEXT_FILE)).to_vec())
+}
+
+/// A machine whose files are all in the input: what can be read of it is planned for.
+fn trees() -> Result<Run> {
+    let root = scratch(SCRATCH[2])?;
+    Ok(Box::new(move |bytes| {
+        let files: Vec<String> = bytes.split(|byte| *byte == NEXT_FILE).take(MAX_FILES).filter_map(|file| put(&root, file)).collect();
+        if let Ok(machine) = read_machine(&root) {
+            for task in [Task::Suite, Task::Quick] {
+                let _ = planner::plan(&Spec::new(task), &machine, &[]).map(|plan| plan.estimated_s);
+            }
+        }
+        files.iter().for_each(|file| drop(fs::remove_file(root.join(file))));
+    }))
+}
+
+/// Files of one input: a copied piece may name the same ones thousands of times.
+const MAX_FILES: usize = 500;
 
 /// Writes the file that an input names, below `root`. `None` when it names none that a machine has.
 fn put(root: &Path, bytes: &[u8]) -> Option<String> {

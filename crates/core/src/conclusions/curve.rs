@@ -150,8 +150,14 @@ pub fn next_for_share(points: &[CurvePoint], percent: u32, tried: u32) -> Option
     if tried >= MAX_TRIES {
         return None;
     }
+    let (_, peak) = lighter_than_peak(points)?;
+    next_for_bandwidth(points, peak * f64::from(percent) / 100.0, tried)
+}
+
+/// The delay to measure next to find the latency at a bandwidth in GB/s, of at most the peak, after `tried` delays; `None` if one point is
+/// close, or if none comes closer.
+pub fn next_for_bandwidth(points: &[CurvePoint], goal: f64, tried: u32) -> Option<u32> {
     let (side, peak) = lighter_than_peak(points)?;
-    let goal = peak * f64::from(percent) / 100.0;
     if side.iter().any(|p| (p.bandwidth_gbs - goal).abs() <= CLOSE * peak) {
         return None;
     }

@@ -276,6 +276,7 @@ mod tests {
             physical: Some(0x1010),
             node: Some(1),
             devices: Vec::new(),
+            devices_unknown: None,
             pattern: None,
             written: 0xff,
             read: 0xfb,

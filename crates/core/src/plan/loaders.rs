@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::PageRequest;
+use crate::integrity::TestPattern;
+use crate::interleave::Weights;
 use crate::traffic::{Form, Mix, Width};
 use crate::units::{Bytes, IdSet};
 
@@ -140,6 +142,12 @@ pub struct Traffic {
     /// buffer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Bytes>,
+    /// Patterns that are written to the buffers of checked lines and compared before they are read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<TestPattern>,
+    /// Access to blocks: bytes of each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<Bytes>,
 }
 
 /// A buffer to allocate.
@@ -164,6 +172,22 @@ pub struct BufferPlan {
     /// Whether all loaders with this plan share one buffer, which they only read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
+    /// Nodes that its pages are on in turn; absent if all of them are on `node`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Weights>,
+}
+
+impl BufferPlan {
+    /// The nodes that its pages are on.
+    pub fn nodes(&self) -> IdSet {
+        self.weights.as_ref().map_or_else(|| IdSet::one(self.node), Weights::nodes)
+    }
+
+    /// About how many of its bytes are on a node.
+    pub fn bytes_on(&self, node: u32) -> u64 {
+        let share = self.weights.as_ref().map_or(f64::from(u8::from(self.node == node)), |weights| weights.share(node));
+        (self.bytes.0 as f64 * share) as u64
+    }
 }
 
 /// Which injection delays a curve has.
@@ -197,6 +221,7 @@ mod tests {
                 derived: true,
                 directory: None,
                 shared: false,
+                weights: None,
             };
             Loader { cpu, buffer, own: None }
         };

@@ -4,12 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::directory::MemoryDir;
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Hops};
+use crate::interleave::{Goal, Weights};
 use crate::note::Note;
 #[cfg(feature = "schema")]
 use crate::plan::loaders::AlikeLoaders;
 use crate::plan::loaders::{BufferPlan, Delays, Loader, Probe, Traffic, alike};
 use crate::plan::scan::Scan;
 use crate::plan::transfers::{Handoff, Transfers};
+use crate::protocol::{KEPT_OF_MANY, MANY_CELLS};
+use crate::tiers::NodeKind;
 use crate::traffic::LineContent;
 use crate::units::{Bytes, IdSet};
 
@@ -35,6 +38,9 @@ pub struct Plan {
     /// Directories whose files are buffers, as the kernel described them when the plan was made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub directories: Vec<MemoryDir>,
+    /// Which kind of memory each node has, where tiers of memory are compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tiers: Vec<NodeKind>,
     /// Estimated time of the whole run in seconds. The intervals of most cells are narrow before their budget is spent.
     pub estimated_s: f64,
     /// The time if every cell spends its whole budget, as on a machine that is never quiet. For a health check, the time after which it
@@ -65,6 +71,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Samples of each burst that a result keeps at most; `None` if the plan has few cells and they keep as many as always.
+    pub fn kept_samples(&self) -> Option<usize> {
+        (self.steps.iter().map(|s| s.cells.len()).sum::<usize>() > MANY_CELLS).then_some(KEPT_OF_MANY)
+    }
+
     /// The directory that a buffer's file is in.
     pub fn buffer_directory(&self, buffer: &BufferPlan) -> Option<&MemoryDir> {
         let path = buffer.directory.as_ref()?;
@@ -212,6 +223,8 @@ pub enum Work {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         histogram: Option<u32>,
     },
+    /// A probe and loaders over memory whose pages are on several nodes in turn, with weights that are searched for.
+    Interleave(Box<InterleaveSearch>),
     /// One CPU's cache to another's.
     Handoff(Handoff),
     /// Every CPU's cache to every other's.
@@ -229,6 +242,7 @@ impl Work {
     pub const fn probe(&self) -> Option<&Probe> {
         match self {
             Self::Latency { probe, .. } | Self::Curve { probe, .. } => Some(probe),
+            Self::Interleave(search) => Some(&search.probe),
             Self::LatencySweep(sweep) => Some(&sweep.probe),
             _ => None,
         }
@@ -239,6 +253,7 @@ impl Work {
         match self {
             Self::Bandwidth { loaders, .. } | Self::Curve { loaders, .. } => loaders,
             Self::BandwidthSweep(sweep) => &sweep.loaders,
+            Self::Interleave(search) => &search.loaders,
             _ => &[],
         }
     }
@@ -262,6 +277,27 @@ impl Work {
             _ => self.loaders().iter().flat_map(Loader::buffers).chain(self.probe().map(|p| &p.buffer)).collect(),
         }
     }
+}
+
+/// A search for the weights with which loaders move most, or a chase beside them waits least.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InterleaveSearch {
+    /// The probe. Its buffer and the loaders' are of the plan's bytes, with pages on the nodes in turn.
+    pub probe: Probe,
+    /// The loaders.
+    #[serde(with = "alike")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<AlikeLoaders>"))]
+    pub loaders: Vec<Loader>,
+    /// Their traffic.
+    pub traffic: Traffic,
+    /// The nodes, the nearest first.
+    pub nodes: Vec<u32>,
+    /// The kernel's weights, which are measured in any case; absent if the kernel has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<Weights>,
+    /// What the weights are for.
+    pub goal: Goal,
 }
 
 /// A pointer chase alone over working sets that all begin where the probe's buffer begins.

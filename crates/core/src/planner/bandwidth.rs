@@ -29,7 +29,12 @@ impl Planner<'_> {
     }
 
     /// A cell for each mix, set of CPUs, column and delay.
-    fn bandwidth_cells(&mut self, shape: BandwidthShape, default: &[Mix], columns: &[Option<u32>]) -> Result<Vec<Cell>, PlanError> {
+    pub(super) fn bandwidth_cells(
+        &mut self,
+        shape: BandwidthShape,
+        default: &[Mix],
+        columns: &[Option<u32>],
+    ) -> Result<Vec<Cell>, PlanError> {
         let topology = &self.machine.topology;
         let order = topology.spread(&self.cpus);
         let rows: Vec<(Option<u32>, Vec<u32>)> = match shape {

@@ -54,7 +54,7 @@ impl Planner<'_> {
         let experiment = if per_cpu { Experiment::IdleLatencyPerCpu } else { Experiment::IdleLatency };
         let allocations = match pairs.len() {
             n if n > LARGE_MATRIX => FEW_ALLOCATIONS,
-            _ if self.spec.task == Task::Suite => SUITE_ALLOCATIONS,
+            _ if matches!(self.spec.task, Task::Suite | Task::Tiers) => SUITE_ALLOCATIONS,
             _ => ALLOCATIONS,
         };
         let mut cells = Vec::new();

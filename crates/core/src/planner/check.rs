@@ -116,6 +116,9 @@ pub(super) fn check_traffic(spec: &Spec) -> Result<(), PlanError> {
     if traffic.line != LineUse::Whole && (traffic.access == Access::Random || traffic.stride.is_some_and(|s| s.0 > LINE)) {
         return invalid("only traffic that visits every line in order can touch parts of lines, write them back or sum them up");
     }
+    if traffic.line != LineUse::Checked && !traffic.patterns.is_empty() {
+        return invalid("patterns are for lines that are checked; add --line check");
+    }
     let reads = |mix: &Mix| *mix == Mix::AllReads;
     let writes = spec.mixes.iter().find(|m| !reads(m)).copied();
     let peak = matches!(spec.task, Task::Suite | Task::Bandwidth(BandwidthShape::Peak | BandwidthShape::Search));

@@ -32,6 +32,8 @@ const COMMAND_BUDGET_S: f64 = 4.0;
 /// Seconds for one cell of the suite: eight bursts, a little more than the fewest for which an interval exists. The smallest machine, with
 /// about thirty cells and points, then takes about fifteen seconds, even if intervals stay wide.
 const SUITE_BUDGET_S: f64 = 0.48;
+/// Seconds for one ratio of weights, of which a search measures dozens.
+const INTERLEAVE_BUDGET_S: f64 = 1.0;
 /// Seconds for one cell of a large matrix.
 const LARGE_MATRIX_BUDGET_S: f64 = 1.0;
 /// Above this number of cells a matrix uses fewer allocations and less time for each.
@@ -114,8 +116,9 @@ impl<'a> Planner<'a> {
             Task::Quick => (QUICK_HALF_WIDTH, QUICK_BUDGET_S),
             Task::Sweep(_) if self.spec.counters => (SWEEP_HALF_WIDTH, SWEEP_COUNTED_BUDGET_S),
             Task::Sweep(_) => (SWEEP_HALF_WIDTH, SWEEP_BUDGET_S),
-            Task::Suite => (DEFAULT_HALF_WIDTH, SUITE_BUDGET_S),
+            Task::Suite | Task::Pmem | Task::Tiers => (DEFAULT_HALF_WIDTH, SUITE_BUDGET_S),
             Task::Scan => (SCAN_HALF_WIDTH, command_s),
+            Task::Interleave => (DEFAULT_HALF_WIDTH, INTERLEAVE_BUDGET_S),
             _ => (DEFAULT_HALF_WIDTH, command_s),
         };
         let guest = self.machine.identity.hypervisor.is_some();
@@ -180,7 +183,7 @@ impl<'a> Planner<'a> {
     pub(super) fn step(&self, title: &str, experiment: Experiment, mut cells: Vec<Cell>) -> Step {
         let mut title = title.to_owned();
         if let Some(dir) = &self.spec.memory_dir {
-            title = format!("{title}, files in {}", dir.file.path);
+            title = format!("{title}, files in {}", dir.file.label());
             for cell in &mut cells {
                 cell.at.memory_dir = Some(dir.file.path.clone());
             }

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::experiment::{ChaseOrder, Hops};
+use crate::interleave::Goal;
 use crate::plan::{
-    BandwidthSweep, BufferPlan, Cell, Delays, LatencySweep, Loader, Plan, Probe, Scan, Step, StopRule, Traffic, Transfers, Work,
-    more_passes,
+    BandwidthSweep, BufferPlan, Cell, Delays, InterleaveSearch, LatencySweep, Loader, Plan, Probe, Scan, Step, StopRule, Traffic,
+    Transfers, Work, more_passes,
 };
 use crate::planner::chase;
 use crate::protocol;
@@ -49,6 +50,10 @@ const DRIVE_OUT_S: f64 = 0.8 + COMPARISON_S;
 /// memory first. More CPUs clear more, up to four times as much.
 const ALLOCATE_BYTES_S: f64 = 2e9;
 const MAX_ALLOCATE_FACTOR: f64 = 4.0;
+/// The same for files: one CPU allocates all blocks before pages of 4 KiB are mapped. A tmpfs on a busy virtual machine.
+const ALLOCATE_FILE_BYTES_S: f64 = 0.6e9;
+/// Bytes of a file a second whose placement is read back after each cell: 4 KiB pages, asked for one by one.
+const READ_BACK_FILE_BYTES_S: f64 = 8e9;
 /// Bytes of buffer a second at which they write a chase into it.
 const CHAIN_BYTES_S: f64 = 5e9;
 /// Seconds to shuffle one line of a chase that is random over its whole buffer, by one thread; of a buffer whose numbers of lines fit a cache
@@ -58,6 +63,11 @@ const FAR_SHUFFLE_S: f64 = 50e-9;
 const SHUFFLED_IN_CACHE: u64 = 4 << 20;
 /// Points that it mostly takes to find the delay of a share of the peak, next to those of the curve.
 const TRIES_PER_SHARE: usize = 2;
+/// Measurements of a search for weights, as its simulations needed on average (`interleave/tests.rs`), and delays for each where there is a
+/// demand.
+const RATIOS_OF_TWO: f64 = 31.0;
+const RATIOS_OF_THREE: f64 = 135.0;
+const DELAYS_OF_DEMAND: f64 = 3.0;
 /// A burst of a sweep's point, without and with hardware events.
 const POINT_BURST_S: f64 = burst_s(protocol::SWEEP_WINDOWS, protocol::SWEEP_WINDOW);
 const COUNTED_POINT_BURST_S: f64 = burst_s(protocol::SWEEP_COUNTED_WINDOWS, protocol::SWEEP_WINDOW);
@@ -109,6 +119,11 @@ pub fn curve_points(delays: &Delays, at_percent: &[u32]) -> usize {
         Delays::Adaptive { points } => *points as usize,
     };
     planned + at_percent.len() * TRIES_PER_SHARE
+}
+
+/// About how many measurements a search for weights of so many nodes makes.
+pub fn weights_measured(nodes: usize) -> f64 {
+    if nodes > 2 { RATIOS_OF_THREE } else { RATIOS_OF_TWO }
 }
 
 /// Fills in what each step takes; the most that all of them may take, in seconds.
@@ -254,14 +269,23 @@ impl<'a> Costs<'a> {
                 self.latency(probe, *allocations, orders, *hops, with_batches(*histogram))
             }
             Work::Bandwidth { loaders, traffic, .. } => {
-                self.loaders(loaders) + self.trials(loaders, traffic) + self.bursts(MIN_BURSTS, 1.0)
+                self.loaders(loaders) + self.trials(loaders, traffic) + line_check_s(loaders, traffic, 1.0) + self.bursts(MIN_BURSTS, 1.0)
             }
             Work::Curve { probe, loaders, traffic, delays, at_percent, hops, histogram, .. } => {
                 let timed = with_batches(*histogram);
                 let points = curve_points(delays, at_percent) as f64;
                 let point = hops.map_or_else(|| self.bursts(MIN_BURSTS, timed), |hops| chase::seconds(hops, probe));
                 let set_up = self.buffers(&probe.buffer, 1.0) * allocate(&probe.buffer) + chain(probe.buffer.bytes) + self.loaders(loaders);
-                set_up + self.trials(loaders, traffic) + points * (point + WATCH_S)
+                set_up + self.trials(loaders, traffic) + line_check_s(loaders, traffic, points) + points * (point + WATCH_S)
+            }
+            Work::Interleave(search) => {
+                let InterleaveSearch { probe, loaders, traffic, nodes, goal, .. } = &**search;
+                let ratios = weights_measured(nodes.len());
+                let delays = if *goal == Goal::Bandwidth { 1.0 } else { DELAYS_OF_DEMAND };
+                let buffers: f64 = loaders.iter().flat_map(Loader::buffers).chain([&probe.buffer]).map(allocate).sum();
+                let trials = traffic.kernels.len() as f64 * TRIAL_S;
+                let points = delays * (self.bursts(MIN_BURSTS, 1.0) + WATCH_S + trials);
+                ratios * (buffers + chain(probe.buffer.bytes) + points)
             }
             Work::Handoff(handoff) => {
                 // The holder chases every window before the reader.
@@ -284,7 +308,9 @@ impl<'a> Costs<'a> {
                 self.points(sizes) + buffers + LEVELS * traffic.kernels.len() as f64 * POINT_TRIAL_S
             }
         };
-        self.warm_up() + WATCH_S + own
+        let files = cell.work.buffers().iter().filter(|b| b.directory.is_some()).map(|b| b.bytes.0).sum::<u64>() as f64;
+        let points = if let Work::Curve { delays, at_percent, .. } = &cell.work { curve_points(delays, at_percent) } else { 1 };
+        self.warm_up() + WATCH_S + points as f64 * files / READ_BACK_FILE_BYTES_S + own
     }
 
     fn latency(&mut self, probe: &Probe, allocations: u32, orders: &[ChaseOrder], hops: Option<Hops>, timed: f64) -> f64 {
@@ -355,6 +381,16 @@ pub(super) fn check_s(scan: &Scan) -> f64 {
     if writes > 0.0 { (writes + 1.0) * sweep_s + waits_s } else { 0.0 }
 }
 
+/// Writing and comparing what checked lines hold: the patterns and two contents before they are read, and two after each point.
+fn line_check_s(loaders: &[Loader], traffic: &Traffic, points: f64) -> f64 {
+    if traffic.form.line != LineUse::Checked {
+        return 0.0;
+    }
+    let bytes: u64 = loaders.iter().flat_map(Loader::buffers).map(|b| b.bytes.0).sum();
+    let patterns: u32 = traffic.patterns.iter().map(|pattern| pattern.writes()).sum();
+    (f64::from(patterns) + 2.0 + 2.0 * points) * bytes as f64 / CHECK_BYTES_S
+}
+
 /// Times that a burst is run: once more for the batches of a histogram.
 const fn with_batches(histogram: Option<u32>) -> f64 {
     if histogram.is_some() { 2.0 } else { 1.0 }
@@ -373,5 +409,6 @@ fn shuffle(probe: &Probe) -> f64 {
 
 /// Mapping and clearing a buffer.
 fn allocate(buffer: &BufferPlan) -> f64 {
-    buffer.bytes.0 as f64 / (ALLOCATE_BYTES_S * (buffer.touch.len() as f64 / 2.0).clamp(1.0, MAX_ALLOCATE_FACTOR))
+    let bytes_s = if buffer.directory.is_some() { ALLOCATE_FILE_BYTES_S } else { ALLOCATE_BYTES_S };
+    buffer.bytes.0 as f64 / (bytes_s * (buffer.touch.len() as f64 / 2.0).clamp(1.0, MAX_ALLOCATE_FACTOR))
 }

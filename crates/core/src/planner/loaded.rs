@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment};
+use crate::note::Note;
 use crate::plan::{Cell, Delays, Loader, Probe, Step, Work};
 use crate::planner::check::{PlanError, check_nodes, invalid, unavailable};
 use crate::planner::context::Planner;
@@ -12,7 +13,7 @@ use crate::traffic::Mix;
 use crate::units::IdSet;
 
 /// Points of an adaptive curve: enough for gaps below 10 % of the peak.
-const CURVE_POINTS: u32 = 12;
+pub(super) const CURVE_POINTS: u32 = 12;
 
 impl Planner<'_> {
     /// One curve for each mix. The first CPU chases and the others load; the SMT siblings of the first stay idle.
@@ -55,6 +56,19 @@ impl Planner<'_> {
         }
         let step = self.step(&self.titled("Latency under load"), Experiment::LoadedLatency, cells);
         Ok(vec![step])
+    }
+
+    /// The CPU of this node that chases, and those that load beside it. `None`, with a note, if it has only one core.
+    pub(super) fn chaser_and_loaders(&mut self, cpu_node: u32) -> Option<(u32, Vec<u32>)> {
+        let all = self.cpus_on(cpu_node);
+        let chaser = all.first()?;
+        let siblings = self.machine.topology.cpu(chaser).map(|c| c.siblings.clone()).unwrap_or_default();
+        let loading = self.machine.topology.spread(&all.difference(&siblings).difference(&IdSet::one(chaser)));
+        if loading.is_empty() {
+            let message = format!("latency under load from node {cpu_node} needs a second core there besides CPU {chaser}");
+            self.notes.push(Note::warning("no-core-to-load", message).advise("allow one (taskset, cpuset) or name more with --cpu"));
+        }
+        (!loading.is_empty()).then_some((chaser, loading))
     }
 
     /// The curve of this chase alongside these loaders.

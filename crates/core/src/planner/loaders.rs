@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use crate::integrity;
 use crate::plan::{BufferPlan, Cell, KernelRow, Loader, Traffic, Work};
 use crate::planner::check::{LINE, PlanError, invalid};
 use crate::planner::context::Planner;
 use crate::spec::WidthRequest;
 use crate::traffic::{Access, Form, LineUse, Mix, Width};
+use crate::wording;
 
 /// Delays that a search tries, in core cycles after every four lines. A core that reads 10 GB/s at 3 GHz takes about 80 cycles for four lines:
 /// longer delays can only lose bandwidth, shorter ones thin out the queue at the memory controllers.
@@ -24,7 +26,7 @@ impl Planner<'_> {
     /// The requested mixes, or the default ones.
     pub(super) fn mixes(&self, default: &[Mix]) -> Result<Vec<Mix>, PlanError> {
         let requested = if self.spec.mixes.is_empty() { default } else { &self.spec.mixes };
-        let runnable = |m: &Mix| self.kernels.is_empty() || !self.candidates(*m, self.spec.traffic.access).is_empty();
+        let runnable = |m: &Mix| self.has_kernel(*m, self.spec.traffic.access);
         let mixes: Vec<Mix> = requested.iter().copied().filter(runnable).collect();
         match requested.iter().find(|m| !runnable(m)) {
             Some(missing) if !self.spec.mixes.is_empty() || mixes.is_empty() => invalid(self.no_kernel(*missing, self.spec.traffic.access)),
@@ -55,6 +57,11 @@ impl Planner<'_> {
     fn matching_kernels(&self, mix: Mix, access: Access) -> impl Iterator<Item = &KernelRow> {
         let (form, mix) = self.form(mix, access);
         self.kernels.iter().filter(move |k| k.mix == mix && k.form == form)
+    }
+
+    /// Whether there is a kernel for a mix, or none is known because the plan is for another machine.
+    pub(super) fn has_kernel(&self, mix: Mix, access: Access) -> bool {
+        self.kernels.is_empty() || !self.candidates(mix, access).is_empty()
     }
 
     fn candidates(&self, mix: Mix, access: Access) -> Vec<String> {
@@ -90,6 +97,8 @@ impl Planner<'_> {
                 _ => requested.stride.filter(|_| form.access == Access::Strided && form.line == LineUse::Whole),
             },
             window: requested.window.filter(|_| form.access == Access::Random),
+            patterns: integrity::each_once(&requested.patterns),
+            block: None,
         })
     }
 
@@ -145,13 +154,6 @@ pub(super) fn with_delays(cell: Cell, delays: &[u32]) -> Vec<Cell> {
 }
 
 /// The form in words.
-fn form_name(form: Form) -> &'static str {
-    match (form.access, form.line) {
-        (Access::Sequential, LineUse::Whole) => "sequential access",
-        (Access::Strided, LineUse::Whole) => "strided access",
-        (Access::Random, _) => "random access",
-        (_, LineUse::Part) => "parts of lines",
-        (_, LineUse::WrittenBack) => "lines written back after each store",
-        (_, LineUse::Checked) => "checksums of what is read",
-    }
+fn form_name(form: Form) -> String {
+    wording::line_use(form.line).filter(|_| form.access != Access::Random).unwrap_or_else(|| wording::access(form.access).to_owned())
 }

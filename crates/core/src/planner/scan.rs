@@ -1,9 +1,7 @@
 //! A scan of memory: which CPUs read which node, how much memory is scanned, and the size of a region.
 
-use std::collections::BTreeSet;
-
 use crate::experiment::{Coordinates, Experiment, MemoryPlace};
-use crate::integrity::TestPattern;
+use crate::integrity::{self, TestPattern};
 use crate::note::Note;
 use crate::plan::{Cell, Scan, Step, Work};
 use crate::planner::check::{PlanError, invalid, unavailable};
@@ -133,10 +131,8 @@ impl Planner<'_> {
 
     /// The patterns asked for, otherwise as many as fit the time, the first of them in any case.
     fn patterns(&mut self, node: u32, scan: &Scan) -> Vec<TestPattern> {
-        let mut requested = self.spec.scan.patterns.clone();
+        let requested = integrity::each_once(&self.spec.scan.patterns);
         if !requested.is_empty() {
-            let mut seen = BTreeSet::new();
-            requested.retain(|pattern| seen.insert(*pattern));
             return requested;
         }
         let check_s = self.spec.within.map_or(CHECK_S, |within| within.as_secs_f64() * CHECK_SHARE) / self.nodes.len().max(1) as f64;

@@ -28,7 +28,7 @@ const MIN_GUEST_LOADERS: u64 = 1 << 30;
 /// But no more than this part of the memory that may be taken.
 const GUEST_LOADERS_ONE_IN: u64 = 8;
 /// Derived sizes that are no powers of two are multiples of this: whole huge pages, and whole steps of all streams.
-const STEP: u64 = 4 << 20;
+pub(super) const STEP: u64 = 4 << 20;
 /// The smallest buffer of a loader: one step, four bursts of four lines, of most kernels. Which kernels fit into a small buffer is found when
 /// their streams are laid out.
 const MIN_LOADER_SIZE: Bytes = Bytes::kib(1);
@@ -144,6 +144,7 @@ impl<'a> Sizes<'a> {
             derived,
             directory,
             shared: false,
+            weights: None,
         }
     }
 

@@ -8,7 +8,9 @@ use crate::planner::context::{DEFAULT_SEED, Planner};
 use crate::planner::quick::FIRST_ROUND_SHARE;
 use crate::planner::{coarsen, cost};
 use crate::prefetchers;
+use crate::protocol::MANY_CELLS;
 use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
+use crate::tiers;
 use crate::topology::Machine;
 use crate::units::IdSet;
 
@@ -30,16 +32,19 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         Task::Latency(shape) => vec![planner.latency(shape)?],
         Task::Bandwidth(shape) => vec![planner.bandwidth(shape)?],
         Task::Loaded => planner.loaded()?,
+        Task::Interleave => vec![planner.interleave()?],
         Task::C2c(shape) => vec![planner.c2c(shape)?],
         Task::Scan => vec![planner.scan()?],
         Task::Sweep(shape) => planner.sweep(shape)?,
         Task::Quick => planner.quick()?,
         Task::Prefetch => planner.prefetch()?,
+        Task::Pmem => planner.pmem()?,
+        Task::Tiers => planner.tiers()?,
     };
     let (stop, max_s) = planner.set_times(&mut steps);
     let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
     let keep_awake = keep_awake(spec, machine)?;
-    let directories = spec.memory_dir.iter().cloned().chain(spec.traffic.thread_directories()).collect();
+    let directories = spec.memory_dir.iter().chain(&spec.pmem.directories).cloned().chain(spec.traffic.thread_directories()).collect();
     let at_once = steps.iter().flat_map(|s| &s.cells).map(|c| c.work.cpus().len()).max().unwrap_or(0);
     let mut notes: Vec<Note> = quota_note(machine, at_once).into_iter().chain(planner.notes).collect();
     if spec.task == Task::Prefetch || spec.prefetch != PrefetchRequest::Leave {
@@ -47,7 +52,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
     }
     let mut seen = std::collections::BTreeSet::new();
     notes.retain(|n| seen.insert((n.code.clone(), n.message.clone())));
-    Ok(Plan {
+    let mut plan = Plan {
         steps,
         stop,
         seed: spec.seed.unwrap_or(DEFAULT_SEED),
@@ -55,6 +60,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         keep_awake_named: spec.keep_awake.is_some(),
         compared_cores: if spec.task == Task::Quick { machine.topology.one_per_core(&planner.cpus) } else { IdSet::new() },
         directories,
+        tiers: if spec.task == Task::Tiers { tiers::kinds(machine) } else { Vec::new() },
         estimated_s,
         max_s,
         within_s: spec.within.map(|t| t.as_secs_f64()),
@@ -64,7 +70,14 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         peak_gbs: spec.peak_gbs,
         counters: spec.counters,
         notes,
-    })
+    };
+    if let Some(kept) = plan.kept_samples() {
+        plan.notes.push(Note::info(
+            "samples-thinned",
+            format!("results keep {kept} samples of each burst: there are more than {MANY_CELLS} cells"),
+        ));
+    }
+    Ok(plan)
 }
 
 /// CPUs to keep busy: those named, or one of each package if there are several packages.

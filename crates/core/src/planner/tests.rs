@@ -1,20 +1,23 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::directory::{FileBacking, FileEvidence, MemoryDir};
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState, PageRequest};
 use crate::plan::{Cell, Delays, Handoff, KernelRow, Plan, Step, Work};
-use crate::spec::{BandwidthShape, BufferPlace, LatencyShape, SecondStream, Spec, Task, ThreadSpec, TransferShape, WidthRequest};
+use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape, WidthRequest};
 use crate::topology::{Allowed, Cache, Cpu, Identity, Machine, MemorySideCache, Node, PagePool, Topology};
 use crate::traffic::{Access, Form, LineUse, Mix, Width};
 use crate::units::{Bytes, IdSet};
 
 mod curve;
+mod directory;
+mod pmem;
 mod prefetch;
 mod probe;
 mod scan;
 mod sweep;
+mod tiers;
 mod time;
+mod traffic;
 
 /// Two packages of two cores of two threads (CPUs 0-3 and 4-7, siblings next to each other), one node each, and a node of memory only.
 fn machine() -> Machine {
@@ -345,252 +348,6 @@ fn the_same_seed_gives_the_same_order_of_cells() {
 
 fn matrix_order(plan: Plan) -> Vec<(u32, u32)> {
     plan.steps[0].cells.iter().map(|c| (c.at.cpu_node.unwrap(), c.at.memory_node().unwrap())).collect()
-}
-
-fn directory(backing: FileBacking, device_node: Option<u32>, free: Option<Bytes>) -> MemoryDir {
-    let file = FileEvidence {
-        path: "/mnt/pmem".into(),
-        filesystem: "ext4".into(),
-        device: Some("/dev/pmem0".into()),
-        device_node,
-        backing,
-        map_sync: backing == FileBacking::Dax,
-        reason: None,
-    };
-    MemoryDir { file, free, block: Bytes(4096) }
-}
-
-fn in_directory(task: Task, dir: MemoryDir, change: impl FnOnce(&mut Spec)) -> Result<Plan, PlanError> {
-    planned(task, |s| {
-        s.memory_dir = Some(dir);
-        change(s);
-    })
-}
-
-#[test]
-fn every_buffer_is_in_the_directory_and_every_cell_says_so() {
-    for task in [Task::Latency(LatencyShape::Matrix), Task::Bandwidth(BandwidthShape::Peak), Task::Loaded] {
-        for dir in [directory(FileBacking::Tmpfs, None, None), directory(FileBacking::Dax, Some(1), Some(Bytes::gib(64)))] {
-            let plan = in_directory(task, dir.clone(), |_| ()).unwrap();
-            assert_eq!(plan.directories, [dir]);
-            for cell in plan.steps.iter().flat_map(|s| &s.cells) {
-                assert_eq!(cell.at.memory_dir.as_deref(), Some("/mnt/pmem"));
-                let buffers = cell.work.buffers();
-                assert!(!buffers.is_empty() && buffers.iter().all(|b| plan.buffer_directory(b).is_some()));
-            }
-            assert!(plan.steps.iter().all(|s| s.title.ends_with(", files in /mnt/pmem")));
-        }
-    }
-    assert!(planned(Task::Suite, |_| ()).unwrap().directories.is_empty());
-}
-
-#[test]
-fn a_device_with_dax_is_one_column_at_its_node() {
-    let columns = |task, node| {
-        let plan = in_directory(task, directory(FileBacking::Dax, node, None), |_| ()).unwrap();
-        let cells = plan.steps.iter().flat_map(|s| &s.cells).filter(|c| !c.repeat);
-        let mut all: Vec<_> = cells.map(|c| (c.at.cpu_node, c.at.memory_node(), c.work.buffers()[0].node)).collect();
-        all.sort_unstable();
-        all
-    };
-    for task in [Task::Latency(LatencyShape::Matrix), Task::Bandwidth(BandwidthShape::Matrix)] {
-        // Node 1 also when memory of no node is far or near: the device is where it is.
-        assert_eq!(columns(task, Some(1)), [(Some(0), Some(1), 1), (Some(1), Some(1), 1)]);
-        // Not known: the buffers' nodes are those of the CPUs that touch.
-        assert_eq!(columns(task, None), [(Some(0), None, 0), (Some(1), None, 1)]);
-        // A node that is not online has no CPUs and no distance.
-        assert_eq!(columns(task, Some(9)), [(Some(0), None, 0), (Some(1), None, 1)]);
-    }
-    assert_eq!(columns(Task::Loaded, Some(1)), [(Some(0), Some(1), 1)]);
-    assert_eq!(columns(Task::Loaded, None), [(Some(0), None, 0)]);
-}
-
-#[test]
-fn files_in_dram_follow_the_nodes_where_they_can() {
-    let columns = |backing| {
-        let plan = in_directory(Task::Latency(LatencyShape::Matrix), directory(backing, Some(1), None), |_| ()).unwrap();
-        matrix_cells(&plan.steps[0])
-    };
-    assert_eq!(columns(FileBacking::Tmpfs), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]);
-    // Node 2 has no CPU that could touch there, and no policy binds the page cache.
-    assert_eq!(columns(FileBacking::PageCache), [(0, 0), (0, 1), (1, 0), (1, 1)]);
-}
-
-#[test]
-fn files_take_room_of_their_file_system() {
-    let bytes = |plan: Plan| plan.steps[0].cells[0].work.buffers().iter().map(|b| b.bytes.0).sum::<u64>();
-    let one = Task::Latency(LatencyShape::One);
-    let dax = |mib| directory(FileBacking::Dax, Some(0), Some(Bytes::mib(mib)));
-    // 128 MiB are wanted; a sixteenth of what is free stays so.
-    assert_eq!(bytes(in_directory(one, dax(137), |_| ()).unwrap()), 128 << 20);
-    let cut = in_directory(one, dax(128), |_| ()).unwrap();
-    let note = cut.notes.iter().find(|n| n.code == "small-buffer").unwrap();
-    assert!(note.message.contains("/mnt/pmem leaves 120 MiB"), "{note:?}");
-    assert_eq!(bytes(cut), 64 << 20);
-    // Asked for, all of it may be taken. A device is not limited by memory, DRAM is by both.
-    assert_eq!(bytes(in_directory(one, dax(128), |s| s.size = Some(Bytes::mib(128))).unwrap()), 128 << 20);
-    let large = Some(Bytes::gib(64));
-    assert!(in_directory(one, directory(FileBacking::Dax, Some(0), large), |s| s.size = large).is_ok());
-    for (dir, why) in [
-        (directory(FileBacking::Tmpfs, None, large), "limited by free memory of node 0"),
-        (directory(FileBacking::PageCache, None, large), "limited by free memory of node 0"),
-        (dax(32), "limited by the free space of /mnt/pmem"),
-    ] {
-        let error = in_directory(one, dir, |s| s.size = Some(Bytes::gib(32))).unwrap_err();
-        assert!(matches!(&error, PlanError::Unavailable(text) if text.contains(why) && text.contains("--size")), "{error}");
-    }
-    let full = in_directory(one, dax(0), |_| ()).unwrap_err();
-    assert!(matches!(&full, PlanError::Unavailable(text) if text.contains("/mnt/pmem")), "{full}");
-    // All buffers of a cell exist together: seven loaders and a chase.
-    let total = bytes(in_directory(Task::Loaded, dax(256), |_| ()).unwrap());
-    assert!(total <= 240 << 20, "{total}");
-    let total = bytes(in_directory(Task::Bandwidth(BandwidthShape::One), dax(64), |_| ()).unwrap());
-    assert!(total <= 60 << 20, "{total}");
-}
-
-#[test]
-fn what_does_not_go_with_a_directory_is_a_wrong_request() {
-    let latency = Task::Latency(LatencyShape::One);
-    let refused = |task, backing, change: fn(&mut Spec)| match in_directory(task, directory(backing, Some(0), None), change) {
-        Err(PlanError::Request(text)) => text,
-        other => panic!("{other:?}"),
-    };
-    assert!(refused(latency, FileBacking::Dax, |s| s.nodes = Some(IdSet::one(0))).contains("where their device is"));
-    assert!(refused(latency, FileBacking::PageCache, |s| s.nodes = Some(IdSet::one(0))).contains("tmpfs"));
-    assert!(refused(latency, FileBacking::Tmpfs, |s| s.pages = PageRequest::Huge2M).contains("--pages 2m"));
-    for task in [Task::Suite, Task::C2c(TransferShape::Representatives)] {
-        assert!(refused(task, FileBacking::Tmpfs, |_| ()).contains("'latency', 'bandwidth' and 'loaded'"));
-    }
-    let far = in_directory(latency, directory(FileBacking::Tmpfs, None, None), |s| s.nodes = Some(IdSet::one(2))).unwrap();
-    assert_eq!(far.steps[0].cells[0].at.memory_node(), Some(2));
-}
-
-fn rows() -> Vec<KernelRow> {
-    let mut rows = kernels();
-    let mut add = |name: &str, mix, access, line| {
-        rows.push(KernelRow { name: name.into(), mix, width: Width::Avx2, form: Form { access, line } });
-    };
-    add("triad-random", Mix::R2W1NtX1, Access::Random, LineUse::Whole);
-    add("store-part", Mix::R1W1, Access::Strided, LineUse::Part);
-    add("load-strided", Mix::AllReads, Access::Strided, LineUse::Whole);
-    add("store-clwb", Mix::R1W1, Access::Sequential, LineUse::WrittenBack);
-    add("xor", Mix::AllReads, Access::Sequential, LineUse::Checked);
-    rows
-}
-
-/// Bandwidth of all CPUs with these words about its traffic.
-fn shaped(mixes: &[Mix], change: impl FnOnce(&mut crate::spec::TrafficSpec)) -> Result<Plan, PlanError> {
-    let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::One));
-    spec.mixes = mixes.to_vec();
-    change(&mut spec.traffic);
-    plan(&spec, &machine(), &rows())
-}
-
-fn matching_kernels(plan: &Plan) -> Vec<String> {
-    plan.steps[0]
-        .cells
-        .iter()
-        .flat_map(|c| match &c.work {
-            Work::Bandwidth { traffic, .. } => traffic.kernels.clone(),
-            _ => Vec::new(),
-        })
-        .collect()
-}
-
-#[test]
-fn each_form_has_its_own_kernels() {
-    let names = |mixes: &[Mix], change: &dyn Fn(&mut crate::spec::TrafficSpec)| matching_kernels(&shaped(mixes, change).unwrap());
-    assert_eq!(names(&[Mix::AllReads], &|_| ()), ["load-sse2", "load-avx2"]);
-    assert_eq!(names(&[Mix::AllReads, Mix::R2W1Nt], &|t| t.access = Access::Random), ["load-avx2-random", "triad-random"]);
-    assert_eq!(names(&[Mix::R1W1], &|t| t.line = LineUse::Part), ["store-part"]);
-    // Loads leave nothing to write back.
-    assert_eq!(names(&[Mix::R1W1, Mix::AllReads], &|t| t.line = LineUse::WrittenBack), ["store-clwb", "load-sse2", "load-avx2"]);
-    assert_eq!(names(&[Mix::AllReads], &|t| t.line = LineUse::Checked), ["xor"]);
-    let strided = |t: &mut crate::spec::TrafficSpec| t.stride = Some(Bytes(256));
-    assert_eq!(names(&[Mix::AllReads], &strided), ["load-strided"]);
-    let plan = shaped(&[Mix::AllReads], strided).unwrap();
-    assert!(plan.steps[0].title.ends_with("one line every 256 B"), "{}", plan.steps[0].title);
-    assert!(matches!(&plan.steps[0].cells[0].work, Work::Bandwidth { traffic, .. } if traffic.stride == Some(Bytes(256))));
-    let error = shaped(&[Mix::R4W1], |t| t.access = Access::Random).unwrap_err().to_string();
-    assert!(error.contains("random access with the mix 4:1") && error.contains("all-reads"), "{error}");
-}
-
-#[test]
-fn traffic_that_contradicts_itself_is_refused() {
-    type Change = fn(&mut crate::spec::TrafficSpec);
-    let cases: [(&[Mix], Change, &str); 6] = [
-        (&[Mix::AllReads], |t| t.stride = Some(Bytes(100)), "multiple of 64"),
-        (&[Mix::AllReads], |t| t.window = Some(Bytes::kib(64)), "needs random access"),
-        (&[Mix::AllReads], |t| (t.access, t.stride) = (Access::Random, Some(Bytes(128))), "no stride"),
-        (&[Mix::AllReads], |t| (t.access, t.line) = (Access::Random, LineUse::Part), "in order"),
-        (&[Mix::R1W1], |t| t.shared = true, "the mix 1:1 writes"),
-        (&[Mix::R1W1], |t| t.line = LineUse::Checked, "nobody changes"),
-    ];
-    for (mixes, change, why) in cases {
-        let error = shaped(mixes, change).unwrap_err();
-        assert!(matches!(&error, PlanError::Request(text) if text.contains(why)), "{error}");
-    }
-}
-
-#[test]
-fn a_shared_buffer_exists_once() {
-    let plan = shaped(&[Mix::AllReads], |t| t.shared = true).unwrap();
-    let Work::Bandwidth { loaders, .. } = &plan.steps[0].cells[0].work else { panic!() };
-    assert!(loaders.len() == 8 && loaders.iter().all(|l| l.buffer == loaders[0].buffer && l.buffer.shared));
-}
-
-#[test]
-fn a_search_tries_fewer_cpus_and_longer_delays() {
-    let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::Search));
-    spec.mixes = vec![Mix::AllReads];
-    let plan = plan(&spec, &machine(), &rows()).unwrap();
-    let cells = &plan.steps[0].cells;
-    let counts: std::collections::BTreeSet<usize> = cells.iter().map(|c| c.at.cpus.as_ref().unwrap().len()).collect();
-    assert_eq!(counts.into_iter().collect::<Vec<_>>(), [2, 3, 4, 8]);
-    let delays: std::collections::BTreeSet<u32> = cells.iter().map(|c| c.at.delay_cycles.unwrap()).collect();
-    assert!(delays.len() >= 4 && delays.contains(&0) && cells.len() == 4 * delays.len());
-}
-
-#[test]
-fn threads_do_what_each_was_given() {
-    let thread = |cpus: &str, place| ThreadSpec {
-        cpus: cpus.parse().unwrap(),
-        mix: Mix::AllReads,
-        access: Access::Sequential,
-        size: Some(Bytes::mib(16)),
-        place,
-        delay: None,
-        second: None,
-    };
-    let two = vec![
-        ThreadSpec { mix: Mix::R1W1, delay: Some(50), ..thread("1-2", BufferPlace::Node(2)) },
-        ThreadSpec { second: Some(SecondStream { place: BufferPlace::Node(2), percent: 25 }), ..thread("5", BufferPlace::Local) },
-    ];
-    for task in [Task::Bandwidth(BandwidthShape::One), Task::Loaded] {
-        let mut spec = Spec::new(task);
-        spec.traffic.threads.clone_from(&two);
-        let made = plan(&spec, &machine(), &rows()).unwrap();
-        let cell = &made.steps[0].cells[0];
-        let (Work::Bandwidth { loaders, .. } | Work::Curve { loaders, .. }) = &cell.work else { panic!() };
-        assert!(cell.at.mix.is_none());
-        let nodes: Vec<(u32, u32)> = loaders.iter().map(|l| (l.cpu, l.buffer.node)).collect();
-        assert_eq!(nodes, [(1, 2), (2, 2), (5, 1)]);
-        let own = |i: usize| loaders[i].own.as_ref().unwrap();
-        assert!(own(0).traffic.mix == Mix::R1W1 && own(0).delay == Some(50) && own(0).second.is_none());
-        assert!(own(2).second.as_ref().is_some_and(|b| b.node == 2) && own(2).second_percent == 25);
-    }
-    let refused = |threads: Vec<ThreadSpec>| {
-        let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::One));
-        spec.traffic.threads = threads;
-        plan(&spec, &machine(), &rows()).unwrap_err().to_string()
-    };
-    assert!(refused(vec![thread("1-2", BufferPlace::Local), thread("2", BufferPlace::Local)]).contains("CPU 2 is given two things"));
-    assert!(refused(vec![thread("1", BufferPlace::Node(9))]).contains("no node 9"));
-    assert!(refused(vec![thread("99", BufferPlace::Local)]).contains("no CPU 99"));
-    let large = ThreadSpec { size: Some(Bytes::gib(3)), ..thread("0-7", BufferPlace::Local) };
-    assert!(refused(vec![large]).contains("together"));
-    let nothing = SecondStream { place: BufferPlace::Local, percent: 0 };
-    assert!(refused(vec![ThreadSpec { second: Some(nothing), ..thread("1", BufferPlace::Local) }]).contains("1 to 99"));
 }
 
 #[test]

@@ -36,7 +36,10 @@ impl Planner<'_> {
             (Some(pair), _) => self.in_states(&[pair]),
             (None, TransferShape::Representatives) => self.in_states(&self.representative_pairs()),
             (None, TransferShape::CpuMatrix) => return self.all_pairs(),
-            (None, TransferShape::NodeMatrix) => self.between_nodes()?,
+            (None, TransferShape::NodeMatrix) => {
+                self.notes.extend(self.one_node_note());
+                self.between_nodes()?
+            }
         };
         if transfers.is_empty() {
             return unavailable("no CPU that may be used is left to hold the lines; name more with --cpu");
@@ -52,6 +55,14 @@ impl Planner<'_> {
             cells.push(cell);
         }
         Ok(self.step("Cache to cache", Experiment::CacheToCache, cells))
+    }
+
+    /// There is no matrix of one node.
+    fn one_node_note(&self) -> Option<Note> {
+        let nodes: IdSet = self.cpus.iter().map(|cpu| self.cpu_node(cpu)).collect();
+        let only = nodes.first().filter(|_| nodes.len() == 1)?;
+        let text = format!("all CPUs that may be used are of node {only}: there are no two nodes to transfer between, only a pair of CPUs");
+        Some(Note::warning("one-node", text).advise("for every pair of CPUs: memgauge c2c --matrix"))
     }
 
     /// The pair that the user names.

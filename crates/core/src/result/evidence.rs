@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::directory::FileEvidence;
 use crate::experiment::PageRequest;
 use crate::result::environment::RfoReason;
-use crate::result::integrity::Integrity;
+use crate::result::integrity::{DimmErrors, Integrity};
 use crate::traffic::Rfo;
 use crate::units::Bytes;
 
@@ -38,7 +38,9 @@ pub struct Evidence {
     pub pushes: Option<Pushes>,
     /// Fresh allocations that the samples come from.
     pub allocations: u32,
-    /// The pages that backed the buffers, read back.
+    /// The pages that backed the buffers, read back; absent without buffers, and in files with [`Common`](crate::result::Common) fields if
+    /// they are as there.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub pages: PageEvidence,
     /// The file that was used as memory; absent for memory without a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -237,6 +239,13 @@ pub enum PlacementProblem {
         /// The node that they should be on.
         node: u32,
     },
+    /// Of pages that are on several nodes in turn, some were not where their turn is.
+    OutOfTurn {
+        /// How many.
+        pages: u64,
+        /// Of how many that were checked.
+        of: u64,
+    },
     /// The places of pages could not be read back.
     NotReadBack {
         /// What each of the ways said.
@@ -349,13 +358,16 @@ pub enum DisturbanceCause {
     Frequency,
 }
 
-/// What disturbed a measurement: differences of the kernel's counters over its time. `null` if this kernel does not provide the counter.
+/// What disturbed a measurement: differences of the kernel's counters over its time. A field is absent if this kernel does not provide the
+/// counter, and in files with [`Common`](crate::result::Common) fields if it is as there.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Noise {
     /// Share of all CPU time that the hypervisor gave to other guests (steal), 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steal: Option<f64>,
     /// Share of the measured CPUs' time that other processes used, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<f64>,
     /// Number of bursts; absent if samples do not come from bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -379,27 +391,41 @@ pub struct Noise {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub disturbed_by: BTreeMap<DisturbanceCause, u32>,
     /// Number of times that the kernel took a measuring thread off its CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub involuntary_switches: Option<u64>,
     /// Share of the measuring threads' time in which they were ready to run but had no CPU, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited: Option<f64>,
     /// Number of times that a measuring thread was found on another CPU than planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub migrations: Option<u64>,
     /// Core frequency of the first CPU in GHz, right after the first burst; before the measurement where there is one burst or none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ghz_before: Option<f64>,
     /// The same right after the last burst, while all measuring CPUs are busy as they were after the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ghz_after: Option<f64>,
     /// Pages that the kernel migrated between nodes, system-wide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages_migrated: Option<u64>,
     /// Hinting faults of NUMA balancing, system-wide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa_hint_faults: Option<u64>,
     /// Huge pages that khugepaged assembled, system-wide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thp_collapsed: Option<u64>,
     /// Share of the measurement's time in which some task waited for a CPU (PSI), 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_pressure: Option<f64>,
     /// The same for memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_pressure: Option<f64>,
     /// Corrected and uncorrected memory errors reported (EDAC).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_errors: Option<u64>,
+    /// DIMMs that counted some of them meanwhile; empty if none did, or the driver does not tell them apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory_errors_by_dimm: Vec<DimmErrors>,
 }
 
 impl Noise {
@@ -426,6 +452,7 @@ impl Noise {
         sum(&mut self.numa_hint_faults, other.numa_hint_faults);
         sum(&mut self.thp_collapsed, other.thp_collapsed);
         sum(&mut self.memory_errors, other.memory_errors);
+        DimmErrors::add(&mut self.memory_errors_by_dimm, &other.memory_errors_by_dimm);
         for (cause, bursts) in &other.disturbed_by {
             *self.disturbed_by.entry(*cause).or_default() += bursts;
         }

@@ -14,8 +14,8 @@ pub struct Integrity {
     /// The same for all that was to be compared; more than `patterns` if the check was cut short. 0 in results of earlier versions.
     #[serde(default)]
     pub patterns_planned: u32,
-    /// Test patterns of which everything was compared; empty for loaders with `--line check`, which compare their contents and the
-    /// complement.
+    /// Test patterns of which everything was compared; empty for loaders with `--line check` and no `--patterns`, which compare their
+    /// contents and the complement. Of a curve, the first point has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tested: Vec<TestPattern>,
     /// Bytes that were compared.
@@ -63,6 +63,9 @@ pub struct Mismatch {
     /// addresses are interleaved.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<String>,
+    /// Why they are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub devices_unknown: Option<String>,
     /// The test pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<TestPattern>,
@@ -90,7 +93,49 @@ pub struct EccCounts {
     pub uncorrected_before: Option<u64>,
     /// Uncorrected errors after it.
     pub uncorrected_after: Option<u64>,
+    /// DIMMs that counted errors meanwhile; empty if none did, or the driver does not tell them apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dimms: Vec<DimmErrors>,
     /// Why they are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// Errors that a DIMM has counted.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DimmErrors {
+    /// Its label as the driver or the administrator gave it; otherwise its controller, number and place.
+    pub dimm: String,
+    /// Corrected ones.
+    pub corrected: u64,
+    /// Uncorrected ones.
+    pub uncorrected: u64,
+}
+
+impl DimmErrors {
+    /// What each DIMM counted from `before` to `after`; those that counted nothing are left out.
+    pub fn since(before: &[Self], after: &[Self]) -> Vec<Self> {
+        // Two DIMMs may have the same label: they are in the same order both times, unless a driver was loaded meanwhile.
+        let alike = before.len() == after.len();
+        let old = |index: usize| before.get(index).filter(|_| alike).cloned().unwrap_or_default();
+        let since = after.iter().enumerate().map(|(index, now)| Self {
+            dimm: now.dimm.clone(),
+            corrected: now.corrected.saturating_sub(old(index).corrected),
+            uncorrected: now.uncorrected.saturating_sub(old(index).uncorrected),
+        });
+        since.filter(|d| alike && d.corrected + d.uncorrected > 0).collect()
+    }
+
+    /// Adds what was counted in another time.
+    pub fn add(all: &mut Vec<Self>, others: &[Self]) {
+        for other in others {
+            match all.iter_mut().find(|d| d.dimm == other.dimm) {
+                Some(known) => {
+                    (known.corrected, known.uncorrected) = (known.corrected + other.corrected, known.uncorrected + other.uncorrected)
+                }
+                None => all.push(other.clone()),
+            }
+        }
+    }
 }

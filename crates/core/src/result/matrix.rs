@@ -113,6 +113,21 @@ impl PairMatrix {
         (0..n * n).filter_map(move |i| at(i / n, i % n))
     }
 
+    /// The number of a row and a column as it is written, without the further digits that a float of 32 bits has; `None` where nothing was
+    /// measured.
+    pub fn value(&self, row: usize, column: usize) -> Option<f64> {
+        (*self.values.get(row)?.get(column)?)?.to_string().parse().ok().filter(|v: &f64| v.is_finite())
+    }
+
+    /// Whether to trust the number of a row and a column.
+    pub fn quality(&self, row: usize, column: usize) -> QualityLevel {
+        match self.quality.get(row).and_then(|letters| letters.get(column..=column)) {
+            Some(GOOD) => QualityLevel::Good,
+            Some(DEGRADED) => QualityLevel::Degraded,
+            _ => QualityLevel::None,
+        }
+    }
+
     /// How many numbers are good, degraded and missing.
     pub fn counts(&self) -> (u32, u32, u32) {
         let count = |letter: &str| self.quality.iter().map(|row| row.matches(letter).count() as u32).sum::<u32>();
@@ -138,6 +153,11 @@ mod tests {
         assert_eq!((matrix.counts(), matrix.reasons.get(&QualityReason::NotConverged)), ((1, 1, 4), Some(&1)));
         let pairs: Vec<_> = matrix.pairs().map(|p| (p.reader, p.holder, p.half_width.is_some())).collect();
         assert_eq!(pairs, [(1, 4, false), (9, 1, true)]);
+        assert_eq!((matrix.value(2, 0), matrix.value(0, 0), matrix.value(9, 9)), (Some(123.5), None, None));
+        assert_eq!([(0, 1), (2, 0), (0, 0), (9, 9)].map(|(row, column)| matrix.quality(row, column)), {
+            use QualityLevel::*;
+            [Degraded, Good, None, None]
+        });
         matrix.degrade(QualityReason::PlacementWrong);
         assert_eq!((matrix.counts(), matrix.reasons[&QualityReason::PlacementWrong]), ((0, 2, 4), 2));
     }

@@ -64,7 +64,9 @@ impl Measurement {
     }
 }
 
-/// Samples in order of time, in the result's unit, rounded to six significant digits.
+/// Samples in order of time, in the result's unit, rounded to six significant digits. Of a burst at most 32 are kept, and at most
+/// [`KEPT_OF_MANY`](crate::protocol::KEPT_OF_MANY) where the plan has thousands of cells (note `samples-thinned`); they are evenly
+/// spaced in time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Samples {
@@ -76,6 +78,16 @@ pub struct Samples {
     /// Indices of the bursts that do not count because they were disturbed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<u32>,
+}
+
+impl Samples {
+    /// Keeps at most so many of each burst, evenly spaced in time.
+    pub fn thin(&mut self, at_most: usize) {
+        for burst in &mut self.bursts {
+            let step = burst.len().div_ceil(at_most.max(1)).max(1);
+            *burst = burst.iter().copied().step_by(step).collect();
+        }
+    }
 }
 
 /// Whether to trust a number.

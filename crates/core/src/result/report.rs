@@ -7,10 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::counters::ProgramCount;
 use crate::note::Note;
 use crate::plan::Plan;
+use crate::result::common::{Common, MANY_RESULTS};
 use crate::result::curves::{CurveSummary, LevelSummary};
 use crate::result::environment::Environment;
+use crate::result::interleave::InterleaveSummary;
 use crate::result::matrix::PairMatrix;
 use crate::result::measurement::Measurement;
+use crate::result::reference::PublishedSpan;
 use crate::result::summary::{Health, Summary};
 use crate::topology::Machine;
 
@@ -45,6 +48,9 @@ pub struct Report {
     pub environment: Environment,
     /// What was to be done; `null` for `info`.
     pub plan: Option<Plan>,
+    /// What most results have alike, in files with more than a thousand of them; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub common: Option<Box<Common>>,
     /// What was measured.
     pub results: Vec<Measurement>,
     /// Cells that were measured again: as a control of drift, or to confirm what looked wrong.
@@ -61,6 +67,12 @@ pub struct Report {
     /// The levels found in curves over the working set, whose points are in `results`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<LevelSummary>,
+    /// What was published about machines of the same CPU generation. No verdict is made from it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<PublishedSpan>,
+    /// What searches for interleave weights found; what they measured is in `results`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interleaves: Vec<InterleaveSummary>,
     /// How the time was spent.
     pub timing: Timing,
     /// What a reader should know.
@@ -85,6 +97,29 @@ impl Report {
     pub fn measured(&self) -> usize {
         let pairs: usize = self.matrices.iter().map(|m| m.pairs().count()).sum();
         self.results.iter().filter(|m| m.estimate.value.is_some()).count() + pairs
+    }
+
+    /// The report as a file of many results has it: what they have alike is said once. `None` if there are few.
+    pub fn compact(&self) -> Option<Self> {
+        if self.results.len() <= MANY_RESULTS {
+            return None;
+        }
+        let common = Common::of(self.measurements());
+        let mut compact = self.clone();
+        compact.with_value().for_each(|m| common.take_from(m));
+        compact.common = Some(Box::new(common));
+        Some(compact)
+    }
+
+    /// Gives each result what its file says once, so that nobody else needs to know of it.
+    pub fn expand(&mut self) {
+        if let Some(common) = self.common.take() {
+            self.with_value().for_each(|m| common.give_to(m));
+        }
+    }
+
+    fn with_value(&mut self) -> impl Iterator<Item = &mut Measurement> {
+        self.results.iter_mut().chain(&mut self.repeats).filter(|m| m.estimate.value.is_some())
     }
 
     /// Removes the kernels that were tried, which only `--verbose` asks for.

@@ -77,6 +77,7 @@ pub const fn share_missed(why: ShareMissed) -> &'static str {
 pub fn placement_problems(problems: &[PlacementProblem]) -> String {
     let one = |problem: &PlacementProblem| match problem {
         PlacementProblem::Elsewhere { pages, of, node } => format!("{pages} of {of} pages are not on node {node}"),
+        PlacementProblem::OutOfTurn { pages, of } => format!("{pages} of {of} pages are not on the node whose turn it is"),
         PlacementProblem::NotReadBack { detail } | PlacementProblem::PolicyRefused { detail } => detail.clone(),
         PlacementProblem::DeviceElsewhere { device, planned } => format!("the device is at node {device}, and node {planned} was planned"),
         PlacementProblem::DeviceNodeUnknown => "the kernel does not state the node of the device".into(),

@@ -66,6 +66,8 @@ struct Traversal {
     /// Random access: the order in a window, and how many windows the buffer has; 1 otherwise.
     order: Option<Arc<Order>>,
     windows: usize,
+    /// Lines of a block of the order; 1 where it is one of lines.
+    block: usize,
     stride: usize,
     /// The step to go on with, of all windows.
     next: usize,
@@ -117,7 +119,7 @@ impl Load {
             *to = match kernel.form.access {
                 Access::Sequential => stream.advance(),
                 Access::Strided => kernel.lines_per_step(stream) * stride,
-                Access::Random => kernel.lines_per_step(stream) * LINE as usize,
+                Access::Random | Access::Blocks => kernel.lines_per_step(stream) * LINE as usize,
             };
         }
         let per_step: usize = advance.iter().sum();
@@ -125,13 +127,16 @@ impl Load {
         // In a small buffer, which is meant for a cache, gaps would take a large part.
         let (align, stagger) = if small { (128, 0) } else { (PAGE, STAGGER) };
         let slack = if kernel.streams.len() > 1 { kernel.streams.len() * (align + stagger) } else { 0 };
-        let steps = if kernel.form.access == Access::Random {
+        let in_order = matches!(kernel.form.access, Access::Random | Access::Blocks);
+        let blocks = kernel.form.access == Access::Blocks;
+        let block = if blocks { traffic.block.map_or(1, |b| (b.0 as usize / LINE as usize).max(1)) } else { 1 };
+        let steps = if in_order {
             let window = traffic.window.map_or(bytes, |w| (w.0 as usize).min(bytes));
             // Each thread has its own order, so that threads that share a buffer do not follow one another.
-            let made = Order::new(window / LINE as usize, index as u64);
-            let made = made.ok_or(LoadError::WindowTooSmall { window, min_lines: Order::MIN_LINES })?;
-            windows = (bytes / LINE as usize / made.lines()).max(1);
-            let steps = made.lines() * LINE as usize / per_step;
+            let made = Order::new(window / LINE as usize / block, index as u64);
+            let made = made.ok_or(LoadError::WindowTooSmall { window, min_lines: Order::MIN_LINES * block })?;
+            windows = (bytes / LINE as usize / block / made.lines()).max(1);
+            let steps = made.lines() * block * LINE as usize / per_step;
             order = Some(Arc::new(made));
             advance = [0; MAX_STREAMS];
             steps.max(1)
@@ -153,7 +158,8 @@ impl Load {
         let check = kernel.form.line == LineUse::Checked;
         let check = contents.words.filter(|_| check).map(|words| PassChecksum::new(words, steps * advance[0]));
         let next = next as usize % (steps * windows);
-        let traversal = Traversal { kernel, bases, advance, steps, order, windows, stride, next, stored, check, buffer: buffer.clone() };
+        let traversal =
+            Traversal { kernel, bases, advance, steps, order, windows, block, stride, next, stored, check, buffer: buffer.clone() };
         Ok(Self { traversal, second: None, delay: 0, due: 0, line: line.0 })
     }
 
@@ -181,8 +187,8 @@ impl Load {
     /// Bytes that it goes over.
     #[cfg(feature = "simulate")]
     pub(crate) fn bytes(&self) -> usize {
-        let Traversal { advance, steps, order, windows, .. } = &self.traversal;
-        order.as_ref().map_or(steps * advance.iter().sum::<usize>(), |order| order.lines() * LINE as usize * windows)
+        let Traversal { advance, steps, order, windows, block, .. } = &self.traversal;
+        order.as_ref().map_or(steps * advance.iter().sum::<usize>(), |order| order.lines() * block * LINE as usize * windows)
     }
 
     /// Bytes for each line visited. Lines of the machine may be longer than the kernels': a visit then moves the rest of the line as well,
@@ -193,6 +199,8 @@ impl Load {
             Access::Sequential => own,
             Access::Strided => self.line.min(self.traversal.stride as u64).max(own),
             Access::Random => self.line.max(own),
+            // Lines of the machine that are longer than a block move whole.
+            Access::Blocks => (self.line / self.traversal.block as u64).max(own),
         };
         LineBytes { counted: if kernel.form.line == LineUse::Part { moved } else { own }, moved }
     }
@@ -245,7 +253,7 @@ impl Load {
 impl Traversal {
     /// Whether every run of the kernel may end with a fence.
     fn fences(&self) -> bool {
-        self.kernel.mix.non_temporal() || self.kernel.form.line == LineUse::WrittenBack
+        self.kernel.mix.non_temporal() || self.kernel.form.line == LineUse::WrittenBack || self.kernel.form.line.persists().is_some()
     }
 
     /// The same traversal of another buffer of the same size.
@@ -264,7 +272,7 @@ impl Traversal {
         let mut left = units;
         // One walk for all runs of a block: it is in memory, and a copy of it costs as much as a burst.
         let mut walk = Walk::new([std::ptr::null_mut(); MAX_STREAMS]);
-        (walk.stride, walk.stored) = (self.stride, &self.stored);
+        (walk.stride, walk.stored, walk.block) = (self.stride, &self.stored, self.block);
         while left > 0 {
             // A division takes as long as a burst of lines, and a pass over a first-level cache has few bursts.
             let (window, step) = if self.windows == 1 { (0, self.next) } else { (self.next / self.steps, self.next % self.steps) };
@@ -273,7 +281,7 @@ impl Traversal {
                 *pointer = (base + step * advance) as *mut u8;
             }
             if let Some(order) = &self.order {
-                walk.streams[0] = (self.bases[0] + window * order.lines() * LINE as usize) as *mut u8;
+                walk.streams[0] = (self.bases[0] + window * order.lines() * self.block * LINE as usize) as *mut u8;
                 walk.order = Some(order);
                 walk.index = step * self.kernel.lines_per_step(&self.kernel.streams[0]);
             }
@@ -341,6 +349,7 @@ mod tests {
             derived: false,
             directory: None,
             shared: false,
+            weights: None,
         };
         Arc::new(Buffer::allocate(&plan, std::path::Path::new("/")).unwrap())
     }

@@ -116,6 +116,7 @@ mod tests {
             derived: false,
             directory: None,
             shared: false,
+            weights: None,
         };
         let loader = |buffer, own| Loader { cpu: 3, buffer, own };
         let plain = LoaderMemory::planned(&loader(buffer(0), None));

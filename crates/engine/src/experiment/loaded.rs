@@ -13,6 +13,7 @@ use memgauge_core::metrics;
 use memgauge_core::plan::{Delays, Loader, Probe, Traffic};
 use memgauge_core::planner::cost;
 use memgauge_core::result::{CurvePoint, CurveSummary, Evidence, Measurement, Placement};
+use memgauge_core::traffic::LineUse;
 use memgauge_core::units::Bytes;
 use memgauge_os::memory::Buffer;
 
@@ -39,20 +40,37 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, loa
         let loads = group.loads(&chosen, delay)?;
         Ok::<_, CellError>((chosen, stores, loads))
     })?;
-    let series = experiment.series(None, loads, None);
+    let mut series = experiment.series(None, loads, None);
+    let metric = match persisted_block(traffic) {
+        Some(block) => {
+            series.per_block = Some(block);
+            Metric::Latency
+        }
+        None => Metric::Bandwidth,
+    };
     let series = experiment.sample_point(session, series, None)?;
     let estimate = series.samples.estimate_with_drift(0, session.budget.stop.relative_half_width);
     let mut evidence = series.load_evidence(session, &group, &chosen);
     let (stores, in_memory) = (stores.at_delay(group.longest_delay(delay)), group.memory_sized(session.context.machine));
-    evidence.traffic = estimate.value.map(|gbs| series.load_totals.traffic(gbs, stores, in_memory));
+    evidence.traffic = estimate.value.filter(|_| metric == Metric::Bandwidth).map(|gbs| series.load_totals.traffic(gbs, stores, in_memory));
     series.unwatch(session, &mut evidence);
     evidence.integrity = checked.map(|mut checked| checked.end(session));
     let certain = group.certain(session.context.machine, &chosen, None);
     let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, certain);
     let samples = Some(series.samples.keep(0));
-    let result = session.recorder.judge(at.clone(), Metric::Bandwidth, estimate, evidence);
+    let result = session.recorder.judge(at.clone(), metric, estimate, evidence);
     session.recorder.record(Measurement { counters, samples, ..result });
     Ok(())
+}
+
+/// Bytes that traffic loads and stores for each block that it makes durable; `None` for traffic that makes nothing durable.
+fn persisted_block(traffic: &Traffic) -> Option<Bytes> {
+    let block = traffic.block?;
+    match traffic.form.line {
+        LineUse::Persisted(_) => Some(block),
+        LineUse::ReadBack(_) => Some(Bytes(2 * block.0)),
+        _ => None,
+    }
 }
 
 /// Points are added while two neighbours are further apart than this share of the peak.
@@ -153,6 +171,7 @@ pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: 
             points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns });
         }
         estimates.insert(delay, estimated);
+        session.progress.within_cell(estimates.len() as f64 / most_points.max(1) as f64);
     };
     let estimate = |delay: u32| estimates.get(&delay).cloned();
     let shares = curve.at_percent.iter().map(|&percent| curve::at_share(&points, percent, estimate)).collect();

@@ -111,7 +111,8 @@ impl LoaderGroup {
             self.loaders.iter().filter(uses).map(|l| l.cpu).collect()
         };
         let buffers = self.words.iter().map(|(buffer, words)| (TestedBuffer::new(buffer.clone(), cpus(buffer)), words.clone()));
-        CheckedBuffers::begin(session, buffers.collect()).map(Some)
+        let checked = self.loaders.iter().map(|l| &l.traffic).find(|traffic| traffic.form.line == LineUse::Checked);
+        CheckedBuffers::begin(session, buffers.collect(), checked.map_or(&[][..], |traffic| &traffic.patterns)).map(Some)
     }
 
     pub(crate) fn cpus(&self) -> IdSet {
@@ -373,6 +374,7 @@ mod tests {
             derived: false,
             directory: None,
             shared: false,
+            weights: None,
         }
     }
 

@@ -168,6 +168,7 @@ impl Experiment<'_> {
             chase,
             loads,
             vary: self.vary,
+            per_block: None,
             samples: self.vary.samples(),
             load_totals: LoadTotals::default(),
             chase_counters: CounterTotals::default(),
@@ -200,6 +201,8 @@ pub(crate) struct Series {
     pub(crate) chase: Option<Chase>,
     loads: Vec<(u32, Load)>,
     pub(crate) vary: Vary,
+    /// Bytes of a block whose nanoseconds the loaders' samples are, instead of GB/s.
+    pub(crate) per_block: Option<Bytes>,
     pub(crate) samples: BurstSamples,
     pub(crate) load_totals: LoadTotals,
     /// What the hardware counters of the chase showed.
@@ -250,7 +253,12 @@ impl Series {
         }
         let mut samples = Vec::with_capacity(2);
         if !burst.loads.is_empty() {
-            samples.push(window_gbs(&burst.loads, &windows, &clock));
+            let gbs = window_gbs(&burst.loads, &windows, &clock);
+            // Bytes by GB/s are nanoseconds.
+            samples.push(match self.per_block {
+                Some(block) => gbs.iter().filter(|gbs| **gbs > 0.0).map(|gbs| block.0 as f64 / gbs).collect(),
+                None => gbs,
+            });
         }
         self.loads = burst.take_loads();
         if self.probed {

@@ -14,6 +14,7 @@ fn buffer(bytes: u64) -> Arc<Buffer> {
         derived: false,
         directory: None,
         shared: false,
+        weights: None,
     };
     Arc::new(Buffer::allocate(&plan, std::path::Path::new("/")).unwrap())
 }

@@ -516,6 +516,7 @@ mod pair_tests {
             derived: false,
             directory: None,
             shared: false,
+            weights: None,
         };
         let mut plan = Handoff {
             holder: 0,

@@ -86,13 +86,23 @@ pub(crate) fn walks(kernel: &Kernel) -> Vec<Walk<'static>> {
         Access::Sequential => vec![walk],
         Access::Strided => [64, 192, 4096].map(|stride| walk.with_stride(stride)).to_vec(),
         Access::Random => [(0, 0), (0, 72), (1, 0), (1, 1188)].map(|(order, index)| walk.with_order(&ORDERS[order], index)).to_vec(),
+        // Single lines, blocks that a step ends within, blocks longer than a step, and the end of the table in each.
+        Access::Blocks => [(0, 0, 1), (0, 138, 4), (1, 7, 3), (1, 46_000, 40), (0, 36 * 64 - 8, 64)]
+            .map(|(order, index, block)| walk.with_order(&ORDERS[order], index * lines_visited(kernel)).with_block(block))
+            .to_vec(),
     }
+}
+
+/// How often a kernel over blocks visits each line: once, or again to load what it has stored.
+fn lines_visited(kernel: &Kernel) -> usize {
+    if matches!(kernel.form.line, LineUse::ReadBack(_)) { 2 } else { 1 }
 }
 
 /// Bytes that a stream needs for `steps` steps of this walk.
 pub(crate) fn needs(kernel: &Kernel, walk: &Walk<'_>, steps: usize, stream: usize) -> usize {
     match kernel.form.access {
         Access::Random => walk.order.unwrap().lines() * LINE as usize,
+        Access::Blocks => walk.order.unwrap().lines() * walk.block * LINE as usize,
         Access::Strided => match steps * kernel.lines_per_step(&kernel.streams[stream]) {
             0 => 0,
             // The last line ends the stream.
@@ -114,15 +124,20 @@ pub(crate) fn visits(kernel: &Kernel, walk: &Walk<'_>, steps: usize, stream: usi
                 Access::Sequential => n * LINE as usize,
                 Access::Strided => n * walk.stride,
                 Access::Random => walk.order.unwrap().line_at(walk.index + n) * LINE as usize,
+                Access::Blocks => {
+                    let line = (walk.index + n) / lines_visited(kernel);
+                    (walk.order.unwrap().line_at(line / walk.block) * walk.block + line % walk.block) * LINE as usize
+                }
             };
-            (offset, n % per_burst >= loaded_per_burst)
+            let store = if lines_visited(kernel) == 2 { n % 2 == 0 } else { n % per_burst >= loaded_per_burst };
+            (offset, store)
         })
         .collect()
 }
 
 /// Whether the kernel stores what it loaded.
 pub(crate) fn stores_what_it_loads(kernel: &Kernel) -> bool {
-    matches!(kernel.mix, Mix::Copy | Mix::R1W1Nt | Mix::R2W1Nt) && kernel.form.access != Access::Random
+    matches!(kernel.mix, Mix::Copy | Mix::R1W1Nt | Mix::R2W1Nt) && !matches!(kernel.form.access, Access::Random | Access::Blocks)
 }
 
 /// What `steps` steps should leave in each stream's memory, which the walk enters `lead` bytes behind its start.

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use memgauge_core::experiment::PageRequest;
+use memgauge_core::interleave::Weights;
 use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::{PageEvidence, PageKind, PlacementMethod, PlacementStatus};
+use memgauge_core::result::{PageEvidence, PageKind, Placement, PlacementMethod, PlacementStatus};
 use memgauge_core::units::{Bytes, IdSet};
 
 use super::buffer::Buffer;
@@ -12,7 +13,7 @@ use super::error::{self, MemoryError, MemoryErrorKind};
 use super::interrupted::Interrupted;
 use super::map::{Backing, Mapping};
 use super::node_state::NodeState;
-use super::placement::{self, Policy};
+use super::placement::{self, Policy, Turns};
 use super::readback::PageCounts;
 use super::{file, touch};
 
@@ -76,7 +77,8 @@ impl Buffer {
             // No node was asked for, so none is wrong.
             (placement.status, placement.problems) = (PlacementStatus::Verified, Vec::new());
         }
-        Ok(Self { mapping, len, pages, placement, file: None, backing, node: plan.node, only_node: state.only_node, reserved: false })
+        let (node, only_node) = (plan.node, state.only_node);
+        Ok(Self { mapping, len, pages, placement, file: None, backing, node, only_node, reserved: false, turns: None })
     }
 
     pub(super) fn allocate_under(
@@ -110,17 +112,60 @@ impl Buffer {
         (policy, interrupted): (&Policy, Interrupted<'_>),
         reasons: &[String],
     ) -> Result<Self, MemoryError> {
+        if let Some(weights) = &plan.weights {
+            return Self::allocate_in_turn(plan, weights, (len, backing), state, (policy, interrupted), reasons);
+        }
         if !matches!(backing, Backing::Pool(_)) {
             error::check_room(plan, state, len)?;
         }
         let mut mapping = Mapping::new(len, backing).map_err(|e| error::mapping(plan, backing, &e))?;
-        let bound =
-            policy.bind(mapping.data(), mapping.len(), plan.node, state.allows(plan.node)).map_err(|e| error::bind(plan, state, &e))?;
+        let bound = policy
+            .bind(mapping.data(), mapping.len(), &IdSet::one(plan.node), state.allows(plan.node))
+            .map_err(|e| error::bind(plan, state, &e))?;
         let (cpus, strict) = touch::choose_cpus(plan, state, bound.is_ok());
         touch::populate(&mut mapping, backing, &cpus, strict, interrupted).map_err(|e| error::touch(plan, backing, state, &e))?;
         let pages = read_pages(plan, &mapping, backing, state, reasons, interrupted)?;
         let placement = placement::read_back_bound(&mapping, backing, plan, state, policy, bound)?;
-        Ok(Self { mapping, len, pages, placement, file: None, backing, node: plan.node, only_node: state.only_node, reserved: false })
+        let (node, only_node) = (plan.node, state.only_node);
+        Ok(Self { mapping, len, pages, placement, file: None, backing, node, only_node, reserved: false, turns: None })
+    }
+
+    /// Memory whose pages are on several nodes in turn, as the kernel's policy of weighted interleave would place them. One node after the
+    /// other is bound and its pages are touched, which leaves one mapping: a policy for each run of pages would be a mapping each, and a
+    /// process has 65,530 of them.
+    fn allocate_in_turn(
+        plan: &BufferPlan,
+        weights: &Weights,
+        (len, backing): (usize, Backing),
+        state: &NodeState,
+        (policy, interrupted): (&Policy, Interrupted<'_>),
+        reasons: &[String],
+    ) -> Result<Self, MemoryError> {
+        let mut mapping = Mapping::new(len, backing).map_err(|e| error::mapping(plan, backing, &e))?;
+        let turns = Turns { weights: weights.clone(), page: backing.page() };
+        for node in weights.nodes().iter() {
+            let here = BufferPlan { node, ..plan.clone() };
+            let there = NodeState::read(&state.root, node).map_err(|online| error::no_such_node(node, &online))?;
+            let share = (mapping.len() as f64 * weights.share(node)) as usize;
+            match backing {
+                Backing::Pool(page) => {
+                    there.pool_for(node, page as u64, share).map_err(|why| error::pool(&here, &there, page as u64, share, why))?;
+                }
+                _ => error::check_room(&here, &there, share)?,
+            }
+            let bound = policy.bind(mapping.data(), mapping.len(), &IdSet::one(node), there.allows(node));
+            bound.map_err(|e| error::bind(&here, &there, &e))?.map_err(|refusal| error::cannot_interleave(&here, &refusal))?;
+            let touched = touch::populate_turn(&mut mapping, backing, &plan.touch, (&turns, node), interrupted);
+            touched.map_err(|e| error::touch(&here, backing, &there, &e))?;
+        }
+        // The last node's policy would stay otherwise. Automatic balancing leaves bound pages alone.
+        let all = weights.nodes();
+        let bound = policy.bind(mapping.data(), mapping.len(), &all, all.iter().all(|node| state.allows(node)));
+        bound.map_err(|e| error::bind(plan, state, &e))?.map_err(|refusal| error::cannot_interleave(plan, &refusal))?;
+        let pages = read_pages(plan, &mapping, backing, state, reasons, interrupted)?;
+        let placement = Placement { method: Some(PlacementMethod::Mbind), ..turns.read_back(&mapping, backing, policy, usize::MAX) };
+        let (node, turns) = (plan.node, Some(turns));
+        Ok(Self { mapping, len, pages, placement, file: None, backing, node, only_node: false, reserved: false, turns })
     }
 }
 
@@ -132,7 +177,9 @@ fn checked_len(plan: &BufferPlan) -> Result<usize, MemoryError> {
 
 /// What to try for this request, in order, and why better kinds are not among it.
 fn choose_backings(plan: &BufferPlan, len: usize, state: &NodeState) -> Result<(Vec<Backing>, Vec<String>), MemoryError> {
-    let pool = |page: u64| state.pool_for(plan.node, page, len).map(|()| Backing::Pool(page as usize));
+    // Of pages in turn each node holds a part.
+    let on_node = plan.weights.as_ref().map_or(len, |weights| (len as f64 * weights.share(plan.node)) as usize);
+    let pool = |page: u64| state.pool_for(plan.node, page, on_node).map(|()| Backing::Pool(page as usize));
     let base = Backing::Base(state.base_page);
     let only = match plan.pages {
         PageRequest::Base => base,

@@ -10,7 +10,7 @@ use memgauge_core::result::{PageEvidence, PhysicalRange, Placement, PlacementMet
 
 use super::error::{self, MemoryError};
 use super::map::{Backing, Mapping, base_page};
-use super::placement;
+use super::placement::{self, Turns};
 use crate::faults::MemoryFault;
 
 /// Bits 0 to 54 of an entry: the page frame number, which is 0 for processes without CAP_SYS_ADMIN (since Linux 4.2).
@@ -41,6 +41,8 @@ pub struct Buffer {
     pub(super) only_node: bool,
     /// It is address space without memory.
     pub(super) reserved: bool,
+    /// Its pages are on several nodes in turn.
+    pub(super) turns: Option<Turns>,
 }
 
 impl Buffer {
@@ -55,15 +57,22 @@ impl Buffer {
         let placement = Placement {
             status: PlacementStatus::Verified,
             method: Some(PlacementMethod::Mbind),
-            pages_by_node: [(plan.node, (len / base_page()) as u64)].into(),
+            pages_by_node: plan.nodes().iter().map(|node| (node, plan.bytes_on(node) / base_page() as u64)).collect(),
             ..Placement::default()
         };
-        Ok(Self { mapping, len, pages, placement, file: None, backing, node: plan.node, only_node: false, reserved: true })
+        let turns = plan.weights.clone().map(|weights| Turns { weights, page: base_page() });
+        Ok(Self { mapping, len, pages, placement, file: None, backing, node: plan.node, only_node: false, reserved: true, turns })
     }
 
     /// The node that it was meant for.
     pub const fn node(&self) -> u32 {
         self.node
+    }
+
+    /// The nodes that its pages are meant for, with the share of each.
+    pub fn shares(&self) -> Vec<(u32, f64)> {
+        let weights = self.turns.as_ref().map(|turns| &turns.weights);
+        weights.map_or_else(|| vec![(self.node, 1.0)], |weights| weights.iter().map(|(node, _)| (node, weights.share(node))).collect())
     }
 
     /// The first byte, aligned to the pages that back the buffer.
@@ -112,6 +121,16 @@ impl Buffer {
         if self.reserved || self.file.as_ref().is_some_and(|f| f.backing == FileBacking::Dax) {
             // A file stays where its file system put it, and what was only reserved is nowhere.
             return self.placement.clone();
+        }
+        if let Some(turns) = &self.turns {
+            let now = turns.read_back(&self.mapping, self.backing, &placement::PROCESS, pages);
+            // A sample at even distances meets some turns more often than others: the counts are those of all pages.
+            let pages_by_node = self.placement.pages_by_node.clone();
+            return if now.status == PlacementStatus::Verified {
+                Placement { pages_by_node, method: self.placement.method, ..now }
+            } else {
+                now
+            };
         }
         let now = placement::read_back(&self.mapping, self.backing, self.node, self.only_node, &placement::PROCESS, pages);
         Placement { method: self.placement.method, ..now }
@@ -221,6 +240,7 @@ mod tests {
             derived: false,
             directory: None,
             shared: false,
+            weights: None,
         };
         let buffer = Buffer::allocate(&plan, std::path::Path::new("/")).unwrap();
         let range = buffer.physical();

@@ -205,6 +205,11 @@ pub(super) fn file_space(plan: &BufferPlan, e: &io::Error) -> MemoryError {
     MemoryError::new(MemoryErrorKind::Space, plan, e.to_string(), advice)
 }
 
+pub(super) fn cannot_interleave(plan: &BufferPlan, refusal: &str) -> MemoryError {
+    let why = format!("{refusal}, and pages can be placed on several nodes in turn by policies only");
+    MemoryError::new(MemoryErrorKind::Placement, plan, why, UNCONFINED)
+}
+
 pub(super) fn cannot_place(plan: &BufferPlan, refusal: &str) -> MemoryError {
     let why = format!("{refusal}, and no CPU of node {} may be used to touch its memory first", plan.node);
     MemoryError::new(MemoryErrorKind::Placement, plan, why, UNCONFINED)

@@ -55,9 +55,9 @@ pub(super) fn allocate(
     let mut mapping = Mapping::map_file(&file, whole, align, evidence.map_sync).map_err(failed)?;
     let bound = match evidence.backing {
         // Before blocks are allocated, because tmpfs takes pages for them at once.
-        FileBacking::Tmpfs => {
-            policy.bind(mapping.data(), mapping.len(), plan.node, state.allows(plan.node)).map_err(|e| error::bind(plan, state, &e))?
-        }
+        FileBacking::Tmpfs => policy
+            .bind(mapping.data(), mapping.len(), &IdSet::one(plan.node), state.allows(plan.node))
+            .map_err(|e| error::bind(plan, state, &e))?,
         FileBacking::PageCache => Err("the page cache follows no memory policy".to_owned()),
         FileBacking::Dax => Ok(()),
     };
@@ -81,6 +81,7 @@ pub(super) fn allocate(
         node: plan.node,
         only_node: state.only_node,
         reserved: false,
+        turns: None,
     })
 }
 

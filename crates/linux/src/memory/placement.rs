@@ -5,8 +5,10 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use memgauge_core::interleave::Weights;
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{Placement, PlacementMethod, PlacementProblem, PlacementSource, PlacementStatus};
+use memgauge_core::units::IdSet;
 
 use super::error::{self, MemoryError};
 use super::map::{Backing, Mapping, base_page};
@@ -41,15 +43,15 @@ impl Policy {
         Self { bind_refused: AtomicI32::new(0), query_refused: AtomicI32::new(0) }
     }
 
-    /// Binds the range to `node`. `Ok(Err(why))`: policies may not be used here. The error `EINVAL` means that the node may not, unless it is
+    /// Binds the range to `nodes`; pages that are there stay where they are. `Ok(Err(why))`: policies may not be used here. The error `EINVAL` means that a node may not, unless they are
     /// `allowed`: then something between this process and the kernel's policies (a filter, an emulator) refuses them.
-    pub(super) fn bind(&self, data: *mut u8, len: usize, node: u32, allowed: bool) -> io::Result<Result<(), String>> {
+    pub(super) fn bind(&self, data: *mut u8, len: usize, nodes: &IdSet, allowed: bool) -> io::Result<Result<(), String>> {
         let refusal = |errno: i32| format!("memory policies are refused here (mbind: {})", io::Error::from_raw_os_error(errno));
         let known = self.bind_refused.load(Ordering::Relaxed);
         if known != 0 {
             return Ok(Err(refusal(known)));
         }
-        let (mask, maxnode) = mask(node);
+        let (mask, maxnode) = mask(nodes);
         // SAFETY: sets the policy of a range that the caller owns. The kernel reads `maxnode - 1` bits of the mask, which has as many.
         let rc = unsafe { libc::syscall(libc::SYS_mbind, data, len, MPOL_BIND, mask.as_ptr(), maxnode, 0) };
         if rc == 0 {
@@ -91,11 +93,11 @@ pub(super) fn node_of(address: *mut u8) -> Option<u32> {
     u32::try_from(*PROCESS.query_nodes(&[address]).ok()?.first()?).ok()
 }
 
-/// A mask with the bit of `node`, and its `maxnode`: the kernel reads one bit less than that number.
-fn mask(node: u32) -> (Vec<usize>, usize) {
+/// A mask with the bits of `nodes`, and its `maxnode`: the kernel reads one bit less than that number.
+fn mask(nodes: &IdSet) -> (Vec<usize>, usize) {
     let bits = usize::BITS as usize;
-    let mut words = vec![0usize; node as usize / bits + 1];
-    words[node as usize / bits] = 1 << (node as usize % bits);
+    let mut words = vec![0usize; nodes.last().unwrap_or(0) as usize / bits + 1];
+    nodes.iter().for_each(|node| words[node as usize / bits] |= 1 << (node as usize % bits));
     let maxnode = words.len() * bits + 1;
     (words, maxnode)
 }
@@ -147,6 +149,45 @@ pub(super) fn read_back(mapping: &Mapping, backing: Backing, node: u32, only_nod
     Placement { status: PlacementStatus::Unverified, problems, ..Placement::default() }
 }
 
+/// The node of each page of a buffer whose pages are on several nodes in turn.
+#[derive(Debug, Clone)]
+pub(super) struct Turns {
+    pub(super) weights: Weights,
+    /// Bytes of a page as the kernel places it: a huge page at once.
+    pub(super) page: usize,
+}
+
+impl Turns {
+    /// The node of the page at an address.
+    pub(super) fn node_at(&self, address: usize) -> u32 {
+        self.weights.node_of_page((address / self.page) as u64)
+    }
+
+    /// Reads back whether every page, or `most` of them, is on the node whose turn it is. Counts are those of the pages that were looked up.
+    pub(super) fn read_back(&self, mapping: &Mapping, backing: Backing, policy: &Policy, most: usize) -> Placement {
+        let step = if let Backing::Pool(page) = backing { page } else { base_page() };
+        // SAFETY: every index is below the number of pages in the mapping.
+        let addresses: Vec<*mut u8> = sample(mapping.len() / step, most).map(|i| unsafe { mapping.data().add(i * step) }).collect();
+        let problem = |detail| Placement { problems: vec![PlacementProblem::NotReadBack { detail }], ..Placement::default() };
+        let nodes = match policy.query_nodes(&addresses) {
+            Ok(nodes) => nodes,
+            Err(e) => return problem(format!("move_pages: {e}")),
+        };
+        let (mut pages_by_node, mut elsewhere) = (BTreeMap::new(), 0);
+        for (node, address) in nodes.iter().zip(&addresses).filter_map(|(n, a)| Some((u32::try_from(*n).ok()?, a))) {
+            *pages_by_node.entry(node).or_insert(0u64) += 1;
+            elsewhere += u64::from(node != self.node_at(*address as usize));
+        }
+        let of: u64 = pages_by_node.values().sum();
+        if (of as f64) < MIN_FOUND * addresses.len() as f64 {
+            return problem(format!("move_pages: found {of} of {} pages", addresses.len()));
+        }
+        let problems = if elsewhere > 0 { vec![PlacementProblem::OutOfTurn { pages: elsewhere, of }] } else { Vec::new() };
+        let status = if elsewhere > 0 { PlacementStatus::Wrong } else { PlacementStatus::Verified };
+        Placement { status, method: None, source: Some(PlacementSource::MovePages), pages_by_node, problems }
+    }
+}
+
 fn conclude(node: u32, source: PlacementSource, pages_by_node: BTreeMap<u32, u64>) -> Placement {
     let elsewhere: u64 = pages_by_node.iter().filter(|(n, _)| **n != node).map(|(_, count)| count).sum();
     let all: u64 = pages_by_node.values().sum();
@@ -193,10 +234,10 @@ mod tests {
 
     #[test]
     fn masks_have_a_bit_more_than_they_need() {
-        assert_eq!(mask(0), (vec![1], 65));
-        assert_eq!(mask(63), (vec![1 << 63], 65));
-        assert_eq!(mask(64), (vec![0, 1], 129));
-        assert_eq!(mask(1000).0.len(), 16);
+        assert_eq!(mask(&IdSet::one(0)), (vec![1], 65));
+        assert_eq!(mask(&IdSet::one(63)), (vec![1 << 63], 65));
+        assert_eq!(mask(&[1, 64].into_iter().collect()), (vec![2, 1], 129));
+        assert_eq!(mask(&IdSet::one(1000)).0.len(), 16);
     }
 
     #[test]

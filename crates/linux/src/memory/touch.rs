@@ -12,6 +12,7 @@ use memgauge_core::units::IdSet;
 use super::interrupted::{Interrupted, interruption};
 use super::map::{Backing, Mapping, base_page};
 use super::node_state::NodeState;
+use super::placement::Turns;
 use crate::system_call;
 
 /// `MADV_POPULATE_WRITE` (Linux 5.14) faults pages in for writing, and fails where a store would raise SIGBUS.
@@ -52,6 +53,8 @@ struct Untouched<'a> {
     next: AtomicUsize,
     failure: Mutex<Option<io::Error>>,
     interrupted: Interrupted<'a>,
+    /// Pages of this node's turn only.
+    turn: Option<(&'a Turns, u32)>,
 }
 
 /// The CPUs that touch a buffer, and whether no other CPU may. Bound pages are on the right node whichever CPU touches them; other pages only
@@ -75,6 +78,27 @@ pub(super) fn populate(
     strict: bool,
     interrupted: Interrupted<'_>,
 ) -> io::Result<()> {
+    populate_pages(mapping, backing, (cpus, strict), None, interrupted)
+}
+
+/// The same with those pages only whose turn is a node's.
+pub(super) fn populate_turn(
+    mapping: &mut Mapping,
+    backing: Backing,
+    cpus: &IdSet,
+    turn: (&Turns, u32),
+    interrupted: Interrupted<'_>,
+) -> io::Result<()> {
+    populate_pages(mapping, backing, (cpus, false), Some(turn), interrupted)
+}
+
+fn populate_pages(
+    mapping: &mut Mapping,
+    backing: Backing,
+    (cpus, strict): (&IdSet, bool),
+    turn: Option<(&Turns, u32)>,
+    interrupted: Interrupted<'_>,
+) -> io::Result<()> {
     let (portion, threads) = shares(mapping.len(), backing, cpus.len());
     let untouched = Untouched {
         mapping,
@@ -84,6 +108,7 @@ pub(super) fn populate(
         next: AtomicUsize::new(0),
         failure: Mutex::new(None),
         interrupted,
+        turn,
     };
     // A thread that touches keeps the address space locked against the mapping of the next thread's stack, so all start before any touches.
     let gate = RwLock::new(());
@@ -125,15 +150,30 @@ impl Untouched<'_> {
                 return;
             }
             let end = self.mapping.len().min(start + self.portion);
-            if let Err(e) = interruption(self.interrupted).and_then(|()| self.touch_portion(start, end - start)) {
+            let touch = || self.runs(start, end).into_iter().try_for_each(|(start, end)| self.touch_portion(start, end - start));
+            if let Err(e) = interruption(self.interrupted).and_then(|()| touch()) {
                 self.next.store(self.mapping.len(), Ordering::Relaxed);
                 if let Ok(mut failure) = self.failure.lock() {
                     *failure = Some(e);
                 }
                 return;
             }
-            self.fill(start, end - start);
+            self.runs(start, end).into_iter().for_each(|(start, end)| self.fill(start, end - start));
         }
+    }
+
+    /// The parts of a portion whose turn it is.
+    fn runs(&self, start: usize, end: usize) -> Vec<(usize, usize)> {
+        let Some((turns, node)) = self.turn else { return vec![(start, end)] };
+        let mut runs: Vec<(usize, usize)> = Vec::new();
+        for at in (start..end).step_by(turns.page).filter(|at| turns.node_at(self.mapping.data() as usize + at) == node) {
+            let until = end.min(at + turns.page);
+            match runs.last_mut() {
+                Some(last) if last.1 == at => last.1 = until,
+                _ => runs.push((at, until)),
+            }
+        }
+        runs
     }
 
     fn touch_portion(&self, start: usize, len: usize) -> io::Result<()> {
@@ -194,7 +234,24 @@ mod tests {
 
     fn untouched(mapping: &Mapping) -> Untouched<'_> {
         let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
-        Untouched { mapping, portion: PORTION, step: base_page(), may_fault: true, next, failure, interrupted: &|| false }
+        Untouched { mapping, portion: PORTION, step: base_page(), may_fault: true, next, failure, interrupted: &|| false, turn: None }
+    }
+
+    #[test]
+    fn every_page_has_one_turn() {
+        let mapping = Mapping::new((1 << 20) + 5 * base_page(), Backing::Base(base_page())).unwrap();
+        let turns = Turns { weights: "0=3,2=1,5=2".parse().unwrap(), page: base_page() };
+        let mut seen = vec![0; mapping.len() / base_page()];
+        for node in turns.weights.nodes().iter() {
+            let untouched = Untouched { turn: Some((&turns, node)), ..untouched(&mapping) };
+            for (start, end) in [(0, 1 << 20), (1 << 20, mapping.len())].into_iter().flat_map(|(from, to)| untouched.runs(from, to)) {
+                for at in (start..end).step_by(base_page()) {
+                    seen[at / base_page()] += 1;
+                    assert_eq!(turns.node_at(mapping.data() as usize + at), node);
+                }
+            }
+        }
+        assert!(seen.iter().all(|times| *times == 1), "{seen:?}");
     }
 
     #[test]

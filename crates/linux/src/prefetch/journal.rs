@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use memgauge_core::prefetchers;
 
-use super::trusted;
+use crate::trusted;
 
 /// The first line.
 const TITLE: &str = "memgauge prefetch journal 1";

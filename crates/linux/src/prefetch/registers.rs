@@ -12,8 +12,8 @@ use memgauge_core::prefetchers::Control;
 
 use super::journal::{ChangeKind, Journal, JournalError, Saved};
 use super::msr::{Msr, MsrError};
-use super::trusted;
 use crate::system_call;
+use crate::trusted;
 
 /// The default folder of journals. A boot empties it, as it resets the registers.
 pub const JOURNALS: &str = "/run/memgauge";

@@ -10,7 +10,7 @@ use crate::environment::read_environment;
 use crate::topology::read_machine;
 
 /// Every file that is read, for a machine with two CPUs and two nodes.
-const FILES: [&str; 61] = [
+const FILES: [&str; 67] = [
     "proc/cpuinfo",
     "proc/meminfo",
     "proc/version",
@@ -25,6 +25,9 @@ const FILES: [&str; 61] = [
     "proc/sys/kernel/perf_event_paranoid",
     "proc/sys/vm/overcommit_memory",
     "proc/device-tree/hypervisor/compatible",
+    "sys/bus/cxl/devices/mem0/numa_node",
+    "sys/bus/cxl/devices/mem0/ram/size",
+    "sys/bus/cxl/devices/region0/resource",
     "sys/class/dmi/id/product_name",
     "sys/class/dmi/id/sys_vendor",
     "sys/devices/cpu_atom/cpus",
@@ -54,6 +57,8 @@ const FILES: [&str; 61] = [
     "sys/devices/system/cpu/online",
     "sys/devices/system/cpu/present",
     "sys/devices/system/cpu/smt/active",
+    "sys/devices/system/memory/block_size_bytes",
+    "sys/devices/system/memory/memory0/node0",
     "sys/devices/system/node/has_memory",
     "sys/devices/system/node/node0/access0/initiators/read_latency",
     "sys/devices/system/node/node0/cpulist",
@@ -67,6 +72,7 @@ const FILES: [&str; 61] = [
     "sys/devices/system/node/node7/distance",
     "sys/devices/system/node/node7/meminfo",
     "sys/devices/system/node/online",
+    "sys/devices/virtual/memory_tiering/memory_tier4/nodelist",
     "sys/firmware/acpi/tables/FACP",
     "sys/firmware/dmi/tables/DMI",
     "sys/fs/cgroup/cpu.max",

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use memgauge_core::topology::{Cpu, HmatAccess, MemorySideCache, Node, PagePool};
 use memgauge_core::units::{Bytes, IdSet};
 
+use crate::interleave::WEIGHTS_DIR;
 use crate::tree::{CPU_DIR, NODE_DIR, POOLS_DIR, Tree, kib_field};
 
 /// A node's distance to itself (ACPI SLIT, `LOCAL_DISTANCE`).
@@ -76,6 +77,8 @@ fn read_node(tree: Tree<'_>, id: u32, online_cpus: &IdSet) -> Node {
         hmat: [0, 1].into_iter().filter_map(|class| hmat(tree, id, class)).collect(),
         memory_side_caches: side_caches(tree, id),
         pools: pools(tree, &at("hugepages")),
+        interleave_weight: tree.id(&format!("{WEIGHTS_DIR}/node{id}")).filter(|weight| *weight > 0),
+        ..Node::default()
     }
 }
 

@@ -27,16 +27,19 @@ const SYSTEM_MEMORY: u8 = 3;
 
 /// Reads which memory is installed, as firmware states it.
 pub(crate) fn read(tree: Tree<'_>) -> InstalledMemory {
-    match table(tree) {
-        Ok(bytes) => parse(&bytes),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => InstalledMemory::unknown(format!("only root may read /{TABLE}")),
-        Err(error) if error.kind() == ErrorKind::NotFound => InstalledMemory::unknown("this machine shows no firmware table (SMBIOS)"),
-        Err(error) => InstalledMemory::unknown(format!("/{TABLE} cannot be read: {error}")),
-    }
+    table(tree).map_or_else(InstalledMemory::unknown, |bytes| parse(&bytes))
 }
 
-/// The bytes of firmware's table.
-fn table(tree: Tree<'_>) -> io::Result<Vec<u8>> {
+/// The bytes of firmware's table, or why they cannot be read.
+fn table(tree: Tree<'_>) -> Result<Vec<u8>, String> {
+    table_bytes(tree).map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => format!("only root may read /{TABLE}"),
+        ErrorKind::NotFound => "this machine shows no firmware table (SMBIOS)".to_owned(),
+        _ => format!("/{TABLE} cannot be read: {error}"),
+    })
+}
+
+fn table_bytes(tree: Tree<'_>) -> io::Result<Vec<u8>> {
     let path = tree.path(TABLE);
     let mut bytes = Vec::new();
     // Reading a pipe or a device in a recorded folder could block for ever.

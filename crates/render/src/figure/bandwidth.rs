@@ -9,15 +9,15 @@ use memgauge_core::wording;
 
 use super::axis::Axis;
 use super::bars::{Bar, Bars, Row};
-use super::chart::{Chart, Guide, PointLabel, Sample, Series};
+use super::chart::{Chart, Guide, PointLabel, Sample, Series, reach};
 use super::frame::{Caption, Panel};
 use super::labels::{ABOVE, BELOW, LEFT, UPPER_LEFT};
 use super::limit::{Limit, MAX_LIMIT_RATIO, bus_moves_what_is_asked, limit, limit_note, limit_of_program, limits};
 use super::node_matrix::node_matrix;
-use super::palette::{GREY, INK, series};
-use super::source::{MAX_SERIES, ResultSet, caption, interval, part_of, sample, shared_title};
+use super::palette::{GREY, INK, Style, series};
+use super::source::{MAX_SERIES, ResultSet, caption, part_of, sample, shared_title};
 use crate::groups::{highest_by_mix, thread_count};
-use crate::number::{bounds, number, value_of};
+use crate::number::number;
 
 /// Node of the CPUs and node of the memory.
 type Place = (Option<u32>, Option<u32>);
@@ -93,7 +93,7 @@ fn bars(sets: &[ResultSet<'_>], title: &str, rows: Vec<Row>) -> Bars {
     let counted = "GB/s that programs read and write, with the 95 % interval";
     let mut caption = caption(sets, title, &[counted, &cpus], false);
     if sets.len() > 1 {
-        caption.key = sets.iter().enumerate().map(|(i, s)| (series(i), s.name.unwrap_or_default().to_owned())).collect();
+        caption.key = sets.iter().enumerate().map(|(i, s)| (Style::of_bars(i), s.name.unwrap_or_default().to_owned())).collect();
     }
     // The line is named where it stands at the limit itself; otherwise a note explains it.
     let limit_name = limit(&ms).filter(|l| drawn().all(|d| d == l.gbs)).map(|l| format!("limit {}", l.text()));
@@ -114,36 +114,41 @@ fn reads_first(m: &Measurement) -> bool {
 pub(crate) fn ramps(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
     let mixes = mixes(sets);
     let places: BTreeSet<_> = sets.iter().flat_map(|s| &s.ms).map(|m| place(&m.at)).collect();
+    let several = |node: fn(&Place) -> Option<u32>| places.iter().map(node).collect::<BTreeSet<_>>().len() > 1;
     let mut lines: Vec<(Option<String>, Vec<&Measurement>)> = Vec::new();
     for set in sets {
         let mut by_line: BTreeMap<(Option<Mix>, Place), Vec<&Measurement>> = BTreeMap::new();
         for m in &set.ms {
             by_line.entry((m.at.mix, place(&m.at))).or_default().push(m);
         }
-        for ((mix, (_, memory)), mut ms) in by_line {
+        for ((mix, (from, memory)), mut ms) in by_line {
             ms.sort_by_key(|m| thread_count(m));
             let mut parts: Vec<String> = set.name.iter().map(|n| (*n).to_owned()).collect();
             parts.extend(mix.filter(|_| mixes.len() > 1).map(|m| m.to_string()));
-            parts.extend(memory.filter(|_| places.len() > 1).map(|n| format!("node {n}")));
+            parts.extend(memory.filter(|_| several(|p| p.1)).map(|n| format!("node {n}")));
+            parts.extend(from.filter(|_| several(|p| p.0)).map(|n| format!("from node {n}")));
             lines.push(((!parts.is_empty()).then(|| parts.join(", ")), ms));
         }
     }
     let only = mixes.iter().next().filter(|_| mixes.len() == 1).copied().flatten().map(|m| format!(", {m}")).unwrap_or_default();
     let title = format!("Bandwidth by number of CPUs{only}");
-    let parts = lines.len().div_ceil(MAX_SERIES);
-    let chart = |(part, lines)| {
-        let mut chart = ramp(sets, &title, lines);
+    let parts = lines.len().div_ceil(MAX_SERIES).max(1);
+    // All charts have the same axes, so that they compare.
+    let whole = ramp(sets, &title, &lines);
+    let each = lines.len().div_ceil(parts).max(1);
+    let chart = |part: usize| {
+        let mut chart = whole.part(part * each, each, parts > 1);
         chart.caption.title.push_str(&part_of(part, parts));
         Box::new(chart) as Box<dyn Panel>
     };
-    lines.chunks(MAX_SERIES).enumerate().map(chart).collect()
+    (0..parts).map(chart).collect()
 }
 
 fn ramp(sets: &[ResultSet<'_>], title: &str, lines: &[(Option<String>, Vec<&Measurement>)]) -> Chart {
     let ms: Vec<&Measurement> = lines.iter().flat_map(|l| l.1.iter().copied()).collect();
     let largest = ms.iter().map(|m| thread_count(m)).max().unwrap_or(1).max(2);
-    let values = ms.iter().flat_map(|m| [value_of(&m.estimate), interval(m).map(|i| i.1)]).flatten();
-    let peak = bounds(values).map_or(1.0, |b| b.1);
+    let samples: Vec<Sample> = ms.iter().filter_map(|m| sample(thread_count(m) as f64, m)).collect();
+    let peak = reach(samples.iter()).map_or(1.0, |b| b.1);
     let limit = limit(&ms);
     let shown = limit.as_ref().filter(|l| l.gbs <= peak * MAX_LIMIT_RATIO && bus_moves_what_is_asked(&ms));
     let top = shown.map_or(peak, |l| l.gbs.max(peak));
@@ -158,7 +163,7 @@ fn ramp(sets: &[ResultSet<'_>], title: &str, lines: &[(Option<String>, Vec<&Meas
             let name = format!("{} GB/s with {:.0} {}", number(s.y), s.x, if s.x > 1.0 { "CPUs" } else { "CPU" });
             PointLabel::new((s.x, s.y), name, INK, &[ABOVE, UPPER_LEFT, BELOW, LEFT]).optional_if(lines.len() > 1)
         }));
-        chart.series.push(Series { name: name.clone(), colour: series(i), samples, joined: true });
+        chart.series.push(Series { name: name.clone(), style: Style::of_points(i), samples, joined: true });
     }
     chart.guides.extend(shown.map(|l| Guide::level(l.gbs, format!("limit {}", l.text()), GREY)));
     chart

@@ -3,7 +3,7 @@
 use memgauge_core::result::{Measurement, QualityLevel};
 
 use super::font::{self, CAPITALS, Weight};
-use super::frame::{Caption, LABEL, Panel, WIDTH, shorten};
+use super::frame::{Caption, LABEL, Panel, Space, shorten};
 use super::limit::limit_of_program;
 use super::palette::{Colour, GREY, GRID, INK, text_on};
 use super::scene::{Anchor, Area, Point, Scene, Stroke, Text};
@@ -16,6 +16,10 @@ const GAP: f64 = 8.0;
 /// Width of the columns of names and details, at most.
 const NAMES: f64 = 150.0;
 const DETAILS: f64 = 260.0;
+/// In a narrower panel, names stand above their bars.
+const NARROW: f64 = 520.0;
+/// Intervals stretch the axis to this many times the highest value and no further: one wild interval must not flatten all bars.
+const REACH: f64 = 1.25;
 
 /// One bar.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,9 +96,43 @@ impl Bars {
         }
     }
 
-    fn height(&self) -> f64 {
+    fn has_values(&self) -> bool {
+        self.rows.iter().flat_map(|r| &r.bars).any(|b| b.value.is_some())
+    }
+
+    fn height(&self, width: f64) -> f64 {
+        if !self.has_values() {
+            return 0.0;
+        }
         let named = if self.common_limit().is_some() { 20.0 } else { 0.0 };
-        named + self.rows.iter().map(|r| r.bars.len() as f64 * BAR + GAP).sum::<f64>()
+        let title = if self.named_above(width) { BAR } else { 0.0 };
+        named + self.rows.iter().map(|r| title + r.bars.len() as f64 * BAR + GAP).sum::<f64>()
+    }
+
+    /// Whether names stand above their bars, because beside them they would leave no room.
+    fn named_above(&self, width: f64) -> bool {
+        width < NARROW && !self.rows.is_empty()
+    }
+
+    /// The end of the axis. An interval far above all values ends there, with an arrow.
+    fn highest(&self) -> f64 {
+        let all = || self.rows.iter().flat_map(|r| &r.bars);
+        let values = all().flat_map(|b| [b.value, b.limit]).flatten().filter(|v| v.is_finite()).fold(0.0, f64::max);
+        let ends = all().filter_map(|b| b.interval).map(|i| i.1.min(values * REACH));
+        ends.filter(|v| v.is_finite()).fold(values, f64::max)
+    }
+
+    /// The caption with what a reader must know of clipped intervals.
+    fn with_notes(&self) -> Caption {
+        let highest = self.highest();
+        let clipped = self.rows.iter().flat_map(|r| &r.bars).any(|b| b.value.is_some() && b.interval.is_some_and(|i| i.1 > highest));
+        let mut notes = self.caption.notes.clone();
+        if !self.has_values() {
+            notes.insert(0, "No values to draw.".to_owned());
+        } else if clipped {
+            notes.push("Intervals with an arrow reach beyond the axis.".to_owned());
+        }
+        Caption { notes, ..self.caption.clone() }
     }
 
     /// The limit, when it has a name and all bars that have one have the same.
@@ -107,22 +145,32 @@ impl Bars {
 }
 
 impl Panel for Bars {
-    fn size(&self) -> (f64, f64) {
-        (WIDTH, self.caption.above(WIDTH) + self.height() + self.caption.below(WIDTH))
+    fn caption(&mut self) -> &mut Caption {
+        &mut self.caption
     }
 
-    fn draw(&self, scene: &mut Scene, at: Point) {
-        self.caption.draw_above(scene, at, WIDTH);
+    fn size(&self, space: Space) -> (f64, f64) {
+        let width = space.width;
+        (width, self.caption.above(width) + self.height(width) + self.with_notes().below(width))
+    }
+
+    fn draw(&self, scene: &mut Scene, at: Point, space: Space) {
+        let width = space.width;
+        self.caption.draw_above(scene, at, width);
+        if !self.has_values() {
+            self.with_notes().draw_below(scene, (at.0, at.1 + self.caption.above(width)), width);
+            return;
+        }
         let (names, details) = self.columns();
-        let left = at.0 + names + details + 12.0;
+        let above = self.named_above(width);
+        let left = at.0 + if above { 1.0 } else { names + details + 12.0 };
         let all = || self.rows.iter().flat_map(|r| &r.bars);
         let widest = |(value, after): (String, String)| font::width(&format!("{value} {after}"), LABEL, Weight::Regular);
         let room = all().map(|b| widest(self.label(b))).fold(0.0, f64::max) + 22.0;
-        let full = (at.0 + WIDTH - room - left).max(60.0);
-        let ends = all().flat_map(|b| [b.value, b.interval.map(|i| i.1), b.limit]);
-        let highest = ends.flatten().filter(|v| v.is_finite()).fold(0.0, f64::max);
+        let full = (at.0 + width - room - left).max(60.0);
+        let highest = self.highest();
         let along = |v: f64| left + if highest > 0.0 { (v / highest).clamp(0.0, 1.0) * full } else { 0.0 };
-        let mut y = at.1 + self.caption.above(WIDTH);
+        let mut y = at.1 + self.caption.above(width);
         if let (Some(limit), Some(name)) = (self.common_limit(), &self.limit_name) {
             let text = Text::new(name, (along(limit), y + 12.0), LABEL, GREY).anchored(Anchor::End);
             let over = (at.0 - text.area().x).max(0.0);
@@ -132,18 +180,30 @@ impl Panel for Bars {
         let top = y - 2.0;
         for row in &self.rows {
             let high = row.bars.len() as f64 * BAR;
-            let base = y + high / 2.0 + LABEL * CAPITALS / 2.0;
-            scene.text(Text::new(shorten(&row.name, names, LABEL), (at.0, base), LABEL, INK));
-            scene.text(Text::new(shorten(&row.detail, DETAILS, LABEL), (at.0 + names + 14.0, base), LABEL, GREY));
+            if above {
+                let base = y + BAR / 2.0 + LABEL * CAPITALS / 2.0;
+                let name = Text::new(shorten(&row.name, width / 2.0, LABEL), (at.0, base), LABEL, INK);
+                let beside = name.width + 10.0;
+                scene.text(name);
+                scene.text(Text::new(shorten(&row.detail, width - beside, LABEL), (at.0 + beside, base), LABEL, GREY));
+                y += BAR;
+            } else {
+                let base = y + high / 2.0 + LABEL * CAPITALS / 2.0;
+                scene.text(Text::new(shorten(&row.name, names, LABEL), (at.0, base), LABEL, INK));
+                scene.text(Text::new(shorten(&row.detail, DETAILS, LABEL), (at.0 + names + 14.0, base), LABEL, GREY));
+            }
             // One line through all bars that have the same limit.
             let mut bars = 0;
             for same in row.bars.chunk_by(|a, b| a.limit == b.limit) {
-                let from = y + bars as f64 * BAR - if bars == 0 { GAP / 2.0 } else { 0.0 };
+                let from = y + bars as f64 * BAR - if bars == 0 && !above { GAP / 2.0 } else { 0.0 };
                 bars += same.len();
-                let to = y + bars as f64 * BAR + if bars == row.bars.len() { GAP / 2.0 } else { 0.0 };
+                let to = y + bars as f64 * BAR + if bars == row.bars.len() && !above { GAP / 2.0 } else { 0.0 };
                 if let Some(x) = same.first().and_then(|b| b.limit).map(along) {
                     scene.line((x, from), (x, to), Stroke::new(GREY, 1.0).dashed());
                 }
+            }
+            if above {
+                scene.line((left, y), (left, y + high), Stroke::new(INK, 1.0));
             }
             for bar in &row.bars {
                 self.draw_bar(scene, bar, y, (left, &along), bar.limit.map(along));
@@ -151,8 +211,10 @@ impl Panel for Bars {
             }
             y += GAP;
         }
-        scene.line((left, top), (left, y - GAP + 2.0), Stroke::new(INK, 1.0));
-        self.caption.draw_below(scene, (at.0, y), WIDTH);
+        if !above {
+            scene.line((left, top), (left, y - GAP + 2.0), Stroke::new(INK, 1.0));
+        }
+        self.with_notes().draw_below(scene, (at.0, y), width);
     }
 }
 
@@ -166,7 +228,8 @@ impl Bars {
             scene.rect(Area::new(left, y + 1.5, (end - left).max(1.0), BAR - 3.0), bar.colour);
         }
         let right = end;
-        if let Some((low, high)) = bar.interval {
+        if let Some((low, high)) = bar.interval.filter(|_| bar.value.is_some()) {
+            let clipped = high > self.highest();
             let (low, high) = (along(low), along(high));
             // A shorter whisker would be a blot at the end of the bar.
             if high - low >= 6.0 {
@@ -175,7 +238,8 @@ impl Bars {
                 scene.line((low, middle), (end, middle), ink);
                 scene.line((low, middle - 3.0), (low, middle + 3.0), ink);
                 scene.line((end, middle), (high, middle), Stroke::new(INK, 1.25));
-                scene.line((high, middle - 3.0), (high, middle + 3.0), Stroke::new(INK, 1.25));
+                let back = if clipped { high - 5.0 } else { high };
+                scene.path(vec![(back, middle - 3.0), (high, middle), (back, middle + 3.0)], Stroke::new(INK, 1.25));
                 end = end.max(high);
             }
         }

@@ -1,7 +1,8 @@
 //! What panels have in common: title, explanation, key of colours above; footnotes below.
 
 use super::font::{self, Weight};
-use super::palette::{Colour, GREY, INK};
+use super::options::PanelKind;
+use super::palette::{GREY, INK, Style};
 use super::scene::{Area, Point, Scene, Text};
 
 /// Size of titles, of explanations and notes, and of labels and ticks.
@@ -10,16 +11,50 @@ pub(crate) const ABOUT: f64 = 12.0;
 pub(crate) const LABEL: f64 = 12.0;
 /// Width of a panel that does not need more.
 pub(crate) const WIDTH: f64 = 760.0;
+/// Width of one of two panels that stand beside each other.
+pub(crate) const HALF: f64 = (WIDTH - BETWEEN) / 2.0;
+/// Space between panels.
+pub(crate) const BETWEEN: f64 = 34.0;
 const LINE: f64 = 17.0;
 const SWATCH: f64 = 11.0;
 
+/// The space that a panel is given.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Space {
+    pub(crate) width: f64,
+    /// Space to the left of plots, at least. It is the widest that a chart of the figure needs, so that plots below each other begin at
+    /// the same place.
+    pub(crate) gutter: f64,
+    /// The width was asked for: a panel may not take more.
+    pub(crate) fixed: bool,
+}
+
+impl Default for Space {
+    fn default() -> Self {
+        Self { width: WIDTH, gutter: 0.0, fixed: false }
+    }
+}
+
 /// A part of a figure, with a size and a place to be drawn at.
 pub(crate) trait Panel {
+    /// Space that a chart needs to the left of its plot.
+    fn gutter(&self) -> f64 {
+        0.0
+    }
+    /// Whether half of the usual width is enough.
+    fn is_small(&self) -> bool {
+        false
+    }
     /// Width and height.
-    fn size(&self) -> (f64, f64);
+    fn size(&self, space: Space) -> (f64, f64);
     /// Draws with this upper left corner.
-    fn draw(&self, scene: &mut Scene, at: Point);
+    fn draw(&self, scene: &mut Scene, at: Point, space: Space);
+    /// Title, explanation, key and notes.
+    fn caption(&mut self) -> &mut Caption;
 }
+
+/// A panel, and the name that it can be asked for by.
+pub(crate) type Kinded = (PanelKind, Box<dyn Panel>);
 
 /// Title, explanation, key and notes of a plot.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -28,7 +63,7 @@ pub(crate) struct Caption {
     /// What is shown and how it was measured.
     pub(crate) about: String,
     /// Which colour is which, where labels beside the data do not say it.
-    pub(crate) key: Vec<(Colour, String)>,
+    pub(crate) key: Vec<(Style, String)>,
     /// What is missing or degraded.
     pub(crate) notes: Vec<String>,
 }
@@ -42,7 +77,7 @@ impl Caption {
     pub(crate) fn above(&self, width: f64) -> f64 {
         let titles = wrap(&self.title, width, TITLE, Weight::SemiBold).len() as f64;
         let lines = wrap(&self.about, width, ABOUT, Weight::Regular).len() + self.key_rows(width).len();
-        titles * 22.0 + lines as f64 * LINE + 10.0
+        titles * 22.0 + lines as f64 * LINE + if titles > 0.0 || lines > 0 { 10.0 } else { 0.0 }
     }
 
     /// Height of what is below.
@@ -63,8 +98,11 @@ impl Caption {
         }
         for row in self.key_rows(width) {
             let mut x = at.0;
-            for (colour, name, wide) in row {
-                scene.rect(Area::new(x, y + 2.5, SWATCH, SWATCH), colour);
+            for (style, name, wide) in row {
+                match style.marker {
+                    Some(marker) => scene.mark(marker, (x + SWATCH / 2.0, y + 2.5 + SWATCH / 2.0), SWATCH / 2.0, style.colour, None),
+                    None => scene.rect(Area::new(x, y + 2.5, SWATCH, SWATCH), style.colour),
+                }
                 scene.text(Text::new(name, (x + SWATCH + 5.0, y + 12.0), LABEL, INK));
                 x += wide;
             }
@@ -80,10 +118,10 @@ impl Caption {
     }
 
     /// Entries of the key with the width of each, in rows.
-    fn key_rows(&self, width: f64) -> Vec<Vec<(Colour, String, f64)>> {
-        let mut rows: Vec<Vec<(Colour, String, f64)>> = Vec::new();
+    fn key_rows(&self, width: f64) -> Vec<Vec<(Style, String, f64)>> {
+        let mut rows: Vec<Vec<(Style, String, f64)>> = Vec::new();
         let mut used = f64::INFINITY;
-        for (colour, name) in &self.key {
+        for (style, name) in &self.key {
             let name = shorten(name, width - SWATCH - 5.0, LABEL);
             let wide = SWATCH + 5.0 + font::width(&name, LABEL, Weight::Regular) + 18.0;
             if used + wide > width + 18.0 {
@@ -92,7 +130,7 @@ impl Caption {
             }
             used += wide;
             if let Some(row) = rows.last_mut() {
-                row.push((*colour, name, wide));
+                row.push((*style, name, wide));
             }
         }
         rows

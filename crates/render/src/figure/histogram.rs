@@ -4,7 +4,7 @@ use super::axis::Axis;
 use super::chart::{Chart, Guide, Sample, Series};
 use super::frame::{Caption, Panel};
 use super::layout::Figure;
-use super::palette::{GREY, series};
+use super::palette::{GREY, Style};
 use crate::number::{bounds, number};
 
 /// A distribution, as a figure shows it.
@@ -54,15 +54,19 @@ impl Histogram {
         for bin in bins {
             let corner = |x: f64| Sample { x, y: share(bin.2), ..Sample::default() };
             let samples = vec![corner(bin.0), corner(bin.1)];
-            chart.series.push(Series { name: None, colour: series(0), samples, joined: false });
+            chart.series.push(Series { name: None, style: Style::of_bars(0), samples, joined: false });
         }
         chart.columns = true;
-        chart.guides = self
-            .percentiles
-            .iter()
-            .filter(|p| p.1.is_finite())
-            .map(|(name, at)| Guide::vertical(*at, format!("{name} {} {}", number(*at), self.unit), GREY))
-            .collect();
+        // Percentiles that are the same number share a line.
+        let mut shown: Vec<(f64, Vec<&str>)> = Vec::new();
+        for (name, at) in self.percentiles.iter().filter(|p| p.1.is_finite()) {
+            match shown.iter_mut().find(|(other, _)| number(*other) == number(*at)) {
+                Some((_, names)) => names.push(name),
+                None => shown.push((*at, vec![name])),
+            }
+        }
+        let guide = |(at, names): (f64, Vec<&str>)| Guide::vertical(at, format!("{} {} {}", names.join(", "), number(at), self.unit), GREY);
+        chart.guides = shown.into_iter().map(guide).collect();
         chart
     }
 }

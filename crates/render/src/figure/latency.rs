@@ -9,14 +9,14 @@ use memgauge_core::wording;
 
 use super::axis::Axis;
 use super::bars::{Bar, Bars, Row};
-use super::chart::{Band, Chart, PointLabel, Sample, Series};
+use super::chart::{Band, Chart, PointLabel, Sample, Series, reach};
 use super::frame::Panel;
 use super::labels::{ABOVE, BELOW, LEFT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
 use super::node_matrix::{node_label, node_matrix};
-use super::palette::{INK, series};
-use super::source::{MAX_SERIES, ResultSet, caption, interval, part_of, sample};
+use super::palette::{INK, Style, series};
+use super::source::{MAX_SERIES, ResultSet, caption, part_of, sample};
 use crate::groups::order_meaning;
-use crate::number::{bounds, number, value_of};
+use crate::number::number;
 
 /// Fewer pairs than this are easier to compare as bars.
 const MIN_MATRIX: usize = 3;
@@ -79,36 +79,31 @@ pub(crate) fn per_cpu(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
     let measured = "ns per dependent load, each CPU to the node's memory, with its 95 % interval";
     let caption = caption(sets, "Idle latency by CPU", &[measured], true);
     let names: Vec<String> = ids.iter().map(u32::to_string).collect();
-    // All charts have the same axes, so that they compare.
-    let empty = Chart::new(caption, Axis::indices("CPU", &names, 16), latency_axis(sets));
     let lines = lines(sets, &ids);
-    // Where nothing has a value, an empty chart still says why.
-    let parts: Vec<&[Line]> = if lines.is_empty() { vec![&[]] } else { lines.chunks(MAX_SERIES).collect() };
-    let part_count = parts.len();
-    let chart = |(part, lines): (usize, &[Line])| {
-        let mut chart = empty.clone();
-        chart.caption.title.push_str(&part_of(part, part_count));
-        if let [only] = sets {
-            chart.bands = groups(&only.report.machine.topology, &ids);
-        }
-        for (i, (name, samples)) in lines.iter().enumerate() {
-            if part_count == 1 && lines.len() == 1 {
-                chart.point_labels = extremes(samples, &ids);
-            }
-            chart.series.push(Series { name: name.clone(), colour: series(i), samples: samples.clone(), joined: false });
-        }
+    let mut whole = Chart::new(caption, Axis::indices("CPU", &names, 16), latency_axis(&lines));
+    if let [only] = sets {
+        whole.bands = groups(&only.report.machine.topology, &ids);
+    }
+    if let [(_, samples)] = lines.as_slice() {
+        whole.point_labels = extremes(samples, &ids);
+    }
+    // All charts have the same axes, so that they compare. Where nothing has a value, one without series says why.
+    let parts = lines.len().div_ceil(MAX_SERIES).max(1);
+    let each = lines.len().div_ceil(parts).max(1);
+    for (i, (name, samples)) in lines.into_iter().enumerate() {
+        whole.series.push(Series { name, style: Style::of_points(i), samples, joined: false });
+    }
+    let chart = |part: usize| {
+        let mut chart = whole.part(part * each, each, false);
+        chart.caption.title.push_str(&part_of(part, parts));
         Box::new(chart) as Box<dyn Panel>
     };
-    parts.into_iter().enumerate().map(chart).collect()
+    (0..parts).map(chart).collect()
 }
 
-/// An axis for all values and intervals.
-fn latency_axis(sets: &[ResultSet<'_>]) -> Axis {
-    let ends = sets.iter().flat_map(|s| &s.ms).flat_map(|m| {
-        let (low, high) = interval(m).unzip();
-        [value_of(&m.estimate), low, high].into_iter().flatten()
-    });
-    let (low, high) = bounds(ends).unwrap_or((0.0, 1.0));
+/// An axis for all values and, within reason, their intervals.
+fn latency_axis(lines: &[Line]) -> Axis {
+    let (low, high) = reach(lines.iter().flat_map(|l| &l.1)).unwrap_or((0.0, 1.0));
     // Readers should be able to see a twentieth of the value; a narrower axis would magnify noise.
     let range = high * 0.05;
     let (low, high) = if high - low < range { ((low + high - range) / 2.0, (low + high + range) / 2.0) } else { (low, high) };

@@ -7,12 +7,12 @@ use memgauge_core::result::{CurveSummary, Measurement};
 use memgauge_core::wording;
 
 use super::axis::Axis;
-use super::chart::{Chart, Guide, PointLabel, Sample, Series};
+use super::chart::{Chart, Guide, PointLabel, Sample, Series, reach};
 use super::frame::{Caption, Panel};
 use super::labels::{ABOVE, BELOW, Direction, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
-use super::limit::{MAX_LIMIT_RATIO, bus_moves_what_is_asked, limit, limit_note};
-use super::palette::{Colour, GREY, INK, series, text_of};
-use super::source::{MAX_SERIES, ResultSet, caption, interval, is_degraded, part_of};
+use super::limit::{Limit, MAX_LIMIT_RATIO, bus_moves_what_is_asked, limit, limit_note};
+use super::palette::{Colour, GREY, INK, Style, text_of};
+use super::source::{MAX_SERIES, ResultSet, caption, interval, is_degraded, is_disturbed, part_of};
 use crate::groups::{LoadedCurve, LoadedPoint, loaded_curves, measured_by};
 use crate::number::{bounds, number, value_of};
 
@@ -29,18 +29,53 @@ struct Curve<'a> {
     bandwidths: Vec<&'a Measurement>,
 }
 
-/// All curves of all results, in charts of as many as there are colours.
+/// All curves of all results, in charts of about as many, at most as there are colours. All charts have the same axes, so that they compare.
 pub(crate) fn charts(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
     let curves: Vec<Curve<'_>> = sets.iter().flat_map(curves_of).collect();
     let names = names(&curves);
-    let list: Vec<(&Curve<'_>, Option<String>)> = curves.iter().zip(names).collect();
-    let parts = list.len().div_ceil(MAX_SERIES);
+    let list: Vec<Drawn<'_>> =
+        curves.iter().zip(names).enumerate().map(|(i, (curve, name))| Drawn { curve, name, style: Style::of_points(i) }).collect();
+    let parts = list.len().div_ceil(MAX_SERIES).max(1);
+    let axes = axes(&list);
     let chart = |(part, curves)| {
-        let mut chart = chart(sets, curves);
+        let mut chart = chart(sets, curves, &axes);
         chart.caption.title.push_str(&part_of(part, parts));
         Box::new(chart) as Box<dyn Panel>
     };
-    list.chunks(MAX_SERIES).enumerate().map(chart).collect()
+    list.chunks(list.len().div_ceil(parts).max(1)).enumerate().map(chart).collect()
+}
+
+/// A curve as it is drawn.
+struct Drawn<'a> {
+    curve: &'a Curve<'a>,
+    name: Option<String>,
+    style: Style,
+}
+
+/// What all charts have in common.
+struct Axes {
+    x: Axis,
+    y: Axis,
+    limit: Option<Limit>,
+    /// Whether the limit is drawn.
+    limit_shown: bool,
+}
+
+fn axes(curves: &[Drawn<'_>]) -> Axes {
+    let samples = curves.iter().flat_map(|c| &c.curve.points).map(|(_, s)| s);
+    let widest = bounds(samples.clone().map(|s| s.x)).map_or(1.0, |b| b.1);
+    let highest = reach(samples).map_or(1.0, |b| b.1);
+    let bandwidths: Vec<&Measurement> = curves.iter().flat_map(|c| c.curve.bandwidths.iter().copied()).collect();
+    let limit = limit(&bandwidths);
+    let shown = limit.as_ref().filter(|l| l.gbs <= widest * MAX_LIMIT_RATIO && bus_moves_what_is_asked(&bandwidths));
+    // Room at the right for the names of several curves, which end there.
+    let right = shown.map_or(widest, |l| l.gbs.max(widest)) * if curves.len() > 1 { 1.08 } else { 1.0 };
+    Axes {
+        x: Axis::linear("Bandwidth (GB/s)", 0.0, right, 8),
+        y: Axis::linear("Latency (ns)", 0.0, highest, 7),
+        limit_shown: shown.is_some(),
+        limit,
+    }
 }
 
 fn curves_of<'a>(set: &ResultSet<'a>) -> Vec<Curve<'a>> {
@@ -63,6 +98,7 @@ fn point(p: &LoadedPoint<'_>) -> Option<Sample> {
         x_interval: interval(bandwidth),
         y_interval: interval(latency),
         degraded: is_degraded(latency) || is_degraded(bandwidth),
+        apart: is_disturbed(latency) || is_disturbed(bandwidth),
     })
 }
 
@@ -81,44 +117,45 @@ fn names(curves: &[Curve<'_>]) -> Vec<Option<String>> {
         |at| at.cpus.as_ref().map(wording::cpus).unwrap_or_default(),
     ];
     let results = curves.iter().map(|c| c.set_name).collect::<BTreeSet<_>>().len() > 1;
-    let telling: Vec<_> = coordinates.into_iter().filter(|p| varies(*p)).collect();
-    // Two parts are enough: the later ones vary together with the first ones.
-    let telling: Vec<_> = telling.iter().copied().take(2).collect();
+    let mut telling: Vec<_> = coordinates.into_iter().filter(|p| varies(*p)).collect();
+    let tells_apart = |parts: &usize| {
+        let name = |c: &Curve<'_>| (c.set_name.map(str::to_owned), telling[..*parts].iter().map(|p| p(&c.at)).collect::<Vec<_>>());
+        curves.iter().map(name).collect::<BTreeSet<_>>().len() == curves.len()
+    };
+    // Two parts are mostly enough: the later ones vary together with the first ones.
+    let parts = (2..telling.len()).find(tells_apart).unwrap_or(telling.len());
+    telling.truncate(parts);
     let name = |c: &Curve<'_>| {
         let mut parts: Vec<String> = c.set_name.filter(|_| results).map(str::to_owned).into_iter().collect();
-        parts.extend(telling.iter().map(|p| p(&c.at)).filter(|w| !w.is_empty()));
+        // Names of three parts have no room for more words than these need.
+        let brief = |w: String| if telling.len() > 2 { w.replace("memory of ", "").replace("from ", "") } else { w };
+        parts.extend(telling.iter().map(|p| brief(p(&c.at))).filter(|w| !w.is_empty()));
         (!parts.is_empty()).then(|| parts.join(", "))
     };
     curves.iter().map(name).collect()
 }
 
-fn chart(sets: &[ResultSet<'_>], curves: &[(&Curve<'_>, Option<String>)]) -> Chart {
-    let all = || curves.iter().flat_map(|(c, _)| &c.points).map(|(_, s)| s);
-    let widest = bounds(all().map(|s| s.x)).map_or(1.0, |b| b.1);
-    let highest = bounds(all().map(|s| s.y_interval.map_or(s.y, |i| i.1.max(s.y)))).map_or(1.0, |b| b.1);
-    let bandwidths: Vec<&Measurement> = curves.iter().flat_map(|(c, _)| c.bandwidths.iter().copied()).collect();
-    let limit = limit(&bandwidths);
-    let shown = limit.as_ref().filter(|l| l.gbs <= widest * MAX_LIMIT_RATIO && bus_moves_what_is_asked(&bandwidths));
-    // Room at the right for the names of several curves, which end there.
-    let right = shown.map_or(widest, |l| l.gbs.max(widest)) * if curves.len() > 1 { 1.08 } else { 1.0 };
-    let x = Axis::linear("Bandwidth (GB/s)", 0.0, right, 8);
-    let y = Axis::linear("Latency (ns)", 0.0, highest, 7);
+fn chart(sets: &[ResultSet<'_>], curves: &[Drawn<'_>], axes: &Axes) -> Chart {
+    let shown = axes.limit.as_ref().filter(|_| axes.limit_shown);
+    let bandwidths: Vec<&Measurement> = curves.iter().flat_map(|c| c.curve.bandwidths.iter().copied()).collect();
     let mut caption = curves_caption(sets, curves);
-    caption.notes.extend(limit.as_ref().filter(|_| shown.is_none()).map(|l| limit_note(l, &bandwidths)));
-    for (curve, name) in curves {
+    caption.notes.extend(axes.limit.as_ref().filter(|_| shown.is_none()).map(|l| limit_note(l, &bandwidths)));
+    for Drawn { curve, name, .. } in curves {
         if curve.summary.is_some_and(|s| s.over_saturated) {
             let which = name.as_ref().map(|n| format!("{n}: ")).unwrap_or_default();
             caption.notes.push(format!("{which}Past the peak, more load brings less bandwidth and more latency."));
         }
     }
-    let mut chart = Chart::new(caption, x, y);
-    for (i, (curve, name)) in curves.iter().enumerate() {
-        let colour = series(i);
-        let samples: Vec<Sample> = curve.points.iter().map(|p| p.1).collect();
-        chart.point_labels.extend(marks(curve, colour, curves.len()));
-        chart.series.push(Series { name: name.clone(), colour, samples, joined: true });
+    if curves.iter().flat_map(|c| &c.curve.points).any(|(_, s)| s.apart) {
+        caption.notes.push("Lines join the points that were not disturbed.".to_owned());
     }
-    if let [(only, _)] = curves {
+    let mut chart = Chart::new(caption, axes.x.clone(), axes.y.clone());
+    for Drawn { curve, name, style } in curves {
+        let samples: Vec<Sample> = curve.points.iter().map(|p| p.1).collect();
+        chart.point_labels.extend(marks(curve, style.colour, curves.len()));
+        chart.series.push(Series { name: name.clone(), style: *style, samples, joined: true });
+    }
+    if let [Drawn { curve: only, .. }] = curves {
         chart.point_labels.extend(delays(only, chart.x.high, chart.y.high));
         let peak = only.summary.and_then(|s| s.peak_gbs).filter(|p| p.is_finite());
         chart.guides.extend(peak.map(|at| Guide::vertical(at, format!("peak {} GB/s", number(at)), GREY)));
@@ -127,14 +164,15 @@ fn chart(sets: &[ResultSet<'_>], curves: &[(&Curve<'_>, Option<String>)]) -> Cha
     chart
 }
 
-fn curves_caption(sets: &[ResultSet<'_>], curves: &[(&Curve<'_>, Option<String>)]) -> Caption {
-    let mixes: BTreeSet<_> = curves.iter().map(|(c, _)| c.at.mix).collect();
+fn curves_caption(sets: &[ResultSet<'_>], drawn: &[Drawn<'_>]) -> Caption {
+    let curves: Vec<&Curve<'_>> = drawn.iter().map(|d| d.curve).collect();
+    let mixes: BTreeSet<_> = curves.iter().map(|c| c.at.mix).collect();
     let mix = mixes.iter().next().filter(|_| mixes.len() == 1).copied().flatten().map(|m| format!(", {m}")).unwrap_or_default();
-    let cpus: BTreeSet<String> = curves.iter().map(|(c, _)| measured_by(&c.at)).collect();
+    let cpus: BTreeSet<String> = curves.iter().map(|c| measured_by(&c.at)).collect();
     let cpus = cpus.iter().next().filter(|_| cpus.len() == 1).cloned().unwrap_or_default();
-    let rings = match curves {
-        _ if curves.iter().all(|(c, _)| c.summary.is_none_or(|s| s.knee.is_none())) => "no knee up to this load",
-        [(only, _)] if only.summary.is_some_and(|s| !s.shares.is_empty()) => "rings: knee, and shares of the peak that were asked for",
+    let rings = match curves.as_slice() {
+        _ if curves.iter().all(|c| c.summary.is_none_or(|s| s.knee.is_none())) => "no knee up to this load",
+        [only] if only.summary.is_some_and(|s| !s.shares.is_empty()) => "rings: knee, and shares of the peak that were asked for",
         _ => "rings: knees",
     };
     let delays = if curves.len() == 1 { "small numbers: injection delay in core cycles" } else { "" };
@@ -192,4 +230,30 @@ fn delays(curve: &Curve<'_>, right: f64, top: f64) -> Vec<PointLabel> {
     };
     let directions = [BELOW, RIGHT, LOWER_RIGHT, LEFT, ABOVE, UPPER_LEFT, UPPER_RIGHT, LOWER_LEFT];
     clusters.iter().map(|(s, list)| PointLabel::new((s.x, s.y), name(list), GREY, &directions).optional_if(true)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use memgauge_core::experiment::MemoryPlace;
+    use memgauge_core::units::IdSet;
+
+    use super::*;
+
+    #[test]
+    fn curves_of_several_sockets_and_tiers_have_names_of_their_own() {
+        let curve = |cpu: u32, memory, load| {
+            let cpus = Some([cpu + 1, cpu + 2].into_iter().collect());
+            let (memory, load_nodes) = (Some(MemoryPlace::Node(memory)), Some(IdSet::one(load)));
+            let at = Coordinates { cpu: Some(cpu), cpus, memory, load_nodes, ..Coordinates::default() };
+            Curve { at, set_name: None, summary: None, points: vec![], bandwidths: vec![] }
+        };
+        let of = |curves: &[Curve<'_>]| names(curves).into_iter().flatten().collect::<Vec<_>>();
+        let one_socket = [curve(0, 0, 2), curve(0, 2, 0)];
+        assert_eq!(of(&one_socket), ["memory of node 0, load on node 2", "memory of node 2, load on node 0"]);
+        let both = [curve(0, 0, 2), curve(0, 2, 2), curve(8, 0, 2), curve(8, 2, 2)];
+        assert_eq!(of(&both).into_iter().collect::<BTreeSet<_>>().len(), 4, "{:?}", of(&both));
+        assert_eq!(of(&both)[3], "memory of node 2, from CPU 8");
+        let all = [curve(0, 0, 2), curve(0, 2, 2), curve(0, 2, 0), curve(8, 2, 0)];
+        assert_eq!(of(&all)[3], "node 2, load on node 0, CPU 8");
+    }
 }

@@ -153,7 +153,7 @@ fn chart(curve: &Counted<'_>, kind: Kind) -> Chart {
     };
     // The axis of the sweep's own curves, whatever was counted of it.
     let ends = (curve.points.first().map(|p| p.0), curve.points.last().map(|p| p.0));
-    let mut chart = figure.chart_over(&figure.lines, ends.0, ends.1);
+    let mut chart = figure.chart_over(ends.0, ends.1);
     if misses {
         chart.y.ticks.iter_mut().filter(|t| t.label.is_some()).for_each(|t| t.label = Some(short(t.value)));
     } else {
@@ -213,7 +213,7 @@ fn lines(curve: &Counted<'_>, kind: Kind) -> Lines {
 /// Lines may end at the same place, so each is named where it rises.
 fn name_where_they_rise(chart: &mut Chart, colours: &[Colour], kind: Kind) {
     for (series, &colour) in chart.series.iter_mut().zip(colours) {
-        series.colour = colour;
+        series.style.colour = colour;
         let highest = series.samples.iter().map(|s| s.y).fold(0.0, f64::max);
         let rises = |y: f64| kind == Kind::Misses || y >= highest / 2.0;
         if let (Some(name), Some(s)) = (series.name.take(), series.samples.iter().find(|s| rises(s.y))) {

@@ -1,9 +1,10 @@
 //! What a figure says about results that it cannot draw.
 
-use memgauge_core::result::Report;
+use memgauge_core::result::{Measurement, Report};
 
-use super::frame::{Caption, Panel, WIDTH};
+use super::frame::{Caption, Panel, Space};
 use super::scene::{Point, Scene};
+use crate::groups::Section;
 
 /// What shows them instead.
 const INSTEAD: &str = "'memgauge render FILE' shows the result as text, and its JSON holds every number";
@@ -12,29 +13,35 @@ const INSTEAD: &str = "'memgauge render FILE' shows the result as text, and its 
 pub(crate) struct TextPanel(pub(crate) Caption);
 
 impl Panel for TextPanel {
-    fn size(&self) -> (f64, f64) {
-        (WIDTH, self.0.above(WIDTH) + self.0.below(WIDTH))
+    fn size(&self, space: Space) -> (f64, f64) {
+        (space.width, self.0.above(space.width) + self.0.below(space.width))
     }
 
-    fn draw(&self, scene: &mut Scene, at: Point) {
-        self.0.draw_above(scene, at, WIDTH);
-        self.0.draw_below(scene, (at.0, at.1 + self.0.above(WIDTH)), WIDTH);
+    fn draw(&self, scene: &mut Scene, at: Point, space: Space) {
+        self.0.draw_above(scene, at, space.width);
+        self.0.draw_below(scene, (at.0, at.1 + self.0.above(space.width)), space.width);
+    }
+
+    fn caption(&mut self) -> &mut Caption {
+        &mut self.0
     }
 }
 
-/// The panel of measurements that figures do not show.
-pub(crate) fn panel(title: String, what: &str) -> TextPanel {
-    TextPanel(Caption::new(title, format!("{what}. {INSTEAD}.")))
+/// Why results have no panel, and what to do instead.
+pub(crate) fn why_nothing(reports: &[&Report]) -> String {
+    let loops = |m: &Measurement| Section::for_measurement(m) == Section::Loop;
+    if reports.iter().any(|r| r.program.is_some()) {
+        format!("the counters of a program are numbers without an axis; {INSTEAD}")
+    } else if reports.iter().any(|r| r.results.iter().any(loops)) {
+        format!("'stream' and 'chase' of one size are one number; give several sizes, or draw 'memgauge sweep -o FILE.svg'; {INSTEAD}")
+    } else if reports.iter().any(|r| r.results.is_empty() && r.plan.is_none() && r.complete) {
+        format!("the result describes a machine and holds no measurement; {INSTEAD}")
+    } else {
+        format!("the result holds no measurement; it may have been interrupted before the first; {INSTEAD}")
+    }
 }
 
 /// The caption of a figure without any panel.
 pub(crate) fn nothing(reports: &[&Report]) -> Caption {
-    let why = if reports.iter().any(|r| r.program.is_some()) {
-        format!("The counters of a program are numbers without an axis: {INSTEAD}.")
-    } else if reports.iter().any(|r| r.results.is_empty() && r.plan.is_none() && r.complete) {
-        format!("The result describes a machine and holds no measurement: {INSTEAD}.")
-    } else {
-        format!("The result holds no measurement; it may have been interrupted before the first: {INSTEAD}.")
-    };
-    Caption::new("Nothing to draw", why)
+    Caption::new("Nothing to draw", why_nothing(reports))
 }

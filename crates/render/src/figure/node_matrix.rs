@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::experiment::MemoryPlace;
+use memgauge_core::experiment::{MemoryPlace, Metric};
 use memgauge_core::result::Measurement;
 use memgauge_core::topology::Topology;
 
 use super::frame::Caption;
-use super::heat::{Cell, HeatMap, breaks};
+use super::heat::{Cell, HeatMap, breaks, noise};
 use super::source::ResultSet;
 
 /// Node and CPU of a row.
@@ -56,6 +56,8 @@ pub(crate) fn node_matrix(caption: Caption, unit: &'static str, set: &ResultSet<
         rows: rows.iter().map(row_name).collect(),
         columns: columns.into_iter().map(place_label).collect(),
         separate_low: false,
+        more_is_faster: set.ms.iter().any(|m| m.metric == Metric::Bandwidth),
+        noise: noise(&set.ms),
     }
 }
 

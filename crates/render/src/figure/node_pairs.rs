@@ -2,18 +2,19 @@
 
 use memgauge_core::result::Measurement;
 
-use super::frame::Panel;
-use super::heat::{Cell, HeatMap};
+use super::frame::Kinded;
+use super::heat::{Cell, HeatMap, noise};
+use super::options::PanelKind;
 use super::source::{ResultSet, caption};
 use super::transfer::representatives;
 use crate::groups::transfers::{HOMES, holder_and_reader_nodes, is_near};
 
 /// The near pair as bars, then the maps.
-pub(crate) fn panels(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
+pub(crate) fn panels(set: ResultSet<'_>) -> Vec<Kinded> {
     let (near, far): (Vec<&Measurement>, Vec<&Measurement>) = set.ms.iter().copied().partition(|m| is_near(m));
-    let mut panels: Vec<Box<dyn Panel>> = Vec::new();
+    let mut panels: Vec<Kinded> = Vec::new();
     if !near.is_empty() {
-        panels.push(Box::new(representatives(ResultSet { ms: near, ..set })));
+        panels.push((PanelKind::Transfers, Box::new(representatives(ResultSet { ms: near, ..set }))));
     }
     let (holders, readers) = holder_and_reader_nodes(&far);
     for (home, is_home) in HOMES {
@@ -27,7 +28,7 @@ pub(crate) fn panels(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
         let parts = ["ns per line, HITM", &format!("lines {home}")];
         let caption = caption(std::slice::from_ref(&here), "Transfers of modified lines between nodes", &parts, false);
         let name = |n: &Option<u32>| n.map_or_else(|| "?".to_owned(), |n| n.to_string());
-        panels.push(Box::new(HeatMap {
+        let map = HeatMap {
             caption,
             unit: "ns",
             row_title: "holder's node ↓".into(),
@@ -35,8 +36,10 @@ pub(crate) fn panels(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
             rows: holders.iter().map(name).collect(),
             columns: readers.iter().map(name).collect(),
             cells: holders.iter().flat_map(|h| readers.iter().map(move |r| (*h, *r))).map(|(h, r)| cell(h, r)).collect(),
+            noise: noise(&here.ms),
             ..HeatMap::default()
-        }));
+        };
+        panels.push((PanelKind::TransfersByNode, Box::new(map)));
     }
     panels
 }

@@ -3,6 +3,16 @@
 /// Red, green, blue.
 pub(crate) type Colour = [u8; 3];
 
+/// The shape of a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Marker {
+    #[default]
+    Circle,
+    Square,
+    Diamond,
+    Triangle,
+}
+
 pub(crate) const WHITE: Colour = [255, 255, 255];
 /// Text and axes.
 pub(crate) const INK: Colour = [31, 31, 36];
@@ -15,13 +25,41 @@ pub(crate) const BAND: Colour = [245, 245, 248];
 /// Cells without a value.
 pub(crate) const EMPTY: Colour = [235, 235, 238];
 
+/// The stroke through cells that have no value because there is nothing to measure.
+pub(crate) const STRUCK: Colour = [190, 190, 196];
+
 /// Okabe and Ito's palette ("Color Universal Design", 2008), strongest on white first. Its yellow, too light for a line on white, is
 /// left out, and black, which text has.
 pub(crate) const SERIES: [Colour; 6] = [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167], [230, 159, 0], [86, 180, 233]];
 
+/// For more series than that: dark ones, which lightness tells from the first six whatever the colour vision.
+const DARK: [Colour; 6] = [[0, 40, 100], [125, 45, 0], [0, 80, 40], [110, 30, 110], [120, 110, 0], [70, 70, 75]];
+
 /// The colour of the nth series.
 pub(crate) fn series(n: usize) -> Colour {
-    SERIES[n % SERIES.len()]
+    let palette = if (n / SERIES.len()).is_multiple_of(2) { SERIES } else { DARK };
+    palette[n % SERIES.len()]
+}
+
+/// How a series is told from others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Style {
+    pub(crate) colour: Colour,
+    /// The shape of its points; `None` for bars.
+    pub(crate) marker: Option<Marker>,
+}
+
+impl Style {
+    /// Of the nth series of points: with each use of the palette another shape.
+    pub(crate) fn of_points(n: usize) -> Self {
+        const SHAPES: [Marker; 4] = [Marker::Circle, Marker::Square, Marker::Diamond, Marker::Triangle];
+        Self { colour: series(n), marker: Some(SHAPES[n / SERIES.len() % SHAPES.len()]) }
+    }
+
+    /// Of the nth series of bars.
+    pub(crate) fn of_bars(n: usize) -> Self {
+        Self { colour: series(n), marker: None }
+    }
 }
 
 /// Points of the map "cividis" (Nuñez, Anderton and Renslow, "Optimizing colormaps with consideration for color vision deficiency",
@@ -40,8 +78,9 @@ const CIVIDIS: [Colour; 11] = [
     [254, 232, 56],
 ];
 
-/// Near cells, which would take most of the main map's range: light to dark green, a hue that [`CIVIDIS`] does not have.
-const NEAR: [Colour; 3] = [[222, 242, 235], [128, 200, 176], [0, 121, 88]];
+/// Near cells, which would take most of the main map's range: light to dark green, a hue that [`CIVIDIS`] does not have. The lightest is
+/// not the white of cells without a value.
+const NEAR: [Colour; 3] = [[160, 219, 197], [96, 184, 154], [0, 121, 88]];
 
 /// Which map of colours a cell uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,11 +90,11 @@ pub(crate) enum Map {
 }
 
 impl Map {
-    /// The colour at 0 (lowest) to 1 (highest).
+    /// The colour at 0, for the fastest, to 1, for the slowest. Darker is slower, in all maps of all figures.
     pub(crate) fn at(self, share: f64) -> Colour {
-        let stops: &[Colour] = match self {
-            Self::Main => &CIVIDIS,
-            Self::Near => &NEAR,
+        let (stops, share): (&[Colour], f64) = match self {
+            Self::Main => (&CIVIDIS, 1.0 - share),
+            Self::Near => (&NEAR, share),
         };
         let last = stops.len() - 1;
         let place = if share.is_finite() { share.clamp(0.0, 1.0) * last as f64 } else { 0.0 };
@@ -108,10 +147,26 @@ mod tests {
     }
 
     #[test]
-    fn maps_grow_lighter_or_darker_all_the_way() {
+    fn slower_is_darker_in_every_map() {
         let steps = |map: Map| (0..=50).map(move |i| luminance(map.at(f64::from(i) / 50.0)));
-        assert!(steps(Map::Main).zip(steps(Map::Main).skip(1)).all(|(a, b)| a <= b));
-        assert!(steps(Map::Near).zip(steps(Map::Near).skip(1)).all(|(a, b)| a >= b));
+        for map in [Map::Main, Map::Near] {
+            assert!(steps(map).zip(steps(map).skip(1)).all(|(fast, slow)| fast >= slow), "{map:?}");
+            assert!(luminance(map.at(0.0)) - luminance(map.at(1.0)) > 0.3, "{map:?}");
+            assert!(contrast(map.at(0.0), WHITE) > 1.2, "{map:?}: the fastest is not the white of the diagonal");
+        }
         assert_eq!(Map::Main.at(f64::NAN), CIVIDIS[0]);
+    }
+
+    #[test]
+    fn twelve_series_differ_in_colour_and_the_second_six_in_shape() {
+        let styles: Vec<Style> = (0..12).map(Style::of_points).collect();
+        for (i, a) in styles.iter().enumerate() {
+            assert!(contrast(a.colour, WHITE) > 1.9, "{i} is too light for a line");
+            for (j, b) in styles.iter().enumerate().skip(i + 1) {
+                let apart: i32 = a.colour.iter().zip(b.colour).map(|(x, y)| (i32::from(*x) - i32::from(y)).abs()).sum();
+                assert!(apart > 60, "{i} and {j}: {a:?} {b:?}");
+                assert!(i / 6 == j / 6 || a.marker != b.marker, "{i} and {j}");
+            }
+        }
     }
 }

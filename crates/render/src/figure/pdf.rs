@@ -1,4 +1,4 @@
-//! A scene as a PDF of one page, its fonts embedded.
+//! Scenes as a PDF: a page for each, the fonts embedded once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use pdf_writer::{Content, Filter, Finish, Name, Pdf, Rect, Ref, Str, TextStr};
 
 use super::font::{CAPITALS, DESCENT, Font, Weight};
 use super::palette::{Colour, WHITE};
-use super::scene::{DASH, Item, Point, RIM, Scene, Text};
+use super::scene::{DASH, Item, Point, RIM, Scene, Stroke, Text};
 
 /// A user unit is 1/96 inch, a point of PDF 1/72.
 const POINTS: f32 = 0.75;
@@ -21,36 +21,62 @@ const ROUND: f32 = 0.552_284_8;
 
 const IDENTITY: SystemInfo<'_> = SystemInfo { registry: Str(b"Adobe"), ordering: Str(b"Identity"), supplement: 0 };
 
-/// The figure as a PDF file.
-pub(crate) fn write(scene: &Scene) -> Vec<u8> {
+/// A page, drawn.
+struct Page<'a> {
+    id: Ref,
+    contents: Ref,
+    size: (f32, f32),
+    drawing: Drawing<'a>,
+    images: Vec<(String, Ref)>,
+}
+
+/// Pictures as a PDF file, each on a page of its size.
+pub(crate) fn write(title: &str, scenes: &[Scene]) -> Vec<u8> {
     let mut refs = (1..).map(Ref::new);
     let mut next = || refs.next().unwrap_or(Ref::new(1));
-    let (catalog, pages, page_id, contents, info) = (next(), next(), next(), next(), next());
-    let scale = POINTS.min(LARGEST / scene.width.max(scene.height).max(1.0) as f32);
-    let (w, h) = (scene.width as f32 * scale, scene.height as f32 * scale);
-
-    let mut drawing = Drawing::new();
-    // From here on, y grows downwards as in the scene.
-    drawing.content.transform([scale, 0.0, 0.0, -scale, 0.0, h]);
-    for item in &scene.items {
-        drawing.draw(item);
+    let (catalog, tree, info) = (next(), next(), next());
+    let mut pages = Vec::new();
+    for scene in scenes {
+        let scale = POINTS.min(LARGEST / scene.width.max(scene.height).max(1.0) as f32);
+        let (w, h) = (scene.width as f32 * scale, scene.height as f32 * scale);
+        let mut drawing = Drawing::new();
+        // From here on, y grows downwards as in the scene.
+        drawing.content.transform([scale, 0.0, 0.0, -scale, 0.0, h]);
+        for item in &scene.items {
+            drawing.draw(item);
+        }
+        let images = (0..drawing.images.len()).map(|i| (format!("I{i}"), next())).collect();
+        pages.push(Page { id: next(), contents: next(), size: (w, h), drawing, images });
     }
-    let images: Vec<(String, Ref)> = (0..drawing.images.len()).map(|i| (format!("I{i}"), next())).collect();
-    let fonts: Vec<(Weight, FontRefs)> = drawing
-        .used
-        .keys()
-        .map(|&w| (w, FontRefs { font: next(), cid: next(), descriptor: next(), unicode: next(), file: next() }))
-        .collect();
+    // All pages share the fonts.
+    let mut used: BTreeMap<Weight, BTreeSet<(u16, char)>> = BTreeMap::new();
+    for (weight, glyphs) in pages.iter().flat_map(|p| &p.drawing.used) {
+        used.entry(*weight).or_default().extend(glyphs);
+    }
+    let fonts: Vec<(Weight, FontRefs)> =
+        used.keys().map(|&w| (w, FontRefs { font: next(), cid: next(), descriptor: next(), unicode: next(), file: next() })).collect();
 
     let mut pdf = Pdf::new();
-    pdf.catalog(catalog).pages(pages);
-    pdf.document_info(info).title(TextStr(&scene.title)).creator(TextStr("memgauge"));
-    pdf.pages(pages).kids([page_id]).count(1);
-    let mut page = pdf.page(page_id);
-    page.media_box(Rect::new(0.0, 0.0, w, h)).parent(pages).contents(contents);
+    pdf.catalog(catalog).pages(tree);
+    pdf.document_info(info).title(TextStr(title)).creator(TextStr("memgauge"));
+    pdf.pages(tree).kids(pages.iter().map(|p| p.id)).count(pages.len() as i32);
+    for page in pages {
+        write_page(&mut pdf, page, tree, &fonts);
+    }
+    for (weight, refs) in fonts {
+        if let Some(glyphs) = used.get(&weight) {
+            embed(&mut pdf, &refs, weight, glyphs);
+        }
+    }
+    pdf.finish()
+}
+
+fn write_page(pdf: &mut Pdf, Page { id, contents, size: (w, h), drawing, images }: Page<'_>, tree: Ref, fonts: &[(Weight, FontRefs)]) {
+    let mut page = pdf.page(id);
+    page.media_box(Rect::new(0.0, 0.0, w, h)).parent(tree).contents(contents);
     let mut resources = page.resources();
     let mut dict = resources.fonts();
-    for (weight, refs) in &fonts {
+    for (weight, refs) in fonts {
         dict.pair(font_name(*weight), refs.font);
     }
     dict.finish();
@@ -70,12 +96,6 @@ pub(crate) fn write(scene: &Scene) -> Vec<u8> {
         image.filter(Filter::FlateDecode);
         image.color_space().device_rgb();
     }
-    for (weight, refs) in fonts {
-        if let Some(glyphs) = drawing.used.get(&weight) {
-            embed(&mut pdf, &refs, weight, glyphs);
-        }
-    }
-    pdf.finish()
 }
 
 struct FontRefs {
@@ -162,27 +182,19 @@ impl<'a> Drawing<'a> {
             }
             Item::Line { points, stroke } => {
                 self.pen(stroke.colour, stroke.width, stroke.dashed);
-                for (i, &(x, y)) in points.iter().enumerate() {
-                    if i == 0 {
-                        self.content.move_to(x as f32, y as f32)
-                    } else {
-                        self.content.line_to(x as f32, y as f32)
-                    };
-                }
+                self.lines(points);
                 self.content.stroke();
             }
             Item::Dot { centre, radius, fill, rim } => {
                 self.fill(*fill);
                 self.circle(*centre, *radius as f32);
-                match rim {
-                    Some(rim) => {
-                        self.pen(rim.colour, rim.width, rim.dashed);
-                        self.content.fill_nonzero_and_stroke();
-                    }
-                    None => {
-                        self.content.fill_nonzero();
-                    }
-                }
+                self.paint(*rim);
+            }
+            Item::Shape { points, fill, rim } => {
+                self.fill(*fill);
+                self.lines(points);
+                self.content.close_path();
+                self.paint(*rim);
             }
             Item::Text(text) => self.text(text),
             Item::Pixels { area, columns, rows, colours } => {
@@ -193,6 +205,29 @@ impl<'a> Drawing<'a> {
                 self.content.transform([area.width as f32, 0.0, 0.0, -area.height as f32, area.x as f32, area.bottom() as f32]);
                 self.content.x_object(Name(name.as_bytes()));
                 self.content.restore_state();
+            }
+        }
+    }
+
+    fn lines(&mut self, points: &[Point]) {
+        for (i, &(x, y)) in points.iter().enumerate() {
+            if i == 0 {
+                self.content.move_to(x as f32, y as f32)
+            } else {
+                self.content.line_to(x as f32, y as f32)
+            };
+        }
+    }
+
+    /// Fills what was outlined, and draws its rim.
+    fn paint(&mut self, rim: Option<Stroke>) {
+        match rim {
+            Some(rim) => {
+                self.pen(rim.colour, rim.width, rim.dashed);
+                self.content.fill_nonzero_and_stroke();
+            }
+            None => {
+                self.content.fill_nonzero();
             }
         }
     }

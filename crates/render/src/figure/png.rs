@@ -9,22 +9,41 @@ use tiny_skia::{
 
 use super::font::{Font, Segment, Weight};
 use super::palette::{Colour, WHITE};
-use super::scene::{DASH, Item, RIM, Scene, Stroke, Text};
+use super::scene::{DASH, Item, Point, RIM, Scene, Stroke, Text, UNITS_PER_INCH};
 
 /// Pixels of a user unit: two, as dense screens and print want, unless that makes more than this many pixels.
 const DENSE: f64 = 2.0;
+/// For figures of a given width, which are for paper: 300 pixels to an inch, as journals ask for.
+const PRINT: f64 = 300.0 / UNITS_PER_INCH;
 const MOST_PIXELS: f64 = 40e6;
 
-/// The figure as a PNG file; `None` when it is too large for a bitmap.
-pub(crate) fn write(scene: &Scene) -> Option<Vec<u8>> {
-    let scale = if scene.width * scene.height * DENSE * DENSE <= MOST_PIXELS { DENSE } else { 1.0 };
+/// The figure as a PNG file, in the density of print if so; `None` when it is too large for a bitmap.
+pub(crate) fn write(scene: &Scene, print: bool) -> Option<Vec<u8>> {
+    let wanted = if print { PRINT } else { DENSE };
+    let scale = if scene.width * scene.height * wanted * wanted <= MOST_PIXELS { wanted } else { 1.0 };
     let mut pixmap = Pixmap::new((scene.width * scale).ceil() as u32, (scene.height * scale).ceil() as u32)?;
     pixmap.fill(Color::WHITE);
     let mut canvas = Canvas { pixmap, transform: Transform::from_scale(scale as f32, scale as f32), glyphs: BTreeMap::new() };
     for item in &scene.items {
         canvas.draw(item);
     }
-    canvas.pixmap.encode_png().ok()
+    encode(&canvas.pixmap, scale)
+}
+
+/// PNG with the density that makes it as large on paper as the scene is. tiny-skia writes PNG without one.
+fn encode(pixmap: &Pixmap, scale: f64) -> Option<Vec<u8>> {
+    const INCHES_PER_METRE: f64 = 39.370_079;
+    let density = (UNITS_PER_INCH * scale * INCHES_PER_METRE).round() as u32;
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, pixmap.width(), pixmap.height());
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_pixel_dims(Some(png::PixelDimensions { xppu: density, yppu: density, unit: png::Unit::Meter }));
+    // The figure is opaque.
+    let data: Vec<u8> = pixmap.pixels().iter().flat_map(|p| [p.red(), p.green(), p.blue()]).collect();
+    let mut writer = encoder.write_header().ok()?;
+    writer.write_image_data(&data).ok()?;
+    writer.finish().ok()?;
+    Some(bytes)
 }
 
 /// A bitmap of its own, as SVG embeds it.
@@ -54,6 +73,15 @@ fn path(outline: &[Segment]) -> Option<Path> {
     path.finish()
 }
 
+/// Lines through points.
+fn polygon(points: &[Point]) -> PathBuilder {
+    let mut path = PathBuilder::new();
+    for (i, &(x, y)) in points.iter().enumerate() {
+        if i == 0 { path.move_to(x as f32, y as f32) } else { path.line_to(x as f32, y as f32) }
+    }
+    path
+}
+
 struct Canvas {
     pixmap: Pixmap,
     transform: Transform,
@@ -70,21 +98,17 @@ impl Canvas {
                 }
             }
             Item::Line { points, stroke } => {
-                let mut path = PathBuilder::new();
-                for (i, &(x, y)) in points.iter().enumerate() {
-                    if i == 0 { path.move_to(x as f32, y as f32) } else { path.line_to(x as f32, y as f32) }
-                }
-                if let Some(path) = path.finish() {
+                if let Some(path) = polygon(points).finish() {
                     self.stroke(&path, *stroke, self.transform);
                 }
             }
             Item::Dot { centre, radius, fill, rim } => {
-                if let Some(path) = PathBuilder::from_circle(centre.0 as f32, centre.1 as f32, *radius as f32) {
-                    self.pixmap.fill_path(&path, &paint(*fill), FillRule::Winding, self.transform, None);
-                    if let Some(rim) = rim {
-                        self.stroke(&path, *rim, self.transform);
-                    }
-                }
+                self.filled(PathBuilder::from_circle(centre.0 as f32, centre.1 as f32, *radius as f32), *fill, *rim);
+            }
+            Item::Shape { points, fill, rim } => {
+                let mut path = polygon(points);
+                path.close();
+                self.filled(path.finish(), *fill, *rim);
             }
             Item::Text(text) => self.text(text),
             Item::Pixels { area, columns, rows, colours } => {
@@ -92,6 +116,14 @@ impl Canvas {
                     self.image(bitmap.as_ref(), area.x, area.y, area.width / *columns as f64, area.height / *rows as f64);
                 }
             }
+        }
+    }
+
+    fn filled(&mut self, path: Option<Path>, fill: Colour, rim: Option<Stroke>) {
+        let Some(path) = path else { return };
+        self.pixmap.fill_path(&path, &paint(fill), FillRule::Winding, self.transform, None);
+        if let Some(rim) = rim {
+            self.stroke(&path, rim, self.transform);
         }
     }
 

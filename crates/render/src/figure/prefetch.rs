@@ -6,7 +6,7 @@ use memgauge_core::experiment::{ChaseOrder, Metric, PrefetchRequest};
 
 use super::bars::{Bar, Bars, Row};
 use super::frame::Panel;
-use super::palette::series;
+use super::palette::{Style, series};
 use super::source::{ResultSet, caption};
 use crate::groups::{PrefetchCell, find_prefetch};
 use memgauge_core::wording;
@@ -51,8 +51,11 @@ fn bars(all: &ResultSet<'_>, metric: Metric) -> Option<Bars> {
         _ => String::new(),
     };
     let mut caption = caption(std::slice::from_ref(&set), title, &[numbers, &cpus], false);
-    caption.key =
-        states.iter().enumerate().map(|(i, s)| (series(i), format!("prefetchers {}", s.map_or("?", PrefetchRequest::name)))).collect();
+    caption.key = states
+        .iter()
+        .enumerate()
+        .map(|(i, s)| (Style::of_bars(i), format!("prefetchers {}", s.map_or("?", PrefetchRequest::name))))
+        .collect();
     if set.report.notes.iter().any(|n| n.code == memgauge_core::conclusions::advise::NOT_EFFECTIVE) {
         caption.notes.push("The registers say off, but the latencies contradict them (see the notes of the result).".to_owned());
     }

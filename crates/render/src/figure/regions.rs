@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use memgauge_core::conclusions::scan;
-use memgauge_core::result::Measurement;
+use memgauge_core::result::{LimitSource, Measurement};
 use memgauge_core::stats;
 use memgauge_core::wording;
 
 use super::axis::Axis;
-use super::chart::{Chart, Guide, PointLabel, Sample, Series};
+use super::chart::{Chart, Guide, PointLabel, Sample, Series, reach};
 use super::frame::Panel;
 use super::labels::{ABOVE, BELOW, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
-use super::palette::{GREY, INK, series};
-use super::source::{ResultSet, caption, interval, sample};
+use super::palette::{GREY, INK, Style};
+use super::source::{ResultSet, caption, sample};
 use crate::number::{bounds, count, human, number, value_of};
 
 /// Weak regions that are named. The JSON result has all.
@@ -29,23 +29,34 @@ fn chart(all: &ResultSet<'_>, node: Option<u32>) -> Chart {
     set.ms.sort_by_key(|m| m.at.region);
     let values: Vec<f64> = set.ms.iter().filter_map(|m| value_of(&m.estimate)).collect();
     let median = stats::median(&values).filter(|m| m.is_finite());
-    let ends = set.ms.iter().filter_map(|m| interval(m)).flat_map(|(low, high)| [low, high]);
-    let bounds = bounds(values.iter().copied().chain(ends));
+    let samples: Vec<Sample> = set.ms.iter().enumerate().filter_map(|(i, m)| sample(i as f64, m)).collect();
+    // A region is weak below this.
+    let weak_below = set.ms.iter().filter(|m| m.verdict.limit_source == Some(LimitSource::RegionsOfNode)).find_map(|m| m.verdict.limit);
+    let held = reach(samples.iter()).and_then(|(low, high)| bounds([low, high].into_iter().chain(weak_below)));
     // Regions differ by a few percent: on an axis from 0 they would look alike.
-    let (low, high) = bounds.map_or((0.0, 1.0), |(low, high)| (low - 0.05 * (high - low), high));
+    let (low, high) = held.map_or((0.0, 1.0), |(low, high)| (low - 0.05 * (high - low), high));
     let title = node.map_or_else(|| "Bandwidth by region of memory".to_owned(), |n| format!("Bandwidth by region of node {n}"));
-    let size = set.ms.first().map(|m| format!("{} of {}", count(set.ms.len(), "region", "regions"), human(m.evidence.buffer)));
+    let size = set
+        .ms
+        .first()
+        .filter(|m| m.evidence.buffer.0 > 0)
+        .map(|m| format!("{} of {}", count(set.ms.len(), "region", "regions"), human(m.evidence.buffer)));
     let readers = set.ms.first().and_then(|m| m.at.cpus.as_ref()).map(|c| format!("read by {} together", wording::cpus(c)));
-    let parts = [size.unwrap_or_default(), readers.unwrap_or_default(), "the axis does not begin at 0".to_owned()];
+    let parts = [size.unwrap_or_default(), readers.unwrap_or_default()];
     let caption = caption(std::slice::from_ref(&set), &title, &parts.each_ref().map(String::as_str), true);
     let names: Vec<String> = set.ms.iter().map(|m| m.at.region.map_or_else(|| "?".to_owned(), |r| r.to_string())).collect();
     let x = Axis::indices("Region", &names, 10);
-    let mut chart = Chart::new(caption, x, Axis::linear("Bandwidth (GB/s)", low, high, 7));
+    let mut chart = Chart::new(caption, x, Axis::linear("Bandwidth (GB/s)", low.max(0.0), high, 7));
     let sample = |(i, m): &(usize, &Measurement)| sample(*i as f64, m);
     type Part<'a> = Vec<(usize, &'a Measurement)>;
     let (weak, sound): (Part<'_>, Part<'_>) = set.ms.iter().copied().enumerate().partition(|(_, m)| scan::found_weak(m));
-    for (colour, part) in [(series(0), &sound), (series(1), &weak)] {
-        chart.series.push(Series { name: None, colour, samples: part.iter().filter_map(sample).collect(), joined: false });
+    for (i, part) in [&sound, &weak].into_iter().enumerate() {
+        chart.series.push(Series {
+            name: None,
+            style: Style::of_points(i),
+            samples: part.iter().filter_map(sample).collect(),
+            joined: false,
+        });
     }
     let address = |m: &Measurement| m.evidence.physical.as_ref().and_then(scan::addresses).map(|a| format!(", {a}")).unwrap_or_default();
     chart.point_labels = weak
@@ -62,6 +73,7 @@ fn chart(all: &ResultSet<'_>, node: Option<u32>) -> Chart {
         let more = count(weak.len() - NAMED, "more weak region is", "more weak regions are");
         chart.caption.notes.push(format!("{more} marked without a name; the JSON result has their addresses."));
     }
+    chart.guides.extend(weak_below.map(|at| Guide::level(at, format!("weak below {} GB/s", number(at)), GREY)));
     chart.guides.extend(median.map(|at| Guide::level(at, format!("median {} GB/s", number(at)), GREY)));
     chart
 }

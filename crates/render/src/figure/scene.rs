@@ -1,7 +1,10 @@
 //! What a figure is made of: shapes and text in user units (1/96 inch), y downwards, later ones on top.
 
 use super::font::{self, CAPITALS, DESCENT, Weight};
-use super::palette::Colour;
+use super::palette::{Colour, Marker};
+
+/// User units of an inch, as in SVG and CSS.
+pub(crate) const UNITS_PER_INCH: f64 = 96.0;
 
 /// A rectangle.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -154,6 +157,12 @@ pub(crate) enum Item {
         fill: Colour,
         rim: Option<Stroke>,
     },
+    /// A closed polygon.
+    Shape {
+        points: Vec<Point>,
+        fill: Colour,
+        rim: Option<Stroke>,
+    },
     Text(Text),
     /// A cell for each pixel, row by row; drawn without smoothing.
     Pixels {
@@ -194,6 +203,18 @@ impl Scene {
     pub(crate) fn dot(&mut self, centre: Point, radius: f64, fill: Colour, rim: Option<Stroke>) {
         self.items.push(Item::Dot { centre, radius, fill, rim });
     }
+    /// A mark at a point: the same area, whatever its shape.
+    pub(crate) fn mark(&mut self, marker: Marker, centre: Point, radius: f64, fill: Colour, rim: Option<Stroke>) {
+        let corners =
+            |list: &[Point], by: f64| list.iter().map(|(x, y)| (centre.0 + x * radius * by, centre.1 + y * radius * by)).collect();
+        let points = match marker {
+            Marker::Circle => return self.dot(centre, radius, fill, rim),
+            Marker::Square => corners(&[(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)], 0.886),
+            Marker::Diamond => corners(&[(0.0, -1.0), (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)], 1.253),
+            Marker::Triangle => corners(&[(0.0, -1.0), (0.866, 0.5), (-0.866, 0.5)], 1.4),
+        };
+        self.items.push(Item::Shape { points, fill, rim });
+    }
     pub(crate) fn text(&mut self, text: Text) {
         if !text.content.is_empty() {
             self.items.push(Item::Text(text));
@@ -211,7 +232,7 @@ impl Scene {
             .filter_map(|item| match item {
                 Item::Rect { area, .. } | Item::Pixels { area, .. } => Some(*area),
                 Item::Dot { centre, radius, .. } => Some(Area::around(*centre, *radius)),
-                Item::Line { points, .. } => {
+                Item::Line { points, .. } | Item::Shape { points, .. } => {
                     let (first, rest) = points.split_first()?;
                     let (mut low, mut high) = (*first, *first);
                     for p in rest {

@@ -9,7 +9,7 @@ use memgauge_core::wording::reasons::not_measured;
 use super::chart::Sample;
 use super::frame::Caption;
 use super::palette::SERIES;
-use crate::groups::{Sweep, sweeps};
+use crate::groups::{Sweep, sweeps, where_and_how};
 use crate::number::{measured, value_of};
 use crate::pages::pages;
 
@@ -18,8 +18,6 @@ pub(crate) struct ResultSet<'a> {
     /// Tells results apart; `None` with only one.
     pub(crate) name: Option<&'a str>,
     pub(crate) report: &'a Report,
-    /// Directory whose files were the memory.
-    pub(crate) directory: Option<&'a str>,
     pub(crate) ms: Vec<&'a Measurement>,
 }
 
@@ -34,12 +32,17 @@ impl<'a> ResultSet<'a> {
         ResultSet { ms: self.ms.iter().copied().filter(|m| keep(m)).collect(), ..*self }
     }
 
+    /// In which order, and in whose files; empty for memory without a file.
+    fn place(&self) -> String {
+        self.ms.first().map(|m| where_and_how(m)).unwrap_or_default()
+    }
+
     /// The title, with what distinguishes it from panels of the same kind.
     pub(crate) fn title(&self, title: &str) -> String {
-        let directory = self.directory.map(|d| format!(", files in {d}")).unwrap_or_default();
+        let place = self.place();
         match self.name {
-            Some(name) => format!("{title}{directory}: {name}"),
-            None => format!("{title}{directory}"),
+            Some(name) => format!("{title}{place}: {name}"),
+            None => format!("{title}{place}"),
         }
     }
 }
@@ -57,8 +60,7 @@ pub(crate) fn shared_title(sets: &[ResultSet<'_>], title: &str) -> String {
     match sets {
         [one] => one.title(title),
         _ => {
-            let directory = sets.first().and_then(|s| s.directory).map(|d| format!(", files in {d}")).unwrap_or_default();
-            format!("{title}{directory}")
+            format!("{title}{}", sets.first().map(ResultSet::place).unwrap_or_default())
         }
     }
 }
@@ -109,6 +111,15 @@ pub(crate) fn is_degraded(m: &Measurement) -> bool {
     matches!(m.quality.level, QualityLevel::Degraded | QualityLevel::Unreliable) && value_of(&m.estimate).is_some()
 }
 
+/// Whether other programs or guests took time from it, so that it may lie anywhere; not what holds for a whole run, such as a placement
+/// that nobody verified.
+pub(crate) fn is_disturbed(m: &Measurement) -> bool {
+    use QualityReason as R;
+    let disturbance =
+        |r: &R| matches!(r, R::Steal | R::BusyMachine | R::InvoluntarySwitches | R::Migrated | R::Coverage | R::BurstsDisturbed);
+    is_degraded(m) && m.quality.reasons.iter().any(disturbance)
+}
+
 /// A reason in a few words.
 const fn brief(reason: QualityReason) -> &'static str {
     use QualityReason as R;
@@ -141,5 +152,5 @@ pub(crate) fn interval(m: &Measurement) -> Option<(f64, f64)> {
 /// A measurement as a point of a chart; `None` without a value.
 pub(crate) fn sample(x: f64, m: &Measurement) -> Option<Sample> {
     let y = value_of(&m.estimate)?;
-    Some(Sample { x, y, y_interval: interval(m), x_interval: None, degraded: is_degraded(m) })
+    Some(Sample { x, y, y_interval: interval(m), x_interval: None, degraded: is_degraded(m), apart: is_disturbed(m) })
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::palette::{Colour, WHITE};
 use super::png;
-use super::scene::{Anchor, Area, DASH, Item, RIM, Scene, Stroke, Text};
+use super::scene::{Anchor, Area, DASH, Item, Point, RIM, Scene, Stroke, Text};
 
 /// The whole document. Text stays text. Each carries its length, so that it takes the same space in a viewer that has another font.
 pub(crate) fn write(scene: &Scene) -> String {
@@ -31,14 +31,17 @@ fn draw(out: &mut String, item: &Item) -> std::fmt::Result {
                 writeln!(out, "<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"{}/>", pen(*stroke))
             }
             _ => {
-                let points: Vec<String> = points.iter().map(|p| format!("{},{}", number(p.0), number(p.1))).collect();
-                writeln!(out, "<polyline points=\"{}\" fill=\"none\" stroke-linejoin=\"round\"{}/>", points.join(" "), pen(*stroke))
+                writeln!(out, "<polyline points=\"{}\" fill=\"none\" stroke-linejoin=\"round\"{}/>", corners(points), pen(*stroke))
             }
         },
         Item::Dot { centre, radius, fill, rim } => {
             let [x, y, r] = [centre.0, centre.1, *radius].map(number);
             let rim = rim.map(pen).unwrap_or_default();
             writeln!(out, "<circle cx=\"{x}\" cy=\"{y}\" r=\"{r}\" fill=\"{}\"{rim}/>", hex(*fill))
+        }
+        Item::Shape { points, fill, rim } => {
+            let rim = rim.map(pen).unwrap_or_default();
+            writeln!(out, "<polygon points=\"{}\" fill=\"{}\"{rim}/>", corners(points), hex(*fill))
         }
         Item::Text(text) => write_text(out, text),
         Item::Pixels { area, columns, rows, colours } => {
@@ -47,6 +50,10 @@ fn draw(out: &mut String, item: &Item) -> std::fmt::Result {
             writeln!(out, "<image{} {style} href=\"data:image/png;base64,{image}\"/>", space(area))
         }
     }
+}
+
+fn corners(points: &[Point]) -> String {
+    points.iter().map(|p| format!("{},{}", number(p.0), number(p.1))).collect::<Vec<_>>().join(" ")
 }
 
 /// The attributes that say where a shape is.

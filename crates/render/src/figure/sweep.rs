@@ -6,22 +6,28 @@ use memgauge_core::result::CacheSize;
 use memgauge_core::wording;
 
 use super::chart::Chart;
-use super::frame::{Caption, Panel};
+use super::frame::{Caption, Kinded, Panel};
 use super::misses;
+use super::options::PanelKind;
 use super::source::{ResultSet, about, common_pages, interval, is_degraded, notes, shared_title};
 use super::working_set::{WorkingSet, WorkingSetLine, WorkingSetPoint};
 use crate::groups::Sweep;
 use crate::number::value_of;
 
 /// The panels of all results' curves.
-pub(crate) fn panels(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
+pub(crate) fn panels(sets: &[ResultSet<'_>]) -> Vec<Kinded> {
     let (counted, captions) = misses::panels(sets);
-    let mut charts: Vec<Chart> = [Metric::Latency, Metric::Bandwidth].into_iter().flat_map(|metric| charts(sets, metric)).collect();
-    // Below the last chart, because they are about the panels that would follow it.
-    if let Some(last) = charts.last_mut() {
-        last.caption.notes.extend(captions);
+    let metrics = [(PanelKind::LatencyBySize, Metric::Latency), (PanelKind::BandwidthBySize, Metric::Bandwidth)];
+    let mut all: Vec<Kinded> = Vec::new();
+    for (kind, metric) in metrics {
+        all.extend(charts(sets, metric).into_iter().map(|c| (kind, Box::new(c) as Box<dyn Panel>)));
     }
-    charts.into_iter().map(|c| Box::new(c) as Box<dyn Panel>).chain(counted).collect()
+    // Below the last chart, because they are about the panels that would follow it.
+    if let Some((_, last)) = all.last_mut() {
+        last.caption().notes.extend(captions);
+    }
+    all.extend(counted.into_iter().map(|panel| (PanelKind::Misses, panel)));
+    all
 }
 
 /// Parts of a curve's coordinates, in words.

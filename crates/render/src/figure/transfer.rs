@@ -9,8 +9,8 @@ use memgauge_core::topology::Topology;
 
 use super::bars::{Bar, Bars, Row};
 use super::frame::{Caption, Panel};
-use super::heat::{Cell, HeatMap, breaks};
-use super::palette::series;
+use super::heat::{Cell, HeatMap, breaks, noise};
+use super::palette::{Style, series};
 use super::source::{ResultSet, about, caption};
 use crate::groups::transfers::{self, Pair, PairHome, PairMap, Relation, STATES, pair_maps};
 use crate::number::{bounds, number};
@@ -47,7 +47,7 @@ pub(crate) fn representatives(set: ResultSet<'_>) -> Bars {
     };
     let parts = ["ns per line", "home: the node of the line's memory"];
     let mut caption = caption(std::slice::from_ref(&set), "Cache-to-cache transfers", &parts, false);
-    caption.key = states.iter().enumerate().map(|(i, s)| (series(i), state_name(*s).to_owned())).collect();
+    caption.key = states.iter().enumerate().map(|(i, s)| (Style::of_bars(i), state_name(*s).to_owned())).collect();
     Bars { caption, unit: "ns", rows, limit_name: None }
 }
 
@@ -86,8 +86,9 @@ pub(crate) fn maps(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
         let part = ResultSet { ms: m.ms, ..set };
         let caption = caption(std::slice::from_ref(&part), &title, &["ns per line", state, &home], false);
         let ids = part.ms.iter().flat_map(|m| [m.at.cpu, m.at.holder_cpu]).flatten().collect();
+        let noise = noise(&part.ms);
         let cells = part.ms.iter().filter_map(|m| Some((m.at.cpu?, m.at.holder_cpu?, Cell::for_measurement(Some(m)))));
-        Box::new(map(caption, &set.report.machine.topology, &ids, cells)) as Box<dyn Panel>
+        Box::new(HeatMap { noise, ..map(caption, &set.report.machine.topology, &ids, cells) }) as Box<dyn Panel>
     };
     pair_maps(&set.ms).into_iter().map(map).collect()
 }
@@ -130,5 +131,6 @@ fn map(caption: Caption, topology: &Topology, ids: &BTreeSet<u32>, pairs: impl I
         columns: names,
         cells,
         separate_low: true,
+        ..HeatMap::default()
     }
 }

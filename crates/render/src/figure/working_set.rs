@@ -7,7 +7,7 @@ use super::chart::{Band, Chart, PointLabel, Sample, Series};
 use super::frame::{Caption, Panel};
 use super::labels::{ABOVE, BELOW, LOWER_RIGHT, UPPER_LEFT};
 use super::layout::Figure;
-use super::palette::{INK, series, text_of};
+use super::palette::{INK, Style, series, text_of};
 use super::source::{MAX_SERIES, part_of};
 use crate::number::{bounds, number};
 
@@ -73,18 +73,19 @@ impl WorkingSet {
     /// A chart for every few lines, so that each has a colour of its own; all over the same axes.
     pub(super) fn charts(&self) -> Vec<Chart> {
         // A chart without lines still has notes that say why.
-        let parts: Vec<&[WorkingSetLine]> = if self.lines.is_empty() { vec![&[]] } else { self.lines.chunks(MAX_SERIES).collect() };
-        let part_count = parts.len();
-        let chart = |(part, lines)| {
-            let mut chart = self.chart_over(lines, None, None);
-            chart.caption.title.push_str(&part_of(part, part_count));
+        let parts = self.lines.len().div_ceil(MAX_SERIES).max(1);
+        let each = self.lines.len().div_ceil(parts).max(1);
+        let whole = self.chart_over(None, None);
+        let chart = |part: usize| {
+            let mut chart = whole.part(part * each, each, false);
+            chart.caption.title.push_str(&part_of(part, parts));
             chart
         };
-        parts.into_iter().enumerate().map(chart).collect()
+        (0..parts).map(chart).collect()
     }
 
-    /// The chart of some of the lines from one size to another, where those are given, whatever the lines span.
-    pub(super) fn chart_over(&self, lines: &[WorkingSetLine], from: Option<Bytes>, to: Option<Bytes>) -> Chart {
+    /// The chart of all lines from one size to another, where those are given, whatever the lines span.
+    pub(super) fn chart_over(&self, from: Option<Bytes>, to: Option<Bytes>) -> Chart {
         let points = || self.lines.iter().flat_map(|l| &l.points);
         let low = from.or_else(|| points().map(|p| p.size).min()).unwrap_or(Bytes::kib(4));
         let high = to.or_else(|| points().map(|p| p.size).max()).unwrap_or(Bytes::mib(1)).max(Bytes(low.0.saturating_mul(2)));
@@ -100,24 +101,21 @@ impl WorkingSet {
         } else {
             Axis::linear(self.quantity.clone(), 0.0, highest, 7)
         };
-        let mut caption = Caption { notes: self.notes.clone(), ..Caption::new(self.title.clone(), self.about.clone()) };
-        let shown = || lines.iter().flat_map(|l| &l.points).filter_map(|p| p.interval).flat_map(|(low, high)| [low, high]);
-        if shown().any(|v| v < y.low || v > y.high) {
-            caption.notes.push("Intervals without a bar at their end reach beyond the axis.".into());
-        }
+        let caption = Caption { notes: self.notes.clone(), ..Caption::new(self.title.clone(), self.about.clone()) };
         let mut chart = Chart::new(caption, x, y);
         chart.bands = self.bands(low, high);
-        for (i, line) in lines.iter().enumerate() {
+        for (i, line) in self.lines.iter().enumerate() {
             let sample = |p: &WorkingSetPoint| Sample {
                 x: p.size.0 as f64,
                 y: p.value,
                 y_interval: p.interval.filter(|i| i.0.is_finite() && i.1.is_finite()),
                 x_interval: None,
                 degraded: p.degraded,
+                apart: false,
             };
             let samples = line.points.iter().filter(|p| p.value.is_finite()).map(sample).collect();
             let name = Some(line.name.clone()).filter(|n| !n.is_empty());
-            chart.series.push(Series { name, colour: series(i), samples, joined: true });
+            chart.series.push(Series { name, style: Style::of_points(i), samples, joined: true });
             if self.lines.len() <= LABELLED {
                 let colour = if self.lines.len() == 1 { INK } else { text_of(series(i)) };
                 chart.point_labels.extend(line.plateaus.iter().map(|(from, to, value)| {
@@ -168,7 +166,7 @@ mod tests {
         let charts = figure.charts();
         assert_eq!(charts.len(), 4);
         for (i, chart) in charts.iter().enumerate() {
-            let colours: std::collections::BTreeSet<_> = chart.series.iter().map(|s| s.colour).collect();
+            let colours: std::collections::BTreeSet<_> = chart.series.iter().map(|s| s.style.colour).collect();
             assert_eq!((colours.len(), chart.series.len()), (6, 6));
             assert_eq!((&chart.x, &chart.y), (&charts[0].x, &charts[0].y));
             assert_eq!(chart.caption.title, format!("Title ({} of 4)", i + 1));

@@ -198,10 +198,15 @@ fn limits(page: &mut Page, ms: &[&Measurement]) {
     }
 }
 
+/// The node of the CPUs.
+fn row_node(m: &Measurement) -> String {
+    m.at.cpu_node.map_or_else(String::new, |node| wording::node(Some(node)))
+}
+
 /// One line for each number of CPUs.
 pub(super) fn ramp(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let mut ms = ms.to_vec();
-    ms.sort_by_key(|m| (m.at.mix, thread_count(m)));
+    ms.sort_by_key(|m| (m.at.mix, m.at.cpu_node, thread_count(m)));
     context.heading(page, &ms, "Bandwidth by number of CPUs", ABOUT);
     let mut footnotes = Footnotes::new(context, &ms);
     let highest = bounds(ms.iter().filter_map(|m| value_of(&m.estimate))).map(|b| b.1);
@@ -210,6 +215,7 @@ pub(super) fn ramp(page: &mut Page, context: &mut Context<'_>, ms: &[&Measuremen
     let shape = |m: &Measurement| value_of(&m.estimate).zip(highest).map(|(v, highest)| bar(v / highest, BAR));
     page.table([
         Column::text("mix", ms.iter().map(|m| m.at.mix.map(Mix::name))).only_if(mixes.len() > 1),
+        Column::text("from", ms.iter().map(|m| row_node(m))).only_if(differ(&ms, row_node)),
         Column::numbers("CPUs", ms.iter().map(|m| thread_count(m).to_string())),
         Column::numbers("GB/s", ms.iter().map(|m| footnotes.cell(Some(m)))),
         Column::numbers("of limit", ms.iter().map(|m| of_limit(m))),

@@ -11,6 +11,7 @@ use memgauge_core::wording;
 
 use super::grid::DETAILED_COLUMNS;
 use super::page::Page;
+use crate::groups;
 use crate::number::value_of;
 
 /// The report, the section's directory, and what was explained already.
@@ -72,12 +73,11 @@ impl<'a> Context<'a> {
     pub(super) fn title(&self, ms: &[&Measurement], otherwise: &str) -> String {
         let Some(first) = ms.first() else { return otherwise.to_owned() };
         let steps = self.report.plan.iter().flat_map(|p| &p.steps);
-        let same = |cell: &Cell| cell.at.memory_dir == first.at.memory_dir && !cell.repeat;
+        let same = |cell: &Cell| cell.at.memory_dir == first.at.memory_dir && cell.at.access == first.at.access && !cell.repeat;
         let mut of_these = steps.filter(|s| s.experiment == first.experiment && s.cells.first().is_some_and(same));
-        match (of_these.next(), of_these.next(), &self.directory) {
-            (Some(step), None, _) => step.title.clone(),
-            (.., Some(directory)) => format!("{otherwise}, files in {directory}"),
-            _ => otherwise.to_owned(),
+        match (of_these.next(), of_these.next()) {
+            (Some(step), None) => step.title.clone(),
+            _ => format!("{otherwise}{}", groups::where_and_how(first)),
         }
     }
 

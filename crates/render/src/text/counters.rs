@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::counters::{Counters, Event, MetricEstimate, ProgramCount, ProgramRun, Scope};
+use memgauge_core::counters::{Counters, Event, EventEstimate, MetricEstimate, ProgramCount, ProgramRun, Scope};
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{Coordinates, Experiment, Metric};
 use memgauge_core::metrics::{CounterMetric, MetricUnit, Role};
@@ -109,18 +109,29 @@ fn by_working_set(page: &mut Page, report: &Report, all: &[Counted<'_>]) -> Vec<
     shown_in_all
 }
 
+/// A program that was counted, in one line: its main metrics, or the events where there are none.
+pub(super) fn program_line(program: &ProgramCount) -> String {
+    let metric = |wanted: CounterMetric| {
+        let found = program.metrics.iter().find(|m| m.metric == wanted)?;
+        Some(format!("{} {}", title(wanted), value(wanted.definition().unit, value_of(&found.estimate)?)))
+    };
+    let mut parts: Vec<String> = MAIN_METRICS.into_iter().filter_map(metric).collect();
+    if parts.is_empty() {
+        parts.extend(
+            program.events.iter().filter(|e| value_of(&e.estimate).is_some()).map(|e| format!("{} {}", e.event.name, event_count(e))),
+        );
+        parts.truncate(MAX_COLUMNS);
+    }
+    parts.extend(ends(program));
+    parts.join(" · ")
+}
+
 /// A program that was counted.
 pub(super) fn program_counters(page: &mut Page, report: &Report, program: &ProgramCount) {
     machine::header(page, report);
     let runs = count(program.runs.len(), "run", "runs");
     let (spread, noun) = if program.runs.len() > 1 { (", median ± half of the 95 % interval", "medians") } else { ("", "counts") };
     page.heading(&format!("Counters of {}", program.command.join(" ")), &format!("{noun} of {runs}{spread}"));
-    let cells = |estimate: &Estimate, unit: Option<&str>| match value_of(estimate) {
-        // Nanoseconds of the kernel's clocks.
-        Some(v) if unit == Some("ns") => format!("{} ms", number(v / 1e6)),
-        Some(v) => whole(v),
-        None => DASH.to_owned(),
-    };
     let spread_of = |e: &Estimate| match (value_of(e), e.ci95_low, e.ci95_high) {
         (Some(v), Some(low), Some(high)) if v > 0.0 => format!("±{}", percent((v - low).max(high - v) / v)),
         _ => String::new(),
@@ -128,7 +139,7 @@ pub(super) fn program_counters(page: &mut Page, report: &Report, program: &Progr
     let counted: Vec<_> = program.events.iter().filter(|e| value_of(&e.estimate).is_some()).collect();
     page.table([
         Column::text("event", counted.iter().map(|e| e.event.name.as_str())),
-        Column::numbers("count", counted.iter().map(|e| cells(&e.estimate, e.unit.as_deref()))),
+        Column::numbers("count", counted.iter().map(|e| event_count(e))),
         Column::numbers("spread", counted.iter().map(|e| spread_of(&e.estimate))),
     ]);
     let metrics: Vec<_> = program.metrics.iter().filter(|m| value_of(&m.estimate).is_some()).collect();
@@ -149,6 +160,15 @@ pub(super) fn program_counters(page: &mut Page, report: &Report, program: &Progr
     let shown: Vec<CounterMetric> = metrics.iter().map(|m| m.metric).collect();
     legend(page, &shown, counted.iter().map(|e| &e.event));
     notes::notes(page, report);
+}
+
+fn event_count(event: &EventEstimate) -> String {
+    match value_of(&event.estimate) {
+        // Nanoseconds of the kernel's clocks.
+        Some(v) if event.unit.as_deref() == Some("ns") => format!("{} ms", number(v / 1e6)),
+        Some(v) => whole(v),
+        None => DASH.to_owned(),
+    }
 }
 
 /// How long it took and how it ended.

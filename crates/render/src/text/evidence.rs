@@ -90,7 +90,8 @@ pub(super) fn file(file: &FileEvidence) -> String {
         (FileBacking::PageCache, _) => "page cache (DRAM), not DAX",
         (FileBacking::Tmpfs, _) => "shared memory (DRAM), not DAX",
     };
-    format!("files in {} ({}{device}): {what}", file.path, file.filesystem)
+    let stand_in = file.volatile.as_ref().map(|why| format!("; volatile stand-in: {why}")).unwrap_or_default();
+    format!("files in {} ({}{device}): {what}{stand_in}", file.path, file.filesystem)
 }
 
 pub(super) fn placement(ms: &[&Measurement]) -> String {

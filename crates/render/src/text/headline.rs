@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::experiment::{ChaseOrder, Experiment};
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment};
 use memgauge_core::note::Severity;
 use memgauge_core::result::{Absent, CurveSummary, Measurement, QualityLevel, Report, Summary, SummaryValue};
 use memgauge_core::traffic::Mix;
 
+use super::notes::is_told;
 use super::page::{Page, Style};
 use crate::groups::Section;
 use crate::number::{half_width_of, number, percent, value_of};
@@ -39,7 +40,7 @@ pub(super) fn headline(page: &mut Page, report: &Report, summary: &Summary) {
     }
     // A page that explains everything has all notes at its end.
     let verbose = page.verbose;
-    for note in report.notes.iter().filter(|note| !verbose && note.severity > Severity::Info) {
+    for note in report.notes.iter().filter(|note| !verbose && note.severity > Severity::Info && !is_told(report, note)) {
         page.remark(Style::Warning, "  ! ", &note.message, note.advice.as_deref());
     }
 }
@@ -76,7 +77,10 @@ fn idle(report: &Report, summary: &Summary) -> Option<String> {
 }
 
 fn bandwidth(report: &Report, summary: &Summary) -> Option<String> {
-    let read = value(&summary.peak_read_gbs, "GB/s").map(|read| format!("{read} {}", Mix::AllReads));
+    let read = value(&summary.peak_read_gbs, "GB/s").map(|read| match summary.peak_read_gbs.value {
+        Some(_) => format!("{read} {}", Mix::AllReads),
+        None => format!("{} {read}", Mix::AllReads),
+    });
     let any = summary.peak_any_mix.filter(|mix| *mix != Mix::AllReads);
     let any = any.and_then(|mix| Some(format!("{} {mix}", value(&summary.peak_any_gbs, "GB/s")?)));
     let limited = report.results.iter().filter(|m| Section::for_measurement(m) == Section::Bandwidth && m.at.mix == Some(Mix::AllReads));
@@ -88,8 +92,29 @@ fn bandwidth(report: &Report, summary: &Summary) -> Option<String> {
 fn loaded(report: &Report) -> Option<String> {
     let curve = report.curves.iter().find(|c| c.at.mix == Some(Mix::AllReads)).or_else(|| report.curves.first())?;
     let CurveSummary { saturated_ns, peak_gbs, knee, .. } = curve;
+    if saturated_ns.is_some() && !full_load_is_reliable(report, curve) {
+        return Some("not reliable".to_owned());
+    }
     let full = saturated_ns.zip(*peak_gbs).map(|(ns, gbs)| format!("{} ns at full load, up to {} GB/s", number(ns), number(gbs)));
+    let knee = knee.filter(|k| is_point_reliable(report, curve, k.delay_cycles));
     joined([full, knee.map(|k| format!("knee at {} GB/s", number(k.bandwidth_gbs)))])
+}
+
+/// The measurements of a curve's points.
+fn points<'a>(report: &'a Report, curve: &'a CurveSummary) -> impl Iterator<Item = &'a Measurement> {
+    let of_curve =
+        |m: &&Measurement| m.experiment == Experiment::LoadedLatency && Coordinates { delay_cycles: None, ..m.at.clone() } == curve.at;
+    report.results.iter().filter(of_curve)
+}
+
+fn is_point_reliable(report: &Report, curve: &CurveSummary, delay_cycles: u32) -> bool {
+    points(report, curve).filter(|m| m.at.delay_cycles == Some(delay_cycles)).all(Measurement::is_reliable)
+}
+
+/// Whether the point of a curve's highest load is reliable.
+pub(super) fn full_load_is_reliable(report: &Report, curve: &CurveSummary) -> bool {
+    let measured = points(report, curve).filter(|m| value_of(&m.estimate).is_some());
+    measured.filter_map(|m| m.at.delay_cycles).min().is_some_and(|delay| is_point_reliable(report, curve, delay))
 }
 
 fn transfers(report: &Report, summary: &Summary) -> Option<String> {

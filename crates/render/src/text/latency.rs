@@ -53,9 +53,20 @@ impl<'a> Cells<'a> {
     fn primary(&self) -> ChaseOrder {
         ORDERS.into_iter().find(|&order| self.has(order)).unwrap_or(ChaseOrder::WindowLocal)
     }
-    /// Cost of address translation: full-random less window-local.
+    /// Cost of address translation: full-random less window-local; 0 where the intervals do not tell the two apart.
     fn translation(&self, row: Row, column: Option<MemoryPlace>) -> Option<f64> {
-        Some(self.value(row, column, ChaseOrder::FullRandom)? - self.value(row, column, ChaseOrder::WindowLocal)?)
+        let difference = self.value(row, column, ChaseOrder::FullRandom)? - self.value(row, column, ChaseOrder::WindowLocal)?;
+        let told = self.get(row, column, ChaseOrder::FullRandom)?.evidence.translation_ns != Some(0.0);
+        Some(if told { difference } else { 0.0 })
+    }
+
+    /// The same as text: `~` where one of the two is not reliable.
+    fn translation_text(&self, row: Row, column: Option<MemoryPlace>) -> Option<String> {
+        let cost = self.translation(row, column)?;
+        let orders = [ChaseOrder::FullRandom, ChaseOrder::WindowLocal];
+        let unreliable = orders.iter().filter_map(|order| self.get(row, column, *order)).any(|m| !m.is_reliable());
+        let sign = if unreliable || cost == 0.0 { "~" } else { "" };
+        Some(if cost == 0.0 { format!("{sign}0") } else { format!("{sign}{}", signed(cost)) })
     }
     fn pairs(&self) -> Vec<(Row, Option<MemoryPlace>)> {
         let all: BTreeSet<_> = self.by_place.keys().map(|k| (k.0, k.1)).collect();
@@ -98,7 +109,7 @@ fn list(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, footnotes: &m
     let pairs = cells.pairs();
     let kind = |cpu: Option<u32>| context.report.machine.topology.cpu(cpu?).and_then(|c| c.kind.clone());
     let mut values = |order| -> Vec<Cell> { pairs.iter().map(|(row, memory)| footnotes.cell(cells.get(*row, *memory, order))).collect() };
-    let translation = |row, memory| cells.translation(row, memory).map(|t| Cell::number(signed(t)));
+    let translation = |row, memory| cells.translation_text(row, memory).map(Cell::number);
     page.table([
         Column::text("CPU", pairs.iter().map(|((node, cpu), _)| cpu.map_or_else(|| wording::node(*node), |cpu| context.cpu_name(cpu)))),
         Column::text("core", pairs.iter().map(|((_, cpu), _)| kind(*cpu))),

@@ -2,7 +2,7 @@
 
 use memgauge_core::experiment::{Experiment, Metric};
 use memgauge_core::microbench::LoopProof;
-use memgauge_core::result::{Measurement, Report};
+use memgauge_core::result::{Measurement, QualityLevel, Report};
 use memgauge_core::wording;
 
 use super::page::{INDENT, Page, Style};
@@ -32,7 +32,13 @@ fn line(m: &Measurement) -> String {
     let name = if m.metric == Metric::Bandwidth { "stream" } else { "chase" };
     let half = half_width(&m.estimate);
     let half = if half.is_empty() { half } else { format!(" {half}") };
-    let mut parts = vec![format!("{name} {size}: {}{half} {}", maybe(value_of(&m.estimate)), unit(m.unit))];
+    let (sign, warning) = match m.quality.level {
+        QualityLevel::Unreliable => ("~", "NOT RELIABLE"),
+        QualityLevel::Degraded => ("", "degraded"),
+        QualityLevel::Good | QualityLevel::None => ("", ""),
+    };
+    let mut parts = vec![format!("{name} {size}: {sign}{}{half} {}", maybe(value_of(&m.estimate)), unit(m.unit))];
+    parts.extend((!warning.is_empty()).then(|| format!("{warning} ({})", reasons(m))));
     let spread = range([m.estimate.min, m.estimate.max].into_iter().flatten()).map(|r| format!(" ({r})")).unwrap_or_default();
     let hops = proof.hops.map(|h| format!(" of {h} hops")).unwrap_or_default();
     parts.push(format!("{}{hops}{spread}", count(proof.passes as usize, "pass", "passes")));
@@ -44,6 +50,11 @@ fn line(m: &Measurement) -> String {
     parts.extend(off_cpu(m));
     parts.retain(|p| !p.is_empty());
     parts.join(", ")
+}
+
+/// Why a number is degraded or not reliable.
+fn reasons(m: &Measurement) -> String {
+    m.quality.reasons.iter().map(|reason| wording::spelled(reason).replace('-', " ")).collect::<Vec<_>>().join(", ")
 }
 
 /// Below this share of its time a loop's time off the CPU is not worth a word: its interval is wider.

@@ -57,6 +57,11 @@ pub(super) fn identity(machine: &Machine) -> Vec<String> {
     items
 }
 
+/// The machine in one line.
+pub(super) fn line(machine: &Machine) -> String {
+    identity(machine).into_iter().chain(memory(machine)).collect::<Vec<_>>().join(" · ")
+}
+
 fn memory(machine: &Machine) -> Vec<String> {
     let nodes = &machine.topology.nodes;
     let total = Bytes(nodes.iter().fold(0u64, |sum, n| sum.saturating_add(n.memory.0)));

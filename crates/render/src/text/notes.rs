@@ -28,7 +28,12 @@ pub(super) fn brief(page: &mut Page, report: &Report, shown: Shown) {
     let of_run = report.notes.iter().filter(|_| shown == Shown::Warnings);
     let planned = report.plan.iter().flat_map(|p| &p.notes);
     let all = of_run.chain(planned).chain(&report.environment.limits);
-    list(page, "Notes", all.filter(|note| note.severity > Severity::Info));
+    list(page, "Notes", all.filter(|note| note.severity > Severity::Info && !is_told(report, note)));
+}
+
+/// Whether a short page says below *Reliability* what the note says: why a cell was not measured.
+pub(super) fn is_told(report: &Report, note: &Note) -> bool {
+    note.code == "cell-not-measured" && report.health.is_none()
 }
 
 /// Notes below a heading; nothing when there are none.

@@ -15,7 +15,7 @@ use memgauge_core::wording;
 use self::row::Row;
 use super::grid::{Column, LONGEST, grid};
 use super::page::{INDENT, Page, Style};
-use super::{evidence, machine, notes};
+use super::{evidence, machine, notes, places, tiers};
 use crate::number::{count, human, percent, seconds, sizes};
 
 /// With more lines than this a step is summed up.
@@ -38,7 +38,9 @@ fn text_under(heading: &str, plan: &Plan, machine: &Machine, width: usize) -> St
     page.items(Style::Plain, "", rules(plan));
     for dir in &plan.directories {
         page.items(Style::Plain, "", &[evidence::file(&dir.file)]);
+        page.items(Style::Plain, INDENT, places::device(dir));
     }
+    tiers::nodes(&mut page, plan, machine);
     for (i, step) in plan.steps.iter().enumerate() {
         one_step(&mut page, i + 1, step, &plan.directories);
     }
@@ -51,7 +53,7 @@ fn text_under(heading: &str, plan: &Plan, machine: &Machine, width: usize) -> St
 }
 
 /// How long the run takes: `about 19 s`, or `about 40 s, at most 63 s` where that depends on how quiet the machine is.
-pub(super) fn duration(plan: &Plan) -> String {
+pub fn duration(plan: &Plan) -> String {
     let (about, longest) = (seconds(plan.estimated_s), seconds(plan.max_s));
     if plan.max_s > NOTABLE_RATIO * plan.estimated_s { format!("about {about}, at most {longest}") } else { format!("about {about}") }
 }
@@ -65,6 +67,10 @@ const NOTABLE_RATIO: f64 = 1.2;
 fn rules(plan: &Plan) -> Vec<String> {
     let mut items = vec![stopping_rule(plan), format!("seed {}", plan.seed)];
     items.extend(plan.within_s.map(|s| format!("ends after {}, whatever has been measured by then", seconds(s))));
+    let tests = |cell: &PlanCell| matches!(&cell.work, Work::Scan(scan) if scan.integrity);
+    if plan.within_s.is_some() && plan.steps.iter().flat_map(|s| &s.cells).any(tests) {
+        items.push("patterns are written and compared again while time is left".into());
+    }
     if !plan.keep_awake.is_empty() {
         items.push(format!("{} kept awake during the run", wording::cpus(&plan.keep_awake)));
     }

@@ -47,7 +47,7 @@ pub(super) fn status(page: &mut Page, report: &Report, state: &PrefetchState) {
 }
 
 /// The state of the prefetchers, in one sentence.
-fn claim(state: &PrefetchState) -> String {
+pub(super) fn claim(state: &PrefetchState) -> String {
     let verified: Vec<String> = state.groups.iter().filter(|g| g.value.is_some()).map(|g| wording::cpus(&g.cpus)).collect();
     let cpus = verified.join(", ");
     match state.status {
@@ -79,7 +79,7 @@ pub(super) fn compare(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
     };
     page.table([
         Column::text("memory", rows.iter().map(|r| wording::node(r.0))),
-        Column::text("prefetchers", rows.iter().map(|r| r.1.map_or("?", PrefetchRequest::name))),
+        Column::text("prefetchers", rows.iter().map(|r| r.1.map_or("?", state_name))),
         Column::numbers("read GB/s", cells(Metric::Bandwidth, None)),
         Column::numbers("sequential ns", cells(Metric::Latency, SEQUENTIAL)),
         Column::numbers("random ns", cells(Metric::Latency, RANDOM)),
@@ -95,6 +95,14 @@ pub(super) fn compare(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
     items.extend(ms.iter().find_map(|m| m.at.cpu).map(|c| format!("{} chases", context.cpu_name(c))));
     page.items(Style::Dim, INDENT, &items);
     page.items(Style::Detail, INDENT, evidence_without_prefetch(ms));
+}
+
+/// What a row measures: prefetchers that cannot be switched are as they are.
+const fn state_name(state: PrefetchRequest) -> &'static str {
+    match state {
+        PrefetchRequest::Leave => "as found",
+        other => other.name(),
+    }
 }
 
 const SEQUENTIAL: Option<ChaseOrder> = Some(ChaseOrder::Sequential);
@@ -114,9 +122,10 @@ fn ratios(ms: &[&Measurement], node: Option<u32>) -> Vec<String> {
     }
     let random_over_sequential = |state: PrefetchRequest| {
         let evidence = cell(state, Metric::Latency, RANDOM)?.evidence.prefetch?;
-        Some(format!("{:.2} {}", evidence.random_over_sequential, state.name()))
+        Some(format!("{:.2} {}", evidence.random_over_sequential, state_name(state)))
     };
-    let states: Vec<String> = [PrefetchRequest::On, PrefetchRequest::Off].into_iter().filter_map(random_over_sequential).collect();
+    let states: Vec<String> =
+        [PrefetchRequest::Leave, PrefetchRequest::On, PrefetchRequest::Off].into_iter().filter_map(random_over_sequential).collect();
     if !states.is_empty() {
         items.push(format!("random : sequential {}", states.join(", ")));
     }

@@ -3,12 +3,16 @@
 use std::collections::BTreeSet;
 
 use memgauge_core::result::{Finding, Health, HealthStatus, Measurement, Report};
+use memgauge_core::traffic::Access;
 use memgauge_core::wording::reasons;
 
 use super::context::Context;
 use super::notes::Shown;
 use super::page::{Page, Style};
-use super::{bandwidth, c2c, counters, curve, evidence, footnotes, headline, latency, loops, machine, notes, plan, prefetch, scan, sweep};
+use super::{
+    bandwidth, blocks, c2c, counters, curve, evidence, footnotes, headline, interleave, latency, loops, machine, notes, places, plan,
+    prefetch, published, scan, sweep, tiers,
+};
 use crate::format::{Format, RenderError};
 use crate::groups::Section;
 use crate::number::{count, measured, seconds};
@@ -64,15 +68,21 @@ fn results(page: &mut Page, report: &Report) {
     if let Some(verdict) = &report.health {
         health(page, verdict);
     }
-    let sections: BTreeSet<(Section, Option<String>)> =
-        report.results.iter().map(|m| (Section::for_measurement(m), m.at.memory_dir.clone())).collect();
+    let sections: BTreeSet<(Section, Option<String>, Option<Access>)> =
+        report.results.iter().map(|m| (Section::for_measurement(m), m.at.memory_dir.clone(), m.at.access)).collect();
     let has_headline = sections.len() > 1 || report.health.is_some();
     if let Some(summary) = report.summary.as_ref().filter(|_| has_headline) {
         headline::headline(page, report, summary);
         context.brief = !page.verbose;
     }
-    for (section, directory) in sections {
-        let in_section = |m: &&Measurement| Section::for_measurement(m) == section && m.at.memory_dir == directory;
+    places::matrices(page, &mut context);
+    if let Some(plan) = &report.plan {
+        tiers::nodes(page, plan, &report.machine);
+        tiers::loads(page, report);
+    }
+    for (section, directory, access) in sections {
+        let place = (section, &directory, access);
+        let in_section = |m: &&Measurement| (Section::for_measurement(m), &m.at.memory_dir, m.at.access) == place;
         let ms: Vec<&Measurement> = report.results.iter().filter(in_section).collect();
         context.directory.clone_from(&directory);
         // A health check says what it found; its tables are evidence.
@@ -85,8 +95,11 @@ fn results(page: &mut Page, report: &Report) {
             Section::Bandwidth | Section::BandwidthPerCache => bandwidth::by_mix(page, &mut context, &ms),
             Section::BandwidthSearch => bandwidth::search(page, &mut context, &ms),
             Section::BandwidthRamp => bandwidth::ramp(page, &mut context, &ms),
+            Section::AccessSize => blocks::access_sizes(page, &mut context, &ms),
+            Section::PersistLatency => blocks::persist_latencies(page, &mut context, &ms),
             Section::BandwidthMatrix => bandwidth::matrix(page, &mut context, &ms),
             Section::LoadedLatency => curve::curves(page, &mut context, &ms),
+            Section::Interleave => interleave::searches(page, &mut context, &ms),
             Section::CacheToCache => c2c::representatives(page, &mut context, &ms),
             Section::CacheToCacheByNode => c2c::by_node(page, &mut context, &ms),
             Section::CacheToCacheMatrix => c2c::pairs(page, &mut context, &ms),
@@ -97,7 +110,9 @@ fn results(page: &mut Page, report: &Report) {
         }
     }
     c2c::matrices(page, report);
-    if !page.verbose {
+    published::references(page, report);
+    // A health check has said what is wrong.
+    if !page.verbose && report.health.is_none() {
         footnotes::explain_marks(page, &mut context);
     }
     if report.is_empty() {
@@ -116,16 +131,21 @@ fn results(page: &mut Page, report: &Report) {
     incomplete(page, report);
 }
 
-/// The verdict and what led to it.
-fn health(page: &mut Page, health: &Health) {
-    let (word, style) = match health.status {
+/// A verdict's word.
+pub(super) const fn verdict(status: HealthStatus) -> (&'static str, Style) {
+    match status {
         HealthStatus::Ok => ("OK", Style::Plain),
         HealthStatus::Unknown => ("MEASURED, NOT JUDGED", Style::Plain),
         HealthStatus::Warning => ("WARNING", Style::Warning),
         HealthStatus::CouldNotMeasure => ("COULD NOT MEASURE", Style::Warning),
         HealthStatus::Failure => ("FAILURE", Style::Error),
         HealthStatus::Incident => ("INCIDENT", Style::Error),
-    };
+    }
+}
+
+/// The verdict and what led to it.
+fn health(page: &mut Page, health: &Health) {
+    let (word, style) = verdict(health.status);
     let mut line = format!("VERDICT: {word}");
     if !health.compared_with.is_empty() {
         line.push_str(&format!("; compared with {}", health.compared_with.join(", ")));

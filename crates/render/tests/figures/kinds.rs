@@ -7,6 +7,9 @@ use memgauge_core::result::{CurveShare, Report, ShareMissed};
 use memgauge_core::traffic::Mix;
 
 use super::samples::{self, machines, sweeps};
+use memgauge_core::units::Bytes;
+use memgauge_render::for_path;
+
 use super::{check, holds, laid_out, lay_out, one};
 
 const PANELS: [&str; 3] =
@@ -75,7 +78,7 @@ fn distributions_of_results_are_histograms() {
     let report = sweeps::distributed();
     let d = report.results[0].distribution.as_ref().unwrap();
     let scene = lay_out("latency with histogram", &one(&report));
-    for text in ["Distribution of latency", "batches of 8 hops", "p50 ", "p99 "] {
+    for text in ["Distribution of latency", "batches of 8 hops", "p50 ", "p99"] {
         assert!(holds(&scene, text), "{text} {:?}", scene.texts());
     }
     // The few slow ones are counted in words.
@@ -85,8 +88,14 @@ fn distributions_of_results_are_histograms() {
 #[test]
 fn regions_of_a_scan_have_a_panel_a_node_and_weak_ones_names() {
     let scene = lay_out("regions", &one(&samples::scan()));
-    for text in ["Bandwidth by region of node 0", "Bandwidth by region of node 1", "region 7: 61.8 GB/s", "region 8: 63.1 GB/s", "median 8"]
-    {
+    for text in [
+        "weak below 8",
+        "Bandwidth by region of node 0",
+        "Bandwidth by region of node 1",
+        "region 7: 61.8 GB/s",
+        "region 8: 63.1 GB/s",
+        "median 8",
+    ] {
         assert!(holds(&scene, text), "{text} {:?}", scene.texts());
     }
 }
@@ -111,12 +120,7 @@ fn shares_of_the_peak_are_marked() {
 }
 
 #[test]
-fn what_has_no_figure_says_so_and_what_shows_it() {
-    let scene = lay_out("loop", &one(&sweeps::one_loop()));
-    let words: String = scene.texts().iter().map(|(t, _)| format!("{t} ")).collect();
-    for text in ["No figure of one loop", "memgauge sweep -o FILE.svg", "memgauge render FILE"] {
-        assert!(words.contains(text), "{text}: {words}");
-    }
+fn what_has_no_figure_is_refused_with_what_shows_it() {
     let mut program = samples::info();
     program.program = Some(Box::new(ProgramCount {
         command: vec!["app".into()],
@@ -127,8 +131,27 @@ fn what_has_no_figure_says_so_and_what_shows_it() {
         events: vec![],
         metrics: vec![],
     }));
-    for (what, report, words) in [("program", program, "counters of a program"), ("machine", samples::info(), "describes a machine")] {
-        let scene = lay_out(what, &one(&report));
-        assert!(holds(&scene, "Nothing to draw") && holds(&scene, words) && holds(&scene, "memgauge render FILE"), "{:?}", scene.texts());
+    let cases = [
+        (sweeps::one_loop(), "give several sizes, or draw 'memgauge sweep -o FILE.svg'"),
+        (program, "counters of a program"),
+        (samples::info(), "describes a machine"),
+    ];
+    for (report, words) in cases {
+        let error = for_path("x.png").unwrap().render(&report).unwrap_err().to_string();
+        assert!(error.starts_with("nothing to draw: ") && error.contains(words) && error.contains("memgauge render FILE"), "{error}");
     }
+}
+
+#[test]
+fn loops_over_several_sizes_are_a_curve() {
+    let mut report = sweeps::one_loop();
+    let one = report.results[0].clone();
+    for (i, mib) in [1u64, 4, 16, 64].into_iter().enumerate() {
+        let mut m = one.clone();
+        m.at.working_set = Some(Bytes::mib(mib));
+        m.estimate.value = Some(10.0 + 40.0 * i as f64);
+        report.results.push(m);
+    }
+    let scene = lay_out("loops over sizes", &super::one(&report));
+    assert!(holds(&scene, "Latency by working set") && holds(&scene, "16 MiB"), "{:?}", scene.texts());
 }

@@ -45,7 +45,7 @@ fn bands_of_caches_are_those_of_every_line() {
 }
 
 #[test]
-fn wild_intervals_end_at_the_axis_without_a_bar() {
+fn wild_intervals_end_at_the_axis_with_an_arrow() {
     let mut report = sweeps::counted(&[], 1000);
     for (i, m) in report.results.iter_mut().enumerate() {
         m.counters = None;
@@ -55,6 +55,6 @@ fn wild_intervals_end_at_the_axis_without_a_bar() {
         }
     }
     let scene = lay_out("sweep with wild intervals", &one(&report));
-    let said = scene.texts().iter().filter(|(t, _)| t.contains("Intervals without a bar at their end reach beyond the axis")).count();
+    let said = scene.texts().iter().filter(|(t, _)| t.contains("Intervals with an arrow reach beyond the axis")).count();
     assert_eq!(said, 2, "of latency and of bandwidth");
 }

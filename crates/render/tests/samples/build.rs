@@ -92,8 +92,9 @@ impl Lab {
             backing: FileBacking::Dax,
             map_sync: true,
             reason: None,
+            volatile: None,
         };
-        self.directory = Some(MemoryDir { file, free: Some(Bytes::gib(700)), block: Bytes::kib(4) });
+        self.directory = Some(MemoryDir { file, free: Some(Bytes::gib(700)), block: Bytes::kib(4), persistent: None });
         self.pages = PageEvidence { obtained: Some(PageKind::Dax), share: Some(1.0), page: Some(Bytes::mib(2)), ..PageEvidence::default() };
     }
 
@@ -378,6 +379,7 @@ impl Lab {
                 (Method::LoadedLatency, _) => "Latency under load",
                 (Method::CacheToCache, _) => "Cache-to-cache transfers",
                 (Method::MemoryScan, _) => "Memory scan",
+                (Method::PersistLatency, _) => "Persist latency",
             };
             let i = steps.iter().position(|s| s.experiment == m.experiment).unwrap_or_else(|| {
                 let title = self.directory.as_ref().map_or(title.to_owned(), |d| format!("{title}, files in {}", d.file.path));
@@ -404,6 +406,7 @@ impl Lab {
             keep_awake_named: false,
             compared_cores: IdSet::new(),
             directories,
+            tiers: vec![],
             estimated_s,
             max_s: estimated_s * 1.1,
             within_s: None,
@@ -425,6 +428,7 @@ impl Lab {
             derived: true,
             directory: self.directory.as_ref().map(|d| d.file.path.clone()),
             shared: false,
+            weights: None,
         };
         let home = m.at.memory_node().unwrap_or(0);
         let probe = |cpu| Probe { cpu, buffer: buffer(Bytes::mib(512), home), stride: Bytes(128), window: Bytes::kib(512) };
@@ -441,7 +445,7 @@ impl Lab {
             Method::IdleLatency => {
                 Work::Latency { probe: probe(m.at.cpu.unwrap_or(0)), allocations: 6, orders: vec![], hops: None, histogram: None }
             }
-            Method::Bandwidth => Work::Bandwidth { loaders: loaders(), traffic: traffic(), delay: 0 },
+            Method::Bandwidth | Method::PersistLatency => Work::Bandwidth { loaders: loaders(), traffic: traffic(), delay: 0 },
             Method::LoadedLatency => Work::Curve {
                 probe: probe(m.at.cpu.unwrap_or(0)),
                 loaders: loaders(),
@@ -492,6 +496,7 @@ impl Lab {
             smt_active: Some(self.cpus.iter().any(|c| c.siblings.len() > 1)),
             cpus: self.cpus,
             nodes: self.nodes,
+            cxl_memory: vec![],
         };
         let allowed = Allowed {
             cpus: topology.online(),
@@ -538,6 +543,7 @@ impl Lab {
                 disturbing_processes: Vec::new(),
                 limits: vec![],
             },
+            common: None,
             plan,
             program: None,
             results: self.results,
@@ -547,6 +553,8 @@ impl Lab {
             timing: Timing { setup_s: 7.8, measuring_s: 38.4, total_s: 48.6, setup: None },
             notes: vec![],
             levels: Vec::new(),
+            references: Vec::new(),
+            interleaves: Vec::new(),
             health: None,
         }
     }

@@ -1,6 +1,6 @@
 //! Findings that are not about single numbers: errors, cells without a value, other programs, uneven memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::conclusions::findings::suspicion::name;
 use crate::conclusions::scan;
@@ -18,7 +18,10 @@ const MEMORY_DIFFERENCE: f64 = 0.10;
 pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(errors) = report.measurements().filter_map(|m| m.evidence.noise.memory_errors).max().filter(|n| *n > 0) {
-        let message = format!("the kernel reported memory errors during the check ({errors})");
+        let dimms: BTreeSet<&str> =
+            report.measurements().flat_map(|m| &m.evidence.noise.memory_errors_by_dimm).map(|d| d.dimm.as_str()).collect();
+        let of = if dimms.is_empty() { String::new() } else { format!(" of {}", dimms.into_iter().collect::<Vec<_>>().join(", ")) };
+        let message = format!("the kernel reported memory errors during the check ({errors}{of})");
         let advice = "look at /sys/devices/system/edac and the kernel's log for the DIMM";
         found.push(Finding::new("memory-errors", HealthStatus::Incident, message, advice));
     }

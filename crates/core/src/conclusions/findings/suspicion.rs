@@ -44,6 +44,7 @@ pub(super) fn name(m: &Measurement) -> String {
             (Method::LoadedLatency, ..) => "bandwidth alongside a chase",
             (Method::Bandwidth | Method::MemoryScan, ..) => "bandwidth",
             (Method::CacheToCache, ..) => "transfer",
+            (Method::PersistLatency, ..) => "persist latency",
         }
         .into(),
     );

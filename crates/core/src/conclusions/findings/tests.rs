@@ -57,6 +57,7 @@ fn plan(results: &[Measurement]) -> Plan {
         derived: true,
         directory: None,
         shared: false,
+        weights: None,
     };
     let cell = |m: &Measurement| {
         let loaders = vec![Loader { cpu: 0, buffer: buffer(m.at.memory_node().unwrap()), own: None }];
@@ -76,6 +77,7 @@ fn plan(results: &[Measurement]) -> Plan {
         compared_cores: IdSet::new(),
         keep_awake_named: false,
         directories: vec![],
+        tiers: vec![],
         estimated_s: 2.0,
         max_s: 2.0,
         within_s: None,
@@ -239,7 +241,10 @@ fn what_time_did_not_suffice_for_is_said_and_accuses_nobody() {
 fn memory_errors_and_corruption_are_incidents() {
     let mut errors = vec![node(0, 60.0), node(1, 60.0)];
     errors[1].evidence.noise.memory_errors = Some(2);
-    assert_eq!(health(errors).status, HealthStatus::Incident);
+    errors[1].evidence.noise.memory_errors_by_dimm =
+        vec![crate::result::DimmErrors { dimm: "DIMM_A2".into(), corrected: 2, uncorrected: 0 }];
+    let incident = health(errors);
+    assert!(incident.status == HealthStatus::Incident && incident.findings[0].message.contains("(2 of DIMM_A2)"), "{incident:?}");
     let mut corrupted = vec![node(0, 60.0), node(1, 60.0)];
     corrupted[0].evidence.checksums = Some(crate::result::Checksums { passes: 9, mismatches: 1 });
     assert_eq!(codes(&health(corrupted)), ["memory-corrupted"]);

@@ -94,6 +94,7 @@ pub(crate) fn report(machine: Machine, results: Vec<Measurement>) -> Report {
         incomplete: None,
         machine,
         environment: Environment { root: true, ..Environment::default() },
+        common: None,
         plan: None,
         results,
         matrices: Vec::new(),
@@ -103,6 +104,8 @@ pub(crate) fn report(machine: Machine, results: Vec<Measurement>) -> Report {
         timing: Timing::default(),
         notes: vec![],
         levels: Vec::new(),
+        references: Vec::new(),
+        interleaves: Vec::new(),
         health: None,
     }
 }

@@ -152,6 +152,15 @@ fn pairs_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn a_node_matrix_of_one_node_says_so() {
+    let noted = |cpus: Option<&str>| {
+        let plan = planned(Task::C2c(TransferShape::NodeMatrix), |s| s.cpus = cpus.map(|cpus| cpus.parse().unwrap())).unwrap();
+        plan.notes.iter().any(|note| note.code == "one-node" && note.message.contains("no two nodes"))
+    };
+    assert!(!noted(None) && noted(Some("0-1")));
+}
+
+#[test]
 fn a_node_matrix_has_a_near_pair_and_both_homes_of_every_two_nodes() {
     let plan = planned(Task::C2c(TransferShape::NodeMatrix), |_| ()).unwrap();
     let cells: Vec<_> = handoffs(&plan)

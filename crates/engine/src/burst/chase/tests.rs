@@ -10,7 +10,16 @@ use crate::burst::windows::Schedule;
 fn the_chain_in_memory_is_one_cycle_over_all_lines() {
     let cpus = cpu::process_affinity().unwrap();
     let bytes = Bytes::mib(4);
-    let plan = BufferPlan { bytes, node: 0, pages: PageRequest::Auto, touch: cpus.clone(), derived: false, directory: None, shared: false };
+    let plan = BufferPlan {
+        bytes,
+        node: 0,
+        pages: PageRequest::Auto,
+        touch: cpus.clone(),
+        derived: false,
+        directory: None,
+        shared: false,
+        weights: None,
+    };
     let Ok(buffer) = Buffer::allocate(&plan, std::path::Path::new("/")).map(Arc::new) else {
         eprintln!("skipped: no memory on node 0");
         return;
@@ -82,6 +91,7 @@ fn four_mib() -> Option<(std::sync::Arc<Buffer>, IdSet)> {
         derived: false,
         directory: None,
         shared: false,
+        weights: None,
     };
     let buffer = Buffer::allocate(&plan, std::path::Path::new("/")).ok();
     if buffer.is_none() {

@@ -16,6 +16,7 @@ fn three_parties_take_turns_and_push() {
         derived: false,
         directory: None,
         shared: false,
+        weights: None,
     };
     let allocate = || Buffer::allocate(&plan, std::path::Path::new("/")).map(Arc::new);
     let (Ok(buffer), Ok(other)) = (allocate(), allocate()) else {

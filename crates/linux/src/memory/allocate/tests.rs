@@ -10,7 +10,7 @@ use super::*;
 use crate::memory::{map, node_state, prefer_out_of_memory_kill, readback};
 
 pub(in crate::memory) fn plan(bytes: Bytes, pages: PageRequest) -> BufferPlan {
-    BufferPlan { bytes, node: first_node(), pages, touch: local_cpus(), derived: false, directory: None, shared: false }
+    BufferPlan { bytes, node: first_node(), pages, touch: local_cpus(), derived: false, directory: None, shared: false, weights: None }
 }
 
 fn status(field: &str) -> IdSet {
@@ -433,4 +433,27 @@ fn many_buffers_are_read_back_in_the_time_of_one() {
     assert_eq!(looked_up(buffer.placement_now()), pages);
     assert_eq!(looked_up(buffer.placement_among(4)), pages.min(8192 / 4));
     assert_eq!(looked_up(buffer.placement_among(1024)), 64, "and not all of each");
+}
+
+#[test]
+fn pages_in_turn_are_on_their_nodes_page_by_page() {
+    let machine = crate::topology::read_machine(Path::new("/")).unwrap();
+    let nodes = (1..).zip(machine.allowed.nodes.iter()).map(|(weight, node)| (node, weight));
+    let weights = Weights::new(nodes).unwrap();
+    for pages in [PageRequest::Base, PageRequest::Auto] {
+        let plan = BufferPlan { weights: Some(weights.clone()), ..plan(Bytes::mib(16), pages) };
+        let buffer = Buffer::allocate(&plan, Path::new("/")).unwrap();
+        let placement = buffer.placement();
+        if placement.status == PlacementStatus::Unverified {
+            eprintln!("skipped: {:?}", placement.problems);
+            return;
+        }
+        assert_eq!((placement.status, placement.method), (PlacementStatus::Verified, Some(PlacementMethod::Mbind)), "{placement:?}");
+        let counted: u64 = placement.pages_by_node.values().sum();
+        assert!(placement.pages_by_node.keys().copied().eq(weights.nodes().iter()), "{placement:?}");
+        assert!(counted.is_power_of_two(), "every page is counted: {counted}");
+        assert_eq!(buffer.placement_now(), *placement, "a later look keeps the counts of all pages");
+        let shares: f64 = buffer.shares().iter().map(|(_, share)| share).sum();
+        assert!((shares - 1.0).abs() < 1e-9);
+    }
 }

@@ -249,6 +249,7 @@ fn the_node_of_dax_is_that_of_its_device() {
         backing: FileBacking::Dax,
         map_sync: true,
         reason: None,
+        volatile: None,
     };
     let placement = |node, device, only| {
         let placement = on_device(node, &at(device), only);

@@ -23,9 +23,12 @@ pub struct DeviceMap {
 }
 
 impl DeviceMap {
-    /// What firmware says; nothing where it is not readable or says nothing.
-    pub fn read(root: &Path) -> Self {
-        table(Tree::new(root)).map_or_else(|_| Self::default(), |table| Self::parse(&table))
+    /// What firmware says.
+    ///
+    /// # Errors
+    /// Why its table cannot be read.
+    pub fn read(root: &Path) -> Result<Self, String> {
+        table(Tree::new(root)).map(|table| Self::parse(&table))
     }
 
     fn parse(table: &[u8]) -> Self {
@@ -51,15 +54,24 @@ impl DeviceMap {
         map
     }
 
-    /// The devices that may hold this physical address: several where addresses are interleaved, none where firmware does not tell.
-    pub fn at(&self, physical: u64) -> Vec<String> {
+    /// The devices that may hold this physical address: several where addresses are interleaved.
+    ///
+    /// # Errors
+    /// Why firmware does not tell.
+    pub fn at(&self, physical: u64) -> Result<Vec<String>, &'static str> {
         let mut found: Vec<String> =
             self.devices.iter().filter(|(range, _)| range.contains(&physical)).map(|(_, name)| name.clone()).collect();
         if found.is_empty() {
             found = self.arrays.iter().filter(|(range, _)| range.contains(&physical)).flat_map(|(_, names)| names.clone()).collect();
         }
         found.dedup();
-        found
+        match () {
+            () if !found.is_empty() => Ok(found),
+            () if self.devices.is_empty() && self.arrays.is_empty() => {
+                Err("firmware does not say which addresses a memory device has (no SMBIOS structures of types 19 and 20)")
+            }
+            () => Err("the address is in none of the ranges that firmware states for memory devices"),
+        }
     }
 }
 
@@ -110,11 +122,13 @@ mod tests {
         table.extend(mapped(DEVICE_ADDRESSES, 2, u32::MAX, u32::MAX, (2 * gib, 8 * gib - 1)));
         table.extend(mapped(ARRAY_ADDRESSES, 0x1000, u32::MAX, u32::MAX, (0, 16 * gib - 1)));
         let map = DeviceMap::parse(&table);
-        assert_eq!(map.at(0), ["DIMM_A1"]);
-        assert_eq!(map.at(2 * gib - 1), ["DIMM_A1"]);
-        assert_eq!(map.at(2 * gib), ["DIMM_B1"]);
-        assert_eq!(map.at(9 * gib), ["DIMM_A1", "DIMM_B1"], "all of the array, where the device is not told");
-        assert!(map.at(17 * gib).is_empty());
+        assert_eq!(map.at(0).unwrap(), ["DIMM_A1"]);
+        assert_eq!(map.at(2 * gib - 1).unwrap(), ["DIMM_A1"]);
+        assert_eq!(map.at(2 * gib).unwrap(), ["DIMM_B1"]);
+        assert_eq!(map.at(9 * gib).unwrap(), ["DIMM_A1", "DIMM_B1"], "all of the array, where the device is not told");
+        assert!(map.at(17 * gib).unwrap_err().contains("none of the ranges"));
+        assert!(DeviceMap::parse(&device(1, "DIMM_A1")).at(0).unwrap_err().contains("types 19 and 20"));
+        assert!(DeviceMap::read(Path::new("/no machine")).unwrap_err().contains("no firmware table"));
         // Garbage of any length.
         (0..table.len()).for_each(|len| drop(DeviceMap::parse(&table[..len])));
     }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use memgauge_core::experiment::{ChaseOrder, Hops, LineState};
-use memgauge_core::plan::{BufferPlan, Cell as PlanCell, Delays, Handoff, Probe, Scan, Transfers, Work};
+use memgauge_core::integrity::TestPattern;
+use memgauge_core::plan::{BufferPlan, Cell as PlanCell, Delays, Handoff, Probe, Scan, Traffic, Transfers, Work};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_core::wording;
 
@@ -17,6 +18,8 @@ pub(super) struct Row {
     pub(super) loaders: IdSet,
     pub(super) cpu_node: Option<u32>,
     pub(super) memory: BTreeSet<u32>,
+    /// The node of the chase and the nodes of the loaders, where these were named.
+    pub(super) chase_and_load: Option<(u32, IdSet)>,
     /// Each CPU's memory is on its own node, so that naming the nodes would say nothing.
     pub(super) own: bool,
     pub(super) mix: Option<String>,
@@ -67,6 +70,9 @@ impl Row {
 
     /// Where the memory is.
     pub(super) fn memory_text(&self) -> String {
+        if let Some((chase, load)) = &self.chase_and_load {
+            return format!("{}, load on {}", wording::node(Some(*chase)), wording::nodes(load));
+        }
         if self.own {
             return "own nodes".to_owned();
         }
@@ -92,13 +98,20 @@ pub(super) fn describe(row: &mut Row, cell: &PlanCell) {
             row.cpu = Some(probe.cpu);
             row.detail = latency(probe, *allocations, orders) + &chase_options(*hops, *histogram);
         }
-        Work::Bandwidth { delay, .. } => row.delay = row.delay.or((*delay > 0).then_some(*delay)),
-        Work::Curve { probe, delays, at_percent, order, hops, histogram, .. } => {
+        Work::Bandwidth { traffic, delay, .. } => {
+            row.delay = row.delay.or((*delay > 0).then_some(*delay));
+            row.detail = line_patterns(traffic);
+        }
+        Work::Curve { probe, traffic, delays, at_percent, order, hops, histogram, .. } => {
             row.cpu = Some(probe.cpu);
             row.detail = curve(delays, at_percent) + &other_order(*order) + &chase_options(*hops, *histogram);
-            if let Some(nodes) = &cell.at.load_nodes {
-                row.detail.push_str(&format!(", load on {}", wording::nodes(nodes)));
-            }
+            row.detail.extend(Some(line_patterns(traffic)).filter(|patterns| !patterns.is_empty()).map(|patterns| format!(", {patterns}")));
+            row.chase_and_load = cell.at.load_nodes.clone().map(|nodes| (probe.buffer.node, nodes));
+        }
+        Work::Interleave(search) => {
+            row.cpu = Some(search.probe.cpu);
+            let nodes: Vec<String> = search.nodes.iter().map(u32::to_string).collect();
+            row.detail = format!("weights of nodes {}, chosen while measuring", nodes.join(", "));
         }
         Work::Handoff(h) => handoff(row, h),
         Work::Transfers(t) => transfers(row, t),
@@ -173,10 +186,19 @@ fn scan(row: &mut Row, scan: &Scan) {
     row.regions = Some(scan.regions);
     row.detail = format!("{} over each region", count(scan.passes as usize, "pass", "passes"));
     if scan.integrity {
-        let names: Vec<&str> = scan.patterns.iter().map(|p| p.name()).collect();
         let held = if scan.hold_s > 0.0 { format!(", each held {} at least", seconds(scan.hold_s)) } else { String::new() };
-        row.detail += &format!("; patterns written and compared: {}{held}", names.join(", "));
+        row.detail += &format!("; {}{held}", patterns(&scan.patterns));
     }
+}
+
+/// Patterns of checked lines; nothing where there are none.
+fn line_patterns(traffic: &Traffic) -> String {
+    if traffic.patterns.is_empty() { String::new() } else { patterns(&traffic.patterns) }
+}
+
+fn patterns(patterns: &[TestPattern]) -> String {
+    let names: Vec<&str> = patterns.iter().map(|p| p.name()).collect();
+    format!("patterns written and compared: {}", names.join(", "))
 }
 
 /// The order of a chase where it is not the usual one.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use memgauge_core::directory::MemoryDir;
 use memgauge_core::plan::{Cell as PlanCell, Loader, OwnTraffic, Traffic, Work};
-use memgauge_core::traffic::{Access, LineUse};
+use memgauge_core::traffic::Access;
 use memgauge_core::units::Bytes;
+use memgauge_core::wording;
 
 use super::row::{Row, describe};
 use crate::number::human;
@@ -71,6 +72,7 @@ fn cell_rows(cell: &PlanCell) -> Vec<Row> {
     let (groups, mut buffers) = match &cell.work {
         Work::Bandwidth { loaders, traffic, .. } => (groups(loaders, traffic), Vec::new()),
         Work::BandwidthSweep(sweep) => (groups(&sweep.loaders, &sweep.traffic), Vec::new()),
+        Work::Interleave(search) => (groups(&search.loaders, &search.traffic), vec![&search.probe.buffer]),
         Work::Curve { loaders, traffic, probe, .. } => (groups(loaders, traffic), vec![&probe.buffer]),
         Work::Latency { .. } | Work::Handoff(_) | Work::Transfers(_) | Work::Scan(_) | Work::LatencySweep(_) => {
             (Vec::new(), cell.work.buffers())
@@ -122,16 +124,12 @@ fn own_traffic(own: &OwnTraffic) -> Vec<String> {
 
 /// How traffic goes over its memory; empty where it goes from line to line.
 fn access_form(traffic: &Traffic) -> String {
-    let line = match traffic.form.line {
-        LineUse::Whole => "",
-        LineUse::Part => "parts of lines",
-        LineUse::WrittenBack => "lines written back after each store",
-        LineUse::Checked => "checksums of what is read",
-    };
+    let line = wording::line_use(traffic.form.line).unwrap_or_default();
     let access = match traffic.form.access {
         Access::Sequential => String::new(),
         Access::Strided => traffic.stride.map_or_else(String::new, |s| format!("one line every {}", human(s))),
         Access::Random => format!("random access{}", traffic.window.map(|w| format!(" in windows of {}", human(w))).unwrap_or_default()),
+        Access::Blocks => traffic.block.map_or_else(String::new, |b| format!("random blocks of {}", human(b))),
     };
-    [access.as_str(), line].into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(", ")
+    [access, line].into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(", ")
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 const MAX_BYTES: u64 = 4 << 20;
 
 /// Opens the file `path`, which is in a folder of its own. `Ok(Err(why))`: it is not to be trusted.
-pub(super) fn open(path: &Path, options: &OpenOptions) -> io::Result<Result<File, String>> {
+pub(crate) fn open(path: &Path, options: &OpenOptions) -> io::Result<Result<File, String>> {
     if let Some(why) =
         path.parent().map(fs::symlink_metadata).transpose()?.and_then(|folder| objection(&folder, "a folder", folder.is_dir()))
     {

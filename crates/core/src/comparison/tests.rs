@@ -1,0 +1,171 @@
+//! Comparisons of made-up runs, whose differences are known.
+
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::*;
+use crate::conclusions::limit::tests::{bandwidth, machine, report};
+use crate::experiment::{Coordinates, Experiment, Metric, Unit};
+use crate::result::{CurveSummary, Quality, QualityLevel, Samples};
+use crate::stats::median;
+use crate::traffic::Mix;
+use crate::units::Bytes;
+
+/// Normal, by summing twelve uniform numbers.
+fn normal(random: &mut impl Rng) -> f64 {
+    (0..12).map(|_| (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64).sum::<f64>() - 6.0
+}
+
+/// How much runs, allocations and bursts differ, as standard deviations of logarithms.
+const NOISE: [f64; 3] = [0.01, 0.008, 0.01];
+
+/// A run with `cells` latencies, each `factor` times 100 ns.
+fn run(random: &mut Xoshiro256PlusPlus, factor: f64, cells: u32) -> Report {
+    let mut report = report(machine(), Vec::new());
+    for cell in 0..cells {
+        let of_run = NOISE[0] * normal(random);
+        let mut samples = Samples::default();
+        for allocation in 0..4 {
+            let of_allocation = NOISE[1] * normal(random);
+            for _ in 0..4 {
+                let burst = of_run + of_allocation + NOISE[2] * normal(random);
+                samples.bursts.push((0..5).map(|_| 100.0 * factor * (burst + 0.01 * normal(random)).exp()).collect());
+                samples.allocations.push(allocation);
+            }
+        }
+        let value = median(&samples.bursts.concat()).unwrap();
+        let mut m = bandwidth("0", Some(0), Mix::AllReads, value, None);
+        (m.experiment, m.metric, m.unit) = (Experiment::Sweep, Metric::Latency, Unit::Nanoseconds);
+        m.at.working_set = Some(Bytes::mib(u64::from(cell) + 1));
+        m.samples = Some(Box::new(samples));
+        report.results.push(m);
+    }
+    report
+}
+
+fn runs(random: &mut Xoshiro256PlusPlus, count: usize, factor: f64, cells: u32) -> Vec<Report> {
+    (0..count).map(|_| run(random, factor, cells)).collect()
+}
+
+fn compared(before: &[Report], after: &[Report]) -> Comparison {
+    compare(("before", before), ("after", after), ComparisonOptions::default())
+}
+
+/// How many of `trials` comparisons of 5 runs with 5 others call any of four cells different, and how many cells they call worse.
+fn rates(trials: u64, factor: f64) -> (f64, f64) {
+    let (mut different, mut worse) = (0, 0);
+    for seed in 0..trials {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let (before, after) = (runs(&mut random, 5, 1.0, 4), runs(&mut random, 5, factor, 4));
+        let comparison = compared(&before, &after);
+        different +=
+            usize::from(comparison.cells.iter().any(|c| matches!(c.verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse)));
+        worse += comparison.count(ComparisonVerdict::Worse);
+    }
+    (different as f64 / trials as f64, worse as f64 / (4 * trials) as f64)
+}
+
+#[test]
+fn equal_runs_are_rarely_called_different_and_five_percent_is_found() {
+    let (different, _) = rates(100, 1.0);
+    // Of 100 comparisons, 12 are called different with a probability of 0.2 % if it is 5 % of all.
+    assert!(different < 0.12, "{different}");
+    let (_, worse) = rates(40, 1.05);
+    assert!(worse > 0.95, "{worse}");
+}
+
+/// `cargo test --release -p memgauge-core --lib comparison -- --ignored --nocapture`
+#[test]
+#[ignore = "takes minutes in a debug build"]
+fn two_thousand_comparisons() {
+    let (different, _) = rates(2000, 1.0);
+    let (_, worse) = rates(500, 1.05);
+    println!("called different without a difference: {:.2} %; 5 % called worse: {:.2} %", 100.0 * different, 100.0 * worse);
+    assert!(different <= 0.05 && worse >= 0.95, "{different} {worse}");
+}
+
+#[test]
+fn narrow_intervals_within_the_margin_are_the_same_and_wide_ones_say_how_many_runs_they_take() {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
+    let same = compared(&runs(&mut random, 12, 1.0, 2), &runs(&mut random, 12, 1.0, 2));
+    assert_eq!(same.verdict, ComparisonVerdict::Same, "{:?}", same.cells);
+    let open = compared(&runs(&mut random, 2, 1.0, 1), &runs(&mut random, 2, 1.02, 1));
+    let cell = &open.cells[0];
+    assert_eq!((cell.verdict, cell.open), (ComparisonVerdict::Inconclusive, Some(Inconclusive::IntervalTooWide)));
+    assert!(cell.runs_to_settle.is_some_and(|n| n > 2 && n < 60), "{cell:?}");
+}
+
+#[test]
+fn one_run_a_side_has_no_verdict() {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(8);
+    let comparison = compared(&runs(&mut random, 1, 1.0, 1), &runs(&mut random, 3, 1.5, 1));
+    let cell = &comparison.cells[0];
+    assert_eq!((cell.verdict, cell.open), (ComparisonVerdict::Inconclusive, Some(Inconclusive::OneRun)));
+    assert!(comparison.has_single_run() && cell.ratio > 1.4 && cell.ratio_low.is_some(), "{cell:?}");
+}
+
+#[test]
+fn what_is_missing_or_unreliable_is_named_and_not_compared() {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(9);
+    let (mut before, mut after) = (runs(&mut random, 2, 1.0, 3), runs(&mut random, 2, 1.0, 3));
+    before.iter_mut().for_each(|r| drop(r.results.remove(0)));
+    after.iter_mut().for_each(|r| {
+        r.results[1].quality = Quality { level: QualityLevel::Unreliable, reasons: vec![] };
+        r.results.truncate(2);
+    });
+    let comparison = compared(&before, &after);
+    let why: Vec<_> = comparison.not_compared.iter().map(|n| n.why).collect();
+    assert_eq!(why, [WhyNotCompared::Unreliable, WhyNotCompared::OnlyBefore, WhyNotCompared::OnlyAfter]);
+    assert_eq!((comparison.cells.len(), comparison.verdict), (0, ComparisonVerdict::Inconclusive));
+}
+
+#[test]
+fn curves_are_compared_at_equal_bandwidth_and_not_at_equal_delay() {
+    // Twice: before, and after with the same curve read at other delays.
+    let curve = |delays: [u32; 4], slower: f64| {
+        let mut report = report(machine(), Vec::new());
+        let at = Coordinates { cpu: Some(0), mix: Some(Mix::AllReads), ..Coordinates::default() };
+        for delay in delays {
+            let gbs = 100.0 - f64::from(delay) / 10.0;
+            let ns = slower * (90.0 + gbs);
+            for (metric, unit, value) in [(Metric::Latency, Unit::Nanoseconds, ns), (Metric::Bandwidth, Unit::GigabytesPerSecond, gbs)] {
+                let mut m = bandwidth("0", None, Mix::AllReads, value, None);
+                (m.experiment, m.metric, m.unit) = (Experiment::LoadedLatency, metric, unit);
+                m.at = Coordinates { delay_cycles: Some(delay), ..at.clone() };
+                report.results.push(m);
+            }
+        }
+        report.curves.push(CurveSummary {
+            at,
+            unloaded_ns: None,
+            knee: None,
+            saturated_ns: None,
+            peak_gbs: None,
+            over_saturated: false,
+            shares: Vec::new(),
+        });
+        report
+    };
+    let (before, after) = ([0, 200, 400, 900].map(|d| d), [0, 300, 700, 950].map(|d| d));
+    let comparison = compared(&[curve(before, 1.0), curve(before, 1.0)], &[curve(after, 1.2), curve(after, 1.2)]);
+    let latencies: Vec<_> = comparison.cells.iter().filter(|c| matches!(c.aspect, Aspect::AtBandwidth { .. })).collect();
+    assert_eq!(latencies.len(), 4);
+    assert!(latencies.iter().all(|c| (c.ratio - 1.2).abs() < 1e-9 && c.verdict == ComparisonVerdict::Worse), "{latencies:?}");
+    let peak = comparison.cells.iter().find(|c| c.aspect == Aspect::PeakBandwidth).unwrap();
+    assert_eq!(peak.verdict, ComparisonVerdict::Same);
+}
+
+#[test]
+fn differences_come_in_order_and_unlike_machines_are_told() {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(10);
+    let (before, mut after) = (runs(&mut random, 2, 1.0, 1), runs(&mut random, 2, 1.0, 1));
+    assert_eq!(compared(&before, &after).differences, []);
+    after[0].environment.thp = Some("never".into());
+    after[1].machine.identity.model.insert("microcode".into(), "0x2b".into());
+    after[0].argv = ["memgauge", "quick", "-o", "x.json"].map(str::to_owned).to_vec();
+    let fields: Vec<_> = compared(&before, &after).differences.iter().map(|d| d.field).collect();
+    assert_eq!(fields, [DifferentField::Microcode, DifferentField::TransparentHugePages, DifferentField::CommandLine]);
+    assert_eq!(unlike(&before, &after), None, "microcode and settings are what people change");
+    after[0].machine.identity.model_name = Some("another".into());
+    assert_eq!(unlike(&before, &after).map(|d| d.field), Some(DifferentField::Cpu));
+}

@@ -1,0 +1,119 @@
+//! Persistent memory as the kernel describes it: a namespace, its region, and the modules behind it.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::note::Note;
+use crate::units::Bytes;
+
+/// A namespace of persistent memory with a block device, and what it is part of.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PersistentDevice {
+    /// The namespace, such as `namespace0.0`.
+    pub namespace: Option<String>,
+    /// Its mode as ndctl calls it: `fsdax`, `sector`, `devdax`, `raw`.
+    pub mode: Option<String>,
+    /// Its size.
+    pub bytes: Option<Bytes>,
+    /// The region that it is in, such as `region0`.
+    pub region: String,
+    /// The region's size.
+    pub region_bytes: Option<Bytes>,
+    /// Memory node of the region as the kernel states it.
+    pub node: Option<u32>,
+    /// How far stores must go to be durable: `memory_controller` or `cpu_cache`.
+    pub persistence_domain: Option<String>,
+    /// The region's interleave set: the cookie by which labels name it, in hexadecimal digits.
+    pub interleave_set: Option<String>,
+    /// Whether the region may only be read.
+    pub read_only: bool,
+    /// Ranges with known errors in the region.
+    pub bad_ranges: u32,
+    /// Whether the region's bus is being searched for errors, which takes bandwidth; absent where the kernel does not say.
+    pub scrubbing: Option<bool>,
+    /// What announced the memory, such as `ACPI.NFIT`, `CXL`, `e820`.
+    pub provider: Option<String>,
+    /// Why it does not survive a power cut like real modules; absent where nothing says so.
+    pub emulated: Option<String>,
+    /// The modules that the region is spread over.
+    pub modules: Vec<PersistentModule>,
+}
+
+/// A module (DIMM, CXL device) of persistent memory.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PersistentModule {
+    /// The kernel's name, such as `nmem0`.
+    pub name: String,
+    /// What the region uses of it.
+    pub bytes: Option<Bytes>,
+    /// All of its persistent capacity, where the kernel states it (CXL).
+    pub capacity: Option<Bytes>,
+    /// Identity of vendor and device, as in `0x8089:0x5141`.
+    pub model: Option<String>,
+    /// Serial number as the kernel writes it.
+    pub serial: Option<String>,
+    /// Version of its firmware, where the kernel states it without vendor tools (CXL).
+    pub firmware: Option<String>,
+    /// State flags that the platform set, such as `save_fail`, `smart_event`, `not_armed`. None is good.
+    pub faults: Vec<String>,
+    /// Times that power was lost before it had saved everything.
+    pub dirty_shutdowns: Option<u64>,
+    /// State of its lock: `disabled`, `unlocked`, `locked`, `frozen`, …
+    pub security: Option<String>,
+}
+
+impl PersistentDevice {
+    /// What makes numbers measured here doubtful or not comparable.
+    pub fn notes(&self) -> Vec<Note> {
+        let region = &self.region;
+        let mut notes = Vec::new();
+        let mut warn = |code: &str, message: String, advice: &str| notes.push(Note::warning(code, message).advise(advice));
+        let shares: BTreeSet<Bytes> = self.modules.iter().filter_map(|m| m.capacity.or(m.bytes)).collect();
+        if shares.len() > 1 {
+            let list = shares.iter().map(Bytes::to_string).collect::<Vec<_>>().join(", ");
+            let message = format!("the modules of {region} have mixed capacities ({list}): it is as fast as its slowest part");
+            warn("pmem-mixed-capacities", message, "use modules of one capacity in an interleave set");
+        }
+        for module in self.modules.iter().filter(|m| !m.faults.is_empty()) {
+            let message = format!("{} of {region} is not healthy: {}", module.name, module.faults.join(", "));
+            warn("pmem-not-healthy", message, "see ndctl list --dimms --health; replace the module or update its firmware");
+        }
+        if self.bad_ranges > 0 {
+            let message = format!(
+                "{region} has {} of addresses with known errors",
+                crate::wording::number_of(self.bad_ranges.into(), "range", "ranges")
+            );
+            warn("pmem-bad-ranges", message, "see ndctl list --media-errors");
+        }
+        if self.scrubbing == Some(true) {
+            let message = format!("{region} is being searched for errors (scrub), which takes bandwidth from what is measured");
+            warn("pmem-scrubbing", message, "wait for its end (ndctl wait-scrub) and measure again");
+        }
+        notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_modules_is_said() {
+        let module = |name: &str, gib| PersistentModule { name: name.into(), bytes: Some(Bytes::gib(gib)), ..PersistentModule::default() };
+        let mut device =
+            PersistentDevice { region: "region1".into(), modules: vec![module("nmem0", 128), module("nmem1", 128)], ..Default::default() };
+        let codes = |d: &PersistentDevice| d.notes().into_iter().map(|n| n.code).collect::<Vec<_>>();
+        assert_eq!(codes(&device), [""; 0]);
+        device.modules[1].bytes = Some(Bytes::gib(256));
+        device.modules[0].faults = vec!["save_fail".into(), "smart_event".into()];
+        (device.bad_ranges, device.scrubbing) = (2, Some(true));
+        assert_eq!(codes(&device), ["pmem-mixed-capacities", "pmem-not-healthy", "pmem-bad-ranges", "pmem-scrubbing"]);
+        let messages: Vec<String> = device.notes().into_iter().map(|n| n.message).collect();
+        assert!(
+            messages[0].contains("128 GiB, 256 GiB") && messages[1].contains("nmem0 of region1 is not healthy: save_fail, smart_event")
+        );
+    }
+}

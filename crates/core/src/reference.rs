@@ -1,0 +1,326 @@
+//! What was published about other machines of the same CPU generation, beside what was measured here.
+//!
+//! The table `reference/published.tsv` says for each value where it is published. A span of a handful of values says what was seen, not
+//! what must be: nothing is judged by it.
+
+mod microarchitecture;
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+pub use microarchitecture::microarchitecture;
+
+use crate::experiment::{ChaseOrder, Experiment, LineState, Metric, Unit};
+use crate::result::{Comparable, Measurement, Position, PublishedSpan, Report};
+use crate::stats::{median, sorted};
+use crate::topology::Machine;
+use crate::traffic::Mix;
+
+const TABLE: &str = include_str!("../reference/published.tsv");
+/// Columns of the table.
+const COLUMNS: usize = 16;
+
+/// One published value. Texts are empty where the source does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PublishedValue<'a> {
+    /// The CPU as the source names it.
+    pub cpu_model: &'a str,
+    /// Its generation.
+    pub microarch: &'a str,
+    /// The kind of memory.
+    pub mem_type: &'a str,
+    /// Memory channels of a socket.
+    pub channels: Option<u32>,
+    /// Their speed in millions of transfers a second.
+    pub mts: Option<u32>,
+    /// Virtual or metal, and how nodes were divided.
+    pub mode: &'a str,
+    /// The pages of the buffer.
+    pub pages: &'a str,
+    /// What was measured, as the table calls it.
+    pub quantity: &'a str,
+    /// The value, in `unit`.
+    pub value: f64,
+    /// `ns` or `GB/s`.
+    pub unit: &'a str,
+    /// Our estimate of the value without hits in the last-level cache, where the buffer was small.
+    pub corrected: Option<f64>,
+    /// How it was measured.
+    pub method: &'a str,
+    /// Where it is published.
+    pub source: &'a str,
+    /// `primary`, `quoted` or `approximate`.
+    pub confidence: &'a str,
+    /// What else the source says.
+    pub note: &'a str,
+}
+
+/// Every published value.
+pub fn published() -> impl Iterator<Item = PublishedValue<'static>> {
+    TABLE.lines().skip(1).filter_map(parse)
+}
+
+fn parse(line: &str) -> Option<PublishedValue<'_>> {
+    let fields: Vec<&str> = line.split('\t').collect();
+    let fields: &[&str; COLUMNS] = fields.as_slice().try_into().ok()?;
+    let &[
+        cpu_model,
+        microarch,
+        _,
+        mem_type,
+        channels,
+        mts,
+        mode,
+        pages,
+        quantity,
+        value,
+        corrected,
+        unit,
+        method,
+        source,
+        confidence,
+        note,
+    ] = fields;
+    Some(PublishedValue {
+        cpu_model,
+        microarch,
+        mem_type,
+        channels: channels.parse().ok(),
+        mts: mts.parse().ok(),
+        mode,
+        pages,
+        quantity,
+        value: value.parse().ok().filter(|v: &f64| v.is_finite() && *v > 0.0)?,
+        unit,
+        corrected: corrected.parse().ok(),
+        method,
+        source,
+        confidence,
+        note,
+    })
+}
+
+impl PublishedValue<'_> {
+    /// Whether it was measured in a virtual machine; `None` if the source does not say.
+    pub fn is_virtual(&self) -> Option<bool> {
+        match self.mode {
+            mode if mode.contains("cloud VM") => Some(true),
+            mode if mode.contains("bare metal") => Some(false),
+            _ => None,
+        }
+    }
+
+    /// What it can be compared with; `None` if with nothing that memgauge measures.
+    pub fn comparable(&self) -> Option<Comparable> {
+        COMPARABLE
+            .iter()
+            .find(|(quantities, method, _)| quantities.contains(&self.quantity) && self.method.starts_with(method))
+            .map(|row| row.2)
+    }
+
+    /// The value without hits in the last-level cache.
+    fn best(&self) -> f64 {
+        self.corrected.unwrap_or(self.value)
+    }
+}
+
+type Row = (&'static [&'static str], &'static str, Comparable);
+
+/// The quantities and methods of the table, and what they are comparable with. A method is told by how it begins.
+const COMPARABLE: [Row; 12] = [
+    (&["idle_latency_local_ns", "idle_latency_local_mixed_ns"], "SpareCores membench: random chase", Comparable::IdleLocalRandom),
+    (&["idle_latency_local_ns"], "AnandTech in-house chase", Comparable::IdleLocalRandom),
+    (&["idle_latency_local_ns"], "Chips and Cheese latency test", Comparable::IdleLocalRandom),
+    (&["idle_latency_local_ns"], "random pointer chase", Comparable::IdleLocalRandom),
+    (&["idle_latency_local_ns"], "Mess 2.0: pointer chase with TLB cost subtracted", Comparable::IdleLocalTranslationHidden),
+    (&["idle_latency_local_ns"], "Arm ASCT latency-sweep, random pointer chase, 1 GiB", Comparable::IdleLocalTranslationHidden),
+    (&["idle_latency_remote_ns"], "random pointer chase", Comparable::IdleRemoteRandom),
+    (&["read_bw_socket_gbs"], "MLC node-local read-only", Comparable::ReadPerSocket),
+    (&["read_bw_socket_gbs"], "Mess 2.0", Comparable::ReadPerSocket),
+    (&["read_bw_socket_gbs"], "ASCT peak-bandwidth", Comparable::ReadPerSocket),
+    (&["c2c_same_domain_ns"], "MLC cache-to-cache L2->L2 HITM same socket", Comparable::TransferSameSocket),
+    (&["c2c_cross_socket_ns"], "MLC cache-to-cache L2->L2 HITM remote socket", Comparable::TransferOtherSocket),
+];
+
+/// With so many values of the same kind, virtual or metal, the others are left out.
+const ENOUGH: usize = 3;
+
+/// What was published for the report's machine about each quantity that it has a reliable value of. Empty for an unknown CPU.
+pub fn references(report: &Report) -> Vec<PublishedSpan> {
+    let Some(microarch) = microarchitecture(&report.machine.identity) else { return Vec::new() };
+    let rows: Vec<PublishedValue<'_>> = published().filter(|row| row.microarch == microarch && is_like(row, &report.machine)).collect();
+    let all = [
+        Comparable::IdleLocalRandom,
+        Comparable::IdleLocalTranslationHidden,
+        Comparable::IdleRemoteRandom,
+        Comparable::ReadPerSocket,
+        Comparable::TransferSameSocket,
+        Comparable::TransferOtherSocket,
+    ];
+    all.into_iter().filter_map(|comparable| reference(report, microarch, comparable, &rows)).collect()
+}
+
+/// Whether memory may be of one kind: what is not stated may be. NPS0 spreads every page over both sockets, so nothing in it is local.
+fn is_like(row: &PublishedValue<'_>, machine: &Machine) -> bool {
+    if row.mode.starts_with("NPS0") {
+        return false;
+    }
+    let kinds = machine.identity.installed.devices.iter().filter_map(|d| d.kind.as_deref());
+    row.mem_type.is_empty() || kinds.clone().next().is_none() || kinds.clone().any(|kind| kind == row.mem_type)
+}
+
+fn reference(report: &Report, microarch: &str, comparable: Comparable, rows: &[PublishedValue<'_>]) -> Option<PublishedSpan> {
+    let measured = measured(report, comparable)?;
+    let virtual_here = report.machine.identity.hypervisor.is_some();
+    let all: Vec<&PublishedValue<'_>> = rows.iter().filter(|row| row.comparable() == Some(comparable)).collect();
+    let all: Vec<_> = if comparable == Comparable::ReadPerSocket { same_channels(&all, &report.machine) } else { all };
+    let alike: Vec<_> = all.iter().copied().filter(|row| row.is_virtual() == Some(virtual_here)).collect();
+    let (chosen, virtual_machines) = if alike.len() >= ENOUGH { (alike, Some(virtual_here)) } else { (all, None) };
+    let values = sorted(&chosen.iter().map(|row| row.best()).collect::<Vec<_>>());
+    let (low, high) = (*values.first()?, *values.last()?);
+    let position = match measured {
+        m if m < low => Position::Below,
+        m if m > high => Position::Above,
+        _ => Position::Within,
+    };
+    Some(PublishedSpan {
+        comparable,
+        microarch: microarch.to_owned(),
+        virtual_machines,
+        n: values.len() as u32,
+        corrected: chosen.iter().filter(|row| row.corrected.is_some()).count() as u32,
+        low,
+        high,
+        unit: if comparable == Comparable::ReadPerSocket { Unit::GigabytesPerSecond } else { Unit::Nanoseconds },
+        measured,
+        position,
+    })
+}
+
+/// Bandwidths of sockets with the same channels at the same speed; of none where firmware does not state this machine's.
+fn same_channels<'a>(rows: &[&'a PublishedValue<'a>], machine: &Machine) -> Vec<&'a PublishedValue<'a>> {
+    let sockets = packages(machine);
+    let Some(peak) = machine.identity.installed.peak().ok().filter(|p| p.channels_known && p.mts.0 == p.mts.1 && sockets > 0) else {
+        return Vec::new();
+    };
+    let here = (Some(peak.channels / sockets), Some(peak.mts.0));
+    rows.iter().copied().filter(|row| (row.channels, row.mts) == here).collect()
+}
+
+fn packages(machine: &Machine) -> u32 {
+    let packages: BTreeSet<u32> = machine.topology.cpus.iter().map(|cpu| cpu.package).collect();
+    packages.len() as u32
+}
+
+/// The median of the report's reliable values of a quantity.
+fn measured(report: &Report, comparable: Comparable) -> Option<f64> {
+    let topology = &report.machine.topology;
+    let package = |cpu: Option<u32>| Some(topology.cpu(cpu?)?.package);
+    let package_of_node = |node: u32| package(topology.node(node)?.cpus.first());
+    let idle = |m: &Measurement, order| {
+        matches!(m.experiment, Experiment::IdleLatency | Experiment::IdleLatencyPerCpu) && m.at.order == Some(order)
+    };
+    let local = |m: &Measurement| m.at.cpu_node.is_some() && m.at.cpu_node == m.at.memory_node();
+    let other_socket = |m: &Measurement| {
+        let (cpu, memory) = (m.at.cpu_node.and_then(package_of_node), m.at.memory_node().and_then(package_of_node));
+        cpu.zip(memory).is_some_and(|(a, b)| a != b)
+    };
+    let transfer = |m: &Measurement, same: bool| {
+        let (reader, holder) = (package(m.at.cpu), package(m.at.holder_cpu));
+        m.experiment.is_cache_to_cache() && m.at.state == Some(LineState::Hitm) && reader.zip(holder).is_some_and(|(a, b)| (a == b) == same)
+    };
+    let wanted = |m: &&Measurement| match comparable {
+        Comparable::IdleLocalRandom => idle(m, ChaseOrder::FullRandom) && local(m),
+        Comparable::IdleLocalTranslationHidden => idle(m, ChaseOrder::WindowLocal) && local(m),
+        Comparable::IdleRemoteRandom => idle(m, ChaseOrder::FullRandom) && other_socket(m),
+        Comparable::ReadPerSocket => is_all_reads(m),
+        Comparable::TransferSameSocket => transfer(m, true),
+        Comparable::TransferOtherSocket => transfer(m, false),
+    };
+    let reliable = report.results.iter().filter(|m| m.is_reliable() && m.at.memory_dir.is_none()).filter(wanted);
+    let values: Vec<f64> = reliable.filter_map(|m| m.estimate.value).collect();
+    let value = median(&values)?;
+    match comparable {
+        // Of all CPUs together; in a guest a socket is not known to be one.
+        Comparable::ReadPerSocket if report.machine.identity.hypervisor.is_some() => None,
+        Comparable::ReadPerSocket => Some(value / f64::from(packages(&report.machine).max(1))),
+        _ => Some(value),
+    }
+}
+
+fn is_all_reads(m: &Measurement) -> bool {
+    m.experiment == Experiment::Bandwidth && m.metric == Metric::Bandwidth && m.at.mix == Some(Mix::AllReads)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conclusions::limit::tests::{bandwidth, machine, report};
+    use crate::experiment::{Coordinates, MemoryPlace};
+
+    #[test]
+    fn every_line_of_the_table_is_read_and_has_a_source() {
+        let rows: Vec<_> = published().collect();
+        assert_eq!(rows.len(), TABLE.lines().count() - 1, "a line does not have {COLUMNS} columns, or no positive value");
+        for row in &rows {
+            assert!(!row.source.is_empty() && !row.method.is_empty() && !row.quantity.is_empty(), "{row:?}");
+            assert!(["ns", "GB/s"].contains(&row.unit), "{row:?}");
+            assert!(["primary", "quoted", "approximate"].contains(&row.confidence), "{row:?}");
+            assert_eq!(row.unit == "ns", row.quantity.ends_with("_ns"), "{row:?}");
+        }
+        // Every row of the list is used.
+        for (quantities, method, comparable) in COMPARABLE {
+            let used = rows.iter().any(|r| quantities.contains(&r.quantity) && r.method.starts_with(method));
+            assert!(used, "{method} {comparable:?}");
+        }
+    }
+
+    fn zen4(ns: f64, order: ChaseOrder, hypervisor: Option<&str>) -> Report {
+        let mut machine = machine();
+        let identity = &mut machine.identity;
+        identity.vendor = Some("AuthenticAMD".into());
+        identity.model = [("family", "25"), ("model", "17")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        identity.hypervisor = hypervisor.map(Into::into);
+        let mut m = bandwidth("0", Some(0), Mix::AllReads, ns, None);
+        (m.experiment, m.metric, m.unit) = (Experiment::IdleLatency, Metric::Latency, Unit::Nanoseconds);
+        m.at = Coordinates {
+            cpu: Some(0),
+            cpu_node: Some(0),
+            memory: Some(MemoryPlace::Node(0)),
+            order: Some(order),
+            ..Coordinates::default()
+        };
+        report(machine, vec![m])
+    }
+
+    #[test]
+    fn a_latency_is_set_beside_values_of_the_same_method_and_kind_of_machine() {
+        let one = |report: &Report| references(report).into_iter().next();
+        let metal = one(&zen4(120.0, ChaseOrder::FullRandom, None)).unwrap();
+        assert_eq!((metal.low, metal.high, metal.n, metal.virtual_machines), (113.0, 114.0, 3, Some(false)));
+        assert_eq!((metal.position, metal.corrected), (Position::Above, 3));
+        let guest = one(&zen4(120.0, ChaseOrder::FullRandom, Some("kvm"))).unwrap();
+        assert_eq!((guest.low, guest.high, guest.virtual_machines, guest.position), (114.0, 133.0, Some(true), Position::Within));
+        assert_eq!(one(&zen4(80.0, ChaseOrder::Sequential, None)), None, "nothing of that method is comparable");
+        let mut unknown = zen4(120.0, ChaseOrder::FullRandom, None);
+        unknown.machine.identity.model.insert("family".into(), "99".into());
+        assert_eq!(references(&unknown), []);
+    }
+
+    #[test]
+    fn bandwidths_need_the_same_channels_and_speed() {
+        let row =
+            published().find(|r| r.comparable() == Some(Comparable::ReadPerSocket) && r.channels.is_some() && r.mts.is_some()).unwrap();
+        let mut machine = machine();
+        assert_eq!(same_channels(&[&row], &machine), [] as [&PublishedValue<'_>; 0], "the machine has two channels a package");
+        let device = |n: u32| crate::installed::MemoryDevice {
+            bank: Some(format!("P{} CHANNEL {}", n % 2, char::from(b'A' + (n / 2) as u8))),
+            kind: Some("DDR5".into()),
+            configured_mts: row.mts,
+            ..Default::default()
+        };
+        machine.identity.installed.devices = (0..2 * row.channels.unwrap()).map(device).collect();
+        assert_eq!(same_channels(&[&row], &machine), [&row]);
+    }
+}

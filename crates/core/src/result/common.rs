@@ -1,0 +1,98 @@
+//! What the results of a long run have alike, said once: a file with thousands of results stays small.
+
+use serde::{Deserialize, Serialize};
+
+use crate::result::evidence::{Noise, PageEvidence};
+use crate::result::measurement::Measurement;
+
+/// With more results than this a file says once what they have alike: a matrix of 16 nodes has 512, and is read by scripts as it is.
+pub const MANY_RESULTS: usize = 1000;
+
+/// What most results of a file with more than a thousand of them have alike. A field that a result with a value lacks is as here.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Common {
+    /// Fields of `evidence.noise`.
+    pub noise: Noise,
+    /// `evidence.pages`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages: Option<PageEvidence>,
+}
+
+/// Does something with each field of `Noise` that is a number.
+macro_rules! for_each_number {
+    ($each:ident) => {
+        $each!(steal, others, bursts, bursts_disturbed, bursts_repeated, bursts_left_out, left_out);
+        $each!(involuntary_switches, waited, migrations, ghz_before, ghz_after, pages_migrated);
+        $each!(numa_hint_faults, thp_collapsed, cpu_pressure, memory_pressure, memory_errors);
+    };
+}
+
+impl Common {
+    /// What most of these results have alike. Where one of them lacks a field, it is in none: to lack it has to mean one thing.
+    pub(crate) fn of<'a>(results: impl Iterator<Item = &'a Measurement>) -> Self {
+        let measured: Vec<&Measurement> = results.filter(|m| m.estimate.value.is_some()).collect();
+        let mut common = Self::default();
+        macro_rules! most_usual {
+            ($($field:ident),*) => {
+                $(common.noise.$field = most_usual(measured.iter().map(|m| m.evidence.noise.$field));)*
+            };
+        }
+        for_each_number!(most_usual);
+        let all_told = measured.iter().all(|m| m.evidence.pages != PageEvidence::default());
+        let first = measured.first().map(|m| &m.evidence.pages).filter(|pages| all_told && pages.reason.is_none());
+        common.pages = first.cloned();
+        common
+    }
+
+    /// Takes from a result what it has in common with the others.
+    pub(crate) fn take_from(&self, m: &mut Measurement) {
+        let noise = &mut m.evidence.noise;
+        macro_rules! take {
+            ($($field:ident),*) => {
+                $(noise.$field = noise.$field.filter(|value| Some(*value) != self.noise.$field);)*
+            };
+        }
+        for_each_number!(take);
+        if self.pages.as_ref() == Some(&m.evidence.pages) {
+            m.evidence.pages = PageEvidence::default();
+        }
+    }
+
+    /// Gives a result what it lacks.
+    pub(crate) fn give_to(&self, m: &mut Measurement) {
+        let noise = &mut m.evidence.noise;
+        macro_rules! give {
+            ($($field:ident),*) => {
+                $(noise.$field = noise.$field.or(self.noise.$field);)*
+            };
+        }
+        for_each_number!(give);
+        if let Some(pages) = self.pages.as_ref().filter(|_| m.evidence.pages == PageEvidence::default()) {
+            // Without the text: a small file from elsewhere could give a long one to thousands of results.
+            m.evidence.pages = PageEvidence { reason: None, ..*pages };
+        }
+    }
+}
+
+/// The value that most have, if all have one.
+fn most_usual<T: Copy + PartialOrd>(values: impl Iterator<Item = Option<T>>) -> Option<T> {
+    let mut values: Vec<T> = values.collect::<Option<_>>()?;
+    values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+    let longest = values.chunk_by(|a, b| a == b).max_by_key(|run| run.len())?;
+    (2 * longest.len() > values.len()).then(|| longest[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_usual_value_is_that_of_more_than_half_and_all_must_have_one() {
+        let usual = |values: &[Option<u32>]| most_usual(values.iter().copied());
+        assert_eq!(usual(&[Some(0), Some(2), Some(0)]), Some(0));
+        assert_eq!(usual(&[Some(0), Some(2), Some(0), Some(3)]), None, "half is not most");
+        assert_eq!(usual(&[Some(0), None, Some(0)]), None, "to lack it would mean two things");
+        assert_eq!(usual(&[]), None);
+    }
+}

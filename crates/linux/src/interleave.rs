@@ -1,0 +1,247 @@
+//! The kernel's weights for weighted interleave (Documentation/ABI/testing/sysfs-kernel-mm-mempolicy-weighted-interleave): reading, setting with
+//! a journal that is on disk before the first write, and putting back.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use memgauge_core::interleave::Weights;
+
+use crate::{system_call, trusted};
+
+/// Where the weights are, below the root.
+pub(crate) const WEIGHTS_DIR: &str = "sys/kernel/mm/mempolicy/weighted_interleave";
+/// The file that says whether the kernel derives weights from what firmware claims (Linux 6.16), under its name and that of earlier patches.
+const AUTO: [&str; 2] = ["auto", "__auto_type"];
+/// Changes with each boot, which resets the weights.
+const BOOT_ID: &str = "proc/sys/kernel/random/boot_id";
+const TITLE: &str = "memgauge interleave journal 1";
+/// A journal without this line is incomplete.
+const END: &str = "end";
+
+/// The kernel's weights, and the journal of what they were.
+#[derive(Debug)]
+pub struct KernelWeights {
+    root: PathBuf,
+    journals: PathBuf,
+}
+
+/// The weights of all nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WeightsState {
+    /// By node.
+    pub weights: BTreeMap<u32, u32>,
+    /// Whether the kernel derives them itself; `None` before Linux 6.16.
+    pub auto: Option<bool>,
+}
+
+/// Why weights were not set or put back.
+#[derive(Debug, thiserror::Error)]
+pub enum WeightsError {
+    /// The kernel has no weights.
+    #[error("this kernel has no weighted interleave ({0} does not exist); it needs Linux 6.9 or later with NUMA")]
+    Unsupported(PathBuf),
+    /// Nodes without a weight.
+    #[error("the kernel has no weight for node {0}; its nodes are {1}")]
+    NoSuchNode(u32, String),
+    /// A file could not be read or written.
+    #[error("{0}: {1}{adv}", adv = if .1.kind() == io::ErrorKind::PermissionDenied { "; only root may change the kernel's weights" } else { "" })]
+    Io(PathBuf, io::Error),
+    /// The kernel shows something else than was written.
+    #[error("{0} was set to {1} and reads {2}")]
+    NotKept(PathBuf, String, String),
+    /// The journal cannot be used.
+    #[error("{0} is not used: {1}; look at it, and remove it if it is not needed")]
+    Journal(PathBuf, String),
+    /// Another process changes them.
+    #[error("another memgauge is changing the weights (it holds {0}); try again when it has ended")]
+    Busy(PathBuf),
+}
+
+impl KernelWeights {
+    /// Those below `root`, with the journal in the folder `journals`.
+    pub fn new(root: &Path, journals: &Path) -> Self {
+        Self { root: root.to_owned(), journals: journals.to_owned() }
+    }
+
+    /// The weights now; `None` where the kernel has none.
+    pub fn read(&self) -> Option<WeightsState> {
+        let names = fs::read_dir(self.folder()).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let weight = |name: String| Some((name.strip_prefix("node")?.parse().ok()?, read(&self.folder().join(&name)).ok()?.parse().ok()?));
+        let weights: BTreeMap<u32, u32> = names.filter_map(weight).collect();
+        let auto = self.auto_file().and_then(|path| read(&path).ok()).map(|text| is_true(&text));
+        (!weights.is_empty()).then_some(WeightsState { weights, auto })
+    }
+
+    /// Sets the weights of these nodes, and leaves those of others. What they were is in the journal before the first write; where an earlier
+    /// change has left one, that is kept, so that [`restore`](Self::restore) puts back what was before both. Returns the weights before.
+    ///
+    /// # Errors
+    /// When the kernel has no weights, a node has none, a file cannot be written (only root may), or the kernel does not keep a weight. Then
+    /// what was written is put back.
+    pub fn apply(&self, weights: &Weights) -> Result<WeightsState, WeightsError> {
+        let before = self.read().ok_or_else(|| WeightsError::Unsupported(self.folder()))?;
+        if let Some((node, _)) = weights.iter().find(|(node, _)| !before.weights.contains_key(node)) {
+            let all: Vec<String> = before.weights.keys().map(u32::to_string).collect();
+            return Err(WeightsError::NoSuchNode(node, all.join(", ")));
+        }
+        let _lock = self.lock()?;
+        let earlier = self.journal()?;
+        if earlier.is_none() {
+            self.write_journal(&before)?;
+        }
+        if let Err(error) = self.set(weights.iter()) {
+            // What cannot be put back either stays in the journal.
+            if self.put_back(&before).is_ok() && earlier.is_none() {
+                self.remove_journal()?;
+            }
+            return Err(error);
+        }
+        Ok(before)
+    }
+
+    /// Puts back what the journal of this boot says. Returns that; `None` if nothing was changed since the boot.
+    ///
+    /// # Errors
+    /// When the journal cannot be used or a file cannot be written.
+    pub fn restore(&self) -> Result<Option<WeightsState>, WeightsError> {
+        if !self.journal_file().exists() {
+            return Ok(None);
+        }
+        let _lock = self.lock()?;
+        let Some(saved) = self.journal()? else { return Ok(None) };
+        self.put_back(&saved)?;
+        self.remove_journal()?;
+        Ok(Some(saved))
+    }
+
+    fn put_back(&self, saved: &WeightsState) -> Result<(), WeightsError> {
+        // Automatic weights are the kernel's to compute; writing one would end them.
+        match (saved.auto, self.auto_file()) {
+            (Some(true), Some(file)) => write(&file, "1"),
+            _ => self.set(saved.weights.iter().map(|(node, weight)| (*node, *weight))),
+        }
+    }
+
+    fn set(&self, weights: impl Iterator<Item = (u32, u32)>) -> Result<(), WeightsError> {
+        for (node, weight) in weights {
+            let (path, weight) = (self.folder().join(format!("node{node}")), weight.to_string());
+            write(&path, &weight)?;
+            let kept = read(&path).map_err(|e| WeightsError::Io(path.clone(), e))?;
+            if kept != weight {
+                return Err(WeightsError::NotKept(path, weight, kept));
+            }
+        }
+        Ok(())
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.root.join(WEIGHTS_DIR)
+    }
+
+    fn auto_file(&self) -> Option<PathBuf> {
+        AUTO.iter().map(|name| self.folder().join(name)).find(|path| path.exists())
+    }
+
+    fn journal_file(&self) -> PathBuf {
+        self.journals.join("interleave.journal")
+    }
+
+    /// Held until it is dropped, or the process ends.
+    fn lock(&self) -> Result<File, WeightsError> {
+        let path = self.journals.join("interleave.lock");
+        let io = |e| WeightsError::Io(path.clone(), e);
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.journals).map_err(io)?;
+        let file = trusted::open(&path, OpenOptions::new().write(true).create(true).mode(0o600)).map_err(io)?;
+        let file = file.map_err(|why| WeightsError::Journal(path.clone(), why))?;
+        // SAFETY: flock takes a descriptor and a number, and `file` keeps the descriptor open.
+        match system_call(|| unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }) {
+            Ok(()) => Ok(file),
+            Err(e) if e.raw_os_error() == Some(libc::EWOULDBLOCK) => Err(WeightsError::Busy(path)),
+            Err(e) => Err(WeightsError::Io(path, e)),
+        }
+    }
+
+    /// The journal of this boot. One of an earlier boot is removed: the boot has reset the weights.
+    fn journal(&self) -> Result<Option<WeightsState>, WeightsError> {
+        let path = self.journal_file();
+        let mut text = String::new();
+        match trusted::open(&path, OpenOptions::new().read(true)) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(WeightsError::Io(path, e)),
+            Ok(Err(why)) => return Err(WeightsError::Journal(path, why)),
+            Ok(Ok(mut file)) => file.read_to_string(&mut text).map_err(|e| WeightsError::Io(path.clone(), e))?,
+        };
+        let (boot, state) = parse(&text).ok_or_else(|| WeightsError::Journal(path, "it is damaged".into()))?;
+        if boot == self.boot() {
+            return Ok(Some(state));
+        }
+        self.remove_journal().map(|()| None)
+    }
+
+    fn write_journal(&self, state: &WeightsState) -> Result<(), WeightsError> {
+        let path = self.journal_file();
+        let beside = path.with_extension("new");
+        let auto = state.auto.map(|auto| format!("auto {auto}\n")).unwrap_or_default();
+        let nodes: String = state.weights.iter().map(|(node, weight)| format!("node {node} weight {weight}\n")).collect();
+        let text = format!("{TITLE}\nboot {}\n{auto}{nodes}{END}\n", self.boot());
+        let write = || {
+            // What a run that was killed has left. It is not written to, because it may be a link.
+            fs::remove_file(&beside).or_else(|e| if e.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(e) })?;
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&beside, &path)?;
+            File::open(&self.journals)?.sync_all()
+        };
+        write().map_err(|e| WeightsError::Io(path.clone(), e))
+    }
+
+    fn remove_journal(&self) -> Result<(), WeightsError> {
+        fs::remove_file(self.journal_file()).map_err(|e| WeightsError::Io(self.journal_file(), e))
+    }
+
+    fn boot(&self) -> String {
+        read(&self.root.join(BOOT_ID)).unwrap_or_default()
+    }
+}
+
+fn parse(text: &str) -> Option<(String, WeightsState)> {
+    let mut lines = text.strip_prefix(TITLE)?.trim_start().lines();
+    let boot = lines.next()?.strip_prefix("boot")?.trim().to_owned();
+    let mut state = WeightsState { weights: BTreeMap::new(), auto: None };
+    for line in lines {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            [END] => return Some((boot, state)),
+            ["auto", auto] => state.auto = Some(auto.parse().ok()?),
+            ["node", node, "weight", weight] => {
+                // Nothing else is a weight, so nothing else is written.
+                let weight = weight.parse().ok().filter(|weight| (1..=255).contains(weight))?;
+                state.weights.insert(node.parse().ok()?, weight);
+            }
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// How the kernel writes a truth, and how older versions did.
+fn is_true(text: &str) -> bool {
+    matches!(text, "true" | "y" | "Y" | "1" | "on")
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    fs::read_to_string(path).map(|text| text.trim().to_owned())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), WeightsError> {
+    let file = OpenOptions::new().write(true).truncate(true).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|e| WeightsError::Io(path.to_owned(), e))
+}
+
+#[cfg(test)]
+mod tests;

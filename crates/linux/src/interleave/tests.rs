@@ -1,0 +1,116 @@
+use super::*;
+
+/// A kernel with weights 3 and 1 below a folder of its own.
+struct Kernel {
+    root: PathBuf,
+}
+
+impl Kernel {
+    fn new(name: &str, auto: Option<(&str, &str)>) -> Self {
+        let root = std::env::temp_dir().join(format!("memgauge-weights-{name}-{}", std::process::id()));
+        let kernel = Self { root };
+        for folder in [WEIGHTS_DIR, "proc/sys/kernel/random", "run"] {
+            fs::create_dir_all(kernel.root.join(folder)).unwrap();
+        }
+        kernel.put("node0", "3\n");
+        kernel.put("node2", "1\n");
+        fs::write(kernel.root.join(BOOT_ID), "boot-one\n").unwrap();
+        auto.iter().for_each(|(file, text)| kernel.put(file, text));
+        kernel
+    }
+
+    fn put(&self, file: &str, text: &str) {
+        fs::write(self.root.join(WEIGHTS_DIR).join(file), text).unwrap();
+    }
+
+    fn get(&self, file: &str) -> String {
+        read(&self.root.join(WEIGHTS_DIR).join(file)).unwrap()
+    }
+
+    fn weights(&self) -> KernelWeights {
+        KernelWeights::new(&self.root, &self.root.join("run"))
+    }
+}
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.root);
+    }
+}
+
+fn weights(text: &str) -> Weights {
+    text.parse().unwrap()
+}
+
+#[test]
+fn what_was_before_the_first_change_is_put_back() {
+    let kernel = Kernel::new("twice", None);
+    let before = kernel.weights().apply(&weights("0=5,2=2")).unwrap();
+    assert_eq!((before.weights, before.auto), ([(0, 3), (2, 1)].into(), None));
+    assert_eq!((kernel.get("node0"), kernel.get("node2")), ("5".into(), "2".into()));
+    // Another process, as after one that was killed.
+    kernel.weights().apply(&weights("0=7,2=4")).unwrap();
+    assert_eq!(kernel.weights().restore().unwrap().unwrap().weights, [(0, 3), (2, 1)].into());
+    assert_eq!((kernel.get("node0"), kernel.get("node2")), ("3".into(), "1".into()));
+    assert_eq!(kernel.weights().restore().unwrap(), None, "once");
+}
+
+#[test]
+fn automatic_weights_become_automatic_again() {
+    for (file, text) in [("auto", "true\n"), ("__auto_type", "Y\n")] {
+        let kernel = Kernel::new(&format!("auto-{file}"), Some((file, text)));
+        assert_eq!(kernel.weights().apply(&weights("0=5,2=2")).unwrap().auto, Some(true));
+        // The kernel does this when a weight is written.
+        kernel.put(file, "false\n");
+        kernel.weights().restore().unwrap().unwrap();
+        assert_eq!((kernel.get(file), kernel.get("node0")), ("1".into(), "5".into()), "the weights are the kernel's to compute");
+    }
+}
+
+#[test]
+fn another_boot_has_nothing_to_put_back() {
+    let kernel = Kernel::new("boot", None);
+    kernel.weights().apply(&weights("0=5,2=2")).unwrap();
+    fs::write(kernel.root.join(BOOT_ID), "boot-two\n").unwrap();
+    kernel.put("node0", "9\n");
+    assert_eq!(kernel.weights().restore().unwrap(), None);
+    assert_eq!(kernel.get("node0"), "9");
+}
+
+#[test]
+fn what_cannot_be_set_changes_nothing() {
+    let kernel = Kernel::new("refused", None);
+    let unknown = kernel.weights().apply(&weights("0=5,7=2")).unwrap_err();
+    assert!(unknown.to_string().contains("no weight for node 7; its nodes are 0, 2"), "{unknown}");
+    // A file that keeps nothing, as a kernel would that limits weights.
+    fs::remove_file(kernel.root.join(WEIGHTS_DIR).join("node2")).unwrap();
+    std::os::unix::fs::symlink("/dev/null", kernel.root.join(WEIGHTS_DIR).join("node2")).unwrap();
+    assert!(kernel.weights().apply(&weights("0=5,2=2")).is_err());
+    assert_eq!((kernel.get("node0"), kernel.weights().restore().unwrap()), ("3".into(), None));
+    fs::remove_dir_all(kernel.root.join(WEIGHTS_DIR)).unwrap();
+    assert!(kernel.weights().apply(&weights("0=5,2=2")).unwrap_err().to_string().contains("6.9"));
+}
+
+#[test]
+fn damaged_journals_and_those_of_others_are_not_used() {
+    let kernel = Kernel::new("damaged", None);
+    kernel.weights().apply(&weights("0=5,2=2")).unwrap();
+    let path = kernel.weights().journal_file();
+    let whole = fs::read_to_string(&path).unwrap();
+    for text in [&whole[..whole.len() - 4], &whole.replace("weight 3", "weight 300"), "", "x"] {
+        fs::write(&path, text).unwrap();
+        assert!(kernel.weights().restore().unwrap_err().to_string().contains("damaged"), "{text}");
+        assert_eq!(kernel.get("node0"), "5");
+    }
+    fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
+    assert!(kernel.weights().restore().unwrap_err().to_string().contains("symbolic link"));
+}
+
+#[test]
+fn two_changes_at_once_are_refused() {
+    let kernel = Kernel::new("busy", None);
+    let first = kernel.weights();
+    let _held = first.lock().unwrap();
+    assert!(matches!(kernel.weights().apply(&weights("0=5,2=2")), Err(WeightsError::Busy(_))));
+}

@@ -1,0 +1,271 @@
+//! Persistent memory in sysfs: from a block device to its namespace, region, bus and modules.
+//!
+//! The files are those of the kernel's Documentation/ABI (testing/sysfs-bus-nd, sysfs-bus-nfit, sysfs-bus-papr-pmem, sysfs-bus-cxl) and of its
+//! drivers/nvdimm. Firmware versions and health of DIMMs need commands to them that only root may give; their flags are here for everybody.
+
+use std::fs;
+use std::path::Path;
+
+use memgauge_core::persistent::{PersistentDevice, PersistentModule};
+use memgauge_core::units::Bytes;
+
+use crate::tree::Tree;
+
+/// A region is spread over at most so many modules (`ND_MAX_MAPPINGS`).
+const MAX_MAPPINGS: u32 = 32;
+
+/// Describes the persistent memory that a block device is, given its folder in sysfs; `None` for other devices.
+pub(crate) fn read(device: &Path, root: &Path) -> Option<PersistentDevice> {
+    let region = ancestor(device, "region")?;
+    let bus = ancestor(device, "ndbus");
+    let node = Folder(region);
+    let claim = ["namespace", "pfn", "btt", "dax"].iter().find_map(|kind| ancestor(device, kind));
+    // A claim (pfn0.1, btt0.1) names the namespace that it formats.
+    let namespace = claim.map(|claim| match name(claim) {
+        own if own.starts_with("namespace") => own,
+        _ => Folder(claim).text("namespace").unwrap_or_else(|| name(claim)),
+    });
+    let of_namespace = namespace.as_ref().map(|n| node.0.join(n)).filter(|folder| folder.is_dir());
+    let of_namespace = of_namespace.as_deref().map(Folder);
+    let provider = bus.and_then(|bus| Folder(bus).text("provider"));
+    let scrub = bus.and_then(|bus| Folder(bus).text("nfit/scrub"));
+    let modules = (0..MAX_MAPPINGS).map_while(|n| node.text(&format!("mapping{n}"))).filter_map(|line| module(&line, root)).collect();
+    Some(PersistentDevice {
+        mode: of_namespace.as_ref().and_then(|n| n.text("mode")).map(|mode| ndctl_mode(&mode).to_owned()),
+        bytes: of_namespace.as_ref().and_then(|n| n.bytes("size")),
+        namespace,
+        region: name(region),
+        region_bytes: node.bytes("size"),
+        // -1 where firmware does not state it.
+        node: node.text("numa_node").and_then(|n| n.parse().ok()),
+        persistence_domain: node.text("persistence_domain").filter(|domain| !domain.is_empty()),
+        // Zero where there are no labels.
+        interleave_set: node.text("set_cookie").filter(|cookie| cookie.trim_start_matches("0x").bytes().any(|b| b != b'0')),
+        read_only: node.text("read_only").is_some_and(|flag| flag == "1"),
+        bad_ranges: node.text("badblocks").map_or(0, |list| list.lines().count() as u32),
+        // The number of searches so far, and a plus sign while another one runs.
+        scrubbing: scrub.map(|count| count.ends_with('+')),
+        emulated: emulated(provider.as_deref(), device, root),
+        provider,
+        modules,
+    })
+}
+
+/// Why persistent memory of this provider is not what it claims to be.
+fn emulated(provider: Option<&str>, device: &Path, root: &Path) -> Option<String> {
+    let tree = Tree::new(root);
+    let vendor = tree.text("sys/class/dmi/id/sys_vendor").unwrap_or_default();
+    let virtual_machine = ["QEMU", "Bochs"].iter().any(|maker| vendor.contains(maker));
+    match provider {
+        Some("e820") => Some("the kernel was told to call DRAM persistent (memmap=, provider e820)".to_owned()),
+        Some(test) if test.starts_with("nfit_test") || test.starts_with("ndtest") => Some(format!("a test module of the kernel ({test})")),
+        _ if device.iter().any(|part| part.to_string_lossy().starts_with("virtio")) => Some("a virtual device (virtio-pmem)".to_owned()),
+        _ if virtual_machine => Some(format!("an emulated device ({vendor})")),
+        _ => None,
+    }
+}
+
+/// The namespace's mode, which sysfs calls otherwise than the tool that sets it.
+fn ndctl_mode(mode: &str) -> &str {
+    match mode {
+        "memory" => "fsdax",
+        "safe" => "sector",
+        "dax" => "devdax",
+        other => other,
+    }
+}
+
+/// A module from a region's line `nmem0,0,16777216,0`: its name, and where and how much the region uses of it.
+fn module(line: &str, root: &Path) -> Option<PersistentModule> {
+    let mut parts = line.split(',');
+    let (name, _, bytes) = (parts.next()?, parts.next()?, parts.next()?);
+    // A recorded tree may hold anything: only a name leads to a folder.
+    if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric()) {
+        return None;
+    }
+    let path = fs::canonicalize(root.join("sys/bus/nd/devices").join(name)).ok();
+    let dimm = path.as_deref().map(Folder);
+    let text = |file: &str| dimm.as_ref().and_then(|dimm| dimm.text(file));
+    // NFIT and the papr_scm driver of POWER have the same facts in folders of their own.
+    let either = |file: &str| text(&format!("nfit/{file}")).or_else(|| text(&format!("papr/{file}")));
+    // The device that a CXL module's nmem belongs to.
+    let cxl = path.as_deref().and_then(|path| path.ancestors().find(|folder| folder.join("firmware_version").is_file())).map(Folder);
+    let of_cxl = |file: &str| cxl.as_ref().and_then(|cxl| cxl.text(file));
+    let words = |flags: String| flags.split_whitespace().map(str::to_owned).collect();
+    Some(PersistentModule {
+        name: name.to_owned(),
+        bytes: bytes.parse().ok().map(Bytes),
+        capacity: cxl.as_ref().and_then(|cxl| cxl.bytes("pmem/size")),
+        model: text("nfit/vendor").zip(text("nfit/device")).map(|(vendor, device)| format!("{vendor}:{device}")),
+        serial: text("nfit/serial").or_else(|| of_cxl("serial")),
+        firmware: of_cxl("firmware_version"),
+        faults: either("flags").map(words).unwrap_or_default(),
+        dirty_shutdowns: either("dirty_shutdown").and_then(|count| count.parse().ok()),
+        security: text("security").or_else(|| of_cxl("security/state")),
+    })
+}
+
+/// A folder of sysfs.
+struct Folder<'a>(&'a Path);
+
+impl Folder<'_> {
+    fn text(&self, file: &str) -> Option<String> {
+        Tree::new(self.0).text(file)
+    }
+
+    /// A size in decimal or, with 0x, in hexadecimal digits.
+    fn bytes(&self, file: &str) -> Option<Bytes> {
+        let text = self.text(file)?;
+        let bytes = text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok());
+        bytes.map(Bytes)
+    }
+}
+
+/// The nearest folder above that is called `kind` and a number.
+pub(crate) fn ancestor<'a>(device: &'a Path, kind: &str) -> Option<&'a Path> {
+    let numbered = |path: &&Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.strip_prefix(kind).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    device.ancestors().find(numbered)
+}
+
+pub(crate) fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A root folder with files, which is removed when dropped.
+    struct Root(std::path::PathBuf);
+
+    impl Root {
+        fn new(test: &str, files: &[(&str, &str)]) -> Self {
+            let root = Self(std::env::temp_dir().join(format!("memgauge-persistent-{test}-{}", std::process::id())));
+            for (path, text) in files {
+                let path = root.0.join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            fs::create_dir_all(root.0.join("sys/bus/nd/devices")).unwrap();
+            root
+        }
+
+        fn link(&self, name: &str, target: &str) {
+            std::os::unix::fs::symlink(self.0.join(target), self.0.join("sys/bus/nd/devices").join(name)).unwrap();
+        }
+
+        fn read(&self, device: &str) -> Option<PersistentDevice> {
+            read(&self.0.join(device), &self.0)
+        }
+    }
+
+    impl Drop for Root {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    const NFIT: &str = "sys/devices/LNXSYSTM:00/ACPI0012:00/ndbus0";
+
+    #[test]
+    fn an_interleaved_set_of_modules() {
+        let at = |path: &str| format!("{NFIT}/{path}");
+        let files = [
+            ("provider", "ACPI.NFIT\n"),
+            ("nfit/scrub", "3+\n"),
+            ("region1/size", "270582939648\n"),
+            ("region1/numa_node", "1\n"),
+            ("region1/set_cookie", "0x59a6887c48d2cbcc\n"),
+            ("region1/persistence_domain", "memory_controller\n"),
+            ("region1/read_only", "0\n"),
+            ("region1/badblocks", "16 8\n4096 1\n"),
+            ("region1/mapping0", "nmem4,268435456,135291469824,0\n"),
+            ("region1/mapping1", "nmem5,268435456,135291469824,1\n"),
+            ("region1/namespace1.0/mode", "memory\n"),
+            ("region1/namespace1.0/size", "266352984064\n"),
+            ("region1/pfn1.0/namespace", "namespace1.0\n"),
+            ("region1/pfn1.0/block/pmem1/size", "1\n"),
+            ("nmem4/nfit/vendor", "0x8089\n"),
+            ("nmem4/nfit/device", "0x5141\n"),
+            ("nmem4/nfit/serial", "0x0000161b\n"),
+            ("nmem4/nfit/flags", "\n"),
+            ("nmem4/nfit/dirty_shutdown", "3\n"),
+            ("nmem4/security", "unlocked\n"),
+            ("nmem5/nfit/flags", "save_fail smart_event \n"),
+        ];
+        let files: Vec<(String, &str)> = files.iter().map(|(path, text)| (at(path), *text)).collect();
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+        let root = Root::new("nfit", &files);
+        root.link("nmem4", &at("nmem4"));
+        root.link("nmem5", &at("nmem5"));
+        let found = root.read(&at("region1/pfn1.0/block/pmem1")).unwrap();
+        assert_eq!(
+            (found.namespace.as_deref(), found.mode.as_deref(), found.region.as_str()),
+            (Some("namespace1.0"), Some("fsdax"), "region1")
+        );
+        assert_eq!((found.bytes, found.region_bytes, found.node), (Some(Bytes(266_352_984_064)), Some(Bytes(270_582_939_648)), Some(1)));
+        assert_eq!(
+            (found.interleave_set.as_deref(), found.persistence_domain.as_deref()),
+            (Some("0x59a6887c48d2cbcc"), Some("memory_controller"))
+        );
+        assert_eq!((found.bad_ranges, found.scrubbing, found.read_only, found.emulated), (2, Some(true), false, None));
+        let [first, second] = &found.modules[..] else { panic!("{:?}", found.modules) };
+        assert_eq!(
+            (first.model.as_deref(), first.serial.as_deref(), first.dirty_shutdowns),
+            (Some("0x8089:0x5141"), Some("0x0000161b"), Some(3))
+        );
+        assert_eq!((first.security.as_deref(), first.bytes, first.faults.len()), (Some("unlocked"), Some(Bytes(135_291_469_824)), 0));
+        assert_eq!(second.faults, ["save_fail", "smart_event"]);
+        assert_eq!(root.read("sys/devices/pci0/nvme0/nvme0n1"), None);
+    }
+
+    #[test]
+    fn memory_that_only_pretends() {
+        let bus = "sys/devices/platform/e820_pmem/ndbus0";
+        let root = Root::new(
+            "e820",
+            &[
+                (&format!("{bus}/provider"), "e820\n"),
+                (&format!("{bus}/region0/numa_node"), "-1\n"),
+                (&format!("{bus}/region0/set_cookie"), "0x0\n"),
+                (&format!("{bus}/region0/namespace0.0/mode"), "raw\n"),
+                (&format!("{bus}/region0/mapping0"), "../../etc,0,1,0\n"),
+            ],
+        );
+        let found = root.read(&format!("{bus}/region0/namespace0.0/block/pmem0")).unwrap();
+        assert!(found.emulated.as_ref().is_some_and(|why| why.contains("memmap=")), "{found:?}");
+        assert_eq!((found.node, found.interleave_set, found.mode.as_deref(), found.scrubbing), (None, None, Some("raw"), None));
+        assert!(found.modules.is_empty(), "a path is no module's name");
+        fs::write(root.0.join(bus).join("provider"), "ACPI.NFIT\n").unwrap();
+        let device = format!("{bus}/region0/namespace0.0/block/pmem0");
+        assert_eq!(root.read(&device).unwrap().emulated, None);
+        fs::create_dir_all(root.0.join("sys/class/dmi/id")).unwrap();
+        fs::write(root.0.join("sys/class/dmi/id/sys_vendor"), "QEMU\n").unwrap();
+        assert!(root.read(&device).unwrap().emulated.unwrap().contains("QEMU"));
+    }
+
+    #[test]
+    fn a_cxl_module_states_its_firmware() {
+        let memory = "sys/devices/pci0000:0c/0000:0d:00.0/mem0";
+        let bus = "sys/devices/platform/ACPI0017:00/root0/nvdimm-bridge0/ndbus0";
+        let root = Root::new(
+            "cxl",
+            &[
+                (&format!("{memory}/firmware_version"), "BWFW VERSION 0\n"),
+                (&format!("{memory}/serial"), "0x63\n"),
+                (&format!("{memory}/pmem/size"), "0x10000000\n"),
+                (&format!("{memory}/pmem0/nmem0/state"), "idle\n"),
+                (&format!("{bus}/provider"), "CXL\n"),
+                (&format!("{bus}/region0/mapping0"), "nmem0,0,268435456,0\n"),
+            ],
+        );
+        root.link("nmem0", &format!("{memory}/pmem0/nmem0"));
+        let found = root.read(&format!("{bus}/region0/namespace0.0/block/pmem0")).unwrap();
+        let module = &found.modules[0];
+        assert_eq!((module.firmware.as_deref(), module.serial.as_deref()), (Some("BWFW VERSION 0"), Some("0x63")));
+        assert_eq!((module.capacity, module.bytes, found.emulated), (Some(Bytes::mib(256)), Some(Bytes::mib(256)), None));
+    }
+}

@@ -1,0 +1,381 @@
+//! CSV: every number of a result in a row of its own, for data frames and databases.
+
+use memgauge_core::comparison::Comparison;
+use memgauge_core::counters::ProgramCount;
+use memgauge_core::estimate::{Estimate, NotMeasured};
+use memgauge_core::experiment::{ChaseOrder, Coordinates, LineState, MemoryPlace, Metric, PrefetchRequest, Unit};
+use memgauge_core::result::{Evidence, Measurement, PageKind, PairMatrix, PlacementStatus, QualityLevel, QualityReason, Report};
+use memgauge_core::traffic::{Access, LineUse, Mix};
+use memgauge_core::units::{Bytes, IdSet};
+use memgauge_core::wording::{coordinates, reasons, spelled};
+use serde::Serialize;
+
+use crate::format::{Format, Named, RenderError};
+use crate::text::comparison::what;
+
+/// One row for each value, below one header. What was not measured, and what does not apply, is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Csv;
+
+impl Format for Csv {
+    fn name(&self) -> &'static str {
+        "csv"
+    }
+
+    fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
+        self.render_all(&[Named { name: "", report }])
+    }
+
+    /// Several reports share one header; `run_id` tells them apart.
+    fn render_all(&self, results: &[Named<'_>]) -> Result<Vec<u8>, RenderError> {
+        // The header is written apart, so that a result without a value has one too.
+        let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
+        writer.write_record(HEADER)?;
+        results.iter().try_for_each(|result| write(&mut writer, result.report))?;
+        writer.into_inner().map_err(|error| csv::Error::from(error.into_error()).into())
+    }
+}
+
+/// Declares the columns once: the fields of a row, and the header.
+macro_rules! columns {
+    ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
+        /// A row; units are in the names of the columns. `value`, `low`, `high`, `min`, `max`, `mad`, `limit` and `firmware` are in `unit`.
+        #[derive(Debug, Clone, Default, Serialize)]
+        struct Row<'a> {
+            $($(#[$doc])* $name: $type,)+
+        }
+
+        const HEADER: &[&str] = &[$(stringify!($name)),+];
+    };
+}
+
+columns! {
+    // Which run.
+    run_id: &'a str,
+    host: Option<&'a str>,
+    /// UTC.
+    started: &'a str,
+    /// `KEY=VALUE`, separated by `;`.
+    labels: &'a str,
+    // Which value.
+    /// Whether the cell was measured again: as a control of drift, or to confirm what looked wrong.
+    repeat: bool,
+    experiment: String,
+    /// `latency`, `bandwidth`, or what was counted.
+    metric: String,
+    /// How it was measured.
+    method: String,
+    // Where.
+    cpu: Option<u32>,
+    cpu_node: Option<u32>,
+    /// `own`, `node` or `device`.
+    memory: Option<&'static str>,
+    memory_node: Option<u32>,
+    memory_dir: Option<&'a str>,
+    holder_cpu: Option<u32>,
+    holder_node: Option<u32>,
+    sharer_cpu: Option<u32>,
+    state: Option<LineState>,
+    /// The loaders' CPUs, such as `0-3,8`.
+    cpus: Option<IdSet>,
+    load_nodes: Option<IdSet>,
+    order: Option<ChaseOrder>,
+    mix: Option<Mix>,
+    delay_cycles: Option<u32>,
+    region: Option<u32>,
+    prefetch: Option<PrefetchRequest>,
+    working_set_bytes: Option<Bytes>,
+    /// The order of traffic where it is part of the place, such as `random`.
+    access: Option<Access>,
+    block_bytes: Option<Bytes>,
+    /// How lines are made durable: `persisted:clwb`, or `read-back:clwb` where they are loaded again.
+    line: Option<String>,
+    /// Interleave weights by node: `0=3,2=1`.
+    weights: Option<String>,
+    // The value.
+    value: Option<f64>,
+    /// The 95 % interval of the median.
+    low: Option<f64>,
+    high: Option<f64>,
+    unit: String,
+    n: Option<u32>,
+    min: Option<f64>,
+    max: Option<f64>,
+    mad: Option<f64>,
+    converged: Option<bool>,
+    // How far to trust it.
+    quality: Option<QualityLevel>,
+    /// Separated by `;`.
+    reasons: String,
+    /// Why there is no value: a stable word.
+    not_measured: String,
+    /// The same in words.
+    detail: String,
+    limit: Option<f64>,
+    verdict: String,
+    firmware: Option<f64>,
+    // How it was measured.
+    kernel: &'a str,
+    threads: Option<u32>,
+    buffer_bytes: Option<Bytes>,
+    allocations: Option<u32>,
+    pages: Option<PageKind>,
+    page_bytes: Option<Bytes>,
+    placement: Option<PlacementStatus>,
+    lines_in_flight: Option<f64>,
+}
+
+/// A comparison, a row for each number. Ratios are `after` over `before`; what is not known is empty.
+///
+/// # Errors
+/// When the writer refuses a row.
+pub fn comparison_csv(comparison: &Comparison) -> Result<Vec<u8>, RenderError> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record([
+        "experiment",
+        "what",
+        "where",
+        "metric",
+        "unit",
+        "before",
+        "after",
+        "runs_before",
+        "runs_after",
+        "ratio",
+        "ratio_low",
+        "ratio_high",
+        "q",
+        "verdict",
+        "open",
+        "runs_to_settle",
+    ])?;
+    for cell in &comparison.cells {
+        let maybe = |v: Option<f64>| v.map(|v| v.to_string()).unwrap_or_default();
+        writer.write_record([
+            spelled(&cell.experiment),
+            what(cell),
+            coordinates(&cell.at),
+            spelled(&cell.metric),
+            spelled(&cell.unit),
+            cell.before.to_string(),
+            cell.after.to_string(),
+            cell.runs.0.to_string(),
+            cell.runs.1.to_string(),
+            cell.ratio.to_string(),
+            maybe(cell.ratio_low),
+            maybe(cell.ratio_high),
+            maybe(cell.q),
+            spelled(&cell.verdict),
+            cell.open.as_ref().map(spelled).unwrap_or_default(),
+            cell.runs_to_settle.map(|n| n.to_string()).unwrap_or_default(),
+        ])?;
+    }
+    writer.into_inner().map_err(|error| csv::Error::from(error.into_error()).into())
+}
+
+/// The method of hardware counters, and the unit of plain counts.
+const COUNTERS: &str = "counters";
+const COUNT: &str = "count";
+
+type Writer = csv::Writer<Vec<u8>>;
+
+fn write(writer: &mut Writer, report: &Report) -> Result<(), RenderError> {
+    let labels: Vec<String> = report.run.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let labels = labels.join(";");
+    let host = report.run.host.as_ref().and_then(|host| host.hostname.as_deref());
+    let run = Row { run_id: &report.run.id, host, started: &report.started.utc, labels: &labels, ..Row::default() };
+    for (repeat, measurements) in [(false, &report.results), (true, &report.repeats)] {
+        for m in measurements {
+            let row = measurement(Row { repeat, ..run.clone() }, m);
+            writer.serialize(&row)?;
+            details(writer, &row, m)?;
+        }
+    }
+    report.matrices.iter().try_for_each(|matrix| pairs(writer, &run, matrix, report))?;
+    report.program.iter().try_for_each(|program| count(writer, &run, program))
+}
+
+/// What JSON cannot hold either is no number.
+fn finite(value: Option<f64>) -> Option<f64> {
+    value.filter(|v| v.is_finite())
+}
+
+fn join(reasons: &[QualityReason]) -> String {
+    reasons.iter().map(spelled).collect::<Vec<_>>().join(";")
+}
+
+/// The stable word for why there is no number.
+fn cause(why: &impl Serialize) -> String {
+    let fields = serde_json::to_value(why).unwrap_or_default();
+    fields["cause"].as_str().unwrap_or_default().to_owned()
+}
+
+fn measurement<'a>(run: Row<'a>, m: &'a Measurement) -> Row<'a> {
+    let row = Row {
+        experiment: spelled(&m.experiment),
+        metric: spelled(&m.metric),
+        method: spelled(&m.method()),
+        unit: spelled(&m.unit),
+        limit: finite(m.verdict.limit),
+        verdict: spelled(&m.verdict.status),
+        firmware: finite(m.firmware),
+        lines_in_flight: finite(m.lines_in_flight),
+        ..run
+    };
+    let trusted = Row { quality: Some(m.quality.level), reasons: join(&m.quality.reasons), ..row };
+    estimated(observed(place(trusted, &m.at), &m.evidence), &m.estimate)
+}
+
+/// What is done with a line, as one word.
+pub(crate) fn durable(line: LineUse) -> String {
+    match line {
+        LineUse::Persisted(method) => format!("persisted:{}", method.name()),
+        LineUse::ReadBack(method) => format!("read-back:{}", method.name()),
+        other => spelled(&other),
+    }
+}
+
+fn place<'a>(row: Row<'a>, at: &'a Coordinates) -> Row<'a> {
+    let memory = at.memory.map(|place| match place {
+        MemoryPlace::Own => "own",
+        MemoryPlace::Node(_) => "node",
+        MemoryPlace::Device { .. } => "device",
+    });
+    Row {
+        cpu: at.cpu,
+        cpu_node: at.cpu_node,
+        memory,
+        memory_node: at.memory_node(),
+        memory_dir: at.memory_dir.as_deref(),
+        holder_cpu: at.holder_cpu,
+        holder_node: at.holder_node,
+        sharer_cpu: at.sharer_cpu,
+        state: at.state,
+        cpus: at.cpus.clone(),
+        load_nodes: at.load_nodes.clone(),
+        order: at.order,
+        mix: at.mix,
+        delay_cycles: at.delay_cycles,
+        region: at.region,
+        prefetch: at.prefetch,
+        working_set_bytes: at.working_set,
+        access: at.access,
+        block_bytes: at.block,
+        line: at.line.map(durable),
+        weights: at.weights.as_ref().map(ToString::to_string),
+        ..row
+    }
+}
+
+fn observed<'a>(row: Row<'a>, evidence: &'a Evidence) -> Row<'a> {
+    Row {
+        kernel: &evidence.kernel,
+        threads: Some(evidence.threads),
+        buffer_bytes: Some(evidence.buffer),
+        allocations: Some(evidence.allocations),
+        pages: evidence.pages.obtained,
+        page_bytes: evidence.pages.page,
+        placement: Some(evidence.placement.status),
+        ..row
+    }
+}
+
+fn estimated<'a>(row: Row<'a>, e: &Estimate) -> Row<'a> {
+    Row {
+        value: finite(e.value),
+        low: finite(e.ci95_low),
+        high: finite(e.ci95_high),
+        n: Some(e.n),
+        min: finite(e.min),
+        max: finite(e.max),
+        mad: finite(e.mad),
+        converged: e.value.is_some().then_some(e.converged),
+        not_measured: e.not_measured.as_ref().map(cause).unwrap_or_default(),
+        detail: e.not_measured.as_ref().map(reasons::not_measured).unwrap_or_default(),
+        ..row
+    }
+}
+
+/// Percentiles, and what the CPUs' counters showed during a measurement: rows that share its place and evidence.
+fn details(writer: &mut Writer, of: &Row<'_>, m: &Measurement) -> Result<(), RenderError> {
+    for percentile in m.distribution.iter().flat_map(|d| &d.percentiles) {
+        let metric = format!("{}-p{}", of.metric, percentile.percent);
+        writer.serialize(Row { metric, value: finite(Some(percentile.ns)), unit: spelled(&Unit::Nanoseconds), ..bare(of) })?;
+    }
+    let Some(counters) = &m.counters else { return Ok(()) };
+    let events = counters.events.iter().map(|e| (e.event.name.clone(), COUNT.to_owned(), e.value, &e.reason));
+    let metrics = counters.metrics.iter().map(|c| (spelled(&c.metric), spelled(&c.unit), c.value, &c.reason));
+    for (metric, unit, value, reason) in metrics.chain(events) {
+        let mut row = Row { metric, unit, value: finite(value), method: COUNTERS.into(), ..bare(of) };
+        if row.value.is_none() {
+            row.quality = Some(QualityLevel::None);
+            row.not_measured = cause(&NotMeasured::NotCounted { detail: String::new() });
+            row.detail = reason.clone().unwrap_or_default();
+        }
+        writer.serialize(row)?;
+    }
+    Ok(())
+}
+
+/// The row without what is known of its own value.
+fn bare<'a>(of: &Row<'a>) -> Row<'a> {
+    let row = Row { limit: None, verdict: String::new(), firmware: None, lines_in_flight: None, ..of.clone() };
+    Row { n: None, ..estimated(row, &Estimate::default()) }
+}
+
+/// All pairs of CPUs, row after row.
+fn pairs(writer: &mut Writer, run: &Row<'_>, matrix: &PairMatrix, report: &Report) -> Result<(), RenderError> {
+    let at = Coordinates {
+        memory: Some(matrix.home.map_or(MemoryPlace::Own, MemoryPlace::Node)),
+        memory_dir: matrix.memory_dir.clone(),
+        state: Some(matrix.state),
+        order: matrix.order,
+        ..Coordinates::default()
+    };
+    let missing = report.incomplete.as_ref().map_or_else(|| "cells-missing".to_owned(), cause);
+    let why = report.incomplete.as_ref().map_or_else(|| "the notes of the result say why".to_owned(), reasons::incomplete);
+    let shared = Row {
+        experiment: spelled(&matrix.experiment),
+        metric: "latency".into(),
+        method: spelled(&matrix.experiment.method(Metric::Latency)),
+        unit: spelled(&matrix.unit),
+        ..observed(place(run.clone(), &at), &matrix.evidence)
+    };
+    // The matrix counts its reasons and does not say which pairs they are of.
+    let all: Vec<QualityReason> = matrix.reasons.keys().copied().collect();
+    for (i, &reader) in matrix.cpus.iter().enumerate() {
+        for (j, &holder) in matrix.cpus.iter().enumerate().filter(|(j, _)| *j != i) {
+            let row = Row { cpu: Some(reader), holder_cpu: Some(holder), ..shared.clone() };
+            let value = matrix.value(i, j);
+            let half = matrix.half_width_percent.get(i).and_then(|widths| *widths.get(j)?);
+            let end = |sign: f64| Some(round(value? * (1.0 + sign * f64::from(half?) / 100.0)));
+            let quality = matrix.quality(i, j);
+            writer.serialize(match value {
+                Some(_) => {
+                    let reasons = if quality == QualityLevel::Degraded { join(&all) } else { String::new() };
+                    Row { value, low: end(-1.0), high: end(1.0), quality: Some(quality), reasons, ..row }
+                }
+                None => Row { quality: Some(QualityLevel::None), not_measured: missing.clone(), detail: why.clone(), ..row },
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Ends of intervals that were computed from a percentage, without the digits of binary arithmetic.
+fn round(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
+/// What `memgauge count` counted of a program.
+fn count(writer: &mut Writer, run: &Row<'_>, program: &ProgramCount) -> Result<(), RenderError> {
+    let events = program.events.iter().map(|e| (e.event.name.clone(), e.unit.clone().unwrap_or_else(|| COUNT.into()), &e.estimate));
+    let metrics = program.metrics.iter().map(|m| (spelled(&m.metric), spelled(&m.unit), &m.estimate));
+    let elapsed = [("elapsed".to_owned(), "s".to_owned(), &program.elapsed_s)];
+    for (metric, unit, estimate) in elapsed.into_iter().chain(metrics).chain(events) {
+        let quality = estimate.value.is_none().then_some(QualityLevel::None);
+        let row = Row { experiment: "count".into(), method: COUNTERS.into(), metric, unit, quality, ..run.clone() };
+        writer.serialize(estimated(row, estimate))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! Lines over the size of blocks: bandwidth of random accesses, and the time until a block is durable.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memgauge_core::result::Measurement;
+use memgauge_core::traffic::LineUse;
+
+use super::axis::Axis;
+use super::chart::{Chart, Sample, Series};
+use super::frame::Panel;
+use super::palette::Style;
+use super::source::{MAX_SERIES, ResultSet, caption, part_of, sample};
+use crate::number::bounds;
+
+/// A line for each mix.
+pub(crate) fn access_sizes(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
+    let name = |m: &Measurement| m.at.mix.map(|mix| mix.to_string()).unwrap_or_default();
+    charts(sets, "Bandwidth by access size", "GB/s of blocks in random order, with the 95 % interval", "Bandwidth (GB/s)", name)
+}
+
+/// A line for each method; what is read again has one size only and is in the table.
+pub(crate) fn persist_latencies(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
+    let stored: Vec<ResultSet<'_>> = sets.iter().map(|set| set.only(|m| !matches!(m.at.line, Some(LineUse::ReadBack(_))))).collect();
+    let name = |m: &Measurement| m.at.line.and_then(LineUse::persists).map_or("", |method| method.name()).to_owned();
+    charts(&stored, "Persist latency", "time to store a block and have it durable, with the 95 % interval", "Latency (ns)", name)
+}
+
+fn charts(sets: &[ResultSet<'_>], title: &str, what: &str, axis: &str, name: impl Fn(&Measurement) -> String) -> Vec<Box<dyn Panel>> {
+    let nodes: BTreeSet<Option<u32>> = sets.iter().flat_map(|s| &s.ms).map(|m| m.at.cpu_node).collect();
+    let mut lines: BTreeMap<(usize, Option<u32>, String), Vec<&Measurement>> = BTreeMap::new();
+    for (index, set) in sets.iter().enumerate() {
+        for &m in &set.ms {
+            lines.entry((index, m.at.cpu_node, name(m))).or_default().push(m);
+        }
+    }
+    let lines: Vec<(String, Vec<&Measurement>)> = lines
+        .into_iter()
+        .map(|((index, node, name), mut ms)| {
+            ms.sort_by_key(|m| m.at.block);
+            let from = node.filter(|_| nodes.len() > 1).map(|node| format!("from node {node}"));
+            let parts = [sets[index].name.map(str::to_owned), Some(name), from];
+            (parts.into_iter().flatten().collect::<Vec<_>>().join(", "), ms)
+        })
+        .collect();
+    let parts = lines.len().div_ceil(MAX_SERIES);
+    let chart = |(part, lines): (usize, &[(String, Vec<&Measurement>)])| {
+        let all = || lines.iter().flat_map(|(_, ms)| ms.iter().copied());
+        let samples = |ms: &[&Measurement]| -> Vec<Sample> { ms.iter().filter_map(|m| sample(m.at.block?.0 as f64, m)).collect() };
+        let highest = bounds(all().filter_map(|m| sample(0.0, m)).map(|s| s.y_interval.map_or(s.y, |i| i.1))).map_or(1.0, |b| b.1);
+        let sizes =
+            bounds(all().filter_map(|m| m.at.block).map(|b| b.0 as f64)).map_or((64, 4096), |(low, high)| (low as u64, high as u64));
+        let mut caption = caption(sets, title, &[what], true);
+        caption.title.push_str(&part_of(part, parts));
+        let x = Axis::doublings("Block (bytes)", sizes.0.max(1), sizes.1.max(2 * sizes.0.max(1)), 8);
+        let mut chart = Chart::new(caption, x, Axis::linear(axis, 0.0, highest, 7));
+        for (i, (name, ms)) in lines.iter().enumerate() {
+            chart.series.push(Series { name: Some(name.clone()), style: Style::of_points(i), samples: samples(ms), joined: true });
+        }
+        Box::new(chart) as Box<dyn Panel>
+    };
+    lines.chunks(MAX_SERIES).enumerate().map(chart).collect()
+}

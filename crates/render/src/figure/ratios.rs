@@ -1,0 +1,177 @@
+//! Ratios of two sets of runs with their intervals, a row for each number.
+
+use memgauge_core::comparison::{CellComparison, Comparison, ComparisonVerdict};
+use memgauge_core::wording::number_of;
+
+use super::axis::Axis;
+use super::font::{self, CAPITALS, Weight};
+use super::frame::{Caption, LABEL, Panel, Space, shorten};
+use super::layout::{Figure, Picture};
+use super::options::FigureOptions;
+use super::palette::{BAND, Colour, GREY, GRID, INK, series};
+use super::scene::{Anchor, Area, Point, Scene, Stroke, Text};
+use crate::format::RenderError;
+use crate::number::percent;
+use crate::text::comparison::{change, place, what};
+
+/// Height of a row.
+const ROW: f64 = 20.0;
+/// Room below the rows for the axis.
+const AXIS: f64 = 44.0;
+/// The widest name.
+const NAMES: f64 = 390.0;
+/// Rows of a panel; more are on further ones.
+const ROWS: usize = 40;
+/// Changes beyond this many times the largest one that is no interval's end are cut.
+const REACH: f64 = 1.5;
+/// Radius of points.
+const RADIUS: f64 = 3.6;
+
+/// A figure of a comparison: what changed, the largest changes first, with their intervals and the margin.
+///
+/// # Errors
+/// When there is nothing to draw, or it is too large for a bitmap.
+pub fn comparison_figure(comparison: &Comparison, picture: Picture, options: &FigureOptions) -> Result<Vec<u8>, RenderError> {
+    if comparison.cells.is_empty() {
+        return Err(RenderError::NothingToDraw("the sides have no number in common".to_owned()));
+    }
+    let mut cells: Vec<&CellComparison> = comparison.cells.iter().collect();
+    cells.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
+    let parts = cells.len().div_ceil(ROWS);
+    let panel = |(part, cells): (usize, &[&CellComparison])| {
+        let of = if parts > 1 { format!(" ({} of {parts})", part + 1) } else { String::new() };
+        Box::new(Ratios::new(comparison, cells, &of)) as Box<dyn Panel>
+    };
+    let panels = cells.chunks(ROWS).enumerate().map(panel).collect();
+    let runs = |n: usize| number_of(n as u64, "run", "runs");
+    let (before, after) = (&comparison.before, &comparison.after);
+    let source = format!("before: {} ({}) · after: {} ({})", before.name, runs(before.runs.len()), after.name, runs(after.runs.len()));
+    Figure::new("memgauge compare", panels, vec![source]).drawn_as(options.clone()).write(picture)
+}
+
+struct Ratio {
+    name: String,
+    place: String,
+    value: f64,
+    interval: Option<(f64, f64)>,
+    colour: Colour,
+    label: String,
+}
+
+struct Ratios {
+    caption: Caption,
+    margin: f64,
+    /// What the axis holds, the same in all panels.
+    span: (f64, f64),
+    rows: Vec<Ratio>,
+}
+
+/// Blue, orange and grey: more, less, not known.
+fn colour(verdict: ComparisonVerdict) -> Colour {
+    match verdict {
+        ComparisonVerdict::Better => series(0),
+        ComparisonVerdict::Worse => series(1),
+        ComparisonVerdict::Same => INK,
+        ComparisonVerdict::Inconclusive => GREY,
+    }
+}
+
+const fn word(verdict: ComparisonVerdict) -> &'static str {
+    match verdict {
+        ComparisonVerdict::Better => "better",
+        ComparisonVerdict::Worse => "worse",
+        ComparisonVerdict::Same => "the same",
+        ComparisonVerdict::Inconclusive => "inconclusive",
+    }
+}
+
+/// Every change and the margin, and intervals within reason.
+fn span(comparison: &Comparison) -> (f64, f64) {
+    let values = comparison.cells.iter().map(|c| (c.ratio - 1.0).abs()).fold(1.5 * comparison.margin, f64::max);
+    let clip = |ratio: f64| (ratio - 1.0).clamp(-REACH * values, REACH * values);
+    let ends = comparison.cells.iter().flat_map(|c| [c.ratio_low.unwrap_or(c.ratio), c.ratio_high.unwrap_or(c.ratio)]).map(clip);
+    ends.fold((-comparison.margin, comparison.margin), |(low, high), v| (low.min(v), high.max(v)))
+}
+
+impl Ratios {
+    fn new(comparison: &Comparison, cells: &[&CellComparison], part: &str) -> Self {
+        let rows = cells.iter().map(|cell| Ratio {
+            name: what(cell),
+            place: place(&cell.at),
+            value: cell.ratio - 1.0,
+            interval: cell.ratio_low.zip(cell.ratio_high).map(|(low, high)| (low - 1.0, high - 1.0)),
+            colour: colour(cell.verdict),
+            label: format!("{} {}", change(cell.ratio), word(cell.verdict)),
+        });
+        let about = format!("after over before, with the 95 % interval; shaded: the margin, ±{}", percent(comparison.margin));
+        Self {
+            caption: Caption::new(format!("What changed{part}"), about),
+            margin: comparison.margin,
+            span: span(comparison),
+            rows: rows.collect(),
+        }
+    }
+
+    fn axis(&self) -> Axis {
+        Axis::linear("Change (%)", 100.0 * self.span.0, 100.0 * self.span.1, 9)
+    }
+
+    fn is_cut(&self) -> bool {
+        let axis = self.axis();
+        self.rows.iter().filter_map(|r| r.interval).any(|(low, high)| 100.0 * low < axis.low || 100.0 * high > axis.high)
+    }
+
+    fn with_notes(&self) -> Caption {
+        let mut caption = self.caption.clone();
+        if self.is_cut() {
+            caption.notes.push("Intervals that end at the edge reach beyond it.".to_owned());
+        }
+        caption
+    }
+}
+
+impl Panel for Ratios {
+    fn caption(&mut self) -> &mut Caption {
+        &mut self.caption
+    }
+
+    fn size(&self, space: Space) -> (f64, f64) {
+        let width = space.width;
+        (width, self.caption.above(width) + ROW * self.rows.len() as f64 + AXIS + self.with_notes().below(width))
+    }
+
+    fn draw(&self, scene: &mut Scene, at: Point, space: Space) {
+        let width = space.width;
+        self.caption.draw_above(scene, at, width);
+        let top = at.1 + self.caption.above(width);
+        let bottom = top + ROW * self.rows.len() as f64;
+        let widest =
+            |text: &dyn Fn(&Ratio) -> String| self.rows.iter().map(|r| font::width(&text(r), LABEL, Weight::Regular)).fold(0.0, f64::max);
+        let names = widest(&|r| format!("{}, {}", r.name, r.place)).min(NAMES).min(0.52 * width);
+        let labels = widest(&|r| r.label.clone());
+        let (left, right) = (at.0 + names + 14.0, at.0 + width - labels - 14.0);
+        let axis = self.axis();
+        let along = |share: f64| left + axis.share(100.0 * share).clamp(0.0, 1.0) * (right - left);
+        let margin = (along(-self.margin), along(self.margin));
+        scene.rect(Area { x: margin.0, y: top, width: margin.1 - margin.0, height: bottom - top }, BAND);
+        for tick in &axis.ticks {
+            let x = along(tick.value / 100.0);
+            let zero = tick.value.abs() < 1e-9;
+            scene.line((x, top), (x, bottom), Stroke::new(if zero { INK } else { GRID }, 1.0));
+            if let Some(label) = &tick.label {
+                scene.text(Text::new(label, (x, bottom + 16.0), LABEL, GREY).anchored(Anchor::Middle));
+            }
+        }
+        scene.text(Text::new(&axis.title, ((left + right) / 2.0, bottom + 36.0), LABEL, INK).anchored(Anchor::Middle));
+        for (i, row) in self.rows.iter().enumerate() {
+            let middle = top + ROW * (i as f64 + 0.5);
+            let base = middle + LABEL * CAPITALS / 2.0;
+            scene.text(Text::new(shorten(&format!("{}, {}", row.name, row.place), names, LABEL), (at.0, base), LABEL, INK));
+            if let Some((low, high)) = row.interval {
+                scene.line((along(low), middle), (along(high), middle), Stroke::new(row.colour, 1.6));
+            }
+            scene.dot((along(row.value), middle), RADIUS, row.colour, None);
+            scene.text(Text::new(&row.label, (right + 14.0, base), LABEL, INK));
+        }
+    }
+}

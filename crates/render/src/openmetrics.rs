@@ -1,0 +1,343 @@
+//! OpenMetrics: the numbers that a monitoring system should keep, for node_exporter's textfile collector.
+//!
+//! A series lives for years, so its labels are what the user chose and what the machine has, never what one run found: of a curve under
+//! load its ends and its knee are written, of a sweep its levels. What a machine has thousands of, such as pairs of CPUs and regions of
+//! memory, is summed up by node as the smallest, the median and the largest. Values have no timestamps, which the collector refuses.
+
+mod encode;
+
+use std::collections::BTreeMap;
+
+use memgauge_core::conclusions::summary::summarise;
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPlace, Metric};
+use memgauge_core::result::{HealthStatus, LevelSummary, Measurement, QualityLevel, Report};
+use memgauge_core::units::Bytes;
+use memgauge_core::wording::spelled;
+
+use crate::csv::durable;
+use crate::format::{Format, Named, RenderError};
+use crate::groups::loaded_curves;
+use encode::{Family, Labels, Unit};
+
+/// Gauges in base units, as OpenMetrics and the Prometheus text format write them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenMetrics;
+
+impl Format for OpenMetrics {
+    fn name(&self) -> &'static str {
+        "openmetrics"
+    }
+
+    fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
+        let mut all = Collected::default();
+        all.add(report, &Labels::new());
+        all.encode()
+    }
+
+    /// Several reports share the families; the label `result` tells them apart.
+    fn render_all(&self, results: &[Named<'_>]) -> Result<Vec<u8>, RenderError> {
+        if let [one] = results {
+            return self.render(one.report);
+        }
+        let mut all = Collected::default();
+        for result in results {
+            all.add(result.report, &[label("result", result.name)].into());
+        }
+        all.encode()
+    }
+}
+
+/// What is measured: each is four families, the value, the ends of its interval, and its quality.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Quantity {
+    IdleLatency,
+    CpuIdleLatency,
+    Bandwidth,
+    LoadedLatency,
+    LoadedBandwidth,
+    TransferLatency,
+    TransferMatrixLatency,
+    ScanBandwidth,
+    PersistLatency,
+    LevelLatency,
+    LevelBandwidth,
+}
+
+impl Quantity {
+    /// Its name without prefix and unit, and what it is.
+    const fn name_and_help(self) -> (&'static str, &'static str) {
+        match self {
+            Self::IdleLatency => ("idle_latency", "Time of one dependent load while nothing else uses memory"),
+            Self::CpuIdleLatency => ("cpu_idle_latency", "Idle latency of single CPUs, over the CPUs of a node"),
+            Self::Bandwidth => ("bandwidth", "Bytes that programs load and store"),
+            Self::LoadedLatency => ("loaded_latency", "Time of one dependent load while other CPUs load memory"),
+            Self::LoadedBandwidth => ("loaded_bandwidth", "Bytes loaded and stored at that latency"),
+            Self::TransferLatency => ("transfer_latency", "Time to load a line that another core's cache holds"),
+            Self::TransferMatrixLatency => {
+                ("transfer_matrix_latency", "Time to load a line that another core's cache holds, over the pairs of CPUs of two nodes")
+            }
+            Self::ScanBandwidth => ("scan_bandwidth", "Bandwidth of a region of memory, over the regions of a node"),
+            Self::PersistLatency => ("persist_latency", "Time until a stored block is durable"),
+            Self::LevelLatency => ("level_latency", "Time of one dependent load in a level of the memory hierarchy, as a sweep shows it"),
+            Self::LevelBandwidth => ("level_bandwidth", "Bandwidth of a level of the memory hierarchy, as a sweep shows it"),
+        }
+    }
+
+    const fn unit(self) -> Unit {
+        match self {
+            Self::Bandwidth | Self::LoadedBandwidth | Self::ScanBandwidth | Self::LevelBandwidth => Unit::BytesPerSecond,
+            _ => Unit::Seconds,
+        }
+    }
+}
+
+/// The value of one series, in nanoseconds or GB/s.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Sample {
+    value: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    quality: Option<QualityLevel>,
+}
+
+impl Sample {
+    fn of(m: &Measurement) -> Self {
+        let Estimate { value, ci95_low, ci95_high, .. } = m.estimate;
+        Self { value, low: ci95_low, high: ci95_high, quality: Some(m.quality.level) }
+    }
+}
+
+/// The name and the value of a label.
+fn label(name: &'static str, value: impl ToString) -> (String, String) {
+    (name.to_owned(), value.to_string())
+}
+
+/// Everything that is written, by family and labels.
+#[derive(Default)]
+struct Collected {
+    run: BTreeMap<Labels, f64>,
+    complete: BTreeMap<Labels, f64>,
+    results: BTreeMap<Labels, f64>,
+    health: BTreeMap<Labels, f64>,
+    quantities: BTreeMap<Quantity, BTreeMap<Labels, Sample>>,
+}
+
+/// A group of cells that is summed up: what its cells have in common.
+type Group = (Quantity, Labels);
+
+impl Collected {
+    fn add(&mut self, report: &Report, shared: &Labels) {
+        self.add_run(report, shared);
+        let mut groups: BTreeMap<Group, Vec<Sample>> = BTreeMap::new();
+        for m in &report.results {
+            let quantity = match (m.experiment, m.metric) {
+                // The points of curves are those that the adaptive search chose, their sizes those of the sweep, and weights those of the search.
+                (Experiment::LoadedLatency | Experiment::Sweep | Experiment::Interleave, _) => continue,
+                (Experiment::PersistLatency, _) => Quantity::PersistLatency,
+                (Experiment::IdleLatencyPerCpu, _) => Quantity::CpuIdleLatency,
+                (Experiment::CacheToCacheMatrix, _) => Quantity::TransferMatrixLatency,
+                (Experiment::MemoryScan, _) => Quantity::ScanBandwidth,
+                (Experiment::CacheToCache, _) => Quantity::TransferLatency,
+                (_, Metric::Latency) => Quantity::IdleLatency,
+                (_, Metric::Bandwidth) => Quantity::Bandwidth,
+            };
+            let each = label("experiment", spelled(&m.experiment));
+            match quantity {
+                Quantity::CpuIdleLatency | Quantity::TransferMatrixLatency | Quantity::ScanBandwidth => {
+                    let at = by_node(report, &m.at);
+                    groups.entry((quantity, with(shared, coordinates(&at)))).or_default().push(Sample::of(m));
+                }
+                _ => self.insert(quantity, with(shared, coordinates(&m.at).into_iter().chain([each])), Sample::of(m)),
+            }
+        }
+        for matrix in &report.matrices {
+            let at = Coordinates {
+                state: Some(matrix.state),
+                order: matrix.order,
+                memory: matrix.home.map(MemoryPlace::Node),
+                memory_dir: matrix.memory_dir.clone(),
+                ..Coordinates::default()
+            };
+            let mut by_nodes: BTreeMap<(Option<u32>, Option<u32>), Vec<Sample>> = BTreeMap::new();
+            let nodes: Vec<Option<u32>> = matrix.cpus.iter().map(|&cpu| node_of(report, Some(cpu))).collect();
+            for (row, reader) in nodes.iter().enumerate() {
+                for (column, holder) in nodes.iter().enumerate().filter(|(column, _)| *column != row) {
+                    let (value, quality) = (matrix.value(row, column), Some(matrix.quality(row, column)));
+                    by_nodes.entry((*reader, *holder)).or_default().push(Sample { value, quality, ..Sample::default() });
+                }
+            }
+            for ((cpu_node, holder_node), samples) in by_nodes {
+                let at = Coordinates { cpu_node, holder_node, ..at.clone() };
+                groups.entry((Quantity::TransferMatrixLatency, with(shared, coordinates(&at)))).or_default().extend(samples);
+            }
+        }
+        groups.into_iter().for_each(|((quantity, labels), samples)| self.sum_up(quantity, &labels, &samples));
+        self.add_curves(report, shared);
+        report.levels.iter().for_each(|levels| self.add_levels(levels, shared));
+    }
+
+    /// Which run it is, how far to trust it, and the verdict of a health check.
+    fn add_run(&mut self, report: &Report, shared: &Labels) {
+        let hostname = report.run.host.as_ref().and_then(|host| host.hostname.clone());
+        let own = [("version", Some(report.tool.version.clone())), ("started", Some(report.started.utc.clone())), ("hostname", hostname)];
+        let own = own.into_iter().chain([("run_id", Some(report.run.id.clone()).filter(|id| !id.is_empty()))]);
+        let own = own.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let users = report.run.labels.iter().map(|(key, value)| (encode::user_label(key), value.clone()));
+        self.run.insert(with(shared, users.chain(own)), 1.0);
+        self.complete.insert(shared.clone(), f64::from(report.complete));
+        let trust = report.summary.as_ref().map_or_else(|| summarise(report).trust, |summary| summary.trust.clone());
+        use QualityLevel::{Degraded, Good, None as Missing, Unreliable};
+        for (level, n) in [(Good, trust.good), (Degraded, trust.degraded), (Unreliable, trust.unreliable), (Missing, trust.missing)] {
+            self.results.insert(with(shared, [label("quality", spelled(&level))]), f64::from(n));
+        }
+        use HealthStatus::{CouldNotMeasure, Failure, Incident, Ok, Unknown, Warning};
+        for (health, status) in
+            report.health.iter().flat_map(|h| [Ok, Unknown, Warning, CouldNotMeasure, Failure, Incident].map(|status| (h, status)))
+        {
+            self.health.insert(with(shared, [label("status", spelled(&status))]), f64::from(health.status == status));
+        }
+    }
+
+    /// Of each curve the points at the lowest and the highest load, the knee, and the shares of the peak that were asked for.
+    fn add_curves(&mut self, report: &Report, shared: &Labels) {
+        let loaded: Vec<&Measurement> = report.results.iter().filter(|m| m.experiment == Experiment::LoadedLatency).collect();
+        for curve in loaded_curves(&loaded) {
+            let summary = report.curves.iter().find(|summary| summary.at == curve.at);
+            let at_delay = |delay: Option<u32>| curve.points.iter().find(|p| p.delay == delay && delay.is_some());
+            let knee = summary.and_then(|s| at_delay(Some(s.knee?.delay_cycles)));
+            let ends = match curve.points.as_slice() {
+                [only] => [None, Some(only)],
+                points => [points.first(), points.last()],
+            };
+            let shares = summary.iter().flat_map(|s| &s.shares);
+            let shares = shares.filter(|s| s.missed.is_none()).map(|s| (format!("{}-percent", s.percent), at_delay(s.delay_cycles)));
+            let [lowest, highest] = ends;
+            let named = [("lowest-load", lowest), ("knee", knee), ("highest-load", highest)].map(|(name, p)| (name.to_owned(), p));
+            for (name, point) in named.into_iter().chain(shares) {
+                let labels = with(shared, coordinates(&curve.at).into_iter().chain([label("point", name)]));
+                let measured = point.map(|p| [(Quantity::LoadedLatency, p.latency), (Quantity::LoadedBandwidth, p.bandwidth)]);
+                for (quantity, m) in measured.into_iter().flatten().filter_map(|(quantity, m)| Some((quantity, m?))) {
+                    self.insert(quantity, labels.clone(), Sample::of(m));
+                }
+            }
+        }
+    }
+
+    fn add_levels(&mut self, levels: &LevelSummary, shared: &Labels) {
+        let quantity = match levels.metric {
+            Some(Metric::Latency) => Quantity::LevelLatency,
+            Some(Metric::Bandwidth) => Quantity::LevelBandwidth,
+            None => return,
+        };
+        for level in &levels.levels {
+            let labels = with(shared, coordinates(&levels.at).into_iter().chain([label("level", &level.name)]));
+            let sample = Sample { value: Some(level.value), low: Some(level.low), high: Some(level.high), quality: None };
+            self.insert(quantity, labels, sample);
+        }
+    }
+
+    /// The smallest, the median and the largest of many cells.
+    fn sum_up(&mut self, quantity: Quantity, labels: &Labels, samples: &[Sample]) {
+        let mut values: Vec<f64> = samples.iter().filter_map(|s| s.value).filter(|v| v.is_finite()).collect();
+        values.sort_by(f64::total_cmp);
+        let measured = samples.iter().filter(|s| s.value.is_some()).filter_map(|s| s.quality);
+        let quality = measured.max().or(Some(QualityLevel::None));
+        let n = values.len();
+        let median = (n > 0).then(|| f64::midpoint(values[(n - 1) / 2], values[n / 2]));
+        for (statistic, value) in [("min", values.first().copied()), ("median", median), ("max", values.last().copied())] {
+            let labels = with(labels, [label("statistic", statistic)]);
+            self.insert(quantity, labels, Sample { value, quality, ..Sample::default() });
+        }
+    }
+
+    /// The first sample with these labels is kept: a series has one value.
+    fn insert(&mut self, quantity: Quantity, labels: Labels, sample: Sample) {
+        self.quantities.entry(quantity).or_default().entry(labels).or_insert(sample);
+    }
+
+    fn encode(self) -> Result<Vec<u8>, RenderError> {
+        let plain = |name: &str, help: &str, samples: BTreeMap<Labels, f64>| Family::new(name, help, Unit::None, samples);
+        let mut families = vec![
+            plain("run_info", "The run that the other values come from; always 1", self.run),
+            plain("run_complete", "Whether everything that was planned was measured: 1 or 0", self.complete),
+            plain("results", "Number of results by quality", self.results),
+            plain("health_status", "1 for the verdict of memgauge quick, 0 for all other verdicts", self.health),
+        ];
+        for (quantity, samples) in self.quantities {
+            let (name, help) = quantity.name_and_help();
+            let unit = quantity.unit();
+            let part = |get: fn(&Sample) -> Option<f64>| {
+                let present = |(labels, s): (&Labels, &Sample)| Some((labels.clone(), unit.in_base(get(s)?)?));
+                samples.iter().filter_map(present).collect::<BTreeMap<_, _>>()
+            };
+            let quality = samples.iter().filter_map(|(labels, s)| Some((labels.clone(), f64::from(rank(s.quality?)))));
+            families.push(Family::new(name, help, unit, part(|s| s.value)));
+            families.push(Family::new(&format!("{name}_low"), &format!("{help}: lower end of the 95 % interval"), unit, part(|s| s.low)));
+            families.push(Family::new(&format!("{name}_high"), &format!("{help}: upper end of the 95 % interval"), unit, part(|s| s.high)));
+            let help = format!("{help}: 0 is good, 1 degraded, 2 unreliable, 3 not measured");
+            families.push(Family::new(&format!("{name}_quality"), &help, Unit::None, quality.collect()));
+        }
+        encode::encode(families)
+    }
+}
+
+const fn rank(quality: QualityLevel) -> u8 {
+    match quality {
+        QualityLevel::Good => 0,
+        QualityLevel::Degraded => 1,
+        QualityLevel::Unreliable => 2,
+        QualityLevel::None => 3,
+    }
+}
+
+/// Both together.
+fn with(shared: &Labels, more: impl IntoIterator<Item = (String, String)>) -> Labels {
+    shared.clone().into_iter().chain(more).collect()
+}
+
+fn node_of(report: &Report, cpu: Option<u32>) -> Option<u32> {
+    report.machine.topology.cpu(cpu?).and_then(|cpu| cpu.node.into())
+}
+
+/// The coordinates of the group of a cell, which has a number for each CPU, pair of CPUs or region.
+fn by_node(report: &Report, at: &Coordinates) -> Coordinates {
+    Coordinates {
+        cpu: None,
+        cpu_node: at.cpu_node.or(node_of(report, at.cpu)),
+        holder_cpu: None,
+        holder_node: at.holder_node.or(node_of(report, at.holder_cpu)),
+        region: None,
+        ..at.clone()
+    }
+}
+
+/// A cell's coordinates as labels. What does not apply has no label.
+fn coordinates(at: &Coordinates) -> Labels {
+    let number = |name, n: Option<u32>| n.map(|n| label(name, n));
+    let order = at.order.map(|o: ChaseOrder| label("order", spelled(&o)));
+    let state = at.state.map(|s: LineState| label("state", spelled(&s)));
+    let bytes = at.working_set.map(|Bytes(bytes)| label("working_set_bytes", bytes));
+    let labels = [
+        number("cpu", at.cpu),
+        number("cpu_node", at.cpu_node),
+        number("memory_node", at.memory_node()),
+        at.memory_dir.as_ref().map(|directory| label("memory_dir", directory)),
+        number("holder_cpu", at.holder_cpu),
+        number("holder_node", at.holder_node),
+        number("sharer_cpu", at.sharer_cpu),
+        state,
+        at.cpus.as_ref().map(|cpus| label("cpus", cpus)),
+        at.load_nodes.as_ref().map(|nodes| label("load_nodes", nodes)),
+        order,
+        at.mix.map(|mix| label("mix", mix)),
+        number("delay_cycles", at.delay_cycles),
+        at.prefetch.map(|state| label("prefetch", state.name())),
+        bytes,
+        at.access.map(|access| label("access", spelled(&access))),
+        at.block.map(|Bytes(bytes)| label("block_bytes", bytes)),
+        at.line.map(|line| label("line", durable(line))),
+        at.weights.as_ref().map(|weights| label("weights", weights)),
+    ];
+    labels.into_iter().flatten().collect()
+}

@@ -1,0 +1,89 @@
+//! Families of gauges as text, by the Prometheus project's own library.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{self, Registry};
+
+use crate::format::RenderError;
+
+/// Label names and values.
+pub(super) type Labels = BTreeMap<String, String>;
+
+/// Begins the names of all families.
+const PREFIX: &str = "memgauge";
+
+/// The unit of a family: the base units that the convention asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    None,
+    Seconds,
+    BytesPerSecond,
+}
+
+impl Unit {
+    /// A value in nanoseconds or GB/s in the base unit. The point is moved in its decimal digits, so that 104.3 ns stays 1.043e-7 s.
+    pub(super) fn in_base(self, value: f64) -> Option<f64> {
+        let exponent = match self {
+            Self::None => 0,
+            Self::Seconds => -9,
+            Self::BytesPerSecond => 9,
+        };
+        format!("{value}e{exponent}").parse().ok().filter(|v: &f64| v.is_finite())
+    }
+
+    fn name(self) -> Option<registry::Unit> {
+        match self {
+            Self::None => None,
+            Self::Seconds => Some(registry::Unit::Seconds),
+            Self::BytesPerSecond => Some(registry::Unit::Other("bytes_per_second".into())),
+        }
+    }
+}
+
+/// Gauges of one name.
+#[derive(Debug)]
+pub(super) struct Family {
+    name: String,
+    help: String,
+    unit: Option<registry::Unit>,
+    samples: Vec<(Vec<(String, String)>, f64)>,
+}
+
+impl Family {
+    pub(super) fn new(name: &str, help: &str, unit: Unit, samples: BTreeMap<Labels, f64>) -> Self {
+        let samples = samples.into_iter().map(|(labels, value)| (labels.into_iter().collect(), value)).collect();
+        Self { name: name.into(), help: help.into(), unit: unit.name(), samples }
+    }
+}
+
+impl Collector for Family {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut gauges = encoder.encode_descriptor(&self.name, &self.help, self.unit.as_ref(), MetricType::Gauge)?;
+        self.samples.iter().try_for_each(|(labels, value)| match labels.as_slice() {
+            [] => gauges.encode_gauge(value),
+            _ => gauges.encode_family(labels)?.encode_gauge(value),
+        })
+    }
+}
+
+/// All families that have a sample.
+pub(super) fn encode(families: Vec<Family>) -> Result<Vec<u8>, RenderError> {
+    // A collector each instead of the library's own families: those are hash maps, and the same result shall give the same bytes.
+    let mut registry = Registry::with_prefix(PREFIX);
+    for family in families.into_iter().filter(|family| !family.samples.is_empty()) {
+        registry.register_collector(Box::new(family));
+    }
+    let mut text = String::new();
+    text::encode(&mut text, &registry)?;
+    Ok(text.into_bytes())
+}
+
+/// The name of a label of the user's: what the format does not allow becomes `_`.
+pub(super) fn user_label(key: &str) -> String {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    format!("label_{}", key.chars().map(allowed).collect::<String>())
+}

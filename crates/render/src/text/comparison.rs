@@ -1,0 +1,225 @@
+//! A comparison as text: the verdict, what else differs, and a table for each verdict.
+
+use memgauge_core::comparison::{
+    Aspect, CellComparison, Comparison, ComparisonVerdict, DifferentField, Inconclusive, NotCompared, Side, WhyNotCompared,
+};
+use memgauge_core::experiment::{Coordinates, Experiment, Metric};
+use memgauge_core::wording::{coordinates, number_of, spelled};
+
+use super::grid::{Cell, Column, grid};
+use super::page::{INDENT, Page, Style, width};
+use crate::number::{number, percent, unit};
+
+/// Rows of a table on a page that does not explain everything.
+const BRIEF_ROWS: usize = 12;
+
+/// A comparison in words and tables. `columns`: those of the page. `verbose`: every number, also those that are the same.
+pub fn comparison_text(comparison: &Comparison, columns: usize, colour: bool, verbose: bool) -> String {
+    let mut page = Page::new(columns, colour);
+    page.verbose = verbose;
+    headline(&mut page, comparison);
+    differences(&mut page, comparison);
+    let tables = [
+        (ComparisonVerdict::Worse, "Worse", true),
+        (ComparisonVerdict::Better, "Better", true),
+        (ComparisonVerdict::Inconclusive, "Inconclusive", true),
+        (ComparisonVerdict::Same, "The same", verbose),
+    ];
+    for (verdict, title, shown) in tables {
+        let mut cells: Vec<&CellComparison> = comparison.cells.iter().filter(|c| shown && c.verdict == verdict).collect();
+        cells.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
+        table(&mut page, title, &cells);
+    }
+    means(&mut page, comparison);
+    missing(&mut page, &comparison.not_compared);
+    page.into_text()
+}
+
+fn headline(page: &mut Page, comparison: &Comparison) {
+    let (word, style) = match comparison.verdict {
+        ComparisonVerdict::Better => ("BETTER", Style::Bold),
+        ComparisonVerdict::Same => ("THE SAME", Style::Bold),
+        ComparisonVerdict::Inconclusive => ("INCONCLUSIVE", Style::Warning),
+        ComparisonVerdict::Worse => ("WORSE", Style::Error),
+    };
+    let count = |verdict, what: &str| Some(comparison.count(verdict)).filter(|n| *n > 0).map(|n| format!("{n} {what}"));
+    let same = format!("the same within ±{}", percent(comparison.margin));
+    let counts = [
+        count(ComparisonVerdict::Worse, "worse"),
+        count(ComparisonVerdict::Better, "better"),
+        count(ComparisonVerdict::Same, &same),
+        count(ComparisonVerdict::Inconclusive, "inconclusive"),
+    ];
+    let counts: Vec<String> = counts.into_iter().flatten().collect();
+    let what = number_of(comparison.cells.len() as u64, "number", "numbers");
+    let counts = if counts.is_empty() { "nothing is in both".to_owned() } else { format!("of {what} {}", counts.join(", ")) };
+    page.text(style, "", "  ", &format!("{word}: {counts}"));
+    let side = |side: &Side| format!("{} ({})", side.name, number_of(side.runs.len() as u64, "run", "runs"));
+    page.text(Style::Dim, "", "  ", &format!("after: {} · before: {}", side(&comparison.after), side(&comparison.before)));
+    if comparison.has_single_run() && !comparison.cells.is_empty() {
+        let text = "A side has one run. Its interval is that of its own samples; how much runs differ from each other is not known, so \
+                    nothing is called better or worse.";
+        page.remark(Style::Warning, "  ! ", text, Some("measure each side several times, in turn; five runs show differences of 5 %"));
+    }
+    let incomplete = |side: &Side| side.runs.iter().filter(|r| !r.complete).count();
+    let incomplete = incomplete(&comparison.before) + incomplete(&comparison.after);
+    if incomplete > 0 {
+        let text = format!("{} did not measure everything that was planned.", number_of(incomplete as u64, "run", "runs"));
+        page.remark(Style::Warning, "  ! ", &text, None);
+    }
+}
+
+fn differences(page: &mut Page, comparison: &Comparison) {
+    if comparison.differences.is_empty() {
+        return;
+    }
+    page.heading("What else differs", "before → after");
+    let value = |values: &[String]| if values.is_empty() { "not known".to_owned() } else { values.join(" | ") };
+    for difference in &comparison.differences {
+        let text = format!("{}: {} → {}", field(difference.field), value(&difference.before), value(&difference.after));
+        page.text(Style::Plain, "  ", "    ", &text);
+    }
+}
+
+const fn field(field: DifferentField) -> &'static str {
+    match field {
+        DifferentField::Host => "host",
+        DifferentField::Cpu => "CPU",
+        DifferentField::CpuModel => "CPU family, model, stepping",
+        DifferentField::Microcode => "microcode",
+        DifferentField::Firmware => "system and BIOS",
+        DifferentField::Hypervisor => "hypervisor",
+        DifferentField::Kernel => "kernel",
+        DifferentField::Cpus => "CPUs online",
+        DifferentField::Smt => "SMT",
+        DifferentField::Nodes => "memory nodes",
+        DifferentField::Memory => "memory in GiB",
+        DifferentField::Channels => "memory channels",
+        DifferentField::AllowedCpus => "CPUs that may be used",
+        DifferentField::TransparentHugePages => "transparent huge pages",
+        DifferentField::Pages => "pages that backed buffers",
+        DifferentField::Governor => "frequency governor",
+        DifferentField::EnergyPreference => "energy preference",
+        DifferentField::Turbo => "turbo",
+        DifferentField::NumaBalancing => "NUMA balancing",
+        DifferentField::Prefetchers => "prefetchers",
+        DifferentField::Clock => "clock",
+        DifferentField::Version => "memgauge",
+        DifferentField::CommandLine => "command line",
+    }
+}
+
+fn table(page: &mut Page, title: &str, cells: &[&CellComparison]) {
+    if cells.is_empty() {
+        return;
+    }
+    page.heading(title, "largest change first; ratio of medians with its 95 % interval");
+    let shown = if page.verbose { cells.len() } else { cells.len().min(BRIEF_ROWS) };
+    let rows = || cells.iter().copied().take(shown);
+    let settle = |c: &CellComparison| match (c.open, c.runs_to_settle) {
+        (Some(_), Some(runs)) => Some(format!("{runs} runs")),
+        (Some(Inconclusive::IntervalTooWide | Inconclusive::ManyCells), None) => Some("> 100 runs".to_owned()),
+        _ => None,
+    };
+    let lines = grid(
+        [
+            Column::text("what", rows().map(what)),
+            Column::text("where", rows().map(|c| place(&c.at))),
+            Column::numbers("before", rows().map(|c| Cell::number(number(c.before)))),
+            Column::numbers("after", rows().map(|c| Cell::number(number(c.after)))),
+            Column::text("", rows().map(|c| unit(c.unit))),
+            Column::numbers("change", rows().map(|c| change(c.ratio))),
+            Column::text("interval", rows().map(interval)),
+            Column::text("settled by", rows().map(settle)).optional(),
+        ],
+        page.width,
+    );
+    if lines.iter().all(|line| INDENT.len() + width(line) <= page.width) {
+        page.table_lines(&lines);
+    } else {
+        rows().for_each(|cell| two_lines(page, cell, settle(cell)));
+    }
+    if shown < cells.len() {
+        page.paragraph(Style::Dim, format!("and {} more: -v", cells.len() - shown));
+    }
+}
+
+/// A number where a table does not fit.
+fn two_lines(page: &mut Page, cell: &CellComparison, settled: Option<String>) {
+    page.text(Style::Plain, "  ", "    ", &format!("{}, {}", what(cell), place(&cell.at)));
+    let interval = interval(cell).map(|ends| format!(" ({ends})")).unwrap_or_default();
+    let settled = settled.map(|runs| format!(" · settled by {runs}")).unwrap_or_default();
+    let change = format!("{}{interval}", change(cell.ratio));
+    page.text(
+        Style::Plain,
+        "    ",
+        "    ",
+        &format!("{change} · {} → {} {}{settled}", number(cell.before), number(cell.after), unit(cell.unit)),
+    );
+}
+
+/// The coordinates, without the node of CPUs that are named.
+pub(crate) fn place(at: &Coordinates) -> String {
+    let named = at.cpu.is_some() || at.cpus.is_some();
+    coordinates(&Coordinates { cpu_node: at.cpu_node.filter(|_| !named), ..at.clone() })
+}
+
+/// What was measured, in words.
+pub(crate) fn what(cell: &CellComparison) -> String {
+    match cell.aspect {
+        Aspect::Value => quantity(cell.experiment, cell.metric),
+        Aspect::AtBandwidth { gbs } => format!("latency at {} GB/s", number(gbs)),
+        Aspect::KneeBandwidth => "bandwidth at the knee".to_owned(),
+        Aspect::KneeLatency => "latency at the knee".to_owned(),
+        Aspect::PeakBandwidth => "peak of the curve".to_owned(),
+        Aspect::PairMedian => "median of all pairs".to_owned(),
+    }
+}
+
+/// `idle latency`, `sweep, bandwidth`.
+fn quantity(experiment: Experiment, metric: Metric) -> String {
+    let (name, metric) = (spelled(&experiment).replace('-', " "), spelled(&metric));
+    if name.contains(&metric) || experiment.is_cache_to_cache() { name } else { format!("{name}, {metric}") }
+}
+
+/// `+5.1 %`.
+pub(crate) fn change(ratio: f64) -> String {
+    format!("{:+.1} %", 100.0 * (ratio - 1.0)).replace('-', "−")
+}
+
+fn interval(cell: &CellComparison) -> Option<String> {
+    let end = |ratio: f64| format!("{:+.1}", 100.0 * (ratio - 1.0)).replace('-', "−");
+    Some(format!("{} to {}", end(cell.ratio_low?), end(cell.ratio_high?)))
+}
+
+fn means(page: &mut Page, comparison: &Comparison) {
+    let means: Vec<_> = comparison.means.iter().filter(|m| m.cells > 1).collect();
+    if means.is_empty() {
+        return;
+    }
+    page.heading("Means", "geometric, of the ratios of all numbers");
+    let name = |experiment, metric, cells: u32| format!("{} ({cells})", quantity(experiment, metric));
+    page.items(Style::Plain, "  ", means.iter().map(|m| format!("{} {}", name(m.experiment, m.metric, m.cells), change(m.ratio))));
+}
+
+fn missing(page: &mut Page, not_compared: &[NotCompared]) {
+    let reasons = [
+        (WhyNotCompared::Unreliable, "unreliable on one side"),
+        (WhyNotCompared::OnlyBefore, "measured before only"),
+        (WhyNotCompared::OnlyAfter, "measured after only"),
+    ];
+    if not_compared.is_empty() {
+        return;
+    }
+    page.heading("Not compared", "");
+    for (why, words) in reasons {
+        let names: Vec<String> = not_compared
+            .iter()
+            .filter(|n| n.why == why)
+            .map(|n| format!("{} ({})", quantity(n.experiment, n.metric), place(&n.at)))
+            .collect();
+        let Some(first) = names.first() else { continue };
+        let shown = if page.verbose { names.join("; ") } else { format!("{first}{}", if names.len() > 1 { ", …" } else { "" }) };
+        page.text(Style::Plain, "  ", "    ", &format!("{words}: {}, {shown}", number_of(names.len() as u64, "number", "numbers")));
+    }
+}

@@ -1,0 +1,162 @@
+//! Interleave weights: what was measured by weights, what the best gain, and the lines that set them.
+
+use memgauge_core::interleave::{Goal, Reading, Trial, Weights};
+use memgauge_core::result::{InterleaveSummary, Measurement, Reference};
+use memgauge_core::wording;
+
+use super::context::Context;
+use super::evidence::evidence;
+use super::grid::{Cell, Column};
+use super::page::{INDENT, Page, Style};
+use crate::number::{bar, number};
+
+/// Columns of a full bar.
+const BAR: usize = 24;
+/// Where the kernel keeps its weights.
+const SYSFS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
+
+/// Every search, then what their sockets do with each other's weights.
+pub(super) fn searches(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
+    let all = context.report.interleaves.as_slice();
+    for summary in all {
+        let of = |m: &&&Measurement| m.at.cpus == summary.at.cpus && m.at.mix == summary.at.mix;
+        one_search(page, context, summary, &ms.iter().filter(of).copied().collect::<Vec<_>>());
+    }
+    global(page, all);
+}
+
+fn one_search(page: &mut Page, context: &mut Context<'_>, summary: &InterleaveSummary, ms: &[&Measurement]) {
+    let cpus = summary.at.cpus.as_ref().map(wording::cpus).unwrap_or_default();
+    let mix = summary.at.mix.map(|m| format!(" with {m}")).unwrap_or_default();
+    let chase = summary.at.cpu.map(|cpu| format!(", CPU {cpu} chases")).unwrap_or_default();
+    page.heading("Weighted interleave", &context.about(&format!("nodes {}; {cpus} load{mix}{chase}", join(&summary.nodes))));
+    let mut shown: Vec<&Trial> = summary.trials.iter().filter(|t| page.verbose || notable(summary, t)).collect();
+    let near = summary.nodes.first().copied().unwrap_or(0);
+    shown.sort_by(|a, b| b.weights.share(near).total_cmp(&a.weights.share(near)));
+    let most = shown.iter().map(|t| t.bandwidth_gbs.value).fold(0.0, f64::max);
+    let at = if let Goal::LatencyAt(gbs) = summary.goal { format!("ns at {} GB/s", number(gbs)) } else { "ns".into() };
+    page.table([
+        Column::text("weights", shown.iter().map(|t| ratio(summary, &t.weights))),
+        Column::numbers("GB/s", shown.iter().map(|t| value(t.bandwidth_gbs))),
+        Column::numbers(at, shown.iter().map(|t| t.latency_ns.map(value))),
+        Column::text("bandwidth", shown.iter().map(|t| bar(t.bandwidth_gbs.value / most, BAR))).optional(),
+        Column::text("", shown.iter().map(|t| remarks(summary, t))),
+    ]);
+    page.gap();
+    for line in conclusions(summary) {
+        page.paragraph(Style::Plain, line);
+    }
+    for line in commands(summary) {
+        page.line(Style::Plain, &format!("{INDENT}{line}"));
+    }
+    let what = "weights: pages in turn on each node; bandwidth includes the chase; the front has no other weights with both more bandwidth and less latency";
+    page.paragraph(Style::Detail, what);
+    page.items(Style::Detail, INDENT, evidence(ms));
+}
+
+/// What gets a line where not all do: references, the best, and the front.
+fn notable(summary: &InterleaveSummary, trial: &Trial) -> bool {
+    let weights = &trial.weights;
+    weights.only_node().is_some()
+        || [&summary.best, &summary.recommended].contains(&weights)
+        || summary.gains.iter().any(|gain| gain.weights == *weights)
+        || summary.front.contains(weights)
+}
+
+/// `3:1` in the order of the nodes, or the one node that has all pages.
+fn ratio(summary: &InterleaveSummary, weights: &Weights) -> String {
+    match weights.only_node() {
+        Some(node) => format!("node {node} only"),
+        None => {
+            let weight = |node: &u32| weights.iter().find(|(n, _)| n == node).map_or(0, |(_, weight)| weight).to_string();
+            summary.nodes.iter().map(weight).collect::<Vec<_>>().join(":")
+        }
+    }
+}
+
+fn remarks(summary: &InterleaveSummary, trial: &Trial) -> String {
+    let is = |weights: &Weights| *weights == trial.weights;
+    let mut words = Vec::new();
+    if is(&summary.recommended) {
+        words.push("◂ use these");
+    } else if is(&summary.best) {
+        words.push("best");
+    }
+    if summary.gains.iter().any(|gain| gain.over == Reference::Kernel && is(&gain.weights)) {
+        words.push("the kernel's");
+    }
+    if summary.front.iter().any(is) {
+        words.push("front");
+    }
+    words.join(", ")
+}
+
+fn conclusions(summary: &InterleaveSummary) -> Vec<String> {
+    let ours = ratio(summary, &summary.recommended);
+    let mut lines = Vec::new();
+    if summary.recommended != summary.best {
+        lines.push(format!("{ours} is within 1 % of the best, {}, with smaller weights.", ratio(summary, &summary.best)));
+    }
+    if summary.gains.iter().any(|gain| gain.over == Reference::NearestOnly && gain.weights == summary.recommended) {
+        lines.push(format!("{ours} serves this load best: interleaving gains nothing."));
+    }
+    for gain in summary.gains.iter().filter(|gain| gain.weights != summary.recommended) {
+        let over = match gain.over {
+            Reference::NearestOnly => ratio(summary, &gain.weights),
+            Reference::Equal => format!("equal weights ({})", ratio(summary, &gain.weights)),
+            Reference::Kernel => format!("the kernel's weights ({})", ratio(summary, &gain.weights)),
+        };
+        let latency = gain.latency.map(|l| format!(", latency {}", change(l))).unwrap_or_default();
+        lines.push(format!("{ours} against {over}: bandwidth {}{latency}.", change(gain.bandwidth)));
+    }
+    lines
+}
+
+/// A relative change with its interval: `+31.2 % ±1.4`.
+fn change(reading: Reading) -> String {
+    format!("{:+.1} % ±{:.1}", 100.0 * reading.value, 100.0 * reading.half)
+}
+
+/// Lines to paste.
+fn commands(summary: &InterleaveSummary) -> Vec<String> {
+    match summary.recommended.only_node() {
+        Some(node) => vec![format!("numactl --membind={node} PROGRAM")],
+        None => {
+            let set = summary.recommended.iter().map(|(node, weight)| format!("echo {weight} > {SYSFS}/node{node}"));
+            set.chain([format!("numactl -w {} PROGRAM", join(&summary.recommended.nodes().iter().collect::<Vec<_>>()))]).collect()
+        }
+    }
+}
+
+/// The kernel has one weight for each node, whichever socket asks: says where the sockets differ, and what the one loses with the other's.
+fn global(page: &mut Page, all: &[InterleaveSummary]) {
+    for (i, a) in all.iter().enumerate() {
+        for b in all.iter().skip(i + 1).filter(|b| b.at.mix == a.at.mix && b.recommended != a.recommended) {
+            let shared: Vec<u32> = a.nodes.iter().filter(|node| b.nodes.contains(node)).copied().collect();
+            if shared.is_empty() {
+                continue;
+            }
+            let socket = |s: &InterleaveSummary| s.at.cpu_node.map_or("these CPUs".into(), |node| format!("CPUs of node {node}"));
+            let mut text =
+                format!("The kernel has one weight for each node, and {} and {} share nodes {}.", socket(a), socket(b), join(&shared));
+            for (own, other) in [(a, b), (b, a)] {
+                let loss = own.trial(&own.recommended).zip(own.trial(&other.recommended));
+                if let Some((best, with)) = loss {
+                    let loss = with.bandwidth_gbs.gain_over(best.bandwidth_gbs);
+                    text += &format!(" With the other's weights {} have {} bandwidth.", socket(own), change(loss));
+                }
+            }
+            page.gap();
+            page.paragraph(Style::Warning, text);
+        }
+    }
+}
+
+fn value(reading: Reading) -> Cell {
+    let half = if reading.half > 0.0 { format!("±{}", number(reading.half)) } else { String::new() };
+    Cell::Value { number: number(reading.value), half, claim: String::new(), marks: String::new() }
+}
+
+fn join(nodes: &[u32]) -> String {
+    nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}

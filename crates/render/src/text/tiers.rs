@@ -1,0 +1,99 @@
+//! Tiers of memory: the kind of each node, and what tells so.
+
+use memgauge_core::plan::Plan;
+use memgauge_core::result::{CurveSummary, Report};
+use memgauge_core::tiers::{KindEvidence, NodeKind};
+use memgauge_core::topology::{Machine, NodeDevice, NodeDeviceKind};
+use memgauge_core::units::IdSet;
+use memgauge_core::wording;
+
+use super::grid::{Cell, Column};
+use super::page::{INDENT, Page, Style};
+use crate::number::{human, number};
+
+/// A table of nodes; nothing for a plan that does not compare tiers.
+pub(super) fn nodes(page: &mut Page, plan: &Plan, machine: &Machine) {
+    let kinds = &plan.tiers;
+    if kinds.is_empty() {
+        return;
+    }
+    page.heading("Tiers of memory", "what each node is, and what tells so");
+    let node = |kind: &NodeKind| machine.topology.node(kind.node);
+    let name = |kind: &NodeKind| format!("{}{}", wording::memory_kind(kind.kind), if kind.guessed { " (guess)" } else { "" });
+    let cpus = |kind: &NodeKind| node(kind).filter(|n| !n.cpus.is_empty()).map_or("none".into(), |n| wording::ids(&n.cpus));
+    page.table([
+        Column::text("node", kinds.iter().map(|kind| kind.node.to_string())),
+        Column::text("CPUs", kinds.iter().map(cpus)),
+        Column::numbers("memory", kinds.iter().map(|kind| node(kind).map(|n| human(n.memory)))),
+        Column::text("kind", kinds.iter().map(name)),
+    ]);
+    for kind in kinds {
+        let texts: Vec<String> = kind.evidence.iter().map(evidence).collect();
+        let first = format!("{INDENT}node {}: ", kind.node);
+        page.text(Style::Plain, &first, &" ".repeat(first.len()), &texts.join("; "));
+    }
+}
+
+/// What each curve comes to, in a line each; nothing for a report that does not compare tiers.
+pub(super) fn loads(page: &mut Page, report: &Report) {
+    let kinds = report.plan.as_ref().map(|plan| &plan.tiers[..]).unwrap_or_default();
+    let mut curves: Vec<&CurveSummary> = report.curves.iter().filter(|c| c.at.load_nodes.is_some()).collect();
+    if kinds.is_empty() || curves.is_empty() {
+        return;
+    }
+    // One tier alone, then beside another, then both.
+    curves.sort_by_key(|c| (c.at.cpu_node, c.at.mix, c.at.memory, c.at.load_nodes.as_ref().map(IdSet::len), c.at.load_nodes.clone()));
+    let node = |id: u32| {
+        let kind = kinds.iter().find(|kind| kind.node == id);
+        format!("{id}{}", kind.map(|kind| format!(" {}", wording::memory_kind(kind.kind))).unwrap_or_default())
+    };
+    let nodes = |ids: &IdSet| ids.iter().map(node).collect::<Vec<_>>().join(" + ");
+    let several = |text: fn(&CurveSummary) -> String| curves.iter().any(|c| text(c) != text(curves[0]));
+    let value = |value: Option<f64>| value.map(|v| Cell::number(number(v)));
+    page.heading("Latency of each tier by what is loaded", "ns per dependent load; GB/s of load and chase together");
+    page.table([
+        Column::text("CPUs of", curves.iter().map(|c| wording::node(c.at.cpu_node))),
+        Column::text("mix", curves.iter().map(|c| c.at.mix.map_or(String::new(), |m| m.to_string())))
+            .only_if(several(|c| format!("{:?}", c.at.mix))),
+        Column::text("chase in", curves.iter().map(|c| c.at.memory_node().map(node).unwrap_or_default())),
+        Column::text("load on", curves.iter().map(|c| c.at.load_nodes.as_ref().map(nodes).unwrap_or_default())),
+        Column::numbers("unloaded", curves.iter().map(|c| value(c.unloaded_ns))),
+        Column::numbers("full load", curves.iter().map(|c| value(c.saturated_ns))),
+        Column::numbers("peak GB/s", curves.iter().map(|c| value(c.peak_gbs))),
+    ]);
+}
+
+fn evidence(evidence: &KindEvidence) -> String {
+    match evidence {
+        KindEvidence::Device(found) => device(found),
+        KindEvidence::Cpus => "it has CPUs".to_owned(),
+        KindEvidence::Installed { kinds } => format!("firmware lists only {} (SMBIOS)", kinds.join(", ")),
+        KindEvidence::CxlPresent { devices } => {
+            format!("this machine has CXL memory ({}), and nothing says on which node", devices.join(", "))
+        }
+        KindEvidence::MemoryTier { tier, of_cpus } => {
+            let other = of_cpus.map(|other| format!(" (nodes with CPUs: {other}; smaller is faster)")).unwrap_or_default();
+            format!("the kernel's memory tier {tier}{other}")
+        }
+        KindEvidence::Claim { read_latency_ns, read_bandwidth_mbs, of_cpus_mbs } => {
+            let gbs = |mbs: u64| format!("{} GB/s", number(mbs as f64 / 1e3));
+            let figures = [read_latency_ns.map(|ns| format!("{ns} ns")), read_bandwidth_mbs.map(gbs)];
+            let other = of_cpus_mbs.map(|other| format!(" (nodes with CPUs: from {})", gbs(other))).unwrap_or_default();
+            format!("firmware claims {} for reads{other}", figures.into_iter().flatten().collect::<Vec<_>>().join(" and "))
+        }
+        KindEvidence::Distance { from, distance } => format!("distance {distance} from node {from}"),
+    }
+}
+
+fn device(device: &NodeDevice) -> String {
+    let NodeDevice { name, kind, region, qos_class } = device;
+    let what = match kind {
+        NodeDeviceKind::Nvdimm => "persistent memory",
+        NodeDeviceKind::Cxl => "CXL",
+        NodeDeviceKind::SpecificPurpose => "memory that firmware sets apart (specific purpose)",
+        NodeDeviceKind::Other => "a device with memory",
+    };
+    let region = region.as_ref().map(|region| format!(" in {region}")).unwrap_or_default();
+    let class = qos_class.map(|class| format!(", class of service {class}")).unwrap_or_default();
+    format!("{what} {name}{region}{class}")
+}

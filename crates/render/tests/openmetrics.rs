@@ -1,0 +1,172 @@
+//! OpenMetrics: valid, in base units, and few series however large the machine is.
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic in a test is its failure report; a test that is skipped prints why")]
+
+mod samples;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use memgauge_core::conclusions::levels;
+use memgauge_core::estimate::{Estimate, NotMeasured};
+use memgauge_core::experiment::LineState;
+use memgauge_core::result::{Health, HealthStatus, PairMatrix, Quality, QualityLevel, Report};
+use memgauge_core::topology::Node;
+use memgauge_core::units::Bytes;
+use memgauge_render::{Format, Named, OpenMetrics};
+
+fn text(report: &Report) -> String {
+    String::from_utf8(OpenMetrics.render(report).unwrap()).unwrap()
+}
+
+/// The series with this beginning, without it.
+fn series<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
+    text.lines().filter_map(|line| line.strip_prefix(name)).collect()
+}
+
+/// Every kind of result, and labels that need escapes.
+fn reports() -> Vec<Report> {
+    let mut all: Vec<Report> = samples::all().into_iter().map(|(_, report)| report).collect();
+    all.extend([samples::sweeps::counted(&[], 1000), samples::sweeps::prefetch(2), samples::machines::cpus(64), samples::sweeps::loops()]);
+    all.extend([samples::sweeps::domains(4), samples::sweeps::node_pairs(4), samples::machines::pairs(24), pairs(64, 4)]);
+    for report in &mut all {
+        report.levels = levels::summarise(&report.results, &report.machine);
+    }
+    all[0].run.labels = [("rack.row-2".into(), "a \"b\" \\ c".into())].into();
+    all[0].health = Some(Health { status: HealthStatus::Warning, ..Health::default() });
+    all
+}
+
+/// A matrix of all pairs of CPUs, the first CPUs on the first node.
+fn pairs(cpus: u32, nodes: u32) -> Report {
+    let mut report = samples::vm();
+    let topology = &mut report.machine.topology;
+    let (cpu, node) = (topology.cpus[0].clone(), topology.nodes[0].clone());
+    topology.cpus = (0..cpus).map(|id| memgauge_core::topology::Cpu { id, node: id * nodes / cpus, ..cpu.clone() }).collect();
+    topology.nodes = (0..nodes).map(|id| Node { id, ..node.clone() }).collect();
+    report.matrices = [LineState::Hit, LineState::Hitm].map(|state| PairMatrix::new((0..cpus).collect(), state, None)).into();
+    for matrix in &mut report.matrices {
+        for reader in 0..cpus {
+            for holder in (0..cpus).filter(|holder| *holder != reader) {
+                let (near, n) = (reader * nodes / cpus == holder * nodes / cpus, f64::from((reader + holder) % 10));
+                let value = Some(if near { 50.0 } else { 150.0 } + n);
+                matrix.set(reader, holder, &Estimate { value, ..Estimate::default() }, &Quality::default());
+            }
+        }
+    }
+    report
+}
+
+#[test]
+fn families_are_described_once_and_series_occur_once() {
+    for report in reports() {
+        let text = text(&report);
+        let (mut types, mut seen) = (BTreeMap::new(), BTreeSet::new());
+        for line in text.lines() {
+            if let Some(family) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = family.split_once(' ').unwrap();
+                assert_eq!((kind, types.insert(name.to_owned(), kind)), ("gauge", None), "{name} twice");
+            } else if !line.starts_with('#') {
+                let (series, value) = line.rsplit_once(' ').unwrap();
+                assert!(value.parse::<f64>().unwrap().is_finite(), "{line}");
+                let name = series.split('{').next().unwrap();
+                assert!(types.contains_key(name), "{name} is not described before");
+                let unit = ["_seconds", "_bytes_per_second"].iter().find(|unit| name.ends_with(*unit));
+                assert!(unit.is_none_or(|unit| text.contains(&format!("# UNIT {name} {}\n", &unit[1..]))), "{name}");
+                assert!(seen.insert(series.to_owned()), "{series} twice");
+            }
+        }
+        assert!(types.len() >= 3 && text.ends_with("# EOF\n"));
+        assert_eq!(text, self::text(&report), "the same result gives the same bytes");
+    }
+}
+
+#[test]
+fn values_are_in_base_units_with_their_digits_beside_interval_and_quality() {
+    let mut report = samples::vm();
+    let first = report.results[0].clone();
+    let value = first.estimate.value.unwrap();
+    report.results[1].estimate = Estimate { not_measured: Some(NotMeasured::OutOfTime), ..Estimate::default() };
+    report.results[1].quality = Quality { level: QualityLevel::None, reasons: vec![] };
+    let text = text(&report);
+    let one = |name: &str, with: &str| -> Vec<f64> {
+        series(&text, name).iter().filter(|s| s.contains(with)).map(|s| s.rsplit_once(' ').unwrap().1.parse().unwrap()).collect()
+    };
+    assert_eq!(value, 104.3);
+    assert_eq!(one("memgauge_idle_latency_seconds{", "window-local"), [1.043e-7]);
+    let low = one("memgauge_idle_latency_low_seconds{", "window-local")[0];
+    assert!((low * 1e9 / first.estimate.ci95_low.unwrap() - 1.0).abs() < 1e-9 && low < 1.043e-7);
+    assert_eq!(one("memgauge_bandwidth_bytes_per_second{", "mix=\"all-reads\""), [41.72e9]);
+    // What was not measured has a quality and no value, and never 0.
+    assert_eq!(one("memgauge_idle_latency_seconds{", "full-random"), [0.0; 0]);
+    assert_eq!(one("memgauge_idle_latency_quality{", "full-random"), [3.0]);
+    assert_eq!(one("memgauge_idle_latency_quality{", "window-local"), [0.0]);
+}
+
+#[test]
+fn a_curve_has_series_that_do_not_depend_on_the_delays_of_one_run() {
+    let text = text(&samples::two_nodes());
+    let points: BTreeSet<&str> =
+        series(&text, "memgauge_loaded_latency_seconds{").iter().map(|s| s.split_once("point=").unwrap().1).collect();
+    assert_eq!(points.len(), series(&text, "memgauge_loaded_bandwidth_bytes_per_second{").len());
+    assert!(points.len() >= 2 && points.iter().any(|p| p.starts_with("\"lowest-load\"")), "{points:?}");
+    assert!(!text.contains("delay_cycles"), "delays are chosen by each run");
+}
+
+#[test]
+fn a_thousand_cpus_are_summed_up_by_node() {
+    let report = pairs(1024, 16);
+    let text = text(&report);
+    let of = |with: &[&str]| {
+        let all = series(&text, "memgauge_transfer_matrix_latency_seconds{");
+        let found: Vec<&str> = all.into_iter().filter(|s| with.iter().all(|w| s.contains(w))).collect();
+        assert_eq!(found.len(), 1, "{with:?}: {found:?}");
+        found[0].rsplit_once(' ').unwrap().1.parse::<f64>().unwrap()
+    };
+    let near = ["cpu_node=\"3\"", "holder_node=\"3\"", "state=\"hitm\""];
+    assert_eq!([of(&[&near[..], &["\"min\""]].concat()), of(&[&near[..], &["\"max\""]].concat())], [50e-9, 59e-9]);
+    assert_eq!(of(&["cpu_node=\"0\"", "holder_node=\"15\"", "state=\"hit\"", "\"min\""]), 150e-9);
+    // Both states, 16 x 16 nodes, three statistics, value and quality.
+    let matrix = text.lines().filter(|l| l.starts_with("memgauge_transfer_matrix")).count();
+    assert_eq!(matrix, 2 * 16 * 16 * 3 * 2, "of a million pairs");
+    // A scan of many regions and the latency of many CPUs are summed up alike.
+    let few = self::text(&samples::machines::cpus(1024));
+    assert!(series(&few, "memgauge_cpu_idle_latency_seconds{").len() <= 12, "{few}");
+    let scan = self::text(&samples::scan());
+    assert!(!scan.contains("region=") && scan.contains("memgauge_scan_bandwidth_bytes_per_second{"), "{scan}");
+}
+
+#[test]
+fn verdicts_labels_and_several_results() {
+    let reports = reports();
+    let one = text(&reports[0]);
+    assert!(one.contains("memgauge_health_status{status=\"warning\"} 1.0") && one.contains("memgauge_health_status{status=\"ok\"} 0.0"));
+    assert!(one.contains("label_rack_row_2=\"a \\\"b\\\" \\\\ c\""), "{one}");
+    let both = [Named { name: "a", report: &reports[0] }, Named { name: "b", report: &reports[0] }];
+    let both = String::from_utf8(OpenMetrics.render_all(&both).unwrap()).unwrap();
+    let latencies = |text: &str| series(text, "memgauge_idle_latency_seconds{").len();
+    assert_eq!(latencies(&both), 2 * latencies(&one));
+    assert_eq!(series(&both, "memgauge_run_complete{"), ["result=\"a\"} 1.0", "result=\"b\"} 1.0"]);
+    let bytes = Bytes(4096);
+    let level = |report: &Report| report.levels.iter().flat_map(|l| &l.levels).any(|l| l.from <= bytes);
+    let sweep = reports.iter().find(|r| level(r)).unwrap();
+    assert!(text(sweep).contains("level=\"L1d\""));
+}
+
+/// Prometheus' own check, where it is.
+#[test]
+fn promtool_finds_nothing_wrong() {
+    if Command::new("promtool").arg("--version").output().is_err() {
+        eprintln!("NOT TESTED: OpenMetrics: there is no promtool; it is in Debian's package prometheus");
+        return;
+    }
+    for report in reports() {
+        let mut command = Command::new("promtool");
+        let streams = command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = streams.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text(&report).as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success() && said.is_empty(), "{said}");
+    }
+}

@@ -1,0 +1,125 @@
+//! Persistent memory at two nodes: the suite on ext4 and XFS, each on a namespace of its own, with a matrix of nodes and directories.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use memgauge_core::directory::FileBacking;
+use memgauge_core::estimate::NotMeasured;
+use memgauge_core::experiment::{Experiment, MemoryPlace};
+use memgauge_core::result::{Measurement, PageKind, PlacementStatus};
+use memgauge_core::units::IdSet;
+
+use crate::guest;
+use crate::job::{Job, Machine, PLAIN, tests};
+use crate::program::memgauge;
+
+pub(crate) const JOB: Job = Job {
+    name: "pmem-nodes",
+    about: "the suite for persistent memory: ext4 and XFS with DAX on namespaces of two nodes",
+    optional: false,
+    machine: Machine {
+        qemu: QEMU,
+        // XFS is not made on less than 300 MB.
+        kernel: &["memmap=384M!512M", "memmap=384M!1536M"],
+        modules: &["nd_e820", "nd_pmem", "crc32c_generic", "ext4", "xfs"],
+        tools: &["mke2fs", "mkfs.xfs"],
+        ..PLAIN
+    },
+    tests: tests![file_systems, every_node_and_directory, named_node, nothing_is_left],
+};
+
+const QEMU: &[&str] = &[
+    "-machine q35",
+    "-cpu max,vendor=GenuineIntel",
+    "-smp 2,sockets=2",
+    "-m 2G",
+    "-object memory-backend-ram,id=m0,size=1G",
+    "-object memory-backend-ram,id=m1,size=1G",
+    "-numa node,nodeid=0,memdev=m0,cpus=0",
+    "-numa node,nodeid=1,memdev=m1,cpus=1",
+    "-numa dist,src=0,dst=1,val=21",
+];
+
+/// Directory, file system, device. The devices are in the order of their addresses, and so of their nodes.
+const PLACES: [(&str, &str, &str); 2] = [("/tmp/ext4", "ext4", "/dev/pmem0"), ("/tmp/xfs", "xfs", "/dev/pmem1")];
+/// Short: time means nothing here.
+const SHORT: &str = "--size 4M --time 10ms";
+
+fn file_systems() -> Result<()> {
+    for (directory, kind, device) in PLACES {
+        guest::appears(Path::new(device))?;
+        let line: &[&str] = match kind {
+            "ext4" => &["/tools/mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096", "-E", "nodiscard", device],
+            // Shared extents and DAX exclude each other on this kernel.
+            _ => &["/tools/mkfs.xfs", "-q", "-f", "-K", "-m", "reflink=0", device],
+        };
+        let output = Command::new(line[0]).args(&line[1..]).output()?;
+        ensure!(output.status.success(), "{line:?}: {}", String::from_utf8_lossy(&output.stderr));
+        guest::mount(device, directory, kind, if kind == "xfs" { "dax=always" } else { "dax" })?;
+    }
+    Ok(())
+}
+
+/// The node of a device, as the kernel states it.
+fn node(device: &str) -> Result<Option<u32>> {
+    let name = device.trim_start_matches("/dev/");
+    Ok(guest::read(Path::new("/sys/block").join(name).join("device/numa_node"))?.parse().ok())
+}
+
+fn every_node_and_directory() -> Result<()> {
+    let directories = PLACES.map(|(directory, ..)| directory).join(" ");
+    let ran = memgauge(&format!("pmem {directories} {SHORT}")).run()?;
+    let report = ran.report()?;
+    // A guest whose CPUs are taken from it may have no burst in so short a time; nothing else may be missing.
+    for m in report.measurements() {
+        let reason = m.estimate.not_measured.as_ref();
+        ensure!(m.estimate.value.is_some() || matches!(reason, Some(NotMeasured::NoSamples)), "{:?}: {reason:?} {}", m.at, ran.stderr);
+    }
+    let all: Vec<_> = report.measurements().filter(|m| m.estimate.value.is_some()).collect();
+    let plan = report.plan.as_ref().context("no plan")?;
+    for (index, (directory, kind, device)) in PLACES.into_iter().enumerate() {
+        let home = node(device)?;
+        ensure!(home == Some(index as u32), "{device} is at node {home:?}");
+        let dir = plan.directories.iter().find(|d| d.file.path == directory).context("not in the plan")?;
+        let behind = dir.persistent.as_ref().with_context(|| format!("{directory}: nothing behind it: {dir:?}"))?;
+        ensure!(behind.provider.as_deref() == Some("e820") && behind.node == home, "{behind:?}");
+        ensure!(behind.namespace.as_ref().is_some_and(|n| n.starts_with("namespace")) && behind.region.starts_with("region"), "{behind:?}");
+        ensure!(behind.bytes.or(behind.region_bytes).is_some_and(|b| b.0 >= 300 << 20), "{behind:?}");
+        ensure!(dir.file.volatile.as_ref().is_some_and(|why| why.contains("memmap=")), "{:?}", dir.file);
+        for row in 0..2 {
+            for experiment in [Experiment::IdleLatency, Experiment::Bandwidth, Experiment::AccessSize, Experiment::PersistLatency] {
+                let here = |m: &&&Measurement| {
+                    m.experiment == experiment && m.at.memory_dir.as_deref() == Some(directory) && m.at.cpu_node == Some(row)
+                };
+                let found: Vec<_> = all.iter().filter(here).collect();
+                ensure!(!found.is_empty(), "{experiment:?} of {directory} from node {row} is missing");
+                for m in found {
+                    let file = m.evidence.file.as_ref().with_context(|| format!("no file in the evidence of {:?}", m.at))?;
+                    ensure!((file.backing, file.map_sync, &*file.filesystem) == (FileBacking::Dax, true, kind), "{file:?}");
+                    ensure!(file.device_node == home && file.volatile == dir.file.volatile, "{file:?}");
+                    ensure!(m.at.memory == Some(MemoryPlace::Device { node: home }), "{:?}", m.at);
+                    ensure!(m.evidence.pages.obtained == Some(PageKind::Dax), "{:?}", m.evidence.pages);
+                    ensure!(m.evidence.placement.status == PlacementStatus::Verified, "{:?}", m.evidence.placement);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn named_node() -> Result<()> {
+    let plan = memgauge(&format!("pmem {} --node 1 {SHORT}", PLACES[0].0)).plan()?;
+    let mut cells = plan.steps.iter().flat_map(|step| &step.cells);
+    ensure!(cells.all(|cell| cell.work.cpus() == IdSet::one(1)), "another node would measure");
+    memgauge(&format!("pmem {} --node 3 {SHORT}", PLACES[0].0)).run()?.refused(64, &["--node", "node 3"])
+}
+
+fn nothing_is_left() -> Result<()> {
+    for (directory, ..) in PLACES {
+        let names: Vec<_> = fs::read_dir(directory)?.flatten().map(|entry| entry.file_name()).filter(|name| name != "lost+found").collect();
+        ensure!(names.is_empty(), "{directory}: {names:?}");
+    }
+    Ok(())
+}

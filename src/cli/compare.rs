@@ -1,0 +1,83 @@
+//! `memgauge compare`: which results to compare, or what to measure for it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::output::FigureArgs;
+use super::values::parse_percent;
+
+const AFTER_HELP: &str = "\
+Each side is a list of results that memgauge wrote as JSON, or folders of them; options stand before --. The ratio of medians has a 95 % interval from a bootstrap \
+over runs, allocations and bursts. A number is better or worse if a difference is shown although many numbers are compared at once, the same \
+if the whole interval is within the margin, and inconclusive otherwise.
+
+With --runs, memgauge measures itself: it runs the one command, measures, runs the other, measures, in the order A B B A, so that a drift of \
+the machine does not look like a difference.
+
+Examples:
+  memgauge compare before.json after.json
+  memgauge compare before/ -- after/
+  memgauge compare -q -o change.svg before/ -- after/
+  memgauge compare --margin 5% monday/*.json -- friday/*.json
+  memgauge compare --runs 5 --measure 'latency --budget 1s' -- sysctl -q vm.compaction_proactiveness=0 --- sysctl -q vm.compaction_proactiveness=20
+
+Exit status:
+  0    the same, or better
+  1    inconclusive
+  2    worse
+  4    could not measure
+  64   wrong usage
+  130  interrupted";
+
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct CompareArgs {
+    /// Results before the change, or folders of them; with exactly two names and no --, the second is after it
+    #[arg(value_name = "BEFORE")]
+    pub(crate) before: Vec<PathBuf>,
+    /// Results after the change, or folders of them; with --runs, two commands with --- between them
+    #[arg(last = true, value_name = "AFTER")]
+    pub(crate) after: Vec<OsString>,
+    /// Measure each side so often: after -- stand a command that makes the one state, ---, and one that makes the other
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: Option<u32>,
+    /// What memgauge measures with --runs: its own command line
+    #[arg(long, value_name = "ARGS", default_value = "quick", requires = "runs")]
+    pub(crate) measure: String,
+    /// Keep the results of --runs in this folder, as before-1.json, after-1.json …
+    #[arg(long, value_name = "FOLDER", requires = "runs")]
+    pub(crate) keep: Option<PathBuf>,
+    /// Differences up to this count as none
+    #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = parse_percent)]
+    pub(crate) margin: f64,
+    /// Compare runs of unlike machines, too
+    #[arg(long)]
+    pub(crate) across: bool,
+    /// Seed of the bootstrap
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Format of standard output
+    #[arg(long, default_value = "text", help_heading = "Output")]
+    pub(crate) format: ComparisonFormatArg,
+    /// Also write to FILE; its ending chooses the format: .txt, .json, .csv, or .svg, .png, .pdf for a figure; may be repeated
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) output: Vec<PathBuf>,
+    /// Print only the verdict (one line; nothing where the comparison goes to a file)
+    #[arg(short, long, help_heading = "Output")]
+    pub(crate) quiet: bool,
+    /// Show every number, also those that are the same
+    #[arg(short, long, help_heading = "Output")]
+    pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) figure: FigureArgs,
+}
+
+/// Which format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ComparisonFormatArg {
+    Text,
+    Json,
+    Csv,
+}

@@ -1,0 +1,98 @@
+//! `memgauge interleave`: its command line.
+
+use clap::Args;
+use memgauge_core::interleave::Weights;
+use memgauge_core::spec::{Spec, Task};
+
+use super::options::{Load, Prefetch, with_default};
+use super::request::{Common, Request};
+use super::values::parse_gbs;
+
+const AFTER_HELP: &str = "\
+Pages are placed on the nodes in turn by memgauge itself, as the kernel's policy of weighted interleave would place them, so this needs no \
+root and no particular kernel. For each socket and mix it searches the weights (their sum is at most 32) with the most bandwidth or, with \
+--demand, with the least latency at that bandwidth. One CPU chases, the others load.
+
+--apply writes the weights that were found to /sys/kernel/mm/mempolicy/weighted_interleave (Linux 6.9 or later, as root). This ends the \
+kernel's automatic weights, and only memory that is allocated from then on follows. --restore puts back what was before the first --apply \
+since the last boot.
+
+Examples:
+  memgauge interleave                         each socket's own node and the nodes without CPUs near it
+  memgauge interleave --nodes 0,2 --mix 2:1   these nodes, with two reads to a write
+  memgauge interleave --demand 40             the least latency when 40 GB/s are moved
+  memgauge interleave -o weights.svg          the same as a figure
+  memgauge interleave --apply                 measure, and set the kernel's weights
+  memgauge interleave --apply 0=3,2=1         set these, without measuring
+  memgauge interleave --restore";
+
+#[derive(Debug, Args)]
+#[command(
+    mut_arg("node", |arg| arg.alias("nodes").help(
+        "Memory nodes to interleave over, such as 0,2; also --nodes [default: each socket's own and the nodes without CPUs near it]"
+    )),
+    mut_arg("budget", |budget| with_default(budget, "1s")),
+    after_help = AFTER_HELP
+)]
+pub(super) struct InterleaveArgs {
+    /// Find the least latency while this much is moved, in GB/s, for each socket [default: find the most bandwidth]
+    #[arg(long, value_name = "GB/s", value_parser = parse_gbs, help_heading = "Weights")]
+    demand: Option<f64>,
+    /// Number of CPUs that load, for each socket [default: all but the one that chases]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Weights")]
+    threads: Option<u32>,
+    /// Set the kernel's weights: those found, or those given as NODE=WEIGHT,...
+    #[arg(long, value_name = "WEIGHTS", num_args = 0..=1, help_heading = "Weights", conflicts_with_all = ["restore", "plan"])]
+    apply: Option<Option<Weights>>,
+    /// Put back the kernel's weights from before the first --apply
+    #[arg(long, help_heading = "Weights", conflicts_with = "plan")]
+    restore: bool,
+    #[command(flatten)]
+    load: Load,
+    #[command(flatten)]
+    prefetch: Prefetch,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// What to do with the kernel's weights.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum WeightsAction {
+    /// Set these.
+    Apply(Weights),
+    /// Put back what was before.
+    Restore,
+}
+
+impl InterleaveArgs {
+    /// What needs no measuring, or the measurement.
+    pub(super) fn request(self) -> Result<WeightsAction, Box<Request>> {
+        if self.restore {
+            return Ok(WeightsAction::Restore);
+        }
+        let apply = self.apply.is_some();
+        if let Some(Some(weights)) = self.apply {
+            return Ok(WeightsAction::Apply(weights));
+        }
+        let mut spec = Spec::new(Task::Interleave);
+        spec.demand_gbs = self.demand;
+        spec.threads = self.threads;
+        spec.prefetch = self.prefetch.prefetch;
+        self.load.apply(&mut spec);
+        Err(Box::new(Request { apply_weights: apply, ..self.common.request(spec) }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::tests::{refused, spec};
+
+    #[test]
+    fn nodes_mixes_and_a_demand() {
+        let got = spec("memgauge interleave --nodes 0,2 --mix 2:1 --demand 40 --threads 3");
+        assert_eq!((got.nodes, got.demand_gbs, got.threads), (Some("0,2".parse().unwrap()), Some(40.0), Some(3)));
+        assert!(refused("memgauge interleave --apply 0=300").contains("each weight 1 to 255"));
+        assert!(refused("memgauge interleave --apply --restore").contains("cannot be used with"));
+        assert!(refused("memgauge interleave --demand 0").contains("a bandwidth in GB/s"));
+    }
+}

@@ -1,0 +1,65 @@
+//! `memgauge tiers`: its command line.
+
+use clap::Args;
+use memgauge_core::spec::{Spec, Task};
+
+use super::options::{ChaseTiming, Load, Prefetch, with_default};
+use super::request::{Common, Request};
+
+const AFTER_HELP: &str = "\
+Nodes are grouped by kind: DRAM, HBM, CXL, persistent memory as memory, and memory without CPUs of which nothing says what it is. What tells \
+so is printed: devices (DAX, CXL), the kernel's memory tiers, firmware's claims (HMAT) and distances. A kind that only figures tell is \
+marked as a guess.
+
+From every node with CPUs: idle latency and bandwidth (reads, 2:1) of every node; latency under load of the nearest node of each kind, of \
+DRAM while another tier is loaded and the reverse, and of both loaded together.
+
+Examples:
+  memgauge tiers                      all kinds of memory, from every socket
+  memgauge tiers --node 0,2           these nodes, whatever they are
+  memgauge tiers --mix all-reads,2:1  curves for two mixes
+  memgauge tiers --histogram          also percentiles of latency under load
+  memgauge tiers --plan               what each node is, and how long it takes";
+
+#[derive(Debug, Args)]
+#[command(
+    mut_arg("budget", |budget| with_default(budget, "0.48s")),
+    mut_arg("node", |arg| arg.help("Memory nodes to compare, such as 0,2, each as a tier [default: the nearest of each kind]")),
+    after_help = AFTER_HELP
+)]
+pub(super) struct TiersArgs {
+    #[command(flatten)]
+    timing: ChaseTiming,
+    #[command(flatten)]
+    load: Load,
+    #[command(flatten)]
+    prefetch: Prefetch,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl TiersArgs {
+    pub(super) fn request(self) -> Request {
+        let mut spec = Spec::new(Task::Tiers);
+        spec.prefetch = self.prefetch.prefetch;
+        self.timing.apply(&mut spec);
+        self.load.apply(&mut spec);
+        self.common.request(spec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memgauge_core::spec::Task;
+    use memgauge_core::traffic::Mix;
+
+    use crate::cli::tests::{refused, spec};
+
+    #[test]
+    fn nodes_mixes_and_percentiles() {
+        let got = spec("memgauge tiers --node 0,2 --mix all-reads,2:1 --histogram");
+        assert_eq!((got.task, got.nodes, got.chase.histogram), (Task::Tiers, Some("0,2".parse().unwrap()), Some(8)));
+        assert_eq!(got.mixes, [Mix::AllReads, Mix::R2W1]);
+        assert!(refused("memgauge tiers --memory-dir /tmp").contains("unexpected argument"));
+    }
+}

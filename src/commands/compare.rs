@@ -1,0 +1,223 @@
+//! `memgauge compare`: results before a change with results after it, saved ones or measured in turn.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus as ExitStatusOfChild, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use std::{fs, io, thread};
+
+use anyhow::{Context, anyhow, bail};
+use memgauge_core::comparison::{Comparison, ComparisonOptions, ComparisonVerdict, compare as compare_runs, unlike};
+use memgauge_core::result::Report;
+use memgauge_core::wording::reasons;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::cli::compare::CompareArgs;
+use crate::console::Program;
+use crate::exit::{ExitStatus, UsageError};
+use crate::signals::{self, Stop};
+use crate::sinks::{ComparisonSinks, read_report};
+
+/// What separates the two commands of `--runs`.
+const BETWEEN_COMMANDS: &str = "---";
+
+/// The runs of one side, and its name in texts.
+struct Runs {
+    name: String,
+    reports: Vec<Report>,
+}
+
+/// Reads or measures both sides, compares them, and writes the comparison.
+pub(crate) fn compare(args: CompareArgs) -> anyhow::Result<ExitStatus> {
+    let sinks = ComparisonSinks::open(&args)?;
+    let (before, after) = match args.runs {
+        Some(runs) => match measure_in_turn(&args, runs)? {
+            Some(sides) => sides,
+            None => return Ok(ExitStatus::INTERRUPTED),
+        },
+        None => read_sides(&args)?,
+    };
+    if !args.across
+        && let Some(difference) = unlike(&before.reports, &after.reports)
+    {
+        let value = |values: &[String]| if values.is_empty() { "none".to_owned() } else { values.join(" | ") };
+        let (a, b) = (value(&difference.before), value(&difference.after));
+        bail!(UsageError(format!("the machines are not of one kind: {a} before, {b} after; --across compares them nevertheless")));
+    }
+    let options = ComparisonOptions { margin: args.margin, seed: args.seed };
+    let comparison = compare_runs((&before.name, &before.reports), (&after.name, &after.reports), options);
+    sinks.write(&comparison)?;
+    Ok(status(&comparison))
+}
+
+const fn status(comparison: &Comparison) -> ExitStatus {
+    match comparison.verdict {
+        ComparisonVerdict::Same | ComparisonVerdict::Better => ExitStatus::SUCCESS,
+        ComparisonVerdict::Inconclusive => ExitStatus::INCONCLUSIVE,
+        ComparisonVerdict::Worse => ExitStatus::WORSE,
+    }
+}
+
+fn read_sides(args: &CompareArgs) -> Result<(Runs, Runs), UsageError> {
+    let after: Vec<PathBuf> = args.after.iter().map(PathBuf::from).collect();
+    match (&args.before[..], &after[..]) {
+        ([before, after], []) => Ok((read_side(std::slice::from_ref(before))?, read_side(std::slice::from_ref(after))?)),
+        ([], _) | (_, []) => {
+            Err(UsageError("name results of both sides: memgauge compare before.json after.json, or BEFORE… -- AFTER…".into()))
+        }
+        (before, after) => Ok((read_side(before)?, read_side(after)?)),
+    }
+}
+
+fn read_side(paths: &[PathBuf]) -> Result<Runs, UsageError> {
+    let mut reports = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            let files = results_in(path)?;
+            reports.extend(files.iter().map(|f| read_report(f)).collect::<Result<Vec<_>, _>>()?);
+        } else {
+            reports.push(read_report(path)?);
+        }
+    }
+    let measured = reports.iter().position(|r| r.measured() == 0);
+    if let (Some(i), [path]) = (measured, paths) {
+        let which = if path.is_dir() { format!("run {} in it", i + 1) } else { "it".to_owned() };
+        return Err(UsageError::file(path, format_args!("{which} has no measured number to compare")));
+    }
+    let more = if paths.len() > 1 { ", …" } else { "" };
+    let name = paths.first().map(|p| format!("{}{more}", p.display())).unwrap_or_default();
+    Ok(Runs { name, reports })
+}
+
+/// The JSON files of a folder, by name.
+fn results_in(folder: &Path) -> Result<Vec<PathBuf>, UsageError> {
+    let entries = fs::read_dir(folder).map_err(|e| UsageError::file(folder, format_args!("cannot be read: {e}")))?;
+    let mut files: Vec<PathBuf> =
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.extension() == Some(OsStr::new("json"))).collect();
+    files.sort();
+    if files.is_empty() {
+        return Err(UsageError::file(folder, "holds no file that ends in .json"));
+    }
+    Ok(files)
+}
+
+/// Where the results of the runs are until they are compared: a folder of the user's, or one that goes away.
+enum Folder {
+    Kept(PathBuf),
+    Temporary(TempDir),
+}
+
+impl Folder {
+    fn new(keep: Option<&Path>) -> anyhow::Result<Self> {
+        match keep {
+            Some(path) => {
+                fs::create_dir_all(path).map_err(|e| UsageError::file(path, format_args!("cannot be made: {e}")))?;
+                Ok(Self::Kept(path.to_owned()))
+            }
+            None => Ok(Self::Temporary(TempDir::with_prefix("memgauge-compare-").context("cannot make a folder for the results")?)),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Kept(path) => path,
+            Self::Temporary(folder) => folder.path(),
+        }
+    }
+
+    /// Keeps what was measured, if anything was, and says where it is.
+    fn keep(self, sides: &[Runs; 2]) -> String {
+        if sides.iter().all(|side| side.reports.is_empty()) {
+            return "nothing was measured".to_owned();
+        }
+        let path = match self {
+            Self::Kept(path) => path,
+            Self::Temporary(folder) => folder.keep(),
+        };
+        format!("results so far: {}", path.display())
+    }
+}
+
+/// The two states in turn, A B B A …, each with a measurement after its command. `None` if a signal ended it.
+fn measure_in_turn(args: &CompareArgs, runs: u32) -> anyhow::Result<Option<(Runs, Runs)>> {
+    let commands: Vec<&[OsString]> = args.after.split(|word| word == BETWEEN_COMMANDS).collect();
+    let (&[a, b], []) = (&commands[..], &args.before[..]) else {
+        bail!(UsageError("--runs needs two commands: memgauge compare --runs 5 -- COMMAND-A --- COMMAND-B".into()));
+    };
+    if a.is_empty() || b.is_empty() {
+        bail!(UsageError("--runs needs a command on each side of ---; `true` changes nothing".into()));
+    }
+    let program = std::env::current_exe().context("cannot find this program's file")?;
+    let stop = signals::watch().context("cannot install signal handlers")?;
+    let folder = Folder::new(args.keep.as_deref())?;
+    let mut sides = [a, b].map(|command| Runs { name: shown(command), reports: Vec::new() });
+    for run in 1..=runs {
+        let order = if run % 2 == 1 { [0, 1] } else { [1, 0] };
+        for side in order {
+            let command = [a, b][side];
+            let file = folder.path().join(format!("{}-{run}.json", ["before", "after"][side]));
+            let measured = change(command, &stop).and_then(|()| measure(&program, &args.measure, &file, &stop));
+            if let Some(interruption) = stop.interruption() {
+                let text = reasons::incomplete(&interruption);
+                Program::MEMGAUGE.message(format_args!("{text}; {}", folder.keep(&sides)));
+                return Ok(None);
+            }
+            match measured {
+                Ok(report) => sides[side].reports.push(report),
+                Err(error) => bail!("{error:#}; {}", folder.keep(&sides)),
+            }
+        }
+        Program::MEMGAUGE.message(format_args!("measured both sides {run} of {runs} times"));
+    }
+    let [before, after] = sides;
+    Ok(Some((before, after)))
+}
+
+fn shown(command: &[OsString]) -> String {
+    command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// Runs a command that changes the machine. Its output goes to standard error: standard output is the comparison's.
+fn change(command: &[OsString], stop: &Stop) -> anyhow::Result<()> {
+    let (program, arguments) = command.split_first().ok_or_else(|| anyhow!("no command"))?;
+    let mut child = Command::new(program);
+    child.args(arguments).stdin(Stdio::null()).stdout(io::stderr());
+    let status = run(child, stop).with_context(|| format!("cannot run {}", program.to_string_lossy()))?;
+    if !status.success() {
+        bail!("`{}` failed ({status}), so the state that it should make is not known", shown(command));
+    }
+    Ok(())
+}
+
+/// Runs this program, and reads what it measured. A health check that finds something has measured, too.
+fn measure(program: &Path, arguments: &str, file: &Path, stop: &Stop) -> anyhow::Result<Report> {
+    let mut command = Command::new(program);
+    command.args(arguments.split_whitespace()).arg("-q").arg("-o").arg(file).stdin(Stdio::null()).stdout(Stdio::null());
+    let status = run(command, stop).context("cannot run memgauge again")?;
+    if !file.exists() {
+        bail!("`memgauge {arguments}` measured nothing ({status})");
+    }
+    Ok(read_report(file)?)
+}
+
+/// How often to look whether a program has ended. What is measured runs alone all the same: looking takes microseconds.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Runs a program to its end. A signal that asks this one to stop is passed on.
+fn run(mut command: Command, stop: &Stop) -> io::Result<ExitStatusOfChild> {
+    let mut child = command.spawn()?;
+    let mut told = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if stop.flag().load(Ordering::SeqCst) && !told {
+            told = true;
+            // It may have ended just now.
+            let _ = kill_process(Pid::from_child(&child), Signal::INT);
+        }
+        thread::sleep(LOOK);
+    }
+}

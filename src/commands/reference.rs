@@ -1,0 +1,70 @@
+//! `memgauge reference`: published values of latency and bandwidth.
+
+use std::path::Path;
+
+use anyhow::bail;
+use clap::Args;
+use memgauge_core::reference::{PublishedValue, microarchitecture, published};
+use memgauge_os::topology;
+
+use crate::cli::output::PlainFormat;
+use crate::console::Stream;
+use crate::exit::{ExitStatus, UsageError};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  memgauge reference                       what there is, by CPU generation
+  memgauge reference here                  what there is about CPUs like this machine's
+  memgauge reference 'zen 4' --sources     each value with its method and source")]
+pub(crate) struct ReferenceArgs {
+    /// A CPU generation or a part of a CPU's name; `here` is this machine's generation
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Show each value with its method and where it is published
+    #[arg(long)]
+    sources: bool,
+    /// Format of standard output; JSON has everything
+    #[arg(long, default_value = "text", help_heading = "Output")]
+    format: PlainFormat,
+}
+
+/// Prints the table, or the part of it that the name selects.
+pub(crate) fn reference(args: &ReferenceArgs) -> anyhow::Result<ExitStatus> {
+    let values = select(args.name.as_deref())?;
+    let bytes = match args.format {
+        PlainFormat::Json => serde_json::to_vec_pretty(&values).map(|mut bytes| {
+            bytes.push(b'\n');
+            bytes
+        })?,
+        PlainFormat::Text => {
+            let stream = Stream::Output;
+            memgauge_render::published_text(&values, args.sources, stream.width(), stream.colours()).into_bytes()
+        }
+    };
+    Stream::Output.print(&bytes)?;
+    Ok(ExitStatus::SUCCESS)
+}
+
+fn select(name: Option<&str>) -> anyhow::Result<Vec<PublishedValue<'static>>> {
+    let Some(name) = name else { return Ok(published().collect()) };
+    if name == "here" {
+        let identity = topology::read_machine(Path::new("/"))?.identity;
+        let Some(microarch) = microarchitecture(&identity) else {
+            let model = identity.model_name.unwrap_or_else(|| "a CPU without a name".to_owned());
+            bail!("no published reference: the generation of {model} is not in the list");
+        };
+        let values: Vec<_> = published().filter(|v| v.microarch == microarch).collect();
+        if values.is_empty() {
+            bail!("no published reference for {microarch}");
+        }
+        return Ok(values);
+    }
+    let wanted = name.to_lowercase();
+    let exact: Vec<_> = published().filter(|v| v.microarch.to_lowercase() == wanted).collect();
+    let matching = |text: &str| text.to_lowercase().contains(&wanted);
+    let values = if exact.is_empty() { published().filter(|v| matching(v.microarch) || matching(v.cpu_model)).collect() } else { exact };
+    if values.is_empty() {
+        bail!(UsageError(format!("no published value is of a CPU '{name}'; memgauge reference lists the generations")));
+    }
+    Ok(values)
+}

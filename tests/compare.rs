@@ -1,0 +1,157 @@
+//! `memgauge compare` as a black box: saved results of which one side was made slower, wrong input, commands in turn.
+#![allow(clippy::unwrap_used, reason = "a panic is the failure report of its test")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use memgauge_core::comparison::{Comparison, ComparisonVerdict};
+use memgauge_core::result::{QualityLevel, Report};
+
+use support::{program, report, temporary, text};
+
+/// Writes runs of which every sample is `factor` times as high as in `base`. Runs differ by a tenth of a percent.
+fn write_runs(base: &Report, folder: &Path, count: u32, factor: f64) {
+    fs::create_dir_all(folder).unwrap();
+    for run in 0..count {
+        let mut report = base.clone();
+        let factor = factor * (1.0 + 0.001 * f64::from(run));
+        report.run.id = format!("{}-{run}", folder.display());
+        for m in &mut report.results {
+            m.quality.level = QualityLevel::Good;
+            let estimate = &mut m.estimate;
+            let ends = [&mut estimate.value, &mut estimate.min, &mut estimate.max, &mut estimate.ci95_low, &mut estimate.ci95_high];
+            ends.into_iter().flatten().for_each(|v| *v *= factor);
+            if let Some(samples) = &mut m.samples {
+                // All alike: how much this machine was disturbed must not decide the test.
+                samples.bursts.iter_mut().flatten().for_each(|s| *s = estimate.value.unwrap());
+            }
+        }
+        fs::write(folder.join(format!("{run}.json")), serde_json::to_vec(&report).unwrap()).unwrap();
+    }
+}
+
+fn compare(arguments: &[&str], paths: &[&Path]) -> Output {
+    program().arg("compare").args(arguments).args(paths).output().unwrap()
+}
+
+fn comparison(paths: &[&Path]) -> (Comparison, Option<i32>) {
+    let output = compare(&["--format", "json"], paths);
+    (serde_json::from_slice(&output.stdout).unwrap(), output.status.code())
+}
+
+/// A folder of results, a folder of the same results, and a folder of slower ones.
+fn folders(name: &str) -> (PathBuf, [PathBuf; 3]) {
+    let folder = temporary(name);
+    let base = report("latency --cpu 0 --size 1M --order window-local --time 50ms");
+    let sides = ["before", "same", "slower"].map(|name| folder.join(name));
+    for (side, factor) in sides.iter().zip([1.0, 1.0005, 1.1]) {
+        write_runs(&base, side, 3, factor);
+    }
+    (folder, sides)
+}
+
+#[test]
+fn slower_runs_are_worse_faster_ones_better_and_equal_ones_the_same() {
+    let (folder, [before, same, slower]) = folders("compare");
+    let dashes = Path::new("--");
+    let cases = [
+        (&before, &slower, ComparisonVerdict::Worse, 2),
+        (&slower, &before, ComparisonVerdict::Better, 0),
+        (&before, &same, ComparisonVerdict::Same, 0),
+    ];
+    for (a, b, verdict, status) in cases {
+        let (comparison, code) = comparison(&[a, dashes, b]);
+        assert_eq!((comparison.verdict, code), (verdict, Some(status)), "{comparison:?}");
+        assert_eq!((comparison.before.runs.len(), comparison.after.runs.len(), comparison.differences.len()), (3, 3, 0));
+    }
+    let output = compare(&[], &[&before, dashes, &slower]);
+    assert!(text(&output.stdout).starts_with("WORSE: of 1 number 1 worse\n"), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("+10.0 %"), "{}", text(&output.stdout));
+    // Two files and no dashes; one run tells nothing about runs.
+    let output = compare(&[], &[&before.join("0.json"), &slower.join("0.json")]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).starts_with("INCONCLUSIVE"), "{}", text(&output.stdout));
+    let written = folder.join("c.json");
+    compare(&["-q", "-o", &written.display().to_string()], &[&before, dashes, &slower]);
+    assert_eq!(serde_json::from_slice::<Comparison>(&fs::read(&written).unwrap()).unwrap().verdict, ComparisonVerdict::Worse);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn wrong_input_is_refused_in_a_line() {
+    let (folder, [before, same, _]) = folders("compare-wrong");
+    let (one, empty, garbage) = (before.join("0.json"), folder.join("empty"), folder.join("garbage.json"));
+    fs::create_dir(&empty).unwrap();
+    fs::write(&garbage, "{\"x\": 1}").unwrap();
+    let mut other: Report = serde_json::from_slice(&fs::read(&one).unwrap()).unwrap();
+    other.machine.identity.model_name = Some("Another CPU".into());
+    let unlike = folder.join("unlike.json");
+    fs::write(&unlike, serde_json::to_vec(&other).unwrap()).unwrap();
+    let cases: [(&[&Path], &str); 6] = [
+        (&[&one], "name results of both sides"),
+        (&[&one, Path::new("--"), &empty], "holds no file that ends in .json"),
+        (&[&one, &garbage], "garbage.json"),
+        (&[&one, &folder.join("missing.json")], "missing.json"),
+        (&[&one, &unlike], "Another CPU"),
+        (&[&before, &same, &one], "name results of both sides"),
+    ];
+    for (paths, message) in cases {
+        let output = compare(&[], paths);
+        assert_eq!(output.status.code(), Some(64), "{message}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(message) && text(&output.stderr).lines().count() == 1, "{}", text(&output.stderr));
+        assert!(output.stdout.is_empty());
+    }
+    assert_eq!(compare(&["--across"], &[&one, &unlike]).status.code(), Some(1));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn commands_are_run_in_turn_and_their_results_kept() {
+    let folder = temporary("compare-runs");
+    let (log, kept) = (folder.join("log"), folder.join("kept"));
+    let step = folder.join("step");
+    fs::write(&step, format!("#!/bin/sh\necho \"$1\" >> {}\n", log.display())).unwrap();
+    fs::set_permissions(&step, fs::Permissions::from_mode(0o755)).unwrap();
+    let measure = "latency --cpu 0 --size 1M --order window-local --time 20ms";
+    let run = |commands: &[&str]| {
+        let mut program = program();
+        program.args(["compare", "--runs", "2", "--measure", measure, "--keep"]).arg(&kept).arg("--").args(commands).output().unwrap()
+    };
+    let script = step.display().to_string();
+    let output = run(&[&script, "a", "---", &script, "b"]);
+    assert!(matches!(output.status.code(), Some(0..=2)), "{}", text(&output.stderr));
+    assert_eq!(fs::read_to_string(&log).unwrap(), "a\nb\nb\na\n");
+    assert_eq!(fs::read_dir(&kept).unwrap().count(), 4);
+    assert!(text(&output.stdout).contains("2 runs"), "{}", text(&output.stdout));
+    // The second command fails after something was measured.
+    let output = run(&["true", "---", "false"]);
+    assert_eq!(output.status.code(), Some(4));
+    assert!(text(&output.stderr).contains("`false` failed") && text(&output.stderr).contains("results so far"), "{}", text(&output.stderr));
+    assert_eq!(run(&["true"]).status.code(), Some(64));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn an_interruption_keeps_what_was_measured() {
+    let folder = temporary("compare-interrupted");
+    let mut command = program();
+    command.args(["compare", "--runs", "50", "--measure", "latency --cpu 0 --size 1M --time 20ms", "--keep"]).arg(&folder);
+    let mut child = command.args(["--", "true", "---", "true"]).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while fs::read_dir(&folder).unwrap().count() < 2 && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // SAFETY: it takes two numbers, and the process was not waited for, so its number is not another's.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    let signalled = Instant::now();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    // Half a second is promised; other processes may have the CPUs for a while.
+    assert!(signalled.elapsed() < Duration::from_secs(5), "{:?}", signalled.elapsed());
+    assert!(fs::read_dir(&folder).unwrap().count() >= 2);
+    fs::remove_dir_all(folder).unwrap();
+}

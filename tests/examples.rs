@@ -1,0 +1,250 @@
+//! The examples of README.md and docs/*.md run: every command in a fenced block and in README's table of wishes, in the order of the page, each
+//! page in a folder of its own. What measures gets little time; nothing else about a command is changed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a panic is the failure report of its test; a test that is skipped prints why"
+)]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::PoisonError;
+use std::time::Instant;
+
+use memgauge_core::result::Report;
+
+use support::{MEASURING, report, temporary};
+
+/// What an example needs that not every machine has.
+#[derive(Debug, Clone, Copy)]
+enum Needs {
+    Cpus(usize),
+    Nodes(u32),
+    /// Registers of prefetchers. Where they are, the example would change the machine.
+    NoRegisters,
+    /// A program, found by running this.
+    Tool(&'static [&'static str]),
+    Arch(&'static str),
+    /// A folder of the reader's.
+    Folder,
+    /// A CPU that published values are of.
+    KnownCpu,
+    /// Minutes: it is interrupted.
+    Minutes,
+}
+
+/// An example that cannot run everywhere: how it begins, what it needs, and where that is missing its status and a part of its message.
+type Exception = (&'static str, Needs, i32, &'static str);
+
+const EXCEPTIONS: &[Exception] = &[
+    ("memgauge loaded", Needs::Cpus(2), 64, "CPU"),
+    ("memgauge c2c --matrix", Needs::Cpus(2), 64, "CPU"),
+    ("memgauge c2c --reader 0 --holder 5 --sharer 6", Needs::Cpus(7), 64, "there is no CPU 5"),
+    ("memgauge loaded --probe-cpu 4 --probe-node 1", Needs::Cpus(5), 64, "there is no CPU 4"),
+    ("memgauge loaded --probe-cpu 4 --probe-node 1", Needs::Nodes(2), 64, "there is no"),
+    ("memgauge loaded --load-node 1", Needs::Nodes(2), 64, "there is no node 1"),
+    ("memgauge loaded --load-node 2", Needs::Nodes(3), 64, "there is no node 2"),
+    ("memgauge latency --cpu 0 --node 1", Needs::Nodes(2), 64, "there is no node 1"),
+    ("memgauge scan --node 1", Needs::Nodes(2), 64, "there is no node 1"),
+    ("memgauge pmem /mnt/pmem0", Needs::Folder, 64, "there is no such directory"),
+    ("memgauge tiers", Needs::Nodes(2), 4, "one tier of memory"),
+    ("memgauge interleave --nodes 0,2", Needs::Nodes(3), 64, "there is no node 2"),
+    ("memgauge reference here", Needs::KnownCpu, 4, "no published reference"),
+    ("memgauge --plan --machine DIR", Needs::Folder, 4, "DIR"),
+    ("memgauge latency --prefetch off", Needs::NoRegisters, 4, ""),
+    ("memgauge prefetch", Needs::NoRegisters, 4, ""),
+    ("memgauge prefetch compare", Needs::NoRegisters, 1, ""),
+    ("memgauge bandwidth --mix nt-write --width avx2", Needs::Arch("x86_64"), 64, "has no avx2 kernel"),
+    ("mlc --loaded_latency -W3 -k1-15", Needs::Cpus(16), 64, "CPU"),
+    ("mlc  ", Needs::Minutes, 130, ""),
+    ("numactl", Needs::Tool(&["numactl", "--show"]), 127, "numactl"),
+    ("numactl", Needs::Nodes(2), 1, ""),
+    ("python3 -c \"import pandas", Needs::Tool(&["python3", "-c", "import pandas"]), 1, "No module named 'pandas'"),
+    ("python3 -c \"import duckdb", Needs::Tool(&["python3", "-c", "import duckdb"]), 1, "No module named 'duckdb'"),
+    ("jq", Needs::Tool(&["jq", "--version"]), 127, "jq"),
+];
+
+/// Whether this machine has what an example needs.
+fn has(needs: Needs, machine: &Report) -> bool {
+    match needs {
+        Needs::Cpus(n) => machine.machine.allowed.cpus.len() >= n,
+        Needs::Nodes(n) => machine.machine.allowed.nodes.len() >= n as usize,
+        Needs::Tool(words) => Command::new(words[0]).args(&words[1..]).output().is_ok_and(|output| output.status.success()),
+        Needs::Arch(arch) => std::env::consts::ARCH == arch,
+        Needs::KnownCpu => {
+            let microarch = memgauge_core::reference::microarchitecture(&machine.machine.identity);
+            memgauge_core::reference::published().any(|value| Some(value.microarch) == microarch)
+        }
+        Needs::NoRegisters | Needs::Folder | Needs::Minutes => false,
+    }
+}
+
+/// The commands of a page, in order. In a block with prompts only what follows them is one; `\` and `|` continue a line.
+fn commands(page: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for block in page.split("\n```").skip(1).step_by(2) {
+        let (language, block) = block.split_once('\n').unwrap_or_default();
+        if !["", "sh", "console"].contains(&language) {
+            continue;
+        }
+        let prompts = block.lines().any(|line| line.starts_with("$ "));
+        let mut continued = false;
+        for line in block.lines() {
+            let command = if prompts { line.strip_prefix("$ ") } else { Some(line) };
+            match command {
+                _ if continued => all.last_mut().unwrap().extend(["\n", line]),
+                Some(command) if is_example(command) => all.push(command.to_owned()),
+                _ => continue,
+            }
+            continued = line.ends_with(['\\', '|']);
+        }
+    }
+    all
+}
+
+/// Whether it runs memgauge, or reads what memgauge wrote.
+fn is_example(line: &str) -> bool {
+    let first = line.split_whitespace().next().unwrap_or_default();
+    ["memgauge", "mlc", "numactl", "jq", "python3"].contains(&first)
+}
+
+/// The commands in the first table of README.md. One with a word in capitals is a pattern and no example.
+fn wishes(page: &str) -> Vec<String> {
+    let rows = page.lines().skip_while(|line| !line.starts_with("| I want to")).take_while(|line| line.starts_with('|'));
+    let spans = rows.flat_map(|row| row.split('`').skip(1).step_by(2));
+    let pattern = |span: &&str| span.contains('…') || span.split(' ').any(|w| w.len() > 1 && w.chars().all(|c| c.is_ascii_uppercase()));
+    spans.filter(|span| is_example(span) && !pattern(span)).map(str::to_owned).collect()
+}
+
+/// The command with little to measure: shorter times and smaller buffers in place of those that it names, or additional ones. Nothing of what
+/// is after a pipe or a comment is changed.
+fn shortened(command: &str) -> String {
+    let end = command.find(" |").into_iter().chain(command.find(" #")).min().unwrap_or(command.len());
+    let (code, rest) = command.split_at(end);
+    let mut words: Vec<&str> = code.split_whitespace().collect();
+    let (mut timed, mut sized) = (false, false);
+    for i in 1..words.len() {
+        match words[i - 1] {
+            "--time" | "--budget" => (words[i], timed) = ("40ms", true),
+            "--within" => (words[i], timed) = ("10s", true),
+            "--hops" => timed = true,
+            "--hold" => words[i] = "100ms",
+            "--size" => (words[i], sized) = (SIZE, true),
+            "--max" => (words[i], sized) = (SMALL, true),
+            _ => {}
+        }
+    }
+    let Some(at) = words.iter().position(|w| *w == "memgauge" || *w == "mlc") else { return command.to_owned() };
+    let (time, size): (&[&str], &[&str]) = match (words[at], words.get(at + 1).copied().unwrap_or_default()) {
+        ("mlc", "") => return format!("timeout --preserve-status --signal INT 4 mlc{rest}"),
+        ("mlc", _) => {
+            words.retain(|w| !w.starts_with("-t"));
+            // Seconds, and KiB.
+            (&["-t1"], &["-b2000"])
+        }
+        _ if words.contains(&"--plan") => (&[], &[]),
+        (_, "info" | "render" | "compare" | "reference" | "count" | "mlc") => (&[], &[]),
+        (_, "prefetch") if words.get(at + 2) != Some(&"compare") => (&[], &[]),
+        (_, "stream" | "chase") => (&["--passes", "1"], &[]),
+        (_, "scan") => (&["--within", "5s"], &["--size", "64M", "--region", "16M"]),
+        (_, "sweep") => (&["--time", "10ms"], &["--max", SMALL]),
+        // One mix of the suite's ten.
+        (_, option) if option.is_empty() || option.starts_with('-') => (&["--time", "10ms"], &["--size", SIZE, "--mix", "all-reads"]),
+        _ => (&["--time", "10ms"], &["--size", SIZE]),
+    };
+    words.extend(time.iter().filter(|_| !timed).chain(size.iter().filter(|_| !sized)));
+    format!("{}{rest}", words.join(" "))
+}
+
+/// What buffers are replaced by, large enough for every kernel, and the largest of a sweep.
+const SIZE: &str = "2M";
+const SMALL: &str = "64K";
+
+/// Runs the examples of a page and says what is wrong.
+fn wrong(page: &Path, machine: &Report, folder: &Path) -> Vec<String> {
+    let words = fs::read_to_string(page).unwrap();
+    let mut all = commands(&words);
+    if page.ends_with("README.md") {
+        all.extend(wishes(&words));
+        assert!(all.len() > 12, "{all:?}");
+    }
+    let programs = Path::new(env!("CARGO_BIN_EXE_memgauge")).parent().unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let (mut wrong, mut seen) = (Vec::new(), BTreeSet::new());
+    for command in all {
+        // The first screen and the table below it have some in common.
+        if !seen.insert(command.split("  #").next().unwrap_or_default().trim_end().to_owned()) {
+            continue;
+        }
+        let missing: Vec<_> = EXCEPTIONS.iter().filter(|e| command.starts_with(e.0) && !has(e.1, machine)).collect();
+        if missing.iter().any(|e| matches!(e.1, Needs::NoRegisters)) && Path::new("/dev/cpu/0/msr").exists() {
+            eprintln!("NOT TESTED: {command}: it would switch this machine's prefetchers");
+            continue;
+        }
+        let begin = Instant::now();
+        let short = shortened(&command);
+        let run = Command::new("bash")
+            .args(["-o", "pipefail", "-c", &short])
+            .env("PATH", &path)
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .output();
+        let output = run.unwrap();
+        eprintln!("{:5.1} s, status {:?}: {}", begin.elapsed().as_secs_f64(), output.status.code(), short.replace('\n', " "));
+        let (status, said) = (output.status.code().unwrap(), String::from_utf8_lossy(&output.stderr).into_owned());
+        let expected = match missing.as_slice() {
+            [] if command.starts_with("memgauge quick") => [0, 1, 4].contains(&status),
+            // So little time may be too little for some cells.
+            [] => status == 0 || status == 1 && command.starts_with("memgauge"),
+            missing => missing.iter().any(|e| status == e.2 && said.contains(e.3)),
+        };
+        if !expected {
+            wrong.push(format!("{}: {short}: status {status}: {said}", page.display()));
+        } else if missing.is_empty() && output.stdout.is_empty() && !short.contains(" -q") {
+            wrong.push(format!("{}: {short}: prints nothing", page.display()));
+        }
+        for file in short.split(" -o ").skip(1).filter_map(|rest| rest.split_whitespace().next()) {
+            if missing.is_empty() && !folder.join(file).metadata().is_ok_and(|found| found.len() > 0) {
+                wrong.push(format!("{}: {short}: {file} was not written", page.display()));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn examples_of_all_pages_run() {
+    let machine = report("info");
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let mut pages: Vec<_> = docs.filter(|path| path.extension().is_some_and(|e| e == "md")).chain([root.join("README.md")]).collect();
+    pages.sort();
+    let mut all = Vec::new();
+    for page in pages {
+        let folder = temporary(&format!("examples-{}", page.file_stem().unwrap().to_string_lossy()));
+        all.extend(wrong(&page, &machine, &folder));
+        fs::remove_dir_all(folder).unwrap();
+    }
+    assert!(all.is_empty(), "{}", all.join("\n"));
+}
+
+#[test]
+fn examples_are_found_and_shortened() {
+    let page = "# T\n```\nmemgauge latency --x |\n  jq '.a'\n# no\n```\ntext\n```console\n$ memgauge\nmemgauge 0.1.0\n```\n```text\nmemgauge no\n```\n";
+    assert_eq!(commands(page), ["memgauge latency --x |\n  jq '.a'", "memgauge"]);
+    assert_eq!(wishes("| I want to … | |\n| a | `memgauge run FILE`, `memgauge quick` |\n\n| b | `memgauge` |"), ["memgauge quick"]);
+    for (example, short) in [
+        ("memgauge latency --cpu 0   # why", "memgauge latency --cpu 0 --time 10ms --size 2M # why"),
+        ("memgauge latency --hops pass --size 1G |\n  jq '.a | .b'", "memgauge latency --hops pass --size 2M |\n  jq '.a | .b'"),
+        ("numactl --membind 1 memgauge chase 1G", "numactl --membind 1 memgauge chase 1G --passes 1"),
+        ("memgauge", "memgauge --time 10ms --size 2M --mix all-reads"),
+        ("jq '.a' x.json", "jq '.a' x.json"),
+    ] {
+        assert_eq!(shortened(example), short);
+    }
+}

@@ -1,0 +1,169 @@
+//! The suite for persistent memory, on a directory that stands in for it.
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is the failure report of its test, and what a test skips it says")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use memgauge_core::estimate::NotMeasured;
+use memgauge_core::experiment::Experiment;
+use memgauge_core::result::{Incomplete, Report};
+
+use support::{MEASURING, program, temporary, text};
+
+/// Options that make a run short.
+const SHORT: [&str; 4] = ["--size", "16M", "--time", "40ms"];
+
+fn names(folder: &Path) -> BTreeSet<String> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+fn report(output: &Output) -> Report {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {:?} {}", output.status, text(&output.stderr)))
+}
+
+#[test]
+fn each_run_has_a_file_with_the_name_that_scripts_know() {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let (files, out) = (temporary("pmem-files"), temporary("pmem-out").join("today"));
+    let output = program().arg("pmem").arg(&files).args(SHORT).args(["--ramp", "--loaded", "--out"]).arg(&out).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("this takes about"), "{}", text(&output.stderr));
+    assert!(!output.stdout.contains(&0x1b), "captured output is plain");
+    let written = names(&out);
+    let label = format!("{}_node0", files.file_name().unwrap().to_str().unwrap());
+    for run in ["idle_latency_seq", "idle_latency_rand", "access_size", "persist_latency", "ramp_seq_R", "ramp_rand_W2"] {
+        assert!(written.contains(&format!("{label}_{run}.txt")), "{run}: {written:?}");
+    }
+    for run in ["R", "W2", "W5", "W6", "W7"] {
+        for order in ["seq", "rand"] {
+            let name = format!("{label}_bandwidth_{order}_{run}.txt");
+            let page = fs::read_to_string(out.join(&name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(page.contains("volatile stand-in"), "{name}: {page}");
+        }
+    }
+    let whole: Report = serde_json::from_slice(&fs::read(out.join("result.json")).unwrap()).unwrap();
+    let directory = &whole.plan.as_ref().unwrap().directories[0].file;
+    assert!(directory.volatile.is_some(), "{directory:?}");
+    assert!(whole.results.iter().all(|m| m.at.memory_dir.as_deref() == Some(directory.path.as_str()) && m.at.cpu_node.is_some()));
+    // Longer blocks take longer to become durable, by every method.
+    let ns =
+        |block| whole.results.iter().filter(move |m| m.experiment == Experiment::PersistLatency && m.at.block.map(|b| b.0) == Some(block));
+    assert!(ns(64).all(|m| m.estimate.value.is_some_and(|ns| ns > 1.0)), "nothing is durable in a nanosecond");
+    for long in ns(4096) {
+        let short = ns(64).find(|m| m.at.line == long.at.line).unwrap();
+        assert!(
+            long.estimate.value.unwrap() > 1.2 * short.estimate.value.unwrap(),
+            "{:?} {:?}",
+            long.at.line,
+            (long.estimate.value, short.estimate.value)
+        );
+    }
+    for figure in ["figures.svg", "figures.png", "figures.pdf", "summary.txt"] {
+        assert!(written.contains(figure) && fs::metadata(out.join(figure)).unwrap().len() > 1000, "{figure}");
+    }
+    let svg = fs::read_to_string(out.join("figures.svg")).unwrap();
+    assert!(svg.contains("volatile stand-in") && svg.contains("Persist latency") && svg.contains("Bandwidth by access size"));
+    assert!(names(&files).is_empty(), "nothing is left in the directory");
+    // Two results are never mixed.
+    let again = program().arg("pmem").arg(&files).args(SHORT).arg("--out").arg(&out).output().unwrap();
+    assert_eq!(again.status.code(), Some(64));
+    assert!(text(&again.stderr).contains("not empty"), "{}", text(&again.stderr));
+    fs::remove_dir_all(files).unwrap();
+    fs::remove_dir_all(out.parent().unwrap()).unwrap();
+}
+
+#[test]
+fn several_directories_make_a_matrix() {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let (first, second) = (temporary("pmem-first"), temporary("pmem-second"));
+    let output = program().arg("pmem").args([&first, &second]).args(SHORT).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let page = text(&output.stdout);
+    let matrix = page.split("Nodes and directories").nth(1).unwrap_or_else(|| panic!("{page}"));
+    for part in [first.to_str().unwrap(), second.to_str().unwrap(), "Idle latency in ns", "All reads in GB/s", "node 0"] {
+        assert!(matrix.contains(part), "{part}: {page}");
+    }
+    let twice = program().arg("pmem").args([&first, &first]).output().unwrap();
+    assert!(twice.status.code() == Some(64) && text(&twice.stderr).contains("given twice"), "{}", text(&twice.stderr));
+    fs::remove_dir_all(first).unwrap();
+    fs::remove_dir_all(second).unwrap();
+}
+
+#[test]
+fn what_was_measured_before_an_interruption_is_kept_and_the_time_is_kept() {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let files = temporary("pmem-interrupted");
+    let mut command = program();
+    command.arg("pmem").arg(&files).args(["--size", "16M", "--time", "300ms", "--format", "json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(4));
+    // SAFETY: sends a signal to a child that is not waited for yet.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    let interrupted = report(&output);
+    assert!(
+        interrupted.measured() > 0 && matches!(interrupted.incomplete, Some(Incomplete::Signal { .. })),
+        "{:?}",
+        interrupted.incomplete
+    );
+    let began = Instant::now();
+    let output = program().arg("pmem").arg(&files).args(["--size", "16M", "--within", "6s", "--format", "json"]).output().unwrap();
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(report(&output).measured() > 0);
+    assert!(names(&files).is_empty());
+    fs::remove_dir_all(files).unwrap();
+}
+
+#[test]
+fn a_directory_that_vanishes_costs_what_comes_after() {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let files = temporary("pmem-vanishes");
+    let mut command = program();
+    command.arg("pmem").arg(&files).args(["--size", "16M", "--time", "100ms", "--format", "json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    fs::remove_dir_all(&files).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(matches!(output.status.code(), Some(1 | 4)), "{:?} {}", output.status, text(&output.stderr));
+    let lost = report(&output);
+    assert!(lost.results.iter().any(|m| matches!(m.estimate.not_measured, Some(NotMeasured::NoMemory { .. }))), "{:?}", lost.notes);
+    assert!(text(&output.stderr).contains(files.to_str().unwrap()), "the message names it: {}", text(&output.stderr));
+}
+
+/// Runs a line in a mount namespace of its own, where a tmpfs with these options is at `$1`; `None` where that is not allowed.
+fn on_tmpfs(options: &str, at: &Path, line: &str) -> Option<Output> {
+    let script = format!("mount -t tmpfs -o {options} none \"$1\" && exec \"$0\" {line}");
+    let output = Command::new("unshare").args(["-m", "sh", "-c", &script, env!("CARGO_BIN_EXE_memgauge")]).arg(at).output();
+    match output {
+        Ok(output) if !["unshare:", "mount:"].iter().any(|who| text(&output.stderr).contains(who)) => Some(output),
+        refused => {
+            eprintln!("skipped: {refused:?}");
+            None
+        }
+    }
+}
+
+#[test]
+fn a_file_system_that_takes_no_files_is_refused_before_anything_is_measured() {
+    let at = temporary("pmem-mounts");
+    for (options, says) in [("size=512k", "free space"), ("ro", "mount it for writing"), ("size=64m", "--size")] {
+        let Some(output) = on_tmpfs(options, &at, "pmem \"$1\" --size 60M") else { return };
+        assert_eq!(output.status.code(), Some(4), "{options}: {}", text(&output.stderr));
+        assert!(
+            text(&output.stderr).contains(says) && text(&output.stderr).contains(at.to_str().unwrap()),
+            "{options}: {}",
+            text(&output.stderr)
+        );
+        assert!(!text(&output.stderr).contains("this takes"), "{options}: {}", text(&output.stderr));
+    }
+    let missing = program().args(["pmem", "/nonexistent/pmem"]).output().unwrap();
+    assert!(missing.status.code() == Some(64) && text(&missing.stderr).contains("/nonexistent/pmem: there is no such directory"));
+    fs::remove_dir_all(at).unwrap();
+}
