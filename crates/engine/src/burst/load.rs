@@ -277,8 +277,9 @@ impl Traversal {
             // A division takes as long as a burst of lines, and a pass over a first-level cache has few bursts.
             let (window, step) = if self.windows == 1 { (0, self.next) } else { (self.next / self.steps, self.next % self.steps) };
             let mut run = left.min(self.steps - step);
-            for (pointer, (base, advance)) in walk.streams.iter_mut().zip(self.bases.iter().zip(&self.advance)) {
-                *pointer = (base + step * advance) as *mut u8;
+            // Most kernels have one stream; four would cost as much as a burst.
+            for stream in 0..self.kernel.streams.len().min(MAX_STREAMS) {
+                walk.streams[stream] = (self.bases[stream] + step * self.advance[stream]) as *mut u8;
             }
             if let Some(order) = &self.order {
                 walk.streams[0] = (self.bases[0] + window * order.lines() * self.block * LINE as usize) as *mut u8;

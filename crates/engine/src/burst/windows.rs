@@ -185,7 +185,8 @@ pub(crate) fn run_until_end(schedule: &Schedule<'_>, block_ns: f64, mut block: i
         work += units as u64;
         let took = clock.now() - now;
         now += took;
-        if took < short {
+        // Blocks begin at multiples of their length, so that they do not end just after a pass over a buffer of a power of two.
+        if took < short && work.is_multiple_of(2 * units as u64) {
             units *= 2;
         }
         marker.longest = marker.longest.max(took);
