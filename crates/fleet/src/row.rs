@@ -1,0 +1,81 @@
+//! What a fleet's store holds: values of runs on hosts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use memgauge_core::experiment::{Coordinates, Experiment, Metric, Unit};
+use memgauge_core::result::QualityLevel;
+
+/// One value of one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The run.
+    pub run: Arc<HostRun>,
+    /// What was measured, and where.
+    pub cell: Arc<Cell>,
+    /// In the cell's unit; `None` where it was not measured.
+    pub value: Option<f64>,
+    /// The 95 % interval of the value.
+    pub interval: Option<(f64, f64)>,
+    /// How far to trust the value; `None` where there is none.
+    pub quality: Option<QualityLevel>,
+    /// Why there is no value: a stable word.
+    pub not_measured: Option<String>,
+}
+
+/// What hosts of a group have in common: a quantity at its coordinates.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cell {
+    /// Of which experiment.
+    pub experiment: Experiment,
+    /// At which coordinates.
+    pub at: Coordinates,
+    /// Latency or bandwidth.
+    pub metric: Metric,
+    /// The unit of its values.
+    pub unit: Unit,
+}
+
+/// One run on one host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostRun {
+    /// The host's name: its hostname, else `id-` and the first twelve digits of the hash of its machine id, else `run-` and the run's id.
+    pub host: String,
+    /// The hash of its machine id. Two hosts with one hash were installed from one image.
+    pub machine_id_hash: Option<String>,
+    /// The run's id.
+    pub run_id: String,
+    /// When it began: UTC, RFC 3339.
+    pub started: String,
+    /// The user's labels.
+    pub labels: BTreeMap<String, String>,
+    /// Whether all that was planned was measured.
+    pub complete: bool,
+    /// What it is like.
+    pub fingerprint: Fingerprint,
+}
+
+/// By what hosts are grouped, from what matters most to what matters least. `None`: not known.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint {
+    /// The CPU's model name.
+    pub cpu: Option<String>,
+    /// Family, model, stepping.
+    pub stepping: Option<String>,
+    /// The hypervisor; `None` on metal.
+    pub hypervisor: Option<String>,
+    /// Online CPUs.
+    pub cpus: u32,
+    /// Memory nodes: they tell NPS and SNC modes.
+    pub nodes: u32,
+    /// Channels and their speed, such as `12 × 4800 MT/s × 8 B`.
+    pub memory: Option<String>,
+    /// The kinds of pages that backed buffers.
+    pub pages: Option<String>,
+    /// The CPU's microcode.
+    pub microcode: Option<String>,
+    /// Vendor, product and BIOS version.
+    pub firmware: Option<String>,
+    /// Kernel release.
+    pub kernel: Option<String>,
+}
