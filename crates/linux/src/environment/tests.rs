@@ -94,3 +94,19 @@ fn numa_balancing_and_strays() {
     let codes: Vec<&str> = environment.limits.iter().map(|n| n.code.as_str()).collect();
     assert_eq!(codes, ["cpus-without-node", "cpus-offline", "numa-balancing", "perf-absent"]);
 }
+
+#[test]
+fn nodes_that_do_not_add_up_to_the_kernels_memory_are_told() {
+    let with_total = |kib: &str| {
+        let total = format!("MemTotal: {kib} kB\nMemAvailable: {kib} kB\n");
+        let tree = Fixture::new().cpus(2).node(0, "0", 4 << 10).node(1, "1", 4 << 10).file("proc/meminfo", &total);
+        note(&read(&tree), "node-memory-differs").map(|note| note.message.clone())
+    };
+    // 24 GiB, of which a Firecracker guest's only node showed 8.
+    assert_eq!(
+        with_total("25165824").as_deref(),
+        Some("the kernel has 24.0 GiB of memory, its nodes add up to 8.0 GiB: one of the two is wrong")
+    );
+    assert!(with_total("4194304").is_some());
+    assert_eq!(with_total("8100000"), None);
+}
