@@ -121,3 +121,39 @@ def altered(path, to, factor=1.0, **run):
     with open(to, "w") as file:
         json.dump(result, file)
     return to
+
+
+SICK = '''#!/usr/bin/env python3
+# memgauge as a host with sick memory would show it: its numbers are three tenths worse, and its check fails.
+import json, subprocess, sys
+status = subprocess.run([{memgauge!r}, *sys.argv[1:]]).returncode
+outputs = [sys.argv[i + 1] for i, word in enumerate(sys.argv) if word in ("-o", "--output")]
+for path in outputs if "render" not in sys.argv else []:
+    with open(path) as file:
+        result = json.load(file)
+    for measurement in result["results"]:
+        factor = 0.7 if measurement["metric"] == "bandwidth" else 1.4
+        for field in ("value", "ci95_low", "ci95_high", "min", "max"):
+            if isinstance(measurement.get(field), (int, float)):
+                measurement[field] *= factor
+    if "quick" in sys.argv:
+        finding = {{"code": "slower-than-before", "severity": "failure", "message": "node 0, all-reads: 30 % below the first day's"}}
+        result["health"] = {{"status": "failure", "findings": [finding], "compared_with": [], "measured_again": 0}}
+        status = 2
+    with open(path, "w") as file:
+        json.dump(result, file)
+sys.exit(status)
+'''
+
+
+def script(path, text):
+    """Writes a program."""
+    with open(path, "w") as file:
+        file.write(text)
+    os.chmod(path, 0o755)
+    return path
+
+
+def sick_memgauge(path):
+    """A memgauge that alters the results of this host for the worse."""
+    return script(path, SICK.format(memgauge=MEMGAUGE))
