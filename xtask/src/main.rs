@@ -12,6 +12,7 @@ mod folders;
 mod font;
 mod fuzz;
 mod generated;
+mod integrations;
 mod lab;
 mod machines;
 mod peers;
@@ -56,6 +57,8 @@ enum Command {
     Fuzz(fuzz::FuzzArgs),
     /// Give memgauge bad input, signals, limits and filters, and check that it always ends well
     Torture(torture::TortureArgs),
+    /// Run memgauge through the engines that its users have: Slurm, Ansible, Prometheus …
+    Integrations(integrations::IntegrationsArgs),
     /// Fail where files of a crate import each other in a circle
     Circles(circles::CirclesArgs),
 }
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
         Command::Busy(args) => busy::busy(&args),
         Command::Fuzz(args) => fuzz::fuzz(&args),
         Command::Torture(args) => torture::torture(&args),
+        Command::Integrations(args) => integrations::integrations(&args),
         Command::Circles(args) => circles::circles(&args),
     };
     match done {
