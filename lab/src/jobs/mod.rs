@@ -5,6 +5,7 @@ use crate::job::Job;
 mod arm;
 mod cgroup;
 mod cxl;
+mod faults;
 mod gigapages;
 mod hugepages;
 mod icount;
@@ -33,6 +34,7 @@ pub(crate) const ALL: &[&Job] = &[
     &kmem::JOB,
     &pmem::JOB,
     &pmem_nodes::JOB,
+    &faults::JOB,
     &cxl::JOB,
     &interleave::JOB,
     &scan::JOB,
