@@ -161,7 +161,8 @@ fn a_file_that_another_process_truncates_costs_its_measurement() {
             let report: Report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {what}"));
             // The directory, what happened and where: in the result and on the terminal.
             let says = format!("another process truncated its file in {}: it ends before byte ", directory.display());
-            let lost = |m: &Measurement| matches!(&m.estimate.not_measured, Some(NotMeasured::NoMemory { detail }) if detail.contains(&says));
+            let lost =
+                |m: &Measurement| matches!(&m.estimate.not_measured, Some(NotMeasured::NoMemory { detail }) if detail.contains(&says));
             assert!(report.results.iter().any(lost), "{what}");
             assert!(text(&output.stderr).contains(&says), "{what}");
         }

@@ -54,13 +54,15 @@ pub(crate) enum LoadError {
 }
 
 /// A fault of memory in words: what happened, in which file, and where.
-fn fault(fault: &MemoryFault) -> String {
+fn describe(fault: &MemoryFault) -> String {
     let at = fault.offset;
     let file = fault.directory.as_ref().map_or_else(|| "its buffer".to_owned(), |directory| format!("its file in {directory}"));
     match fault.kind {
         MemoryFaultKind::Poisoned => format!("{file} has a hardware memory error at byte {at} (SIGBUS, poisoned page)"),
         MemoryFaultKind::Truncated => format!("another process truncated {file}: it ends before byte {at}, which is measured"),
-        MemoryFaultKind::Device => format!("the file system or device failed to provide byte {at} of {file} (SIGBUS), though the file is that long"),
+        MemoryFaultKind::Device => {
+            format!("the file system or device failed to provide byte {at} of {file} (SIGBUS), though the file is that long")
+        }
         MemoryFaultKind::Gone => format!("byte {at} of {file} cannot be accessed any more (SIGBUS)"),
     }
 }
@@ -89,9 +91,9 @@ pub(crate) enum CellError {
     ChaseStarved { cpu: u32, bursts: u32 },
     #[error("CPU {cpu}: a pointer of the chase is not what was written")]
     WrongPointer { cpu: u32 },
-    #[error("CPU {cpu}: {}", fault(.fault))]
+    #[error("CPU {cpu}: {}", describe(.fault))]
     Poisoned { cpu: u32, fault: MemoryFault },
-    #[error("CPU {cpu}: {}", fault(.fault))]
+    #[error("CPU {cpu}: {}", describe(.fault))]
     MemoryGone { cpu: u32, fault: MemoryFault },
     #[error("the chase on CPU {cpu} left no trace")]
     ChaseLost { cpu: u32 },

@@ -129,7 +129,9 @@ impl<'a> Recorder<'a> {
         if !matches!(error, CellError::Interrupted | CellError::OutOfTime) {
             let message = format!("{}: {error}", wording::coordinates(&cell.at));
             let note = match error {
-                CellError::Poisoned { fault, .. } if fault.directory.is_some() => Note::error(scan::CORRUPTED, message).advise(SEE_MEDIA_ERRORS),
+                CellError::Poisoned { fault, .. } if fault.directory.is_some() => {
+                    Note::error(scan::CORRUPTED, message).advise(SEE_MEDIA_ERRORS)
+                }
                 CellError::WrongPointer { .. } | CellError::Poisoned { .. } => Note::error(scan::CORRUPTED, message).advise(TEST_MEMORY),
                 CellError::MemoryGone { fault, .. } => Note::error("cell-not-measured", message).advise(match fault.kind {
                     MemoryFaultKind::Truncated => "measure in a directory that nothing else changes",

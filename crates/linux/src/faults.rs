@@ -266,7 +266,8 @@ mod tests {
 
     #[test]
     fn the_first_fault_is_kept_with_its_page() {
-        for fault in [Fault { poisoned: false, offset: 0 }, Fault { poisoned: true, offset: 0 }, Fault { poisoned: true, offset: 7 << 30 }] {
+        for fault in [Fault { poisoned: false, offset: 0 }, Fault { poisoned: true, offset: 0 }, Fault { poisoned: true, offset: 7 << 30 }]
+        {
             assert_eq!(Fault::unpacked(fault.packed()), Some(fault));
         }
         assert_eq!(Fault::unpacked(0), None);

@@ -104,7 +104,8 @@ fn poison(process: u32, range: &Range, page: u64) -> Result<bool> {
         // SAFETY: a mapping at an address of the kernel's choice, of a file that is as long as that; the process ends with it.
         unsafe {
             let flags = libc::PROT_READ | libc::PROT_WRITE;
-            let at = libc::mmap(std::ptr::null_mut(), PAGE as usize, flags, libc::MAP_SHARED, file.as_raw_fd(), (page * PAGE) as libc::off_t);
+            let at =
+                libc::mmap(std::ptr::null_mut(), PAGE as usize, flags, libc::MAP_SHARED, file.as_raw_fd(), (page * PAGE) as libc::off_t);
             if at == libc::MAP_FAILED {
                 libc::_exit(1);
             }
@@ -222,7 +223,8 @@ fn disc_goes_away() -> Result<()> {
     let ran = running.wait()?;
     ensure!(matches!(ran.status, Some(1 | 4)), "exit status {:?} (none: a signal): {}", ran.status, ran.stderr);
     let words = "the file system or device failed to provide byte ";
-    let reasons: Vec<String> = ran.report()?.measurements().filter_map(|m| m.estimate.not_measured.as_ref().map(reasons::not_measured)).collect();
+    let reasons: Vec<String> =
+        ran.report()?.measurements().filter_map(|m| m.estimate.not_measured.as_ref().map(reasons::not_measured)).collect();
     ensure!(reasons.iter().any(|r| r.contains(words) && r.contains(DISC) && !r.contains("truncated")), "{reasons:?}");
     ran.refused(ran.status.unwrap_or_default(), &[words, "dmesg"])
 }
