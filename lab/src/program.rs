@@ -113,6 +113,18 @@ impl Memgauge {
         ran.report.context("it wrote no result")
     }
 
+    /// The same, and the page that it prints of its result.
+    ///
+    /// # Errors
+    /// When it ends otherwise, or its result cannot be printed.
+    pub fn measure_and_print(self) -> Result<(Report, String)> {
+        let json = self.json.clone();
+        let report = self.measure()?;
+        let output = Command::new(MEMGAUGE).args(["render", "--verbose"]).arg(&json).stdin(Stdio::null()).output()?;
+        ensure!(output.status.success(), "render: {}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+        Ok((report, String::from_utf8(output.stdout)?))
+    }
+
     /// What it would do.
     ///
     /// # Errors

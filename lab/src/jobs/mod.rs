@@ -10,6 +10,7 @@ mod gigapages;
 mod hugepages;
 mod icount;
 mod interleave;
+mod interleave_auto;
 mod isolated;
 mod kmem;
 mod limits;
@@ -37,6 +38,7 @@ pub(crate) const ALL: &[&Job] = &[
     &faults::JOB,
     &cxl::JOB,
     &interleave::JOB,
+    &interleave_auto::JOB,
     &scan::JOB,
     &quick::JOB,
     &msr::JOB,
