@@ -287,6 +287,65 @@ mod tests {
     }
 
     #[test]
+    fn regions_and_what_their_namespaces_are_used_as() {
+        let at = |path: &str| format!("{NFIT}/{path}");
+        let files = [
+            ("provider", "ACPI.NFIT\n"),
+            ("region0/size", "1073741824\n"),
+            ("region0/available_size", "268435456\n"),
+            ("region0/numa_node", "-1\n"),
+            ("region0/mapping0", "nmem0,0,1073741824,0\n"),
+            ("nmem0/nfit/serial", "0x1234\n"),
+            // The seed for the next one.
+            ("region0/namespace0.0/size", "0\n"),
+            ("region0/namespace0.1/size", "268435456\n"),
+            ("region0/namespace0.1/mode", "memory\n"),
+            ("region0/pfn0.3/namespace", "namespace0.1\n"),
+            ("region0/pfn0.3/block/pmem0/size", "1\n"),
+            ("region0/namespace0.2/size", "268435456\n"),
+            ("region0/namespace0.2/mode", "dax\n"),
+            ("region0/dax0.2/namespace", "namespace0.2\n"),
+            ("region0/dax0.2/dax0.0/target_node", "2\n"),
+            ("region0/namespace0.10/size", "268435456\n"),
+            ("region0/namespace0.10/mode", "raw\n"),
+            ("region0/pfn0.4/namespace", "\n"),
+        ];
+        let files: Vec<(String, &str)> = files.iter().map(|(path, text)| (at(path), *text)).collect();
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+        let root = Root::new("regions", &files);
+        root.link("region0", &at("region0"));
+        root.link("nmem0", &at("nmem0"));
+        let dax = root.0.join("sys/bus/dax/devices");
+        fs::create_dir_all(&dax).unwrap();
+        std::os::unix::fs::symlink(format!("../../../../{}", at("region0/dax0.2/dax0.0")), dax.join("dax0.0")).unwrap();
+        let used = |driver: &str| {
+            let link = root.0.join(at("region0/dax0.2/dax0.0/driver"));
+            let _ = fs::remove_file(&link);
+            std::os::unix::fs::symlink(format!("../../bus/dax/drivers/{driver}"), link).unwrap();
+            regions(Tree::new(&root.0))
+        };
+        let namespace = |name: &str, mode: &str, device: Option<&str>, memory_node| PersistentNamespace {
+            name: name.into(),
+            mode: Some(mode.into()),
+            bytes: Some(Bytes::mib(256)),
+            device: device.map(Into::into),
+            memory_node,
+        };
+        for (driver, node) in [("kmem", Some(2)), ("device_dax", None)] {
+            let [region] = &used(driver)[..] else { panic!("not one region") };
+            assert_eq!((region.name.as_str(), region.node, region.available), ("region0", None, Some(Bytes::mib(256))));
+            assert_eq!((region.modules.len(), region.modules[0].serial.as_deref()), (1, None), "a serial number identifies a machine");
+            let expected = [
+                namespace("namespace0.1", "fsdax", Some("/dev/pmem0"), None),
+                namespace("namespace0.2", "devdax", Some("/dev/dax0.0"), node),
+                namespace("namespace0.10", "raw", None, None),
+            ];
+            assert_eq!(region.namespaces, expected);
+        }
+        assert!(regions(Tree::new(Path::new("/nonexistent"))).is_empty());
+    }
+
+    #[test]
     fn memory_that_only_pretends() {
         let bus = "sys/devices/platform/e820_pmem/ndbus0";
         let root = Root::new(
