@@ -29,6 +29,7 @@ pub(crate) fn blank(machine: Machine, root: &Path, identity: &HostIdentity) -> R
         ended: Moment::default(),
         complete: true,
         incomplete: None,
+        memory_kinds: Vec::new(),
         environment: environment::read_environment(root, &machine),
         machine,
         common: None,

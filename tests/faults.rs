@@ -11,7 +11,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use memgauge_core::estimate::NotMeasured;
-use memgauge_core::result::Report;
+use memgauge_core::result::{Measurement, Report};
 
 use support::{MEASURING, program, temporary, text};
 
@@ -159,8 +159,12 @@ fn a_file_that_another_process_truncates_costs_its_measurement() {
             assert!(truncated > 0, "{what}");
             assert!(matches!(output.status.code(), Some(1 | 4)), "{what}");
             let report: Report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {what}"));
-            let gone = report.results.iter().filter(|m| matches!(m.estimate.not_measured, Some(NotMeasured::NoMemory { .. })));
-            assert!(gone.count() > 0, "{what}");
+            // The directory, what happened and where: in the result and on the terminal.
+            let says = format!("another process truncated its file in {}: it ends before byte ", directory.display());
+            let lost =
+                |m: &Measurement| matches!(&m.estimate.not_measured, Some(NotMeasured::NoMemory { detail }) if detail.contains(&says));
+            assert!(report.results.iter().any(lost), "{what}");
+            assert!(text(&output.stderr).contains(&says), "{what}");
         }
     }
 }

@@ -72,6 +72,8 @@ pub enum Release {
     Stable,
     /// Both from Debian's backports: QEMU 10 and Linux 6.12, for volatile CXL memory.
     Backports,
+    /// The installed QEMU, and the kernel from the backports to Debian's next release: Linux 6.16 or later.
+    NewKernel,
 }
 
 /// A test.

@@ -113,6 +113,18 @@ impl Memgauge {
         ran.report.context("it wrote no result")
     }
 
+    /// The same, and the page that it prints of its result.
+    ///
+    /// # Errors
+    /// When it ends otherwise, or its result cannot be printed.
+    pub fn measure_and_print(self) -> Result<(Report, String)> {
+        let json = self.json.clone();
+        let report = self.measure()?;
+        let output = Command::new(MEMGAUGE).args(["render", "--verbose"]).arg(&json).stdin(Stdio::null()).output()?;
+        ensure!(output.status.success(), "render: {}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+        Ok((report, String::from_utf8(output.stdout)?))
+    }
+
     /// What it would do.
     ///
     /// # Errors
@@ -163,14 +175,31 @@ impl Running {
     /// When it is not within half a minute, or has ended.
     pub fn until(&self, what: &str, mut seen: impl FnMut(u32) -> bool) -> Result<()> {
         let deadline = Instant::now() + Duration::from_secs(30);
-        // Z: ended, and nobody has asked yet how.
-        let ended = || fs::read_to_string(format!("/proc/{}/stat", self.id())).is_ok_and(|stat| stat.contains(") Z "));
         while !seen(self.id()) {
-            ensure!(!ended(), "memgauge ended before it came to this: {what}");
+            ensure!(!self.has_ended(), "memgauge ended before it came to this: {what}");
             ensure!(Instant::now() < deadline, "memgauge did not come to this within 30 s: {what}");
             std::thread::sleep(Duration::from_millis(10));
         }
         Ok(())
+    }
+
+    /// Does something to it now and then until it has ended, which it must within this time.
+    ///
+    /// # Errors
+    /// When it does not end, or what is done fails.
+    pub fn while_it_runs(&self, time: Duration, mut each: impl FnMut(u32) -> Result<()>) -> Result<()> {
+        let deadline = Instant::now() + time;
+        while !self.has_ended() {
+            ensure!(Instant::now() < deadline, "memgauge did not end within {} s", time.as_secs());
+            each(self.id())?;
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
+    /// Z: ended, and nobody has asked yet how.
+    fn has_ended(&self) -> bool {
+        fs::read_to_string(format!("/proc/{}/stat", self.id())).is_ok_and(|stat| stat.contains(") Z "))
     }
 
     /// The CPUs for which it has started measuring threads so far.

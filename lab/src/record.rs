@@ -88,6 +88,25 @@ const DMI_FIELDS: [&str; 9] = [
 /// What is recorded of a DAX or CXL device.
 const DEVICE_FILES: [&str; 7] = ["driver", "numa_node", "qos_class", "ram/qos_class", "ram/size", "resource", "target_node"];
 
+/// What is recorded of persistent memory: of a bus, a region, a namespace or what formats one, a module. No serial number.
+const PERSISTENT_FILES: [&str; 15] = [
+    "available_size",
+    "badblocks",
+    "mode",
+    "namespace",
+    "nfit/device",
+    "nfit/dirty_shutdown",
+    "nfit/flags",
+    "nfit/scrub",
+    "nfit/vendor",
+    "numa_node",
+    "persistence_domain",
+    "provider",
+    "read_only",
+    "security",
+    "set_cookie",
+];
+
 /// Lists of mounts, of which the lines of control groups are recorded.
 const MOUNTS: [&str; 3] = ["proc/mounts", "proc/self/mountinfo", "proc/self/mounts"];
 
@@ -138,8 +157,12 @@ pub fn record(root: &Path, name: &str, out: impl Write) -> Result<usize> {
         archive.add_of(folder, &DMI_FIELDS)?;
     }
     for bus in ["sys/bus/cxl/devices", "sys/bus/dax/devices"] {
-        archive.add_devices(Path::new(bus))?;
+        archive.add_devices(Path::new(bus), &DEVICE_FILES)?;
     }
+    // The modules that a region is spread over, at most 32 of them.
+    let mappings: Vec<String> = (0..32).map(|n| format!("mapping{n}")).collect();
+    let persistent: Vec<&str> = PERSISTENT_FILES.into_iter().chain(["size"]).chain(mappings.iter().map(String::as_str)).collect();
+    archive.add_devices(Path::new("sys/bus/nd/devices"), &persistent)?;
     let mut groups = BTreeSet::new();
     for list in MOUNTS {
         let text = fs::read_to_string(root.join(list)).unwrap_or_default();
@@ -197,7 +220,7 @@ impl<W: Write> Archive<'_, W> {
     }
 
     /// Adds the links to the devices of a bus, and of each device what tells whose memory it is.
-    fn add_devices(&mut self, bus: &Path) -> Result<()> {
+    fn add_devices(&mut self, bus: &Path, files: &[&str]) -> Result<()> {
         let root = self.root.canonicalize()?;
         let mut names: Vec<_> =
             fs::read_dir(root.join(bus)).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.file_name())).collect();
@@ -208,7 +231,11 @@ impl<W: Write> Archive<'_, W> {
             if let Ok(device) = root.join(&link).canonicalize()
                 && let Ok(folder) = device.strip_prefix(&root)
             {
-                DEVICE_FILES.iter().try_for_each(|file| self.add(&folder.join(file)))?;
+                files.iter().try_for_each(|file| self.add(&folder.join(file)))?;
+                // The block device that it is, by its name.
+                for block in fs::read_dir(device.join("block")).into_iter().flatten().flatten() {
+                    self.add(&folder.join("block").join(block.file_name()).join("size"))?;
+                }
             }
         }
         Ok(())

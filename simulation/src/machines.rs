@@ -89,6 +89,7 @@ impl Shape {
                 nodes,
                 smt_active: Some(self.threads > 1),
                 cxl_memory: Vec::new(),
+                persistent: Vec::new(),
             },
             allowed: Allowed {
                 cpus: (0..all * self.threads).collect(),

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use memgauge_core::persistent::PersistentDevice;
+use memgauge_core::tiers;
 use memgauge_os::clock::Clock;
 use memgauge_os::topology;
 
@@ -30,6 +32,10 @@ pub(crate) fn info(args: InfoArgs) -> anyhow::Result<ExitStatus> {
     let sinks = Sinks::open(&args.report.output, Stream::Output)?;
     let machine = topology::read_machine(root)?;
     let mut report = report::blank(machine, root, &args.report.identity()?);
+    report.memory_kinds = tiers::kinds(&report.machine);
+    let regions = &report.machine.topology.persistent;
+    let notes: Vec<_> = regions.iter().flat_map(|region| PersistentDevice::from(region).notes()).collect();
+    report::add_notes(&mut report, notes);
     if args.machine.is_none() {
         report.environment.clock = Some(Clock::calibrate(root).report());
     }

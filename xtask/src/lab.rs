@@ -177,10 +177,10 @@ fn check_tools(jobs: &[&Job], targets: &[&emulate::Target]) -> Result<()> {
         needed.extend([("apt-get", "apt"), ("dpkg", "dpkg"), ("cpio", "cpio"), ("xz", "xz-utils")]);
     }
     for job in jobs {
-        if job.machine.release == Release::Stable {
+        if job.machine.release != Release::Backports {
             needed.push(qemu::program(job.machine.arch));
         }
-        if job.machine.release == Release::Backports {
+        if job.machine.release != Release::Stable {
             needed.push(("zstd", "zstd"));
         }
         needed.extend(job.machine.tools.iter().map(|&tool| (tool, tool_package(tool))));

@@ -65,6 +65,74 @@ pub struct PersistentModule {
     pub security: Option<String>,
 }
 
+/// A region of persistent memory, and what its namespaces are used as.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PersistentRegion {
+    /// The kernel's name, such as `region0`.
+    pub name: String,
+    /// Its size.
+    pub bytes: Option<Bytes>,
+    /// What no namespace has taken of it; absent where the kernel does not say.
+    pub available: Option<Bytes>,
+    /// Its memory node as the kernel states it.
+    pub node: Option<u32>,
+    /// How far stores must go to be durable: `memory_controller` or `cpu_cache`.
+    pub persistence_domain: Option<String>,
+    /// Its interleave set: the cookie by which labels name it, in hexadecimal digits.
+    pub interleave_set: Option<String>,
+    /// Whether it may only be read.
+    pub read_only: bool,
+    /// Ranges with known errors in it.
+    pub bad_ranges: u32,
+    /// Whether its bus is being searched for errors, which takes bandwidth; absent where the kernel does not say.
+    pub scrubbing: Option<bool>,
+    /// What announced the memory, such as `ACPI.NFIT`, `CXL`, `e820`.
+    pub provider: Option<String>,
+    /// Why it does not survive a power cut like real modules; absent where nothing says so.
+    pub emulated: Option<String>,
+    /// The modules that it is spread over. Their serial numbers are left out: they identify a machine.
+    pub modules: Vec<PersistentModule>,
+    /// Its namespaces that have a size.
+    pub namespaces: Vec<PersistentNamespace>,
+}
+
+/// A namespace of persistent memory, and what it is used as.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PersistentNamespace {
+    /// The kernel's name, such as `namespace0.0`.
+    pub name: String,
+    /// Its mode as ndctl calls it: `fsdax`, `sector`, `devdax`, `raw`.
+    pub mode: Option<String>,
+    /// Its size.
+    pub bytes: Option<Bytes>,
+    /// The device that it is, such as `/dev/pmem0` or `/dev/dax0.0`; absent where no driver has it.
+    pub device: Option<String>,
+    /// The node whose ordinary memory it is (driver kmem); absent where it is none.
+    pub memory_node: Option<u32>,
+}
+
+impl From<&PersistentRegion> for PersistentDevice {
+    /// The region without its namespaces.
+    fn from(region: &PersistentRegion) -> Self {
+        Self {
+            region: region.name.clone(),
+            region_bytes: region.bytes,
+            node: region.node,
+            persistence_domain: region.persistence_domain.clone(),
+            interleave_set: region.interleave_set.clone(),
+            read_only: region.read_only,
+            bad_ranges: region.bad_ranges,
+            scrubbing: region.scrubbing,
+            provider: region.provider.clone(),
+            emulated: region.emulated.clone(),
+            modules: region.modules.clone(),
+            ..Self::default()
+        }
+    }
+}
+
 impl PersistentDevice {
     /// What makes numbers measured here doubtful or not comparable.
     pub fn notes(&self) -> Vec<Note> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::installed::InstalledMemory;
+use crate::persistent::PersistentRegion;
 use crate::units::{Bytes, IdSet};
 
 /// Everything that is read from a machine before a plan is made, live or from a recorded folder.
@@ -59,6 +60,9 @@ pub struct Topology {
     /// CXL devices with volatile memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cxl_memory: Vec<CxlMemory>,
+    /// Regions of persistent memory, whatever their namespaces are used as.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub persistent: Vec<PersistentRegion>,
 }
 
 /// One logical CPU.

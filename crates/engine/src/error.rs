@@ -4,7 +4,7 @@ use memgauge_core::estimate::NotMeasured;
 use memgauge_core::pattern::LayoutError;
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_os::memory::{MemoryError, MemoryErrorKind, MemoryFault};
+use memgauge_os::memory::{MemoryError, MemoryErrorKind, MemoryFault, MemoryFaultKind};
 
 /// Why a worker thread did not do its job.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -53,6 +53,20 @@ pub(crate) enum LoadError {
     BufferTooSmall { bytes: usize, kernel: &'static str, step: usize },
 }
 
+/// A fault of memory in words: what happened, in which file, and where.
+fn describe(fault: &MemoryFault) -> String {
+    let at = fault.offset;
+    let file = fault.directory.as_ref().map_or_else(|| "its buffer".to_owned(), |directory| format!("its file in {directory}"));
+    match fault.kind {
+        MemoryFaultKind::Poisoned => format!("{file} has a hardware memory error at byte {at} (SIGBUS, poisoned page)"),
+        MemoryFaultKind::Truncated => format!("another process truncated {file}: it ends before byte {at}, which is measured"),
+        MemoryFaultKind::Device => {
+            format!("the file system or device failed to provide byte {at} of {file} (SIGBUS), though the file is that long")
+        }
+        MemoryFaultKind::Gone => format!("byte {at} of {file} cannot be accessed any more (SIGBUS)"),
+    }
+}
+
 /// What most of measuring returns.
 pub(crate) type Result<T = (), E = CellError> = std::result::Result<T, E>;
 
@@ -77,10 +91,10 @@ pub(crate) enum CellError {
     ChaseStarved { cpu: u32, bursts: u32 },
     #[error("CPU {cpu}: a pointer of the chase is not what was written")]
     WrongPointer { cpu: u32 },
-    #[error("CPU {cpu}: the hardware reported an error of the memory that was read, which it could not correct")]
-    Poisoned { cpu: u32 },
-    #[error("CPU {cpu}: pages of its memory went away; another process truncated the file, or its device failed")]
-    MemoryGone { cpu: u32 },
+    #[error("CPU {cpu}: {}", describe(.fault))]
+    Poisoned { cpu: u32, fault: MemoryFault },
+    #[error("CPU {cpu}: {}", describe(.fault))]
+    MemoryGone { cpu: u32, fault: MemoryFault },
     #[error("the chase on CPU {cpu} left no trace")]
     ChaseLost { cpu: u32 },
     #[error("CPUs {cpus} never ran at the same time")]
@@ -105,10 +119,10 @@ impl From<MemoryError> for CellError {
 
 impl CellError {
     /// Why what `cpu` did in this memory is worth nothing.
-    pub(crate) const fn fault(cpu: u32, fault: MemoryFault) -> Self {
-        match fault {
-            MemoryFault::Gone => Self::MemoryGone { cpu },
-            MemoryFault::Poisoned => Self::Poisoned { cpu },
+    pub(crate) fn fault(cpu: u32, fault: MemoryFault) -> Self {
+        match fault.kind {
+            MemoryFaultKind::Poisoned => Self::Poisoned { cpu, fault },
+            MemoryFaultKind::Gone | MemoryFaultKind::Truncated | MemoryFaultKind::Device => Self::MemoryGone { cpu, fault },
         }
     }
 

@@ -11,12 +11,15 @@ use memgauge_core::result::{Checksums, CurveSummary, Evidence, InterleaveSummary
 use memgauge_core::topology::Topology;
 use memgauge_core::traffic::Mix;
 use memgauge_core::wording;
-use memgauge_os::memory::MemoryError;
+use memgauge_os::memory::{MemoryError, MemoryFaultKind};
 
 use crate::error::CellError;
 
 /// What to do about memory that does not keep what is written to it.
 const TEST_MEMORY: &str = "take the machine out of service, look at its log for memory errors, and test its memory";
+/// What to do about a file whose memory cannot be read.
+const SEE_MEDIA_ERRORS: &str =
+    "see the kernel's log (dmesg); of persistent memory, 'ndctl list --media-errors' lists the ranges with errors that the device knows";
 
 /// What came out.
 pub struct Outcome {
@@ -126,10 +129,14 @@ impl<'a> Recorder<'a> {
         if !matches!(error, CellError::Interrupted | CellError::OutOfTime) {
             let message = format!("{}: {error}", wording::coordinates(&cell.at));
             let note = match error {
-                CellError::WrongPointer { .. } | CellError::Poisoned { .. } => Note::error(scan::CORRUPTED, message).advise(TEST_MEMORY),
-                CellError::MemoryGone { .. } => {
-                    Note::error("cell-not-measured", message).advise("measure in a directory that nothing else changes")
+                CellError::Poisoned { fault, .. } if fault.directory.is_some() => {
+                    Note::error(scan::CORRUPTED, message).advise(SEE_MEDIA_ERRORS)
                 }
+                CellError::WrongPointer { .. } | CellError::Poisoned { .. } => Note::error(scan::CORRUPTED, message).advise(TEST_MEMORY),
+                CellError::MemoryGone { fault, .. } => Note::error("cell-not-measured", message).advise(match fault.kind {
+                    MemoryFaultKind::Truncated => "measure in a directory that nothing else changes",
+                    _ => SEE_MEDIA_ERRORS,
+                }),
                 _ => Note::error("cell-not-measured", message),
             };
             self.note(if let CellError::Memory(MemoryError { advice, .. }) = error { note.advise(advice) } else { note });

@@ -7,20 +7,58 @@
 //! Any other fault ends the process as it did before: the earlier action is put back, and the instruction faults again.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Ranges watched at a time: the buffers of a thousand CPUs, and the regions of a scan of terabytes. More are not watched.
 const RANGES: usize = 8192;
 /// `si_code` of a SIGBUS for a page with a hardware error that this thread has used (`BUS_MCEERR_AR`, asm-generic/siginfo.h).
 const BUS_MCEERR_AR: i32 = 4;
+/// The same for a page that nobody has used yet (`BUS_MCEERR_AO`): the kernel tells processes that have it mapped where they or
+/// `vm.memory_failure_early_kill` ask for that, and always where it is a page of persistent memory.
+const BUS_MCEERR_AO: i32 = 5;
+
+/// What happened to memory that was in use, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryFault {
+    /// What happened.
+    pub kind: MemoryFaultKind,
+    /// The first page that it happened to, as a distance in bytes from the start of the buffer, which is that of its file.
+    pub offset: u64,
+    /// The directory of the buffer's file; `None` for memory without a file.
+    pub directory: Option<String>,
+}
 
 /// What happened to memory that was in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemoryFault {
-    /// The page is not there any more: another process truncated the file, or its file system or device failed.
+pub enum MemoryFaultKind {
+    /// The page is not there any more (SIGBUS with `BUS_ADRERR`), and nothing tells why.
     Gone,
-    /// The hardware reported an error that it could not correct.
+    /// The file ends before the page: another process truncated it.
+    Truncated,
+    /// The file still has the page, and its file system or device did not provide it.
+    Device,
+    /// The hardware reported an error that it could not correct (SIGBUS with `BUS_MCEERR_AR` or `BUS_MCEERR_AO`).
     Poisoned,
+}
+
+/// The first fault in a range: what the signal said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// A hardware error; otherwise the page could not be provided.
+    pub(crate) poisoned: bool,
+    /// The page, as a distance in bytes from the start of the range.
+    pub(crate) offset: u64,
+}
+
+impl Fault {
+    /// A number that is not 0. Offsets are those of pages, whose lowest bits are 0.
+    const fn packed(self) -> u64 {
+        self.offset | 1 | (self.poisoned as u64) << 1
+    }
+
+    const fn unpacked(packed: u64) -> Option<Self> {
+        if packed == 0 { None } else { Some(Self { poisoned: packed & 2 != 0, offset: packed & !3 }) }
+    }
 }
 
 /// A range that is watched, or a free place. The handler reads it at any time, so it is atomics.
@@ -29,11 +67,12 @@ struct Range {
     start: AtomicUsize,
     end: AtomicUsize,
     page: AtomicUsize,
-    fault: AtomicU8,
+    /// A [`Fault`], or 0.
+    fault: AtomicU64,
 }
 
 static WATCHED: [Range; RANGES] =
-    [const { Range { start: AtomicUsize::new(0), end: AtomicUsize::new(0), page: AtomicUsize::new(0), fault: AtomicU8::new(0) } }; RANGES];
+    [const { Range { start: AtomicUsize::new(0), end: AtomicUsize::new(0), page: AtomicUsize::new(0), fault: AtomicU64::new(0) } }; RANGES];
 
 /// The actions before this program's, of SIGSEGV and of SIGBUS.
 static EARLIER: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
@@ -67,13 +106,9 @@ impl Watched {
         Self(place)
     }
 
-    /// What happened to it so far.
-    pub(crate) fn fault(&self) -> Option<MemoryFault> {
-        match WATCHED[self.0?].fault.load(Ordering::Relaxed) {
-            0 => None,
-            1 => Some(MemoryFault::Gone),
-            _ => Some(MemoryFault::Poisoned),
-        }
+    /// The first that happened to it.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        Fault::unpacked(WATCHED[self.0?].fault.load(Ordering::Relaxed))
     }
 }
 
@@ -108,8 +143,12 @@ extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     // A chase's own loads are within its buffer as long as its pointers are right: a fault there is the buffer's.
     let served = signal == libc::SIGBUS && serve(code, address);
+    // An error in memory of this process that nobody has used yet: whoever uses it gets another signal.
+    if served || (signal == libc::SIGBUS && code == BUS_MCEERR_AO) {
+        return;
+    }
     // SAFETY: `context` is this handler's third argument. Signals that a process sent (codes up to 0) interrupt any instruction.
-    if served || (code > 0 && unsafe { memgauge_kernels::recover(context.cast()) }) {
+    if code > 0 && unsafe { memgauge_kernels::recover(context.cast()) } {
         return;
     }
     let earlier = EARLIER.get().and_then(|earlier| earlier.get(usize::from(signal == libc::SIGBUS)));
@@ -132,7 +171,7 @@ fn serve(code: i32, address: usize) -> bool {
     };
     let Some(range) = WATCHED.iter().find(holds) else { return false };
     let (page, end) = (range.page.load(Ordering::Relaxed), range.end.load(Ordering::Relaxed));
-    let poisoned = code == BUS_MCEERR_AR;
+    let poisoned = matches!(code, BUS_MCEERR_AR | BUS_MCEERR_AO);
     let from = address / page * page;
     // Behind the end of a file nothing is left, and each page would fault.
     let len = if poisoned { page } else { end - from };
@@ -147,7 +186,9 @@ fn serve(code: i32, address: usize) -> bool {
         mapped != libc::MAP_FAILED
     };
     if mapped {
-        range.fault.fetch_max(if poisoned { 2 } else { 1 }, Ordering::Relaxed);
+        let fault = Fault { poisoned, offset: from.saturating_sub(range.start.load(Ordering::Relaxed)) as u64 };
+        // The first one stays: it is what went wrong, and others may follow from it.
+        let _ = range.fault.compare_exchange(0, fault.packed(), Ordering::Relaxed, Ordering::Relaxed);
     }
     mapped
 }
@@ -155,6 +196,11 @@ fn serve(code: i32, address: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn base_page() -> usize {
+        // SAFETY: asks for a number.
+        usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap()
+    }
 
     /// Installs the handler as the first buffer does.
     fn installed() {
@@ -212,8 +258,44 @@ mod tests {
             data.add(len - 1).write_volatile(9);
             assert_eq!(data.add(len - 1).read_volatile(), 9);
         }
-        assert_eq!(watched.fault(), Some(MemoryFault::Gone));
+        assert_eq!(watched.fault(), Some(Fault { poisoned: false, offset: 3 * page as u64 }));
         drop(watched);
+        // SAFETY: the test's own mapping, which nothing uses any more.
+        unsafe { libc::munmap(data.cast(), len) };
+    }
+
+    #[test]
+    fn the_first_fault_is_kept_with_its_page() {
+        for fault in [Fault { poisoned: false, offset: 0 }, Fault { poisoned: true, offset: 0 }, Fault { poisoned: true, offset: 7 << 30 }]
+        {
+            assert_eq!(Fault::unpacked(fault.packed()), Some(fault));
+        }
+        assert_eq!(Fault::unpacked(0), None);
+    }
+
+    /// Calls the part of the handler that serves ranges, as the kernel does for a page with a hardware error.
+    #[test]
+    fn a_page_with_a_hardware_error_reads_as_zeros_and_its_neighbours_as_before() {
+        let (page, len) = (base_page(), 8 * base_page());
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a mapping at an address of the kernel's choice.
+        let data = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+        assert_ne!(data, libc::MAP_FAILED);
+        let data = data.cast::<u8>();
+        // SAFETY: the test's own mapping, of whole pages, which it keeps.
+        unsafe { data.write_bytes(7, len) };
+        for code in [BUS_MCEERR_AR, BUS_MCEERR_AO] {
+            // SAFETY: as above.
+            let watched = unsafe { Watched::new(data, len, page) };
+            let at = if code == BUS_MCEERR_AR { 2 } else { 5 };
+            assert!(serve(code, data as usize + at * page + 24));
+            assert!(serve(BUS_MCEERR_AR, data as usize + 6 * page), "another page, later");
+            assert_eq!(watched.fault(), Some(Fault { poisoned: true, offset: (at * page) as u64 }));
+            // SAFETY: all bytes are within the mapping.
+            let read = |at: usize| unsafe { data.add(at * page + 24).read_volatile() };
+            assert_eq!((read(at - 1), read(at), read(at + 2)), (7, 0, 7));
+            assert!(!serve(code, data as usize + len), "behind the range");
+        }
         // SAFETY: the test's own mapping, which nothing uses any more.
         unsafe { libc::munmap(data.cast(), len) };
     }

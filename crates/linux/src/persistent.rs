@@ -1,4 +1,4 @@
-//! Persistent memory in sysfs: from a block device to its namespace, region, bus and modules.
+//! Persistent memory in sysfs: from a block device to its namespace, region, bus and modules; and all regions with their namespaces.
 //!
 //! The files are those of the kernel's Documentation/ABI (testing/sysfs-bus-nd, sysfs-bus-nfit, sysfs-bus-papr-pmem, sysfs-bus-cxl) and of its
 //! drivers/nvdimm. Firmware versions and health of DIMMs need commands to them that only root may give; their flags are here for everybody.
@@ -6,20 +6,22 @@
 use std::fs;
 use std::path::Path;
 
-use memgauge_core::persistent::{PersistentDevice, PersistentModule};
+use memgauge_core::persistent::{PersistentDevice, PersistentModule, PersistentNamespace, PersistentRegion};
 use memgauge_core::units::Bytes;
 
 use crate::tree::Tree;
 
 /// A region is spread over at most so many modules (`ND_MAX_MAPPINGS`).
 const MAX_MAPPINGS: u32 = 32;
+const ND_DIR: &str = "sys/bus/nd/devices";
+const DAX_DIR: &str = "sys/bus/dax/devices";
+/// What formats a namespace, and so names it in a file of its own; btt is block translation.
+const CLAIMS: [&str; 3] = ["pfn", "btt", "dax"];
 
 /// Describes the persistent memory that a block device is, given its folder in sysfs; `None` for other devices.
 pub(crate) fn read(device: &Path, root: &Path) -> Option<PersistentDevice> {
-    let region = ancestor(device, "region")?;
-    let bus = ancestor(device, "ndbus");
-    let node = Folder(region);
-    let claim = ["namespace", "pfn", "btt", "dax"].iter().find_map(|kind| ancestor(device, kind));
+    let node = Folder(ancestor(device, "region")?);
+    let claim = ["namespace"].iter().chain(&CLAIMS).find_map(|kind| ancestor(device, kind));
     // A claim (pfn0.1, btt0.1) names the namespace that it formats.
     let namespace = claim.map(|claim| match name(claim) {
         own if own.starts_with("namespace") => own,
@@ -27,15 +29,38 @@ pub(crate) fn read(device: &Path, root: &Path) -> Option<PersistentDevice> {
     });
     let of_namespace = namespace.as_ref().map(|n| node.0.join(n)).filter(|folder| folder.is_dir());
     let of_namespace = of_namespace.as_deref().map(Folder);
-    let provider = bus.and_then(|bus| Folder(bus).text("provider"));
-    let scrub = bus.and_then(|bus| Folder(bus).text("nfit/scrub"));
-    let modules = (0..MAX_MAPPINGS).map_while(|n| node.text(&format!("mapping{n}"))).filter_map(|line| module(&line, root)).collect();
     Some(PersistentDevice {
-        mode: of_namespace.as_ref().and_then(|n| n.text("mode")).map(|mode| ndctl_mode(&mode).to_owned()),
+        mode: of_namespace.as_ref().and_then(Folder::mode),
         bytes: of_namespace.as_ref().and_then(|n| n.bytes("size")),
         namespace,
-        region: name(region),
-        region_bytes: node.bytes("size"),
+        ..PersistentDevice::from(&region(node.0, root))
+    })
+}
+
+/// All regions, ascending, with their namespaces.
+pub(crate) fn regions(tree: Tree<'_>) -> Vec<PersistentRegion> {
+    let root = tree.path("");
+    let read = |number: u32| {
+        let folder = fs::canonicalize(tree.path(&format!("{ND_DIR}/region{number}"))).ok()?;
+        let namespaces = namespaces(&folder, number, tree);
+        let mut found = PersistentRegion { namespaces, ..region(&folder, &root) };
+        found.modules.iter_mut().for_each(|module| module.serial = None);
+        Some(found)
+    };
+    tree.numbered(ND_DIR, "region").iter().filter_map(read).collect()
+}
+
+/// The region that is this folder, without its namespaces.
+fn region(folder: &Path, root: &Path) -> PersistentRegion {
+    let node = Folder(folder);
+    let bus = ancestor(folder, "ndbus").map(Folder);
+    let provider = bus.as_ref().and_then(|bus| bus.text("provider"));
+    let scrub = bus.as_ref().and_then(|bus| bus.text("nfit/scrub"));
+    let modules = (0..MAX_MAPPINGS).map_while(|n| node.text(&format!("mapping{n}"))).filter_map(|line| module(&line, root)).collect();
+    PersistentRegion {
+        name: name(folder),
+        bytes: node.bytes("size"),
+        available: node.bytes("available_size"),
         // -1 where firmware does not state it.
         node: node.text("numa_node").and_then(|n| n.parse().ok()),
         persistence_domain: node.text("persistence_domain").filter(|domain| !domain.is_empty()),
@@ -45,10 +70,44 @@ pub(crate) fn read(device: &Path, root: &Path) -> Option<PersistentDevice> {
         bad_ranges: node.text("badblocks").map_or(0, |list| list.lines().count() as u32),
         // The number of searches so far, and a plus sign while another one runs.
         scrubbing: scrub.map(|count| count.ends_with('+')),
-        emulated: emulated(provider.as_deref(), device, root),
+        emulated: emulated(provider.as_deref(), folder, root),
         provider,
         modules,
-    })
+        namespaces: Vec::new(),
+    }
+}
+
+/// The namespaces of a region that have a size, and what they are used as. The kernel keeps an empty one as a seed for the next.
+fn namespaces(folder: &Path, number: u32, tree: Tree<'_>) -> Vec<PersistentNamespace> {
+    let region = Tree::new(folder);
+    let claims: Vec<String> = CLAIMS.iter().flat_map(|kind| region.numbered_twice(kind, number)).collect();
+    let read = |name: String| {
+        let own = folder.join(&name);
+        let bytes = Folder(&own).bytes("size").filter(|bytes| bytes.0 > 0)?;
+        let claim = claims.iter().find(|claim| region.text(&format!("{claim}/namespace")).as_deref() == Some(&name));
+        let holder = claim.map_or_else(|| own.clone(), |claim| folder.join(claim));
+        let block = Tree::new(&holder).names("block").into_iter().next();
+        let dax = claim.and_then(|claim| dax_device(claim, tree));
+        let memory_node = dax.as_ref().and_then(|(_, node)| *node);
+        let device = block.or_else(|| dax.map(|(name, _)| name)).map(|name| format!("/dev/{name}"));
+        let mode = Folder(&own).mode();
+        Some(PersistentNamespace { name, mode, bytes: Some(bytes), device, memory_node })
+    };
+    region.numbered_twice("namespace", number).into_iter().filter_map(read).collect()
+}
+
+/// The DAX device below a claim, and the node whose memory it is.
+fn dax_device(claim: &str, tree: Tree<'_>) -> Option<(String, Option<u32>)> {
+    // The link's text says what it is below; a recording may lack the folders.
+    let below = |name: &String| {
+        let path = fs::read_link(tree.path(&format!("{DAX_DIR}/{name}"))).unwrap_or_default();
+        path.ancestors().skip(1).any(|folder| folder.file_name().is_some_and(|own| own == claim))
+    };
+    let name = tree.names(DAX_DIR).into_iter().find(below)?;
+    let driver = fs::read_link(tree.path(&format!("{DAX_DIR}/{name}/driver"))).unwrap_or_default();
+    let serves = driver.file_name().is_some_and(|driver| driver == "kmem");
+    let node = tree.id(&format!("{DAX_DIR}/{name}/target_node")).filter(|_| serves);
+    Some((name, node))
 }
 
 /// Why persistent memory of this provider is not what it claims to be.
@@ -109,6 +168,11 @@ fn module(line: &str, root: &Path) -> Option<PersistentModule> {
 struct Folder<'a>(&'a Path);
 
 impl Folder<'_> {
+    /// The mode of a namespace.
+    fn mode(&self) -> Option<String> {
+        self.text("mode").map(|mode| ndctl_mode(&mode).to_owned())
+    }
+
     fn text(&self, file: &str) -> Option<String> {
         Tree::new(self.0).text(file)
     }
@@ -220,6 +284,65 @@ mod tests {
         assert_eq!((first.security.as_deref(), first.bytes, first.faults.len()), (Some("unlocked"), Some(Bytes(135_291_469_824)), 0));
         assert_eq!(second.faults, ["save_fail", "smart_event"]);
         assert_eq!(root.read("sys/devices/pci0/nvme0/nvme0n1"), None);
+    }
+
+    #[test]
+    fn regions_and_what_their_namespaces_are_used_as() {
+        let at = |path: &str| format!("{NFIT}/{path}");
+        let files = [
+            ("provider", "ACPI.NFIT\n"),
+            ("region0/size", "1073741824\n"),
+            ("region0/available_size", "268435456\n"),
+            ("region0/numa_node", "-1\n"),
+            ("region0/mapping0", "nmem0,0,1073741824,0\n"),
+            ("nmem0/nfit/serial", "0x1234\n"),
+            // The seed for the next one.
+            ("region0/namespace0.0/size", "0\n"),
+            ("region0/namespace0.1/size", "268435456\n"),
+            ("region0/namespace0.1/mode", "memory\n"),
+            ("region0/pfn0.3/namespace", "namespace0.1\n"),
+            ("region0/pfn0.3/block/pmem0/size", "1\n"),
+            ("region0/namespace0.2/size", "268435456\n"),
+            ("region0/namespace0.2/mode", "dax\n"),
+            ("region0/dax0.2/namespace", "namespace0.2\n"),
+            ("region0/dax0.2/dax0.0/target_node", "2\n"),
+            ("region0/namespace0.10/size", "268435456\n"),
+            ("region0/namespace0.10/mode", "raw\n"),
+            ("region0/pfn0.4/namespace", "\n"),
+        ];
+        let files: Vec<(String, &str)> = files.iter().map(|(path, text)| (at(path), *text)).collect();
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+        let root = Root::new("regions", &files);
+        root.link("region0", &at("region0"));
+        root.link("nmem0", &at("nmem0"));
+        let dax = root.0.join("sys/bus/dax/devices");
+        fs::create_dir_all(&dax).unwrap();
+        std::os::unix::fs::symlink(format!("../../../../{}", at("region0/dax0.2/dax0.0")), dax.join("dax0.0")).unwrap();
+        let used = |driver: &str| {
+            let link = root.0.join(at("region0/dax0.2/dax0.0/driver"));
+            let _ = fs::remove_file(&link);
+            std::os::unix::fs::symlink(format!("../../bus/dax/drivers/{driver}"), link).unwrap();
+            regions(Tree::new(&root.0))
+        };
+        let namespace = |name: &str, mode: &str, device: Option<&str>, memory_node| PersistentNamespace {
+            name: name.into(),
+            mode: Some(mode.into()),
+            bytes: Some(Bytes::mib(256)),
+            device: device.map(Into::into),
+            memory_node,
+        };
+        for (driver, node) in [("kmem", Some(2)), ("device_dax", None)] {
+            let [region] = &used(driver)[..] else { panic!("not one region") };
+            assert_eq!((region.name.as_str(), region.node, region.available), ("region0", None, Some(Bytes::mib(256))));
+            assert_eq!((region.modules.len(), region.modules[0].serial.as_deref()), (1, None), "a serial number identifies a machine");
+            let expected = [
+                namespace("namespace0.1", "fsdax", Some("/dev/pmem0"), None),
+                namespace("namespace0.2", "devdax", Some("/dev/dax0.0"), node),
+                namespace("namespace0.10", "raw", None, None),
+            ];
+            assert_eq!(region.namespaces, expected);
+        }
+        assert!(regions(Tree::new(Path::new("/nonexistent"))).is_empty());
     }
 
     #[test]

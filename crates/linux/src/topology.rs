@@ -18,8 +18,8 @@ use memgauge_core::topology::{Cpu, Machine, Topology};
 use memgauge_core::units::IdSet;
 
 use crate::cpu::{self, online_and_offline};
-use crate::limits;
 use crate::tree::{CPU_DIR, Tree};
+use crate::{limits, persistent};
 
 pub use smbios::device_map::DeviceMap;
 
@@ -66,7 +66,8 @@ pub fn read_machine(root: &Path) -> Result<Machine, TopologyError> {
     let caches = caches::read(tree, &cpus);
     kinds::assign(tree, &mut cpus, &caches, &info);
     let smt_active = tree.parsed::<u8>(&format!("{CPU_DIR}/smt/active")).filter(|n| *n <= 1).map(|n| n == 1);
-    let topology = Topology { cpus, offline, caches, nodes, smt_active, cxl_memory: devices::cxl_memory(tree) };
+    let topology =
+        Topology { cpus, offline, caches, nodes, smt_active, cxl_memory: devices::cxl_memory(tree), persistent: persistent::regions(tree) };
     let allowed = limits::read(tree, &topology.nodes, cpu::read_allowed(root, &topology));
     Ok(Machine { identity: identity::read(tree, &info), topology, allowed })
 }

@@ -100,6 +100,11 @@ impl<'a> Tree<'a> {
             .collect()
     }
 
+    /// The names in the root folder that are `prefix`, this number, a dot and another number, ascending by that.
+    pub(crate) fn numbered_twice(&self, prefix: &str, number: u32) -> Vec<String> {
+        self.numbered("", &format!("{prefix}{number}.")).iter().map(|second| format!("{prefix}{number}.{second}")).collect()
+    }
+
     /// The names in a folder, ascending; empty when there is none.
     pub(crate) fn names(&self, folder: &str) -> Vec<String> {
         let Ok(entries) = self.path(folder).read_dir() else { return Vec::new() };

@@ -66,7 +66,8 @@ pub mod environment {
 /// - [`Buffer`](memory::Buffer): memory on the node asked for, with the pages asked for, touched. Placement and pages are read back, or their
 ///   reason says why they cannot be. Nothing is left behind when the process ends.
 /// - [`MemoryFault`](memory::MemoryFault): what happened to memory while it was measured, as [`Buffer::fault`](memory::Buffer::fault) says: a
-///   file that was truncated, an error of the hardware. It costs the measurement and not the process.
+///   file that was truncated, a device that failed, an error of the hardware ([`MemoryFaultKind`](memory::MemoryFaultKind)), and at which byte.
+///   It costs the measurement and not the process.
 /// - [`MemoryWatch`](memory::MemoryWatch): says when a measurement that takes most of the memory must stop taking.
 /// - [`DeviceMap`](memory::DeviceMap): which memory devices may hold a physical address, as firmware describes it.
 /// - [`prefer_out_of_memory_kill`](memory::prefer_out_of_memory_kill): a benchmark must be the first to die when memory runs out.
@@ -74,7 +75,7 @@ pub mod environment {
 /// How much memory and CPU time the process may use (limits of the system, of containers and of the user) is in
 /// `Machine::allowed`, which [`topology::read_machine`] fills.
 pub mod memory {
-    pub use crate::system::faults::MemoryFault;
+    pub use crate::system::faults::{MemoryFault, MemoryFaultKind};
     pub use crate::system::memory::{Buffer, MemoryError, MemoryErrorKind, MemoryWatch, prefer_out_of_memory_kill};
     pub use crate::system::topology::DeviceMap;
 }

@@ -121,6 +121,18 @@ fn text_of_a_narrow_and_of_a_wide_terminal() {
 }
 
 #[test]
+fn tiers_of_memory_in_a_narrow_terminal() {
+    let report = samples::tiers();
+    let page = text(&report, 80);
+    assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
+    check(golden("tiers-80.txt"), page);
+    let plan = plan_text(report.plan.as_ref().unwrap(), &report.machine, 80);
+    assert!(plan.contains("Tiers of memory") && plan.lines().all(|line| line.chars().count() <= 80), "{plan}");
+    let info = text(&samples::info(), 80);
+    assert!(info.lines().all(|line| line.chars().count() <= 80), "{info}");
+}
+
+#[test]
 fn text_of_sweeps_and_of_loops() {
     check(golden("sweep-counters.txt"), text(&samples::sweeps::counted(&[], 1000), 100));
     check(golden("loops.txt"), text(&samples::sweeps::loops(), 100));

@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
+use memgauge_core::tiers::MemoryKind;
+use memgauge_core::topology::NodeDeviceKind;
 use memgauge_core::units::Bytes;
 
-use super::kmem::{bandwidth_matrix, latency_matrix, loaded, more_than_the_node_has, shows_the_node};
+use super::kmem::{bandwidth_matrix, compares_tiers, latency_matrix, loaded, more_than_the_node_has, shows_the_node};
 use crate::guest;
 use crate::job::{Job, Machine, PLAIN, Release, tests};
 use crate::program::memgauge;
@@ -20,7 +22,16 @@ pub(crate) const JOB: Job = Job {
         release: Release::Backports,
         ..PLAIN
     },
-    tests: tests![region_becomes_memory, info_shows_the_node, latency_matrix, bandwidth_matrix, loaded, more_than_the_node_has, recorded],
+    tests: tests![
+        region_becomes_memory,
+        info_shows_the_node,
+        latency_matrix,
+        bandwidth_matrix,
+        loaded,
+        tiers,
+        more_than_the_node_has,
+        recorded
+    ],
 };
 
 /// In a virtual machine that says that it is one the kernel refuses to write its caches back, and with that the region.
@@ -69,6 +80,10 @@ fn info_shows_the_node() -> Result<()> {
     // The CPU does not say so here.
     ensure!(identity.hypervisor.as_deref() == Some("QEMU"), "{identity:?}");
     shows_the_node(Bytes::mib(256), 20)
+}
+
+fn tiers() -> Result<()> {
+    compares_tiers(MemoryKind::Cxl, NodeDeviceKind::Cxl, "CXL dax0.0")
 }
 
 fn recorded() -> Result<()> {

@@ -53,15 +53,15 @@ const QEMU: &[&str] = &[
     "-numa dist,src=1,dst=2,val=24",
 ];
 
-const WEIGHTS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
-const JOURNAL: &str = "/run/memgauge/interleave.journal";
+pub(super) const WEIGHTS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
+pub(super) const JOURNAL: &str = "/run/memgauge/interleave.journal";
 const BASE_PAGE: usize = 4096;
 const HUGE_PAGE: usize = 2 << 20;
 /// linux/mempolicy.h.
 const MPOL_WEIGHTED_INTERLEAVE: libc::c_int = 6;
 
 /// The kernel's weights, by node.
-fn kernel_weights() -> Result<BTreeMap<u32, u32>> {
+pub(super) fn kernel_weights() -> Result<BTreeMap<u32, u32>> {
     (0..3).map(|node| Ok((node, guest::read(file(node))?.parse()?))).collect()
 }
 

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use memgauge_core::experiment::Experiment;
 use memgauge_core::result::PlacementStatus;
+use memgauge_core::tiers::{KindEvidence, MemoryKind};
+use memgauge_core::topology::NodeDeviceKind;
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::guest;
@@ -25,6 +27,8 @@ pub(crate) const JOB: Job = Job {
         latency_matrix,
         bandwidth_matrix,
         loaded,
+        tiers,
+        info_shows_kinds_and_the_region,
         more_than_the_node_has,
         recorded,
         node_goes_away,
@@ -141,6 +145,57 @@ pub(crate) fn loaded() -> Result<()> {
         let placement = &m.evidence.placement;
         let nodes: IdSet = placement.pages_by_node.keys().copied().collect();
         ensure!(placement.status == PlacementStatus::Verified && nodes == IdSet::one(NODE), "{:?}: {placement:?}", m.at);
+    }
+    Ok(())
+}
+
+fn tiers() -> Result<()> {
+    compares_tiers(MemoryKind::Persistent, NodeDeviceKind::Nvdimm, "persistent memory as memory")
+}
+
+/// `memgauge tiers` measures node 0's memory and that of node 1, which is of this kind because of this device, and its text says so.
+pub(crate) fn compares_tiers(kind: MemoryKind, device: NodeDeviceKind, words: &str) -> Result<()> {
+    let (report, text) = memgauge("tiers --size 1M --time 40ms").measure_and_print()?;
+    let plan = report.plan.as_ref().context("no plan")?;
+    let kinds: Vec<_> = plan.tiers.iter().map(|k| (k.node, k.kind, k.guessed)).collect();
+    ensure!(kinds == [(0, MemoryKind::Dram, true), (NODE, kind, false)], "{:?}", plan.tiers);
+    let Some(KindEvidence::Device(found)) = plan.tiers[1].evidence.first() else { bail!("{:?}", plan.tiers[1]) };
+    ensure!(found.kind == device && found.name == "dax0.0" && found.region.is_some(), "{found:?}");
+    let distance = |e: &KindEvidence| matches!(e, KindEvidence::Distance { from: 0, .. });
+    ensure!(plan.tiers[1].evidence.iter().any(distance), "{:?}", plan.tiers[1]);
+    let both: IdSet = "0-1".parse()?;
+    for experiment in [Experiment::IdleLatency, Experiment::BandwidthMatrix] {
+        let nodes: IdSet = measured(&report)?.iter().filter(|m| m.experiment == experiment).filter_map(|m| m.at.memory_node()).collect();
+        ensure!(nodes == both, "{experiment:?} of nodes {nodes}");
+    }
+    // Each tier alone, and each beside load on the other. Together they need a third core.
+    let mut loads: Vec<_> = report.curves.iter().map(|c| (c.at.memory_node(), c.at.load_nodes.clone())).collect();
+    loads.sort();
+    let expected = [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(memory, load)| (Some(memory), Some(IdSet::one(load))));
+    ensure!(loads == expected, "{loads:?}");
+    let peaks = report.curves.iter().all(|c| c.peak_gbs.is_some_and(|gbs| gbs > 0.0) && c.unloaded_ns.is_some_and(|ns| ns > 0.0));
+    ensure!(peaks, "{:?}", report.curves);
+    for words in ["Tiers of memory", words, "dax0.0", "Latency of each tier by what is loaded"] {
+        ensure!(text.contains(words), "'{words}' is missing in:\n{text}");
+    }
+    Ok(())
+}
+
+fn info_shows_kinds_and_the_region() -> Result<()> {
+    let (report, text) = memgauge("info").measure_and_print()?;
+    let kinds: Vec<_> = report.memory_kinds.iter().map(|k| (k.node, k.kind)).collect();
+    ensure!(kinds == [(0, MemoryKind::Dram), (NODE, MemoryKind::Persistent)], "{:?}", report.memory_kinds);
+    let [region] = &report.machine.topology.persistent[..] else { bail!("{:?}", report.machine.topology.persistent) };
+    ensure!(region.provider.as_deref() == Some("ACPI.NFIT") && region.bytes == Some(Bytes::mib(384)), "{region:?}");
+    ensure!(region.emulated.as_ref().is_some_and(|why| why.contains("QEMU")), "{region:?}");
+    let [module] = &region.modules[..] else { bail!("{region:?}") };
+    ensure!(module.name.starts_with("nmem") && module.serial.is_none(), "{module:?}");
+    let [namespace] = &region.namespaces[..] else { bail!("{region:?}") };
+    ensure!(namespace.device.as_deref() == Some("/dev/dax0.0") && namespace.memory_node == Some(NODE), "{namespace:?}");
+    for words in
+        ["Kinds of memory", "persistent memory as memory", "Persistent memory", "/dev/dax0.0, memory of node 1", "volatile stand-in"]
+    {
+        ensure!(text.contains(words), "'{words}' is missing in:\n{text}");
     }
     Ok(())
 }

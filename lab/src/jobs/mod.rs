@@ -5,10 +5,12 @@ use crate::job::Job;
 mod arm;
 mod cgroup;
 mod cxl;
+mod faults;
 mod gigapages;
 mod hugepages;
 mod icount;
 mod interleave;
+mod interleave_auto;
 mod isolated;
 mod kmem;
 mod limits;
@@ -33,8 +35,10 @@ pub(crate) const ALL: &[&Job] = &[
     &kmem::JOB,
     &pmem::JOB,
     &pmem_nodes::JOB,
+    &faults::JOB,
     &cxl::JOB,
     &interleave::JOB,
+    &interleave_auto::JOB,
     &scan::JOB,
     &quick::JOB,
     &msr::JOB,

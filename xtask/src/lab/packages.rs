@@ -16,6 +16,8 @@ const MIRROR: &str = "http://deb.debian.org";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// The release whose kernels the guests run.
 const SUITE: &str = "bookworm";
+/// The release after it, whose backports have newer kernels. Other packages of it do not run here.
+const NEXT_SUITE: &str = "trixie";
 
 /// Packages of one architecture and release, unpacked below a folder.
 pub(crate) struct Packages {
@@ -29,6 +31,7 @@ impl Packages {
         let name = match release {
             Release::Stable => format!("packages-{arch}"),
             Release::Backports => format!("packages-{arch}-backports"),
+            Release::NewKernel => format!("packages-{arch}-new-kernel"),
         };
         Self { folder: cache.join(name), arch, release }
     }
@@ -38,6 +41,16 @@ impl Packages {
             Arch::X86_64 => "amd64",
             Arch::Aarch64 => "arm64",
         }
+    }
+
+    /// The suite that packages are preferred from.
+    fn target(&self) -> Vec<String> {
+        let suite = match self.release {
+            Release::Stable => return Vec::new(),
+            Release::Backports => SUITE,
+            Release::NewKernel => NEXT_SUITE,
+        };
+        vec!["-t".to_owned(), format!("{suite}-backports")]
     }
 
     /// The folder that this package is unpacked in.
@@ -54,9 +67,7 @@ impl Packages {
         let downloads = self.folder.join("downloads");
         fs::create_dir_all(&downloads)?;
         let mut apt = self.apt("apt-get");
-        if self.release == Release::Backports {
-            apt.args(["-t", &format!("{SUITE}-backports")]);
-        }
+        apt.args(self.target());
         run(apt.args(["-qq", "download", package]).current_dir(&downloads))?;
         let prefix = format!("{package}_");
         let deb = fs::read_dir(&downloads)?
@@ -85,9 +96,7 @@ impl Packages {
         }
         self.update()?;
         let mut cache = self.apt("apt-cache");
-        if self.release == Release::Backports {
-            cache.args(["-t", &format!("{SUITE}-backports")]);
-        }
+        cache.args(self.target());
         // The package without version depends on the current one.
         let text = run(cache.args(["depends", &format!("{prefix}{}", self.debian_arch())]))?;
         let name = text.lines().find_map(|l| l.trim().strip_prefix("Depends: ")).context("apt-cache names no kernel")?;
@@ -100,7 +109,7 @@ impl Packages {
     /// # Errors
     /// When it cannot be fetched.
     pub(crate) fn qemu(&self, (program, package): (&str, &str)) -> Result<(PathBuf, Vec<PathBuf>)> {
-        if self.release == Release::Stable {
+        if self.release != Release::Backports {
             return Ok((find_program(program).with_context(|| format!("{program} is not installed"))?, Vec::new()));
         }
         let (data, bios, qemu) = (self.get("qemu-system-data")?, self.get("seabios")?, self.get(package)?);
@@ -122,8 +131,10 @@ impl Packages {
         let mirror = std::env::var("MEMGAUGE_LAB_MIRROR").unwrap_or_else(|_| MIRROR.into());
         let line = |path: &str, suite: String| format!("deb [signed-by={KEYRING}] {mirror}/{path} {suite} main\n");
         let mut sources = line("debian", SUITE.into()) + &line("debian-security", format!("{SUITE}-security"));
-        if self.release == Release::Backports {
-            sources += &line("debian", format!("{SUITE}-backports"));
+        match self.release {
+            Release::Stable => {}
+            Release::Backports => sources += &line("debian", format!("{SUITE}-backports")),
+            Release::NewKernel => sources += &line("debian", format!("{NEXT_SUITE}-backports")),
         }
         fs::write(state.join("sources.list"), sources)?;
         run(self.apt("apt-get").args(["-qq", "-o", "Acquire::Retries=3", "update"]))?;

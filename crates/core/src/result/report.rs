@@ -15,6 +15,7 @@ use crate::result::matrix::PairMatrix;
 use crate::result::measurement::Measurement;
 use crate::result::reference::PublishedSpan;
 use crate::result::summary::{Health, Summary};
+use crate::tiers::NodeKind;
 use crate::topology::Machine;
 
 /// The version of the contract; raised when a field changes its meaning or goes away.
@@ -44,6 +45,9 @@ pub struct Report {
     pub incomplete: Option<Incomplete>,
     /// The machine.
     pub machine: Machine,
+    /// The kind of memory that each node has, and what tells so; for `info` only. Where tiers are compared, the plan has it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory_kinds: Vec<NodeKind>,
     /// The state it was in.
     pub environment: Environment,
     /// What was to be done; `null` for `info`.

@@ -91,9 +91,10 @@ impl Buffer {
         &self.pages
     }
 
-    /// What happened to its memory since it was allocated; whatever was read from it since then is worth nothing.
+    /// The first that happened to its memory since it was allocated; whatever was read from it since then is worth nothing.
     pub fn fault(&self) -> Option<MemoryFault> {
-        self.mapping.fault()
+        let (kind, offset) = self.mapping.fault()?;
+        Some(MemoryFault { kind, offset, directory: self.file.as_ref().map(|file| file.path.clone()) })
     }
 
     /// The node of its pages, read back after they were touched.

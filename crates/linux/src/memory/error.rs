@@ -169,6 +169,11 @@ pub(super) fn touch(plan: &BufferPlan, backing: Backing, state: &NodeState, e: &
     MemoryError::new(kind, plan, why, advice)
 }
 
+pub(super) fn truncated(plan: &BufferPlan) -> MemoryError {
+    let advice = "measure in a directory that nothing else changes";
+    MemoryError::new(MemoryErrorKind::File, plan, "another process truncated the file while it was made", advice)
+}
+
 pub(super) fn not_obtained(plan: &BufferPlan, obtained: PageKind, share: f64, state: &NodeState) -> MemoryError {
     let kind = match obtained {
         PageKind::Base => "base pages",

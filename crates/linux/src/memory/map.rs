@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 
 use super::interrupted::Interrupted;
 use super::readback::{self, PageCounts};
-use crate::faults::{MemoryFault, Watched};
+use crate::faults::{Fault, MemoryFaultKind, Watched};
 use crate::system_call;
 
 /// The bit of `mmap`'s flags where the logarithm of the pool's page size begins (`MAP_HUGE_SHIFT`, asm-generic/hugetlb_encode.h).
@@ -46,6 +46,8 @@ pub(super) struct Mapping {
     len: usize,
     guard: usize,
     watched: Watched,
+    /// The file behind it, to ask for its length after a fault.
+    file: Option<File>,
 }
 
 // SAFETY: a mapping is memory owned by this value and belongs to no thread. The type only gives out its address.
@@ -60,7 +62,7 @@ impl Mapping {
         let guard = base_page();
         let len = len.next_multiple_of(guard);
         let data = NonNull::new(reserve(len, guard, guard)? as *mut u8).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
-        Ok(Self { data, len, guard, watched: Watched::nothing() })
+        Ok(Self { data, len, guard, watched: Watched::nothing(), file: None })
     }
 
     /// Maps `len` bytes, rounded up to whole pages of `backing` and aligned to them. Nothing is touched.
@@ -119,7 +121,8 @@ impl Mapping {
             return Err(e);
         }
         let data = NonNull::new(address.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
-        let mapping = Self::watching(data, len, guard, base_page());
+        let mut mapping = Self::watching(data, len, guard, base_page());
+        mapping.file = another(file);
         // Some file systems give huge pages only to mappings that ask for them.
         mapping.advise_all(libc::MADV_HUGEPAGE);
         mapping.advise_all(libc::MADV_DONTDUMP);
@@ -130,12 +133,21 @@ impl Mapping {
     fn watching(data: NonNull<u8>, len: usize, guard: usize, page: usize) -> Self {
         // SAFETY: these are whole pages, which the value owns until it is dropped.
         let watched = unsafe { Watched::new(data.as_ptr(), len, page) };
-        Self { data, len, guard, watched }
+        Self { data, len, guard, watched, file: None }
     }
 
-    /// What happened to its memory since it was mapped.
-    pub(super) fn fault(&self) -> Option<MemoryFault> {
-        self.watched.fault()
+    /// What happened to its memory since it was mapped, and at which distance from its start.
+    pub(super) fn fault(&self) -> Option<(MemoryFaultKind, u64)> {
+        let Fault { poisoned, offset } = self.watched.fault()?;
+        // The signal is the same for a page behind the file's end and for one that the device cannot provide.
+        let len = self.file.as_ref().and_then(|file| Some(file.metadata().ok()?.len()));
+        let kind = match len {
+            _ if poisoned => MemoryFaultKind::Poisoned,
+            None => MemoryFaultKind::Gone,
+            Some(len) if len <= offset => MemoryFaultKind::Truncated,
+            Some(_) => MemoryFaultKind::Device,
+        };
+        Some((kind, offset))
     }
 
     /// The first usable byte.
@@ -188,6 +200,15 @@ impl Drop for Mapping {
         self.watched = Watched::nothing();
         unmap(self.data() as usize - self.guard, self.len + 2 * self.guard);
     }
+}
+
+/// The file once more, unless the process then comes near its limit on open files, of which other things need some. Descriptors are given
+/// in ascending order.
+fn another(file: &File) -> Option<File> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call writes one `rlimit`, and `limit` is one.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
+    file.try_clone().ok().filter(|file| known && (file.as_raw_fd() as u64) < limit.rlim_cur / 2)
 }
 
 /// Reserves inaccessible address space for `len` bytes at a multiple of `align`, with `guard` bytes below and above. Returns the address of

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use memgauge_core::persistent::PersistentNamespace;
 use memgauge_core::result::{ClockReport, Measurement, Report};
 use memgauge_core::topology::{Machine, Node, Topology};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_core::wording;
 
 use super::grid::{Cell, Column, matrix};
-use super::notes;
 use super::page::{INDENT, Page, Style};
+use super::{notes, places, tiers};
 use crate::number::{bounds, count, from_to, human, number};
 use crate::pages;
 
@@ -94,6 +95,8 @@ pub(super) fn info(page: &mut Page, report: &Report) {
     processors(page, m);
     caches(page, &m.topology);
     nodes(page, &m.topology);
+    kinds(page, report);
+    persistent(page, &m.topology);
     devices(page, m);
     firmware_claims(page, &m.topology);
     distances(page, &m.topology);
@@ -103,10 +106,11 @@ pub(super) fn info(page: &mut Page, report: &Report) {
 }
 
 /// Aligned pairs of a name and a text; empty texts are left out.
-fn facts(page: &mut Page, facts: &[(&str, String)]) {
+fn facts(page: &mut Page, facts: &[(impl AsRef<str>, String)]) {
     let facts: Vec<_> = facts.iter().filter(|(_, text)| !text.is_empty()).collect();
-    let wide = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let wide = facts.iter().map(|(name, _)| name.as_ref().chars().count()).max().unwrap_or(0);
     for (name, text) in facts {
+        let name = name.as_ref();
         let rest = " ".repeat(INDENT.len() + wide + 2);
         page.text(Style::Plain, &format!("{INDENT}{name:wide$}  "), &rest, text);
     }
@@ -197,6 +201,44 @@ fn nodes(page: &mut Page, t: &Topology) {
     if t.nodes.iter().all(|n| n.pools.iter().all(|p| p.total == 0)) {
         page.paragraph(Style::Dim, "no huge pages are reserved in any pool");
     }
+}
+
+/// The kind of each node's memory; older results have none.
+fn kinds(page: &mut Page, report: &Report) {
+    let kinds = tiers::kinds(&report.memory_kinds);
+    if !kinds.is_empty() {
+        page.heading("Kinds of memory", "what each node is, and what tells so");
+        facts(page, &kinds);
+    }
+}
+
+/// Regions of persistent memory, what stands behind them, and what their namespaces are used as.
+fn persistent(page: &mut Page, t: &Topology) {
+    if t.persistent.is_empty() {
+        return;
+    }
+    page.heading("Persistent memory", "as the kernel states it; it is no node's unless it says so");
+    let mut list = Vec::new();
+    for region in &t.persistent {
+        let volatile = region.emulated.as_ref().map(|why| format!("volatile stand-in: {why}"));
+        let free = region.available.filter(|free| free.0 > 0).map(|free| format!("{} in no namespace", human(free)));
+        let items = places::region(&region.into()).into_iter().chain(free).chain(volatile);
+        list.push((region.name.clone(), items.collect::<Vec<_>>().join(" · ")));
+        list.extend(region.namespaces.iter().map(|namespace| (format!("{INDENT}{}", namespace.name), used_as(namespace))));
+    }
+    facts(page, &list);
+}
+
+fn used_as(namespace: &PersistentNamespace) -> String {
+    let PersistentNamespace { mode, bytes, device, memory_node, .. } = namespace;
+    let device = device.as_ref().map_or_else(
+        || "no driver has it".to_owned(),
+        |device| match memory_node {
+            Some(node) => format!("{device}, memory of node {node}"),
+            None => device.clone(),
+        },
+    );
+    [bytes.map(human), mode.clone(), Some(device)].into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
 /// The memory devices that firmware lists, and what they could transfer. Older recordings have no such list.

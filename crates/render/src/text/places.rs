@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use memgauge_core::directory::MemoryDir;
 use memgauge_core::experiment::{ChaseOrder, Experiment};
-use memgauge_core::persistent::PersistentModule;
+use memgauge_core::persistent::{PersistentDevice, PersistentModule};
 use memgauge_core::result::Measurement;
 use memgauge_core::traffic::{Access, Mix};
 use memgauge_core::wording;
@@ -22,12 +22,18 @@ pub(super) fn device(dir: &MemoryDir) -> Vec<String> {
     let mode = found.mode.as_ref().map(|mode| format!(" ({mode})")).unwrap_or_default();
     let mut items = Vec::new();
     items.extend(found.namespace.as_ref().map(|namespace| format!("{namespace}{mode}{}", size(found.bytes))));
-    items.push(format!(
-        "{}{} at {}",
-        found.region,
-        size(found.region_bytes),
-        found.node.map_or("an unknown node".into(), |n| format!("node {n}"))
-    ));
+    let mut of_region = region(found);
+    if let Some(first) = of_region.first_mut() {
+        *first = format!("{} of {first}", found.region);
+    }
+    items.extend(of_region);
+    items
+}
+
+/// What a region is, and the modules behind it.
+pub(super) fn region(found: &PersistentDevice) -> Vec<String> {
+    let size = found.region_bytes.map_or_else(|| "an unknown size".to_owned(), human);
+    let mut items = vec![format!("{size} at {}", found.node.map_or("an unknown node".into(), |n| format!("node {n}")))];
     items.extend(found.interleave_set.as_ref().map(|set| format!("interleave set {set}")));
     items.extend(found.persistence_domain.as_ref().map(|domain| format!("durable from {}", domain.replace('_', " "))));
     items.extend(found.provider.as_ref().map(|provider| format!("provider {provider}")));

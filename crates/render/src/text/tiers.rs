@@ -19,7 +19,6 @@ pub(super) fn nodes(page: &mut Page, plan: &Plan, machine: &Machine) {
     }
     page.heading("Tiers of memory", "what each node is, and what tells so");
     let node = |kind: &NodeKind| machine.topology.node(kind.node);
-    let name = |kind: &NodeKind| format!("{}{}", wording::memory_kind(kind.kind), if kind.guessed { " (guess)" } else { "" });
     let cpus = |kind: &NodeKind| node(kind).filter(|n| !n.cpus.is_empty()).map_or("none".into(), |n| wording::ids(&n.cpus));
     page.table([
         Column::text("node", kinds.iter().map(|kind| kind.node.to_string())),
@@ -28,9 +27,33 @@ pub(super) fn nodes(page: &mut Page, plan: &Plan, machine: &Machine) {
         Column::text("kind", kinds.iter().map(name)),
     ]);
     for kind in kinds {
-        let texts: Vec<String> = kind.evidence.iter().map(evidence).collect();
         let first = format!("{INDENT}node {}: ", kind.node);
-        page.text(Style::Plain, &first, &" ".repeat(first.len()), &texts.join("; "));
+        page.text(Style::Plain, &first, &" ".repeat(first.len()), &evidence_of(kind));
+    }
+}
+
+/// What each node is, and what tells so; nodes that are alike together.
+pub(super) fn kinds(kinds: &[NodeKind]) -> Vec<(String, String)> {
+    let mut alike: Vec<(String, IdSet)> = Vec::new();
+    for kind in kinds {
+        let text = format!("{}: {}", name(kind), evidence_of(kind));
+        match alike.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, nodes)) => nodes.insert(kind.node),
+            None => alike.push((text, IdSet::one(kind.node))),
+        }
+    }
+    alike.into_iter().map(|(text, nodes)| (format!("node{} {nodes}", if nodes.len() > 1 { "s" } else { "" }), text)).collect()
+}
+
+fn name(kind: &NodeKind) -> String {
+    format!("{}{}", wording::memory_kind(kind.kind), if kind.guessed { " (guess)" } else { "" })
+}
+
+fn evidence_of(kind: &NodeKind) -> String {
+    if kind.evidence.is_empty() {
+        "nothing says what it is".to_owned()
+    } else {
+        kind.evidence.iter().map(evidence).collect::<Vec<_>>().join("; ")
     }
 }
 

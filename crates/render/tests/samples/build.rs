@@ -497,6 +497,7 @@ impl Lab {
             cpus: self.cpus,
             nodes: self.nodes,
             cxl_memory: vec![],
+            persistent: vec![],
         };
         let allowed = Allowed {
             cpus: topology.online(),
@@ -519,6 +520,7 @@ impl Lab {
             complete: true,
             incomplete: None,
             machine: Machine { identity: self.identity, topology, allowed },
+            memory_kinds: vec![],
             environment: Environment {
                 root: false,
                 capabilities: vec![],

@@ -271,6 +271,46 @@ fn cxl_lab() -> Lab {
     lab
 }
 
+/// The same machine where `tiers` compared its DRAM with its CXL memory, from the first package: alone, beside each other, together.
+pub fn tiers() -> Report {
+    let mut lab = cxl_lab();
+    for (node, region) in [(2, "region0"), (3, "region1")] {
+        let (name, qos_class) = (format!("dax{}.0", node - 2), Some(7));
+        lab.nodes[node].devices = vec![NodeDevice { name, kind: NodeDeviceKind::Cxl, region: Some(region.into()), qos_class }];
+    }
+    for (node, tier) in [(0, 4), (1, 4), (2, 22), (3, 22)] {
+        lab.nodes[node].memory_tier = Some(tier);
+    }
+    for memory in [0, 2] {
+        let cpus = "0-15,32-47";
+        let (ns, [reads, mixed]) = if memory == 0 { (108.9, [261.4, 232.0]) } else { (254.1, [49.3, 63.8]) };
+        lab.latency(0, 0, memory, ns, ns + 5.2);
+        lab.bandwidth(Experiment::BandwidthMatrix, Some(0), Some(memory), cpus, Mix::AllReads, reads, "load-avx512", Rfo::No);
+        lab.bandwidth(Experiment::BandwidthMatrix, Some(0), Some(memory), cpus, Mix::R2W1, mixed, "r2w1-avx512", Rfo::Yes);
+    }
+    let loads = [(0, "0", 261.4, 108.9), (2, "2", 49.3, 254.1), (0, "2", 49.3, 109.6), (2, "0", 261.4, 256.3), (0, "0,2", 271.9, 109.1)];
+    for (_, _, peak, idle) in loads {
+        let points: Vec<(u32, f64, f64)> = [(0.04, 20_000), (0.49, 1_200), (0.81, 600), (0.985, 300), (1.0, 0)]
+            .map(|(share, delay)| (delay, peak * share, idle + 7.0 * share / (1.031 - share)))
+            .to_vec();
+        lab.curve(&Curve { cpu: 0, node: 0, cpus: "1-15", mix: Mix::AllReads, points: &points, knee: Some(600), over_saturated: false });
+    }
+    let mut report = lab.report();
+    let place = |at: &mut Coordinates, nth: usize| {
+        let (memory, load_nodes, ..) = loads[nth];
+        at.cpu_node = Some(0);
+        at.memory = Some(MemoryPlace::Node(memory));
+        at.load_nodes = Some(set(load_nodes));
+    };
+    report.curves.iter_mut().enumerate().for_each(|(nth, curve)| place(&mut curve.at, nth));
+    let points = report.results.iter_mut().filter(|m| m.experiment == Experiment::LoadedLatency);
+    // Latency and bandwidth of five points each.
+    points.enumerate().for_each(|(nth, m)| place(&mut m.at, nth / 10));
+    let kinds = memgauge_core::tiers::kinds(&report.machine);
+    report.plan.as_mut().unwrap().tiers = kinds;
+    report
+}
+
 /// A node of 1 GiB pages in which two regions are weak, and one whose addresses may not be known.
 pub fn scan() -> Report {
     let mut lab = Lab::new("INTEL(R) XEON(R) PLATINUM 8470", "GenuineIntel", None);
@@ -308,6 +348,8 @@ pub fn info() -> Report {
         vec![PagePool { page: Bytes::mib(2), total: 2048, free: 2048 }, PagePool { page: Bytes::gib(1), total: 0, free: 0 }];
     let mut report = lab.report();
     report.plan = None;
+    report.memory_kinds = memgauge_core::tiers::kinds(&report.machine);
+    report.machine.topology.persistent = vec![regions()];
     report.machine.topology.offline = set("64-71");
     report.machine.identity.firmware =
         BTreeMap::from([("vendor".into(), "Example Corp".into()), ("product".into(), "R2".into()), ("bios".into(), "2.4.1".into())]);
@@ -318,6 +360,38 @@ pub fn info() -> Report {
             .advise("run 'sudo cpupower frequency-set -g performance' before measuring"),
     ];
     report
+}
+
+/// Two modules, on which one namespace is for files and another serves as memory.
+fn regions() -> PersistentRegion {
+    let module = |name: &str| PersistentModule {
+        name: name.into(),
+        bytes: Some(Bytes::gib(126)),
+        model: Some("0x8089:0x5141".into()),
+        ..PersistentModule::default()
+    };
+    let namespace = |name: &str, mode: &str, gib, device: &str, memory_node| PersistentNamespace {
+        name: name.into(),
+        mode: Some(mode.into()),
+        bytes: Some(Bytes::gib(gib)),
+        device: Some(device.into()),
+        memory_node,
+    };
+    PersistentRegion {
+        name: "region1".into(),
+        bytes: Some(Bytes::gib(252)),
+        available: Some(Bytes::gib(4)),
+        node: Some(1),
+        persistence_domain: Some("memory_controller".into()),
+        interleave_set: Some("0x59a6887c48d2cbcc".into()),
+        provider: Some("ACPI.NFIT".into()),
+        modules: vec![module("nmem4"), module("nmem5")],
+        namespaces: vec![
+            namespace("namespace1.0", "fsdax", 120, "/dev/pmem1", None),
+            namespace("namespace1.1", "devdax", 128, "/dev/dax1.1", Some(3)),
+        ],
+        ..PersistentRegion::default()
+    }
 }
 
 /// Four nodes a package, one mix, seen from every node.

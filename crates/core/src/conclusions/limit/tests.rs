@@ -93,6 +93,7 @@ pub(crate) fn report(machine: Machine, results: Vec<Measurement>) -> Report {
         complete: true,
         incomplete: None,
         machine,
+        memory_kinds: vec![],
         environment: Environment { root: true, ..Environment::default() },
         common: None,
         plan: None,
