@@ -285,20 +285,15 @@ impl AdviceSinks {
     pub(crate) fn write(&self, advice: &Advice) -> anyhow::Result<()> {
         let render = |(format, stream): &(PlainFormat, Option<Stream>)| -> anyhow::Result<Vec<u8>> {
             let width = stream.map_or(memgauge_render::FILE_WIDTH, Stream::width);
-            let mut bytes = match format {
+            Ok(match format {
                 PlainFormat::Json => {
                     let mut bytes = serde_json::to_vec_pretty(advice)?;
                     bytes.push(b'\n');
-                    return Ok(bytes);
+                    bytes
                 }
-                // The answer stays on one line.
-                PlainFormat::Text if self.quiet && stream.is_some() => memgauge_render::advice_text(advice, usize::MAX, false),
-                PlainFormat::Text => memgauge_render::advice_text(advice, width, stream.is_some_and(Stream::colours)),
-            };
-            if self.quiet && stream.is_some() {
-                bytes.truncate(bytes.find('\n').map_or(bytes.len(), |end| end + 1));
-            }
-            Ok(bytes.into_bytes())
+                PlainFormat::Text if self.quiet && stream.is_some() => memgauge_render::advice_line(advice).into_bytes(),
+                PlainFormat::Text => memgauge_render::advice_text(advice, width, stream.is_some_and(Stream::colours)).into_bytes(),
+            })
         };
         join_errors(write_everywhere(Stream::Output, self.standard.as_ref(), &self.files, render))
     }

@@ -31,7 +31,7 @@ mod scan;
 mod sweep;
 mod tiers;
 
-pub use advice::advice_text;
+pub use advice::{advice_line, advice_text};
 pub use comparison::comparison_text;
 pub use one_line::{OneLine, plan_line};
 pub use plan::{duration, plan_of_run_text, plan_text};

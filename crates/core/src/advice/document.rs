@@ -130,11 +130,9 @@ pub enum Action {
         /// The measured number of threads from which on bandwidth grows more slowly, in shares of the whole range; `null` if there is no knee.
         knee: Option<u32>,
     },
-    /// Expect at most so many tokens a second from a model.
+    /// Expect at most so many tokens a second from models.
     ExpectTokens {
-        /// The model.
-        model: Model,
-        /// The ceilings by where the weights are.
+        /// The ceilings, by model and by where its weights are; those of the first model first, its highest first.
         ceilings: Vec<Ceiling>,
         /// What the ceilings leave out.
         leaves_out: Vec<LeftOut>,
@@ -301,7 +299,9 @@ pub struct Model {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ceiling {
-    /// Where the weights are.
+    /// The model.
+    pub model: Model,
+    /// Where its weights are.
     pub place: WeightsPlace,
     /// Read bandwidth there, in GB/s.
     pub read_gbs: f64,
@@ -473,6 +473,11 @@ pub enum Why {
     OneNumberOfNodes {
         /// Nodes of each package.
         nodes_per_package: u32,
+    },
+    /// Only one kind of pages was measured.
+    OneKindOfPages {
+        /// That kind.
+        pages: PageKind,
     },
     /// Latencies contradict the registers that say that prefetchers are off.
     PrefetchersStillOn,

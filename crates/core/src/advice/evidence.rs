@@ -141,6 +141,13 @@ impl Section {
         section
     }
 
+    /// One gap that no measurement closes.
+    pub(super) fn without_command(topic: Topic, why: Why) -> Self {
+        let mut section = Self::default();
+        section.add_gap(topic, why, &[], None);
+        section
+    }
+
     /// Adds a gap with the numbers that carry no advice.
     pub(super) fn add_gap(&mut self, topic: Topic, why: Why, found: &[Found<'_>], command: Option<String>) {
         let numbers = found.iter().map(|f| f.number(Role::NotUsed)).collect();

@@ -82,10 +82,8 @@ fn translation(all: &[Found<'_>], section: &mut Section) {
         let action = Action::ExpectFromLargerPages { pages, page, latency, effect };
         section.recommend(Topic::HugePages, action, &[(Role::FullRandom, full), (Role::WindowLocal, local)], Vec::new());
     }
-    let command = match measured.and_then(|f| f.m.evidence.pages.obtained) {
-        None => "memgauge latency --pages 4k -o base.json",
-        Some(PageKind::Base) => "memgauge latency --pages thp -o huge.json",
-        Some(_) => "memgauge latency --pages 4k -o base.json",
-    };
-    section.add_gap(Topic::HugePages, Why::NotMeasured, &[], Some(command.to_owned()));
+    let kind = measured.and_then(|f| f.m.evidence.pages.obtained);
+    let why = kind.map_or(Why::NotMeasured, |pages| Why::OneKindOfPages { pages });
+    let command = if kind == Some(PageKind::Base) { "--pages thp -o huge.json" } else { "--pages 4k -o base.json" };
+    section.add_gap(Topic::HugePages, why, &[], Some(format!("memgauge latency {command}")));
 }

@@ -9,7 +9,7 @@ use crate::units::{Bytes, IdSet};
 /// The command that measures read bandwidth of all CPUs from their own nodes, and from single nodes.
 const COMMAND: &str = "memgauge -o result.json";
 
-/// Gives the ceilings of each model.
+/// Gives the ceilings of all models.
 pub(super) fn tokens(results: &Results<'_>, models: &[Model]) -> Section {
     let experiments = &[
         Experiment::Bandwidth,
@@ -25,7 +25,7 @@ pub(super) fn tokens(results: &Results<'_>, models: &[Model]) -> Section {
     let all: Vec<Found<'_>> = results.of(experiments, Metric::Bandwidth).filter(reads).collect();
     let (usable, left_out): (Vec<Found<'_>>, Vec<Found<'_>>) = all.iter().partition(|f| f.is_usable());
     if models.is_empty() {
-        return if usable.is_empty() { Section::default() } else { Section::gap(Topic::TokensPerSecond, Why::NoModel, "") };
+        return if usable.is_empty() { Section::default() } else { Section::without_command(Topic::TokensPerSecond, Why::NoModel) };
     }
     let places = highest_by_place(&usable);
     let mut section = Section::default();
@@ -34,12 +34,10 @@ pub(super) fn tokens(results: &Results<'_>, models: &[Model]) -> Section {
         section.add_gap(Topic::TokensPerSecond, why, &left_out, Some(COMMAND.to_owned()));
         return section;
     }
-    for model in models {
-        let ceilings: Vec<Ceiling> = places.iter().filter_map(|(place, found)| ceiling(model, place.clone(), found)).collect();
-        let numbers: Vec<(Role, Found<'_>)> = places.iter().map(|(_, found)| (Role::Highest, *found)).collect();
-        let action = Action::ExpectTokens { model: model.clone(), ceilings, leaves_out: LeftOut::ALL.to_vec() };
-        section.recommend(Topic::TokensPerSecond, action, &numbers, Vec::new());
-    }
+    let of_model = |model| places.iter().filter_map(move |(place, found)| ceiling(model, place.clone(), found));
+    let numbers: Vec<(Role, Found<'_>)> = places.iter().map(|(_, found)| (Role::Highest, *found)).collect();
+    let action = Action::ExpectTokens { ceilings: models.iter().flat_map(of_model).collect(), leaves_out: LeftOut::ALL.to_vec() };
+    section.recommend(Topic::TokensPerSecond, action, &numbers, Vec::new());
     section
 }
 
@@ -88,5 +86,5 @@ fn ceiling(model: &Model, place: WeightsPlace, found: &Found<'_>) -> Option<Ceil
     let memory = Bytes(nodes.iter().filter_map(|node| found.topology().node(node)).map(|n| n.memory.0).sum());
     let per_s = found.divided_by(model.bytes.0 as f64 / 1e9)?;
     let (tokens_per_s, low, high) = (per_s.value, per_s.low, per_s.high);
-    Some(Ceiling { place, read_gbs: found.value(), tokens_per_s, low, high, memory, fits: model.bytes < memory })
+    Some(Ceiling { model: model.clone(), place, read_gbs: found.value(), tokens_per_s, low, high, memory, fits: model.bytes < memory })
 }

@@ -10,6 +10,11 @@ use super::grid::{Cell, Column, grid};
 use super::page::{Page, Style};
 use crate::number::{half_width_of, human, maybe, number, unit};
 
+/// The answer in a line.
+pub fn advice_line(advice: &Advice) -> String {
+    words::headline(advice) + "\n"
+}
+
 /// Advice in words and tables. `columns`: those of the page.
 pub fn advice_text(advice: &Advice, columns: usize, colour: bool) -> String {
     let mut page = Page::new(columns, colour);
@@ -45,25 +50,30 @@ fn one(page: &mut Page, recommendation: &Recommendation, named: bool) {
     page.paragraph(if recommendation.sureness == Sureness::Shown { Style::Dim } else { Style::Warning }, sure);
 }
 
-/// The ceilings of a model.
+/// The ceilings, a row for each.
 fn tokens(page: &mut Page, ceilings: &[Ceiling]) {
     let weights = |c: &Ceiling| match &c.place {
-        WeightsPlace::OwnNodes { nodes: list } => format!("each thread its own node ({})", nodes(list)),
-        WeightsPlace::OneNode { node } => format!("all on node {node}"),
-        WeightsPlace::Interleaved { weights } => format!("interleaved, {weights}"),
+        WeightsPlace::OwnNodes { nodes: list } => format!("own nodes ({})", nodes(list)),
+        WeightsPlace::OneNode { node } => format!("node {node}"),
+        WeightsPlace::Interleaved { weights } => format!("interleaved {weights}"),
     };
-    let fits = |c: &Ceiling| if c.fits { format!("of {}", human(c.memory)) } else { format!("NO: {}", human(c.memory)) };
+    let fits = |c: &Ceiling| if c.fits { String::new() } else { format!("only {}", human(c.memory)) };
     let lines = grid(
         [
-            Column::text("weights", ceilings.iter().map(weights)),
+            Column::text("model", ceilings.iter().map(|c| words::model(&c.model))),
+            Column::text("bytes", ceilings.iter().map(|c| human(c.model.bytes))).only_if(ceilings.iter().any(|c| c.model.name.is_some())),
+            Column::text("weights on", ceilings.iter().map(weights)),
             Column::numbers("GB/s", ceilings.iter().map(|c| Cell::number(number(c.read_gbs)))),
-            Column::numbers("tokens/s, at most", ceilings.iter().map(|c| number(c.tokens_per_s))),
+            Column::numbers("tokens/s", ceilings.iter().map(|c| format!("≤ {}", number(c.tokens_per_s)))),
             Column::text("", ceilings.iter().map(|c| half_width_of(c.tokens_per_s, Some(c.low), Some(c.high)))),
-            Column::text("fits", ceilings.iter().map(fits)),
+            Column::text("memory", ceilings.iter().map(fits)).optional(),
         ],
         page.width,
     );
     page.table_lines(&lines);
+    if ceilings.iter().any(|c| matches!(c.place, WeightsPlace::OwnNodes { .. })) {
+        page.paragraph(Style::Dim, "Own nodes: weights are divided among the nodes, and each thread reads those on its own.");
+    }
 }
 
 /// A number, what it is of, and where it is.
@@ -97,7 +107,7 @@ fn gaps(page: &mut Page, gaps: &[Gap], named: bool) {
             line(page, words::role(number), number, named);
         }
         // On a line of its own, so that it can be pasted.
-        if let Some(command) = gap.command.as_ref().filter(|command| !command.is_empty()) {
+        if let Some(command) = &gap.command {
             page.line(Style::Plain, &format!("    {command}"));
         }
     }

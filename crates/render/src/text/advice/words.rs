@@ -11,13 +11,14 @@ use crate::number::{human, number, percent};
 /// The answer in a line.
 pub(super) fn headline(advice: &Advice) -> String {
     let Some(first) = advice.recommendations.first() else {
-        let command = advice.gaps.iter().find_map(|gap| gap.command.as_deref().filter(|command| !command.is_empty()));
+        let command = advice.gaps.iter().find_map(|gap| gap.command.as_deref());
         let how = command.map(|command| format!("; measure: {command}")).unwrap_or_default();
         return format!("No advice: no number in these results carries any{how}");
     };
     let tokens = advice.recommendations.iter().find_map(|r| match &r.action {
-        Action::ExpectTokens { model, ceilings, .. } => {
-            Some(format!("{}: at most {} tokens/s", name(model), number(ceilings.first()?.tokens_per_s)))
+        Action::ExpectTokens { ceilings, .. } => {
+            let highest = ceilings.first()?;
+            Some(format!("{}: at most {} tokens/s", model(&highest.model), number(highest.tokens_per_s)))
         }
         _ => None,
     });
@@ -47,7 +48,7 @@ fn bandwidth_of(mix: Mix) -> String {
 }
 
 /// `Llama`, or the bytes of a model without a name.
-fn name(model: &Model) -> String {
+pub(super) fn model(model: &Model) -> String {
     model.name.clone().unwrap_or_else(|| human(model.bytes))
 }
 
@@ -70,12 +71,8 @@ pub(super) const fn topic(topic: Topic) -> &'static str {
 pub(super) fn action(recommendation: &Recommendation) -> String {
     match &recommendation.action {
         Action::UseThreads { mix, threads, of, share, knee } => use_threads(recommendation, *mix, (*threads, *of), *share, *knee),
-        Action::ExpectTokens { model, .. } => {
-            let bytes = format!("{} are read for each token", human(model.bytes));
-            model.name.as_ref().map_or_else(
-                || format!("Expect at most these rates: {bytes}."),
-                |name| format!("Expect at most these rates of {name}: {bytes}."),
-            )
+        Action::ExpectTokens { .. } => {
+            "Expect no more tokens a second than this: the read bandwidth over the bytes for each token.".to_owned()
         }
         Action::UseSecondThreads { mix, cores, threads, bandwidth, effect } => {
             let change = change(*bandwidth);
@@ -101,9 +98,11 @@ pub(super) fn action(recommendation: &Recommendation) -> String {
             let costs = *latency_effect == Some(Effect::More) || *bandwidth_effect == Some(Effect::Less);
             let what = both(*latency, *bandwidth);
             if costs {
-                format!("Keep threads and their memory on one node (numactl --cpunodebind=N --membind=N): another node costs {what}.")
+                format!(
+                    "Keep threads and their memory on one node (numactl --cpunodebind=N --membind=N): memory of another node has {what}."
+                )
             } else {
-                format!("Threads may use any node: another one changes {what}.")
+                format!("Threads may use the memory of any node: that of another one has {what}.")
             }
         }
         Action::InterleaveNodes { mix, weights, bandwidth, effect } => {
@@ -131,7 +130,7 @@ pub(super) fn action(recommendation: &Recommendation) -> String {
         Action::ChooseNodesPerPackage { fewer, more, latency, latency_effect, bandwidth, bandwidth_effect } => {
             let gains = *latency_effect == Some(Effect::Less) || *bandwidth_effect == Some(Effect::More);
             let loses = *latency_effect == Some(Effect::More) || *bandwidth_effect == Some(Effect::Less);
-            let what = format!("with {more} instead of {fewer} change local {}", both(*latency, *bandwidth));
+            let what = format!("with {more} instead of {fewer}, memory has {}", both(*latency, *bandwidth));
             match (gains, loses) {
                 (true, false) => format!("Set {more} nodes per package, for programs that keep to their node: {what}."),
                 (false, true) => format!("Set {fewer} nodes per package: {what}."),
@@ -161,8 +160,8 @@ pub(super) fn action(recommendation: &Recommendation) -> String {
         Action::SetPrefetchers { to, bandwidth, latency, .. } => {
             let what = both(*latency, *bandwidth);
             match to {
-                PrefetchRequest::Off => format!("Try without prefetchers: switching them off changes {what}."),
-                PrefetchRequest::On | PrefetchRequest::Leave => format!("Leave prefetchers on: switching them off changes {what}."),
+                PrefetchRequest::Off => format!("Try without prefetchers: without them, memory has {what}."),
+                PrefetchRequest::On | PrefetchRequest::Leave => format!("Leave prefetchers on: without them, memory has {what}."),
             }
         }
     }
@@ -206,9 +205,9 @@ fn highest_threads(recommendation: &Recommendation) -> String {
     highest.and_then(|n| n.at.cpus.as_ref()).map_or_else(|| "they".to_owned(), |cpus| cpus.len().to_string())
 }
 
-/// What latency and bandwidth change by.
+/// The changes of latency and bandwidth.
 fn both(latency: Option<Ratio>, bandwidth: Option<Ratio>) -> String {
-    let parts = [latency.map(|r| format!("latency by {}", change(r))), bandwidth.map(|r| format!("read bandwidth by {}", change(r)))];
+    let parts = [latency.map(|r| format!("{} latency", change(r))), bandwidth.map(|r| format!("{} read bandwidth", change(r)))];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" and ")
 }
 
@@ -300,8 +299,9 @@ pub(super) fn why(why: &Why) -> String {
         Why::Open => "the intervals show neither a difference of more than 3 % nor that there is none".to_owned(),
         Why::NoKnee => "the curve has no knee that its intervals tell from noise".to_owned(),
         Why::OneNumberOfNodes { nodes_per_package } => format!(
-            "only {nodes_per_package} per package was measured, so nothing is said about others; set another number in firmware, measure, and give both results"
+            "only {nodes_per_package} for each package was measured; where firmware can change it, measure again and give both results"
         ),
+        Why::OneKindOfPages { pages } => format!("only {} were measured", page_kind(*pages)),
         Why::PrefetchersStillOn => "latencies contradict the registers that say that prefetchers are off".to_owned(),
         Why::NoModel => "give a model's size, such as --model-bytes 8G".to_owned(),
     }
