@@ -16,23 +16,34 @@ fn ramp(machine: &Machine, model: &Model, counts: &str) -> Report {
     run(&spec, machine, model, None)
 }
 
+/// The fewest threads of a ramp with 95 % of its highest bandwidth.
+fn enough(report: &Report) -> u32 {
+    let points = || report.results.iter().filter_map(|m| Some((m.at.cpus.as_ref()?.len() as u32, m.estimate.value?)));
+    let highest = points().map(|p| p.1).fold(0.0, f64::max);
+    points().filter(|p| p.1 >= 0.95 * highest).map(|p| p.0).min().unwrap()
+}
+
 #[test]
 fn the_threads_that_fill_the_memory_are_found() {
     let machine = Shape { packages: 1, cores: 16, threads: 1, ..TWO_NODES }.machine();
-    for (seed, threads) in [(1, 4.0), (2, 7.0), (3, 11.0)] {
+    for (seed, threads) in [(1, 3.0), (2, 5.0), (3, 8.0)] {
         let mut model = Model::new(&machine, None, seed);
         // The cache's path to memory shall not be the limit.
         model.domains.iter_mut().for_each(|gbs| *gbs *= 20.0);
         let alone = filling(&ramp(&machine, &model, "1,2"), 1.0).recip();
         model.nodes.values_mut().for_each(|(gbs, _)| *gbs = threads * alone);
+        let noise = std::mem::replace(&mut model.noise, Noise::NONE);
+        let exact = enough(&ramp(&machine, &model, "1-16"));
+        model.noise = noise;
         let report = ramp(&machine, &model, "1-16");
-        let wanted = filling(&report, threads * alone);
+        let full = filling(&report, threads * alone);
         let advice = advise(&[("ramp.json", &report)], &[]);
         let found = advice.recommendations.iter().find(|r| r.topic == Topic::Threads).unwrap();
         let Action::UseThreads { threads: n, of: 16, share, knee, .. } = found.action else { panic!("{found:?}") };
-        println!("memory is full at {wanted:.1} threads; {n} advised, share {:.3}, knee {knee:?}", share.value);
-        assert!((f64::from(n) - wanted).abs() <= 1.0 && share.value >= 0.95, "{found:?}, not {wanted}");
-        assert!((f64::from(knee.unwrap()) - wanted).abs() <= 1.0, "{knee:?}, not {wanted}");
+        println!("memory is full at {full:.1} threads, 95 % at {exact}: {n} advised, share {:.3}, knee {knee:?}", share.value);
+        assert!(n.abs_diff(exact) <= 1 && share.value >= 0.95, "{found:?}, not {exact}");
+        // Requests wait before the memory is full, so the last threads before that bring less than the first.
+        assert!((f64::from(knee.unwrap()) - full).abs() <= 1.5, "{knee:?}, not {full}");
     }
 }
 

@@ -44,7 +44,8 @@ fn of_curve<'a>(name: &'a str, report: &'a Report, curve: &CurveSummary, section
     let (Some(latency), Some(bandwidth), Some(highest), Some(most_loaded)) =
         (at_knee(&latencies), at_knee(&bandwidths), highest, most_loaded)
     else {
-        section.add_gap(Topic::Load, why_not(&bandwidths), &[], again());
+        let seen: Vec<Found<'a>> = at_knee(&latencies).into_iter().chain(at_knee(&bandwidths)).collect();
+        section.add_gap(Topic::Load, why_not(&seen), &seen, again());
         return;
     };
     let needed = [latency, bandwidth, most_loaded];

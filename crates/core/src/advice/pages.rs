@@ -41,7 +41,15 @@ fn compare(all: &[Found<'_>], order: ChaseOrder, section: &mut Section) -> bool 
             is_backed_by(f, true) && f.m.at == base.m.at && (1.0 / ALIKE_BUFFERS..=ALIKE_BUFFERS).contains(&ratio)
         };
         for huge in of_order().filter(alike) {
-            if base.is_usable() && huge.is_usable() { usable.push((*base, *huge)) } else { unusable.extend([*base, *huge]) }
+            if base.is_usable() && huge.is_usable() {
+                usable.push((*base, *huge));
+            } else {
+                for found in [base, huge].into_iter().filter(|f| !f.is_usable()) {
+                    if !unusable.iter().any(|known: &Found<'_>| std::ptr::eq(known.m, found.m)) {
+                        unusable.push(*found);
+                    }
+                }
+            }
         }
     }
     // The nearest memory of the first CPU comes first in every result.
