@@ -1,5 +1,6 @@
 //! The native command line → [`memgauge_core::spec::Spec`]. Each option is defined once: name, help and effect side by side.
 
+pub(crate) mod advise;
 mod c2c;
 pub(crate) mod command;
 pub(crate) mod compare;

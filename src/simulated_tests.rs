@@ -1,6 +1,8 @@
 //! The program on simulated machines: plans, sampling, statistics, conclusions and renderers are the program's own, and a model answers
 //! instead of threads.
 
+mod advice;
+
 use std::path::Path;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};

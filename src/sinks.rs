@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use memgauge_core::advice::Advice;
 use memgauge_core::comparison::Comparison;
 use memgauge_core::plan::Plan;
 use memgauge_core::result::Report;
@@ -11,6 +12,7 @@ use memgauge_core::topology::Machine;
 use memgauge_os::process::standard_output_was_closed;
 use memgauge_render::{Csv, Format, Json, Named, OneLine, OpenMetrics, Picture, Text};
 
+use crate::cli::advise::AdviseArgs;
 use crate::cli::compare::{CompareArgs, ComparisonFormatArg};
 use crate::cli::output::{FormatArg, Output, PlainFormat};
 use crate::console::{Program, Stream, is_broken_pipe};
@@ -259,6 +261,41 @@ impl<'a> ComparisonSinks<'a> {
     pub(crate) fn write(&self, comparison: &Comparison) -> anyhow::Result<()> {
         let render = |format: &ComparisonFormat| self.args.render(comparison, *format);
         join_errors(write_everywhere(Stream::Output, self.args.standard().as_ref(), &self.files, render))
+    }
+}
+
+/// Where advice goes. Files are checked before anything is read.
+pub(crate) struct AdviceSinks {
+    quiet: bool,
+    standard: Option<(PlainFormat, Option<Stream>)>,
+    files: Vec<(OutputFile, (PlainFormat, Option<Stream>))>,
+}
+
+impl AdviceSinks {
+    /// # Errors
+    /// When a file has no format or cannot be created.
+    pub(crate) fn open(args: &AdviseArgs) -> Result<Self, UsageError> {
+        let files = open_files(&args.output, "advice is text or JSON; use .txt or .json", |path| Some((plain_format(path)?, None)))?;
+        let prints = !args.quiet || files.is_empty();
+        Ok(Self { quiet: args.quiet, standard: prints.then_some((args.format, Some(Stream::Output))), files })
+    }
+
+    /// # Errors
+    /// Everything that could not be written, after the rest was.
+    pub(crate) fn write(&self, advice: &Advice) -> anyhow::Result<()> {
+        let render = |(format, stream): &(PlainFormat, Option<Stream>)| -> anyhow::Result<Vec<u8>> {
+            let width = stream.map_or(memgauge_render::FILE_WIDTH, Stream::width);
+            Ok(match format {
+                PlainFormat::Json => {
+                    let mut bytes = serde_json::to_vec_pretty(advice)?;
+                    bytes.push(b'\n');
+                    bytes
+                }
+                PlainFormat::Text if self.quiet && stream.is_some() => memgauge_render::advice_line(advice).into_bytes(),
+                PlainFormat::Text => memgauge_render::advice_text(advice, width, stream.is_some_and(Stream::colours)).into_bytes(),
+            })
+        };
+        join_errors(write_everywhere(Stream::Output, self.standard.as_ref(), &self.files, render))
     }
 }
 

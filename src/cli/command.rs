@@ -6,6 +6,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use memgauge_core::spec::{Spec, Task};
 
+use super::advise::AdviseArgs;
 use super::c2c::C2cArgs;
 use super::compare::CompareArgs;
 use super::help;
@@ -47,7 +48,7 @@ Exit status:
   4    could not measure
   64   wrong usage
   130  interrupted
-quick, compare, count, stream and chase have their own; see their help.";
+quick, compare, advise, count, stream and chase have their own; see their help.";
 
 const ABOUT: &str = "\
 Measures how this machine's memory behaves: latency, bandwidth, latency under load, cache-to-cache transfers. Without a command, the whole \
@@ -109,6 +110,8 @@ enum Command {
     Render(RenderArgs),
     /// Compare results before a change with results after it: better, worse, the same, or not known yet.
     Compare(Box<CompareArgs>),
+    /// Advise from results: threads, tokens a second, nodes, pages, prefetchers; each with the numbers behind it.
+    Advise(AdviseArgs),
     /// List published latencies and bandwidths by CPU generation, with their sources.
     Reference(ReferenceArgs),
     /// Take the command lines of Intel MLC and print its tables: memgauge mlc --help, man mlc.
@@ -142,6 +145,7 @@ pub(crate) enum Invocation {
     Loop(Box<LoopRequest>),
     Render(RenderArgs),
     Compare(Box<CompareArgs>),
+    Advise(AdviseArgs),
     Reference(ReferenceArgs),
     Prefetch(PrefetchAction),
     Weights(WeightsAction),
@@ -204,6 +208,7 @@ impl Cli {
             Some(Command::Chase(args)) => return Ok(Invocation::Loop(Box::new(args.request()))),
             Some(Command::Render(args)) => return Ok(Invocation::Render(args)),
             Some(Command::Compare(args)) => return Ok(Invocation::Compare(args)),
+            Some(Command::Advise(args)) => return Ok(Invocation::Advise(args)),
             Some(Command::Reference(args)) => return Ok(Invocation::Reference(args)),
             Some(Command::Mlc(args)) => return Ok(Invocation::Mlc(args.arguments)),
         };

@@ -84,6 +84,11 @@ impl Output {
         self.output.iter().filter(|path| memgauge_render::figure_for_path(&path.to_string_lossy(), &FigureOptions::default()).is_some())
     }
 
+    /// Whether a figure of this panel alone, or of some panels with it, is asked for.
+    pub(crate) fn asks_for(&self, panel: PanelKind) -> bool {
+        self.figure.panels.contains(&panel)
+    }
+
     /// Checks, before anything is measured, that figures are asked for where they can be drawn: `drawn` are the panels that the result may
     /// have, and `instead` says what to do where there are none.
     ///

@@ -6,7 +6,8 @@ use std::time::Instant;
 use anyhow::Context;
 use memgauge_core::conclusions::{findings::References, scan};
 use memgauge_core::distribution::least_batch;
-use memgauge_core::result::{HealthStatus, Report};
+use memgauge_core::result::{HealthStatus, Incomplete, Report};
+use memgauge_core::spec::Spec;
 use memgauge_core::wording::reasons;
 use memgauge_engine::RunContext;
 use memgauge_os::clock::Clock;
@@ -16,6 +17,7 @@ use memgauge_render::PanelKind;
 
 use super::interleave;
 use super::quick::{self, Deadlines};
+use crate::cli::output::Output;
 use crate::cli::request::Request;
 use crate::console::{self, Program, Stream};
 use crate::exit::{ExitStatus, UsageError};
@@ -50,7 +52,8 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
         return Ok(ExitStatus::SUCCESS);
     }
     let experiments = plan.steps.iter().map(|step| step.experiment);
-    output.check_figures(&PanelKind::of_experiments(experiments), "the plan has no measurement that a figure shows")?;
+    let drawn = drawn(&spec, PanelKind::of_experiments(experiments), output)?;
+    output.check_figures(&drawn, "the plan has no measurement that a figure shows")?;
     let clock = Clock::calibrate(root);
     check_histogram(spec.chase.histogram, clock.step_ns())?;
     let sinks = Sinks::open(output, Stream::Output)?;
@@ -99,6 +102,22 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     Ok(finish(&report, &stop, &failures, &sinks))
 }
 
+/// Of the panels that the experiments may have, those that have data with these options.
+///
+/// # Errors
+/// When one is asked for and the option that measures its data was not given.
+fn drawn(spec: &Spec, mut kinds: Vec<PanelKind>, output: &Output) -> Result<Vec<PanelKind>, UsageError> {
+    let needs =
+        [(PanelKind::Misses, spec.counters, "--counters"), (PanelKind::Distribution, spec.chase.histogram.is_some(), "--histogram")];
+    for (kind, _, option) in needs.into_iter().filter(|(_, given, _)| !given) {
+        if kinds.contains(&kind) && output.asks_for(kind) {
+            return Err(UsageError(format!("the panel '{kind}' needs {option}; add it, or leave out --panel {kind}")));
+        }
+        kinds.retain(|other| *other != kind);
+    }
+    Ok(kinds)
+}
+
 /// Refuses a histogram that would show the steps of the clock, which are `step_ns` long.
 fn check_histogram(batch: Option<u32>, step_ns: f64) -> Result<(), UsageError> {
     let least = least_batch(step_ns);
@@ -120,7 +139,11 @@ fn finish(report: &Report, stop: &Stop, failures: &[anyhow::Error], sinks: &Sink
         if console::failures(&report.notes).next().is_none()
             && let Some(why) = &report.incomplete
         {
-            Program::MEMGAUGE.message(reasons::incomplete(why));
+            // What the plan foresaw says how to get further.
+            let foreseen = report.notes.iter().find(|note| *why == Incomplete::OutOfTime && note.code == "within-too-short");
+            let foreseen = foreseen.map(|note| format!("; {}", console::with_advice(note))).unwrap_or_default();
+            let nothing = if report.measured() == 0 { "nothing was measured: " } else { "" };
+            Program::MEMGAUGE.message(format_args!("{nothing}{}{foreseen}", reasons::incomplete(why)));
         }
     }
     if report.measurements().any(scan::corrupted) {

@@ -1,6 +1,7 @@
-//! `cargo xtask schema`: the schemas of results and comparisons, generated from the types.
+//! `cargo xtask schema`: the schemas of results, comparisons and advice, generated from the types.
 
 use anyhow::Result;
+use memgauge_core::advice::Advice;
 use memgauge_core::comparison::Comparison;
 use memgauge_core::result::Report;
 use schemars::Schema;
@@ -9,8 +10,12 @@ use crate::folders::project_folder;
 use crate::generated::write_or_check;
 
 /// The schemas and their files.
-fn schemas() -> [(&'static str, Schema); 2] {
-    [("schema/result.schema.json", schemars::schema_for!(Report)), ("schema/comparison.schema.json", schemars::schema_for!(Comparison))]
+fn schemas() -> [(&'static str, Schema); 3] {
+    [
+        ("schema/result.schema.json", schemars::schema_for!(Report)),
+        ("schema/comparison.schema.json", schemars::schema_for!(Comparison)),
+        ("schema/advice.schema.json", schemars::schema_for!(Advice)),
+    ]
 }
 
 /// Writes the schemas to their files, or with `check` only compares the two.

@@ -118,7 +118,8 @@ fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Re
     }
     start.wait(session)?;
     let result = measure(session, cell);
-    let late = session.budget.over() && !session.budget.stopped();
+    // Also where something was not begun because it would not have ended in time.
+    let late = !session.budget.stopped();
     let result = if late && matches!(result, Err(CellError::Interrupted)) { Err(CellError::OutOfTime) } else { result };
     session.memory.end_cell();
     if result.as_ref().is_err_and(CellError::damaged) {

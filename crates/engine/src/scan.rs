@@ -78,7 +78,10 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
     if outcome.is_err() && regions.iter().all(|r| !r.passes.any_samples()) {
         return outcome;
     }
-    let why = outcome.as_ref().err().map(NotMeasured::from);
+    let why = outcome.as_ref().err().map(|error| match error {
+        CellError::Interrupted => NotMeasured::from(&session.budget.interruption()),
+        error => NotMeasured::from(error),
+    });
     let from = session.recorder.results.len();
     for (index, region) in regions.iter().enumerate() {
         let at = Coordinates { region: u32::try_from(index).ok(), ..at.clone() };

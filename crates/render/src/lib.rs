@@ -21,7 +21,9 @@ pub use format::{Format, Named, RenderError};
 pub use json::{Json, ReadError, read};
 pub use mlc_scan::mlc_scan;
 pub use openmetrics::OpenMetrics;
-pub use text::{OneLine, Text, comparison_text, duration, plan_line, plan_of_run_text, plan_text, published_text};
+pub use text::{
+    OneLine, Text, advice_line, advice_text, comparison_text, duration, plan_line, plan_of_run_text, plan_text, published_text,
+};
 
 /// Columns of text that is written to a file: fits a page and most terminals.
 pub const FILE_WIDTH: usize = 100;

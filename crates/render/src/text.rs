@@ -1,6 +1,7 @@
 //! Text for people: the headline, and a table for each section. What is wrong is marked, and explained once at the end or, with all details,
 //! below each table.
 
+mod advice;
 mod bandwidth;
 mod blocks;
 mod c2c;
@@ -30,6 +31,7 @@ mod scan;
 mod sweep;
 mod tiers;
 
+pub use advice::{advice_line, advice_text};
 pub use comparison::comparison_text;
 pub use one_line::{OneLine, plan_line};
 pub use plan::{duration, plan_of_run_text, plan_text};

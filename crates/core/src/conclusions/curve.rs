@@ -76,13 +76,20 @@ fn knee(by_load: &[CurvePoint]) -> Option<(CurvePoint, CurvePoint, CurvePoint)> 
         return None;
     }
     // Latencies below the unloaded one are noise. They do not make a point a better knee.
-    let below_line = |p: &CurvePoint| {
-        let x = (p.bandwidth_gbs - first.bandwidth_gbs) / (bandwidth - first.bandwidth_gbs);
-        let y = (p.latency_ns - first.latency_ns).max(0.0) / (latency - first.latency_ns);
-        x - y
-    };
-    let knee = inner.iter().max_by(|a, b| below_line(a).total_cmp(&below_line(b))).filter(|p| below_line(p) >= KNEE_DISTANCE)?;
+    let gain_and_cost = |p: &CurvePoint| (p.bandwidth_gbs, p.latency_ns.max(first.latency_ns));
+    let knee = &inner[furthest_below_line(&by_load.iter().map(gain_and_cost).collect::<Vec<_>>())? - 1];
     Some((*first, *knee, *last))
+}
+
+/// The knee of points (gain, cost) in ascending order of cost, such as bandwidth and latency, or bandwidth and threads: the one furthest below
+/// the straight line between the ends when both are scaled to 1. It is never one of the ends. `None` if all points are close to that line.
+pub fn furthest_below_line(points: &[(f64, f64)]) -> Option<usize> {
+    let [first, inner @ .., _] = points else { return None };
+    let largest = |f: fn(&(f64, f64)) -> f64| points.iter().map(f).fold(f64::MIN, f64::max);
+    let (gain, cost) = (largest(|p| p.0) - first.0, largest(|p| p.1) - first.1);
+    let below_line = |p: &(f64, f64)| (p.0 - first.0) / gain - (p.1 - first.1) / cost;
+    let (index, knee) = inner.iter().enumerate().max_by(|a, b| below_line(a.1).total_cmp(&below_line(b.1)))?;
+    (gain > 0.0 && cost > 0.0 && below_line(knee) >= KNEE_DISTANCE).then_some(index + 1)
 }
 
 /// The largest injection delay that an adaptive curve uses. It is so long that loads of the probe hardly ever meet other traffic.

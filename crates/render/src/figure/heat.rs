@@ -11,7 +11,9 @@ use super::scene::{Anchor, Area, Item, Point, Scene, Stroke, Text};
 use super::source::interval;
 use crate::number::{number, percent, value_of};
 
-/// Up to this many rows and columns, cells show their numbers.
+/// Up to this many rows and columns, cells show their numbers. More of them would make a figure wider than a page.
+const NUMBERED: usize = 32;
+/// The same where the width was asked for, if there is room.
 const LEGIBLE: usize = 64;
 /// A map without numbers is about this wide.
 const DENSE: f64 = 1024.0;
@@ -221,7 +223,7 @@ impl HeatMap {
             _ => (26.0, 22.0),
         };
         let needs = |size: f64| (widest(&shown, size) + if space.fixed { 4.0 } else { 10.0 }).ceil();
-        let (cell, text) = if larger > LEGIBLE {
+        let (cell, text) = if larger > if space.fixed { LEGIBLE } else { NUMBERED } {
             let side = (DENSE / larger as f64).floor().clamp(1.0, 14.0).min(if space.fixed { room } else { f64::INFINITY });
             ((side, side), None)
         } else if !space.fixed {

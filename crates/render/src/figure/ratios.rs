@@ -51,7 +51,6 @@ pub fn comparison_figure(comparison: &Comparison, picture: Picture, options: &Fi
 
 struct Ratio {
     name: String,
-    place: String,
     value: f64,
     interval: Option<(f64, f64)>,
     colour: Colour,
@@ -63,7 +62,19 @@ struct Ratios {
     margin: f64,
     /// What the axis holds, the same in all panels.
     span: (f64, f64),
+    /// The widest name and the widest label of all panels, so that their axes begin and end alike.
+    widest: (f64, f64),
     rows: Vec<Ratio>,
+}
+
+/// A row's name.
+fn name(cell: &CellComparison) -> String {
+    format!("{}, {}", what(cell), place(&cell.at))
+}
+
+/// What stands at the end of a row.
+fn label(cell: &CellComparison) -> String {
+    format!("{} {}", change(cell.ratio), word(cell.verdict))
 }
 
 /// Blue, orange and grey: more, less, not known.
@@ -96,18 +107,21 @@ fn span(comparison: &Comparison) -> (f64, f64) {
 impl Ratios {
     fn new(comparison: &Comparison, cells: &[&CellComparison], part: &str) -> Self {
         let rows = cells.iter().map(|cell| Ratio {
-            name: what(cell),
-            place: place(&cell.at),
+            name: name(cell),
             value: cell.ratio - 1.0,
             interval: cell.ratio_low.zip(cell.ratio_high).map(|(low, high)| (low - 1.0, high - 1.0)),
             colour: colour(cell.verdict),
-            label: format!("{} {}", change(cell.ratio), word(cell.verdict)),
+            label: label(cell),
         });
+        let widest = |text: fn(&CellComparison) -> String| {
+            comparison.cells.iter().map(|cell| font::width(&text(cell), LABEL, Weight::Regular)).fold(0.0, f64::max)
+        };
         let about = format!("after over before, with the 95 % interval; shaded: the margin, ±{}", percent(comparison.margin));
         Self {
             caption: Caption::new(format!("What changed{part}"), about),
             margin: comparison.margin,
             span: span(comparison),
+            widest: (widest(name), widest(label)),
             rows: rows.collect(),
         }
     }
@@ -145,10 +159,7 @@ impl Panel for Ratios {
         self.caption.draw_above(scene, at, width);
         let top = at.1 + self.caption.above(width);
         let bottom = top + ROW * self.rows.len() as f64;
-        let widest =
-            |text: &dyn Fn(&Ratio) -> String| self.rows.iter().map(|r| font::width(&text(r), LABEL, Weight::Regular)).fold(0.0, f64::max);
-        let names = widest(&|r| format!("{}, {}", r.name, r.place)).min(NAMES).min(0.52 * width);
-        let labels = widest(&|r| r.label.clone());
+        let (names, labels) = (self.widest.0.min(NAMES).min(0.52 * width), self.widest.1);
         let (left, right) = (at.0 + names + 14.0, at.0 + width - labels - 14.0);
         let axis = self.axis();
         let along = |share: f64| left + axis.share(100.0 * share).clamp(0.0, 1.0) * (right - left);
@@ -166,7 +177,7 @@ impl Panel for Ratios {
         for (i, row) in self.rows.iter().enumerate() {
             let middle = top + ROW * (i as f64 + 0.5);
             let base = middle + LABEL * CAPITALS / 2.0;
-            scene.text(Text::new(shorten(&format!("{}, {}", row.name, row.place), names, LABEL), (at.0, base), LABEL, INK));
+            scene.text(Text::new(shorten(&row.name, names, LABEL), (at.0, base), LABEL, INK));
             if let Some((low, high)) = row.interval {
                 scene.line((along(low), middle), (along(high), middle), Stroke::new(row.colour, 1.6));
             }

@@ -49,6 +49,11 @@ impl Page {
         self.out
     }
 
+    /// How many lines were written.
+    pub(super) fn lines(&self) -> usize {
+        self.out.matches('\n').count()
+    }
+
     /// An empty line, unless there is one or the page is still empty.
     pub(super) fn gap(&mut self) {
         self.after_table = false;

@@ -64,6 +64,7 @@ fn results(page: &mut Page, report: &Report) {
     let mut context = Context::new(report, page.verbose);
     machine::header(page, report);
     prefetch::line(page, report);
+    let said_at = page.lines();
     incomplete(page, report);
     if let Some(verdict) = &report.health {
         health(page, verdict);
@@ -128,8 +129,14 @@ fn results(page: &mut Page, report: &Report) {
         notes::brief(page, report, shown);
         closing(page, report);
     }
-    incomplete(page, report);
+    // Again where the first time may have left the screen.
+    if page.lines() - said_at >= SCREEN {
+        incomplete(page, report);
+    }
 }
+
+/// Lines of a small terminal.
+const SCREEN: usize = 24;
 
 /// A verdict's word.
 pub(super) const fn verdict(status: HealthStatus) -> (&'static str, Style) {

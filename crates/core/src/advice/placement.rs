@@ -1,0 +1,115 @@
+//! Where to put threads and memory: on the same node, or on several nodes in turn.
+
+use super::document::{Action, Ratio, Role, Topic, Why};
+use super::evidence::{Found, Results, Section, is_whole, why_not, without};
+use crate::experiment::{ChaseOrder, Experiment, Metric};
+use crate::interleave::Weights;
+use crate::result::Reference;
+use crate::topology::Topology;
+use crate::traffic::Mix;
+use crate::units::IdSet;
+
+/// A remote number, the local one of the same CPUs, and their ratio.
+type Pair<'a> = (Found<'a>, Found<'a>, Ratio);
+
+/// Whether at least two nodes have CPUs and memory.
+fn has_nodes(topology: &Topology, _: &IdSet) -> bool {
+    topology.nodes.iter().filter(|n| is_whole(topology, n.id)).count() > 1
+}
+
+/// Advises whether threads and their memory should be on the same node.
+pub(super) fn own_or_remote(results: &Results<'_>) -> Section {
+    let mut section = Section::default();
+    if !results.any_machine(has_nodes) {
+        return section;
+    }
+    let is_random = |f: &Found<'_>| f.m.at.order == Some(ChaseOrder::WindowLocal);
+    let latencies: Vec<Found<'_>> = results.of(&[Experiment::IdleLatency], Metric::Latency).filter(is_random).collect();
+    let reads = |f: &Found<'_>| f.m.at.mix == Some(Mix::AllReads);
+    let bandwidths: Vec<Found<'_>> = results.of(&[Experiment::BandwidthMatrix], Metric::Bandwidth).filter(reads).collect();
+    let farthest = remote_over_own(&latencies).into_iter().max_by(|a, b| a.2.value.total_cmp(&b.2.value));
+    let slowest = remote_over_own(&bandwidths).into_iter().min_by(|a, b| a.2.value.total_cmp(&b.2.value));
+    let (latency, bandwidth) = (farthest.map(|p| p.2), slowest.map(|p| p.2));
+    let (latency_effect, bandwidth_effect) = (latency.and_then(Ratio::effect), bandwidth.and_then(Ratio::effect));
+    let numbers: Vec<(Role, Found<'_>)> =
+        [farthest, slowest].into_iter().flatten().flat_map(|(other, own, _)| [(Role::Own, own), (Role::Other, other)]).collect();
+    let found: Vec<Found<'_>> = numbers.iter().map(|(_, f)| *f).collect();
+    let command = "memgauge latency --matrix -o latency.json";
+    if latency_effect.or(bandwidth_effect).is_some() {
+        section.recommend(
+            Topic::Placement,
+            Action::KeepLocal { latency, latency_effect, bandwidth, bandwidth_effect },
+            &numbers,
+            Vec::new(),
+        );
+    } else if !found.is_empty() {
+        section.add_gap(Topic::Placement, Why::Open, &found, Some(format!("{command} --budget 10s")));
+    } else {
+        let unusable: Vec<Found<'_>> = latencies.into_iter().chain(bandwidths).filter(|f| !f.is_usable()).collect();
+        let why = if unusable.is_empty() { Why::NotMeasured } else { why_not(&unusable) };
+        section.add_gap(Topic::Placement, why, &unusable, Some(command.to_owned()));
+    }
+    section
+}
+
+/// Each usable number of another node that has CPUs, with that of the own node from the same CPUs.
+fn remote_over_own<'a>(found: &[Found<'a>]) -> Vec<Pair<'a>> {
+    let nodes = |f: &Found<'_>| f.m.at.cpu_node.zip(f.m.at.memory_node());
+    let usable: Vec<Found<'a>> = found.iter().copied().filter(Found::is_usable).collect();
+    let own = |remote: &Found<'a>| {
+        let same = |f: &&Found<'a>| {
+            let rest = |f: &Found<'a>| without(&f.m.at, |at| at.memory = None);
+            std::ptr::eq(f.report, remote.report) && nodes(f).is_some_and(|(cpu, memory)| cpu == memory) && rest(f) == rest(remote)
+        };
+        usable.iter().find(same).copied()
+    };
+    let remote = usable.iter().filter(|f| nodes(f).is_some_and(|(cpu, memory)| cpu != memory && is_whole(f.topology(), memory)));
+    remote.filter_map(|remote| own(remote).and_then(|own| Some((*remote, own, remote.over(&own)?)))).collect()
+}
+
+/// Advises whether to put pages on several nodes in turn, from searches for weights.
+pub(super) fn interleaved(results: &Results<'_>) -> Section {
+    let mut section = Section::default();
+    if !results.any_machine(|topology, _| topology.nodes.iter().filter(|n| n.memory.0 > 0).count() > 1) {
+        return section;
+    }
+    let all: Vec<Found<'_>> = results.of(&[Experiment::Interleave], Metric::Bandwidth).collect();
+    let command = "memgauge interleave -o interleave.json".to_owned();
+    for (_, report) in results.reports() {
+        for search in &report.interleaves {
+            let with = |weights: &Weights| {
+                let is_it = |f: &&Found<'_>| {
+                    std::ptr::eq(f.report, report)
+                        && f.m.at.weights.as_ref() == Some(weights)
+                        && (f.m.at.cpus == search.at.cpus || search.at.cpus.is_none())
+                        && f.m.at.mix == search.at.mix
+                };
+                all.iter().copied().filter(|f| is_it(&f)).max_by(|a, b| a.value().total_cmp(&b.value()))
+            };
+            let nearest = search.gains.iter().find(|gain| gain.over == Reference::NearestOnly).map(|gain| &gain.weights);
+            // Where the nearest node alone is best, what it is compared with is as many pages on each node.
+            let nearest_is_best = search.recommended.only_node().is_some();
+            let equal = Weights::equal(search.nodes.iter().copied());
+            let (weights, base) =
+                if nearest_is_best { (equal.as_ref(), Some(&search.recommended)) } else { (Some(&search.recommended), nearest) };
+            let (Some(weights), Some(base)) = (weights, base) else { continue };
+            let (Some(several), Some(one)) = (with(weights), with(base)) else { continue };
+            let usable = several.is_usable() && one.is_usable();
+            let ratio = several.over(&one).filter(|_| usable);
+            match (ratio, ratio.and_then(Ratio::effect)) {
+                (Some(bandwidth), Some(effect)) => {
+                    let action = Action::InterleaveNodes { mix: search.at.mix, weights: weights.clone(), bandwidth, effect };
+                    section.recommend(Topic::Interleave, action, &[(Role::Interleaved, several), (Role::NearestOnly, one)], Vec::new());
+                }
+                _ => {
+                    let why = if usable { Why::Open } else { why_not(&[several, one]) };
+                    section.add_gap(Topic::Interleave, why, &[several, one], Some(format!("{command} --budget 10s")));
+                }
+            }
+        }
+    }
+    if section.recommendations.is_empty() && section.gaps.is_empty() {
+        return Section::gap(Topic::Interleave, Why::NotMeasured, command);
+    }
+    section
+}

@@ -1,0 +1,56 @@
+//! Whether prefetchers help, from `memgauge prefetch compare`.
+
+use super::document::{Action, Effect, Ratio, Role, Topic, Why};
+use super::evidence::{Found, Results, Section, why_not, without};
+use crate::conclusions::advise::NOT_EFFECTIVE;
+use crate::experiment::{ChaseOrder, Experiment, Metric, PrefetchRequest};
+
+/// The command that measures with prefetchers on and off. It writes registers, which only root may.
+const COMMAND: &str = "sudo memgauge prefetch compare -o prefetch.json";
+
+/// Advises on prefetchers.
+pub(super) fn on_or_off(results: &Results<'_>) -> Section {
+    let bandwidths: Vec<Found<'_>> = results.of(&[Experiment::PrefetchComparison], Metric::Bandwidth).collect();
+    let is_random = |f: &Found<'_>| f.m.at.order == Some(ChaseOrder::WindowLocal);
+    let latencies: Vec<Found<'_>> = results.of(&[Experiment::PrefetchComparison], Metric::Latency).filter(is_random).collect();
+    let all: Vec<Found<'_>> = bandwidths.iter().chain(&latencies).copied().collect();
+    if all.is_empty() {
+        return Section::gap(Topic::Prefetchers, Why::NotMeasured, COMMAND);
+    }
+    if all.iter().any(|f| f.report.notes.iter().any(|note| note.code == NOT_EFFECTIVE)) {
+        return Section::gap(Topic::Prefetchers, Why::PrefetchersStillOn, COMMAND);
+    }
+    let mut section = Section::default();
+    let (reading, chasing) = (off_and_on(&bandwidths), off_and_on(&latencies));
+    let ratio = |pair: Option<(Found<'_>, Found<'_>)>| pair.and_then(|(off, on)| off.over(&on));
+    let (bandwidth, latency) = (ratio(reading), ratio(chasing));
+    let (bandwidth_effect, latency_effect) = (bandwidth.and_then(Ratio::effect), latency.and_then(Ratio::effect));
+    let pairs = [reading, chasing].into_iter().flatten();
+    let numbers: Vec<(Role, Found<'_>)> = pairs.flat_map(|(off, on)| [(Role::PrefetchersOn, on), (Role::PrefetchersOff, off)]).collect();
+    if bandwidth_effect.or(latency_effect).is_none() {
+        let found: Vec<Found<'_>> = numbers.iter().map(|(_, f)| *f).collect();
+        let (why, found) = if found.is_empty() { (why_not(&all), all) } else { (Why::Open, found) };
+        section.add_gap(Topic::Prefetchers, why, &found, Some(format!("{COMMAND} --budget 10s")));
+        return section;
+    }
+    // Off only where something is gained and nothing is known to be lost.
+    let gains = bandwidth_effect == Some(Effect::More) || latency_effect == Some(Effect::Less);
+    let loses = bandwidth_effect == Some(Effect::Less) || latency_effect == Some(Effect::More);
+    let to = if gains && !loses { PrefetchRequest::Off } else { PrefetchRequest::On };
+    let action = Action::SetPrefetchers { to, bandwidth, bandwidth_effect, latency, latency_effect };
+    section.recommend(Topic::Prefetchers, action, &numbers, Vec::new());
+    section
+}
+
+/// The first usable pair at the same coordinates, of the own node where it was measured.
+fn off_and_on<'a>(found: &[Found<'a>]) -> Option<(Found<'a>, Found<'a>)> {
+    let of_state = |state| found.iter().copied().filter(move |f| f.m.at.prefetch == Some(state) && f.is_usable());
+    let pairs = of_state(PrefetchRequest::Off).filter_map(|off| {
+        let rest = |f: &Found<'a>| without(&f.m.at, |at| at.prefetch = None);
+        let on = of_state(PrefetchRequest::On).find(|on| std::ptr::eq(on.report, off.report) && rest(on) == rest(&off))?;
+        Some((off, on))
+    });
+    let pairs: Vec<_> = pairs.collect();
+    let is_own = |(off, _): &&(Found<'a>, Found<'a>)| off.m.at.cpu_node.is_some() && off.m.at.cpu_node == off.m.at.memory_node();
+    pairs.iter().find(is_own).or(pairs.first()).copied()
+}

@@ -1,0 +1,114 @@
+//! Advice as text: the answer, each recommendation with the numbers behind it, and what the results do not tell.
+
+mod words;
+
+use memgauge_core::advice::{Action, Advice, Ceiling, Gap, Number, Recommendation, Sureness, WeightsPlace};
+use memgauge_core::wording::{nodes, spelled};
+
+use super::comparison::{place, quantity};
+use super::grid::{Cell, Column, grid};
+use super::page::{Page, Style};
+use crate::number::{half_width_of, human, maybe, number, unit};
+
+/// The answer in a line.
+pub fn advice_line(advice: &Advice) -> String {
+    words::headline(advice) + "\n"
+}
+
+/// Advice in words and tables. `columns`: those of the page.
+pub fn advice_text(advice: &Advice, columns: usize, colour: bool) -> String {
+    let mut page = Page::new(columns, colour);
+    page.text(Style::Bold, "", "  ", &words::headline(advice));
+    for result in &advice.results {
+        let cpu = result.cpu.as_deref().unwrap_or("CPU not stated");
+        let part = if result.complete { "" } else { ", not complete" };
+        page.text(Style::Dim, "  ", "    ", &format!("{}: {cpu}, {}{part}", result.name, result.started));
+    }
+    let named = advice.results.len() > 1;
+    for recommendation in &advice.recommendations {
+        one(&mut page, recommendation, named);
+    }
+    gaps(&mut page, &advice.gaps, named);
+    page.into_text()
+}
+
+fn one(page: &mut Page, recommendation: &Recommendation, named: bool) {
+    let sure = match recommendation.sureness {
+        Sureness::Shown => "shown: good numbers, and their intervals leave no other conclusion".to_owned(),
+        Sureness::Likely => format!("likely: {}", recommendation.doubts.iter().map(words::doubt).collect::<Vec<_>>().join("; ")),
+    };
+    page.heading(words::topic(recommendation.topic), "");
+    page.paragraph(Style::Plain, words::action(recommendation));
+    if let Action::ExpectTokens { ceilings, leaves_out, .. } = &recommendation.action {
+        tokens(page, ceilings);
+        let left_out: Vec<&str> = leaves_out.iter().map(|what| words::left_out(*what)).collect();
+        page.paragraph(Style::Dim, format!("The ceiling is bandwidth over bytes. It leaves out {}.", left_out.join(", ")));
+    }
+    for number in &recommendation.numbers {
+        line(page, words::role(number), number, named);
+    }
+    page.paragraph(if recommendation.sureness == Sureness::Shown { Style::Dim } else { Style::Warning }, sure);
+}
+
+/// The ceilings, a row for each.
+fn tokens(page: &mut Page, ceilings: &[Ceiling]) {
+    let weights = |c: &Ceiling| match &c.place {
+        WeightsPlace::OwnNodes { nodes: list } => format!("own nodes ({})", nodes(list)),
+        WeightsPlace::OneNode { node } => format!("node {node}"),
+        WeightsPlace::Interleaved { weights } => format!("interleaved {weights}"),
+    };
+    let fits = |c: &Ceiling| if c.fits { String::new() } else { format!("only {}", human(c.memory)) };
+    let lines = grid(
+        [
+            Column::text("model", ceilings.iter().map(|c| words::model(&c.model))),
+            Column::text("bytes", ceilings.iter().map(|c| human(c.model.bytes))).only_if(ceilings.iter().any(|c| c.model.name.is_some())),
+            Column::text("weights on", ceilings.iter().map(weights)),
+            Column::numbers("GB/s", ceilings.iter().map(|c| Cell::number(number(c.read_gbs)))),
+            Column::numbers("tokens/s", ceilings.iter().map(|c| format!("≤ {}", number(c.tokens_per_s)))),
+            Column::text("", ceilings.iter().map(|c| half_width_of(c.tokens_per_s, Some(c.low), Some(c.high)))),
+            Column::text("memory", ceilings.iter().map(fits)).optional(),
+        ],
+        page.width,
+    );
+    page.table_lines(&lines);
+    if ceilings.iter().any(|c| matches!(c.place, WeightsPlace::OwnNodes { .. })) {
+        page.paragraph(Style::Dim, "Own nodes: weights are divided among the nodes, and each thread reads those on its own.");
+    }
+}
+
+/// A number, what it is of, and where it is.
+fn line(page: &mut Page, role: String, n: &Number, named: bool) {
+    let half = n.value.map(|value| half_width_of(value, n.ci95_low, n.ci95_high)).filter(|half| !half.is_empty());
+    let half = half.map(|half| format!(" {half}")).unwrap_or_default();
+    let quality = match n.reasons[..] {
+        [] => String::new(),
+        _ => format!("; {}: {}", spelled(&n.quality), n.reasons.iter().map(spelled).collect::<Vec<_>>().join(", ")),
+    };
+    let file = if named { format!("; {}", n.result) } else { String::new() };
+    let text = format!(
+        "{role}: {}{half} {} ({}, {}{quality}{file})",
+        maybe(n.value),
+        unit(n.unit),
+        quantity(n.experiment, n.metric),
+        place(&n.at)
+    );
+    page.text(Style::Plain, "    ", "      ", &text);
+}
+
+/// What the results do not tell, with the commands that measure it.
+fn gaps(page: &mut Page, gaps: &[Gap], named: bool) {
+    if gaps.is_empty() {
+        return;
+    }
+    page.heading("Not known", "and the command that measures it");
+    for gap in gaps {
+        page.text(Style::Plain, "  ", "    ", &format!("{}: {}", words::topic(gap.topic), words::why(&gap.why)));
+        for number in &gap.numbers {
+            line(page, words::role(number), number, named);
+        }
+        // On a line of its own, so that it can be pasted.
+        if let Some(command) = &gap.command {
+            page.line(Style::Plain, &format!("    {command}"));
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Advice in English.
+
+use memgauge_core::advice::{Action, Advice, Doubt, Effect, LeftOut, Model, Number, Ratio, Recommendation, Role, Topic, Why};
+use memgauge_core::experiment::{ChaseOrder, PrefetchRequest};
+use memgauge_core::result::PageKind;
+use memgauge_core::traffic::Mix;
+use memgauge_core::wording::{ids, spelled};
+
+use crate::number::{human, number, percent};
+
+/// The answer in a line.
+pub(super) fn headline(advice: &Advice) -> String {
+    let Some(first) = advice.recommendations.first() else {
+        let command = advice.gaps.iter().find_map(|gap| gap.command.as_deref());
+        let how = command.map(|command| format!("; measure: {command}")).unwrap_or_default();
+        return format!("No advice: no number in these results carries any{how}");
+    };
+    let tokens = advice.recommendations.iter().find_map(|r| match &r.action {
+        Action::ExpectTokens { ceilings, .. } => {
+            let highest = ceilings.first()?;
+            Some(format!("{}: at most {} tokens/s", model(&highest.model), number(highest.tokens_per_s)))
+        }
+        _ => None,
+    });
+    match (&first.action, tokens) {
+        (Action::ExpectTokens { .. }, Some(tokens)) => tokens,
+        (_, Some(tokens)) => format!("{}; {tokens}", short(first)),
+        (_, None) => short(first),
+    }
+}
+
+/// A recommendation in a line.
+fn short(recommendation: &Recommendation) -> String {
+    match &recommendation.action {
+        Action::UseThreads { mix, threads, of, share, .. } if threads < of => {
+            format!("{threads} of {of} threads give {} of {}", percent(share.value), bandwidth_of(*mix))
+        }
+        Action::UseThreads { mix, of, .. } => format!("All {of} threads are needed for {}", bandwidth_of(*mix)),
+        _ => {
+            let text = action(recommendation);
+            text.split(": ").next().unwrap_or(&text).trim_end_matches('.').to_owned()
+        }
+    }
+}
+
+fn bandwidth_of(mix: Mix) -> String {
+    if mix == Mix::AllReads { "the read bandwidth".to_owned() } else { format!("the bandwidth of {mix}") }
+}
+
+/// `Llama`, or the bytes of a model without a name.
+pub(super) fn model(model: &Model) -> String {
+    model.name.clone().unwrap_or_else(|| human(model.bytes))
+}
+
+/// What a piece of advice is about.
+pub(super) const fn topic(topic: Topic) -> &'static str {
+    match topic {
+        Topic::Threads => "Threads",
+        Topic::TokensPerSecond => "Tokens a second",
+        Topic::Smt => "Hardware threads of a core",
+        Topic::Load => "Load",
+        Topic::Placement => "Node placement",
+        Topic::Interleave => "Interleaving",
+        Topic::NodesPerPackage => "Nodes per package (NPS, SNC)",
+        Topic::HugePages => "Huge pages",
+        Topic::Prefetchers => "Prefetchers",
+    }
+}
+
+/// What to do, and why.
+pub(super) fn action(recommendation: &Recommendation) -> String {
+    match &recommendation.action {
+        Action::UseThreads { mix, threads, of, share, knee } => use_threads(recommendation, *mix, (*threads, *of), *share, *knee),
+        Action::ExpectTokens { .. } => {
+            "Expect no more tokens a second than this: the read bandwidth over the bytes for each token.".to_owned()
+        }
+        Action::UseSecondThreads { mix, cores, threads, bandwidth, effect } => {
+            let change = change(*bandwidth);
+            match effect {
+                Effect::More => {
+                    format!("Use all {threads} hardware threads: {change} bandwidth ({mix}) over one on each of {cores} cores.")
+                }
+                Effect::Less => format!(
+                    "Use one thread on each of {cores} cores: all {threads} hardware threads change the bandwidth ({mix}) by {change}."
+                ),
+                Effect::Same => {
+                    format!("One thread on each of {cores} cores is enough: all {threads} give the same bandwidth ({mix}), {change}.")
+                }
+            }
+        }
+        Action::StayBelow { mix, gbs, share, growth } => format!(
+            "Keep the load ({mix}) below {} GB/s: that is {} of the highest bandwidth, and at the highest load latency is {} times as long.",
+            number(*gbs),
+            of_range(*share),
+            number(growth.value)
+        ),
+        Action::KeepLocal { latency, latency_effect, bandwidth, bandwidth_effect } => {
+            let costs = *latency_effect == Some(Effect::More) || *bandwidth_effect == Some(Effect::Less);
+            let what = both(*latency, *bandwidth);
+            if costs {
+                format!(
+                    "Keep threads and their memory on one node (numactl --cpunodebind=N --membind=N): memory of another node has {what}."
+                )
+            } else {
+                format!("Threads may use the memory of any node: that of another one has {what}.")
+            }
+        }
+        Action::InterleaveNodes { mix, weights, bandwidth, effect } => {
+            let (change, mix) = (change(*bandwidth), mix.map(|mix| format!(" ({mix})")).unwrap_or_default());
+            match effect {
+                Effect::More => format!(
+                    "Interleave pages with the weights {weights} (numactl --weighted-interleave): {change} bandwidth{mix} over the nearest node alone."
+                ),
+                Effect::Less | Effect::Same => format!(
+                    "Keep pages on the nearest node: interleaving with the weights {weights} changes the bandwidth{mix} by {change}."
+                ),
+            }
+        }
+        Action::SeparateNodesOfPackage { nodes_per_package, latency, effect } => {
+            let change = change(*latency);
+            match effect {
+                Effect::Same | Effect::Less => format!(
+                    "The {nodes_per_package} nodes of a package may be treated as one: another of them changes latency by {change}."
+                ),
+                Effect::More => format!(
+                    "Keep programs that fit on one of the {nodes_per_package} nodes of a package there: another of them costs {change} latency."
+                ),
+            }
+        }
+        Action::ChooseNodesPerPackage { fewer, more, latency, latency_effect, bandwidth, bandwidth_effect } => {
+            let gains = *latency_effect == Some(Effect::Less) || *bandwidth_effect == Some(Effect::More);
+            let loses = *latency_effect == Some(Effect::More) || *bandwidth_effect == Some(Effect::Less);
+            let what = format!("with {more} instead of {fewer}, memory has {}", both(*latency, *bandwidth));
+            match (gains, loses) {
+                (true, false) => format!("Set {more} nodes per package, for programs that keep to their node: {what}."),
+                (false, true) => format!("Set {fewer} nodes per package: {what}."),
+                (true, true) => format!("Choose by what matters more: {what}."),
+                (false, false) => format!("Keep {fewer} nodes per package: {what}."),
+            }
+        }
+        Action::UseHugePages { order, latency, effect } => {
+            let (change, order) = (change(*latency), order_of(*order));
+            match effect {
+                Effect::Less => format!("Use huge pages for large data that is read in random order: latency {order} changes by {change}."),
+                Effect::Same => format!("Huge pages hardly matter: latency {order} changes by {change}."),
+                Effect::More => format!("Keep base pages: with huge pages latency {order} changes by {change}."),
+            }
+        }
+        Action::ExpectFromLargerPages { pages, latency, effect, .. } => {
+            let (change, kind) = (change(*latency), page_kind(*pages));
+            match effect {
+                Effect::More => format!(
+                    "Larger pages may help random access: with {kind}, translation adds {change} to its latency. That is the most they can save."
+                ),
+                Effect::Same | Effect::Less => {
+                    format!("Larger pages would hardly help: with {kind}, translation changes the latency of random access by {change}.")
+                }
+            }
+        }
+        Action::SetPrefetchers { to, bandwidth, latency, .. } => {
+            let what = both(*latency, *bandwidth);
+            match to {
+                PrefetchRequest::Off => format!("Try without prefetchers: without them, memory has {what}."),
+                PrefetchRequest::On | PrefetchRequest::Leave => format!("Leave prefetchers on: without them, memory has {what}."),
+            }
+        }
+    }
+}
+
+fn use_threads(recommendation: &Recommendation, mix: Mix, (threads, of): (u32, u32), share: Ratio, knee: Option<u32>) -> String {
+    let value = |role| recommendation.numbers.iter().find(|n| n.role == role);
+    let compared = |a: Option<&Number>, b: Option<&Number>| {
+        let (a, b) = (a?, b?);
+        Some((a.at.cpus.as_ref()?.len(), percent(a.value? / b.value?)))
+    };
+    let mut text = if threads < of {
+        format!(
+            "Use {threads} of {of} threads: they give {} of {} that {} reach.",
+            of_range(share),
+            highest(mix),
+            highest_threads(recommendation)
+        )
+    } else {
+        format!("Use all {of} threads for {}.", highest(mix))
+    };
+    if let Some((fewer, part)) = compared(value(Role::Fewer), value(Role::Highest).or_else(|| value(Role::Advised))) {
+        text += &format!(" {fewer} give {part}.");
+    }
+    if let Some((all, part)) = compared(value(Role::All), value(Role::Highest).or_else(|| value(Role::Advised))) {
+        text += &format!(" All {all} together give {part}.");
+    }
+    if let Some(knee) = knee {
+        text += &format!(" The knee of the ramp is at {knee}.");
+    }
+    text
+}
+
+fn highest(mix: Mix) -> String {
+    if mix == Mix::AllReads { "the highest read bandwidth".to_owned() } else { format!("the highest bandwidth of {mix}") }
+}
+
+/// `64` or `they`.
+fn highest_threads(recommendation: &Recommendation) -> String {
+    let highest = recommendation.numbers.iter().find(|n| n.role == Role::Highest);
+    highest.and_then(|n| n.at.cpus.as_ref()).map_or_else(|| "they".to_owned(), |cpus| cpus.len().to_string())
+}
+
+/// The changes of latency and bandwidth.
+fn both(latency: Option<Ratio>, bandwidth: Option<Ratio>) -> String {
+    let parts = [latency.map(|r| format!("{} latency", change(r))), bandwidth.map(|r| format!("{} read bandwidth", change(r)))];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" and ")
+}
+
+/// `+5.1 % (+4.0 to +6.2)`.
+fn change(ratio: Ratio) -> String {
+    let percents = |ratio: f64| format!("{:+.1}", 100.0 * (ratio - 1.0)).replace('-', "−");
+    format!("{} % ({} to {})", percents(ratio.value), percents(ratio.low), percents(ratio.high))
+}
+
+/// `97 % (96 to 98 %)`.
+fn of_range(ratio: Ratio) -> String {
+    let (low, high) = (percent(ratio.low), percent(ratio.high));
+    if low == high { percent(ratio.value) } else { format!("{} ({} to {high})", percent(ratio.value), low.trim_end_matches(" %")) }
+}
+
+const fn order_of(order: ChaseOrder) -> &'static str {
+    match order {
+        ChaseOrder::FullRandom => "in random order over the whole buffer",
+        ChaseOrder::WindowLocal => "in random order within windows",
+        ChaseOrder::Sequential => "in ascending order",
+    }
+}
+
+const fn page_kind(kind: PageKind) -> &'static str {
+    match kind {
+        PageKind::Base => "base pages",
+        PageKind::Thp => "transparent huge pages",
+        PageKind::Pool => "huge pages of a pool",
+        PageKind::File => "pages of a file",
+        PageKind::Dax => "pages of a device",
+    }
+}
+
+/// Why advice is not more than likely.
+pub(super) fn doubt(doubt: &Doubt) -> String {
+    match doubt {
+        Doubt::IntervalTooWide => "the intervals do not exclude the other side of the threshold".to_owned(),
+        Doubt::Degraded { reasons } => {
+            let reasons: Vec<String> = reasons.iter().map(spelled).collect();
+            format!("numbers are degraded ({})", reasons.join(", "))
+        }
+        Doubt::PointsLeftOut { threads } => format!("the points of {} threads are unreliable or missing, and left out", ids(threads)),
+    }
+}
+
+/// What a ceiling leaves out.
+pub(super) const fn left_out(what: LeftOut) -> &'static str {
+    match what {
+        LeftOut::KvCache => "the KV cache",
+        LeftOut::Compute => "compute",
+        LeftOut::Synchronisation => "synchronisation of threads",
+        LeftOut::Batches => "batches (several sequences share a reading)",
+        LeftOut::UnusedExperts => "experts that a token does not use (give the bytes of the active ones)",
+    }
+}
+
+/// What a number shows.
+pub(super) fn role(n: &Number) -> String {
+    let threads = n.at.cpus.as_ref().map_or(0, |cpus| cpus.len());
+    let threads = format!("{threads} {}", if threads == 1 { "thread" } else { "threads" });
+    match n.role {
+        Role::Advised | Role::Fewer | Role::All | Role::OnePerCore => threads,
+        Role::Highest => format!("highest, {threads}"),
+        Role::Knee => "at the knee".to_owned(),
+        Role::LowestLoad => "at the lowest load".to_owned(),
+        Role::HighestLoad => "at the highest load".to_owned(),
+        Role::Own => "own node".to_owned(),
+        Role::Other => "other node".to_owned(),
+        Role::NearestOnly => "nearest node alone".to_owned(),
+        Role::Interleaved => "interleaved".to_owned(),
+        Role::FewerNodes => "fewer nodes".to_owned(),
+        Role::MoreNodes => "more nodes".to_owned(),
+        Role::BasePages => "base pages".to_owned(),
+        Role::HugePages => "huge pages".to_owned(),
+        Role::WindowLocal => "within windows".to_owned(),
+        Role::FullRandom => "over the whole buffer".to_owned(),
+        Role::PrefetchersOn => "prefetchers on".to_owned(),
+        Role::PrefetchersOff => "prefetchers off".to_owned(),
+        Role::NotUsed => "not used".to_owned(),
+    }
+}
+
+/// Why there is no advice.
+pub(super) fn why(why: &Why) -> String {
+    match why {
+        Why::NotMeasured => "not measured".to_owned(),
+        Why::Unreliable => "what was measured is unreliable, has no interval, or is missing".to_owned(),
+        Why::NotMemory => "the buffers may be in caches, so the numbers are not memory's; measure without --size".to_owned(),
+        Why::Open => "the intervals show neither a difference of more than 3 % nor that there is none".to_owned(),
+        Why::NoKnee => "the curve has no knee that its intervals tell from noise".to_owned(),
+        Why::OneNumberOfNodes { nodes_per_package } => format!(
+            "only {nodes_per_package} for each package was measured; where firmware can change it, measure again and give both results"
+        ),
+        Why::OneKindOfPages { pages } => format!("only {} were measured", page_kind(*pages)),
+        Why::PrefetchersStillOn => "latencies contradict the registers that say that prefetchers are off".to_owned(),
+        Why::NoModel => "give a model's size, such as --model-bytes 8G".to_owned(),
+    }
+}

@@ -1,0 +1,86 @@
+//! `memgauge advise`: which results, and which models.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use memgauge_core::advice::Model;
+use memgauge_core::units::{Bytes, ParseError};
+
+use super::output::PlainFormat;
+
+const AFTER_HELP: &str = "\
+A number counts if it is reliable, has an interval, and is of memory, not of a cache. What the results do not tell is listed, with the \
+command that measures it.
+
+Tokens a second are read bandwidth over the bytes that are read for each token: all weights of a dense model. That is a ceiling.
+
+Examples:
+  memgauge advise result.json
+  memgauge advise result.json ramp.json
+  memgauge advise result.json --model-bytes 8G,40G
+  memgauge advise result.json --model llama-8b-q8=8540MB --format json
+
+Exit status:
+  0    there is advice
+  4    no number carries advice
+  64   wrong usage";
+
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct AdviseArgs {
+    /// Results of one machine that memgauge wrote as JSON; - is standard input
+    #[arg(required = true, value_name = "RESULT")]
+    pub(crate) results: Vec<PathBuf>,
+    /// Bytes that a model reads for each token, such as 8G or 8540MB; separated by commas
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_bytes)]
+    model_bytes: Vec<Bytes>,
+    /// A model with its name and the bytes that it reads for each token; may be repeated
+    #[arg(long = "model", value_name = "NAME=SIZE", value_parser = parse_model)]
+    models: Vec<Model>,
+    /// Format of standard output; JSON has everything
+    #[arg(long, default_value = "text", help_heading = "Output")]
+    pub(crate) format: PlainFormat,
+    /// Also write to FILE; its ending chooses the format: .txt or .json; may be repeated
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) output: Vec<PathBuf>,
+    /// Print only the answer (one line; nothing where the advice goes to a file)
+    #[arg(short, long, help_heading = "Output")]
+    pub(crate) quiet: bool,
+}
+
+impl AdviseArgs {
+    /// The models, those with names first.
+    pub(crate) fn models(&self) -> Vec<Model> {
+        let unnamed = self.model_bytes.iter().map(|bytes| Model { name: None, bytes: *bytes });
+        self.models.iter().cloned().chain(unnamed).collect()
+    }
+}
+
+const SIZE: &str = "a size above 0 such as 8G, 4700MB or plain bytes";
+
+fn parse_bytes(text: &str) -> Result<Bytes, ParseError> {
+    let bytes = text.parse::<Bytes>().ok().filter(|bytes| bytes.0 > 0);
+    bytes.ok_or_else(|| ParseError { input: text.into(), expected: SIZE })
+}
+
+fn parse_model(text: &str) -> Result<Model, ParseError> {
+    let fail = || ParseError { input: text.into(), expected: "a name and a size above 0, such as llama-8b=8G" };
+    let (name, bytes) = text.rsplit_once('=').filter(|(name, _)| !name.trim().is_empty()).ok_or_else(fail)?;
+    Ok(Model { name: Some(name.trim().to_owned()), bytes: parse_bytes(bytes).map_err(|_| fail())? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_have_a_size_above_0() {
+        let model = parse_model("a=b=8G").unwrap();
+        assert_eq!((model.name.as_deref(), model.bytes), (Some("a=b"), Bytes::gib(8)));
+        assert_eq!(parse_bytes("40GB").unwrap(), Bytes(40_000_000_000));
+        for bad in ["=8G", "x", "x=", "x=0", "x=-1", "x=1.5G", " =1"] {
+            assert!(parse_model(bad).is_err(), "{bad}");
+        }
+        assert!(parse_bytes("0").unwrap_err().to_string().contains("above 0"));
+    }
+}

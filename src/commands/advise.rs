@@ -1,0 +1,31 @@
+//! `memgauge advise`: what saved results advise.
+
+use memgauge_core::advice::advise as advise_on;
+use memgauge_core::comparison::unlike;
+use memgauge_core::result::Report;
+
+use crate::cli::advise::AdviseArgs;
+use crate::exit::{ExitStatus, UsageError};
+use crate::sinks::{AdviceSinks, read_report};
+
+/// Reads all results before it writes anything.
+pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<ExitStatus> {
+    let sinks = AdviceSinks::open(args)?;
+    let reports = args.results.iter().map(|path| read_report(path)).collect::<Result<Vec<Report>, _>>()?;
+    for (path, report) in args.results.iter().zip(&reports).skip(1) {
+        if let Some(difference) = unlike(&reports[..1], std::slice::from_ref(report)) {
+            let value = |values: &[String]| if values.is_empty() { "none".to_owned() } else { values.join(" | ") };
+            let (first, this) = (value(&difference.before), value(&difference.after));
+            let why = format!(
+                "is of another kind of machine ({this}) than {} ({first}); advise on one machine at a time",
+                args.results[0].display()
+            );
+            return Err(UsageError::file(path, why).into());
+        }
+    }
+    let names: Vec<String> = args.results.iter().map(|path| path.display().to_string()).collect();
+    let named: Vec<(&str, &Report)> = names.iter().map(String::as_str).zip(&reports).collect();
+    let advice = advise_on(&named, &args.models());
+    sinks.write(&advice)?;
+    Ok(if advice.recommendations.is_empty() { ExitStatus::COULD_NOT_MEASURE } else { ExitStatus::SUCCESS })
+}
