@@ -2,8 +2,10 @@
 //! below each table.
 
 mod bandwidth;
+pub(crate) mod block;
 mod blocks;
 mod c2c;
+pub(crate) mod column;
 pub(crate) mod comparison;
 mod context;
 mod counters;
@@ -25,7 +27,7 @@ mod places;
 mod plan;
 mod prefetch;
 mod published;
-mod report;
+pub(crate) mod report;
 mod scan;
 mod sweep;
 mod tiers;

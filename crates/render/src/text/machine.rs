@@ -91,6 +91,13 @@ pub(super) fn info(page: &mut Page, report: &Report) {
     let m = &report.machine;
     title(page, report);
     page.items(Style::Plain, "", identity(m));
+    details(page, report);
+    notes::list(page, "Limits and notes", report.environment.limits.iter().chain(&report.notes));
+}
+
+/// What the header does not say of the machine and its state.
+pub(super) fn details(page: &mut Page, report: &Report) {
+    let m = &report.machine;
     processors(page, m);
     caches(page, &m.topology);
     nodes(page, &m.topology);
@@ -99,7 +106,6 @@ pub(super) fn info(page: &mut Page, report: &Report) {
     distances(page, &m.topology);
     allowed(page, m);
     state(page, report);
-    notes::list(page, "Limits and notes", report.environment.limits.iter().chain(&report.notes));
 }
 
 /// Aligned pairs of a name and a text; empty texts are left out.
@@ -107,8 +113,7 @@ fn facts(page: &mut Page, facts: &[(&str, String)]) {
     let facts: Vec<_> = facts.iter().filter(|(_, text)| !text.is_empty()).collect();
     let wide = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     for (name, text) in facts {
-        let rest = " ".repeat(INDENT.len() + wide + 2);
-        page.text(Style::Plain, &format!("{INDENT}{name:wide$}  "), &rest, text);
+        page.fact(Style::Plain, INDENT, (name, wide + 2), text);
     }
 }
 
