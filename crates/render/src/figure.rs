@@ -14,6 +14,7 @@ pub(crate) mod frame;
 mod guides;
 mod heat;
 mod histogram;
+pub(crate) mod inline;
 mod interleave;
 mod labels;
 mod latency;
