@@ -28,8 +28,9 @@ pub(crate) fn stroke_class(colour: Colour) -> String {
     format!("s{}", &hex(colour)[1..])
 }
 
-/// The element. `class` is its own class, `named_by` the identifiers of the elements that name it.
-pub(crate) fn write(scene: &Scene, class: &str, named_by: &str, used: &mut Used) -> String {
+/// The element. `class` is its own class, `named_by` the identifiers of the elements that name it; `hints`: areas tell the pointer what they
+/// show.
+pub(crate) fn write(scene: &Scene, class: &str, named_by: &str, hints: bool, used: &mut Used) -> String {
     let (w, h) = (number(scene.width), number(scene.height));
     let mut out = format!(
         "<svg class=\"{class}\" role=\"img\" aria-labelledby=\"{named_by}\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\">\n"
@@ -38,7 +39,7 @@ pub(crate) fn write(scene: &Scene, class: &str, named_by: &str, used: &mut Used)
         // Writing to a String cannot fail.
         let _ = draw(&mut out, item, &scene.items[..i], used);
     }
-    if scene.hints.len() <= MAX_HINTS {
+    if hints && scene.hints.len() <= MAX_HINTS {
         for (area, text) in &scene.hints {
             let lines: Vec<String> = text.lines().map(escape).collect();
             let _ = writeln!(
@@ -156,7 +157,7 @@ mod tests {
         scene.text(Text::new("beside", (70.0, 15.0), 12.0, INK));
         scene.hint(Area::new(0.0, 0.0, 50.0, 20.0), "a <b>\nc");
         let mut used = Used::default();
-        let svg = write(&scene, "wide", "t", &mut used);
+        let svg = write(&scene, "wide", "t", true, &mut used);
         let line = |end: &str| svg.lines().find(|l| l.ends_with(end)).unwrap_or_default().to_owned();
         assert!(!line(">on</text>").contains("class"), "{svg}");
         assert!(line(">beside</text>").contains("class=\"f1f1f24\""), "{svg}");

@@ -18,7 +18,7 @@ use crate::text::comparison::comparison_blocks;
 
 /// The page.
 #[derive(Template)]
-#[template(path = "comparison.html", whitespace = "suppress")]
+#[template(path = "comparison.html", whitespace = "minimize")]
 struct Page {
     document: Document,
     class: &'static str,

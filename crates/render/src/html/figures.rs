@@ -31,8 +31,9 @@ impl Figures {
         let id = format!("figure-{}", self.count);
         let named_by = format!("{id}-title {id}-about");
         let class = if plate.narrow.is_some() { "wide" } else { "any" };
-        let mut pictures = vec![inline::write(&plate.wide, class, &named_by, &mut self.used)];
-        pictures.extend(plate.narrow.map(|scene| inline::write(&scene, "narrow", &named_by, &mut self.used)));
+        let mut pictures = vec![inline::write(&plate.wide, class, &named_by, true, &mut self.used)];
+        // Phones have no pointer that rests on something.
+        pictures.extend(plate.narrow.map(|scene| inline::write(&scene, "narrow", &named_by, false, &mut self.used)));
         Figure { id, title: plate.title, about: plate.about, notes: plate.notes, pictures }
     }
 }

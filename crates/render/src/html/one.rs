@@ -8,8 +8,8 @@ use super::data::Data;
 use super::document::Document;
 use super::figures::Figures;
 use super::groups::{Group, groups, take};
-use super::values::all;
-use super::view::{Table, View};
+use super::values::{AllValues, all};
+use super::view::View;
 use crate::figure::results::{matrix_panels, panels_by_table};
 use crate::format::{Format, Named, RenderError};
 use crate::json::Json;
@@ -20,7 +20,7 @@ use crate::text::report::{machine_blocks, reliability_blocks, report_blocks, ver
 
 /// The page.
 #[derive(Template)]
-#[template(path = "one.html", whitespace = "suppress")]
+#[template(path = "one.html", whitespace = "minimize")]
 struct Page<'a> {
     document: Document,
     data: Option<Data>,
@@ -46,7 +46,7 @@ pub(super) struct ResultView<'a> {
     pub(super) reliability: Vec<Group>,
     pub(super) notes: Vec<Group>,
     pub(super) results: Vec<Group>,
-    pub(super) values: Option<Table>,
+    pub(super) values: Option<AllValues>,
     pub(super) how: Vec<String>,
     pub(super) command: String,
     pub(super) timing: Vec<Group>,

@@ -25,7 +25,7 @@ use crate::text::report::headline_blocks;
 
 /// The page.
 #[derive(Template)]
-#[template(path = "several.html", whitespace = "suppress")]
+#[template(path = "several.html", whitespace = "minimize")]
 struct Page<'a> {
     document: Document,
     /// Which results, and what each comes to.

@@ -45,8 +45,20 @@ fn of_limit(m: &Measurement) -> Option<Cell> {
     Some(Cell::number(percent(value_of(&m.estimate)? / limit)))
 }
 
+/// Nobody reads a table of more rows than this in a page.
+const ROWS: usize = 2000;
+
+/// The table of every result.
+pub(super) struct AllValues {
+    pub(super) table: Table,
+    /// How many there are, also where the table has the first of them only.
+    pub(super) count: usize,
+}
+
 /// Every result in a row.
-pub(super) fn all(ms: &[Measurement]) -> Option<Table> {
+pub(super) fn all(ms: &[Measurement]) -> Option<AllValues> {
+    let count = ms.len();
+    let ms = &ms[..count.min(ROWS)];
     if ms.is_empty() {
         return None;
     }
@@ -63,7 +75,7 @@ pub(super) fn all(ms: &[Measurement]) -> Option<Table> {
         Column::numbers("of limit", ms.iter().map(of_limit)),
         Column::text("trust", ms.iter().map(trust)),
     ];
-    Some(Table { searched: true, ..table(&columns) })
+    Some(AllValues { table: Table { searched: true, ..table(&columns) }, count })
 }
 
 /// What is the same in several results: experiment, metric, and coordinates.
