@@ -4,7 +4,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command};
 
 /// The options that matter most of each command, by their identifiers. Commands below others are named with them.
-const BRIEF: [(&str, &[&str]); 21] = [
+const BRIEF: [(&str, &[&str]); 22] = [
     ("memgauge", &["output", "quiet", "verbose", "within", "plan"]),
     ("info", &["machine", "format", "output", "quiet"]),
     ("latency", &["matrix", "per_cpu", "cpu", "node", "size", "orders", "pages", "histogram", "within", "output"]),
@@ -25,6 +25,7 @@ const BRIEF: [(&str, &[&str]); 21] = [
     ("tiers", &["mixes", "histogram", "cpu", "node", "size", "pages", "within", "plan", "format", "output"]),
     ("compare", &["runs", "measure", "keep", "margin", "across", "seed", "verbose", "quiet", "format", "output"]),
     ("reference", &["sources", "format"]),
+    ("report", &["output", "title", "no_data"]),
     ("render", &["quiet", "verbose", "format", "output"]),
 ];
 /// Commands that the program's own screen leaves out.

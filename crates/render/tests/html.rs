@@ -5,6 +5,7 @@ mod samples;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::{env, fs};
 
 use memgauge_core::comparison::{ComparisonOptions, compare};
@@ -91,7 +92,12 @@ fn hostile() -> Report {
 }
 
 /// Every kind of page by name.
-fn pages() -> Vec<(String, String)> {
+fn pages() -> &'static [(String, String)] {
+    static PAGES: OnceLock<Vec<(String, String)>> = OnceLock::new();
+    PAGES.get_or_init(make_pages)
+}
+
+fn make_pages() -> Vec<(String, String)> {
     let curves = || summed_up(samples::machines::curves(&[Mix::AllReads, Mix::R2W1]));
     let mut pages: Vec<(String, String)> = samples::all().into_iter().map(|(name, report)| (name.to_owned(), page(&report))).collect();
     let single = [
@@ -262,12 +268,12 @@ fn the_ending_of_a_file_chooses_the_page() {
 /// Writes all pages to a folder.
 fn write_pages(folder: &Path) -> Vec<PathBuf> {
     fs::create_dir_all(folder).unwrap();
-    let write = |(name, page): (String, String)| {
+    let write = |(name, page): &(String, String)| {
         let path = folder.join(name).with_extension("html");
         fs::write(&path, page).unwrap();
         path
     };
-    pages().into_iter().map(write).collect()
+    pages().iter().map(write).collect()
 }
 
 fn script(name: &str) -> PathBuf {

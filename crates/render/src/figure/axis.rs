@@ -85,7 +85,14 @@ impl Axis {
         let stride = (0..).map(|p| 1usize << p).find(|s| names.len().div_ceil(*s) <= max_ticks.max(1)).unwrap_or(1);
         let label = |i: usize| names.get(i).cloned();
         let ticks = (0..names.len()).step_by(stride).map(|i| Tick { value: i as f64, label: label(i) }).collect();
-        Self { title: title.into(), scale: Scale::Linear, low: -0.5, high: names.len().max(1) as f64 - 0.5, ticks, values: Values::Names(names.to_vec()) }
+        Self {
+            title: title.into(),
+            scale: Scale::Linear,
+            low: -0.5,
+            high: names.len().max(1) as f64 - 0.5,
+            ticks,
+            values: Values::Names(names.to_vec()),
+        }
     }
 
     /// Decades with ticks at 1, 2 and 5, or only at powers of ten where there are many. Values must be above 0.

@@ -22,6 +22,11 @@ pub(crate) struct Plate {
 }
 
 impl Plate {
+    /// Whether two have room beside each other.
+    pub(crate) fn is_small(&self) -> bool {
+        self.wide.width <= HALF + 2.0 * MARGIN
+    }
+
     /// Takes the words out of a panel, and lays the rest out.
     pub(crate) fn new(mut panel: Box<dyn Panel>) -> Self {
         let caption = panel.caption();

@@ -67,7 +67,10 @@ pub fn comparison_html(comparison: &Comparison) -> Result<Vec<u8>, RenderError> 
 
 /// The runs of both sides.
 fn runs(before: &Side, after: &Side) -> View {
-    let all: Vec<_> = [("before", before), ("after", after)].into_iter().flat_map(|(name, side)| side.runs.iter().map(move |r| (name, side, r))).collect();
+    let all: Vec<_> = [("before", before), ("after", after)]
+        .into_iter()
+        .flat_map(|(name, side)| side.runs.iter().map(move |r| (name, side, r)))
+        .collect();
     let columns = [
         Column::text("side", all.iter().map(|(name, ..)| *name)),
         Column::text("from", all.iter().map(|(_, side, _)| side.name.as_str())),

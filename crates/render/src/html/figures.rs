@@ -10,6 +10,8 @@ pub(super) struct Figure {
     pub(super) title: String,
     pub(super) about: String,
     pub(super) notes: Vec<String>,
+    /// Two have room beside each other.
+    pub(super) small: bool,
     /// The pictures, as SVG.
     pub(super) pictures: Vec<String>,
 }
@@ -31,9 +33,10 @@ impl Figures {
         let id = format!("figure-{}", self.count);
         let named_by = format!("{id}-title {id}-about");
         let class = if plate.narrow.is_some() { "wide" } else { "any" };
+        let small = plate.is_small();
         let mut pictures = vec![inline::write(&plate.wide, class, &named_by, true, &mut self.used)];
         // Phones have no pointer that rests on something.
         pictures.extend(plate.narrow.map(|scene| inline::write(&scene, "narrow", &named_by, false, &mut self.used)));
-        Figure { id, title: plate.title, about: plate.about, notes: plate.notes, pictures }
+        Figure { id, title: plate.title, about: plate.about, notes: plate.notes, small, pictures }
     }
 }

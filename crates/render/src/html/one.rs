@@ -62,8 +62,22 @@ pub(super) struct Tile {
 
 impl Tile {
     fn new(name: &str, text: &str) -> Self {
-        let (value, rest) = text.split_once(" · ").or_else(|| text.split_once(": ")).unwrap_or((text, ""));
+        let (value, rest) = match text.strip_prefix(|c: char| c.is_ascii_digit()) {
+            Some(_) => text.split_at(number_ends(text)),
+            None => text.split_once(" · ").or_else(|| text.split_once(": ")).unwrap_or((text, "")),
+        };
+        let rest = rest.trim_start_matches([' ', '·', ',', ':']);
         Self { name: name.to_owned(), value: value.to_owned(), rest: rest.to_owned() }
+    }
+}
+
+/// Where a number with its unit ends, and with its half interval if it has one.
+fn number_ends(text: &str) -> usize {
+    let mut ends = text.match_indices(' ').map(|(at, _)| at).chain([text.len()]);
+    let unit = ends.nth(1).unwrap_or(text.len());
+    match text.get(unit..).and_then(|rest| rest.strip_prefix(" ±")) {
+        Some(_) => ends.next().unwrap_or(text.len()),
+        None => unit,
     }
 }
 
@@ -99,7 +113,8 @@ pub(super) fn sections<'a>(result: Named<'a>, prefix: &str, figures: Option<&mut
     }
     let measured = report.plan.is_some() || !report.is_empty();
     let line = if tiles.is_empty() && report.health.is_none() && measured { one_line::line(report) } else { String::new() };
-    let mut about = vec![report.started.utc.replace('T', " ").replace('Z', " UTC"), format!("{} {}", report.tool.name, report.tool.version)];
+    let mut about =
+        vec![report.started.utc.replace('T', " ").replace('Z', " UTC"), format!("{} {}", report.tool.name, report.tool.version)];
     about.extend(report.run.labels.iter().map(|(key, value)| format!("{key}={value}")));
     about.retain(|text| !text.is_empty());
     let mut machine = take(&mut parts, |part| *part == Part::Machine);
@@ -162,4 +177,33 @@ pub(super) fn page(html: &Html, result: Named<'_>) -> Result<String, RenderError
     let name = if result.name.is_empty() { machine_name(result.report) } else { result.name.to_owned() };
     let data = if html.data { Some(Data::new(&name, &Json.render(result.report)?)) } else { None };
     Ok(Page { document: Document::new(title, &figures.used), data, result: view }.render()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_show_the_number_large_and_the_rest_small() {
+        let parts = |text: &str| {
+            let tile = Tile::new("", text);
+            (tile.value, tile.rest)
+        };
+        let pair = |value: &str, rest: &str| (value.to_owned(), rest.to_owned());
+        assert_eq!(parts("112.7 ns ±0.7 · remote 186.4 ns ±1.0"), pair("112.7 ns ±0.7", "remote 186.4 ns ±1.0"));
+        assert_eq!(parts("491.8 GB/s ±2.2 all-reads · 74 %"), pair("491.8 GB/s ±2.2", "all-reads · 74 %"));
+        assert_eq!(parts("93.3 ns (pairs 14.6–132.4) unmodified (HIT)"), pair("93.3 ns", "(pairs 14.6–132.4) unmodified (HIT)"));
+        assert_eq!(parts("352.3 ns at full load, up to 245.9 GB/s"), pair("352.3 ns", "at full load, up to 245.9 GB/s"));
+        assert_eq!(parts("good: 51 of 51 good; ± is"), pair("good", "51 of 51 good; ± is"));
+        assert_eq!(
+            [parts("112.7 ns"), parts("7"), parts("not reliable")],
+            [("112.7 ns", ""), ("7", ""), ("not reliable", "")].map(|(a, b)| pair(a, b))
+        );
+    }
+
+    #[test]
+    fn command_lines_can_be_pasted() {
+        let argv = ["memgauge", "--label", "place=a b", "it's", ""].map(str::to_owned);
+        assert_eq!(command(&argv), "memgauge --label 'place=a b' 'it'\\''s' ''");
+    }
 }

@@ -47,8 +47,6 @@ pub(super) struct Entry {
     pub(super) text: String,
     /// After a number: its interval, what firmware claims, marks of footnotes.
     pub(super) after: String,
-    /// Blocks that draw a bar, which nobody wants to hear.
-    pub(super) drawn: bool,
 }
 
 const fn class(style: Style) -> &'static str {
@@ -87,8 +85,20 @@ pub(super) fn add(views: &mut Vec<View>, block: Block) {
 /// Tables of more rows than this can be sorted.
 const SORTED: usize = 3;
 
+/// Without a bar, which the figure draws better.
+fn undrawn(text: &str) -> String {
+    text.trim_matches(|c: char| c.is_whitespace() || ('▁'..='▏').contains(&c)).to_owned()
+}
+
+/// Whether a column has nothing but bars.
+fn is_bars(column: &Column) -> bool {
+    let bar = |cell: &Cell| matches!(cell, Cell::Text(text) if is_drawn(text) && undrawn(text).is_empty());
+    column.cells.iter().any(bar) && column.cells.iter().all(|cell| bar(cell) || cell.is_blank())
+}
+
 /// A table, its rows named by their first column.
 pub(super) fn table(columns: &[Column]) -> Table {
+    let columns: Vec<&Column> = columns.iter().filter(|column| !is_bars(column)).collect();
     let heads = columns.iter().map(|c| Head { text: c.head.clone(), class: if c.right { "n" } else { "" } }).collect();
     let count = columns.iter().map(|c| c.cells.len()).max().unwrap_or(0);
     let mut rows: Vec<Vec<Entry>> = (0..count).map(|_| Vec::with_capacity(columns.len())).collect();
@@ -147,7 +157,7 @@ fn entry(cell: &Cell, right: bool, widths: &Widths) -> Entry {
     let class = if right { "n" } else { "" };
     match cell {
         Cell::Blank => Entry { class, ..Entry::default() },
-        Cell::Text(text) => Entry { class, text: text.trim().to_owned(), drawn: is_drawn(text), ..Entry::default() },
+        Cell::Text(text) => Entry { class, text: undrawn(text), ..Entry::default() },
         Cell::Value { number, half, claim, marks } => {
             // Blanks behind what is aligned to the right bring the points below each other.
             let gap = " ".repeat(widths.fraction - fraction(number));
@@ -162,8 +172,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn bars_are_left_to_figures() {
+        let bars = Column::text("shape", ["██▌", "█"]);
+        let named = Column::text("latency", ["██▌", "█▌ ◂ knee"]);
+        let table = table(&[Column::text("size", ["1", "2"]), bars, named]);
+        let shown: Vec<&str> = table.rows.iter().flatten().map(|entry| entry.text.as_str()).collect();
+        assert_eq!(shown, ["1", "", "2", "◂ knee"]);
+    }
+
+    #[test]
     fn points_are_below_each_other() {
-        let value = |number: &str, half: &str| Cell::Value { number: number.into(), half: half.into(), claim: String::new(), marks: String::new() };
+        let value =
+            |number: &str, half: &str| Cell::Value { number: number.into(), half: half.into(), claim: String::new(), marks: String::new() };
         let column = Column::numbers("ns", [value("98.2", "±0.4"), value("1204", "±12"), value("9.81", "")]);
         let table = table(&[Column::text("where", ["a", "b", "c"]), column]);
         let shown: Vec<String> = table.rows.iter().map(|row| format!("{:>12}", format!("{}{}", row[1].text, row[1].after))).collect();

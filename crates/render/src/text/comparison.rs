@@ -134,14 +134,14 @@ fn table(page: &mut Page, title: &str, cells: &[&CellComparison]) {
         _ => None,
     };
     let columns = [
-            Column::text("what", rows().map(what)),
-            Column::text("where", rows().map(|c| place(&c.at))),
-            Column::numbers("before", rows().map(|c| Cell::number(number(c.before)))),
-            Column::numbers("after", rows().map(|c| Cell::number(number(c.after)))),
-            Column::text("", rows().map(|c| unit(c.unit))),
-            Column::numbers("change", rows().map(|c| change(c.ratio))),
-            Column::text("interval", rows().map(interval)),
-            Column::text("settled by", rows().map(settle)).optional(),
+        Column::text("what", rows().map(what)),
+        Column::text("where", rows().map(|c| place(&c.at))),
+        Column::numbers("before", rows().map(|c| Cell::number(number(c.before)))),
+        Column::numbers("after", rows().map(|c| Cell::number(number(c.after)))),
+        Column::text("", rows().map(|c| unit(c.unit))),
+        Column::numbers("change", rows().map(|c| change(c.ratio))),
+        Column::text("interval", rows().map(interval)),
+        Column::text("settled by", rows().map(settle)).optional(),
     ];
     if page.keeps_blocks() {
         return page.table(columns);

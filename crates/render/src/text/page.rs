@@ -1,7 +1,7 @@
 //! The page that text is written on: wrapping, indentation, colour. It can also keep what is written as blocks, for pages that are no text.
 
-use super::block::{Block, Part};
 pub(super) use super::block::Style;
+use super::block::{Block, Part};
 use crate::number::{DASH, SUPERSCRIPTS};
 
 impl Style {
