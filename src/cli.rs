@@ -14,6 +14,7 @@ pub(crate) mod output;
 mod pmem;
 pub(crate) mod prefetch;
 mod quick;
+pub(crate) mod report;
 pub(crate) mod request;
 pub(crate) mod run;
 mod scan;

@@ -11,3 +11,4 @@ pub(crate) mod prefetch;
 pub(crate) mod quick;
 pub(crate) mod reference;
 pub(crate) mod render;
+pub(crate) mod report;

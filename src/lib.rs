@@ -53,6 +53,7 @@ fn native_main() -> ExitCode {
         Ok(Invocation::Count(args)) => exit(Program::MEMGAUGE, count::count(*args)),
         Ok(Invocation::Loop(request)) => exit(Program::MEMGAUGE, loops::run_loop(*request)),
         Ok(Invocation::Render(args)) => exit(Program::MEMGAUGE, render::render(args)),
+        Ok(Invocation::Report(args)) => exit(Program::MEMGAUGE, commands::report::report(&args)),
         Ok(Invocation::Compare(args)) => exit(Program::MEMGAUGE, compare::compare(*args)),
         Ok(Invocation::Advise(args)) => exit(Program::MEMGAUGE, advise::advise(&args)),
         Ok(Invocation::Reference(args)) => exit(Program::MEMGAUGE, reference::reference(&args)),

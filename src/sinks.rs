@@ -10,7 +10,7 @@ use memgauge_core::plan::Plan;
 use memgauge_core::result::Report;
 use memgauge_core::topology::Machine;
 use memgauge_os::process::standard_output_was_closed;
-use memgauge_render::{Csv, Format, Json, Named, OneLine, OpenMetrics, Picture, Text};
+use memgauge_render::{Csv, Format, Html, Json, Named, OneLine, OpenMetrics, Picture, Text};
 
 use crate::cli::advise::AdviseArgs;
 use crate::cli::compare::{CompareArgs, ComparisonFormatArg};
@@ -40,16 +40,18 @@ impl Sinks {
                 (FormatArg::Json, _) => Box::new(Json),
                 (FormatArg::Csv, _) => Box::new(Csv),
                 (FormatArg::OpenMetrics, _) => Box::new(OpenMetrics),
+                (FormatArg::Html, _) => Box::new(Html::default()),
             }
         });
         if standard.is_some() && stream == Stream::Output && standard_output_was_closed() {
             return Err(UsageError("standard output is closed; open it, or give --quiet and -o FILE".into()));
         }
         let figure = output.figure.options();
-        let files = open_files(&output.output, "no format has this ending; use .txt, .json, .csv, .prom, .svg, .png or .pdf", |path| {
-            let path = path.to_string_lossy();
-            memgauge_render::figure_for_path(&path, &figure).or_else(|| memgauge_render::for_path(&path))
-        })?;
+        let files =
+            open_files(&output.output, "no format has this ending; use .txt, .json, .csv, .prom, .html, .svg, .png or .pdf", |path| {
+                let path = path.to_string_lossy();
+                memgauge_render::figure_for_path(&path, &figure).or_else(|| memgauge_render::for_path(&path))
+            })?;
         Ok(Self { stream, standard, files })
     }
 
@@ -191,6 +193,7 @@ enum ComparisonFormat {
     Text(Option<Stream>),
     Json,
     Csv,
+    Html,
     Figure(Picture),
 }
 
@@ -202,6 +205,7 @@ impl ComparisonFormat {
             "txt" => Some(Self::Text(None)),
             "json" => Some(Self::Json),
             "csv" => Some(Self::Csv),
+            "html" | "htm" => Some(Self::Html),
             _ => memgauge_render::picture_for_path(&path).map(Self::Figure),
         }
     }
@@ -214,6 +218,7 @@ impl CompareArgs {
             ComparisonFormatArg::Text => ComparisonFormat::Text(Some(Stream::Output)),
             ComparisonFormatArg::Json => ComparisonFormat::Json,
             ComparisonFormatArg::Csv => ComparisonFormat::Csv,
+            ComparisonFormatArg::Html => ComparisonFormat::Html,
         };
         (!self.quiet || self.output.is_empty()).then_some(format)
     }
@@ -227,6 +232,7 @@ impl CompareArgs {
                 bytes
             }
             ComparisonFormat::Csv => memgauge_render::comparison_csv(comparison)?,
+            ComparisonFormat::Html => memgauge_render::comparison_html(comparison)?,
             ComparisonFormat::Figure(picture) => memgauge_render::comparison_figure(comparison, picture, &self.figure.options())?,
             ComparisonFormat::Text(stream) => {
                 let width = stream.map_or(memgauge_render::FILE_WIDTH, Stream::width);
@@ -252,7 +258,7 @@ impl<'a> ComparisonSinks<'a> {
     /// # Errors
     /// When a file has no format or cannot be created.
     pub(crate) fn open(args: &'a CompareArgs) -> Result<Self, UsageError> {
-        let unknown = "no format of a comparison has this ending; use .txt, .json, .csv, .svg, .png or .pdf";
+        let unknown = "no format of a comparison has this ending; use .txt, .json, .csv, .html, .svg, .png or .pdf";
         Ok(Self { args, files: open_files(&args.output, unknown, ComparisonFormat::for_path)? })
     }
 
@@ -296,6 +302,42 @@ impl AdviceSinks {
             })
         };
         join_errors(write_everywhere(Stream::Output, self.standard.as_ref(), &self.files, render))
+    }
+}
+
+/// Where a page goes: a file, or standard output.
+pub(crate) struct PageSink {
+    file: Option<OutputFile>,
+}
+
+impl PageSink {
+    /// Checks that the page can be written.
+    ///
+    /// # Errors
+    /// When the file does not end in `.html` or cannot be created, or there is none and standard output is a terminal.
+    pub(crate) fn open(path: Option<&Path>) -> Result<Self, UsageError> {
+        let Some(path) = path else {
+            return if Stream::Output.is_terminal() {
+                Err(UsageError("the page would go to the terminal; name a file: -o report.html".into()))
+            } else {
+                Ok(Self { file: None })
+            };
+        };
+        let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+        if !matches!(ending.as_deref(), Some("html" | "htm")) {
+            return Err(UsageError::file(path, "a report is a page of HTML; use .html, or 'memgauge render' for other formats"));
+        }
+        Ok(Self { file: Some(OutputFile::open(path)?) })
+    }
+
+    /// # Errors
+    /// When it cannot be made or written. A reader that went away is not an error.
+    pub(crate) fn write(&self, page: &Html, results: &[Named<'_>]) -> anyhow::Result<()> {
+        let bytes = page.render_all(results)?;
+        match &self.file {
+            Some(file) => file.write(&bytes).with_context(|| format!("cannot write {}", file.path().display())),
+            None => print(Stream::Output, Ok(bytes)),
+        }
     }
 }
 

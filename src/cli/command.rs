@@ -18,6 +18,7 @@ use super::options::{Load, Prefetch, with_default};
 use super::pmem::PmemArgs;
 use super::prefetch::{PrefetchAction, PrefetchArgs, PrefetchCommand};
 use super::quick::QuickArgs;
+use super::report::ReportArgs;
 use super::request::{Common, Request};
 use super::run::RunArgs;
 use super::scan::ScanArgs;
@@ -39,6 +40,7 @@ Examples:
   memgauge --plan                            show what would be done, and how long it would take
   memgauge quick                             a verdict in under 45 s
   memgauge render before.json                show a saved result
+  memgauge report before.json -o page.html   a page to send or to print
   memgauge compare before.json after.json    what a change did
 
 Exit status:
@@ -108,6 +110,8 @@ enum Command {
     Prefetch(PrefetchArgs),
     /// Show a saved result in another format.
     Render(RenderArgs),
+    /// Make one page of results, to send or to print: HTML that opens offline, with figures, tables and the data.
+    Report(ReportArgs),
     /// Compare results before a change with results after it: better, worse, the same, or not known yet.
     Compare(Box<CompareArgs>),
     /// Advise from results: threads, tokens a second, nodes, pages, prefetchers; each with the numbers behind it.
@@ -144,6 +148,7 @@ pub(crate) enum Invocation {
     Count(Box<CountArgs>),
     Loop(Box<LoopRequest>),
     Render(RenderArgs),
+    Report(ReportArgs),
     Compare(Box<CompareArgs>),
     Advise(AdviseArgs),
     Reference(ReferenceArgs),
@@ -207,6 +212,7 @@ impl Cli {
             Some(Command::Stream(args)) => return Ok(Invocation::Loop(Box::new(args.request()))),
             Some(Command::Chase(args)) => return Ok(Invocation::Loop(Box::new(args.request()))),
             Some(Command::Render(args)) => return Ok(Invocation::Render(args)),
+            Some(Command::Report(args)) => return Ok(Invocation::Report(args)),
             Some(Command::Compare(args)) => return Ok(Invocation::Compare(args)),
             Some(Command::Advise(args)) => return Ok(Invocation::Advise(args)),
             Some(Command::Reference(args)) => return Ok(Invocation::Reference(args)),

@@ -19,7 +19,7 @@ the machine does not look like a difference.
 Examples:
   memgauge compare before.json after.json
   memgauge compare before/ -- after/
-  memgauge compare -q -o change.svg before/ -- after/
+  memgauge compare -q -o change.html before/ -- after/
   memgauge compare --margin 5% monday/*.json -- friday/*.json
   memgauge compare --runs 5 --measure 'latency --budget 1s' -- sysctl -q vm.compaction_proactiveness=0 --- sysctl -q vm.compaction_proactiveness=20
 
@@ -61,7 +61,7 @@ pub(crate) struct CompareArgs {
     /// Format of standard output
     #[arg(long, default_value = "text", help_heading = "Output")]
     pub(crate) format: ComparisonFormatArg,
-    /// Also write to FILE; its ending chooses the format: .txt, .json, .csv, or .svg, .png, .pdf for a figure; may be repeated
+    /// Also write to FILE; its ending chooses the format: .txt, .json, .csv, .html, or .svg, .png, .pdf for a figure; may be repeated
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Vec<PathBuf>,
     /// Print only the verdict (one line; nothing where the comparison goes to a file)
@@ -80,4 +80,5 @@ pub(crate) enum ComparisonFormatArg {
     Text,
     Json,
     Csv,
+    Html,
 }

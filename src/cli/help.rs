@@ -26,6 +26,7 @@ const BRIEF: [(&str, &[&str]); 22] = [
     ("compare", &["runs", "measure", "keep", "margin", "across", "seed", "verbose", "quiet", "format", "output"]),
     ("advise", &["model_bytes", "models", "quiet", "format", "output"]),
     ("reference", &["sources", "format"]),
+    ("report", &["output", "title", "no_data"]),
     ("render", &["quiet", "verbose", "format", "output"]),
 ];
 /// Commands that the program's own screen leaves out.

@@ -17,6 +17,7 @@ pub(crate) enum FormatArg {
     Csv,
     #[value(name = "openmetrics")]
     OpenMetrics,
+    Html,
 }
 
 /// The formats of what is no result: plans, published values.
@@ -64,8 +65,8 @@ pub(crate) struct Output {
     /// Format of standard output
     #[arg(long, default_value = "text")]
     pub(crate) format: FormatArg,
-    /// Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be
-    /// repeated
+    /// Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for
+    /// figures; may be repeated
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Vec<PathBuf>,
     /// Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress

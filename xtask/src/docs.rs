@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(offers(&["memgauge", "lat"]), ["latency"]);
         assert_eq!(offers(&["memgauge", "latency", "--ord"]), ["--order"]);
         assert_eq!(offers(&["memgauge", "latency", "--order", "seq"]), ["sequential"]);
-        assert_eq!(offers(&["memgauge", "render", "--format", ""]), ["text", "json", "csv", "openmetrics"]);
+        assert_eq!(offers(&["memgauge", "render", "--format", ""]), ["text", "json", "csv", "openmetrics", "html"]);
         assert_eq!(offers(&["memgauge", "prefetch", "comp"]), ["compare"]);
         for command in memgauge::fuzzing::command().get_subcommands() {
             assert!(offers(&["memgauge", ""]).contains(&command.get_name().to_owned()), "{}", command.get_name());

@@ -14,7 +14,7 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
-pub use differences::{Difference, DifferentField, unlike};
+pub use differences::{Difference, DifferentField, properties, unlike};
 pub use outcome::*;
 
 use crate::result::Report;

@@ -56,6 +56,9 @@ pub enum RenderError {
     /// The OpenMetrics writer refused it.
     #[error("the report cannot be written as OpenMetrics: {0}")]
     OpenMetrics(#[from] std::fmt::Error),
+    /// The template of a page refused it.
+    #[error("the report cannot be written as HTML: {0}")]
+    Html(#[from] askama::Error),
     /// A bitmap of it would not fit into memory.
     #[error("the figure of {width} x {height} units is too large for a bitmap; write .svg or .pdf")]
     TooLarge {

@@ -45,6 +45,30 @@ impl Section {
         }
     }
 
+    /// What the section is called where it shows several results.
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::IdleLatency => "Idle latency",
+            Self::IdleLatencyPerCpu => "Idle latency by CPU",
+            Self::Bandwidth => "Bandwidth by mix of traffic",
+            Self::BandwidthSearch => "Highest bandwidth by mix",
+            Self::BandwidthRamp => "Bandwidth by number of CPUs",
+            Self::AccessSize => "Bandwidth by access size",
+            Self::PersistLatency => "Persist latency",
+            Self::BandwidthMatrix => "Bandwidth by node",
+            Self::BandwidthPerCache => "Bandwidth by last-level cache",
+            Self::LoadedLatency => "Latency under load",
+            Self::Interleave => "Weighted interleave",
+            Self::CacheToCache => "Cache-to-cache transfers",
+            Self::CacheToCacheByNode => "Cache-to-cache transfers by node",
+            Self::CacheToCacheMatrix => "Cache-to-cache transfers by pair of CPUs",
+            Self::MemoryScan => "Memory scan",
+            Self::PrefetchComparison => "Prefetchers on and off",
+            Self::Sweep => "Latency and bandwidth by working set",
+            Self::Loop => "Loops",
+        }
+    }
+
     /// The section of an experiment, and the one of those measurements that name the holder's node.
     pub(crate) const fn of_experiment(experiment: Experiment) -> (Self, Option<Self>) {
         let section = match experiment {

@@ -7,6 +7,7 @@ mod csv;
 pub mod figure;
 mod format;
 mod groups;
+mod html;
 mod json;
 pub mod mlc;
 mod mlc_scan;
@@ -18,6 +19,7 @@ mod text;
 pub use csv::{Csv, comparison_csv};
 pub use figure::{FigureFormat, FigureOptions, FigureWidth, PanelKind, Picture, comparison_figure};
 pub use format::{Format, Named, RenderError};
+pub use html::{Html, comparison_html};
 pub use json::{Json, ReadError, read};
 pub use mlc_scan::mlc_scan;
 pub use openmetrics::OpenMetrics;
@@ -28,7 +30,7 @@ pub use text::{
 /// Columns of text that is written to a file: fits a page and most terminals.
 pub const FILE_WIDTH: usize = 100;
 
-/// The format for the ending of a file name: `.json`, `.txt` for plain text, `.csv`, `.prom` for OpenMetrics, `.svg`, `.png`
+/// The format for the ending of a file name: `.json`, `.txt` for plain text, `.csv`, `.prom` for OpenMetrics, `.html` for a page, `.svg`, `.png`
 /// or `.pdf` for figures. `None` for any other
 /// ending.
 pub fn for_path(path: &str) -> Option<Box<dyn Format>> {
@@ -36,6 +38,7 @@ pub fn for_path(path: &str) -> Option<Box<dyn Format>> {
         "json" => Some(Box::new(Json)),
         "csv" => Some(Box::new(Csv)),
         "prom" => Some(Box::new(OpenMetrics)),
+        "html" | "htm" => Some(Box::new(Html::default())),
         "txt" => Some(Box::new(Text { width: FILE_WIDTH, colour: false, verbose: true })),
         _ => figure_for_path(path, &FigureOptions::default()),
     }

@@ -3,8 +3,10 @@
 
 mod advice;
 mod bandwidth;
+pub(crate) mod block;
 mod blocks;
 mod c2c;
+pub(crate) mod column;
 pub(crate) mod comparison;
 mod context;
 mod counters;
@@ -20,13 +22,13 @@ mod latency;
 mod loops;
 mod machine;
 mod notes;
-mod one_line;
+pub(crate) mod one_line;
 mod page;
 mod places;
-mod plan;
+pub(crate) mod plan;
 mod prefetch;
 mod published;
-mod report;
+pub(crate) mod report;
 mod scan;
 mod sweep;
 mod tiers;

@@ -140,6 +140,11 @@ fn command(argv: &[String]) -> String {
     words.join(" ")
 }
 
+/// What a run says of its machine, of the machine's state and of itself, in the order of [`DifferentField`]; `None` for what is not known.
+pub fn properties(report: &Report) -> Vec<(DifferentField, Option<String>)> {
+    FIELDS.iter().map(|&(field, read)| (field, read(report))).collect()
+}
+
 /// What differs, in the order of [`DifferentField`].
 pub(super) fn between(before: &[Report], after: &[Report]) -> Vec<Difference> {
     let values =

@@ -2,6 +2,8 @@
 
 use memgauge_core::units::Bytes;
 
+use crate::number::{number, size};
+
 /// How values become places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scale {
@@ -16,6 +18,16 @@ pub(crate) struct Tick {
     pub(crate) label: Option<String>,
 }
 
+/// What the values of an axis are.
+#[derive(Debug, Clone, PartialEq)]
+enum Values {
+    Numbers,
+    Bytes,
+    Counts,
+    /// Places in a list of names.
+    Names(Vec<String>),
+}
+
 /// One axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Axis {
@@ -24,6 +36,7 @@ pub(crate) struct Axis {
     pub(crate) low: f64,
     pub(crate) high: f64,
     pub(crate) ticks: Vec<Tick>,
+    values: Values,
 }
 
 /// Finite bounds that are never equal, so that any values make a scale.
@@ -64,7 +77,7 @@ impl Axis {
             .map(|i| (first + i as f64) * step)
             .map(|value| Tick { value, label: Some(multiple(value, step)) })
             .collect();
-        Self { title: title.into(), scale: Scale::Linear, low: first * step, high: last * step, ticks }
+        Self { title: title.into(), scale: Scale::Linear, low: first * step, high: last * step, ticks, values: Values::Numbers }
     }
 
     /// Whole numbers such as CPUs, every so many of them labelled; half a step of room at both ends.
@@ -72,7 +85,14 @@ impl Axis {
         let stride = (0..).map(|p| 1usize << p).find(|s| names.len().div_ceil(*s) <= max_ticks.max(1)).unwrap_or(1);
         let label = |i: usize| names.get(i).cloned();
         let ticks = (0..names.len()).step_by(stride).map(|i| Tick { value: i as f64, label: label(i) }).collect();
-        Self { title: title.into(), scale: Scale::Linear, low: -0.5, high: names.len().max(1) as f64 - 0.5, ticks }
+        Self {
+            title: title.into(),
+            scale: Scale::Linear,
+            low: -0.5,
+            high: names.len().max(1) as f64 - 0.5,
+            ticks,
+            values: Values::Names(names.to_vec()),
+        }
     }
 
     /// Decades with ticks at 1, 2 and 5, or only at powers of ten where there are many. Values must be above 0.
@@ -92,7 +112,7 @@ impl Axis {
         let bottom = ticks.iter().filter(labels).rfind(|t| t.value <= low * 1.0001).map_or(low, |t| t.value);
         let top = ticks.iter().filter(labels).find(|t| t.value >= high * 0.9999).map_or(high, |t| t.value);
         ticks.retain(|t| t.value >= bottom * 0.9999 && t.value <= top * 1.0001);
-        Self { title: title.into(), scale: Scale::Logarithmic, low: bottom, high: top, ticks }
+        Self { title: title.into(), scale: Scale::Logarithmic, low: bottom, high: top, ticks, values: Values::Numbers }
     }
 
     /// Powers of two of bytes, every so many of them labelled.
@@ -106,7 +126,7 @@ impl Axis {
         let ticks = (first..=last).map(|p| Tick { value: 2f64.powi(p as i32), label: label(p) }).collect();
         let low = low.0.max(1) as f64;
         let high = (high.0 as f64).max(low * 2.0);
-        let mut axis = Self { title: title.into(), scale: Scale::Logarithmic, low, high, ticks };
+        let mut axis = Self { title: title.into(), scale: Scale::Logarithmic, low, high, ticks, values: Values::Bytes };
         axis.ticks.retain(|t| t.value >= low * 0.9999 && t.value <= high * 1.0001);
         axis
     }
@@ -115,7 +135,17 @@ impl Axis {
     pub(crate) fn doublings(title: impl Into<String>, low: u64, high: u64, max_ticks: usize) -> Self {
         let axis = Self::bytes(title, Bytes(low.max(1)), Bytes(high.max(2)), max_ticks);
         let plain = |t: &Tick| Tick { value: t.value, label: t.label.as_ref().map(|_| format!("{:.0}", t.value)) };
-        Self { ticks: axis.ticks.iter().map(plain).collect(), ..axis }
+        Self { ticks: axis.ticks.iter().map(plain).collect(), values: Values::Counts, ..axis }
+    }
+
+    /// A value in words: `98.2`, `32 KiB`, `CPU 3`.
+    pub(crate) fn name(&self, value: f64) -> String {
+        match &self.values {
+            Values::Numbers => number(value),
+            Values::Bytes => size(Bytes(value.max(0.0) as u64)),
+            Values::Counts => format!("{value:.0}"),
+            Values::Names(names) => names.get(value.max(0.0).round() as usize).cloned().unwrap_or_default(),
+        }
     }
 
     /// The place of a value: 0 at the axis's low end, 1 at the high end.
@@ -143,6 +173,15 @@ mod tests {
         assert_eq!(labels(&Axis::linear("", 0.0, 0.31, 4)), ["0", "0.1", "0.2", "0.3", "0.4"]);
         assert_eq!(labels(&Axis::linear("", -3.0, 6.0, 4)), ["−5.0", "−2.5", "0", "2.5", "5.0", "7.5"]);
         assert_eq!((axis.share(0.0), axis.share(80.0), axis.share(1e9)), (0.0, 0.5, 1.0));
+    }
+
+    #[test]
+    fn values_read_as_on_the_axis() {
+        assert_eq!(Axis::linear("", 0.0, 159.2, 8).name(98.24), "98.2");
+        assert_eq!(Axis::bytes("", Bytes::kib(4), Bytes::mib(256), 9).name(49_152.0), "48 KiB");
+        assert_eq!(Axis::doublings("", 1, 48, 8).name(48.0), "48");
+        let names = ["CPU 0", "CPU 8"].map(str::to_owned);
+        assert_eq!([0.0, 1.0, 7.0].map(|v| Axis::indices("", &names, 10).name(v)), ["CPU 0", "CPU 8", ""]);
     }
 
     #[test]

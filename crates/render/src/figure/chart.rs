@@ -432,6 +432,7 @@ impl Chart {
             let small = if points.len() > MARKED { 0.6 } else { 1.0 };
             let marker = series.style.marker.unwrap_or_default();
             for (s, p) in series.samples.iter().zip(points) {
+                scene.hint(Area::around(p, RING), self.hint(series, s));
                 if s.degraded {
                     scene.mark(marker, p, RADIUS * small, WHITE, Some(Stroke::new(series.style.colour, 1.5)));
                 } else {
@@ -443,6 +444,19 @@ impl Chart {
 }
 
 impl Chart {
+    /// A point in words: whose it is, and its two values.
+    fn hint(&self, series: &Series, s: &Sample) -> String {
+        let interval = |axis: &Axis, ends: Option<(f64, f64)>| {
+            ends.map_or_else(String::new, |(low, high)| format!(" ({} to {})", axis.name(low), axis.name(high)))
+        };
+        let value = |axis: &Axis, value: f64, ends| format!("{}: {}{}", axis.title, axis.name(value), interval(axis, ends));
+        let mut lines: Vec<String> = series.name.iter().cloned().collect();
+        lines.push(value(&self.y, s.y, s.y_interval));
+        lines.push(value(&self.x, s.x, s.x_interval));
+        lines.extend(s.degraded.then(|| "degraded".to_owned()));
+        lines.join("\n")
+    }
+
     /// Bitmaps would show a fine line where two columns touch.
     fn close_seams(&self, scene: &mut Scene, plot: &Plot) {
         for (a, b) in self.series.iter().zip(self.series.iter().skip(1)) {

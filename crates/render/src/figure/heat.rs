@@ -281,6 +281,11 @@ impl HeatMap {
             let area = Area::new(l.map.x + column as f64 * l.cell.0, l.map.y + row as f64 * l.cell.1, l.cell.0, l.cell.1);
             let fill = colour(cell);
             scene.rect(area.grown(-gap), fill);
+            if let (Cell::Value(v), Some(from), Some(to)) = (cell, self.rows.get(row), self.columns.get(column)) {
+                let title = |title: &str, name: &str| format!("{} {name}", title.trim_end_matches([' ', '↓', '→']));
+                let (row, column) = (title(&self.row_title, from), title(&self.column_title, to));
+                scene.hint(area, format!("{row}\n{column}\n{} {}", number(*v), self.unit));
+            }
             if *cell == Cell::Void {
                 // Not a value: struck out, so that it looks like none of the colours.
                 let inner = area.grown(-gap);

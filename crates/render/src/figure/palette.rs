@@ -123,6 +123,33 @@ pub(crate) fn text_on(background: Colour) -> Colour {
     if contrast(INK, background) >= contrast(WHITE, background) { INK } else { WHITE }
 }
 
+/// The background of a page where the reader prefers dark ones.
+pub(crate) const DARK_PAPER: Colour = [22, 24, 29];
+
+/// What takes a colour's place on [`DARK_PAPER`]: neutral colours change places, others get lighter until they read.
+pub(crate) fn on_dark(colour: Colour) -> Colour {
+    match colour {
+        WHITE => DARK_PAPER,
+        INK => [230, 230, 234],
+        GREY => [170, 171, 181],
+        GRID => [52, 55, 63],
+        BAND => [33, 36, 42],
+        EMPTY => [46, 49, 56],
+        STRUCK => [92, 96, 105],
+        mut other => {
+            while contrast(other, DARK_PAPER) < 4.5 {
+                other = other.map(|v| v + (255 - v).div_ceil(16));
+            }
+            other
+        }
+    }
+}
+
+/// Whether a colour is that of paper, ink or something between them, and not a value's or a series'.
+pub(crate) fn is_neutral(colour: Colour) -> bool {
+    [WHITE, INK, GREY, GRID, BAND, EMPTY, STRUCK].contains(&colour)
+}
+
 /// A series' colour as text on white: darkened until it reads.
 pub(crate) fn text_of(mut colour: Colour) -> Colour {
     while contrast(colour, WHITE) < 4.5 {
@@ -144,6 +171,14 @@ mod tests {
             }
         }
         assert!(SERIES.map(text_of).iter().all(|c| contrast(*c, WHITE) >= 4.5) && contrast(GREY, WHITE) >= 4.5);
+    }
+
+    #[test]
+    fn every_colour_reads_on_dark_paper() {
+        for colour in SERIES.into_iter().chain(DARK).chain(SERIES.map(text_of)).chain([INK, GREY, [0, 0, 0]]) {
+            assert!(contrast(on_dark(colour), DARK_PAPER) >= 4.5, "{colour:?} becomes {:?}", on_dark(colour));
+        }
+        assert!(contrast(on_dark(INK), on_dark(BAND)) >= 4.5 && contrast(on_dark(GREY), on_dark(EMPTY)) >= 3.0);
     }
 
     #[test]

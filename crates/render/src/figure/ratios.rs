@@ -35,6 +35,14 @@ pub fn comparison_figure(comparison: &Comparison, picture: Picture, options: &Fi
     if comparison.cells.is_empty() {
         return Err(RenderError::NothingToDraw("the sides have no number in common".to_owned()));
     }
+    let runs = |n: usize| number_of(n as u64, "run", "runs");
+    let (before, after) = (&comparison.before, &comparison.after);
+    let source = format!("before: {} ({}) · after: {} ({})", before.name, runs(before.runs.len()), after.name, runs(after.runs.len()));
+    Figure::new("memgauge compare", panels(comparison), vec![source]).drawn_as(options.clone()).write(picture)
+}
+
+/// The panels of that figure.
+pub(crate) fn panels(comparison: &Comparison) -> Vec<Box<dyn Panel>> {
     let mut cells: Vec<&CellComparison> = comparison.cells.iter().collect();
     cells.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
     let parts = cells.len().div_ceil(ROWS);
@@ -42,11 +50,7 @@ pub fn comparison_figure(comparison: &Comparison, picture: Picture, options: &Fi
         let of = if parts > 1 { format!(" ({} of {parts})", part + 1) } else { String::new() };
         Box::new(Ratios::new(comparison, cells, &of)) as Box<dyn Panel>
     };
-    let panels = cells.chunks(ROWS).enumerate().map(panel).collect();
-    let runs = |n: usize| number_of(n as u64, "run", "runs");
-    let (before, after) = (&comparison.before, &comparison.after);
-    let source = format!("before: {} ({}) · after: {} ({})", before.name, runs(before.runs.len()), after.name, runs(after.runs.len()));
-    Figure::new("memgauge compare", panels, vec![source]).drawn_as(options.clone()).write(picture)
+    cells.chunks(ROWS).enumerate().map(panel).collect()
 }
 
 struct Ratio {

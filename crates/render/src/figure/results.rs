@@ -53,9 +53,21 @@ fn reports<'a>(results: &[Named<'a>]) -> Vec<&'a Report> {
 }
 
 /// What results of one table have in common: section, directory, access.
-type Table<'a> = (Section, Option<&'a str>, Option<Access>);
+pub(crate) type Table<'a> = (Section, Option<&'a str>, Option<Access>);
 
 fn all_panels(results: &[Named<'_>]) -> Vec<Kinded> {
+    let mut all: Vec<Kinded> = panels_by_table(results).into_iter().flat_map(|(_, panels)| panels).collect();
+    all.extend(matrix_panels(results));
+    all
+}
+
+/// The panels of transfers between every two of many CPUs.
+pub(crate) fn matrix_panels(results: &[Named<'_>]) -> Vec<Kinded> {
+    of_kind(PanelKind::CoreToCore, results.iter().flat_map(|r| r.report.matrices.iter().map(|m| transfer::matrix(m, r.report))))
+}
+
+/// All other panels, in the order of the tables that show the same.
+pub(crate) fn panels_by_table<'a>(results: &[Named<'a>]) -> Vec<(Table<'a>, Vec<Kinded>)> {
     let mut sets: BTreeMap<Table<'_>, Vec<ResultSet<'_>>> = BTreeMap::new();
     for result in results {
         let mut own: BTreeMap<Table<'_>, Vec<&Measurement>> = BTreeMap::new();
@@ -67,10 +79,7 @@ fn all_panels(results: &[Named<'_>]) -> Vec<Kinded> {
             sets.entry((section, directory, access)).or_default().push(ResultSet { name, report: result.report, ms });
         }
     }
-    let mut all: Vec<Kinded> = sets.into_iter().flat_map(|((section, ..), sets)| panels(section, sets)).collect();
-    let matrices = results.iter().flat_map(|r| r.report.matrices.iter().map(|m| transfer::matrix(m, r.report)));
-    all.extend(of_kind(PanelKind::CoreToCore, matrices));
-    all
+    sets.into_iter().map(|(table, sets)| (table, panels(table.0, sets))).collect()
 }
 
 fn of_kind(kind: PanelKind, panels: impl IntoIterator<Item = Box<dyn Panel>>) -> Vec<Kinded> {

@@ -183,11 +183,16 @@ pub struct Scene {
     /// What it shows, for those who do not see it.
     pub title: String,
     pub(crate) items: Vec<Item>,
+    /// What a pointer over an area is told; only pages show it.
+    pub(crate) hints: Vec<(Area, String)>,
 }
 
 impl Scene {
     pub(crate) fn new(title: impl Into<String>) -> Self {
-        Self { width: 0.0, height: 0.0, title: title.into(), items: Vec::new() }
+        Self { width: 0.0, height: 0.0, title: title.into(), items: Vec::new(), hints: Vec::new() }
+    }
+    pub(crate) fn hint(&mut self, area: Area, text: impl Into<String>) {
+        self.hints.push((area, text.into()));
     }
     pub(crate) fn rect(&mut self, area: Area, fill: Colour) {
         self.items.push(Item::Rect { area, fill });

@@ -52,12 +52,12 @@ fn draw(out: &mut String, item: &Item) -> std::fmt::Result {
     }
 }
 
-fn corners(points: &[Point]) -> String {
+pub(super) fn corners(points: &[Point]) -> String {
     points.iter().map(|p| format!("{},{}", number(p.0), number(p.1))).collect::<Vec<_>>().join(" ")
 }
 
 /// The attributes that say where a shape is.
-fn space(area: &Area) -> String {
+pub(super) fn space(area: &Area) -> String {
     let [x, y, width, height] = [area.x, area.y, area.width, area.height].map(number);
     format!(" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"")
 }
@@ -92,19 +92,19 @@ fn pen(stroke: Stroke) -> String {
 }
 
 /// Hundredths are finer than any screen or printer shows.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-fn hex(colour: Colour) -> String {
+pub(super) fn hex(colour: Colour) -> String {
     let [r, g, b] = colour;
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
 /// As text and attribute values need it. Characters that XML does not allow at all are replaced.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -121,7 +121,7 @@ fn escape(text: &str) -> String {
 }
 
 /// RFC 4648, with padding.
-fn base64(bytes: &[u8]) -> String {
+pub(super) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {

@@ -6,6 +6,7 @@ use memgauge_core::comparison::{
 use memgauge_core::experiment::{Coordinates, Experiment, Metric};
 use memgauge_core::wording::{coordinates, number_of, spelled};
 
+use super::block::Block;
 use super::grid::{Cell, Column, grid};
 use super::page::{INDENT, Page, Style, width};
 use crate::number::{number, percent, unit};
@@ -17,22 +18,33 @@ const BRIEF_ROWS: usize = 12;
 pub fn comparison_text(comparison: &Comparison, columns: usize, colour: bool, verbose: bool) -> String {
     let mut page = Page::new(columns, colour);
     page.verbose = verbose;
-    headline(&mut page, comparison);
-    differences(&mut page, comparison);
+    write(&mut page, comparison);
+    page.into_text()
+}
+
+/// The same with every number, in pieces.
+pub(crate) fn comparison_blocks(comparison: &Comparison) -> Vec<Block> {
+    let mut page = Page::of_blocks();
+    write(&mut page, comparison);
+    page.into_blocks()
+}
+
+fn write(page: &mut Page, comparison: &Comparison) {
+    headline(page, comparison);
+    differences(page, comparison);
     let tables = [
         (ComparisonVerdict::Worse, "Worse", true),
         (ComparisonVerdict::Better, "Better", true),
         (ComparisonVerdict::Inconclusive, "Inconclusive", true),
-        (ComparisonVerdict::Same, "The same", verbose),
+        (ComparisonVerdict::Same, "The same", page.verbose),
     ];
     for (verdict, title, shown) in tables {
         let mut cells: Vec<&CellComparison> = comparison.cells.iter().filter(|c| shown && c.verdict == verdict).collect();
         cells.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
-        table(&mut page, title, &cells);
+        table(page, title, &cells);
     }
-    means(&mut page, comparison);
-    missing(&mut page, &comparison.not_compared);
-    page.into_text()
+    means(page, comparison);
+    missing(page, &comparison.not_compared);
 }
 
 fn headline(page: &mut Page, comparison: &Comparison) {
@@ -81,7 +93,7 @@ fn differences(page: &mut Page, comparison: &Comparison) {
     }
 }
 
-const fn field(field: DifferentField) -> &'static str {
+pub(crate) const fn field(field: DifferentField) -> &'static str {
     match field {
         DifferentField::Host => "host",
         DifferentField::Cpu => "CPU",
@@ -121,19 +133,20 @@ fn table(page: &mut Page, title: &str, cells: &[&CellComparison]) {
         (Some(Inconclusive::IntervalTooWide | Inconclusive::ManyCells), None) => Some("> 100 runs".to_owned()),
         _ => None,
     };
-    let lines = grid(
-        [
-            Column::text("what", rows().map(what)),
-            Column::text("where", rows().map(|c| place(&c.at))),
-            Column::numbers("before", rows().map(|c| Cell::number(number(c.before)))),
-            Column::numbers("after", rows().map(|c| Cell::number(number(c.after)))),
-            Column::text("", rows().map(|c| unit(c.unit))),
-            Column::numbers("change", rows().map(|c| change(c.ratio))),
-            Column::text("interval", rows().map(interval)),
-            Column::text("settled by", rows().map(settle)).optional(),
-        ],
-        page.width,
-    );
+    let columns = [
+        Column::text("what", rows().map(what)),
+        Column::text("where", rows().map(|c| place(&c.at))),
+        Column::numbers("before", rows().map(|c| Cell::number(number(c.before)))),
+        Column::numbers("after", rows().map(|c| Cell::number(number(c.after)))),
+        Column::text("", rows().map(|c| unit(c.unit))),
+        Column::numbers("change", rows().map(|c| change(c.ratio))),
+        Column::text("interval", rows().map(interval)),
+        Column::text("settled by", rows().map(settle)).optional(),
+    ];
+    if page.keeps_blocks() {
+        return page.table(columns);
+    }
+    let lines = grid(columns, page.width);
     if lines.iter().all(|line| INDENT.len() + width(line) <= page.width) {
         page.table_lines(&lines);
     } else {

@@ -9,6 +9,7 @@ use memgauge_core::metrics::{CounterMetric, MetricUnit, Role};
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::wording;
 
+use super::block::Part;
 use super::grid::{Cell, Column, matrix};
 use super::page::{INDENT, Page, Style};
 use super::{machine, notes, sweep};
@@ -129,6 +130,7 @@ pub(super) fn program_line(program: &ProgramCount) -> String {
 /// A program that was counted.
 pub(super) fn program_counters(page: &mut Page, report: &Report, program: &ProgramCount) {
     machine::header(page, report);
+    page.part(Part::Counters);
     let runs = count(program.runs.len(), "run", "runs");
     let (spread, noun) = if program.runs.len() > 1 { (", median ± half of the 95 % interval", "medians") } else { ("", "counts") };
     page.heading(&format!("Counters of {}", program.command.join(" ")), &format!("{noun} of {runs}{spread}"));
@@ -159,6 +161,7 @@ pub(super) fn program_counters(page: &mut Page, report: &Report, program: &Progr
     scope(page, program.scope, program.running);
     let shown: Vec<CounterMetric> = metrics.iter().map(|m| m.metric).collect();
     legend(page, &shown, counted.iter().map(|e| &e.event));
+    page.part(Part::Notes);
     notes::notes(page, report);
 }
 

@@ -5,86 +5,12 @@ use memgauge_core::experiment::MemoryPlace;
 use memgauge_core::stats::median;
 use memgauge_core::wording;
 
+use super::block::Block;
+pub(super) use super::column::{Cell, Column};
 use super::page::{INDENT, Page, clean, width};
 use crate::number::{DASH, bounds, number};
 
-/// What stands in a cell.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Cell {
-    Blank,
-    Text(String),
-    Value {
-        /// Digits, or a dash.
-        number: String,
-        /// `±0.4` or `(16.0–44.2)`, or empty.
-        half: String,
-        /// What firmware claims, or empty.
-        claim: String,
-        /// Numbers of footnotes, or empty.
-        marks: String,
-    },
-}
-
-/// A text, or nothing where an option is empty.
-impl<T: Into<Cell>> From<Option<T>> for Cell {
-    fn from(cell: Option<T>) -> Self {
-        cell.map_or(Self::Blank, Into::into)
-    }
-}
-
-impl From<String> for Cell {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<&str> for Cell {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
-impl Cell {
-    /// A number without interval.
-    pub(super) fn number(number: String) -> Self {
-        Self::Value { number, half: String::new(), claim: String::new(), marks: String::new() }
-    }
-    fn is_blank(&self) -> bool {
-        match self {
-            Self::Blank => true,
-            Self::Text(t) => t.is_empty(),
-            Self::Value { number, marks, .. } => number == DASH && marks.is_empty(),
-        }
-    }
-}
-
-/// A column.
-pub(super) struct Column {
-    head: String,
-    right: bool,
-    optional: bool,
-    cells: Vec<Cell>,
-}
-
 impl Column {
-    /// A column of texts, aligned to the left.
-    pub(super) fn text(head: impl Into<String>, cells: impl IntoIterator<Item = impl Into<Cell>>) -> Self {
-        Self { head: head.into(), right: false, optional: false, cells: cells.into_iter().map(Into::into).collect() }
-    }
-    /// A column of numbers, aligned to the right.
-    pub(super) fn numbers(head: impl Into<String>, cells: impl IntoIterator<Item = impl Into<Cell>>) -> Self {
-        Self { right: true, ..Self::text(head, cells) }
-    }
-    /// May be left out where the page is narrow.
-    pub(super) fn optional(self) -> Self {
-        Self { optional: true, ..self }
-    }
-    /// Left out unless this holds.
-    pub(super) fn only_if(mut self, shown: bool) -> Self {
-        self.cells.retain(|_| shown);
-        self
-    }
-
     /// The head and the cells, all of one width.
     fn lay_out(&self) -> (String, Vec<String>) {
         let parts = |number: &str| {
@@ -153,13 +79,23 @@ fn clipped(text: &str) -> String {
 impl Page {
     /// Prints a table, as [`grid`] lays it out.
     pub(super) fn table(&mut self, columns: impl IntoIterator<Item = Column>) {
-        self.table_lines(&grid(columns, self.width));
+        if self.keeps_blocks() {
+            let columns = with_content(columns);
+            self.keep(|| Block::Table(columns));
+        } else {
+            self.table_lines(&grid(columns, self.width));
+        }
     }
+}
+
+/// Without the columns that have none.
+fn with_content(columns: impl IntoIterator<Item = Column>) -> Vec<Column> {
+    columns.into_iter().filter(|c| c.cells.iter().any(|c| !c.is_blank())).collect()
 }
 
 /// The table's lines, head and rule first. Columns without content are left out; so are optional ones, the last first, until it fits.
 pub(super) fn grid(columns: impl IntoIterator<Item = Column>, page_width: usize) -> Vec<String> {
-    let mut columns: Vec<Column> = columns.into_iter().filter(|c| c.cells.iter().any(|c| !c.is_blank())).collect();
+    let mut columns = with_content(columns);
     let limit = page_width.saturating_sub(INDENT.len());
     loop {
         let laid: Vec<_> = columns.iter().map(Column::lay_out).collect();
@@ -235,6 +171,11 @@ pub(super) fn matrix<R, C, T: Into<Cell>>(
     let lead = Column::text(corner, rows.iter().map(|(_, name)| name.as_str()));
     let mut column = |(key, name): &(C, String)| Column::numbers(name.as_str(), rows.iter().map(|(row, _)| cell(row, key)));
     let columns: Vec<Column> = columns.iter().map(&mut column).collect();
+    if page.keeps_blocks() {
+        let all = [lead].into_iter().chain(columns).collect();
+        page.keep(|| Block::Table(all));
+        return;
+    }
     for block in blocks(&lead, &columns, page.width) {
         page.table_lines(&block);
     }

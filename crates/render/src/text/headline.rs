@@ -36,7 +36,7 @@ pub(super) fn headline(page: &mut Page, report: &Report, summary: &Summary) {
     ];
     page.gap();
     for (name, text) in lines.into_iter().filter_map(|(name, text)| Some((name, text?))) {
-        page.text(Style::Bold, &format!("{name:NAMES$}"), &" ".repeat(NAMES), &text);
+        page.fact(Style::Bold, "", (name, NAMES), &text);
     }
     // A page that explains everything has all notes at its end.
     let verbose = page.verbose;

@@ -47,7 +47,7 @@ fn one_search(page: &mut Page, context: &mut Context<'_>, summary: &InterleaveSu
         page.paragraph(Style::Plain, line);
     }
     for line in commands(summary) {
-        page.line(Style::Plain, &format!("{INDENT}{line}"));
+        page.command(&line);
     }
     let what = "weights: pages in turn on each node; bandwidth includes the chase; the front has no other weights with both more bandwidth and less latency";
     page.paragraph(Style::Detail, what);

@@ -92,6 +92,13 @@ pub(super) fn info(page: &mut Page, report: &Report) {
     let m = &report.machine;
     title(page, report);
     page.items(Style::Plain, "", identity(m));
+    details(page, report);
+    notes::list(page, "Limits and notes", report.environment.limits.iter().chain(&report.notes));
+}
+
+/// What the header does not say of the machine and its state.
+pub(super) fn details(page: &mut Page, report: &Report) {
+    let m = &report.machine;
     processors(page, m);
     caches(page, &m.topology);
     nodes(page, &m.topology);
@@ -102,7 +109,6 @@ pub(super) fn info(page: &mut Page, report: &Report) {
     distances(page, &m.topology);
     allowed(page, m);
     state(page, report);
-    notes::list(page, "Limits and notes", report.environment.limits.iter().chain(&report.notes));
 }
 
 /// Aligned pairs of a name and a text; empty texts are left out.
@@ -110,9 +116,7 @@ fn facts(page: &mut Page, facts: &[(impl AsRef<str>, String)]) {
     let facts: Vec<_> = facts.iter().filter(|(_, text)| !text.is_empty()).collect();
     let wide = facts.iter().map(|(name, _)| name.as_ref().chars().count()).max().unwrap_or(0);
     for (name, text) in facts {
-        let name = name.as_ref();
-        let rest = " ".repeat(INDENT.len() + wide + 2);
-        page.text(Style::Plain, &format!("{INDENT}{name:wide$}  "), &rest, text);
+        page.fact(Style::Plain, INDENT, (name.as_ref(), wide + 2), text);
     }
 }
 

@@ -37,7 +37,8 @@ pub fn plan_line(plan: &Plan) -> String {
     format!("{} in {}: {}\n", count(cells, "cell", "cells"), count(plan.steps.len(), "step", "steps"), plan::duration(plan))
 }
 
-fn line(report: &Report) -> String {
+/// The verdict or the headline, without an end of line.
+pub(crate) fn line(report: &Report) -> String {
     if let Some(program) = &report.program {
         return counters::program_line(program);
     }

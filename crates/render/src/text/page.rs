@@ -1,18 +1,8 @@
-//! The page that text is written on: wrapping, indentation, colour.
+//! The page that text is written on: wrapping, indentation, colour. It can also keep what is written as blocks, for pages that are no text.
 
+pub(super) use super::block::Style;
+use super::block::{Block, Part};
 use crate::number::{DASH, SUPERSCRIPTS};
-
-/// How a line is shown when colours are on. Colours do not change the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
-    Plain,
-    Bold,
-    Dim,
-    /// What a table means and how it was measured: dimmed, and only on pages that explain everything.
-    Detail,
-    Warning,
-    Error,
-}
 
 impl Style {
     /// SGR parameters: the eight basic colours only, which every terminal theme keeps legible.
@@ -38,11 +28,13 @@ pub(super) struct Page {
     out: String,
     /// The last thing written was a table: an empty line separates it from what follows.
     after_table: bool,
+    /// What was written, where it is kept instead of being laid out.
+    blocks: Option<Vec<Block>>,
 }
 
 impl Page {
     pub(super) fn new(width: usize, colour: bool) -> Self {
-        Self { width: width.max(MIN_WIDTH), colour, verbose: true, out: String::new(), after_table: false }
+        Self { width: width.max(MIN_WIDTH), colour, verbose: true, out: String::new(), after_table: false, blocks: None }
     }
 
     pub(super) fn into_text(self) -> String {
@@ -52,6 +44,29 @@ impl Page {
     /// How many lines were written.
     pub(super) fn lines(&self) -> usize {
         self.out.matches('\n').count()
+    }
+
+    /// A page that keeps its blocks. It explains everything, and has room for everything.
+    pub(super) fn of_blocks() -> Self {
+        Self { blocks: Some(Vec::new()), ..Self::new(usize::MAX, false) }
+    }
+
+    pub(super) fn into_blocks(self) -> Vec<Block> {
+        self.blocks.unwrap_or_default()
+    }
+
+    pub(super) const fn keeps_blocks(&self) -> bool {
+        self.blocks.is_some()
+    }
+
+    /// Keeps a block; `false` on a page of text, which has to write it.
+    pub(super) fn keep(&mut self, block: impl FnOnce() -> Block) -> bool {
+        self.blocks.as_mut().map(|blocks| blocks.push(block())).is_some()
+    }
+
+    /// What follows belongs to this part. It does not change a page of text.
+    pub(super) fn part(&mut self, part: Part) {
+        self.keep(|| Block::Part(part));
     }
 
     /// An empty line, unless there is one or the page is still empty.
@@ -70,8 +85,11 @@ impl Page {
 
     /// The title of a section and, dimmed, what its numbers are.
     pub(super) fn heading(&mut self, title: &str, about: &str) {
-        self.gap();
         let (title, about) = (clean(title), clean(about));
+        if self.keep(|| Block::Heading { title: title.clone(), about: about.clone() }) {
+            return;
+        }
+        self.gap();
         self.paint(Style::Bold, &title);
         let one_line = width(&title) + 2 + width(&about) <= self.width;
         if one_line && !about.is_empty() {
@@ -87,8 +105,27 @@ impl Page {
     /// One line, as it is.
     pub(super) fn line(&mut self, style: Style, text: &str) {
         let text = clean(text);
+        if self.keep(|| Block::Text { style, sign: String::new(), text: text.trim().to_owned() }) {
+            return;
+        }
         self.paint(style, text.trim_end());
         self.out.push('\n');
+    }
+
+    /// A line to paste into a shell.
+    pub(super) fn command(&mut self, text: &str) {
+        if !self.keep(|| Block::Command(clean(text))) {
+            self.line(Style::Plain, &format!("{INDENT}{text}"));
+        }
+    }
+
+    /// A name in so many columns with what is known about it; nothing if that is nothing.
+    pub(super) fn fact(&mut self, style: Style, indent: &str, (name, columns): (&str, usize), text: &str) {
+        if text.is_empty() || self.keep(|| Block::Fact { name: clean(name.trim()), text: clean(text) }) {
+            return;
+        }
+        let first = format!("{indent}{name:columns$}");
+        self.text(style, &first, &" ".repeat(width(&first)), text);
     }
 
     /// A table: indented, its head bold, marks and dashes yellow.
@@ -112,6 +149,9 @@ impl Page {
             return;
         }
         let text = clean(text);
+        if self.keep(|| Block::Text { style, sign: clean(first.trim()), text: text.clone() }) {
+            return;
+        }
         self.gap_after_table();
         let mut line = String::new();
         let mut indent = first;
@@ -145,6 +185,13 @@ impl Page {
 
     /// Items joined by a middle dot, broken only between items (an item that is wider than the page breaks between words).
     pub(super) fn items(&mut self, style: Style, indent: &str, items: impl IntoIterator<Item = impl AsRef<str>>) {
+        if self.keeps_blocks() {
+            let items: Vec<String> = items.into_iter().map(|i| clean(i.as_ref())).filter(|i| !i.is_empty()).collect();
+            if !items.is_empty() {
+                self.keep(|| Block::Items { style, items });
+            }
+            return;
+        }
         let limit = self.width.saturating_sub(width(indent));
         let mut pieces: Vec<String> = Vec::new();
         let mut line = String::new();
@@ -166,7 +213,10 @@ impl Page {
     /// A remark after its sign, and what to do about it.
     pub(super) fn remark(&mut self, style: Style, sign: &str, text: &str, advice: Option<&str>) {
         self.text(style, sign, "    ", text);
-        self.text(Style::Plain, "    → ", "      ", advice.unwrap_or_default());
+        let advice = advice.unwrap_or_default();
+        if !advice.is_empty() && !self.keep(|| Block::Advice(clean(advice))) {
+            self.text(Style::Plain, "    → ", "      ", advice);
+        }
     }
 
     fn paint(&mut self, style: Style, text: &str) {

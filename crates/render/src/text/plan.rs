@@ -64,7 +64,7 @@ const MIN_BUDGET_S: f64 = 0.05;
 const NOTABLE_RATIO: f64 = 1.2;
 
 /// How long each cell is measured, and what else holds for all of them.
-fn rules(plan: &Plan) -> Vec<String> {
+pub(crate) fn rules(plan: &Plan) -> Vec<String> {
     let mut items = vec![stopping_rule(plan), format!("seed {}", plan.seed)];
     items.extend(plan.within_s.map(|s| format!("ends after {}, whatever has been measured by then", seconds(s))));
     let tests = |cell: &PlanCell| matches!(&cell.work, Work::Scan(scan) if scan.integrity);

@@ -7,6 +7,7 @@ use memgauge_core::prefetchers::{PrefetchGroup, PrefetchState, PrefetchStatus};
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::wording;
 
+use super::block::Part;
 use super::context::Context;
 use super::evidence::evidence_without_prefetch;
 use super::footnotes::Footnotes;
@@ -20,6 +21,7 @@ use crate::number::value_of;
 pub(super) fn status(page: &mut Page, report: &Report, state: &PrefetchState) {
     machine::title(page, report);
     page.items(Style::Plain, "", machine::identity(&report.machine));
+    page.part(Part::Places);
     page.heading("Prefetchers", state.register.as_deref().unwrap_or("no register"));
     let names = |list: &[String]| if list.is_empty() { "–".to_owned() } else { list.join(", ") };
     let read: Vec<&PrefetchGroup> = state.groups.iter().filter(|g| g.value.is_some()).collect();
@@ -43,6 +45,7 @@ pub(super) fn status(page: &mut Page, report: &Report, state: &PrefetchState) {
         let rest = "Other prefetchers (of the last-level cache, of memory controllers and links) have no documented register and are not shown; the BIOS set-up may control them";
         page.text(Style::Dim, INDENT, "    ", rest);
     }
+    page.part(Part::Notes);
     notes::list(page, "Notes", report.notes.iter());
 }
 

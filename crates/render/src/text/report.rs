@@ -6,6 +6,7 @@ use memgauge_core::result::{Finding, Health, HealthStatus, Measurement, Report};
 use memgauge_core::traffic::Access;
 use memgauge_core::wording::reasons;
 
+use super::block::{Block, Part};
 use super::context::Context;
 use super::notes::Shown;
 use super::page::{Page, Style};
@@ -62,20 +63,25 @@ impl Format for Text {
 
 fn results(page: &mut Page, report: &Report) {
     let mut context = Context::new(report, page.verbose);
+    page.part(Part::Machine);
     machine::header(page, report);
     prefetch::line(page, report);
     let said_at = page.lines();
+    page.part(Part::Incomplete);
     incomplete(page, report);
     if let Some(verdict) = &report.health {
+        page.part(Part::Verdict);
         health(page, verdict);
     }
     let sections: BTreeSet<(Section, Option<String>, Option<Access>)> =
         report.results.iter().map(|m| (Section::for_measurement(m), m.at.memory_dir.clone(), m.at.access)).collect();
     let has_headline = sections.len() > 1 || report.health.is_some();
     if let Some(summary) = report.summary.as_ref().filter(|_| has_headline) {
+        page.part(Part::Headline);
         headline::headline(page, report, summary);
         context.brief = !page.verbose;
     }
+    page.part(Part::Places);
     places::matrices(page, &mut context);
     if let Some(plan) = &report.plan {
         tiers::nodes(page, plan, &report.machine);
@@ -90,6 +96,7 @@ fn results(page: &mut Page, report: &Report) {
         if context.brief && (report.health.is_some() || headline::says_all(section, &ms)) {
             continue;
         }
+        page.part(Part::Table(section, directory, access));
         match section {
             Section::IdleLatency => latency::matrix(page, &mut context, &ms),
             Section::IdleLatencyPerCpu => latency::per_cpu(page, &mut context, &ms),
@@ -110,19 +117,25 @@ fn results(page: &mut Page, report: &Report) {
             Section::Loop => loops::section(page, &ms),
         }
     }
+    page.part(Part::Matrices);
     c2c::matrices(page, report);
+    page.part(Part::Published);
     published::references(page, report);
     // A health check has said what is wrong.
     if !page.verbose && report.health.is_none() {
         footnotes::explain_marks(page, &mut context);
     }
+    page.part(Part::Incomplete);
     if report.is_empty() {
         page.gap();
         page.line(Style::Warning, "Nothing was measured.");
     }
+    page.part(Part::Counters);
     counters::measurement_counters(page, report);
     if page.verbose {
+        page.part(Part::Notes);
         notes::notes(page, report);
+        page.part(Part::Timing);
         timing(page, report);
     } else {
         let shown = if context.brief { Shown::Planned } else { Shown::Warnings };
@@ -135,11 +148,58 @@ fn results(page: &mut Page, report: &Report) {
     }
 }
 
+/// The whole report in pieces, for a page that is no text.
+pub(crate) fn report_blocks(report: &Report) -> Vec<Block> {
+    let mut page = Page::of_blocks();
+    match &report.program {
+        Some(program) => {
+            page.part(Part::Machine);
+            counters::program_counters(&mut page, report, program);
+        }
+        None if report.plan.is_none() && report.is_empty() && report.complete => {
+            page.part(Part::Machine);
+            match &report.environment.prefetch {
+                Some(state) => prefetch::status(&mut page, report, state),
+                None => {
+                    machine::header(&mut page, report);
+                    page.part(Part::Notes);
+                    notes::list(&mut page, "Limits and notes", report.environment.limits.iter().chain(&report.notes));
+                }
+            }
+        }
+        None => results(&mut page, report),
+    }
+    page.into_blocks()
+}
+
+/// What the header does not say of the machine and its state, in pieces.
+pub(crate) fn machine_blocks(report: &Report) -> Vec<Block> {
+    let mut page = Page::of_blocks();
+    machine::details(&mut page, report);
+    page.into_blocks()
+}
+
+/// Why numbers are degraded or missing, and how many, in pieces.
+pub(crate) fn reliability_blocks(report: &Report) -> Vec<Block> {
+    let mut page = Page::of_blocks();
+    footnotes::explain_marks(&mut page, &mut Context::new(report, false));
+    page.into_blocks()
+}
+
+/// The lines of the headline by name, in pieces.
+pub(crate) fn headline_blocks(report: &Report) -> Vec<Block> {
+    let mut page = Page::of_blocks();
+    if let Some(summary) = &report.summary {
+        headline::headline(&mut page, report, summary);
+    }
+    page.into_blocks()
+}
+
 /// Lines of a small terminal.
 const SCREEN: usize = 24;
 
 /// A verdict's word.
-pub(super) const fn verdict(status: HealthStatus) -> (&'static str, Style) {
+pub(crate) const fn verdict(status: HealthStatus) -> (&'static str, Style) {
     match status {
         HealthStatus::Ok => ("OK", Style::Plain),
         HealthStatus::Unknown => ("MEASURED, NOT JUDGED", Style::Plain),

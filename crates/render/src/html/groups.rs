@@ -1,0 +1,51 @@
+//! Blocks of the text in groups: what stands below one heading.
+
+use super::figures::Figure;
+use super::view::{View, add};
+use crate::text::block::{Block, Part, Style};
+
+/// What stands below one heading.
+#[derive(Default)]
+pub(super) struct Group {
+    /// Empty where the text has no heading.
+    pub(super) title: String,
+    /// What its numbers are.
+    pub(super) about: String,
+    pub(super) figures: Vec<Figure>,
+    pub(super) views: Vec<View>,
+    /// How to read it, and how it was measured.
+    pub(super) details: Vec<View>,
+}
+
+/// The groups of a page with the part that each belongs to. `first` is the part of what comes before any other.
+pub(super) fn groups(blocks: Vec<Block>, first: Part) -> Vec<(Part, Group)> {
+    let mut all: Vec<(Part, Group)> = Vec::new();
+    let mut part = first;
+    let mut fresh = true;
+    for block in blocks {
+        match block {
+            Block::Part(next) => {
+                part = next;
+                fresh = true;
+            }
+            Block::Heading { title, about } => {
+                all.push((part.clone(), Group { title, about, ..Group::default() }));
+                fresh = false;
+            }
+            block => {
+                if std::mem::take(&mut fresh) || all.is_empty() {
+                    all.push((part.clone(), Group::default()));
+                }
+                let Some((_, group)) = all.last_mut() else { continue };
+                let detail = matches!(&block, Block::Text { style: Style::Detail, .. } | Block::Items { style: Style::Detail, .. });
+                add(if detail { &mut group.details } else { &mut group.views }, block);
+            }
+        }
+    }
+    all
+}
+
+/// Takes the groups of the parts that `wanted` accepts.
+pub(super) fn take(groups: &mut Vec<(Part, Group)>, wanted: impl Fn(&Part) -> bool) -> Vec<Group> {
+    groups.extract_if(.., |(part, _)| wanted(part)).map(|(_, group)| group).collect()
+}

@@ -1,0 +1,126 @@
+//! The page of several results: beside each other, then each in full.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use askama::Template;
+use memgauge_core::comparison::properties;
+
+use super::Html;
+use super::data::Data;
+use super::document::Document;
+use super::figures::Figures;
+use super::groups::Group;
+use super::one::{ResultView, machine_name, sections};
+use super::values::beside;
+use super::view::{View, table};
+use crate::figure::results::{matrix_panels, panels_by_table};
+use crate::format::{Format, Named, RenderError};
+use crate::groups::Section;
+use crate::json::Json;
+use crate::text::block::Block;
+use crate::text::column::{Cell, Column};
+use crate::text::comparison::field;
+use crate::text::one_line;
+use crate::text::report::headline_blocks;
+
+/// The page.
+#[derive(Template)]
+#[template(path = "several.html", whitespace = "minimize")]
+struct Page<'a> {
+    document: Document,
+    /// Which results, and what each comes to.
+    list: Vec<View>,
+    headline: Vec<View>,
+    differences: Vec<View>,
+    sections: Vec<Group>,
+    results: Vec<(ResultView<'a>, Option<Data>)>,
+}
+
+/// The page of several results.
+pub(super) fn page(html: &Html, results: &[Named<'_>]) -> Result<String, RenderError> {
+    let mut figures = Figures::default();
+    let sections_beside = side_by_side(results, &mut figures);
+    let title = html.title.clone().unwrap_or_else(|| results.iter().map(|r| r.name).collect::<Vec<_>>().join(", "));
+    let mut each = Vec::new();
+    for (i, result) in results.iter().enumerate() {
+        let data = if html.data { Some(Data::new(result.name, &Json.render(result.report)?)) } else { None };
+        each.push((sections(*result, &format!("result-{}-", i + 1), None), data));
+    }
+    let page = Page {
+        document: Document::new(title, &figures.used),
+        list: vec![list(results)],
+        headline: headline(results).into_iter().collect(),
+        differences: differences(results).into_iter().collect(),
+        sections: sections_beside,
+        results: each,
+    };
+    Ok(page.render()?)
+}
+
+/// The results by name, with machine, time and what they come to.
+fn list(results: &[Named<'_>]) -> View {
+    let columns = [
+        Column::text("result", results.iter().map(|r| r.name)),
+        Column::text("machine", results.iter().map(|r| machine_name(r.report))),
+        Column::text("started", results.iter().map(|r| r.report.started.utc.replace('T', " ").replace('Z', " UTC"))),
+        Column::text("in a line", results.iter().map(|r| one_line::line(r.report))),
+    ];
+    View::Table(table(&columns))
+}
+
+/// The headlines, a row for each number and a column for each result. `None` where no result has one.
+fn headline(results: &[Named<'_>]) -> Option<View> {
+    let facts = |result: &Named<'_>| -> BTreeMap<String, String> {
+        let facts = headline_blocks(result.report).into_iter();
+        facts.filter_map(|block| if let Block::Fact { name, text } = block { Some((name, text)) } else { None }).collect()
+    };
+    let all: Vec<BTreeMap<String, String>> = results.iter().map(facts).collect();
+    let mut names: Vec<String> = Vec::new();
+    for result in results {
+        for block in headline_blocks(result.report) {
+            if let Block::Fact { name, .. } = block
+                && !names.contains(&name)
+            {
+                names.push(name);
+            }
+        }
+    }
+    let mut columns = vec![Column::text("", names.iter().map(String::as_str))];
+    for (result, facts) in results.iter().zip(&all) {
+        columns.push(Column::text(result.name, names.iter().map(|name| facts.get(name).cloned())));
+    }
+    (!names.is_empty()).then(|| View::Table(table(&columns)))
+}
+
+/// What differs between machines, their states and the runs, apart from the numbers.
+fn differences(results: &[Named<'_>]) -> Option<View> {
+    let all: Vec<_> = results.iter().map(|r| properties(r.report)).collect();
+    let differ = |i: &usize| all.iter().map(|of| &of[*i].1).collect::<BTreeSet<_>>().len() > 1;
+    let shown: Vec<usize> = (0..all.first().map_or(0, Vec::len)).filter(differ).collect();
+    let mut columns = vec![Column::text("", shown.iter().map(|&i| field(all[0][i].0)))];
+    for (result, of) in results.iter().zip(&all) {
+        let value = |&i: &usize| Cell::Text(of[i].1.clone().unwrap_or_else(|| "not known".to_owned()));
+        columns.push(Column::text(result.name, shown.iter().map(value)));
+    }
+    (!shown.is_empty()).then(|| View::Table(table(&columns)))
+}
+
+/// The figures that results share and the table of their numbers, section by section.
+fn side_by_side(results: &[Named<'_>], figures: &mut Figures) -> Vec<Group> {
+    let mut panels: BTreeMap<Section, Vec<_>> = BTreeMap::new();
+    for ((section, ..), some) in panels_by_table(results) {
+        panels.entry(section).or_default().extend(some.into_iter().map(|(_, panel)| panel));
+    }
+    let measured: BTreeSet<Section> = results.iter().flat_map(|r| &r.report.results).map(Section::for_measurement).collect();
+    let mut groups = Vec::new();
+    for section in measured {
+        let figures = figures.make(panels.remove(&section).unwrap_or_default());
+        let views = beside(results, section).into_iter().collect();
+        groups.push(Group { title: section.title().to_owned(), figures, views, ..Group::default() });
+    }
+    let matrices = figures.make(matrix_panels(results).into_iter().map(|(_, panel)| panel));
+    if !matrices.is_empty() {
+        groups.push(Group { title: Section::CacheToCacheMatrix.title().to_owned(), figures: matrices, ..Group::default() });
+    }
+    groups
+}

@@ -1,0 +1,127 @@
+//! Every number of results: one table of one result, and a table for each section of several.
+
+use std::collections::BTreeMap;
+
+use memgauge_core::experiment::{Coordinates, Experiment, Metric};
+use memgauge_core::result::{Measurement, QualityLevel};
+use memgauge_core::wording::reasons::not_measured;
+use memgauge_core::wording::spelled;
+
+use super::view::{Table, View, table};
+use crate::format::Named;
+use crate::groups::Section;
+use crate::number::{DASH, half_width, number, percent, unit, value_of};
+use crate::text::column::{Cell, Column};
+use crate::text::comparison::{place, quantity};
+
+/// What was measured, in words.
+fn what(m: &Measurement) -> String {
+    quantity(m.experiment, m.metric)
+}
+
+/// The number with its interval; a dash without one. An unreliable one has a sign.
+fn cell(m: &Measurement) -> Cell {
+    let (number, half) = match value_of(&m.estimate) {
+        Some(v) if m.quality.level == QualityLevel::Unreliable => (format!("~{}", number(v)), half_width(&m.estimate)),
+        Some(v) => (number(v), half_width(&m.estimate)),
+        None => (DASH.to_owned(), String::new()),
+    };
+    Cell::Value { number, half, claim: String::new(), marks: String::new() }
+}
+
+/// Whether to trust it, and why not; why there is none.
+fn trust(m: &Measurement) -> String {
+    let why: Vec<String> = match (&m.estimate.not_measured, value_of(&m.estimate)) {
+        (Some(why), None) => return format!("not measured: {}", not_measured(why)),
+        (None, None) => return "not measured".to_owned(),
+        _ => m.quality.reasons.iter().map(|reason| spelled(reason).replace('-', " ")).collect(),
+    };
+    let level = spelled(&m.quality.level);
+    if why.is_empty() { level } else { format!("{level}: {}", why.join(", ")) }
+}
+
+fn of_limit(m: &Measurement) -> Option<Cell> {
+    let limit = m.verdict.limit.filter(|limit| limit.is_finite() && *limit > 0.0)?;
+    Some(Cell::number(percent(value_of(&m.estimate)? / limit)))
+}
+
+/// Nobody reads a table of more rows than this in a page.
+const ROWS: usize = 2000;
+
+/// The table of every result.
+pub(super) struct AllValues {
+    pub(super) table: Table,
+    /// How many there are, also where the table has the first of them only.
+    pub(super) count: usize,
+}
+
+/// Every result in a row.
+pub(super) fn all(ms: &[Measurement]) -> Option<AllValues> {
+    let count = ms.len();
+    let ms = &ms[..count.min(ROWS)];
+    if ms.is_empty() {
+        return None;
+    }
+    let end = |end: Option<f64>| end.filter(|e| e.is_finite()).map(|e| Cell::number(number(e)));
+    let value = |m: &Measurement| value_of(&m.estimate).map_or_else(|| DASH.to_owned(), number);
+    let columns = [
+        Column::text("what", ms.iter().map(what)),
+        Column::text("where", ms.iter().map(|m| place(&m.at))),
+        Column::numbers("value", ms.iter().map(|m| Cell::number(value(m)))),
+        Column::text("unit", ms.iter().map(|m| unit(m.unit))),
+        Column::numbers("95 % from", ms.iter().map(|m| end(m.estimate.ci95_low))),
+        Column::numbers("to", ms.iter().map(|m| end(m.estimate.ci95_high))),
+        Column::numbers("samples", ms.iter().map(|m| m.estimate.n.to_string())),
+        Column::numbers("of limit", ms.iter().map(of_limit)),
+        Column::text("trust", ms.iter().map(trust)),
+    ];
+    Some(AllValues { table: Table { searched: true, ..table(&columns) }, count })
+}
+
+/// What is the same in several results: experiment, metric, and coordinates.
+type Key<'a> = (Experiment, Metric, &'a Coordinates);
+
+/// Numbers of the same section beside each other: a row for each place, a column for each result.
+pub(super) fn beside(results: &[Named<'_>], section: Section) -> Option<View> {
+    let mut rows: Vec<Key<'_>> = Vec::new();
+    let mut found: BTreeMap<Key<'_>, Vec<Option<&Measurement>>> = BTreeMap::new();
+    for (i, result) in results.iter().enumerate() {
+        for m in result.report.results.iter().filter(|m| Section::for_measurement(m) == section) {
+            let key = (m.experiment, m.metric, &m.at);
+            let row = found.entry(key).or_insert_with(|| {
+                rows.push(key);
+                vec![None; results.len()]
+            });
+            if row[i].is_none() {
+                row[i] = Some(m);
+            }
+        }
+    }
+    let in_order: Vec<&Vec<Option<&Measurement>>> = rows.iter().filter_map(|key| found.get(key)).collect();
+    if in_order.is_empty() {
+        return None;
+    }
+    let one = |row: &Vec<Option<&Measurement>>, text: fn(&Measurement) -> String| row.iter().flatten().next().map(|m| text(m));
+    let mut columns = vec![
+        Column::text("where", in_order.iter().map(|row| one(row, |m| place(&m.at)))),
+        Column::text("what", in_order.iter().map(|row| one(row, what))),
+    ];
+    for (i, result) in results.iter().enumerate() {
+        columns.push(Column::numbers(result.name, in_order.iter().map(|row| row[i].map(cell))));
+    }
+    columns.push(Column::text("unit", in_order.iter().map(|row| one(row, |m| unit(m.unit).to_owned()))));
+    if results.len() == 2 {
+        columns.push(Column::numbers("change", in_order.iter().map(|row| change(row[0]?, row[1]?))));
+    }
+    Some(View::Table(Table { searched: in_order.len() > SEARCHED, ..table(&columns) }))
+}
+
+/// Tables of more rows than this have a search.
+const SEARCHED: usize = 20;
+
+/// The second number over the first; nothing where one of them is not reliable.
+fn change(first: &Measurement, second: &Measurement) -> Option<Cell> {
+    let reliable = |m: &Measurement| value_of(&m.estimate).filter(|v| *v > 0.0 && m.is_reliable());
+    let ratio = reliable(second)? / reliable(first)?;
+    Some(Cell::number(crate::text::comparison::change(ratio)))
+}
