@@ -4,7 +4,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command};
 
 /// The options that matter most of each command, by their identifiers. Commands below others are named with them.
-const BRIEF: [(&str, &[&str]); 22] = [
+const BRIEF: [(&str, &[&str]); 23] = [
     ("memgauge", &["output", "quiet", "verbose", "within", "plan"]),
     ("info", &["machine", "format", "output", "quiet"]),
     ("latency", &["matrix", "per_cpu", "cpu", "node", "size", "orders", "pages", "histogram", "within", "output"]),
