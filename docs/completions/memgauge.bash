@@ -16,6 +16,9 @@ _memgauge() {
             ",$1")
                 cmd="memgauge"
                 ;;
+            memgauge,advise)
+                cmd="memgauge__subcmd__advise"
+                ;;
             memgauge,bandwidth)
                 cmd="memgauge__subcmd__bandwidth"
                 ;;
@@ -78,6 +81,9 @@ _memgauge() {
                 ;;
             memgauge,tiers)
                 cmd="memgauge__subcmd__tiers"
+                ;;
+            memgauge__subcmd__help,advise)
+                cmd="memgauge__subcmd__help__subcmd__advise"
                 ;;
             memgauge__subcmd__help,bandwidth)
                 cmd="memgauge__subcmd__help__subcmd__bandwidth"
@@ -209,7 +215,7 @@ _memgauge() {
 
     case "${cmd}" in
         memgauge)
-            opts="-o -q -v -h -V --mix --width --limit --prefetch --cpu --node --one-thread-per-core --size --pages --time --within --confidence --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --budget --help --version info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare reference mlc help"
+            opts="-o -q -v -h -V --mix --width --limit --prefetch --cpu --node --one-thread-per-core --size --pages --time --within --confidence --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --budget --help --version info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -296,6 +302,40 @@ _memgauge() {
                     return 0
                     ;;
                 --budget)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__advise)
+            opts="-o -q -h --model-bytes --model --format --output --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --model-bytes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --model)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -753,8 +793,22 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__help)
-            opts="info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare reference mlc help"
+            opts="info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__help__subcmd__advise)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
