@@ -23,6 +23,8 @@ struct Page {
     document: Document,
     class: &'static str,
     verdict: Vec<Group>,
+    /// What else differs.
+    differences: Vec<Group>,
     figures: Vec<Figure>,
     groups: Vec<Group>,
     how: Vec<String>,
@@ -37,10 +39,11 @@ struct Page {
 pub fn comparison_html(comparison: &Comparison) -> Result<Vec<u8>, RenderError> {
     let mut figures = Figures::default();
     let pictures = figures.make(panels(comparison));
-    let (verdict, groups) = groups(comparison_blocks(comparison), Part::Verdict)
-        .into_iter()
-        .map(|(_, group)| group)
-        .partition(|group: &Group| group.title.is_empty());
+    let all: Vec<Group> = groups(comparison_blocks(comparison), Part::Verdict).into_iter().map(|(_, group)| group).collect();
+    let (verdict, mut groups): (Vec<Group>, Vec<Group>) = all.into_iter().partition(|group| group.title.is_empty());
+    // What comes before the first table of numbers.
+    let tables = groups.iter().position(|group| group.views.iter().any(|view| matches!(view, View::Table(_)))).unwrap_or(0);
+    let rest = groups.split_off(tables);
     let title = format!("{} → {}", comparison.before.name, comparison.after.name);
     let mut json = serde_json::to_vec_pretty(comparison)?;
     json.push(b'\n');
@@ -52,8 +55,9 @@ pub fn comparison_html(comparison: &Comparison) -> Result<Vec<u8>, RenderError> 
             ComparisonVerdict::Worse => "error",
         },
         verdict,
+        differences: groups,
         figures: pictures,
-        groups,
+        groups: rest,
         how: vec![
             format!("margin ±{}", percent(comparison.margin)),
             format!("seed of the bootstrap {}", comparison.seed),

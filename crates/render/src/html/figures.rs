@@ -8,6 +8,8 @@ use crate::figure::plate::Plate;
 pub(super) struct Figure {
     pub(super) id: String,
     pub(super) title: String,
+    /// The title stands above it already.
+    pub(super) repeats: bool,
     pub(super) about: String,
     pub(super) notes: Vec<String>,
     /// Two have room beside each other.
@@ -37,6 +39,6 @@ impl Figures {
         let mut pictures = vec![inline::write(&plate.wide, class, &named_by, true, &mut self.used)];
         // Phones have no pointer that rests on something.
         pictures.extend(plate.narrow.map(|scene| inline::write(&scene, "narrow", &named_by, false, &mut self.used)));
-        Figure { id, title: plate.title, about: plate.about, notes: plate.notes, small, pictures }
+        Figure { id, title: plate.title, repeats: false, about: plate.about, notes: plate.notes, small, pictures }
     }
 }

@@ -17,6 +17,14 @@ pub(super) struct Group {
     pub(super) details: Vec<View>,
 }
 
+impl Group {
+    /// Adds figures; a title that is the group's is not shown twice.
+    pub(super) fn add_figures(&mut self, figures: Vec<Figure>) {
+        let title = &self.title;
+        self.figures.extend(figures.into_iter().map(|figure| Figure { repeats: figure.title == *title, ..figure }));
+    }
+}
+
 /// The groups of a page with the part that each belongs to. `first` is the part of what comes before any other.
 pub(super) fn groups(blocks: Vec<Block>, first: Part) -> Vec<(Part, Group)> {
     let mut all: Vec<(Part, Group)> = Vec::new();

@@ -131,7 +131,7 @@ pub(super) fn sections<'a>(result: Named<'a>, prefix: &str, figures: Option<&mut
         tiles,
         machine,
         machine_details: groups(machine_blocks(report), Part::Machine).into_iter().map(|(_, group)| group).collect(),
-        reliability: groups(reliability_blocks(report), Part::Notes).into_iter().map(|(_, group)| group).collect(),
+        reliability: reliability(report),
         notes: take(&mut parts, |part| *part == Part::Notes),
         timing: take(&mut parts, |part| *part == Part::Timing),
         results: take(&mut parts, |_| true),
@@ -140,6 +140,12 @@ pub(super) fn sections<'a>(result: Named<'a>, prefix: &str, figures: Option<&mut
         command: command(&report.argv),
         report,
     }
+}
+
+/// Why numbers are degraded or missing. The marks that the text explains are footnotes in a page.
+fn reliability(report: &Report) -> Vec<Group> {
+    let groups = groups(reliability_blocks(report), Part::Notes).into_iter();
+    groups.map(|(_, group)| Group { about: String::new(), ..group }).collect()
 }
 
 /// The command line as a shell would take it.
@@ -158,7 +164,7 @@ fn add_figures(parts: &mut Vec<(Part, Group)>, result: &Named<'_>, figures: &mut
             return;
         }
         match parts.iter_mut().find(|(of, _)| *of == part) {
-            Some((_, group)) => group.figures.extend(made),
+            Some((_, group)) => group.add_figures(made),
             None => parts.push((part, Group { figures: made, ..Group::default() })),
         }
     };

@@ -12,7 +12,7 @@ use super::figures::Figures;
 use super::groups::Group;
 use super::one::{ResultView, machine_name, sections};
 use super::values::beside;
-use super::view::{View, table};
+use super::view::{Table, View, table};
 use crate::figure::results::{matrix_panels, panels_by_table};
 use crate::format::{Format, Named, RenderError};
 use crate::groups::Section;
@@ -65,7 +65,12 @@ fn list(results: &[Named<'_>]) -> View {
         Column::text("started", results.iter().map(|r| r.report.started.utc.replace('T', " ").replace('Z', " UTC"))),
         Column::text("in a line", results.iter().map(|r| one_line::line(r.report))),
     ];
-    View::Table(table(&columns))
+    unsorted(&columns)
+}
+
+/// A table whose order has a meaning.
+fn unsorted(columns: &[Column]) -> View {
+    View::Table(Table { sorted: false, ..table(columns) })
 }
 
 /// The headlines, a row for each number and a column for each result. `None` where no result has one.
@@ -89,7 +94,7 @@ fn headline(results: &[Named<'_>]) -> Option<View> {
     for (result, facts) in results.iter().zip(&all) {
         columns.push(Column::text(result.name, names.iter().map(|name| facts.get(name).cloned())));
     }
-    (!names.is_empty()).then(|| View::Table(table(&columns)))
+    (!names.is_empty()).then(|| unsorted(&columns))
 }
 
 /// What differs between machines, their states and the runs, apart from the numbers.
@@ -102,7 +107,7 @@ fn differences(results: &[Named<'_>]) -> Option<View> {
         let value = |&i: &usize| Cell::Text(of[i].1.clone().unwrap_or_else(|| "not known".to_owned()));
         columns.push(Column::text(result.name, shown.iter().map(value)));
     }
-    (!shown.is_empty()).then(|| View::Table(table(&columns)))
+    (!shown.is_empty()).then(|| unsorted(&columns))
 }
 
 /// The figures that results share and the table of their numbers, section by section.
@@ -114,9 +119,10 @@ fn side_by_side(results: &[Named<'_>], figures: &mut Figures) -> Vec<Group> {
     let measured: BTreeSet<Section> = results.iter().flat_map(|r| &r.report.results).map(Section::for_measurement).collect();
     let mut groups = Vec::new();
     for section in measured {
-        let figures = figures.make(panels.remove(&section).unwrap_or_default());
         let views = beside(results, section).into_iter().collect();
-        groups.push(Group { title: section.title().to_owned(), figures, views, ..Group::default() });
+        let mut group = Group { title: section.title().to_owned(), views, ..Group::default() };
+        group.add_figures(figures.make(panels.remove(&section).unwrap_or_default()));
+        groups.push(group);
     }
     let matrices = figures.make(matrix_panels(results).into_iter().map(|(_, panel)| panel));
     if !matrices.is_empty() {

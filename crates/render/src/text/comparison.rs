@@ -3,7 +3,7 @@
 use memgauge_core::comparison::{
     Aspect, CellComparison, Comparison, ComparisonVerdict, DifferentField, Inconclusive, NotCompared, Side, WhyNotCompared,
 };
-use memgauge_core::experiment::{Coordinates, Experiment, Metric};
+use memgauge_core::experiment::{Coordinates, Experiment, LineState, Metric};
 use memgauge_core::wording::{coordinates, number_of, spelled};
 
 use super::block::Block;
@@ -171,10 +171,15 @@ fn two_lines(page: &mut Page, cell: &CellComparison, settled: Option<String>) {
     );
 }
 
-/// The coordinates, without the node of CPUs that are named.
+/// The coordinates, without the node of CPUs that are named, and the state of a line that is transferred.
 pub(crate) fn place(at: &Coordinates) -> String {
     let named = at.cpu.is_some() || at.cpus.is_some();
-    coordinates(&Coordinates { cpu_node: at.cpu_node.filter(|_| !named), ..at.clone() })
+    let place = coordinates(&Coordinates { cpu_node: at.cpu_node.filter(|_| !named), ..at.clone() });
+    match at.state {
+        None => place,
+        Some(LineState::Hit) => format!("{place}, unmodified (HIT)"),
+        Some(LineState::Hitm) => format!("{place}, modified (HITM)"),
+    }
 }
 
 /// What was measured, in words.
