@@ -3,6 +3,7 @@
 mod c2c;
 pub(crate) mod command;
 pub(crate) mod compare;
+pub(crate) mod fleet;
 mod help;
 pub(crate) mod interleave;
 mod latency;

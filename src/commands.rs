@@ -2,6 +2,7 @@
 
 pub(crate) mod compare;
 pub(crate) mod count;
+pub(crate) mod fleet;
 pub(crate) mod info;
 pub(crate) mod interleave;
 pub(crate) mod loops;

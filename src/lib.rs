@@ -27,7 +27,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::cli::command::{Cli, Invocation};
-use crate::commands::{compare, count, info, interleave, loops, measure, prefetch as prefetchers, reference, render};
+use crate::commands::{compare, count, fleet, info, interleave, loops, measure, prefetch as prefetchers, reference, render};
 use crate::console::Program;
 use crate::exit::ExitStatus;
 
@@ -54,6 +54,7 @@ fn native_main() -> ExitCode {
         Ok(Invocation::Loop(request)) => exit(Program::MEMGAUGE, loops::run_loop(*request)),
         Ok(Invocation::Render(args)) => exit(Program::MEMGAUGE, render::render(args)),
         Ok(Invocation::Compare(args)) => exit(Program::MEMGAUGE, compare::compare(*args)),
+        Ok(Invocation::Fleet(command)) => exit(Program::MEMGAUGE, fleet::fleet(command)),
         Ok(Invocation::Reference(args)) => exit(Program::MEMGAUGE, reference::reference(&args)),
         Ok(Invocation::Prefetch(action)) => exit(Program::MEMGAUGE, prefetchers::prefetch(action)),
         Ok(Invocation::Weights(action)) => exit(Program::MEMGAUGE, interleave::change(action)),

@@ -8,6 +8,7 @@ use memgauge_core::spec::{Spec, Task};
 
 use super::c2c::C2cArgs;
 use super::compare::CompareArgs;
+use super::fleet::{FleetArgs, FleetCommand};
 use super::help;
 use super::interleave::{InterleaveArgs, WeightsAction};
 use super::latency::LatencyArgs;
@@ -109,6 +110,8 @@ enum Command {
     Render(RenderArgs),
     /// Compare results before a change with results after it: better, worse, the same, or not known yet.
     Compare(Box<CompareArgs>),
+    /// Keep the results of many hosts together, and ask about them.
+    Fleet(FleetArgs),
     /// List published latencies and bandwidths by CPU generation, with their sources.
     Reference(ReferenceArgs),
     /// Take the command lines of Intel MLC and print its tables: memgauge mlc --help, man mlc.
@@ -142,6 +145,7 @@ pub(crate) enum Invocation {
     Loop(Box<LoopRequest>),
     Render(RenderArgs),
     Compare(Box<CompareArgs>),
+    Fleet(FleetCommand),
     Reference(ReferenceArgs),
     Prefetch(PrefetchAction),
     Weights(WeightsAction),
@@ -204,6 +208,7 @@ impl Cli {
             Some(Command::Chase(args)) => return Ok(Invocation::Loop(Box::new(args.request()))),
             Some(Command::Render(args)) => return Ok(Invocation::Render(args)),
             Some(Command::Compare(args)) => return Ok(Invocation::Compare(args)),
+            Some(Command::Fleet(args)) => return Ok(Invocation::Fleet(args.command)),
             Some(Command::Reference(args)) => return Ok(Invocation::Reference(args)),
             Some(Command::Mlc(args)) => return Ok(Invocation::Mlc(args.arguments)),
         };

@@ -4,7 +4,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command};
 
 /// The options that matter most of each command, by their identifiers. Commands below others are named with them.
-const BRIEF: [(&str, &[&str]); 21] = [
+const BRIEF: [(&str, &[&str]); 24] = [
     ("memgauge", &["output", "quiet", "verbose", "within", "plan"]),
     ("info", &["machine", "format", "output", "quiet"]),
     ("latency", &["matrix", "per_cpu", "cpu", "node", "size", "orders", "pages", "histogram", "within", "output"]),
@@ -24,6 +24,9 @@ const BRIEF: [(&str, &[&str]); 21] = [
     ("interleave", &["node", "mixes", "demand", "threads", "apply", "restore", "cpu", "within", "quiet", "output"]),
     ("tiers", &["mixes", "histogram", "cpu", "node", "size", "pages", "within", "plan", "format", "output"]),
     ("compare", &["runs", "measure", "keep", "margin", "across", "seed", "verbose", "quiet", "format", "output"]),
+    ("fleet", &[]),
+    ("fleet ingest", &["copy", "batch", "quiet", "format"]),
+    ("fleet export", &["format", "host", "fingerprint", "output"]),
     ("reference", &["sources", "format"]),
     ("render", &["quiet", "verbose", "format", "output"]),
 ];

@@ -15,7 +15,7 @@ mod openmetrics;
 mod pages;
 mod text;
 
-pub use csv::{Csv, comparison_csv};
+pub use csv::{Csv, cause, comparison_csv, durable};
 pub use figure::{FigureFormat, FigureOptions, FigureWidth, PanelKind, Picture, comparison_figure};
 pub use format::{Format, Named, RenderError};
 pub use json::{Json, ReadError, read};
