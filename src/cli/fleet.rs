@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+mod questions;
+
+pub(crate) use questions::*;
+
 use super::output::PlainFormat;
 
 const AFTER_HELP: &str = "\
@@ -12,6 +16,7 @@ pandas, Polars and Spark. It begins with an ingest.
 
 Examples:
   memgauge fleet ingest fleet/ results/          read every result below results/
+  memgauge fleet outliers fleet/                 which hosts are slower than their siblings?
   memgauge fleet export fleet/ --format ocptv    the latest run of each host, for another tool";
 
 /// The commands for many hosts.
@@ -26,6 +31,12 @@ pub(crate) struct FleetArgs {
 pub(crate) enum FleetCommand {
     /// Read results into a fleet's folder; damaged, old and duplicate ones are named and left out.
     Ingest(IngestArgs),
+    /// Find the hosts that are slower than hosts like them.
+    Outliers(OutliersArgs),
+    /// Show what hosts of each kind measure, and from where on a host is flagged.
+    Baseline(BaselineArgs),
+    /// Show when the numbers of a host changed, and what changed with them.
+    History(HistoryArgs),
     /// Write runs in the format of another tool: OCPTV, SuperBench, OpenMetrics, hwloc.
     Export(ExportArgs),
 }

@@ -1,7 +1,8 @@
-//! `cargo xtask schema`: the schemas of results and comparisons, generated from the types.
+//! `cargo xtask schema`: the schemas of results, comparisons and answers about fleets, generated from the types.
 
 use anyhow::Result;
 use memgauge_core::comparison::Comparison;
+use memgauge_core::fleet::{FleetBaseline, FleetHistory, FleetOutliers};
 use memgauge_core::result::Report;
 use schemars::Schema;
 
@@ -9,8 +10,14 @@ use crate::folders::project_folder;
 use crate::generated::write_or_check;
 
 /// The schemas and their files.
-fn schemas() -> [(&'static str, Schema); 2] {
-    [("schema/result.schema.json", schemars::schema_for!(Report)), ("schema/comparison.schema.json", schemars::schema_for!(Comparison))]
+fn schemas() -> [(&'static str, Schema); 5] {
+    [
+        ("schema/result.schema.json", schemars::schema_for!(Report)),
+        ("schema/comparison.schema.json", schemars::schema_for!(Comparison)),
+        ("schema/fleet-outliers.schema.json", schemars::schema_for!(FleetOutliers)),
+        ("schema/fleet-baseline.schema.json", schemars::schema_for!(FleetBaseline)),
+        ("schema/fleet-history.schema.json", schemars::schema_for!(FleetHistory)),
+    ]
 }
 
 /// Writes the schemas to their files, or with `check` only compares the two.

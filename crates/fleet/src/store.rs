@@ -29,8 +29,8 @@ mod tests;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-pub(crate) use change::{Change, content_id};
 pub use change::Recovered;
+pub(crate) use change::{Change, content_id};
 pub use error::StoreError;
 pub use run::StoredRun;
 

@@ -55,10 +55,14 @@ fn in_a_large_fleet_the_sick_hosts_are_found_and_few_others() {
     assert!(populations.numbers.iter().all(|n| n.metric == Metric::Bandwidth && (n.ratio - 0.94).abs() < 0.005), "{populations:?}");
     assert_eq!(populations.numbers.len(), 30);
 
-    assert!(matches!(&found.duplicates[..], [
+    assert!(
+        matches!(&found.duplicates[..], [
         Duplicate::OneIdManyNames { hosts, .. },
         Duplicate::OneNameManyIds { host, machine_id_hashes },
-    ] if hosts[..] == ["n00000", "n09999"] && host == "n00001" && machine_id_hashes.len() == 2), "{:?}", found.duplicates);
+    ] if hosts[..] == ["n00000", "n09999"] && host == "n00001" && machine_id_hashes.len() == 2),
+        "{:?}",
+        found.duplicates
+    );
     assert_eq!(found.hosts, 10_000, "one name with two ids is two hosts");
     assert_eq!(found.groups.iter().map(|g| (g.level, g.hosts > 2_500)).collect::<Vec<_>>(), [(GroupLevel::Kernel, true); 2]);
 }

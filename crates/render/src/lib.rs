@@ -5,6 +5,7 @@
 
 mod csv;
 pub mod figure;
+mod fleet_csv;
 mod format;
 mod groups;
 mod json;
@@ -17,11 +18,15 @@ mod text;
 
 pub use csv::{Csv, cause, comparison_csv, durable};
 pub use figure::{FigureFormat, FigureOptions, FigureWidth, PanelKind, Picture, comparison_figure};
+pub use fleet_csv::{fleet_baseline_csv, fleet_history_csv, fleet_outliers_csv};
 pub use format::{Format, Named, RenderError};
 pub use json::{Json, ReadError, read};
 pub use mlc_scan::mlc_scan;
 pub use openmetrics::OpenMetrics;
-pub use text::{OneLine, Text, comparison_text, duration, plan_line, plan_of_run_text, plan_text, published_text};
+pub use text::{
+    OneLine, Text, comparison_text, duration, fleet_baseline_text, fleet_history_text, fleet_outliers_text, plan_line, plan_of_run_text,
+    plan_text, published_text,
+};
 
 /// Columns of text that is written to a file: fits a page and most terminals.
 pub const FILE_WIDTH: usize = 100;

@@ -11,6 +11,8 @@ mod curve;
 mod distribution;
 mod evidence;
 mod faults;
+pub(crate) mod fleet;
+mod fleet_history;
 mod footnotes;
 mod grid;
 mod headline;
@@ -31,6 +33,8 @@ mod sweep;
 mod tiers;
 
 pub use comparison::comparison_text;
+pub use fleet::{fleet_baseline_text, fleet_outliers_text};
+pub use fleet_history::fleet_history_text;
 pub use one_line::{OneLine, plan_line};
 pub use plan::{duration, plan_of_run_text, plan_text};
 pub use published::published_text;

@@ -187,7 +187,13 @@ impl Change {
     fn write_batch(&self, number: u32, runs: &[(StoredRun, Vec<Row>)], files: &mut Vec<String>) -> Result<(), StoreError> {
         let name = format!("batch-{number:06}.parquet");
         let lines: Vec<Vec<Field>> = runs.iter().map(|(run, _)| columns::run(run)).collect();
-        self.write_table(&format!("{RUNS}/{name}"), files, lines.len(), |row, column| &lines[row][column], lines.first().map(Vec::as_slice))?;
+        self.write_table(
+            &format!("{RUNS}/{name}"),
+            files,
+            lines.len(),
+            |row, column| &lines[row][column],
+            lines.first().map(Vec::as_slice),
+        )?;
         let mut partitions: BTreeMap<String, Vec<&(StoredRun, Vec<Row>)>> = BTreeMap::new();
         for run in runs.iter().filter(|(_, rows)| !rows.is_empty()) {
             partitions.entry(partition::name(&run.0.run.fingerprint)).or_default().push(run);
@@ -261,7 +267,8 @@ impl Change {
                 let left = path.extension().is_some_and(|ending| ending == PENDING);
                 let replaced = name.starts_with("batch-") && name.ends_with(".parquet") && !listed.contains(&path);
                 if left || replaced {
-                    fs::remove_file(&path).map_err(StoreError::io("is left over from an ingest that was killed, and cannot be removed", &path))?;
+                    fs::remove_file(&path)
+                        .map_err(StoreError::io("is left over from an ingest that was killed, and cannot be removed", &path))?;
                     recovered.removed += 1;
                 }
             }

@@ -10,8 +10,8 @@ use memgauge_core::result::QualityLevel;
 use parquet::data_type::{BoolType, ByteArray, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use serde::de::DeserializeOwned;
-use serde::de::value::{Error as WordError, StrDeserializer};
 use serde::de::IntoDeserializer;
+use serde::de::value::{Error as WordError, StrDeserializer};
 
 use super::error::StoreError;
 use super::manifest::{Batch, pending};
@@ -31,7 +31,9 @@ pub(super) fn open(path: &Path) -> Result<File, StoreError> {
         }
     }
     let gone = last.unwrap_or_else(|| io::ErrorKind::NotFound.into());
-    Err(StoreError::io("is in the fleet's list of files and cannot be read; restore it, or ingest the results into a new folder", path)(gone))
+    Err(StoreError::io("is in the fleet's list of files and cannot be read; restore it, or ingest the results into a new folder", path)(
+        gone,
+    ))
 }
 
 fn table(path: &Path) -> Result<Table, StoreError> {

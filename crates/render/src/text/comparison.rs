@@ -81,7 +81,7 @@ fn differences(page: &mut Page, comparison: &Comparison) {
     }
 }
 
-const fn field(field: DifferentField) -> &'static str {
+pub(crate) const fn field(field: DifferentField) -> &'static str {
     match field {
         DifferentField::Host => "host",
         DifferentField::Cpu => "CPU",
@@ -177,7 +177,7 @@ pub(crate) fn what(cell: &CellComparison) -> String {
 }
 
 /// `idle latency`, `sweep, bandwidth`.
-fn quantity(experiment: Experiment, metric: Metric) -> String {
+pub(crate) fn quantity(experiment: Experiment, metric: Metric) -> String {
     let (name, metric) = (spelled(&experiment).replace('-', " "), spelled(&metric));
     if name.contains(&metric) || experiment.is_cache_to_cache() { name } else { format!("{name}, {metric}") }
 }
