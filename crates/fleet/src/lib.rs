@@ -1,5 +1,6 @@
 //! Results of many hosts: their store, which hosts differ from their siblings, and what changed over time.
 
+pub mod exports;
 mod ingest;
 mod row;
 mod rows;

@@ -31,11 +31,14 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use change::{Change, content_id};
 pub use change::Recovered;
+pub(crate) use columns::places;
 pub use error::StoreError;
 pub use run::StoredRun;
 
 use crate::row::Row;
 pub(crate) use manifest::MANIFEST;
+pub(crate) use moment::microseconds;
+pub(crate) use partition::kind;
 use manifest::Manifest;
 
 /// A fleet's store, as its list of batches was when it was opened.

@@ -20,7 +20,7 @@ pub use figure::{FigureFormat, FigureOptions, FigureWidth, PanelKind, Picture, c
 pub use format::{Format, Named, RenderError};
 pub use json::{Json, ReadError, read};
 pub use mlc_scan::mlc_scan;
-pub use openmetrics::OpenMetrics;
+pub use openmetrics::{HostValues, OpenMetrics, openmetrics_of_hosts};
 pub use text::{OneLine, Text, comparison_text, duration, plan_line, plan_of_run_text, plan_text, published_text};
 
 /// Columns of text that is written to a file: fits a page and most terminals.

@@ -69,7 +69,7 @@ fn latencies(report: &Report) -> Matrix {
 
 /// Of loads alone.
 fn bandwidths(report: &Report) -> Matrix {
-    let reads = |m: &&Measurement| m.experiment == Experiment::BandwidthMatrix && m.at.mix.is_some_and(Mix::is_reads_only);
+    let reads = |m: &&Measurement| m.experiment == Experiment::BandwidthMatrix && m.at.mix == Some(Mix::AllReads);
     matrix(report.results.iter().filter(reads)).into_iter().map(|(at, gbs)| (at, gbs * MIB_PER_GB)).collect()
 }
 
@@ -90,9 +90,10 @@ impl Xml {
         let (cpus, nodes, id) = (bitmap(cpus), bitmap(nodes), self.id);
         let _ = writeln!(
             self.text,
-            "{:2$}<object type=\"{kind}\"{index} cpuset=\"{cpus}\" complete_cpuset=\"{cpus}\" nodeset=\"{nodes}\" complete_nodeset=\"{nodes}\" \
+            "{:1$}<object type=\"{kind}\"{index} cpuset=\"{cpus}\" complete_cpuset=\"{cpus}\" nodeset=\"{nodes}\" complete_nodeset=\"{nodes}\" \
              gp_index=\"{id}\"{more}>",
-            "", "", 2 * depth
+            "",
+            2 * depth
         );
         id
     }
