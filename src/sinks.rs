@@ -104,7 +104,11 @@ impl Sinks {
 }
 
 /// Chooses the format of every file by its ending, and checks that the file can be written.
-pub(crate) fn open_files<F>(paths: &[PathBuf], unknown: &str, format: impl Fn(&Path) -> Option<F>) -> Result<Vec<(OutputFile, F)>, UsageError> {
+pub(crate) fn open_files<F>(
+    paths: &[PathBuf],
+    unknown: &str,
+    format: impl Fn(&Path) -> Option<F>,
+) -> Result<Vec<(OutputFile, F)>, UsageError> {
     let open = |path: &PathBuf| {
         let format = format(path).ok_or_else(|| UsageError::file(path, unknown))?;
         Ok((OutputFile::open(path)?, format))

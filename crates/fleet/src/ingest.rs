@@ -171,6 +171,7 @@ fn stored_run(path: &Path, report: &memgauge_core::result::Report) -> StoredRun 
         run: Arc::new(crate::row::HostRun::of(report)),
         memgauge: report.tool.version.clone(),
         command: report.argv.join(" "),
+        health: report.health.as_ref().map(|health| health.status),
         file: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string(),
         copy: None,
         measured: 0,

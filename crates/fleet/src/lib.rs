@@ -1,6 +1,7 @@
 //! Results of many hosts: their store, which hosts differ from their siblings, and what changed over time.
 
 mod baseline;
+pub mod exports;
 mod groups;
 mod history;
 mod ingest;

@@ -31,12 +31,15 @@ use std::path::{Path, PathBuf};
 
 pub use change::Recovered;
 pub(crate) use change::{Change, content_id};
+pub(crate) use columns::places;
 pub use error::StoreError;
 pub use run::StoredRun;
 
 use crate::row::Row;
 pub(crate) use manifest::MANIFEST;
 use manifest::Manifest;
+pub(crate) use moment::microseconds;
+pub(crate) use partition::kind;
 
 /// A fleet's store, as its list of batches was when it was opened.
 #[derive(Debug)]

@@ -22,7 +22,7 @@ pub use fleet_csv::{fleet_baseline_csv, fleet_history_csv, fleet_outliers_csv};
 pub use format::{Format, Named, RenderError};
 pub use json::{Json, ReadError, read};
 pub use mlc_scan::mlc_scan;
-pub use openmetrics::OpenMetrics;
+pub use openmetrics::{HostValues, OpenMetrics, openmetrics_of_hosts};
 pub use text::{
     OneLine, Text, comparison_text, duration, fleet_baseline_text, fleet_history_text, fleet_outliers_text, plan_line, plan_of_run_text,
     plan_text, published_text,

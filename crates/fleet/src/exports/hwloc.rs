@@ -29,7 +29,11 @@ pub fn hwloc(report: &Report) -> Result<Vec<u8>, ExportError> {
     if latency.is_empty() && bandwidth.is_empty() {
         return Err(ExportError::NoMatrix(HostRun::of(report).host));
     }
-    let mut xml = Xml { text: String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"), id: 0, nodes: BTreeMap::new() };
+    let mut xml = Xml {
+        text: String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"),
+        id: 0,
+        nodes: BTreeMap::new(),
+    };
     xml.text += "<topology version=\"2.0\">\n";
     xml.machine(report);
     for (name, flags, values) in [("Bandwidth", BANDWIDTH_FLAGS, bandwidth), ("Latency", LATENCY_FLAGS, latency)] {
@@ -62,14 +66,15 @@ fn matrix<'a>(results: impl Iterator<Item = &'a Measurement>) -> Matrix {
 }
 
 fn latencies(report: &Report) -> Matrix {
-    let of = |order: ChaseOrder| report.results.iter().filter(move |m| m.experiment == Experiment::IdleLatency && m.at.order == Some(order));
+    let of =
+        |order: ChaseOrder| report.results.iter().filter(move |m| m.experiment == Experiment::IdleLatency && m.at.order == Some(order));
     let local = matrix(of(ChaseOrder::WindowLocal));
     if local.is_empty() { matrix(of(ChaseOrder::FullRandom)) } else { local }
 }
 
 /// Of loads alone.
 fn bandwidths(report: &Report) -> Matrix {
-    let reads = |m: &&Measurement| m.experiment == Experiment::BandwidthMatrix && m.at.mix.is_some_and(Mix::is_reads_only);
+    let reads = |m: &&Measurement| m.experiment == Experiment::BandwidthMatrix && m.at.mix == Some(Mix::AllReads);
     matrix(report.results.iter().filter(reads)).into_iter().map(|(at, gbs)| (at, gbs * MIB_PER_GB)).collect()
 }
 
@@ -90,9 +95,10 @@ impl Xml {
         let (cpus, nodes, id) = (bitmap(cpus), bitmap(nodes), self.id);
         let _ = writeln!(
             self.text,
-            "{:2$}<object type=\"{kind}\"{index} cpuset=\"{cpus}\" complete_cpuset=\"{cpus}\" nodeset=\"{nodes}\" complete_nodeset=\"{nodes}\" \
+            "{:1$}<object type=\"{kind}\"{index} cpuset=\"{cpus}\" complete_cpuset=\"{cpus}\" nodeset=\"{nodes}\" complete_nodeset=\"{nodes}\" \
              gp_index=\"{id}\"{more}>",
-            "", "", 2 * depth
+            "",
+            2 * depth
         );
         id
     }

@@ -9,7 +9,7 @@ use memgauge_core::wording::spelled;
 use serde_json::{Map, json};
 
 use super::{ExportError, ExportRun, is_usable};
-use crate::row::{Cell, Row};
+use crate::row::Cell;
 use crate::store::places;
 
 /// A line for each run. What was not measured is absent, and so is what is unreliable; the `return_code` of its experiment is then 1,
@@ -95,7 +95,7 @@ mod tests {
     use memgauge_core::result::QualityLevel;
 
     use super::*;
-    use crate::row::{Fingerprint, HostRun};
+    use crate::row::{Fingerprint, HostRun, Row};
 
     fn run(host: &str, nodes: u32, values: &[(Option<f64>, QualityLevel)]) -> ExportRun {
         let fingerprint = Fingerprint { nodes, ..Fingerprint::default() };
@@ -112,7 +112,11 @@ mod tests {
             run: run.clone(),
             cell: Arc::new(Cell {
                 experiment: Experiment::Bandwidth,
-                at: Coordinates { cpus: Some("0-1".parse().unwrap()), mix: Some(["all-reads", "2:1", "3:1"][i].parse().unwrap()), ..Coordinates::default() },
+                at: Coordinates {
+                    cpus: Some("0-1".parse().unwrap()),
+                    mix: Some(["all-reads", "2:1", "3:1"][i].parse().unwrap()),
+                    ..Coordinates::default()
+                },
                 metric: Metric::Bandwidth,
                 unit: Unit::GigabytesPerSecond,
             }),

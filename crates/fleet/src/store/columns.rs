@@ -87,6 +87,7 @@ pub(super) fn run(stored: &StoredRun) -> Vec<Field> {
         text("partition", Some(partition::name(&stored.run.fingerprint))),
         text("memgauge", Some(&stored.memgauge)),
         text("command", Some(&stored.command)),
+        word("health", stored.health),
         text("file", Some(&stored.file)),
         text("copy", stored.copy.as_ref()),
         integer("measured", Some(stored.measured)),
@@ -130,6 +131,22 @@ pub(super) fn cell(cell: &Cell) -> Vec<Field> {
         json("at", at),
         word("unit", Some(cell.unit)),
     ]
+}
+
+/// The columns of a cell's place that are not empty, and their values as text: without what was measured, and without `at`.
+pub(crate) fn places(of: &Cell) -> Vec<(&'static str, String)> {
+    let named = |name: &str| !["experiment", "metric", "at", "unit"].contains(&name);
+    let text = |(name, _, value): Field| {
+        let text = match value {
+            Value::Text(text) => text.as_utf8().ok()?.to_owned(),
+            Value::Integer(n) => n.to_string(),
+            Value::Number(n) => n.to_string(),
+            Value::Truth(truth) => truth.to_string(),
+            Value::Null => return None,
+        };
+        named(name).then_some((name, text))
+    };
+    cell(of).into_iter().filter_map(text).collect()
 }
 
 /// The value, and how far to trust it.

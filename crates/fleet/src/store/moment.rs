@@ -1,7 +1,7 @@
 //! Times in UTC as numbers.
 
 /// Microseconds from 1970 to a time in the form of RFC 3339 in UTC, such as `2026-03-14T09:26:53.250Z`. `None` if it is not one.
-pub(super) fn microseconds(text: &str) -> Option<i64> {
+pub(crate) fn microseconds(text: &str) -> Option<i64> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let number = |digits: &str, length: usize| -> Option<i64> {
         (digits.len() == length && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok()).flatten()

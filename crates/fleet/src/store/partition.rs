@@ -9,6 +9,14 @@ const READABLE: usize = 48;
 /// Digits of the hash that tells kinds with one readable name apart.
 const DIGITS: usize = 8;
 
+/// How the names of folders begin: readers take it for a column.
+const COLUMN: &str = "fingerprint=";
+
+/// The kind of a host's hardware, by which a store's measurements are in folders.
+pub(crate) fn kind(print: &Fingerprint) -> String {
+    name(print).split_off(COLUMN.len())
+}
+
 /// The folder of the hosts with this hardware: `fingerprint=intel-xeon-platinum-8480-2n-1f0c77a2`. It names the CPU and the number of nodes,
 /// and hashes what a host keeps through updates: model, stepping, hypervisor, CPUs and nodes. What updates change (microcode, firmware, kernel)
 /// and what only root may read (the memory's channels) is in columns only: a host's history stays in one folder.
@@ -27,7 +35,7 @@ pub(super) fn name(print: &Fingerprint) -> String {
     let words = [cpu, stepping, hypervisor].map(|word| word.as_ref().map(|w| (w.len(), w.as_str())));
     let hash = Sha256::digest(format!("{words:?} {cpus} {nodes}"));
     let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("fingerprint={}-{nodes}n-{}", readable.trim_end_matches('-'), &hash[..DIGITS])
+    format!("{COLUMN}{}-{nodes}n-{}", readable.trim_end_matches('-'), &hash[..DIGITS])
 }
 
 #[cfg(test)]

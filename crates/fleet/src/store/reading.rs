@@ -71,6 +71,7 @@ fn runs_of(table: &Table, group: usize) -> Result<Vec<StoredRun>, ParquetError> 
     let [mut firmware, mut kernel] = [texts("host_firmware")?, texts("host_kernel")?];
     let (cpus, nodes) = (integers("host_cpus")?, integers("host_nodes")?);
     let [mut memgauge, mut command] = [texts("memgauge")?, texts("command")?];
+    let health = table.texts(group, "health")?;
     let [mut file, mut copy] = [texts("file")?, texts("copy")?];
     let (measured, not_measured) = (integers("measured")?, integers("not_measured")?);
     let small = |value: Option<i64>| value.and_then(|v| u32::try_from(v).ok()).unwrap_or_default();
@@ -105,6 +106,7 @@ fn runs_of(table: &Table, group: usize) -> Result<Vec<StoredRun>, ParquetError> 
             run: Arc::new(run),
             memgauge: memgauge[i].take().unwrap_or_default(),
             command: command[i].take().unwrap_or_default(),
+            health: health[i].as_ref().map(word).transpose()?,
             file: file[i].take().unwrap_or_default(),
             copy: copy[i].take(),
             measured: count(measured[i]),

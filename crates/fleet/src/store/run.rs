@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use memgauge_core::result::HealthStatus;
+
 use crate::row::HostRun;
 
 /// A run, where it came from, and how much of it was measured.
@@ -13,6 +15,8 @@ pub struct StoredRun {
     pub memgauge: String,
     /// Its command line.
     pub command: String,
+    /// The verdict of a health check; `None` for other runs.
+    pub health: Option<HealthStatus>,
     /// The file that it was read from: an absolute path.
     pub file: String,
     /// The copy of that file, relative to the fleet's folder; `None` if none is kept.

@@ -19,6 +19,7 @@ fn batch(ids: std::ops::Range<u32>) -> Vec<(StoredRun, Vec<Row>)> {
             run: rows[0].run.clone(),
             memgauge: "0.1.0".into(),
             command: "memgauge".into(),
+            health: None,
             file: "/x".into(),
             copy: None,
             measured: rows.len() as u64,

@@ -2,8 +2,8 @@
 
 use memgauge_core::experiment::Metric;
 use memgauge_core::fleet::{
-    Duplicate, FleetBaseline, FleetField, FleetOutliers, GroupBaseline, HostGroup, Populations, SlowHost, SlowNumber,
-    SlowPlace, UnknownHost, UnknownReason,
+    Duplicate, FleetBaseline, FleetField, FleetOutliers, GroupBaseline, HostGroup, Populations, SlowHost, SlowNumber, SlowPlace,
+    UnknownHost, UnknownReason,
 };
 use memgauge_core::wording::{group_level, ids, number_of};
 
