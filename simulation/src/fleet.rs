@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPlace, Metric, Unit};
-use memgauge_core::result::QualityLevel;
+use memgauge_core::result::{Quality, QualityLevel, Report};
 use memgauge_core::traffic::Mix;
 use memgauge_fleet::{Cell, Fingerprint, HostRun, Row};
 
@@ -146,54 +146,119 @@ pub fn fleet(shape: &FleetShape, seed: u64) -> SimulatedFleet {
     let cells = cells();
     let mut fleet = SimulatedFleet { rows: Vec::new(), sick: BTreeMap::new(), uncertain: BTreeSet::new() };
     for number in 0..shape.hosts {
-        let run = host(shape, number, &mut random);
-        let host = run.host.clone();
-        let fault = (random.between(0.0, 1.0) < shape.sick).then(|| {
-            let fault = HostFault::ALL[random.below(HostFault::ALL.len() as u32) as usize];
-            (fault, random.between(shape.slower_by.0, shape.slower_by.1))
-        });
-        let lacks = (random.between(0.0, 1.0) < shape.lacking).then(|| random.below(3));
-        let degraded = random.between(0.0, 1.0) < shape.degraded;
-        if lacks.is_some() || degraded {
-            fleet.uncertain.insert(host.clone());
+        let host = Host::draw(shape, number, &mut random);
+        if host.lacks.is_some() || host.degraded {
+            fleet.uncertain.insert(host.run.host.clone());
         }
-        if let Some(fault) = fault {
-            fleet.sick.insert(host, fault);
+        if let Some(fault) = host.fault {
+            fleet.sick.insert(host.run.host.clone(), fault);
         }
-        let other_bios = run.fingerprint.firmware.as_deref() == Some(BIOSES[1]);
-        let run = Arc::new(HostRun { complete: lacks != Some(0), ..run });
+        let run = Arc::new(host.run.clone());
         for (i, (cell, typical)) in cells.iter().enumerate() {
-            // A run that ended early lacks its last numbers, another some in the middle, a third says why it has none.
-            let absent = match lacks {
-                Some(0) => i >= 50,
-                Some(1) => (20..23).contains(&i),
-                _ => false,
-            };
-            if absent {
+            if host.never_measured(i) {
                 continue;
             }
-            let mut value = typical * spread(shape, &mut random);
-            let worse = |share: f64| if cell.metric == Metric::Bandwidth { 1.0 - share } else { 1.0 + share };
-            if let Some((_, by)) = fault.filter(|(fault, _)| fault.concerns(cell)) {
-                value *= worse(by);
-            }
-            if let Some((_, by)) = shape.other_bios.filter(|_| other_bios && cell.metric == Metric::Bandwidth) {
-                value *= worse(by);
-            }
-            let measured = !(lacks == Some(2) && i == 30);
+            let value = typical * host.factor(shape, cell, &mut random);
+            let measured = !(host.lacks == Some(Lacks::Value) && i == 30);
             let half = value * random.between(0.001, 0.006);
-            let quality = if degraded && i % 7 == 3 { QualityLevel::Degraded } else { QualityLevel::Good };
             fleet.rows.push(Row {
                 run: Arc::clone(&run),
                 cell: Arc::clone(cell),
                 value: measured.then_some(value),
                 interval: measured.then_some((value - half, value + half)),
-                quality: measured.then_some(quality),
+                quality: measured.then(|| host.quality(i)),
                 not_measured: (!measured).then(|| "no-memory".to_owned()),
             });
         }
     }
     fleet
+}
+
+/// Results of the hosts of a fleet, as files hold them: those of `template` with other values, names and BIOS, without samples. With each its
+/// fault.
+pub fn reports<'a>(
+    template: &'a Report,
+    shape: &'a FleetShape,
+    seed: u64,
+) -> impl Iterator<Item = (Report, Option<(HostFault, f64)>)> + 'a {
+    let mut random = Random::new(seed);
+    (0..shape.hosts).map(move |number| {
+        let host = Host::draw(shape, number, &mut random);
+        let mut report = template.clone();
+        let name = memgauge_core::result::Host { hostname: Some(host.run.host.clone()), machine_id_hash: host.run.machine_id_hash.clone() };
+        (report.run.id, report.run.labels, report.run.host) = (host.run.run_id.clone(), host.run.labels.clone(), Some(name));
+        (report.started.utc, report.complete) = (host.run.started.clone(), host.run.complete);
+        report.machine.identity.firmware.extend(host.run.fingerprint.firmware.clone().map(|bios| ("bios_version".to_owned(), bios)));
+        let mut place = 0;
+        report.results.retain_mut(|m| {
+            place += 1;
+            let cell = Cell { experiment: m.experiment, at: m.at.clone(), metric: m.metric, unit: m.unit };
+            (m.samples, m.quality) = (None, Quality { level: host.quality(place), reasons: Vec::new() });
+            let Some(value) = m.estimate.value else { return false };
+            let value = value * host.factor(shape, &cell, &mut random);
+            let estimate = &mut m.estimate;
+            (estimate.value, estimate.ci95_low, estimate.ci95_high) = (Some(value), Some(value * 0.997), Some(value * 1.003));
+            (estimate.min, estimate.max) = (Some(value * 0.99), Some(value * 1.01));
+            !host.never_measured(place)
+        });
+        (report, host.fault)
+    })
+}
+
+/// How a host lacks numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lacks {
+    /// The run ended early.
+    End,
+    /// Some were never planned.
+    Some,
+    /// One has a reason instead of a value.
+    Value,
+}
+
+/// A host before it is measured.
+struct Host {
+    run: HostRun,
+    fault: Option<(HostFault, f64)>,
+    lacks: Option<Lacks>,
+    degraded: bool,
+    other_bios: bool,
+}
+
+impl Host {
+    fn draw(shape: &FleetShape, number: u32, random: &mut Random) -> Self {
+        let run = host(shape, number, random);
+        let mut happens = |share: f64| random.between(0.0, 1.0) < share;
+        let (sick, lacking, degraded) = (happens(shape.sick), happens(shape.lacking), happens(shape.degraded));
+        let fault = HostFault::ALL[random.below(HostFault::ALL.len() as u32) as usize];
+        let by = random.between(shape.slower_by.0, shape.slower_by.1);
+        let lacks = [Lacks::End, Lacks::Some, Lacks::Value][random.below(3) as usize];
+        let lacks = lacking.then_some(lacks);
+        let other_bios = run.fingerprint.firmware.as_deref() == Some(BIOSES[1]);
+        let run = HostRun { complete: lacks != Some(Lacks::End), ..run };
+        Self { run, fault: sick.then_some((fault, by)), lacks, degraded, other_bios }
+    }
+
+    /// Whether it has no number at this place of the list.
+    fn never_measured(&self, place: usize) -> bool {
+        match self.lacks {
+            Some(Lacks::End) => place >= 50,
+            Some(Lacks::Some) => (20..23).contains(&place),
+            Some(Lacks::Value) | None => false,
+        }
+    }
+
+    fn quality(&self, place: usize) -> QualityLevel {
+        if self.degraded && place % 7 == 3 { QualityLevel::Degraded } else { QualityLevel::Good }
+    }
+
+    /// What the host has over what is typical.
+    fn factor(&self, shape: &FleetShape, cell: &Cell, random: &mut Random) -> f64 {
+        let worse = |share: f64| if cell.metric == Metric::Bandwidth { 1.0 - share } else { 1.0 + share };
+        let of_fault = self.fault.filter(|(fault, _)| fault.concerns(cell)).map_or(1.0, |(_, by)| worse(by));
+        let of_bios = shape.other_bios.filter(|_| self.other_bios && cell.metric == Metric::Bandwidth).map_or(1.0, |(_, by)| worse(by));
+        spread(shape, random) * of_fault * of_bios
+    }
 }
 
 fn spread(shape: &FleetShape, random: &mut Random) -> f64 {
