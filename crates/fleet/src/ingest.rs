@@ -110,7 +110,16 @@ pub fn ingest(
         hosts.insert(stored.run.host.clone());
         known.insert(stored.run.run_id.clone());
     }
-    let mut gathering = Gathering { change, options, outcome, batch: Vec::new(), rows: 0, seen: HashMap::new(), hosts: BTreeSet::new(), cells: BTreeSet::new() };
+    let mut gathering = Gathering {
+        change,
+        options,
+        outcome,
+        batch: Vec::new(),
+        rows: 0,
+        seen: HashMap::new(),
+        hosts: BTreeSet::new(),
+        cells: BTreeSet::new(),
+    };
     let total = files.found.len();
     let mut done = 0;
     let read = |path: &PathBuf| {
@@ -126,13 +135,19 @@ pub fn ingest(
             Content::Unusable(skipped) => Read::Unusable(skipped),
         }
     };
-    queue::in_order(&files.found, stop, |path| files::size(path), read, |index, content| {
-        done = index + 1;
-        if gathering.take(&files.found[index], content)? {
-            tell(IngestEvent::Committed { done, files: total });
-        }
-        Ok::<(), StoreError>(())
-    })?;
+    queue::in_order(
+        &files.found,
+        stop,
+        |path| files::size(path),
+        read,
+        |index, content| {
+            done = index + 1;
+            if gathering.take(&files.found[index], content)? {
+                tell(IngestEvent::Committed { done, files: total });
+            }
+            Ok::<(), StoreError>(())
+        },
+    )?;
     gathering.commit()?;
     let Gathering { mut outcome, hosts: new_hosts, .. } = gathering;
     outcome.interrupted = done < total;

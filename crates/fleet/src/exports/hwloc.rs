@@ -29,7 +29,11 @@ pub fn hwloc(report: &Report) -> Result<Vec<u8>, ExportError> {
     if latency.is_empty() && bandwidth.is_empty() {
         return Err(ExportError::NoMatrix(HostRun::of(report).host));
     }
-    let mut xml = Xml { text: String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"), id: 0, nodes: BTreeMap::new() };
+    let mut xml = Xml {
+        text: String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"),
+        id: 0,
+        nodes: BTreeMap::new(),
+    };
     xml.text += "<topology version=\"2.0\">\n";
     xml.machine(report);
     for (name, flags, values) in [("Bandwidth", BANDWIDTH_FLAGS, bandwidth), ("Latency", LATENCY_FLAGS, latency)] {
@@ -62,7 +66,8 @@ fn matrix<'a>(results: impl Iterator<Item = &'a Measurement>) -> Matrix {
 }
 
 fn latencies(report: &Report) -> Matrix {
-    let of = |order: ChaseOrder| report.results.iter().filter(move |m| m.experiment == Experiment::IdleLatency && m.at.order == Some(order));
+    let of =
+        |order: ChaseOrder| report.results.iter().filter(move |m| m.experiment == Experiment::IdleLatency && m.at.order == Some(order));
     let local = matrix(of(ChaseOrder::WindowLocal));
     if local.is_empty() { matrix(of(ChaseOrder::FullRandom)) } else { local }
 }

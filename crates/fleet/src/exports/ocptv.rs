@@ -124,8 +124,11 @@ fn measurement(row: &Row, value: f64) -> Value {
         "high": high,
         "quality": row.quality,
     });
-    let mut measurement =
-        Map::from_iter([("name".to_owned(), json!(name(row))), ("value".to_owned(), json!(value)), ("unit".to_owned(), json!(row.cell.unit))]);
+    let mut measurement = Map::from_iter([
+        ("name".to_owned(), json!(name(row))),
+        ("value".to_owned(), json!(value)),
+        ("unit".to_owned(), json!(row.cell.unit)),
+    ]);
     if let Some(node) = row.cell.at.memory_node() {
         measurement.insert("hardwareInfoId".to_owned(), hardware_id(node).into());
     }

@@ -112,7 +112,11 @@ mod tests {
             run: run.clone(),
             cell: Arc::new(Cell {
                 experiment: Experiment::Bandwidth,
-                at: Coordinates { cpus: Some("0-1".parse().unwrap()), mix: Some(["all-reads", "2:1", "3:1"][i].parse().unwrap()), ..Coordinates::default() },
+                at: Coordinates {
+                    cpus: Some("0-1".parse().unwrap()),
+                    mix: Some(["all-reads", "2:1", "3:1"][i].parse().unwrap()),
+                    ..Coordinates::default()
+                },
                 metric: Metric::Bandwidth,
                 unit: Unit::GigabytesPerSecond,
             }),

@@ -39,7 +39,9 @@ mod tests {
         assert_eq!(microseconds("1970-01-01T00:00:00Z"), Some(0));
         assert_eq!(microseconds("2000-02-29T12:00:00.5Z"), Some(951_825_600_500_000));
         assert_eq!(microseconds("2026-03-14T09:26:53.250Z"), Some(1_773_480_413_250_000));
-        for wrong in ["", "yesterday", "2026-03-14", "2026-03-14T09:26:53", "2026-13-14T09:26:53Z", "2026-03-14T9:26:53Z", "2026-03-14T09:26:53.x1Z"] {
+        for wrong in
+            ["", "yesterday", "2026-03-14", "2026-03-14T09:26:53", "2026-13-14T09:26:53Z", "2026-03-14T9:26:53Z", "2026-03-14T09:26:53.x1Z"]
+        {
             assert_eq!(microseconds(wrong), None, "{wrong}");
         }
     }

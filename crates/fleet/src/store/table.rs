@@ -38,7 +38,9 @@ pub(super) fn write<'a>(
         for (column, (_, kind)) in columns.iter().enumerate() {
             let values = group.clone().map(|row| value(row, column));
             match kind {
-                Kind::Text => write_column::<ByteArrayType>(&mut next, values, |v| if let Value::Text(t) = v { Some(t.clone()) } else { None }),
+                Kind::Text => {
+                    write_column::<ByteArrayType>(&mut next, values, |v| if let Value::Text(t) = v { Some(t.clone()) } else { None })
+                }
                 Kind::Number => write_column::<DoubleType>(&mut next, values, |v| if let Value::Number(n) = v { Some(*n) } else { None }),
                 Kind::Truth => write_column::<BoolType>(&mut next, values, |v| if let Value::Truth(t) = v { Some(*t) } else { None }),
                 Kind::Integer | Kind::Moment => {
