@@ -63,8 +63,10 @@ const EXCEPTIONS: &[Exception] = &[
     ("mlc  ", Needs::Minutes, 130, ""),
     ("numactl", Needs::Tool(&["numactl", "--show"]), 127, "numactl"),
     ("numactl", Needs::Nodes(2), 1, ""),
+    ("python3 -c \"import pandas; print(pandas.read_parquet", Needs::Tool(&["python3", "-c", "import pyarrow"]), 1, "pyarrow"),
     ("python3 -c \"import pandas", Needs::Tool(&["python3", "-c", "import pandas"]), 1, "No module named 'pandas'"),
     ("python3 -c \"import duckdb", Needs::Tool(&["python3", "-c", "import duckdb"]), 1, "No module named 'duckdb'"),
+    ("python3 -c \"import polars", Needs::Tool(&["python3", "-c", "import polars"]), 1, "No module named 'polars'"),
     ("jq", Needs::Tool(&["jq", "--version"]), 127, "jq"),
 ];
 
@@ -147,7 +149,7 @@ fn shortened(command: &str) -> String {
             (&["-t1"], &["-b2000"])
         }
         _ if words.contains(&"--plan") => (&[], &[]),
-        (_, "info" | "render" | "compare" | "reference" | "count" | "mlc") => (&[], &[]),
+        (_, "info" | "render" | "compare" | "fleet" | "reference" | "count" | "mlc") => (&[], &[]),
         (_, "prefetch") if words.get(at + 2) != Some(&"compare") => (&[], &[]),
         (_, "stream" | "chase") => (&["--passes", "1"], &[]),
         (_, "scan") => (&["--within", "5s"], &["--size", "64M", "--region", "16M"]),

@@ -29,15 +29,15 @@ mod tests;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+pub(crate) use change::Change;
 pub use change::Recovered;
-pub(crate) use change::{Change, content_id};
 pub(crate) use columns::places;
 pub use error::StoreError;
 pub use run::StoredRun;
 
 use crate::row::Row;
-pub(crate) use manifest::MANIFEST;
 use manifest::Manifest;
+pub(crate) use manifest::{MANIFEST, content_id};
 pub(crate) use moment::microseconds;
 pub(crate) use partition::kind;
 

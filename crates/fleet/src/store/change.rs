@@ -11,11 +11,10 @@ use parquet::errors::ParquetError;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::columns::{self, Field, Kind, Value};
 use super::error::StoreError;
-use super::manifest::{Batch, MANIFEST, Manifest, PENDING, pending, sync_folder};
+use super::manifest::{Batch, BatchFile, MANIFEST, Manifest, PENDING, checksum, content_id, pending, sync_folder};
 use super::run::StoredRun;
 use super::{partition, reading, table};
 use crate::row::{Cell, Row};
@@ -171,20 +170,20 @@ impl Change {
         (manifest.next, manifest.batches) = (number + 1, batches);
         if let Err(error) = written.and_then(|()| manifest.commit(&self.folder)) {
             // It fails for want of space, most likely: what was written so far makes no use of it.
-            files.iter().for_each(|file| drop(fs::remove_file(pending(&self.folder.join(file)))));
+            files.iter().for_each(|file| drop(fs::remove_file(pending(&self.folder.join(&file.name)))));
             return Err(error);
         }
         self.manifest = manifest;
         // The old files first: in between, readers of all files in the folder miss values, but count none twice.
-        old.iter().flat_map(|batch| &batch.files).for_each(|file| drop(fs::remove_file(self.folder.join(file))));
+        old.iter().flat_map(|batch| &batch.files).for_each(|file| drop(fs::remove_file(self.folder.join(&file.name))));
         files.iter().try_for_each(|file| {
-            let path = self.folder.join(file);
+            let path = self.folder.join(&file.name);
             fs::rename(pending(&path), &path).map_err(StoreError::io("cannot get its name", path.clone()))
         })
     }
 
     /// Writes the files of a batch under names that no reader looks for.
-    fn write_batch(&self, number: u32, runs: &[(StoredRun, Vec<Row>)], files: &mut Vec<String>) -> Result<(), StoreError> {
+    fn write_batch(&self, number: u32, runs: &[(StoredRun, Vec<Row>)], files: &mut Vec<BatchFile>) -> Result<(), StoreError> {
         let name = format!("batch-{number:06}.parquet");
         let lines: Vec<Vec<Field>> = runs.iter().map(|(run, _)| columns::run(run)).collect();
         self.write_table(
@@ -230,7 +229,7 @@ impl Change {
     fn write_table<'a>(
         &self,
         file: &str,
-        files: &mut Vec<String>,
+        files: &mut Vec<BatchFile>,
         rows: usize,
         field: impl Fn(usize, usize) -> &'a Field,
         columns: Option<&[Field]>,
@@ -240,10 +239,12 @@ impl Change {
         let columns: Vec<(&str, Kind)> = columns.into_iter().flatten().map(|(name, kind, _)| (*name, *kind)).collect();
         let folder = path.parent().unwrap_or(&self.folder);
         fs::create_dir_all(folder).map_err(failed)?;
-        files.push(file.to_owned());
+        files.push(BatchFile { name: file.to_owned(), sha256: String::new() });
         let value = |row: usize, column: usize| -> &'a Value { &field(row, column).2 };
         let written = table::write(&pending(&path), &columns, rows, value).map_err(|error| failed(as_io(error)))?;
         written.sync_all().map_err(failed)?;
+        let sum = File::open(pending(&path)).and_then(|mut file| checksum(&mut file)).map_err(failed)?;
+        files.iter_mut().last().into_iter().for_each(|file| file.sha256.clone_from(&sum));
         // Of a new folder, its own name must last as well.
         [Some(folder), folder.parent()].into_iter().flatten().try_for_each(sync_folder).map_err(failed)
     }
@@ -252,7 +253,7 @@ impl Change {
     fn recover(&self) -> Result<Recovered, StoreError> {
         let mut recovered = Recovered::default();
         let listed: BTreeSet<PathBuf> =
-            self.manifest.batches.iter().flat_map(|batch| &batch.files).map(|file| self.folder.join(file)).collect();
+            self.manifest.batches.iter().flat_map(|batch| &batch.files).map(|file| self.folder.join(&file.name)).collect();
         for path in &listed {
             let waiting = pending(path);
             if !path.exists() && waiting.exists() {
@@ -288,11 +289,6 @@ impl Change {
         let waiting = pending(&path);
         fs::write(&waiting, text).and_then(|()| fs::rename(&waiting, &path)).map_err(failed)
     }
-}
-
-/// Sixteen digits of the hash of a text: the name of what has none of its own, or none that a file may have.
-pub(crate) fn content_id(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Waits for the lock. Whether it was got.

@@ -1,10 +1,11 @@
 //! The list of a store's batches: the one file whose replacement commits a change.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::error::StoreError;
 
@@ -32,8 +33,17 @@ pub(crate) struct Batch {
     pub(crate) number: u32,
     pub(crate) runs: u64,
     pub(crate) rows: u64,
-    /// Its files, relative to the fleet's folder; the first is its list of runs.
-    pub(crate) files: Vec<String>,
+    /// Its files; the first is its list of runs.
+    pub(crate) files: Vec<BatchFile>,
+}
+
+/// A file of a batch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct BatchFile {
+    /// Relative to the fleet's folder.
+    pub(crate) name: String,
+    /// The SHA-256 of its content. Parquet's own checks do not find every flipped bit, and its reader trusts what it reads.
+    pub(crate) sha256: String,
 }
 
 impl Manifest {
@@ -58,9 +68,9 @@ impl Manifest {
             return Err(StoreError::OtherVersion { folder: folder.to_owned(), found: manifest.version, read: VERSION });
         }
         // Somebody may have edited it: no file of it may be outside the folder.
-        let outside = |file: &&String| Path::new(file.as_str()).components().any(|c| !matches!(c, std::path::Component::Normal(_)));
+        let outside = |file: &&BatchFile| Path::new(file.name.as_str()).components().any(|c| !matches!(c, std::path::Component::Normal(_)));
         if let Some(file) = manifest.batches.iter().flat_map(|b| &b.files).find(outside) {
-            return Err(damaged(format!("it names {file:?}, which is not in the fleet's folder")));
+            return Err(damaged(format!("it names {:?}, which is not in the fleet's folder", file.name)));
         }
         Ok(Some(manifest))
     }
@@ -83,6 +93,28 @@ pub(crate) fn pending(path: &Path) -> PathBuf {
     name.push(".");
     name.push(PENDING);
     name.into()
+}
+
+/// The SHA-256 of what a file holds.
+pub(crate) fn checksum(file: &mut File) -> io::Result<String> {
+    let (mut hash, mut block) = (Sha256::new(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut block) {
+            Ok(0) => return Ok(hexadecimal(&hash.finalize())),
+            Ok(read) => hash.update(&block[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Sixteen digits of the hash of a text: the name of what has none of its own, or none that a file may have.
+pub(crate) fn content_id(bytes: &[u8]) -> String {
+    hexadecimal(&Sha256::digest(bytes)[..8])
 }
 
 /// Makes the names in a folder outlast a power cut.

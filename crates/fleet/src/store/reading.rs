@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error as WordError, StrDeserializer};
 
 use super::error::StoreError;
-use super::manifest::{Batch, pending};
+use super::manifest::{Batch, BatchFile, checksum, pending};
 use super::run::StoredRun;
 use super::table::Table;
 use crate::row::{Cell, Fingerprint, HostRun, Row};
 
 /// Opens a committed file, whether it has got its name yet or not.
-pub(super) fn open(path: &Path) -> Result<File, StoreError> {
+fn open(path: &Path) -> Result<File, StoreError> {
     let mut last = None;
     // It may get its name between the first two attempts.
     for path in [path, &pending(path), path] {
@@ -36,8 +36,14 @@ pub(super) fn open(path: &Path) -> Result<File, StoreError> {
     ))
 }
 
-fn table(path: &Path) -> Result<Table, StoreError> {
-    Table::open(open(path)?).map_err(|e| damaged(path, &e))
+/// Opens a table, if its file is as it was written.
+fn table(path: &Path, of: &BatchFile) -> Result<Table, StoreError> {
+    let mut file = open(path)?;
+    let sum = checksum(&mut file).and_then(|sum| file.rewind().map(|()| sum)).map_err(StoreError::io("cannot be read", path))?;
+    if sum != of.sha256 {
+        return Err(StoreError::Damaged { path: path.to_owned(), detail: "it is not as it was written (another checksum)".into() });
+    }
+    Table::open(file).map_err(|e| damaged(path, &e))
 }
 
 fn damaged(path: &Path, error: &ParquetError) -> StoreError {
@@ -49,8 +55,8 @@ pub(super) fn runs(folder: &Path, batches: &[Batch]) -> Result<Vec<StoredRun>, S
     let mut all = Vec::new();
     for batch in batches {
         let Some(file) = batch.files.first() else { continue };
-        let path = folder.join(file);
-        let table = table(&path)?;
+        let path = folder.join(&file.name);
+        let table = table(&path, file)?;
         for group in 0..table.groups() {
             all.extend(runs_of(&table, group).map_err(|e| damaged(&path, &e))?);
         }
@@ -130,8 +136,8 @@ pub(super) fn rows(folder: &Path, batches: &[Batch], wanted: &dyn Fn(&StoredRun)
         let all = runs.len() == listed.len();
         rows.reserve(if all { usize::try_from(batch.rows).unwrap_or_default().min(1 << 24) } else { 0 });
         for file in batch.files.iter().skip(1) {
-            let path = folder.join(file);
-            let table = table(&path)?;
+            let path = folder.join(&file.name);
+            let table = table(&path, file)?;
             for group in 0..table.groups() {
                 rows_of(&table, group, &runs, all, &mut cells, &mut rows).map_err(|e| damaged(&path, &e))?;
             }
