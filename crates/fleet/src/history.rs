@@ -66,12 +66,13 @@ pub fn history(rows: &[Row], host: &str) -> Result<FleetHistory, UnknownName> {
     })
 }
 
-/// Names that contain the name, or that the name contains.
+/// Names that have all letters of the name in its order, as `n005` has those of `n5`, or that the name contains.
 fn similar(rows: &[Row], host: &str) -> Vec<String> {
     let wanted = host.to_lowercase();
     let resembles = |name: &&str| {
         let name = name.to_lowercase();
-        !wanted.is_empty() && (name.contains(&wanted) || wanted.contains(&name))
+        let mut letters = name.chars();
+        !wanted.is_empty() && (wanted.contains(&name) || wanted.chars().all(|letter| letters.any(|other| other == letter)))
     };
     let names: BTreeSet<&str> = rows.iter().map(|row| row.run.host.as_str()).filter(resembles).collect();
     names.into_iter().take(5).map(str::to_owned).collect()

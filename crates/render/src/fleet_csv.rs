@@ -1,11 +1,11 @@
 //! What is said of a fleet as CSV. What is not known is empty.
 
 use memgauge_core::experiment::{Coordinates, Experiment, Metric, Unit};
-use memgauge_core::fleet::{FleetBaseline, FleetHistory, FleetOutliers};
-use memgauge_core::wording::{coordinates, spelled};
+use memgauge_core::fleet::{FleetBaseline, FleetHistory, FleetOutliers, UnknownReason};
+use memgauge_core::wording::spelled;
 
 use crate::format::RenderError;
-use crate::text::fleet::{group_words, pattern, reason};
+use crate::text::fleet::{group_words, pattern, spot};
 
 fn written(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Result<Vec<u8>, RenderError> {
     let mut writer = csv::Writer::from_writer(Vec::new());
@@ -19,7 +19,20 @@ fn maybe(value: Option<f64>) -> String {
 }
 
 fn cell(experiment: Experiment, at: &Coordinates, metric: Metric, unit: Unit) -> [String; 4] {
-    [spelled(&experiment), coordinates(at), spelled(&metric), spelled(&unit)]
+    [spelled(&experiment), spot(at), spelled(&metric), spelled(&unit)]
+}
+
+/// The reason as JSON spells it.
+const fn reason(of: &UnknownReason) -> &'static str {
+    match of {
+        UnknownReason::TooFewSiblings { .. } => "too-few-siblings",
+        UnknownReason::NothingToCompare => "nothing-to-compare",
+        UnknownReason::Incomplete => "incomplete",
+        UnknownReason::NotMeasured { .. } => "not-measured",
+        UnknownReason::Missing { .. } => "missing",
+        UnknownReason::Degraded { .. } => "degraded",
+        UnknownReason::SlowerPopulation { .. } => "slower-population",
+    }
 }
 
 /// A row for each slow number of a host, and for each reason why a host is unknown.

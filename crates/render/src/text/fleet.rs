@@ -1,11 +1,11 @@
 //! A fleet as text: which hosts are slower than their siblings, and what hosts of each kind measure.
 
-use memgauge_core::experiment::Metric;
+use memgauge_core::experiment::{Coordinates, Experiment, Metric};
 use memgauge_core::fleet::{
-    Duplicate, FleetBaseline, FleetField, FleetOutliers, GroupBaseline, HostGroup, Populations, SlowHost, SlowNumber, SlowPlace,
-    UnknownHost, UnknownReason,
+    BaselineNumber, Duplicate, FleetBaseline, FleetField, FleetOutliers, GroupBaseline, HostGroup, Populations, SlowHost, SlowNumber,
+    SlowPlace, UnknownHost, UnknownReason,
 };
-use memgauge_core::wording::{group_level, ids, number_of};
+use memgauge_core::wording::{group_level, ids, number_of, spelled};
 
 use super::comparison::{change, field, place, quantity};
 use super::grid::{Cell, Column, grid};
@@ -62,22 +62,15 @@ fn slow_hosts(page: &mut Page, found: &FleetOutliers) {
     let shown = if page.verbose { found.slow.len() } else { found.slow.len().min(BRIEF_ROWS) };
     let rows = || found.slow.iter().take(shown);
     let worst = |host: &SlowHost| host.numbers.first().cloned();
-    let lines = grid(
-        [
-            Column::text("host", rows().map(|host| host.name.host.as_str())),
-            Column::text("what", rows().map(pattern)),
-            Column::numbers("change", rows().map(|host| worst(host).map(|n| change(n.ratio)))),
-            Column::text("interval", rows().map(|host| worst(host).and_then(|n| interval(&n)))),
-            Column::numbers("group", rows().map(|host| Cell::number((host.group + 1).to_string()))).optional(),
-            Column::text("measured", rows().map(|host| worst(host).map(|n| day(&n.measured).to_owned()))).optional(),
-        ],
-        page.width,
-    );
-    if lines.iter().all(|line| INDENT.len() + width(line) <= page.width) {
-        page.table_lines(&lines);
-    } else {
-        rows().for_each(|host| two_lines(page, host));
-    }
+    let columns = [
+        Column::text("host", rows().map(|host| host.name.host.as_str())),
+        Column::text("what", rows().map(pattern)),
+        Column::numbers("change", rows().map(|host| worst(host).map(|n| change(n.ratio)))),
+        Column::text("interval", rows().map(|host| worst(host).and_then(|n| interval(&n)))),
+        Column::numbers("group", rows().map(|host| Cell::number((host.group + 1).to_string()))).optional(),
+        Column::text("measured", rows().map(|host| worst(host).map(|n| day(&n.measured).to_owned()))).optional(),
+    ];
+    table_or_lines(page, columns, rows().map(two_lines));
     if shown < found.slow.len() {
         page.paragraph(Style::Dim, format!("and {} more: -v", found.slow.len() - shown));
     }
@@ -91,13 +84,36 @@ fn slow_hosts(page: &mut Page, found: &FleetOutliers) {
 }
 
 /// A host where the table does not fit.
-fn two_lines(page: &mut Page, host: &SlowHost) {
-    page.text(Style::Plain, "  ", "    ", &format!("{}: {}", host.name.host, pattern(host)));
-    if let Some(worst) = host.numbers.first() {
+fn two_lines(host: &SlowHost) -> [String; 2] {
+    let worst = host.numbers.first().map(|worst| {
         let interval = interval(worst).map(|ends| format!(" ({ends})")).unwrap_or_default();
-        let text = format!("{}{interval} · group {} · measured {}", change(worst.ratio), host.group + 1, day(&worst.measured));
-        page.text(Style::Plain, "    ", "    ", &text);
+        format!("{}{interval} · group {} · measured {}", change(worst.ratio), host.group + 1, day(&worst.measured))
+    });
+    [format!("{}: {}", host.name.host, pattern(host)), worst.unwrap_or_default()]
+}
+
+/// A table, or where it is wider than the page two lines for each of its rows.
+pub(super) fn table_or_lines(page: &mut Page, columns: impl IntoIterator<Item = Column>, rows: impl Iterator<Item = [String; 2]>) {
+    let lines = grid(columns, page.width);
+    if lines.iter().all(|line| INDENT.len() + width(line) <= page.width) {
+        page.table_lines(&lines);
+        return;
     }
+    for [first, second] in rows {
+        page.text(Style::Plain, "  ", "    ", &first);
+        page.text(Style::Plain, "    ", "    ", &second);
+    }
+}
+
+/// What was measured, and where.
+pub(super) fn number_words(experiment: Experiment, metric: Metric, at: &Coordinates) -> String {
+    format!("{}, {}", quantity(experiment, metric), spot(at))
+}
+
+/// The coordinates, and the state of the line for transfers between caches.
+pub(crate) fn spot(at: &Coordinates) -> String {
+    let state = at.state.map(|state| format!(", {}", spelled(&state))).unwrap_or_default();
+    format!("{}{state}", place(at))
 }
 
 fn slow_numbers(page: &mut Page, host: &SlowHost) {
@@ -106,9 +122,14 @@ fn slow_numbers(page: &mut Page, host: &SlowHost) {
         name.machine_id_hash.as_ref().map(|id| format!(", machine id {}", id.chars().take(12).collect::<String>())).unwrap_or_default();
     page.heading(&name.host, &format!("run {}{id}", name.run_id));
     let rows = || host.numbers.iter();
-    page.table([
+    let lines = |n: &SlowNumber| {
+        let values = format!("{} against {} {}", number(n.value), number(n.siblings_median), unit(n.unit));
+        let interval = interval(n).map(|ends| format!(" ({ends})")).unwrap_or_default();
+        [number_words(n.experiment, n.metric, &n.at), format!("{}{interval} · {values}", change(n.ratio))]
+    };
+    let columns = [
         Column::text("what", rows().map(|n| quantity(n.experiment, n.metric))),
-        Column::text("where", rows().map(|n| place(&n.at))),
+        Column::text("where", rows().map(|n| spot(&n.at))),
         Column::numbers("here", rows().map(|n| Cell::number(number(n.value)))),
         Column::numbers("siblings", rows().map(|n| Cell::number(number(n.siblings_median)))),
         Column::text("", rows().map(|n| unit(n.unit))),
@@ -116,7 +137,8 @@ fn slow_numbers(page: &mut Page, host: &SlowHost) {
         Column::text("interval", rows().map(interval)).optional(),
         Column::numbers("z", rows().map(|n| Cell::number(format!("{:.1}", n.robust_z)))).optional(),
         Column::numbers("hosts", rows().map(|n| Cell::number(n.siblings.to_string()))).optional(),
-    ]);
+    ];
+    table_or_lines(page, columns, rows().map(lines));
     if host.unknown_numbers > 0 {
         page.paragraph(Style::Warning, format!("{} could not be judged.", number_of(u64::from(host.unknown_numbers), "number", "numbers")));
     }
@@ -125,7 +147,7 @@ fn slow_numbers(page: &mut Page, host: &SlowHost) {
 /// `node 1, bandwidth (6 of 7)`; a single number is named itself.
 pub(crate) fn pattern(host: &SlowHost) -> String {
     if let [only] = &host.numbers[..] {
-        return format!("{}, {}", quantity(only.experiment, only.metric), place(&only.at));
+        return number_words(only.experiment, only.metric, &only.at);
     }
     let metric = match host.metric {
         Some(Metric::Bandwidth) => ", bandwidth",
@@ -175,7 +197,7 @@ fn populations(page: &mut Page, all: &[Populations]) {
             Column::text("such as", rows().map(|(_, p)| names(p.some.iter().map(String::as_str), p.hosts as usize, 3))).optional(),
         ]);
         if let Some(worst) = worst {
-            let text = format!("{}: {}, {}", change(worst.ratio), quantity(worst.experiment, worst.metric), place(&worst.at));
+            let text = format!("{}: {}", change(worst.ratio), number_words(worst.experiment, worst.metric, &worst.at));
             page.paragraph(Style::Dim, format!("the number that differs most, {text}"));
         }
     }
@@ -197,7 +219,7 @@ fn names<'a>(names: impl Iterator<Item = &'a str>, all: usize, most: usize) -> S
 }
 
 /// What a reason is called, without its numbers, so that hosts can be listed by it.
-pub(crate) const fn reason(reason: &UnknownReason) -> &'static str {
+const fn reason(reason: &UnknownReason) -> &'static str {
     match reason {
         UnknownReason::TooFewSiblings { .. } => "fewer than eight hosts with its hardware",
         UnknownReason::NothingToCompare => "none of its numbers is one that eight siblings have",
@@ -264,7 +286,7 @@ fn not_judged(page: &mut Page, found: &FleetOutliers) {
     page.paragraph(Style::Dim, format!("{} {text}", number_of(found.not_judged.len() as u64, "number", "numbers")));
     if page.verbose {
         for number in &found.not_judged {
-            let what = format!("{}, {}", quantity(number.experiment, number.metric), place(&number.at));
+            let what = number_words(number.experiment, number.metric, &number.at);
             page.text(
                 Style::Dim,
                 "    ",
@@ -313,21 +335,26 @@ fn group_baseline(page: &mut Page, group: &GroupBaseline) {
     page.paragraph(Style::Dim, group_words(&group.group));
     let shown = if page.verbose { group.numbers.len() } else { group.numbers.len().min(BRIEF_ROWS) };
     let rows = || group.numbers.iter().take(shown);
-    page.table([
+    let lines = |n: &BaselineNumber| {
+        let values = format!("{} {} · flagged {}", number(n.median), unit(n.unit), flagged(n));
+        [number_words(n.experiment, n.metric, &n.at), format!("{values} · {}", number_of(u64::from(n.hosts), "host", "hosts"))]
+    };
+    let columns = [
         Column::text("what", rows().map(|n| quantity(n.experiment, n.metric))),
-        Column::text("where", rows().map(|n| place(&n.at))),
+        Column::text("where", rows().map(|n| spot(&n.at))),
         Column::numbers("median", rows().map(|n| Cell::number(number(n.median)))),
         Column::text("", rows().map(|n| unit(n.unit))),
         Column::numbers("spread", rows().map(|n| percent(n.spread))).optional(),
         Column::numbers("flagged", rows().map(flagged)),
         Column::numbers("hosts", rows().map(|n| Cell::number(n.hosts.to_string()))).optional(),
-    ]);
+    ];
+    table_or_lines(page, columns, rows().map(lines));
     if shown < group.numbers.len() {
         page.paragraph(Style::Dim, format!("and {} more: -v", group.numbers.len() - shown));
     }
 }
 
-fn flagged(of: &memgauge_core::fleet::BaselineNumber) -> String {
+fn flagged(of: &BaselineNumber) -> String {
     let sign = if of.metric == Metric::Bandwidth { '<' } else { '>' };
     format!("{sign} {}", number(of.flagged_beyond))
 }

@@ -3,8 +3,8 @@
 use memgauge_core::fleet::{Change, ChangedNumber, FleetHistory, Series};
 use memgauge_core::wording::number_of;
 
-use super::comparison::{change, field, place, quantity};
-use super::fleet::day;
+use super::comparison::{change, field, quantity};
+use super::fleet::{day, number_words, spot, table_or_lines};
 use super::grid::{Cell, Column};
 use super::page::{Page, Style};
 use crate::number::{number, percent, unit};
@@ -29,7 +29,11 @@ fn headline(page: &mut Page, history: &FleetHistory) {
     let worse = history.changes.iter().any(|c| c.numbers.iter().any(|n| n.worse));
     let runs = number_of(history.runs.len() as u64, "run", "runs");
     let style = if worse { Style::Warning } else { Style::Bold };
-    let what = if changes == 0 { "no number changed".to_owned() } else { format!("numbers changed {}", times(changes)) };
+    let what = match changes {
+        0 if history.series.iter().all(|s| s.levels.is_empty()) => "too few values to tell a change".to_owned(),
+        0 => "no number changed".to_owned(),
+        _ => format!("numbers changed {}", times(changes)),
+    };
     page.text(style, "", "  ", &format!("{}: {what} in {runs}", history.host));
     if let (Some(first), Some(last)) = (history.runs.first(), history.runs.last()) {
         let span = format!("{} to {}", day(&first.started), day(&last.started));
@@ -83,15 +87,20 @@ fn one_change(page: &mut Page, history: &FleetHistory, at: &Change) {
     page.paragraph(if worse > 0 { Style::Warning } else { Style::Plain }, format!("of {numbers} {}{nothing}", counts.join(", ")));
     let shown = if page.verbose { at.numbers.len() } else { at.numbers.len().min(BRIEF_ROWS) };
     let rows = || at.numbers.iter().take(shown).filter_map(|n| Some((n, history.series.get(n.series as usize)?)));
+    let lines = |(n, s): (&ChangedNumber, &Series)| {
+        let values = format!("{} → {} {}", number(n.before), number(n.after), unit(s.unit));
+        [number_words(s.experiment, s.metric, &s.at), format!("{} · {values}", change(n.ratio))]
+    };
     let cell = |value: fn(&ChangedNumber) -> f64| rows().map(move |(n, _)| Cell::number(number(value(n)))).collect::<Vec<_>>();
-    page.table([
+    let columns = [
         Column::text("what", rows().map(|(_, s)| quantity(s.experiment, s.metric))),
-        Column::text("where", rows().map(|(_, s)| place(&s.at))),
+        Column::text("where", rows().map(|(_, s)| spot(&s.at))),
         Column::numbers("before", cell(|n| n.before)),
         Column::numbers("after", cell(|n| n.after)),
         Column::text("", rows().map(|(_, s)| unit(s.unit))),
         Column::numbers("change", rows().map(|(n, _)| change(n.ratio))),
-    ]);
+    ];
+    table_or_lines(page, columns, rows().map(lines));
     if shown < at.numbers.len() {
         page.paragraph(Style::Dim, format!("and {} more: -v", at.numbers.len() - shown));
     }
@@ -102,12 +111,17 @@ fn series(page: &mut Page, history: &FleetHistory) {
     let rows = || history.series.iter();
     let levels = |s: &Series| s.levels.iter().map(|l| format!("{} ({})", number(l.median), l.values)).collect::<Vec<_>>().join(" → ");
     let values = |s: &Series| Cell::number(s.points.iter().filter(|p| p.value.is_some()).count().to_string());
-    page.table([
+    let lines = |s: &Series| {
+        let noise = s.noise.map(|noise| format!(" · noise {}", percent(noise))).unwrap_or_default();
+        [number_words(s.experiment, s.metric, &s.at), format!("{} {}{noise}", levels(s), unit(s.unit))]
+    };
+    let columns = [
         Column::text("what", rows().map(|s| quantity(s.experiment, s.metric))),
-        Column::text("where", rows().map(|s| place(&s.at))),
+        Column::text("where", rows().map(|s| spot(&s.at))),
         Column::numbers("values", rows().map(values)),
         Column::numbers("noise", rows().map(|s| s.noise.map(percent))).optional(),
         Column::text("levels (values)", rows().map(levels)),
         Column::text("", rows().map(|s| unit(s.unit))),
-    ]);
+    ];
+    table_or_lines(page, columns, rows().map(lines));
 }
