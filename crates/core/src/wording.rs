@@ -1,5 +1,7 @@
-//! Data in words, for tables, figures, notes and findings alike: coordinates, CPUs and nodes here, reasons in [`reasons`].
+//! Data in words, for tables, figures, notes and findings alike: coordinates, CPUs and nodes here, reasons in [`reasons`],
+//! groups of hosts in [`groups`].
 
+pub mod groups;
 pub mod reasons;
 
 use std::fmt;
@@ -7,7 +9,6 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::experiment::{ChaseOrder, Coordinates, MemoryPlace};
-use crate::fleet::GroupLevel;
 use crate::tiers::MemoryKind;
 use crate::traffic::{Access, LineUse};
 use crate::units::IdSet;
@@ -47,15 +48,6 @@ pub fn coordinates(at: &Coordinates) -> String {
 /// `CPU 3` or `CPUs 0-7`.
 pub fn cpus(list: &IdSet) -> String {
     format!("{} {}", if list.len() == 1 { "CPU" } else { "CPUs" }, ids(list))
-}
-
-/// What hosts of a group have in common.
-pub const fn group_level(level: GroupLevel) -> &'static str {
-    match level {
-        GroupLevel::Kernel => "the same hardware, firmware and kernel",
-        GroupLevel::Firmware => "the same hardware and firmware, with any kernel (fewer than eight have one kernel)",
-        GroupLevel::Hardware => "the same hardware, with any firmware and kernel (fewer than eight have one firmware)",
-    }
 }
 
 /// `1 word` or `3 words`.

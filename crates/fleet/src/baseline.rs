@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use memgauge_core::experiment::Metric;
 use memgauge_core::fleet::{BaselineNumber, FLEET_VERSION, FleetBaseline, GroupBaseline, GroupLevel, MIN_DIFFERENCE};
 
+use crate::centres::{GroupCentre, centres};
 use crate::groups::{Groups, key, properties};
 use crate::latest::latest;
-use crate::outliers::{GroupCentre, centres};
 use crate::row::{Cell, Fingerprint, Row};
 
 /// What the hosts of each group measure, by their latest values. Each level has its groups, so that a host without eight siblings of its

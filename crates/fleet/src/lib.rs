@@ -1,6 +1,7 @@
 //! Results of many hosts: their store, which hosts differ from their siblings, and what changed over time.
 
 mod baseline;
+mod centres;
 pub mod exports;
 mod groups;
 mod history;
@@ -12,6 +13,7 @@ mod populations;
 mod robust;
 mod row;
 mod rows;
+mod split;
 mod store;
 
 pub use baseline::{baseline, group_for};

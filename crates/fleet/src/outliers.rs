@@ -8,18 +8,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::experiment::{Experiment, Metric};
 use memgauge_core::fleet::{
-    Duplicate, FALSE_DISCOVERIES, FLEET_VERSION, FleetOutliers, MIN_DIFFERENCE, MIN_HOSTS, MIN_ROBUST_Z, NotJudged, SlowHost, SlowNumber,
-    UnknownHost, UnknownReason,
+    Duplicate, FALSE_DISCOVERIES, FLEET_VERSION, FleetOutliers, MIN_DIFFERENCE, MIN_ROBUST_Z, NotJudged, SlowHost, SlowNumber, UnknownHost,
+    UnknownReason,
 };
 use memgauge_core::significance::{adjust, simes};
 
+use crate::centres::{Centres, GroupCentre, centres};
 use crate::groups::Groups;
 use crate::latest::{Latest, latest, name};
 use crate::patterns::pattern;
-use crate::populations::{self, Split, split};
-use crate::robust::{Centre, centre, median};
+use crate::populations;
+use crate::robust::Centre;
 use crate::row::{Cell, HostRun, Row};
 
 /// Finds the hosts that are slower than hosts like them, by their latest values.
@@ -81,77 +81,6 @@ pub fn outliers(rows: &[Row]) -> FleetOutliers {
 /// How much worse the worst number of a host is, as a logarithm.
 fn worst(host: &SlowHost) -> f64 {
     host.numbers.first().map_or(0.0, |number| number.ratio.ln().abs())
-}
-
-/// What the hosts of a group have at a cell.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct GroupCentre {
-    /// Of all of them, or of the faster population.
-    pub(crate) centre: Centre,
-    /// Where they fall into two populations.
-    pub(crate) split: Option<Split>,
-    /// How many have a value of good quality.
-    pub(crate) values: usize,
-}
-
-impl GroupCentre {
-    /// The centre of the population that a value is in.
-    fn of(&self, cost: f64) -> Centre {
-        match &self.split {
-            Some(split) if cost > split.between => split.slower,
-            _ => self.centre,
-        }
-    }
-}
-
-/// By cell and group. There is none where fewer than eight hosts of the group have a value.
-pub(crate) type Centres = Vec<BTreeMap<u32, GroupCentre>>;
-
-/// The centre of each cell in each of the `wanted` groups.
-pub(crate) fn centres(latest: &Latest<'_>, groups: &Groups, wanted: &BTreeSet<u32>) -> Centres {
-    let mut all: Centres = Vec::with_capacity(latest.cells.len());
-    for cell in &latest.cells {
-        let mut costs: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-        for &(host, row) in &cell.rows {
-            if let Some(cost) = row.cost() {
-                groups.of(host).into_iter().filter(|g| wanted.contains(g)).for_each(|g| costs.entry(g).or_default().push(cost));
-            }
-        }
-        costs.retain(|_, costs| costs.len() >= MIN_HOSTS);
-        let found = costs.into_iter().filter_map(|(group, mut costs)| {
-            let split = split(&mut costs, |difference| cell.cell.worse_by(difference));
-            let centre = match &split {
-                Some(split) => split.faster,
-                None => centre(&mut costs)?,
-            };
-            Some((group, GroupCentre { centre, split, values: costs.len() }))
-        });
-        all.push(found.collect());
-    }
-    share_spreads(latest, &mut all);
-    all
-}
-
-/// The spread of few values may be far too small by chance. So none is smaller than what is usual for numbers of its experiment in its
-/// group.
-fn share_spreads(latest: &Latest<'_>, centres: &mut Centres) {
-    let mut spreads: BTreeMap<(u32, Experiment, Metric), Vec<f64>> = BTreeMap::new();
-    for (cell, centres) in latest.cells.iter().zip(centres.iter()) {
-        for (&group, found) in centres {
-            spreads.entry((group, cell.cell.experiment, cell.cell.metric)).or_default().push(found.centre.spread);
-        }
-    }
-    let usual: BTreeMap<_, f64> = spreads.into_iter().filter_map(|(family, mut all)| Some((family, median(&mut all)?))).collect();
-    for (cell, centres) in latest.cells.iter().zip(centres.iter_mut()) {
-        for (&group, found) in centres {
-            if let Some(&least) = usual.get(&(group, cell.cell.experiment, cell.cell.metric)) {
-                found.centre = found.centre.with_spread(least);
-                if let Some(split) = &mut found.split {
-                    split.slower = split.slower.with_spread(least);
-                }
-            }
-        }
-    }
 }
 
 /// A number that is worse than the siblings' by more than differences that count as none.
@@ -240,7 +169,10 @@ fn look<'a>(
             let members = &groups.all[group as usize].members;
             let lacking = || members.iter().filter(|&&host| chosen[host as usize] == Some(group) && !has_row[host as usize]);
             match centres.get(&group) {
-                None => not_judged.push((group, cell.cell, rows)),
+                None => {
+                    let good = |&&(host, row): &&(u32, &Row)| groups.of(host).contains(&group) && row.cost().is_some();
+                    not_judged.push((group, cell.cell, cell.rows.iter().filter(good).count() as u32));
+                }
                 // What most of the siblings have is expected of each.
                 Some(_) if 2 * rows as usize > members.len() => lacking().for_each(|&host| states[host as usize].missing += 1),
                 Some(_) => {}

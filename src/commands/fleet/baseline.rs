@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::bail;
 use memgauge_core::fleet::{FLEET_VERSION, FleetBaseline};
 
-use super::read_rows;
+use super::rows::read_rows;
 use crate::cli::fleet::BaselineArgs;
 use crate::exit::{ExitStatus, UsageError};
 use crate::fleet_sinks::FleetSinks;

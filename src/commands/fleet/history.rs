@@ -1,6 +1,6 @@
 //! `memgauge fleet history`: when the numbers of a host changed.
 
-use super::read_rows;
+use super::rows::read_rows;
 use crate::cli::fleet::HistoryArgs;
 use crate::exit::{ExitStatus, UsageError};
 use crate::fleet_sinks::FleetSinks;

@@ -2,7 +2,7 @@
 
 use memgauge_core::fleet::FleetOutliers;
 
-use super::read_rows;
+use super::rows::read_rows;
 use crate::cli::fleet::OutliersArgs;
 use crate::exit::ExitStatus;
 use crate::fleet_sinks::FleetSinks;

@@ -5,7 +5,8 @@ use memgauge_core::fleet::{
     BaselineNumber, Duplicate, FleetBaseline, FleetField, FleetOutliers, GroupBaseline, HostGroup, Populations, SlowHost, SlowNumber,
     SlowPlace, UnknownHost, UnknownReason,
 };
-use memgauge_core::wording::{group_level, ids, number_of, spelled};
+use memgauge_core::wording::groups::group_level;
+use memgauge_core::wording::{ids, number_of, spelled};
 
 use super::comparison::{change, field, place, quantity};
 use super::grid::{Cell, Column, grid};

@@ -6,7 +6,7 @@ use crate::conclusions::findings::suspicion::{Suspicion, capped, format_value, n
 use crate::experiment::Metric;
 use crate::fleet::{BaselineNumber, GroupBaseline};
 use crate::result::{Finding, HealthStatus, Measurement, Report};
-use crate::wording::group_level;
+use crate::wording::groups::group_level;
 
 fn group<'a>(references: References<'a>) -> Option<&'a GroupBaseline> {
     match references.fleet? {
