@@ -19,7 +19,7 @@ pub use text::{ingest_line, ingest_text};
 
 use crate::row::{Cell, Row};
 use crate::rows::rows;
-use crate::store::{Change, StoreError, StoredRun};
+use crate::store::{Change, Store, StoreError, StoredRun};
 use files::{Content, Files, skip};
 
 /// Rows that are committed together at most: they are in memory together.
@@ -100,7 +100,9 @@ pub fn ingest(
         !stop.load(Ordering::Relaxed)
     };
     let Some((mut change, recovered)) = Change::begin(folder, waits)? else {
-        return Ok(IngestOutcome { interrupted: true, ..outcome });
+        let runs = Store::open(folder)?.runs()?;
+        let hosts: BTreeSet<&str> = runs.iter().map(|stored| stored.run.host.as_str()).collect();
+        return Ok(IngestOutcome { interrupted: true, fleet_runs: runs.len() as u64, fleet_hosts: hosts.len() as u64, ..outcome });
     };
     outcome.recovered = recovered;
     change.merge_small()?;

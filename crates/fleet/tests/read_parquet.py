@@ -45,7 +45,7 @@ def by_duckdb(fleet):
 
 def check_views(connection, rows):
     """The views by a second way: in Python, from the rows."""
-    one = lambda question: connection.sql(question).fetchone()[0]
+    one = lambda question: connection.sql(question).fetchall()[0][0]
     assert one("select count(*) from runs") == len({row["run_id"] for row in rows})
     latest = {}
     for row in sorted(rows, key=lambda row: row["started"]):

@@ -6,7 +6,7 @@ use memgauge_core::result::Report;
 use tempfile::TempDir;
 
 use super::*;
-use crate::store::{Store, read};
+use crate::store::read;
 
 const TWO_NODES: &[u8] = include_bytes!("../../../../tests/results/two-nodes.json");
 

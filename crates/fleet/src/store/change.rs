@@ -162,14 +162,18 @@ impl Change {
         let mut files = Vec::new();
         let written = self.write_batch(number, runs, &mut files);
         let rows = runs.iter().map(|(_, rows)| rows.len() as u64).sum();
+        let place = self.manifest.batches.iter().position(|batch| replaced.contains(&batch.number));
         let (old, mut batches): (Vec<Batch>, Vec<Batch>) =
             self.manifest.batches.iter().cloned().partition(|batch| replaced.contains(&batch.number));
-        let place = batches.partition_point(|batch| old.first().is_none_or(|first| batch.number < first.number));
+        let place = place.unwrap_or(batches.len());
         batches.insert(place, Batch { number, runs: runs.len() as u64, rows, files: files.clone() });
         let mut manifest = self.manifest.clone();
         (manifest.next, manifest.batches) = (number + 1, batches);
         if let Err(error) = written.and_then(|()| manifest.commit(&self.folder)) {
-            // It fails for want of space, most likely: what was written so far makes no use of it.
+            // Unless the list was replaced after all, and only what comes after that failed, nothing refers to what was written.
+            if Manifest::read(&self.folder).is_ok_and(|found| found.as_ref() == Some(&manifest)) {
+                return Err(error);
+            }
             files.iter().for_each(|file| drop(fs::remove_file(pending(&self.folder.join(&file.name)))));
             return Err(error);
         }
