@@ -53,6 +53,7 @@ const EXCEPTIONS: &[Exception] = &[
     ("memgauge pmem /mnt/pmem0", Needs::Folder, 64, "there is no such directory"),
     ("memgauge tiers", Needs::Nodes(2), 4, "one tier of memory"),
     ("memgauge interleave --nodes 0,2", Needs::Nodes(3), 64, "there is no node 2"),
+    ("memgauge fleet baseline", Needs::Folder, 4, "no eight are alike"),
     ("memgauge reference here", Needs::KnownCpu, 4, "no published reference"),
     ("memgauge --plan --machine DIR", Needs::Folder, 4, "DIR"),
     ("memgauge latency --prefetch off", Needs::NoRegisters, 4, ""),
