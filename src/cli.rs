@@ -4,6 +4,7 @@ pub(crate) mod advise;
 mod c2c;
 pub(crate) mod command;
 pub(crate) mod compare;
+pub(crate) mod fleet;
 mod help;
 pub(crate) mod interleave;
 mod latency;

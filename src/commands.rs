@@ -3,6 +3,7 @@
 pub(crate) mod advise;
 pub(crate) mod compare;
 pub(crate) mod count;
+pub(crate) mod fleet;
 pub(crate) mod info;
 pub(crate) mod interleave;
 pub(crate) mod loops;

@@ -5,6 +5,7 @@ mod commands;
 mod console;
 mod contents;
 mod exit;
+mod fleet_sinks;
 #[cfg(feature = "fuzz")]
 pub mod fuzzing;
 mod host;
@@ -27,7 +28,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::cli::command::{Cli, Invocation};
-use crate::commands::{advise, compare, count, info, interleave, loops, measure, prefetch as prefetchers, reference, render};
+use crate::commands::{advise, compare, count, fleet, info, interleave, loops, measure, prefetch as prefetchers, reference, render};
 use crate::console::Program;
 use crate::exit::ExitStatus;
 
@@ -56,6 +57,7 @@ fn native_main() -> ExitCode {
         Ok(Invocation::Report(args)) => exit(Program::MEMGAUGE, commands::report::report(&args)),
         Ok(Invocation::Compare(args)) => exit(Program::MEMGAUGE, compare::compare(*args)),
         Ok(Invocation::Advise(args)) => exit(Program::MEMGAUGE, advise::advise(&args)),
+        Ok(Invocation::Fleet(command)) => exit(Program::MEMGAUGE, fleet::fleet(command)),
         Ok(Invocation::Reference(args)) => exit(Program::MEMGAUGE, reference::reference(&args)),
         Ok(Invocation::Prefetch(action)) => exit(Program::MEMGAUGE, prefetchers::prefetch(action)),
         Ok(Invocation::Weights(action)) => exit(Program::MEMGAUGE, interleave::change(action)),

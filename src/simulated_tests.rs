@@ -60,7 +60,7 @@ fn run(spec: &Spec, machine: &Machine, model: &Model, baseline: Option<&Report>)
     runner.conclude(&mut report);
     report.remove_trials();
     if let Some(deadlines) = deadlines {
-        quick::confirm(&mut report, References { baseline, rules: None }, &mut runner, deadlines);
+        quick::confirm(&mut report, References { baseline, ..References::default() }, &mut runner, deadlines);
     }
     report
 }

@@ -108,7 +108,11 @@ impl Sinks {
 }
 
 /// Chooses the format of every file by its ending, and checks that the file can be written.
-fn open_files<F>(paths: &[PathBuf], unknown: &str, format: impl Fn(&Path) -> Option<F>) -> Result<Vec<(OutputFile, F)>, UsageError> {
+pub(crate) fn open_files<F>(
+    paths: &[PathBuf],
+    unknown: &str,
+    format: impl Fn(&Path) -> Option<F>,
+) -> Result<Vec<(OutputFile, F)>, UsageError> {
     let open = |path: &PathBuf| {
         let format = format(path).ok_or_else(|| UsageError::file(path, unknown))?;
         Ok((OutputFile::open(path)?, format))
@@ -117,7 +121,7 @@ fn open_files<F>(paths: &[PathBuf], unknown: &str, format: impl Fn(&Path) -> Opt
 }
 
 /// Writes to every file, then to standard output. Returns what became of standard output, if anything goes there, and of each file.
-fn write_everywhere<'a, F: 'a>(
+pub(crate) fn write_everywhere<'a, F: 'a>(
     stream: Stream,
     standard: Option<&F>,
     files: impl IntoIterator<Item = &'a (OutputFile, F)>,
@@ -141,7 +145,7 @@ fn print(stream: Stream, rendered: anyhow::Result<Vec<u8>>) -> anyhow::Result<()
 }
 
 /// One error that names all of them, in their order.
-fn join_errors(written: Vec<anyhow::Result<()>>) -> anyhow::Result<()> {
+pub(crate) fn join_errors(written: Vec<anyhow::Result<()>>) -> anyhow::Result<()> {
     let mut errors: Vec<_> = written.into_iter().filter_map(Result::err).collect();
     match errors.len() {
         0 => Ok(()),

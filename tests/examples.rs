@@ -53,6 +53,7 @@ const EXCEPTIONS: &[Exception] = &[
     ("memgauge pmem /mnt/pmem0", Needs::Folder, 64, "there is no such directory"),
     ("memgauge tiers", Needs::Nodes(2), 4, "one tier of memory"),
     ("memgauge interleave --nodes 0,2", Needs::Nodes(3), 64, "there is no node 2"),
+    ("memgauge fleet baseline", Needs::Folder, 4, "no eight are alike"),
     ("memgauge reference here", Needs::KnownCpu, 4, "no published reference"),
     ("memgauge --plan --machine DIR", Needs::Folder, 4, "DIR"),
     ("memgauge latency --prefetch off", Needs::NoRegisters, 4, ""),
@@ -63,8 +64,10 @@ const EXCEPTIONS: &[Exception] = &[
     ("mlc  ", Needs::Minutes, 130, ""),
     ("numactl", Needs::Tool(&["numactl", "--show"]), 127, "numactl"),
     ("numactl", Needs::Nodes(2), 1, ""),
+    ("python3 -c \"import pandas; print(pandas.read_parquet", Needs::Tool(&["python3", "-c", "import pyarrow"]), 1, "pyarrow"),
     ("python3 -c \"import pandas", Needs::Tool(&["python3", "-c", "import pandas"]), 1, "No module named 'pandas'"),
     ("python3 -c \"import duckdb", Needs::Tool(&["python3", "-c", "import duckdb"]), 1, "No module named 'duckdb'"),
+    ("python3 -c \"import polars", Needs::Tool(&["python3", "-c", "import polars"]), 1, "No module named 'polars'"),
     ("jq", Needs::Tool(&["jq", "--version"]), 127, "jq"),
 ];
 
@@ -147,7 +150,7 @@ fn shortened(command: &str) -> String {
             (&["-t1"], &["-b2000"])
         }
         _ if words.contains(&"--plan") => (&[], &[]),
-        (_, "info" | "render" | "compare" | "advise" | "reference" | "count" | "mlc") => (&[], &[]),
+        (_, "info" | "render" | "compare" | "advise" | "fleet" | "reference" | "count" | "mlc") => (&[], &[]),
         (_, "prefetch") if words.get(at + 2) != Some(&"compare") => (&[], &[]),
         (_, "stream" | "chase") => (&["--passes", "1"], &[]),
         (_, "scan") => (&["--within", "5s"], &["--size", "64M", "--region", "16M"]),

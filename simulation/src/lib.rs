@@ -1,6 +1,7 @@
 //! A model of a machine's memory: it answers instead of threads, so that plans, sampling, statistics, conclusions and renderers run whole on
 //! machines that nobody has, in milliseconds each. `docs/method/simulated-machine.md` describes it.
 
+pub mod fleet;
 mod machines;
 mod network;
 mod random;

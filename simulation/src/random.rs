@@ -34,9 +34,20 @@ impl Random {
         all[self.below(all.len() as u32) as usize]
     }
 
-    /// A factor around 1 with this standard deviation, normally distributed (Box and Muller, 1958), cut at four of them.
+    /// A factor around 1 with this standard deviation, normally distributed, cut at four of them.
     pub fn factor(&mut self, deviation: f64) -> f64 {
+        1.0 + deviation * self.normal().clamp(-4.0, 4.0)
+    }
+
+    /// Of the standard normal distribution (Box and Muller, 1958).
+    pub fn normal(&mut self) -> f64 {
         let (u, v) = (self.share().max(f64::MIN_POSITIVE), self.share());
-        1.0 + deviation * ((-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()).clamp(-4.0, 4.0)
+        (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+    }
+
+    /// Of Student's t with so many degrees of freedom: values further out are more frequent than in the normal distribution.
+    pub fn student(&mut self, freedom: u32) -> f64 {
+        let squares: f64 = (0..freedom).map(|_| self.normal().powi(2)).sum();
+        self.normal() / (squares / f64::from(freedom)).sqrt()
     }
 }

@@ -9,6 +9,7 @@ use memgauge_core::spec::{Spec, Task};
 use super::advise::AdviseArgs;
 use super::c2c::C2cArgs;
 use super::compare::CompareArgs;
+use super::fleet::{FleetArgs, FleetCommand};
 use super::help;
 use super::interleave::{InterleaveArgs, WeightsAction};
 use super::latency::LatencyArgs;
@@ -116,6 +117,8 @@ enum Command {
     Compare(Box<CompareArgs>),
     /// Advise from results: threads, tokens a second, nodes, pages, prefetchers; each with the numbers behind it.
     Advise(AdviseArgs),
+    /// Keep the results of many hosts together, and ask about them.
+    Fleet(FleetArgs),
     /// List published latencies and bandwidths by CPU generation, with their sources.
     Reference(ReferenceArgs),
     /// Take the command lines of Intel MLC and print its tables: memgauge mlc --help, man mlc.
@@ -151,6 +154,7 @@ pub(crate) enum Invocation {
     Report(ReportArgs),
     Compare(Box<CompareArgs>),
     Advise(AdviseArgs),
+    Fleet(FleetCommand),
     Reference(ReferenceArgs),
     Prefetch(PrefetchAction),
     Weights(WeightsAction),
@@ -215,6 +219,7 @@ impl Cli {
             Some(Command::Report(args)) => return Ok(Invocation::Report(args)),
             Some(Command::Compare(args)) => return Ok(Invocation::Compare(args)),
             Some(Command::Advise(args)) => return Ok(Invocation::Advise(args)),
+            Some(Command::Fleet(args)) => return Ok(Invocation::Fleet(args.command)),
             Some(Command::Reference(args)) => return Ok(Invocation::Reference(args)),
             Some(Command::Mlc(args)) => return Ok(Invocation::Mlc(args.arguments)),
         };

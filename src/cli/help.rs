@@ -4,14 +4,14 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command};
 
 /// The options that matter most of each command, by their identifiers. Commands below others are named with them.
-const BRIEF: [(&str, &[&str]); 23] = [
+const BRIEF: [(&str, &[&str]); 29] = [
     ("memgauge", &["output", "quiet", "verbose", "within", "plan"]),
     ("info", &["machine", "format", "output", "quiet"]),
     ("latency", &["matrix", "per_cpu", "cpu", "node", "size", "orders", "pages", "histogram", "within", "output"]),
     ("bandwidth", &["peak", "matrix", "ramp", "search", "mixes", "cpu", "node", "peak_gbs", "within", "output"]),
     ("loaded", &["mixes", "delays", "at_percent", "load_nodes", "probe_cpu", "cpu", "node", "pages", "within", "output"]),
     ("c2c", &["matrix", "node_matrix", "reader", "holder", "sharer", "states", "cpu", "node", "within", "output"]),
-    ("quick", &["against", "rules", "peak_gbs", "cpu", "node", "within", "wait_quiet", "quiet", "format", "output"]),
+    ("quick", &["against", "baseline", "rules", "peak_gbs", "cpu", "node", "within", "wait_quiet", "quiet", "format", "output"]),
     ("run", &["pages", "time", "budget", "within", "plan", "verbose", "quiet", "format", "output"]),
     ("scan", &["node", "cpu", "size", "region", "integrity", "patterns", "hold", "within", "plan", "output"]),
     ("sweep", &["min", "max", "latency", "bandwidth", "per_domain", "all_cpus", "cpu", "counters", "within", "output"]),
@@ -25,6 +25,12 @@ const BRIEF: [(&str, &[&str]); 23] = [
     ("tiers", &["mixes", "histogram", "cpu", "node", "size", "pages", "within", "plan", "format", "output"]),
     ("compare", &["runs", "measure", "keep", "margin", "across", "seed", "verbose", "quiet", "format", "output"]),
     ("advise", &["model_bytes", "models", "quiet", "format", "output"]),
+    ("fleet", &[]),
+    ("fleet ingest", &["copy", "batch", "quiet", "format"]),
+    ("fleet outliers", &["verbose", "quiet", "format", "output"]),
+    ("fleet baseline", &["verbose", "quiet", "format", "output"]),
+    ("fleet history", &["host", "verbose", "quiet", "format", "output"]),
+    ("fleet export", &["format", "host", "fingerprint", "output"]),
     ("reference", &["sources", "format"]),
     ("report", &["output", "title", "no_data"]),
     ("render", &["quiet", "verbose", "format", "output"]),

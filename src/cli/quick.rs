@@ -11,7 +11,8 @@ What looks wrong is measured twice more before it counts. On virtual machines, o
 at most.
 
 Nodes are compared with each other, and so are last-level caches. Bandwidths are compared with what the memory could transfer. You can add \
-a saved result (--against) and rules of your own (--rules). A file of rules is TOML:
+a saved result (--against), the hosts of a fleet that are like this one (--baseline), and rules of your own (--rules). A file of rules is \
+TOML:
 
   # true: also fail on virtual machines and without root
   strict = false
@@ -28,6 +29,7 @@ Examples:
   memgauge quick                              is this machine's memory as it should be?
   memgauge quick -o today.json                the same, and keep the result
   memgauge quick --against first-day.json     has anything changed?
+  memgauge quick --baseline fleet/            is this host as its siblings are?
   memgauge quick --limit 460.8                12 channels of DDR5-4800
 
 Exit status:

@@ -40,6 +40,9 @@ pub(crate) struct ReferenceFiles {
     /// Compare with a result that memgauge quick wrote as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) against: Option<PathBuf>,
+    /// Judge by the hosts like this one: a fleet's folder, or what memgauge fleet baseline wrote as JSON
+    #[arg(long, value_name = "FLEET")]
+    pub(crate) baseline: Option<PathBuf>,
     /// Judge by the rules in FILE (TOML, see below)
     #[arg(long, value_name = "FILE")]
     pub(crate) rules: Option<PathBuf>,

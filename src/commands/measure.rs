@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
-use memgauge_core::conclusions::{findings::References, scan};
+use memgauge_core::conclusions::scan;
 use memgauge_core::distribution::least_batch;
 use memgauge_core::result::{HealthStatus, Incomplete, Report};
 use memgauge_core::spec::Spec;
@@ -87,8 +87,8 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     report.plan = Some(plan);
     report.notes.extend(not_quiet);
     runner.conclude(&mut report);
-    if let Some(((baseline, rules), deadlines)) = references.as_ref().zip(deadlines) {
-        let references = References { baseline: baseline.as_ref(), rules: rules.as_ref() };
+    if let Some((references, deadlines)) = references.as_ref().zip(deadlines) {
+        let references = references.for_report(&report);
         quick::confirm(&mut report, references, &mut runner, deadlines);
     }
     quiet::name_disturbers(&mut report, &processes, root, &identity);

@@ -3,10 +3,13 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use memgauge_core::conclusions::findings::{self, References, Rules};
+use memgauge_core::conclusions::findings::{self, FleetSiblings, References, Rules};
+use memgauge_core::fleet::FleetBaseline;
 use memgauge_core::planner::quick::{DEFAULT_WITHIN_S, ROUND_ENDS, SECOND_ROUND_SHARE};
 use memgauge_core::result::Report;
+use memgauge_fleet::{Fingerprint, group_for};
 
+use super::fleet;
 use crate::cli::request::ReferenceFiles;
 use crate::exit::UsageError;
 use crate::input;
@@ -42,9 +45,27 @@ impl Deadlines {
 ///
 /// # Errors
 /// When one of the files cannot be read or is not what it should be.
-pub(crate) fn read_references(files: ReferenceFiles) -> Result<(Option<Report>, Option<Rules>), UsageError> {
-    let baseline = files.against.map(|path| read_report(&path)).transpose()?;
-    Ok((baseline, files.rules.map(|path| read_rules(&path)).transpose()?))
+pub(crate) fn read_references(files: ReferenceFiles) -> anyhow::Result<SavedReferences> {
+    Ok(SavedReferences {
+        baseline: files.against.map(|path| read_report(&path)).transpose()?,
+        fleet: files.baseline.map(|path| fleet::read_baseline(&path)).transpose()?,
+        rules: files.rules.map(|path| read_rules(&path)).transpose()?,
+    })
+}
+
+/// What the results are compared with, as it was read.
+pub(crate) struct SavedReferences {
+    baseline: Option<Report>,
+    fleet: Option<FleetBaseline>,
+    rules: Option<Rules>,
+}
+
+impl SavedReferences {
+    /// What counts for a report: of the fleet, the hosts that are like its machine.
+    pub(crate) fn for_report(&self, report: &Report) -> References<'_> {
+        let siblings = |fleet| group_for(fleet, &Fingerprint::of(report)).map_or(FleetSiblings::TooFew, FleetSiblings::Group);
+        References { baseline: self.baseline.as_ref(), rules: self.rules.as_ref(), fleet: self.fleet.as_ref().map(siblings) }
+    }
 }
 
 fn read_rules(path: &Path) -> Result<Rules, UsageError> {

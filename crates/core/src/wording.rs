@@ -1,5 +1,7 @@
-//! Data in words, for tables, figures, notes and findings alike: coordinates, CPUs and nodes here, reasons in [`reasons`].
+//! Data in words, for tables, figures, notes and findings alike: coordinates, CPUs and nodes here, reasons in [`reasons`],
+//! groups of hosts in [`groups`].
 
+pub mod groups;
 pub mod reasons;
 
 use std::fmt;

@@ -1,5 +1,27 @@
 //! Results of many hosts: their store, which hosts differ from their siblings, and what changed over time.
 
+mod baseline;
+mod centres;
+pub mod exports;
+mod groups;
+mod history;
+mod ingest;
+mod latest;
+mod outliers;
+mod patterns;
+mod populations;
+mod robust;
 mod row;
+mod rows;
+mod split;
+mod store;
 
+pub use baseline::{baseline, group_for};
+pub use history::{UnknownName, history};
+pub use ingest::{
+    INGEST_VERSION, IngestError, IngestEvent, IngestOptions, IngestOutcome, SkipReason, Skipped, ingest, ingest_line, ingest_text,
+};
+pub use outliers::outliers;
 pub use row::{Cell, Fingerprint, HostRun, Row};
+pub use rows::rows;
+pub use store::{Recovered, Store, StoreError, StoredRun, read};

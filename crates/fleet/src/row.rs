@@ -37,7 +37,7 @@ pub struct Cell {
 }
 
 /// One run on one host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostRun {
     /// The host's name: its hostname, else `id-` and the first twelve digits of the hash of its machine id, else `run-` and the run's id.
     pub host: String,

@@ -205,7 +205,7 @@ fn join(reasons: &[QualityReason]) -> String {
 }
 
 /// The stable word for why there is no number.
-fn cause(why: &impl Serialize) -> String {
+pub fn cause(why: &impl Serialize) -> String {
     let fields = serde_json::to_value(why).unwrap_or_default();
     fields["cause"].as_str().unwrap_or_default().to_owned()
 }
@@ -227,7 +227,7 @@ fn measurement<'a>(run: Row<'a>, m: &'a Measurement) -> Row<'a> {
 }
 
 /// What is done with a line, as one word.
-pub(crate) fn durable(line: LineUse) -> String {
+pub fn durable(line: LineUse) -> String {
     match line {
         LineUse::Persisted(method) => format!("persisted:{}", method.name()),
         LineUse::ReadBack(method) => format!("read-back:{}", method.name()),

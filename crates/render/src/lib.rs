@@ -5,6 +5,7 @@
 
 mod csv;
 pub mod figure;
+mod fleet_csv;
 mod format;
 mod groups;
 mod html;
@@ -16,15 +17,17 @@ mod openmetrics;
 mod pages;
 mod text;
 
-pub use csv::{Csv, comparison_csv};
+pub use csv::{Csv, cause, comparison_csv, durable};
 pub use figure::{FigureFormat, FigureOptions, FigureWidth, PanelKind, Picture, comparison_figure};
+pub use fleet_csv::{fleet_baseline_csv, fleet_history_csv, fleet_outliers_csv};
 pub use format::{Format, Named, RenderError};
 pub use html::{Html, comparison_html};
 pub use json::{Json, ReadError, read};
 pub use mlc_scan::mlc_scan;
-pub use openmetrics::OpenMetrics;
+pub use openmetrics::{HostValues, OpenMetrics, openmetrics_of_hosts};
 pub use text::{
-    OneLine, Text, advice_line, advice_text, comparison_text, duration, plan_line, plan_of_run_text, plan_text, published_text,
+    OneLine, Text, advice_line, advice_text, comparison_text, duration, fleet_baseline_text, fleet_history_text, fleet_outliers_text,
+    plan_line, plan_of_run_text, plan_text, published_text,
 };
 
 /// Columns of text that is written to a file: fits a page and most terminals.

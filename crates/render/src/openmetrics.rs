@@ -5,13 +5,14 @@
 //! memory, is summed up by node as the smallest, the median and the largest. Values have no timestamps, which the collector refuses.
 
 mod encode;
+mod hosts;
 
 use std::collections::BTreeMap;
 
 use memgauge_core::conclusions::summary::summarise;
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPlace, Metric};
-use memgauge_core::result::{HealthStatus, LevelSummary, Measurement, QualityLevel, Report};
+use memgauge_core::result::{CurveSummary, HealthStatus, LevelSummary, Measurement, QualityLevel, Report};
 use memgauge_core::units::Bytes;
 use memgauge_core::wording::spelled;
 
@@ -19,6 +20,7 @@ use crate::csv::durable;
 use crate::format::{Format, Named, RenderError};
 use crate::groups::loaded_curves;
 use encode::{Family, Labels, Unit};
+pub use hosts::{HostValues, openmetrics_of_hosts};
 
 /// Gauges in base units, as OpenMetrics and the Prometheus text format write them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,7 +132,23 @@ impl Collected {
     fn add(&mut self, report: &Report, shared: &Labels) {
         self.add_run(report, shared);
         let mut groups: BTreeMap<Group, Vec<Sample>> = BTreeMap::new();
-        for m in &report.results {
+        let node = |cpu| node_of(report, cpu);
+        self.add_results(&report.results, &node, shared, &mut groups);
+        Self::add_matrices(report, shared, &mut groups);
+        groups.into_iter().for_each(|((quantity, labels), samples)| self.sum_up(quantity, &labels, &samples));
+        self.add_curves(&report.results, &report.curves, shared);
+        report.levels.iter().for_each(|levels| self.add_levels(levels, shared));
+    }
+
+    /// Single values; those of which a machine has thousands are put into groups, to be summed up.
+    fn add_results(
+        &mut self,
+        results: &[Measurement],
+        node: &dyn Fn(Option<u32>) -> Option<u32>,
+        shared: &Labels,
+        groups: &mut BTreeMap<Group, Vec<Sample>>,
+    ) {
+        for m in results {
             let quantity = match (m.experiment, m.metric) {
                 // The points of curves are those that the adaptive search chose, their sizes those of the sweep, and weights those of the search.
                 (Experiment::LoadedLatency | Experiment::Sweep | Experiment::Interleave, _) => continue,
@@ -145,12 +163,16 @@ impl Collected {
             let each = label("experiment", spelled(&m.experiment));
             match quantity {
                 Quantity::CpuIdleLatency | Quantity::TransferMatrixLatency | Quantity::ScanBandwidth => {
-                    let at = by_node(report, &m.at);
+                    let at = by_node(node, &m.at);
                     groups.entry((quantity, with(shared, coordinates(&at)))).or_default().push(Sample::of(m));
                 }
                 _ => self.insert(quantity, with(shared, coordinates(&m.at).into_iter().chain([each])), Sample::of(m)),
             }
         }
+    }
+
+    /// All pairs of CPUs, as groups by the nodes of both.
+    fn add_matrices(report: &Report, shared: &Labels, groups: &mut BTreeMap<Group, Vec<Sample>>) {
         for matrix in &report.matrices {
             let at = Coordinates {
                 state: Some(matrix.state),
@@ -172,9 +194,6 @@ impl Collected {
                 groups.entry((Quantity::TransferMatrixLatency, with(shared, coordinates(&at)))).or_default().extend(samples);
             }
         }
-        groups.into_iter().for_each(|((quantity, labels), samples)| self.sum_up(quantity, &labels, &samples));
-        self.add_curves(report, shared);
-        report.levels.iter().for_each(|levels| self.add_levels(levels, shared));
     }
 
     /// Which run it is, how far to trust it, and the verdict of a health check.
@@ -191,19 +210,23 @@ impl Collected {
         for (level, n) in [(Good, trust.good), (Degraded, trust.degraded), (Unreliable, trust.unreliable), (Missing, trust.missing)] {
             self.results.insert(with(shared, [label("quality", spelled(&level))]), f64::from(n));
         }
+        self.add_health(report.health.as_ref().map(|health| health.status), shared);
+    }
+
+    /// The verdict of a health check, if it was one.
+    fn add_health(&mut self, health: Option<HealthStatus>, shared: &Labels) {
         use HealthStatus::{CouldNotMeasure, Failure, Incident, Ok, Unknown, Warning};
-        for (health, status) in
-            report.health.iter().flat_map(|h| [Ok, Unknown, Warning, CouldNotMeasure, Failure, Incident].map(|status| (h, status)))
-        {
-            self.health.insert(with(shared, [label("status", spelled(&status))]), f64::from(health.status == status));
+        let Some(health) = health else { return };
+        for status in [Ok, Unknown, Warning, CouldNotMeasure, Failure, Incident] {
+            self.health.insert(with(shared, [label("status", spelled(&status))]), f64::from(health == status));
         }
     }
 
     /// Of each curve the points at the lowest and the highest load, the knee, and the shares of the peak that were asked for.
-    fn add_curves(&mut self, report: &Report, shared: &Labels) {
-        let loaded: Vec<&Measurement> = report.results.iter().filter(|m| m.experiment == Experiment::LoadedLatency).collect();
+    fn add_curves(&mut self, results: &[Measurement], curves: &[CurveSummary], shared: &Labels) {
+        let loaded: Vec<&Measurement> = results.iter().filter(|m| m.experiment == Experiment::LoadedLatency).collect();
         for curve in loaded_curves(&loaded) {
-            let summary = report.curves.iter().find(|summary| summary.at == curve.at);
+            let summary = curves.iter().find(|summary| summary.at == curve.at);
             let at_delay = |delay: Option<u32>| curve.points.iter().find(|p| p.delay == delay && delay.is_some());
             let knee = summary.and_then(|s| at_delay(Some(s.knee?.delay_cycles)));
             let ends = match curve.points.as_slice() {
@@ -301,12 +324,12 @@ fn node_of(report: &Report, cpu: Option<u32>) -> Option<u32> {
 }
 
 /// The coordinates of the group of a cell, which has a number for each CPU, pair of CPUs or region.
-fn by_node(report: &Report, at: &Coordinates) -> Coordinates {
+fn by_node(node: &dyn Fn(Option<u32>) -> Option<u32>, at: &Coordinates) -> Coordinates {
     Coordinates {
         cpu: None,
-        cpu_node: at.cpu_node.or(node_of(report, at.cpu)),
+        cpu_node: at.cpu_node.or(node(at.cpu)),
         holder_cpu: None,
-        holder_node: at.holder_node.or(node_of(report, at.holder_cpu)),
+        holder_node: at.holder_node.or(node(at.holder_cpu)),
         region: None,
         ..at.clone()
     }

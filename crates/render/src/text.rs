@@ -14,6 +14,8 @@ mod curve;
 mod distribution;
 mod evidence;
 mod faults;
+pub(crate) mod fleet;
+mod fleet_history;
 mod footnotes;
 mod grid;
 mod headline;
@@ -35,6 +37,8 @@ mod tiers;
 
 pub use advice::{advice_line, advice_text};
 pub use comparison::comparison_text;
+pub use fleet::{fleet_baseline_text, fleet_outliers_text};
+pub use fleet_history::fleet_history_text;
 pub use one_line::{OneLine, plan_line};
 pub use plan::{duration, plan_of_run_text, plan_text};
 pub use published::published_text;

@@ -73,6 +73,13 @@ pub enum DifferentField {
     CommandLine,
 }
 
+impl DifferentField {
+    /// Its value in one run; `None` where it is not known.
+    pub fn of(self, report: &Report) -> Option<String> {
+        FIELDS.iter().find(|(field, _)| *field == self).and_then(|(_, read)| read(report)).filter(|value| !value.is_empty())
+    }
+}
+
 type Read = fn(&Report) -> Option<String>;
 
 const FIELDS: [(DifferentField, Read); 23] = [

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::effect::{Effect, effect, t_quantile};
+use super::effect::{Effect, effect};
 use super::outcome::{CellComparison, ComparisonOptions, ComparisonVerdict, Inconclusive, MetricMean};
 use super::quantities::Pair;
 use crate::experiment::{Experiment, Metric};
+use crate::significance::{adjust, t_quantile};
 
 /// The share of cells called different that may be so by chance.
 const FALSE_DISCOVERIES: f64 = 0.05;
@@ -19,19 +20,6 @@ pub(super) fn judge(pairs: &[Pair], options: ComparisonOptions) -> Vec<CellCompa
     let effects: Vec<(&Pair, Effect)> = effects.collect();
     let adjusted = adjust(&effects.iter().map(|(_, e)| e.spread.map(|s| s.p)).collect::<Vec<_>>());
     effects.into_iter().zip(adjusted).map(|((pair, effect), q)| cell(pair, &effect, q, options.margin)).collect()
-}
-
-/// Probabilities adjusted for their number (Y. Benjamini, Y. Hochberg, "Controlling the False Discovery Rate", Journal of the Royal
-/// Statistical Society B 57, 1995). If nothing differs, the chance that any cell is called different is 5 %, too.
-fn adjust(ps: &[Option<f64>]) -> Vec<Option<f64>> {
-    let mut order: Vec<(usize, f64)> = ps.iter().enumerate().filter_map(|(i, p)| Some((i, (*p)?))).collect();
-    order.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let (mut adjusted, mut least, n) = (vec![None; ps.len()], 1.0_f64, order.len() as f64);
-    for (rank, (i, p)) in order.into_iter().enumerate().rev() {
-        least = least.min(p * n / (rank + 1) as f64);
-        adjusted[i] = Some(least);
-    }
-    adjusted
 }
 
 fn cell(pair: &Pair, effect: &Effect, q: Option<f64>, margin: f64) -> CellComparison {
@@ -97,18 +85,4 @@ pub(super) fn means(cells: &[CellComparison]) -> Vec<MetricMean> {
     logs.into_iter()
         .map(|((experiment, metric), logs)| MetricMean { experiment, metric, cells: logs.len() as u32, ratio: mean(&logs) })
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn probabilities_are_adjusted_as_published() {
-        // The example of Benjamini and Hochberg (1995), section 3: of 15 tests four are rejected at 5 %.
-        let ps = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.000];
-        let adjusted = adjust(&ps.map(Some));
-        assert_eq!(adjusted.iter().filter(|q| q.unwrap() <= 0.05).count(), 4);
-        assert_eq!(adjust(&[None, Some(0.03)]), [None, Some(0.03)]);
-    }
 }

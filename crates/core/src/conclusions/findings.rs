@@ -1,17 +1,18 @@
-//! The conclusions of a health check. Siblings are compared with each other, and all numbers with the machine's limit, a baseline and
-//! rules.
+//! The conclusions of a health check. Siblings are compared with each other, and all numbers with the machine's limit, a baseline, the
+//! hosts of a fleet, and rules.
 //!
 //! A number that looks wrong is suspicious at first. It counts if it looks wrong in each of three measurements. It is a failure only if
 //! nothing but the machine can be the cause ([`crate::conclusions::limit::blameless`]).
 
 mod compare;
+mod fleet;
 mod machine;
 mod rounds;
 mod rules;
 mod suspicion;
 
 pub use rounds::{confirm, judge};
-pub use rules::{References, Rule, Rules};
+pub use rules::{FleetSiblings, References, Rule, Rules};
 
 #[cfg(test)]
 mod tests;

@@ -98,7 +98,7 @@ pub struct Health {
     pub status: HealthStatus,
     /// What was found, the worst first.
     pub findings: Vec<Finding>,
-    /// What the numbers were compared with: `siblings`, `limit`, `baseline`, `rules`.
+    /// What the numbers were compared with: `siblings`, `limit`, `baseline`, `rules`, `fleet`.
     pub compared_with: Vec<String>,
     /// Number of results that were measured again because they looked wrong.
     pub measured_again: u32,

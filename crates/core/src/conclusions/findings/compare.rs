@@ -21,15 +21,15 @@ const FAIL_DIFFERENCE: f64 = 0.10;
 
 /// A median and the bounds of its interval.
 #[derive(Clone, Copy)]
-struct Bounds {
-    value: f64,
-    low: f64,
-    high: f64,
+pub(super) struct Bounds {
+    pub(super) value: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
 }
 
 impl Bounds {
     /// `None` where there is no interval, or none to conclude from.
-    fn new(m: &Measurement) -> Option<Self> {
+    pub(super) fn new(m: &Measurement) -> Option<Self> {
         if !m.is_reliable() {
             return None;
         }
@@ -48,7 +48,7 @@ impl Bounds {
     }
 }
 
-fn severity(by: f64, metric: Metric) -> HealthStatus {
+pub(super) fn severity(by: f64, metric: Metric) -> HealthStatus {
     match by {
         by if by >= FAIL_DIFFERENCE && metric == Metric::Bandwidth => HealthStatus::Failure,
         by if by >= WARN_DIFFERENCE => HealthStatus::Warning,
@@ -57,7 +57,7 @@ fn severity(by: f64, metric: Metric) -> HealthStatus {
 }
 
 /// In words: the value of `m` is worse, by the share `by`, than what it was compared with.
-fn worse(m: &Measurement, value: f64, by: f64, than: &str, reference: f64) -> String {
+pub(super) fn worse(m: &Measurement, value: f64, by: f64, than: &str, reference: f64) -> String {
     let (value, reference) = (format_value(m.metric, value), format_value(m.metric, reference));
     format!("{}: {value}, {:.0} % worse than {than} ({reference})", name(m), 100.0 * by)
 }

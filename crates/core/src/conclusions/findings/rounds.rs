@@ -3,7 +3,7 @@
 use crate::conclusions::findings::machine::general;
 use crate::conclusions::findings::rules::References;
 use crate::conclusions::findings::suspicion::{Suspicion, name};
-use crate::conclusions::findings::{compare, rules};
+use crate::conclusions::findings::{compare, fleet, rules};
 use crate::experiment::{Coordinates, Experiment};
 use crate::plan::{Cell, Plan, Step};
 use crate::planner::cost::cell_seconds;
@@ -75,12 +75,14 @@ pub fn judge(report: &Report, references: References<'_>) -> Health {
         }
         findings.push(finding);
     }
-    let compared_with = compare::compared_with(report, &results, references);
+    let mut compared_with = compare::compared_with(report, &results, references);
+    compared_with.extend(fleet::is_compared(&results, references).then(|| "fleet".to_owned()));
     findings.extend(general(report, &results));
     findings.extend(compare::reference_problems(report, references));
+    findings.extend(fleet::about_group(&results, references));
     if compared_with.is_empty() {
         let message = "this machine has no parts to compare with each other, and its limit is not known";
-        let advice = "give the limit (--limit GB/s), a result to compare with (--against FILE.json) or rules (--rules FILE.toml)";
+        let advice = "give the limit (--limit GB/s), a result to compare with (--against FILE.json), a fleet (--baseline FLEET) or rules (--rules FILE.toml)";
         findings.push(Finding::new("nothing-to-compare-with", HealthStatus::Unknown, message, advice));
     }
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
@@ -111,6 +113,7 @@ fn examine(report: &Report, view: &[&Measurement], references: References<'_>) -
     let mut found = compare::siblings(report, view);
     found.extend(below_limit(view));
     found.extend(references.baseline.into_iter().flat_map(|baseline| compare::baseline(report, view, baseline)));
+    found.extend(fleet::worse_than_siblings(report, view, references));
     found.extend(references.rules.into_iter().flat_map(|rules| rules::broken_rules(report, view, rules)));
     found
 }

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use crate::conclusions::findings::suspicion::{Suspicion, capped, format_value, name};
 use crate::conclusions::limit::disturbed;
 use crate::experiment::{ChaseOrder, Experiment, Method, Metric};
+use crate::fleet::GroupBaseline;
 use crate::result::{Finding, HealthStatus, Measurement, Report};
 use crate::traffic::Mix;
 use crate::wording::spelled;
@@ -111,4 +112,15 @@ pub struct References<'a> {
     pub baseline: Option<&'a Report>,
     /// Bands that the user set.
     pub rules: Option<&'a Rules>,
+    /// The hosts like it, if a fleet was given.
+    pub fleet: Option<FleetSiblings<'a>>,
+}
+
+/// The hosts of a fleet that are like a machine.
+#[derive(Debug, Clone, Copy)]
+pub enum FleetSiblings<'a> {
+    /// What they measure.
+    Group(&'a GroupBaseline),
+    /// There are fewer than eight.
+    TooFew,
 }

@@ -312,7 +312,7 @@ fn a_limit_that_is_missed_three_times_fails() {
 #[test]
 fn a_baseline_of_the_same_machine_is_compared_cell_by_cell() {
     let before = report(silent(), vec![node(0, 60.0), node(1, 60.0)]);
-    let against = |now: &Report| judge(now, References { baseline: Some(&before), rules: None });
+    let against = |now: &Report| judge(now, References { baseline: Some(&before), ..References::default() });
     // Both nodes are slower, so siblings say nothing.
     let slow = |n| [node(n, 52.0), again(node(n, 52.0)), again(node(n, 52.0))];
     let now = report(silent(), slow(0).into_iter().chain(slow(1)).collect());
@@ -348,7 +348,7 @@ fn rules_are_the_users_word() {
     let status = |gbs: f64, strict: bool, guest: bool| {
         let mut now = report(silent(), vec![node(0, gbs), again(node(0, gbs)), again(node(0, gbs))]);
         now.machine.identity.hypervisor = guest.then(|| "KVM".into());
-        judge(&now, References { baseline: None, rules: Some(&rules(strict)) }).status
+        judge(&now, References { rules: Some(&rules(strict)), ..References::default() }).status
     };
     assert_eq!(status(60.0, false, false), HealthStatus::Ok);
     assert_eq!(status(55.0, false, false), HealthStatus::Warning);
@@ -356,7 +356,7 @@ fn rules_are_the_users_word() {
     assert_eq!(status(45.0, false, true), HealthStatus::Warning);
     assert_eq!(status(45.0, true, true), HealthStatus::Failure);
     let none = report(silent(), vec![]);
-    assert!(codes(&judge(&none, References { baseline: None, rules: Some(&rules(false)) })).contains(&"rule-without-cell"));
+    assert!(codes(&judge(&none, References { rules: Some(&rules(false)), ..References::default() })).contains(&"rule-without-cell"));
 }
 
 #[test]

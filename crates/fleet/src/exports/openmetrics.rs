@@ -1,0 +1,52 @@
+//! OpenMetrics: the same families as of one result, with the label `host`.
+
+use std::collections::BTreeMap;
+
+use memgauge_core::estimate::Estimate;
+use memgauge_core::result::{Evidence, Measurement, Quality, QualityLevel, Verdict};
+use memgauge_render::HostValues;
+
+use super::{ExportError, ExportRun};
+use crate::row::Row;
+
+/// Gauges of the hosts. A host with several runs has those of the first.
+///
+/// # Errors
+/// When the OpenMetrics writer refuses something.
+pub fn openmetrics(runs: &[ExportRun]) -> Result<Vec<u8>, ExportError> {
+    let hosts: BTreeMap<&str, &ExportRun> = runs.iter().rev().map(|run| (run.run.host.as_str(), run)).collect();
+    let hosts: Vec<HostValues<'_>> = hosts
+        .into_iter()
+        .map(|(host, run)| HostValues {
+            host,
+            version: &run.memgauge,
+            run_id: &run.run.run_id,
+            started: &run.run.started,
+            labels: &run.run.labels,
+            complete: run.run.complete,
+            health: run.health,
+            results: run.rows.iter().map(measurement).collect(),
+        })
+        .collect();
+    Ok(memgauge_render::openmetrics_of_hosts(&hosts)?)
+}
+
+/// The measurement of a row, with what the store keeps of it.
+fn measurement(row: &Row) -> Measurement {
+    let (low, high) = row.interval.unzip();
+    Measurement {
+        experiment: row.cell.experiment,
+        at: row.cell.at.clone(),
+        metric: row.cell.metric,
+        unit: row.cell.unit,
+        firmware: None,
+        estimate: Estimate { value: row.value, ci95_low: low, ci95_high: high, ..Estimate::default() },
+        distribution: None,
+        samples: None,
+        evidence: Evidence::default(),
+        quality: Quality { level: row.quality.unwrap_or(QualityLevel::None), reasons: Vec::new() },
+        verdict: Verdict::default(),
+        counters: None,
+        lines_in_flight: None,
+    }
+}

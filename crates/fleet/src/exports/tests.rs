@@ -1,0 +1,140 @@
+//! Other tools' formats, read by those tools where they are installed.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use memgauge_core::experiment::Experiment;
+use memgauge_core::result::{Health, Host};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::*;
+
+fn saved(name: &str) -> Report {
+    let bytes = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/results/{name}.json"))).unwrap();
+    let mut report = memgauge_render::read(&bytes).unwrap();
+    report.run.id = format!("run-{name}");
+    report.run.host = Some(Host { hostname: Some(name.into()), machine_id_hash: None });
+    report
+}
+
+/// Prints why a test did less than it could.
+fn skipped(what: &str) {
+    eprintln!("NOT TESTED: {what}");
+}
+
+#[test]
+fn ocptv_has_a_run_with_steps_and_every_value_once() {
+    let mut report = saved("interrupted");
+    report.health = Some(Health { status: HealthStatus::Failure, ..Health::default() });
+    let run = ExportRun::of(&report);
+    let text = String::from_utf8(ocptv(&[run.clone(), ExportRun::of(&saved("two-nodes"))]).unwrap()).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let begins: Vec<usize> = lines.iter().enumerate().filter(|(_, l)| l.get("schemaVersion").is_some()).map(|(i, _)| i).collect();
+    assert_eq!(begins.len(), 2);
+    let first = &lines[..begins[1]];
+    let numbers: Vec<u64> = first.iter().map(|l| l["sequenceNumber"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (0..first.len() as u64).collect::<Vec<_>>());
+    let measured: Vec<f64> = first.iter().filter_map(|l| l["testStepArtifact"]["measurement"]["value"].as_f64()).collect();
+    let mut expected: Vec<&Row> = run.rows.iter().collect();
+    expected.sort_by_key(|row| row.cell.experiment);
+    assert_eq!(measured, expected.iter().filter_map(|row| row.value).collect::<Vec<_>>());
+    let errors = first.iter().filter(|l| l["testStepArtifact"]["error"]["symptom"] == "not-measured").count();
+    assert_eq!(errors, run.rows.iter().filter(|row| row.value.is_none()).count());
+    assert!(errors > 0, "the sample has values that were not measured");
+    assert_eq!(first[first.len() - 1]["testRunArtifact"]["testRunEnd"]["result"], "FAIL");
+    assert_eq!(lines[lines.len() - 1]["testRunArtifact"]["testRunEnd"]["result"], "NOT_APPLICABLE");
+}
+
+/// The specification's own schema, where `MEMGAUGE_OCPTV_SCHEMA` names its folder `json_spec/output` and Python has jsonschema.
+#[test]
+fn ocptv_follows_the_schema_of_the_specification() {
+    let Some(schema) = std::env::var_os("MEMGAUGE_OCPTV_SCHEMA") else {
+        return skipped("OCPTV by its schema: MEMGAUGE_OCPTV_SCHEMA does not name the specification's folder json_spec/output");
+    };
+    if !Command::new("python3").args(["-c", "import jsonschema"]).output().is_ok_and(|o| o.status.success()) {
+        return skipped("OCPTV by its schema: python3 has no jsonschema");
+    }
+    let folder = TempDir::new().unwrap();
+    let runs: Vec<ExportRun> =
+        ["interrupted", "two-nodes", "cxl-hmat", "degraded", "pmem", "scan"].map(|name| ExportRun::of(&saved(name))).into();
+    let file = folder.path().join("runs.jsonl");
+    fs::write(&file, ocptv(&runs).unwrap()).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check_ocptv.py");
+    let output = Command::new("python3").arg(script).arg(schema).arg(&file).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stdout).trim().parse::<usize>().unwrap() > 100);
+}
+
+#[test]
+fn gauges_of_hosts_have_the_values_of_each() {
+    let (a, b) = (saved("two-nodes"), saved("vm-2-cpus"));
+    let runs = [ExportRun::of(&a), ExportRun::of(&b)];
+    let text = String::from_utf8(openmetrics(&runs).unwrap()).unwrap();
+    assert!(text.ends_with("# EOF\n"));
+    // 112.7 ns, in seconds, of node 0 in its own memory.
+    let line = text
+        .lines()
+        .find(|l| l.starts_with("memgauge_idle_latency_seconds{") && l.contains("host=\"two-nodes\"") && l.contains("window-local"))
+        .unwrap();
+    assert!(line.ends_with("1.127e-7"), "{line}");
+    assert!(text.contains("memgauge_run_complete{host=\"vm-2-cpus\"}"));
+    // A result alone has the same series, without the label.
+    let alone = String::from_utf8(memgauge_render::Format::render(&memgauge_render::OpenMetrics, &a).unwrap()).unwrap();
+    let names = |text: &str, host: &str| -> Vec<String> {
+        let own = text.lines().filter(|l| l.starts_with("memgauge_") && (host.is_empty() || l.contains(&format!("host=\"{host}\""))));
+        let values = own.filter(|l| l.starts_with("memgauge_bandwidth_bytes") || l.starts_with("memgauge_idle_latency_seconds"));
+        let mut values: Vec<String> = values.map(|l| l.replace(&format!(",host=\"{host}\""), "")).collect();
+        values.sort();
+        values
+    };
+    assert_eq!(names(&text, "two-nodes"), names(&alone, ""));
+    assert!(names(&alone, "").len() > 5);
+}
+
+/// hwloc's own tools load the file, and report the attributes.
+#[test]
+fn hwloc_reads_topology_and_attributes() {
+    let folder = TempDir::new().unwrap();
+    let tool = |name: &str| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success());
+    for name in ["two-nodes", "eight-nodes", "cxl-hmat", "vm-2-cpus"] {
+        let report = saved(name);
+        let xml = String::from_utf8(hwloc(&report).unwrap()).unwrap();
+        let opened = xml.matches("<object ").count();
+        assert_eq!(opened, xml.matches("</object>").count(), "{name}");
+        let topology = &report.machine.topology;
+        assert_eq!(xml.matches("type=\"PU\"").count(), topology.cpus.len(), "{name}");
+        assert_eq!(xml.matches("type=\"NUMANode\" os_index").count(), topology.nodes.len(), "{name}");
+        let values = xml.matches("<memattr_value ").count();
+        assert!(values > 0, "{name}");
+        let file = folder.path().join(format!("{name}.xml"));
+        fs::write(&file, &xml).unwrap();
+        if !tool("hwloc-info") {
+            skipped("hwloc: hwloc-info is not installed");
+            continue;
+        }
+        let run = |words: &[&str]| {
+            let output = Command::new(words[0]).args(&words[1..]).arg("--input").arg(&file).output().unwrap();
+            assert!(output.status.success(), "{name}: {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+            assert!(output.stderr.is_empty(), "{name}: {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        let counted = run(&["hwloc-info", "--no-icaches"]);
+        let pus = format!("{} PU", topology.cpus.len());
+        assert!(counted.contains(&pus), "{name}: {counted}");
+        let attributes = run(&["lstopo-no-graphics", "--memattrs"]);
+        assert!(attributes.contains("Latency") && attributes.contains("Bandwidth"), "{name}: {attributes}");
+        let reported = attributes.lines().filter(|l| l.trim_start().starts_with("NUMANode") && l.contains(" from ")).count();
+        // Capacity and locality are hwloc's own, without "from".
+        assert_eq!(reported, values, "{name}: {attributes}");
+    }
+}
+
+#[test]
+fn hwloc_is_refused_where_there_is_nothing_by_node() {
+    let mut report = saved("two-nodes");
+    report.results.retain(|m| m.experiment == Experiment::CacheToCache);
+    let refused = hwloc(&report).unwrap_err().to_string();
+    assert!(refused.contains("two-nodes has no latency and no bandwidth by node"), "{refused}");
+}

@@ -1,0 +1,251 @@
+//! Reading thousands of results into a store.
+
+mod files;
+mod outcome;
+mod queue;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub use outcome::{INGEST_VERSION, IngestOutcome, SkipReason, Skipped};
+pub use text::{ingest_line, ingest_text};
+
+use crate::row::{Cell, Row};
+use crate::rows::rows;
+use crate::store::{Change, Store, StoreError, StoredRun};
+use files::{Content, Files, skip};
+
+/// Rows that are committed together at most: they are in memory together.
+const BATCH_ROWS: usize = 500_000;
+
+/// What to ingest, and how.
+#[derive(Debug, Clone)]
+pub struct IngestOptions {
+    /// Keep a copy of each result in the fleet's folder.
+    pub copy: bool,
+    /// Runs that are committed together.
+    pub batch: usize,
+}
+
+/// Why nothing was ingested.
+#[derive(Debug, thiserror::Error)]
+pub enum IngestError {
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A name leads to nothing.
+    #[error("{}: {error}", .path.display())]
+    NoSuchPath {
+        /// The name.
+        path: PathBuf,
+        /// What the operating system said.
+        error: std::io::Error,
+    },
+    /// The folders hold no result.
+    #[error("{} holds no file that ends in .json", .0.display())]
+    NothingFound(PathBuf),
+}
+
+/// What is told while an ingest goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IngestEvent {
+    /// Another program changes the store. Told again and again until it is done.
+    Waiting,
+    /// A batch was committed: so many of all files are done.
+    Committed {
+        /// Files that are done.
+        done: usize,
+        /// All files.
+        files: usize,
+    },
+}
+
+/// Reads results, and folders of them, into the store of a folder. A run that the store has, by its ID, is not added again. When `stop` is
+/// set, what was read is committed and the ingest ends.
+///
+/// # Errors
+/// When a name leads to nothing, or the store cannot be written.
+pub fn ingest(
+    folder: &Path,
+    paths: &[PathBuf],
+    options: &IngestOptions,
+    stop: &AtomicBool,
+    mut tell: impl FnMut(IngestEvent),
+) -> Result<IngestOutcome, IngestError> {
+    let mut files = Files::default();
+    for path in paths {
+        fs::metadata(path).map_err(|error| IngestError::NoSuchPath { path: path.clone(), error })?;
+        let before = files.found.len() + files.skipped.len();
+        files.search(path);
+        if files.found.len() + files.skipped.len() == before {
+            return Err(IngestError::NothingFound(path.clone()));
+        }
+    }
+    let mut outcome = IngestOutcome {
+        ingest_version: INGEST_VERSION,
+        fleet: folder.display().to_string(),
+        files: files.found.len() as u64,
+        skipped: files.skipped,
+        ..IngestOutcome::default()
+    };
+    let waits = || {
+        tell(IngestEvent::Waiting);
+        !stop.load(Ordering::Relaxed)
+    };
+    let Some((mut change, recovered)) = Change::begin(folder, waits)? else {
+        let runs = Store::open(folder)?.runs()?;
+        let hosts: BTreeSet<&str> = runs.iter().map(|stored| stored.run.host.as_str()).collect();
+        return Ok(IngestOutcome { interrupted: true, fleet_runs: runs.len() as u64, fleet_hosts: hosts.len() as u64, ..outcome });
+    };
+    outcome.recovered = recovered;
+    change.merge_small()?;
+    let mut hosts = BTreeSet::new();
+    let mut known = HashSet::new();
+    for stored in change.runs()? {
+        hosts.insert(stored.run.host.clone());
+        known.insert(stored.run.run_id.clone());
+    }
+    let mut gathering = Gathering {
+        change,
+        options,
+        outcome,
+        batch: Vec::new(),
+        rows: 0,
+        seen: HashMap::new(),
+        hosts: BTreeSet::new(),
+        cells: BTreeSet::new(),
+    };
+    let total = files.found.len();
+    let mut done = 0;
+    let read = |path: &PathBuf| {
+        let content = files::read(path, &known);
+        // Rows are made by the threads that parse; the rest of a result is dropped at once.
+        match content {
+            Content::New { report, bytes } => {
+                let run = stored_run(path, &report);
+                let kept = if options.copy { bytes } else { Vec::new() };
+                Read::New { run: Box::new(run), rows: rows(&report), bytes: kept }
+            }
+            Content::Known => Read::Known,
+            Content::Unusable(skipped) => Read::Unusable(skipped),
+        }
+    };
+    queue::in_order(
+        &files.found,
+        stop,
+        |path| files::size(path),
+        read,
+        |index, content| {
+            done = index + 1;
+            if gathering.take(&files.found[index], content)? {
+                tell(IngestEvent::Committed { done, files: total });
+            }
+            Ok::<(), StoreError>(())
+        },
+    )?;
+    gathering.commit()?;
+    let Gathering { mut outcome, hosts: new_hosts, .. } = gathering;
+    outcome.interrupted = done < total;
+    outcome.hosts = new_hosts.len() as u64;
+    outcome.fleet_runs = known.len() as u64 + outcome.runs;
+    hosts.extend(new_hosts);
+    outcome.fleet_hosts = hosts.len() as u64;
+    Ok(outcome)
+}
+
+/// A file after it was read.
+enum Read {
+    New { run: Box<StoredRun>, rows: Vec<Row>, bytes: Vec<u8> },
+    Known,
+    Unusable(Skipped),
+}
+
+/// The store's entry for a result.
+fn stored_run(path: &Path, report: &memgauge_core::result::Report) -> StoredRun {
+    StoredRun {
+        run: Arc::new(crate::row::HostRun::of(report)),
+        memgauge: report.tool.version.clone(),
+        command: report.argv.join(" "),
+        health: report.health.as_ref().map(|health| health.status),
+        file: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string(),
+        copy: None,
+        measured: 0,
+        not_measured: 0,
+    }
+}
+
+/// The batch that is being put together, and what became of the files so far.
+struct Gathering<'a> {
+    change: Change,
+    options: &'a IngestOptions,
+    outcome: IngestOutcome,
+    batch: Vec<(StoredRun, Vec<Row>)>,
+    /// Rows of the batch.
+    rows: usize,
+    /// The runs of this ingest, with their files.
+    seen: HashMap<String, String>,
+    hosts: BTreeSet<String>,
+    /// The cells of this ingest, each once.
+    cells: BTreeSet<Arc<Cell>>,
+}
+
+impl Gathering<'_> {
+    /// Takes a file's content in. Whether a batch was committed.
+    fn take(&mut self, path: &Path, content: Read) -> Result<bool, StoreError> {
+        let file = path.display().to_string();
+        let (mut run, mut rows, bytes) = match content {
+            Read::New { run, rows, bytes } => (*run, rows, bytes),
+            Read::Known => {
+                self.outcome.already.push(file);
+                return Ok(false);
+            }
+            Read::Unusable(skipped) => {
+                self.outcome.skipped.push(skipped);
+                return Ok(false);
+            }
+        };
+        if let Some(first) = self.seen.get(&run.run.run_id) {
+            self.outcome.skipped.push(skip(path, SkipReason::Duplicate, first));
+            return Ok(false);
+        }
+        self.seen.insert(run.run.run_id.clone(), file);
+        if self.options.copy {
+            run.copy = Some(self.change.copy(&run.run.run_id, &bytes)?);
+        }
+        for row in &mut rows {
+            match self.cells.get(&row.cell) {
+                Some(cell) => row.cell = cell.clone(),
+                None => drop(self.cells.insert(row.cell.clone())),
+            }
+        }
+        run.measured = rows.iter().filter(|row| row.value.is_some()).count() as u64;
+        run.not_measured = rows.len() as u64 - run.measured;
+        self.rows += rows.len();
+        self.batch.push((run, rows));
+        let full = self.batch.len() >= self.options.batch || self.rows >= BATCH_ROWS;
+        if full {
+            self.commit()?;
+        }
+        Ok(full)
+    }
+
+    /// Commits the batch. Only what is committed is counted.
+    fn commit(&mut self) -> Result<(), StoreError> {
+        self.change.add(&self.batch)?;
+        for (run, _) in self.batch.drain(..) {
+            self.outcome.runs += 1;
+            self.outcome.values += run.measured;
+            self.outcome.not_measured += run.not_measured;
+            self.hosts.insert(run.run.host.clone());
+        }
+        self.rows = 0;
+        Ok(())
+    }
+}

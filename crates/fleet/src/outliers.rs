@@ -1,0 +1,303 @@
+//! Which hosts are slower than their siblings.
+//!
+//! Values are compared as logarithms with median and median absolute deviation of the host's group. A host is named if, of all hosts, its
+//! numbers are improbable enough that at most 5 % of the named ones are so by chance: the probabilities of a host's numbers are joined
+//! (Simes), hosts are selected by Benjamini and Hochberg's rule, and within the selected ones the numbers (Y. Benjamini, M. Bogomolov,
+//! "Selective inference on multiple families of hypotheses", Journal of the Royal Statistical Society B 76, 2014). Were all numbers of
+//! all hosts adjusted together, a few hosts on which everything is slow would lower the bar for every number of every other host.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memgauge_core::fleet::{
+    Duplicate, FALSE_DISCOVERIES, FLEET_VERSION, FleetOutliers, MIN_DIFFERENCE, MIN_ROBUST_Z, NotJudged, SlowHost, SlowNumber, UnknownHost,
+    UnknownReason,
+};
+use memgauge_core::significance::{adjust, simes};
+
+use crate::centres::{Centres, GroupCentre, centres};
+use crate::groups::Groups;
+use crate::latest::{Latest, latest, name};
+use crate::patterns::pattern;
+use crate::populations;
+use crate::robust::Centre;
+use crate::row::{Cell, HostRun, Row};
+
+/// Finds the hosts that are slower than hosts like them, by their latest values.
+pub fn outliers(rows: &[Row]) -> FleetOutliers {
+    let latest = latest(rows);
+    let groups = Groups::new(&latest.hosts);
+    let chosen: Vec<Option<u32>> = (0..latest.hosts.len() as u32).map(|host| groups.chosen(host)).collect();
+    let used: BTreeSet<u32> = chosen.iter().flatten().copied().collect();
+    let centres = centres(&latest, &groups, &used);
+    let mut states: Vec<State> = latest.hosts.iter().map(|_| State::default()).collect();
+    let not_judged = look(&latest, &groups, &chosen, &used, &centres, &mut states);
+    let named = name_slow(&states);
+
+    let numbers: BTreeMap<u32, u32> = used.iter().copied().zip(0..).collect();
+    let (mut slow, mut unknown) = (Vec::new(), Vec::new());
+    for (i, (state, numbers_named)) in states.into_iter().zip(named).enumerate() {
+        let run = latest.hosts[i];
+        match chosen[i] {
+            Some(group) if !numbers_named.is_empty() => slow.push(slow_host(run, numbers[&group], &state, numbers_named)),
+            group => {
+                let too_few = group.is_none().then(|| groups.with_hardware_of(i as u32) as u32);
+                let reasons = state.reasons(run, too_few);
+                if !reasons.is_empty() {
+                    unknown.push(UnknownHost { name: name(run), reasons });
+                }
+            }
+        }
+    }
+    slow.sort_by(|a, b| worst(b).total_cmp(&worst(a)));
+    let mut found = populations::by_property(&latest, &groups);
+    let mut splits = populations::unexplained(&latest, &groups, &centres);
+    // A coarse group shows again what a property has told of all hosts with its hardware.
+    splits.retain(|split| !split.fields.iter().any(|field| found.iter().any(|told| told.fields.contains(field))));
+    found.extend(splits);
+    FleetOutliers {
+        fleet_version: FLEET_VERSION,
+        hosts: latest.hosts.len() as u32,
+        as_siblings: (latest.hosts.len() - slow.len() - unknown.len()) as u32,
+        measured_from: latest.span.0.clone(),
+        measured_to: latest.span.1.clone(),
+        groups: used.iter().map(|&group| groups.all[group as usize].describe()).collect(),
+        slow,
+        unknown,
+        populations: found,
+        duplicates: duplicates(rows),
+        not_judged: not_judged
+            .into_iter()
+            .map(|(group, cell, hosts)| NotJudged {
+                group: numbers[&group],
+                experiment: cell.experiment,
+                at: cell.at.clone(),
+                metric: cell.metric,
+                hosts,
+            })
+            .collect(),
+    }
+}
+
+/// How much worse the worst number of a host is, as a logarithm.
+fn worst(host: &SlowHost) -> f64 {
+    host.numbers.first().map_or(0.0, |number| number.ratio.ln().abs())
+}
+
+/// A number that is worse than the siblings' by more than differences that count as none.
+#[derive(Clone)]
+struct Suspect<'a> {
+    row: &'a Row,
+    centre: Centre,
+    /// How much worse it is than the median, as a logarithm.
+    worse: f64,
+    score: f64,
+    p: f64,
+}
+
+/// What is known of a host.
+#[derive(Default)]
+struct State<'a> {
+    /// What it measured with good quality, as far as its siblings did.
+    judged: Vec<&'a Cell>,
+    suspects: Vec<Suspect<'a>>,
+    missing: u32,
+    degraded: u32,
+    look_slow: u32,
+    slower_population: u32,
+    /// By stable word.
+    not_measured: BTreeMap<String, u32>,
+}
+
+impl State<'_> {
+    fn unknown_numbers(&self) -> u32 {
+        self.missing + self.degraded + self.slower_population + self.not_measured.values().sum::<u32>()
+    }
+
+    /// Why it is not known whether the host is slower; empty if it is known. `too_few`: how many hosts are like it, where they are too few.
+    fn reasons(&self, run: &HostRun, too_few: Option<u32>) -> Vec<UnknownReason> {
+        if let Some(hosts) = too_few {
+            return vec![UnknownReason::TooFewSiblings { hosts }];
+        }
+        let mut reasons = Vec::new();
+        if !run.complete {
+            reasons.push(UnknownReason::Incomplete);
+        }
+        let without_value = self.not_measured.values().sum();
+        if let Some((why, _)) = self.not_measured.iter().max_by_key(|(_, n)| **n) {
+            reasons.push(UnknownReason::NotMeasured { numbers: without_value, why: why.clone() });
+        }
+        if self.missing > 0 {
+            reasons.push(UnknownReason::Missing { numbers: self.missing });
+        }
+        if self.degraded > 0 {
+            reasons.push(UnknownReason::Degraded { numbers: self.degraded, look_slow: self.look_slow });
+        }
+        if self.slower_population > 0 {
+            reasons.push(UnknownReason::SlowerPopulation { numbers: self.slower_population });
+        }
+        if reasons.is_empty() && self.judged.is_empty() {
+            reasons.push(UnknownReason::NothingToCompare);
+        }
+        reasons
+    }
+}
+
+/// Where no value can tell why there is none.
+const NO_NUMBER: &str = "not-a-positive-number";
+
+/// Looks at every number of every host. Returns the numbers by which no host of a group was judged: the group, the cell, and how many hosts
+/// have it.
+fn look<'a>(
+    latest: &Latest<'a>,
+    groups: &Groups,
+    chosen: &[Option<u32>],
+    used: &BTreeSet<u32>,
+    centres: &Centres,
+    states: &mut [State<'a>],
+) -> Vec<(u32, &'a Cell, u32)> {
+    let mut not_judged = Vec::new();
+    for (cell, centres) in latest.cells.iter().zip(centres) {
+        let mut with_row: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut has_row = vec![false; latest.hosts.len()];
+        for &(host, row) in &cell.rows {
+            has_row[host as usize] = true;
+            groups.of(host).into_iter().filter(|g| used.contains(g)).for_each(|g| *with_row.entry(g).or_default() += 1);
+            let Some(found) = chosen[host as usize].and_then(|group| centres.get(&group)) else { continue };
+            judge(row, found, &mut states[host as usize]);
+        }
+        for (&group, &rows) in &with_row {
+            let members = &groups.all[group as usize].members;
+            let lacking = || members.iter().filter(|&&host| chosen[host as usize] == Some(group) && !has_row[host as usize]);
+            match centres.get(&group) {
+                None => {
+                    let good = |&&(host, row): &&(u32, &Row)| groups.of(host).contains(&group) && row.cost().is_some();
+                    not_judged.push((group, cell.cell, cell.rows.iter().filter(good).count() as u32));
+                }
+                // What most of the siblings have is expected of each.
+                Some(_) if 2 * rows as usize > members.len() => lacking().for_each(|&host| states[host as usize].missing += 1),
+                Some(_) => {}
+            }
+        }
+    }
+    not_judged
+}
+
+/// Looks at one number of one host.
+fn judge<'a>(row: &'a Row, found: &GroupCentre, state: &mut State<'a>) {
+    let Some(cost) = row.any_cost() else {
+        let why = if row.value.is_some() { NO_NUMBER } else { row.not_measured.as_deref().unwrap_or("no-reason-given") };
+        *state.not_measured.entry(why.to_owned()).or_default() += 1;
+        return;
+    };
+    let centre = found.of(cost);
+    let score = centre.score(cost);
+    let worse = score > MIN_ROBUST_Z && is_apart(row, cost, centre);
+    if row.cost().is_none() {
+        state.degraded += 1;
+        state.look_slow += u32::from(worse);
+        return;
+    }
+    state.judged.push(&row.cell);
+    state.slower_population += u32::from(found.split.as_ref().is_some_and(|split| cost > split.between));
+    if worse {
+        state.suspects.push(Suspect { row, centre, worse: cost - centre.median, score, p: centre.probability(score) });
+    }
+}
+
+/// Whether a value is worse than the median by more than 3 %, and by more than both intervals together.
+fn is_apart(row: &Row, cost: f64, centre: Centre) -> bool {
+    let difference = cost - centre.median;
+    // The end of the interval that is nearer to the median.
+    let own = row.interval.map_or(0.0, |(low, high)| {
+        let ends = [low, high].into_iter().filter(|end| end.is_finite() && *end > 0.0).map(|end| cost - row.cell.cost(end));
+        ends.fold(0.0, f64::max)
+    });
+    row.cell.worse_by(difference) > MIN_DIFFERENCE && difference > own + centre.half_width()
+}
+
+/// The numbers by which each host is named slow; empty for those that are not.
+fn name_slow<'a>(states: &[State<'a>]) -> Vec<Vec<Suspect<'a>>> {
+    // Numbers that are no suspects count as tests that show nothing.
+    let of_host = |state: &State<'_>| {
+        let mut ps: Vec<f64> = state.suspects.iter().map(|s| s.p).collect();
+        (!state.judged.is_empty()).then(|| simes(&mut ps, state.judged.len()))
+    };
+    let selected = adjust(&states.iter().map(of_host).collect::<Vec<_>>());
+    let is_selected = |q: &Option<f64>| q.is_some_and(|q| q <= FALSE_DISCOVERIES);
+    let hosts = selected.iter().filter(|q| q.is_some()).count() as f64;
+    let share = selected.iter().filter(|q| is_selected(q)).count() as f64 / hosts;
+    let numbers = |(state, q): (&State<'a>, &Option<f64>)| {
+        if !is_selected(q) {
+            return Vec::new();
+        }
+        let mut ps: Vec<Option<f64>> = state.suspects.iter().map(|s| Some(s.p)).collect();
+        ps.resize(state.judged.len(), Some(1.0));
+        let adjusted = adjust(&ps);
+        let named = state.suspects.iter().zip(adjusted).filter(|(_, q)| q.is_some_and(|q| q <= FALSE_DISCOVERIES * share));
+        named.map(|(suspect, _)| suspect.clone()).collect()
+    };
+    states.iter().zip(&selected).map(numbers).collect()
+}
+
+fn slow_host(run: &HostRun, group: u32, state: &State<'_>, mut suspects: Vec<Suspect<'_>>) -> SlowHost {
+    suspects.sort_by(|a, b| b.worse.total_cmp(&a.worse));
+    let cells: Vec<&Cell> = suspects.iter().map(|s| &*s.row.cell).collect();
+    let found = pattern(&state.judged, &cells);
+    SlowHost {
+        name: name(run),
+        group,
+        place: found.place,
+        metric: found.metric,
+        slow_numbers: found.slow,
+        numbers_there: found.of,
+        numbers: suspects.iter().map(slow_number).collect(),
+        unknown_numbers: state.unknown_numbers(),
+    }
+}
+
+fn slow_number(suspect: &Suspect<'_>) -> SlowNumber {
+    let Suspect { row, centre, score, p, .. } = suspect;
+    let cell = &row.cell;
+    let siblings = cell.value(centre.median);
+    let value = row.value.unwrap_or(siblings);
+    let half = centre.half_width().exp();
+    SlowNumber {
+        experiment: cell.experiment,
+        at: cell.at.clone(),
+        metric: cell.metric,
+        unit: cell.unit,
+        value,
+        measured: row.run.started.clone(),
+        siblings_median: siblings,
+        siblings: centre.n as u32,
+        ratio: value / siblings,
+        ratio_low: row.interval.map(|(low, _)| low / siblings / half),
+        ratio_high: row.interval.map(|(_, high)| high / siblings * half),
+        robust_z: *score,
+        p: *p,
+    }
+}
+
+/// Machine ids under several names, and names with several machine ids, in all runs of the store.
+fn duplicates(rows: &[Row]) -> Vec<Duplicate> {
+    let mut names: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut ids: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut before: Option<&std::sync::Arc<HostRun>> = None;
+    for row in rows {
+        // Rows of a run follow each other.
+        if before.is_some_and(|run| std::sync::Arc::ptr_eq(run, &row.run)) {
+            continue;
+        }
+        before = Some(&row.run);
+        if let Some(id) = row.run.machine_id_hash.as_deref() {
+            names.entry(id).or_default().insert(&row.run.host);
+            ids.entry(&row.run.host).or_default().insert(id);
+        }
+    }
+    let owned = |set: BTreeSet<&str>| set.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let one_id = names.into_iter().filter(|(_, names)| names.len() > 1);
+    let one_id = one_id.map(|(id, names)| Duplicate::OneIdManyNames { machine_id_hash: id.to_owned(), hosts: owned(names) });
+    let one_name = ids.into_iter().filter(|(_, ids)| ids.len() > 1);
+    let one_name = one_name.map(|(host, ids)| Duplicate::OneNameManyIds { host: host.to_owned(), machine_id_hashes: owned(ids) });
+    one_id.chain(one_name).collect()
+}

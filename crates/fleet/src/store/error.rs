@@ -1,0 +1,59 @@
+//! Why a fleet's store cannot be read or written.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a fleet's store cannot be read or written. Each message names the file and says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The folder holds no store.
+    #[error("{} is no fleet: it has no memgauge-fleet.json; make one with memgauge fleet ingest FLEET RESULTS", .0.display())]
+    NoStore(PathBuf),
+    /// The folder holds other files.
+    #[error("{} holds other files and is no fleet; name a new or empty folder, then the results", .0.display())]
+    NotEmpty(PathBuf),
+    /// Another version of memgauge wrote the store.
+    #[error(
+        "{} is a fleet of version {found}, and this memgauge reads version {read}; use the memgauge that wrote it, or ingest the results \
+         into a new folder", .folder.display()
+    )]
+    OtherVersion {
+        /// The store's folder.
+        folder: PathBuf,
+        /// The version of the store.
+        found: u32,
+        /// The version that this program knows.
+        read: u32,
+    },
+    /// A file of it is not what it should be.
+    #[error("{} is damaged: {detail}; restore it from a copy, or ingest the results into a new folder", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// The operating system refused something.
+    #[error("{} {what}: {error}", .path.display())]
+    Io {
+        /// What failed, such as `cannot be read`.
+        what: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+impl StoreError {
+    /// The error for a path, from what the operating system said.
+    pub(crate) fn io(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |error| Self::Io { what, path, error }
+    }
+
+    /// Whether the command line is to blame: it names a folder that is no fleet.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::NoStore(_) | Self::NotEmpty(_))
+    }
+}

@@ -1,0 +1,125 @@
+//! Tables as Parquet files: columns that may lack values, compressed with Snappy, which every reader knows.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical};
+use parquet::column::reader::get_typed_column_reader;
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::Type;
+
+use super::columns::{Kind, Value};
+
+/// Rows of a row group: what a reader holds of a column at a time.
+const GROUP: usize = 1 << 18;
+/// Two levels: a value is there, or it is not.
+const PRESENT: i16 = 1;
+
+/// Writes a table with these columns. `value` is that of a row and a column. Returns the file, which is not synchronised yet.
+pub(super) fn write<'a>(
+    path: &Path,
+    columns: &[(&str, Kind)],
+    rows: usize,
+    value: impl Fn(usize, usize) -> &'a Value,
+) -> Result<File, ParquetError> {
+    let fields = columns.iter().map(|&(name, kind)| field(name, kind).map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
+    let schema = Type::group_type_builder("memgauge").with_fields(fields).build()?;
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let file = File::create(path)?;
+    let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?;
+    for begin in (0..rows).step_by(GROUP) {
+        let group = begin..rows.min(begin + GROUP);
+        let mut next = writer.next_row_group()?;
+        for (column, (_, kind)) in columns.iter().enumerate() {
+            let values = group.clone().map(|row| value(row, column));
+            match kind {
+                Kind::Text => {
+                    write_column::<ByteArrayType>(&mut next, values, |v| if let Value::Text(t) = v { Some(t.clone()) } else { None })
+                }
+                Kind::Number => write_column::<DoubleType>(&mut next, values, |v| if let Value::Number(n) = v { Some(*n) } else { None }),
+                Kind::Truth => write_column::<BoolType>(&mut next, values, |v| if let Value::Truth(t) = v { Some(*t) } else { None }),
+                Kind::Integer | Kind::Moment => {
+                    write_column::<Int64Type>(&mut next, values, |v| if let Value::Integer(n) = v { Some(*n) } else { None })
+                }
+            }?;
+        }
+        next.close()?;
+    }
+    Ok(writer.into_inner()?)
+}
+
+fn field(name: &str, kind: Kind) -> Result<Type, ParquetError> {
+    let (physical, logical) = match kind {
+        Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        Kind::Integer => (Physical::INT64, None),
+        Kind::Number => (Physical::DOUBLE, None),
+        Kind::Truth => (Physical::BOOLEAN, None),
+        Kind::Moment => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::MICROS))),
+    };
+    Type::primitive_type_builder(name, physical).with_repetition(Repetition::OPTIONAL).with_logical_type(logical).build()
+}
+
+fn write_column<'a, T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, File>,
+    values: impl Iterator<Item = &'a Value>,
+    get: impl Fn(&Value) -> Option<T::T>,
+) -> Result<(), ParquetError> {
+    let (mut present, mut levels) = (Vec::new(), Vec::new());
+    for value in values {
+        let value = get(value);
+        levels.push(if value.is_some() { PRESENT } else { 0 });
+        present.extend(value);
+    }
+    let mut column = group.next_column()?.ok_or_else(|| ParquetError::General("the schema has too few columns".into()))?;
+    column.typed::<T>().write_batch(&present, Some(&levels), None)?;
+    column.close()
+}
+
+/// A table to read.
+pub(super) struct Table {
+    reader: SerializedFileReader<File>,
+}
+
+impl Table {
+    pub(super) fn open(file: File) -> Result<Self, ParquetError> {
+        Ok(Self { reader: SerializedFileReader::new(file)? })
+    }
+
+    /// How many row groups it has.
+    pub(super) fn groups(&self) -> usize {
+        self.reader.num_row_groups()
+    }
+
+    /// A column of a row group, by row: texts are `ByteArrayType`.
+    pub(super) fn column<T: DataType>(&self, group: usize, name: &str) -> Result<Vec<Option<T::T>>, ParquetError> {
+        let group = self.reader.get_row_group(group)?;
+        let schema = group.metadata().schema_descr_ptr();
+        let found = (0..schema.num_columns()).find(|&i| schema.column(i).name() == name);
+        let index = found.ok_or_else(|| ParquetError::General(format!("it has no column {name}")))?;
+        let column = schema.column(index);
+        if column.physical_type() != T::get_physical_type() || column.max_def_level() != PRESENT || column.max_rep_level() != 0 {
+            return Err(ParquetError::General(format!("its column {name} is of another type")));
+        }
+        let rows = usize::try_from(group.metadata().num_rows()).unwrap_or_default();
+        let mut reader = get_typed_column_reader::<T>(group.get_column_reader(index)?);
+        let (mut present, mut levels) = (Vec::new(), Vec::new());
+        while levels.len() < rows {
+            let (records, ..) = reader.read_records(rows - levels.len(), Some(&mut levels), None, &mut present)?;
+            if records == 0 {
+                return Err(ParquetError::EOF(format!("its column {name} ends after {} of {rows} rows", levels.len())));
+            }
+        }
+        let mut present = present.into_iter();
+        Ok(levels.into_iter().map(|level| if level == PRESENT { present.next() } else { None }).collect())
+    }
+
+    /// A column of texts, by row.
+    pub(super) fn texts(&self, group: usize, name: &str) -> Result<Vec<Option<ByteArray>>, ParquetError> {
+        self.column::<ByteArrayType>(group, name)
+    }
+}

@@ -1,0 +1,181 @@
+//! What a store survives.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use memgauge_core::result::Report;
+use tempfile::TempDir;
+
+use super::*;
+use crate::rows::rows;
+
+fn batch(ids: std::ops::Range<u32>) -> Vec<(StoredRun, Vec<Row>)> {
+    let mut report: Report = memgauge_render::read(include_bytes!("../../../../tests/results/vm-2-cpus.json")).unwrap();
+    let run = |id: u32| {
+        report.run.id = format!("r{id}");
+        report.machine.identity.hypervisor = Some(if id % 2 == 0 { "kvm" } else { "xen" }.into());
+        let rows = rows(&report);
+        let run = StoredRun {
+            run: rows[0].run.clone(),
+            memgauge: "0.1.0".into(),
+            command: "memgauge".into(),
+            health: None,
+            file: "/x".into(),
+            copy: None,
+            measured: rows.len() as u64,
+            not_measured: 0,
+        };
+        (run, rows)
+    };
+    ids.map(run).collect()
+}
+
+fn change(folder: &Path) -> (Change, Recovered) {
+    Change::begin(folder, || false).unwrap().expect("nobody holds the lock")
+}
+
+/// How many rows each run has.
+fn counts(folder: &Path) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for row in read(folder).unwrap() {
+        *counts.entry(row.run.run_id.clone()).or_default() += 1;
+    }
+    counts
+}
+
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.is_dir() {
+            files.extend(self::files(&entry));
+        } else {
+            files.insert(entry.clone(), fs::read(&entry).unwrap());
+        }
+    }
+    files
+}
+
+#[test]
+fn whatever_is_left_of_a_killed_ingest_is_finished_or_removed() {
+    let folder = TempDir::new().unwrap();
+    let fleet = folder.path().join("fleet");
+    change(&fleet).0.add(&batch(0..4)).unwrap();
+    let committed = fs::read(fleet.join(MANIFEST)).unwrap();
+    let before = files(&fleet);
+    change(&fleet).0.add(&batch(4..9)).unwrap();
+    let after = files(&fleet);
+    let new: Vec<&PathBuf> = after.keys().filter(|path| !before.contains_key(*path)).collect();
+    assert_eq!(new.len(), 3, "a list of runs, and the values of two kinds of hardware");
+    // Killed before the commit, after some or all files were written, whole or in part.
+    for written in 0..=new.len() {
+        fs::write(fleet.join(MANIFEST), &committed).unwrap();
+        for (i, path) in new.iter().enumerate() {
+            fs::remove_file(path).unwrap();
+            if i < written {
+                let bytes = &after[*path];
+                fs::write(manifest::pending(path), &bytes[..if i + 1 == written { bytes.len() / 2 } else { bytes.len() }]).unwrap();
+            }
+        }
+        assert_eq!(counts(&fleet).len(), 4, "what is not committed does not count");
+        let (mut change, recovered) = change(&fleet);
+        assert_eq!((recovered.finished, recovered.removed as usize), (0, written));
+        assert_eq!(counts(&fleet).len(), 4);
+        change.add(&batch(4..9)).unwrap();
+        assert_eq!(files(&fleet), after, "the same files, with the same bytes");
+    }
+    // Killed after the commit, before some files got their names.
+    for named in 0..=new.len() {
+        new.iter().skip(named).for_each(|path| fs::rename(path, manifest::pending(path)).unwrap());
+        assert_eq!(counts(&fleet).len(), 9, "what is committed counts, whatever its name");
+        let (_, recovered) = change(&fleet);
+        assert_eq!((recovered.finished as usize, recovered.removed), (new.len() - named, 0));
+        assert_eq!(files(&fleet), after);
+    }
+    let counts = counts(&fleet);
+    assert!(counts.values().all(|rows| *rows == counts["r0"]), "{counts:?}");
+}
+
+#[test]
+fn many_small_batches_become_one_and_nothing_is_lost() {
+    let folder = TempDir::new().unwrap();
+    let fleet = folder.path();
+    for id in 0..40 {
+        change(fleet).0.add(&batch(id..id + 1)).unwrap();
+    }
+    let old = Store::open(fleet).unwrap();
+    let (before, runs) = (counts(fleet), old.runs().unwrap());
+    assert_eq!((before.len(), old.manifest.batches.len()), (40, 40));
+    // A reader that opened the store before reads what was merged since.
+    let (mut merging, _) = change(fleet);
+    merging.merge_small().unwrap();
+    drop(merging);
+    assert_eq!(old.rows().unwrap().len(), before.values().sum::<usize>());
+    let merged = Store::open(fleet).unwrap();
+    assert_eq!((counts(fleet), merged.manifest.batches.len()), (before, 1));
+    assert_eq!(merged.runs().unwrap(), runs, "in the order in which they were added");
+    assert_eq!(files(fleet).keys().filter(|path| path.extension().is_some_and(|e| e == "parquet")).count(), 3);
+}
+
+#[test]
+fn only_one_program_changes_a_store_at_a_time() {
+    let folder = TempDir::new().unwrap();
+    let (first, _) = change(folder.path());
+    let mut waited = 0;
+    let second = Change::begin(folder.path(), || {
+        waited += 1;
+        waited < 3
+    });
+    assert!(second.unwrap().is_none() && waited == 3);
+    drop(first);
+    assert!(Change::begin(folder.path(), || false).unwrap().is_some());
+}
+
+#[test]
+fn damage_is_named_with_its_file() {
+    let folder = TempDir::new().unwrap();
+    let fleet = folder.path();
+    assert!(read(fleet).unwrap_err().to_string().contains("is no fleet"));
+    change(fleet).0.add(&batch(0..3)).unwrap();
+    let whole = files(fleet);
+    let why = |fleet: &Path| read(fleet).unwrap_err().to_string();
+    for (path, bytes) in whole.iter().filter(|(path, _)| path.extension().is_some_and(|e| e == "parquet")) {
+        fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
+        assert!(why(fleet).contains(&*path.to_string_lossy()), "{}", why(fleet));
+        fs::write(path, b"").unwrap();
+        assert!(why(fleet).contains("is damaged"), "{}", why(fleet));
+        fs::remove_file(path).unwrap();
+        assert!(why(fleet).contains("is in the fleet's list of files"), "{}", why(fleet));
+        fs::write(path, bytes).unwrap();
+    }
+    for (manifest, said) in [
+        ("", "is damaged"),
+        ("{}", "is damaged"),
+        (r#"{"format": "x", "version": 1, "next": 1, "batches": []}"#, "no list of a fleet's batches"),
+        (r#"{"format": "memgauge-fleet", "version": 7, "next": 1, "batches": []}"#, "version 7"),
+        (
+            r#"{"format": "memgauge-fleet", "version": 1, "next": 1, "batches": [{"number": 1, "runs": 1, "rows": 1, "files": [{"name": "../x", "sha256": ""}]}]}"#,
+            "not in the fleet's folder",
+        ),
+    ] {
+        fs::write(fleet.join(MANIFEST), manifest).unwrap();
+        assert!(why(fleet).contains(said), "{}", why(fleet));
+    }
+}
+
+#[test]
+fn a_single_changed_bit_is_found() {
+    let folder = TempDir::new().unwrap();
+    let fleet = folder.path();
+    change(fleet).0.add(&batch(0..2)).unwrap();
+    for (path, bytes) in files(fleet).into_iter().filter(|(path, _)| path.extension().is_some_and(|e| e == "parquet")) {
+        // Every seventh byte, another one each time: a value, a length, a page's header or the schema.
+        for at in (0..bytes.len()).step_by(7) {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1 << (at % 8);
+            fs::write(&path, &changed).unwrap();
+            assert!(read(fleet).unwrap_err().to_string().contains("is damaged"));
+        }
+        fs::write(&path, &bytes).unwrap();
+    }
+    assert!(read(fleet).is_ok());
+}

@@ -1,0 +1,64 @@
+//! Gauges of many hosts, of whose runs only values are known and not the machine.
+
+use std::collections::BTreeMap;
+
+use memgauge_core::experiment::Experiment;
+use memgauge_core::result::{HealthStatus, Measurement, QualityLevel};
+use memgauge_core::wording::spelled;
+
+use super::encode::{Labels, user_label};
+use super::{Collected, Quantity, Sample, coordinates, label, with};
+use crate::format::RenderError;
+
+/// The values of a run on a host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostValues<'a> {
+    /// The host's name.
+    pub host: &'a str,
+    /// The version of memgauge that measured.
+    pub version: &'a str,
+    /// The run.
+    pub run_id: &'a str,
+    /// When it began.
+    pub started: &'a str,
+    /// The user's labels.
+    pub labels: &'a BTreeMap<String, String>,
+    /// Whether all that was planned was measured.
+    pub complete: bool,
+    /// The verdict of a health check.
+    pub health: Option<HealthStatus>,
+    /// What was measured. Of transfers between all pairs of CPUs the medians by node.
+    pub results: Vec<Measurement>,
+}
+
+/// The gauges of many hosts; the label `host` tells them apart.
+///
+/// # Errors
+/// When the writer refuses a value.
+pub fn openmetrics_of_hosts(hosts: &[HostValues<'_>]) -> Result<Vec<u8>, RenderError> {
+    let mut all = Collected::default();
+    for host in hosts {
+        let shared: Labels = [label("host", host.host)].into();
+        let own = [label("version", host.version), label("started", host.started), label("run_id", host.run_id)];
+        let users = host.labels.iter().map(|(key, value)| (user_label(key), value.clone()));
+        all.run.insert(with(&shared, users.chain(own)), 1.0);
+        all.complete.insert(shared.clone(), f64::from(host.complete));
+        for level in [QualityLevel::Good, QualityLevel::Degraded, QualityLevel::Unreliable, QualityLevel::None] {
+            let count = host.results.iter().filter(|m| m.quality.level == level).count();
+            all.results.insert(with(&shared, [label("quality", spelled(&level))]), count as f64);
+        }
+        all.add_health(host.health, &shared);
+        // A median by node is one already.
+        let (medians, results): (Vec<Measurement>, Vec<Measurement>) =
+            host.results.iter().cloned().partition(|m| m.experiment == Experiment::CacheToCacheMatrix && m.at.cpu.is_none());
+        for m in &medians {
+            let labels = with(&shared, coordinates(&m.at).into_iter().chain([label("statistic", "median")]));
+            all.insert(Quantity::TransferMatrixLatency, labels, Sample::of(m));
+        }
+        let mut groups = BTreeMap::new();
+        all.add_results(&results, &|_| None, &shared, &mut groups);
+        groups.into_iter().for_each(|((quantity, labels), samples)| all.sum_up(quantity, &labels, &samples));
+        all.add_curves(&results, &[], &shared);
+    }
+    all.encode()
+}

@@ -1,0 +1,115 @@
+//! What is asked of a fleet: which hosts are slow, what is usual, what changed.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+const OUTLIERS_HELP: &str = "\
+Each host is compared with the hosts that have its hardware, firmware and kernel; where these are fewer than eight, with those that have \
+its hardware and firmware, then with those that have its hardware. Of each host and number the latest value counts.
+
+A host is named if a number is worse than the median by more than 3 %, by more than 3.5 robust standard deviations and by more than both \
+intervals, and if at most 5 % of the named hosts are so by chance. A host whose numbers are missing or degraded is unknown and does not \
+pass. Where hosts of one kind fall into two populations, the property that tells them apart is named.
+
+Examples:
+  memgauge fleet outliers fleet/
+  memgauge fleet outliers fleet/ -v                       every host, every slow number
+  memgauge fleet outliers fleet/ --format json | jq -r '.slow[].host'
+
+Exit status:
+  0    every host is as its siblings are
+  1    no host is slower, but some are unknown, or fall into two populations
+  2    some hosts are slower than their siblings
+  4    the fleet is empty, or cannot be read
+  64   wrong usage";
+
+/// Which fleet, and how to show what was found.
+#[derive(Debug, Args)]
+#[command(after_help = OUTLIERS_HELP)]
+pub(crate) struct OutliersArgs {
+    /// The fleet's folder
+    #[arg(value_name = "FLEET")]
+    pub(crate) fleet: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: FleetOutput,
+}
+
+const BASELINE_HELP: &str = "\
+For each group of eight hosts and more, and each number: the median, how much hosts differ, and the value beyond which a host is flagged. \
+Groups are of three levels: hosts that have hardware, firmware and kernel in common; hardware and firmware; hardware.
+
+Examples:
+  memgauge fleet baseline fleet/
+  memgauge fleet baseline fleet/ -q -o baseline.json
+  memgauge quick --baseline baseline.json                 judge a host by it
+
+Exit status:
+  0    shown
+  4    no eight hosts are alike, or the fleet cannot be read
+  64   wrong usage";
+
+/// Which fleet, and how to show its baseline.
+#[derive(Debug, Args)]
+#[command(after_help = BASELINE_HELP)]
+pub(crate) struct BaselineArgs {
+    /// The fleet's folder
+    #[arg(value_name = "FLEET")]
+    pub(crate) fleet: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: FleetOutput,
+}
+
+const HISTORY_HELP: &str = "\
+Change points are found in the logarithms of each number's values over time (PELT, with the noise from run to run). Changes below 3 % are \
+not shown, and neither is one run that is off alone. A number needs six values.
+
+Examples:
+  memgauge fleet history fleet/ --host n17
+  memgauge fleet history fleet/ --host n17 -v             the levels of every number
+  memgauge fleet history fleet/ --host n17 -o n17.csv     every value of every run
+
+Exit status:
+  0    shown
+  4    the fleet is empty, or cannot be read
+  64   wrong usage, or no host has this name";
+
+/// Which host of which fleet, and how to show its history.
+#[derive(Debug, Args)]
+#[command(after_help = HISTORY_HELP)]
+pub(crate) struct HistoryArgs {
+    /// The fleet's folder
+    #[arg(value_name = "FLEET")]
+    pub(crate) fleet: PathBuf,
+    /// The host's name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: String,
+    #[command(flatten)]
+    pub(crate) output: FleetOutput,
+}
+
+/// Where an answer goes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct FleetOutput {
+    /// Format of standard output
+    #[arg(long, default_value = "text")]
+    pub(crate) format: FleetFormat,
+    /// Also write to FILE; its ending chooses the format: .txt, .json, .csv; may be repeated
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Vec<PathBuf>,
+    /// Print only the first line (nothing where the answer goes to a file)
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Show everything: long lists whole, and each number
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+/// The formats of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FleetFormat {
+    Text,
+    Json,
+    Csv,
+}

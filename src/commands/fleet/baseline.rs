@@ -1,0 +1,42 @@
+//! `memgauge fleet baseline`: what hosts of each kind measure.
+
+use std::path::Path;
+
+use anyhow::bail;
+use memgauge_core::fleet::{FLEET_VERSION, FleetBaseline};
+
+use super::rows::read_rows;
+use crate::cli::fleet::BaselineArgs;
+use crate::exit::{ExitStatus, UsageError};
+use crate::fleet_sinks::FleetSinks;
+use crate::input;
+
+/// Makes the baseline and shows it.
+pub(crate) fn baseline(args: &BaselineArgs) -> anyhow::Result<ExitStatus> {
+    let sinks = FleetSinks::open(&args.output)?;
+    let baseline = memgauge_fleet::baseline(&read_rows(&args.fleet)?);
+    if baseline.groups.is_empty() {
+        let hosts = baseline.hosts;
+        bail!("{}: of {hosts} hosts no eight are alike and have a number of good quality, so there is no baseline", args.fleet.display());
+    }
+    sinks.write(&baseline)?;
+    Ok(ExitStatus::SUCCESS)
+}
+
+/// Reads a baseline that was saved as JSON, or makes one of a fleet's folder.
+///
+/// # Errors
+/// When it cannot be read, or is not a baseline.
+pub(crate) fn read_baseline(path: &Path) -> anyhow::Result<FleetBaseline> {
+    if path.is_dir() {
+        return Ok(memgauge_fleet::baseline(&read_rows(path)?));
+    }
+    let baseline: FleetBaseline = serde_json::from_slice(&input::read_result(path)?)
+        .map_err(|why| UsageError::file(path, format_args!("is neither a fleet's folder nor a baseline: {why}")))?;
+    if baseline.fleet_version != FLEET_VERSION {
+        let found = baseline.fleet_version;
+        let advice = "make it again with memgauge fleet baseline FLEET -o FILE.json";
+        bail!(UsageError::file(path, format_args!("is a baseline of version {found}, and this memgauge reads {FLEET_VERSION}; {advice}")));
+    }
+    Ok(baseline)
+}

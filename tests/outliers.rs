@@ -1,0 +1,207 @@
+//! `memgauge fleet outliers`, `baseline`, `history` and `quick --baseline` as a black box: files of results of simulated hosts are ingested,
+//! then asked about.
+#![allow(clippy::unwrap_used, reason = "a panic is the failure report of its test")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::time::Instant;
+
+use memgauge_core::comparison::DifferentField;
+use memgauge_core::fleet::{FleetBaseline, FleetField, FleetHistory, FleetOutliers};
+use memgauge_core::result::Report;
+use memgauge_simulation::fleet::{FleetShape, reports};
+
+use support::{program, run, temporary, text};
+
+fn saved(name: &str) -> Report {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results").join(name);
+    memgauge_render::read(&fs::read(path).unwrap()).unwrap()
+}
+
+/// A folder with `results/` and `fleet/`, and the names of the sick hosts.
+fn simulated(name: &str, shape: &FleetShape, seed: u64) -> (PathBuf, BTreeSet<String>) {
+    let folder = temporary(name);
+    let results = folder.join("results");
+    fs::create_dir_all(&results).unwrap();
+    let mut template = saved("two-nodes.json");
+    (template.plan, template.notes) = (None, Vec::new());
+    let mut sick = BTreeSet::new();
+    for (i, (report, fault)) in reports(&template, shape, seed).enumerate() {
+        if fault.is_some() {
+            sick.insert(report.run.host.as_ref().unwrap().hostname.clone().unwrap());
+        }
+        fs::write(results.join(format!("{i}.json")), serde_json::to_vec(&report).unwrap()).unwrap();
+    }
+    (folder, sick)
+}
+
+fn fleet(arguments: &[&str], folder: &Path) -> Output {
+    program().arg("fleet").args(arguments).current_dir(folder).output().unwrap()
+}
+
+fn ingest(folder: &Path) {
+    let ingested = fleet(&["ingest", "fleet", "results"], folder);
+    assert!(ingested.status.success(), "{} {}", text(&ingested.stdout), text(&ingested.stderr));
+}
+
+#[test]
+fn sick_hosts_are_named_the_first_line_counts_and_the_status_says_it() {
+    let shape = FleetShape {
+        hosts: 120,
+        sick: 0.04,
+        lacking: 0.05,
+        other_bios: Some((0.3, 0.08)),
+        slower_by: (0.15, 0.3),
+        duplicates: true,
+        ..FleetShape::default()
+    };
+    let (folder, sick) = simulated("outliers", &shape, 3);
+    assert!(sick.len() > 2);
+    ingest(&folder);
+    let json = fleet(&["outliers", "fleet", "--format", "json", "-o", "o.csv", "-o", "o.txt"], &folder);
+    let found: FleetOutliers = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json.status.code(), Some(2));
+    let named: BTreeSet<String> = found.slow.iter().map(|s| s.name.host.clone()).collect();
+    assert!(sick.is_subset(&named) && named.len() <= sick.len() + 1, "{sick:?} {named:?}");
+    assert!(found.populations.iter().any(|p| p.fields == [FleetField::Property(DifferentField::Firmware)]), "{:?}", found.populations);
+    assert_eq!(found.duplicates.len(), 2);
+    let csv = fs::read_to_string(folder.join("o.csv")).unwrap();
+    assert!(named.iter().all(|host| csv.contains(&format!("\n{host},"))), "{csv}");
+
+    let page = fleet(&["outliers", "fleet"], &folder);
+    let first = text(&page.stdout).lines().next().unwrap().to_owned();
+    assert_eq!(first, format!("{} of 120 hosts are slower than their siblings, {} unknown", found.slow.len(), found.unknown.len()));
+    let quiet = fleet(&["outliers", "fleet", "-q"], &folder);
+    assert_eq!(text(&quiet.stdout), format!("{first}\n"));
+    for columns in ["60", "80", "100"] {
+        let narrow = program().args(["fleet", "outliers", "fleet"]).env("COLUMNS", columns).current_dir(&folder).output().unwrap();
+        let wide: Vec<&str> = text(&narrow.stdout).lines().filter(|l| l.chars().count() > columns.parse().unwrap()).collect();
+        assert!(wide.is_empty(), "{columns}: {wide:#?}");
+    }
+    assert!(text(&page.stdout).contains("Two populations") && text(&page.stdout).contains("told apart by system and BIOS"));
+
+    let baseline = fleet(&["baseline", "fleet", "-q", "-o", "baseline.json"], &folder);
+    assert!(baseline.status.success() && baseline.stdout.is_empty(), "{}", text(&baseline.stderr));
+    let made: FleetBaseline = serde_json::from_slice(&fs::read(folder.join("baseline.json")).unwrap()).unwrap();
+    assert!(made.groups.len() >= 3 && made.hosts == 120, "{} groups", made.groups.len());
+    let history = fleet(&["history", "fleet", "--host", "n00003", "--format", "json"], &folder);
+    let told: FleetHistory = serde_json::from_slice(&history.stdout).unwrap();
+    assert_eq!((told.runs.len(), told.changes.len(), history.status.code()), (1, 0, Some(0)));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn this_machine_is_judged_by_its_siblings() {
+    let folder = temporary("quick-baseline");
+    let line = |more: &str| format!("quick --cpu 0 --within 4s --format json {more}");
+    let own: Report = serde_json::from_slice(&run(&line("")).stdout).unwrap();
+    // Siblings of this machine that are three times as fast, and some that are as fast as it is.
+    for (name, factor) in [("same", 1.0), ("faster", 3.0)] {
+        fs::create_dir_all(folder.join("results")).unwrap();
+        for i in 0..12 {
+            let mut report = own.clone();
+            report.run.id = format!("{i:032x}");
+            report.run.host = Some(memgauge_core::result::Host { hostname: Some(format!("n{i}")), machine_id_hash: None });
+            for m in &mut report.results {
+                let factor = factor * (1.0 + 0.002 * f64::from(i % 3));
+                let factor = if m.metric == memgauge_core::experiment::Metric::Latency { 1.0 / factor } else { factor };
+                m.quality = memgauge_core::result::Quality::default();
+                let estimate = &mut m.estimate;
+                [&mut estimate.value, &mut estimate.ci95_low, &mut estimate.ci95_high].into_iter().flatten().for_each(|v| *v *= factor);
+            }
+            fs::write(folder.join(format!("results/{i}.json")), serde_json::to_vec(&report).unwrap()).unwrap();
+        }
+        let ingested = fleet(&["ingest", name, "results"], &folder);
+        assert!(ingested.status.success(), "{}", text(&ingested.stderr));
+        fs::remove_dir_all(folder.join("results")).unwrap();
+        let saved = folder.join(format!("{name}.json"));
+        assert!(fleet(&["baseline", name, "-q", "-o", saved.to_str().unwrap()], &folder).status.success());
+        for reference in [folder.join(name), saved] {
+            let output = run(&line(&format!("--baseline {}", reference.display())));
+            let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+            let health = report.health.unwrap();
+            assert!(health.compared_with.iter().any(|c| c == "fleet"), "{health:?}");
+            let has = |code: &str| health.findings.iter().any(|f| f.code == code);
+            assert!(has("fleet-group"), "{health:?}");
+            // A busy machine has unreliable numbers, from which nothing is concluded.
+            let reliable = report.results.iter().any(memgauge_core::result::Measurement::is_reliable);
+            if name == "faster" && reliable {
+                assert!(has("slower-than-fleet") && output.status.code() != Some(0), "{health:?}");
+            }
+        }
+    }
+    let other = temporary("quick-baseline-other");
+    let mut report = saved("two-nodes.json");
+    fs::create_dir_all(other.join("results")).unwrap();
+    for i in 0..9 {
+        report.run.id = format!("{i:032x}");
+        fs::write(other.join(format!("results/{i}.json")), serde_json::to_vec(&report).unwrap()).unwrap();
+    }
+    ingest(&other);
+    let output = run(&line(&format!("--baseline {}", other.join("fleet").display())));
+    let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+    let findings = report.health.unwrap().findings;
+    assert!(findings.iter().any(|f| f.code == "no-siblings-in-fleet"), "{findings:?}");
+    assert_ne!(output.status.code(), Some(0), "what was not compared did not pass");
+    fs::remove_dir_all(folder).unwrap();
+    fs::remove_dir_all(other).unwrap();
+}
+
+#[test]
+fn wrong_folders_files_and_names_are_refused_with_advice() {
+    let (folder, _) = simulated("outliers-wrong", &FleetShape { hosts: 5, ..FleetShape::default() }, 1);
+    ingest(&folder);
+    fs::create_dir(folder.join("empty")).unwrap();
+    fs::write(folder.join("no.json"), "{\"fleet_version\": 1}").unwrap();
+    for (arguments, status, message) in [
+        (&["outliers", "nowhere"][..], 64, "nowhere"),
+        (&["outliers", "empty"], 64, "memgauge fleet ingest"),
+        (&["baseline", "no.json"], 64, "no.json"),
+        (&["baseline", "fleet"], 4, "no eight are alike"),
+        (&["history", "fleet", "--host", "n0000"], 64, "n00000"),
+        (&["history", "fleet"], 64, "--host"),
+        (&["outliers", "fleet", "-o", "a.svg"], 64, ".csv"),
+    ] {
+        let output = fleet(arguments, &folder);
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(status) && said.contains(message), "{arguments:?}: {:?} {said}", output.status);
+        assert!(!said.contains("panicked"), "{said}");
+    }
+    let unknown = fleet(&["outliers", "fleet"], &folder);
+    assert_eq!(unknown.status.code(), Some(1), "five hosts are no group: unknown, and not well");
+    assert!(text(&unknown.stdout).starts_with("0 of 5 hosts are slower than their siblings, 5 unknown\n"), "{}", text(&unknown.stdout));
+    for (file, message) in
+        [("no.json", "neither a fleet's folder nor a baseline"), ("results/0.json", "neither"), ("gone.json", "cannot be read")]
+    {
+        let output = program().args(["quick", "--baseline", file]).current_dir(&folder).output().unwrap();
+        assert!(output.status.code() == Some(64) && text(&output.stderr).contains(message), "{file}: {}", text(&output.stderr));
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// 10,000 hosts: `cargo test --release --test outliers -- --ignored --nocapture`.
+#[test]
+#[ignore = "writes 10,000 files, takes minutes"]
+fn answers_about_ten_thousand_hosts() {
+    let shape =
+        FleetShape { hosts: 10_000, sick: 0.01, lacking: 0.05, other_bios: Some((0.3, 0.06)), duplicates: true, ..FleetShape::default() };
+    let (folder, sick) = simulated("outliers-10000", &shape, 17);
+    for arguments in [
+        &["ingest", "fleet", "results", "-q"][..],
+        &["outliers", "fleet", "-q"],
+        &["baseline", "fleet", "-q"],
+        &["history", "fleet", "--host", "n00007", "-q"],
+    ] {
+        let start = Instant::now();
+        let output = fleet(arguments, &folder);
+        println!("{arguments:?}: {:?} {}{}", start.elapsed(), text(&output.stdout), text(&output.stderr));
+    }
+    let found: FleetOutliers = serde_json::from_slice(&fleet(&["outliers", "fleet", "--format", "json"], &folder).stdout).unwrap();
+    let named: BTreeSet<String> = found.slow.iter().map(|s| s.name.host.clone()).collect();
+    println!("{} sick, {} missed, {} named in error", sick.len(), sick.difference(&named).count(), named.difference(&sick).count());
+    fs::remove_dir_all(folder).unwrap();
+}
