@@ -13,8 +13,9 @@ use memgauge_core::estimate::*;
 use memgauge_core::experiment::LineState;
 use memgauge_core::experiment::*;
 use memgauge_core::note::Note;
+use memgauge_core::persistent::{PersistentModule, PersistentNamespace, PersistentRegion};
 use memgauge_core::result::*;
-use memgauge_core::topology::{Cache, HmatAccess, MemorySideCache, PagePool};
+use memgauge_core::topology::{Cache, HmatAccess, MemorySideCache, NodeDevice, NodeDeviceKind, PagePool};
 use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_core::units::Bytes;
 
