@@ -150,10 +150,8 @@ impl PersistentDevice {
             warn("pmem-not-healthy", message, "see ndctl list --dimms --health; replace the module or update its firmware");
         }
         if self.bad_ranges > 0 {
-            let message = format!(
-                "{region} has {} of addresses with known errors",
-                crate::wording::number_of(self.bad_ranges.into(), "range", "ranges")
-            );
+            let ranges = if self.bad_ranges == 1 { "range" } else { "ranges" };
+            let message = format!("{region} has {} {ranges} of addresses with known errors", self.bad_ranges);
             warn("pmem-bad-ranges", message, "see ndctl list --media-errors");
         }
         if self.scrubbing == Some(true) {
