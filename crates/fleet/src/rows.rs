@@ -39,13 +39,23 @@ fn measured(run: &Arc<HostRun>, m: &Measurement) -> Row {
 /// The word for a number that is missing without a reason.
 const NO_REASON: &str = "no-reason";
 
+/// The nodes of a reader and of a holder, where they are known.
+type Nodes = (Option<u32>, Option<u32>);
+
+/// What was measured between the CPUs of two nodes.
+#[derive(Default)]
+struct Pairs {
+    values: Vec<f64>,
+    qualities: Vec<QualityLevel>,
+}
+
 /// The medians over the pairs of CPUs of every two nodes. They are good if more than half of the pairs are.
 fn between_nodes(run: &Arc<HostRun>, matrix: &PairMatrix, report: &Report) -> Vec<Row> {
     let nodes: Vec<Option<u32>> = matrix.cpus.iter().map(|&cpu| report.machine.topology.cpu(cpu).map(|c| c.node)).collect();
-    let mut pairs: BTreeMap<(Option<u32>, Option<u32>), (Vec<f64>, Vec<QualityLevel>)> = BTreeMap::new();
+    let mut pairs: BTreeMap<Nodes, Pairs> = BTreeMap::new();
     for (row, reader) in nodes.iter().enumerate() {
         for (column, holder) in nodes.iter().enumerate().filter(|(column, _)| *column != row) {
-            let (values, qualities) = pairs.entry((*reader, *holder)).or_default();
+            let Pairs { values, qualities } = pairs.entry((*reader, *holder)).or_default();
             if let Some(value) = matrix.value(row, column) {
                 values.push(value);
                 qualities.push(matrix.quality(row, column));
@@ -53,7 +63,7 @@ fn between_nodes(run: &Arc<HostRun>, matrix: &PairMatrix, report: &Report) -> Ve
         }
     }
     let missing = report.incomplete.as_ref().map_or_else(|| "cells-missing".to_owned(), memgauge_render::cause);
-    let row = |((cpu_node, holder_node), (values, mut qualities)): ((Option<u32>, Option<u32>), (Vec<f64>, Vec<QualityLevel>))| {
+    let row = |((cpu_node, holder_node), Pairs { values, mut qualities }): (Nodes, Pairs)| {
         qualities.sort_unstable();
         let at = Coordinates {
             cpu_node,

@@ -97,13 +97,14 @@ fn wait<'a, T>(changed: &Condvar, guard: MutexGuard<'a, State<T>>) -> MutexGuard
 mod tests {
     use super::*;
     use std::convert::Infallible;
+    use std::path::Path;
     use std::time::Duration;
 
     fn files(count: usize) -> Vec<PathBuf> {
         (0..count).map(|i| i.to_string().into()).collect()
     }
 
-    fn number(path: &PathBuf) -> u64 {
+    fn number(path: &Path) -> u64 {
         path.to_string_lossy().parse().unwrap()
     }
 
@@ -129,7 +130,7 @@ mod tests {
         let all = files(10_000);
         let stop = AtomicBool::new(false);
         let fails = |_, n| if n == 3 { Err(n) } else { Ok(()) };
-        assert_eq!(in_order(&all, &stop, |_| 1, number, fails), Err(3));
+        assert_eq!(in_order(&all, &stop, |_| 1, |path| number(path), fails), Err(3));
         let mut taken = 0;
         let stops = |_, _| {
             taken += 1;
@@ -137,7 +138,7 @@ mod tests {
             stop.fetch_or(taken > 5, Ordering::Relaxed);
             Ok::<(), Infallible>(())
         };
-        in_order(&all, &stop, |_| 1, number, stops).unwrap();
+        in_order(&all, &stop, |_| 1, |path| number(path), stops).unwrap();
         assert!((5..200).contains(&taken), "{taken}");
     }
 }

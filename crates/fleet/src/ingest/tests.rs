@@ -162,7 +162,7 @@ fn a_stop_commits_what_was_read_and_the_next_ingest_goes_on() {
     }
     let stop = AtomicBool::new(false);
     let tell = |event| stop.store(matches!(event, IngestEvent::Committed { .. }), Ordering::Relaxed);
-    let outcome = ingest(&fleet, &[inbox.clone()], &IngestOptions { copy: false, batch: 5 }, &stop, tell).unwrap();
+    let outcome = ingest(&fleet, std::slice::from_ref(&inbox), &IngestOptions { copy: false, batch: 5 }, &stop, tell).unwrap();
     assert!(outcome.interrupted && (5..300).contains(&outcome.runs), "{outcome:?}");
     assert_eq!(Store::open(&fleet).unwrap().runs().unwrap().len() as u64, outcome.runs);
     let rest = run(&fleet, &[&inbox], 1000, false).unwrap();

@@ -50,7 +50,7 @@ pub(super) fn write<'a>(
         }
         next.close()?;
     }
-    Ok(writer.into_inner()?)
+    writer.into_inner()
 }
 
 fn field(name: &str, kind: Kind) -> Result<Type, ParquetError> {

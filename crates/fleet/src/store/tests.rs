@@ -13,7 +13,7 @@ fn batch(ids: std::ops::Range<u32>) -> Vec<(StoredRun, Vec<Row>)> {
     let mut report: Report = memgauge_render::read(include_bytes!("../../../../tests/results/vm-2-cpus.json")).unwrap();
     let run = |id: u32| {
         report.run.id = format!("r{id}");
-        report.machine.identity.hypervisor = Some(if id % 2 == 0 { "kvm" } else { "xen" }.into());
+        report.machine.identity.hypervisor = Some(if id.is_multiple_of(2) { "kvm" } else { "xen" }.into());
         let rows = rows(&report);
         let run = StoredRun {
             run: rows[0].run.clone(),
