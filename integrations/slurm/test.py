@@ -8,16 +8,16 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from testing import MEMGAUGE, Processes, Tests, folder, need, output_of, script, sick_memgauge, until
+from testing import MEMGAUGE, NOT_INSTALLED, Processes, Tests, folder, need, output_of, script, sick_memgauge, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NODES = ["n1", "n2", "n3", "n4"]
 SICK = "n3"
 
 need("slurmctld", "slurmd", "munged", "scontrol", "unshare")
-if os.geteuid():
-    print("not installed: slurmd wants root")
-    sys.exit(77)
+if os.geteuid() or subprocess.run(["unshare", "-u", "true"], stderr=subprocess.DEVNULL).returncode:
+    print("not installed: slurmd wants root, and each node a hostname of its own")
+    sys.exit(NOT_INSTALLED)
 
 CONF = """
 ClusterName=memgauge
