@@ -265,6 +265,11 @@ fn the_ending_of_a_file_chooses_the_page() {
     assert_eq!(Json.name(), "json");
 }
 
+/// Where pages and screenshots stay; empty is as absent.
+fn wanted_folder() -> Option<PathBuf> {
+    env::var_os("MEMGAUGE_PAGES").filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
+
 /// Writes all pages to a folder.
 fn write_pages(folder: &Path) -> Vec<PathBuf> {
     fs::create_dir_all(folder).unwrap();
@@ -286,7 +291,7 @@ fn runs(program: &str) -> bool {
 
 /// Runs a script over all pages, and returns what it says.
 fn read_pages(name: &str, wanted: impl Fn(&str) -> bool) -> String {
-    let folder = env::var_os("MEMGAUGE_PAGES").map(PathBuf::from);
+    let folder = wanted_folder();
     let temporary = env::temp_dir().join(format!("memgauge-{name}-{}", std::process::id()));
     let mut files = write_pages(folder.as_ref().unwrap_or(&temporary));
     files.retain(|file| wanted(&file.file_stem().unwrap().to_string_lossy()));
@@ -318,6 +323,6 @@ fn browsers_show_pages_without_errors_and_keys_work() {
     }
     // Some of each kind; all of them where somebody wants to look.
     let some = ["vm-2-cpus", "eight-nodes", "health", "failed", "hostile", "degraded", "scan", "before-after", "unlike", "comparison"];
-    let said = read_pages("browser.py", |name| env::var_os("MEMGAUGE_PAGES").is_some() || some.contains(&name));
+    let said = read_pages("browser.py", |name| wanted_folder().is_some() || some.contains(&name));
     assert!(said.trim().parse::<usize>().unwrap() > 8 * some.len(), "{said} checks");
 }
