@@ -213,8 +213,17 @@ fn capabilities_of_the_file_are_enough_without_root() {
         let mut command = nobody(line);
         let file = std::fs::File::open(&copy).unwrap();
         let from = std::os::fd::AsRawFd::as_raw_fd(&file);
-        // SAFETY: between fork and exec it makes one system call only, with descriptors that are open.
-        unsafe { command.pre_exec(move || if libc::dup2(from, 9) == 9 { Ok(()) } else { Err(std::io::Error::last_os_error()) }) };
+        // The file may have that number already: it is then open in the shell only if told so.
+        // SAFETY: between fork and exec it makes two system calls only, with descriptors that are open.
+        let keep_open = move || {
+            if unsafe { libc::dup2(from, 9) == 9 && libc::fcntl(9, libc::F_SETFD, 0) == 0 } {
+                Ok(())
+            } else {
+                Err(std::io::Error::last_os_error())
+            }
+        };
+        // SAFETY: as said of the closure.
+        unsafe { command.pre_exec(keep_open) };
         command.uid(54321).gid(54321).output().unwrap()
     };
     let journal = "memgauge prefetch journal 1\nid 1-1\nboot unknown\ncpu 0 register 0x1a4 mask 0xf value 0x0\nend\n";

@@ -99,8 +99,8 @@ fn this_machine_is_judged_by_its_siblings() {
     let folder = temporary("quick-baseline");
     let line = |more: &str| format!("quick --cpu 0 --within 4s --format json {more}");
     let own: Report = serde_json::from_slice(&run(&line("")).stdout).unwrap();
-    // Siblings of this machine that are three times as fast, and some that are as fast as it is.
-    for (name, factor) in [("same", 1.0), ("faster", 3.0)] {
+    // Siblings that are as fast as this machine, and some that are thirty times as fast: on a busy machine a run may show a third of its speed.
+    for (name, factor) in [("same", 1.0), ("faster", 30.0)] {
         fs::create_dir_all(folder.join("results")).unwrap();
         for i in 0..12 {
             let mut report = own.clone();

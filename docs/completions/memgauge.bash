@@ -34,6 +34,9 @@ _memgauge() {
             memgauge,count)
                 cmd="memgauge__subcmd__count"
                 ;;
+            memgauge,fleet)
+                cmd="memgauge__subcmd__fleet"
+                ;;
             memgauge,help)
                 cmd="memgauge__subcmd__help"
                 ;;
@@ -67,6 +70,9 @@ _memgauge() {
             memgauge,render)
                 cmd="memgauge__subcmd__render"
                 ;;
+            memgauge,report)
+                cmd="memgauge__subcmd__report"
+                ;;
             memgauge,run)
                 cmd="memgauge__subcmd__run"
                 ;;
@@ -81,6 +87,42 @@ _memgauge() {
                 ;;
             memgauge,tiers)
                 cmd="memgauge__subcmd__tiers"
+                ;;
+            memgauge__subcmd__fleet,baseline)
+                cmd="memgauge__subcmd__fleet__subcmd__baseline"
+                ;;
+            memgauge__subcmd__fleet,export)
+                cmd="memgauge__subcmd__fleet__subcmd__export"
+                ;;
+            memgauge__subcmd__fleet,help)
+                cmd="memgauge__subcmd__fleet__subcmd__help"
+                ;;
+            memgauge__subcmd__fleet,history)
+                cmd="memgauge__subcmd__fleet__subcmd__history"
+                ;;
+            memgauge__subcmd__fleet,ingest)
+                cmd="memgauge__subcmd__fleet__subcmd__ingest"
+                ;;
+            memgauge__subcmd__fleet,outliers)
+                cmd="memgauge__subcmd__fleet__subcmd__outliers"
+                ;;
+            memgauge__subcmd__fleet__subcmd__help,baseline)
+                cmd="memgauge__subcmd__fleet__subcmd__help__subcmd__baseline"
+                ;;
+            memgauge__subcmd__fleet__subcmd__help,export)
+                cmd="memgauge__subcmd__fleet__subcmd__help__subcmd__export"
+                ;;
+            memgauge__subcmd__fleet__subcmd__help,help)
+                cmd="memgauge__subcmd__fleet__subcmd__help__subcmd__help"
+                ;;
+            memgauge__subcmd__fleet__subcmd__help,history)
+                cmd="memgauge__subcmd__fleet__subcmd__help__subcmd__history"
+                ;;
+            memgauge__subcmd__fleet__subcmd__help,ingest)
+                cmd="memgauge__subcmd__fleet__subcmd__help__subcmd__ingest"
+                ;;
+            memgauge__subcmd__fleet__subcmd__help,outliers)
+                cmd="memgauge__subcmd__fleet__subcmd__help__subcmd__outliers"
                 ;;
             memgauge__subcmd__help,advise)
                 cmd="memgauge__subcmd__help__subcmd__advise"
@@ -99,6 +141,9 @@ _memgauge() {
                 ;;
             memgauge__subcmd__help,count)
                 cmd="memgauge__subcmd__help__subcmd__count"
+                ;;
+            memgauge__subcmd__help,fleet)
+                cmd="memgauge__subcmd__help__subcmd__fleet"
                 ;;
             memgauge__subcmd__help,help)
                 cmd="memgauge__subcmd__help__subcmd__help"
@@ -133,6 +178,9 @@ _memgauge() {
             memgauge__subcmd__help,render)
                 cmd="memgauge__subcmd__help__subcmd__render"
                 ;;
+            memgauge__subcmd__help,report)
+                cmd="memgauge__subcmd__help__subcmd__report"
+                ;;
             memgauge__subcmd__help,run)
                 cmd="memgauge__subcmd__help__subcmd__run"
                 ;;
@@ -147,6 +195,21 @@ _memgauge() {
                 ;;
             memgauge__subcmd__help,tiers)
                 cmd="memgauge__subcmd__help__subcmd__tiers"
+                ;;
+            memgauge__subcmd__help__subcmd__fleet,baseline)
+                cmd="memgauge__subcmd__help__subcmd__fleet__subcmd__baseline"
+                ;;
+            memgauge__subcmd__help__subcmd__fleet,export)
+                cmd="memgauge__subcmd__help__subcmd__fleet__subcmd__export"
+                ;;
+            memgauge__subcmd__help__subcmd__fleet,history)
+                cmd="memgauge__subcmd__help__subcmd__fleet__subcmd__history"
+                ;;
+            memgauge__subcmd__help__subcmd__fleet,ingest)
+                cmd="memgauge__subcmd__help__subcmd__fleet__subcmd__ingest"
+                ;;
+            memgauge__subcmd__help__subcmd__fleet,outliers)
+                cmd="memgauge__subcmd__help__subcmd__fleet__subcmd__outliers"
                 ;;
             memgauge__subcmd__help__subcmd__prefetch,compare)
                 cmd="memgauge__subcmd__help__subcmd__prefetch__subcmd__compare"
@@ -215,7 +278,7 @@ _memgauge() {
 
     case "${cmd}" in
         memgauge)
-            opts="-o -q -v -h -V --mix --width --limit --prefetch --cpu --node --one-thread-per-core --size --pages --time --within --confidence --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --budget --help --version info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help"
+            opts="-o -q -v -h -V --mix --width --limit --prefetch --cpu --node --one-thread-per-core --size --pages --time --within --confidence --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --budget --help --version info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -270,7 +333,7 @@ _memgauge() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -438,7 +501,7 @@ _memgauge() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -564,7 +627,7 @@ _memgauge() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -634,7 +697,7 @@ _memgauge() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -712,7 +775,7 @@ _memgauge() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -762,7 +825,7 @@ _memgauge() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -792,8 +855,258 @@ _memgauge() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        memgauge__subcmd__fleet)
+            opts="-h --help ingest outliers baseline history export help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__fleet__subcmd__baseline)
+            opts="-o -q -v -h --format --output --quiet --verbose --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -W "text json csv" -- "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__fleet__subcmd__export)
+            opts="-o -h --format --host --fingerprint --output --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -W "ocptv superbench superbench-baseline openmetrics hwloc" -- "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fingerprint)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__fleet__subcmd__help)
+            opts="ingest outliers baseline history export help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__fleet__subcmd__help__subcmd__baseline)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__fleet__subcmd__help__subcmd__export)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__fleet__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__fleet__subcmd__help__subcmd__history)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__fleet__subcmd__help__subcmd__ingest)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__fleet__subcmd__help__subcmd__outliers)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__fleet__subcmd__history)
+            opts="-o -q -v -h --host --format --output --quiet --verbose --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json csv" -- "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__fleet__subcmd__ingest)
+            opts="-q -h --copy --batch --format --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --batch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__fleet__subcmd__outliers)
+            opts="-o -q -v -h --format --output --quiet --verbose --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -W "text json csv" -- "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         memgauge__subcmd__help)
-            opts="info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help"
+            opts="info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -879,6 +1192,90 @@ _memgauge() {
         memgauge__subcmd__help__subcmd__count)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__help__subcmd__fleet)
+            opts="ingest outliers baseline history export"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__help__subcmd__fleet__subcmd__baseline)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__help__subcmd__fleet__subcmd__export)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__help__subcmd__fleet__subcmd__history)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__help__subcmd__fleet__subcmd__ingest)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__help__subcmd__fleet__subcmd__outliers)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1128,6 +1525,20 @@ _memgauge() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        memgauge__subcmd__help__subcmd__report)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         memgauge__subcmd__help__subcmd__run)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -1210,7 +1621,7 @@ _memgauge() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -1304,7 +1715,7 @@ _memgauge() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -1422,7 +1833,7 @@ _memgauge() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -1592,7 +2003,7 @@ _memgauge() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -1688,7 +2099,7 @@ _memgauge() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -1754,7 +2165,7 @@ _memgauge() {
             fi
             case "${prev}" in
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -1828,7 +2239,7 @@ _memgauge() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -2000,7 +2411,7 @@ _memgauge() {
             fi
             case "${prev}" in
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -2038,7 +2449,7 @@ _memgauge() {
             fi
             case "${prev}" in
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -2076,7 +2487,7 @@ _memgauge() {
             fi
             case "${prev}" in
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -2114,7 +2525,7 @@ _memgauge() {
             fi
             case "${prev}" in
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -2145,13 +2556,17 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__quick)
-            opts="-o -q -v -h --against --rules --cpu --node --one-thread-per-core --size --pages --time --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --budget --within --confidence --limit --help"
+            opts="-o -q -v -h --against --baseline --rules --cpu --node --one-thread-per-core --size --pages --time --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --budget --within --confidence --limit --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --against)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --baseline)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2184,7 +2599,7 @@ _memgauge() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -2268,7 +2683,7 @@ _memgauge() {
             fi
             case "${prev}" in
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -2284,6 +2699,32 @@ _memgauge() {
                     return 0
                     ;;
                 --figure-width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        memgauge__subcmd__report)
+            opts="-o -h --output --title --no-data --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --title)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2330,7 +2771,7 @@ _memgauge() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -2428,7 +2869,7 @@ _memgauge() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -2490,7 +2931,7 @@ _memgauge() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -2600,7 +3041,7 @@ _memgauge() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -2706,7 +3147,7 @@ _memgauge() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text json csv openmetrics" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json csv openmetrics html" -- "${cur}"))
                     return 0
                     ;;
                 --output)

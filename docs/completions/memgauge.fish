@@ -51,8 +51,9 @@ complete -c memgauge -n "__fish_memgauge_needs_command" -l seed -d 'Seed of the 
 complete -c memgauge -n "__fish_memgauge_needs_command" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_needs_command" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_needs_command" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_needs_command" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -102,8 +103,10 @@ complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "chase" -d 'Follow
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "count" -d 'Count hardware events of a program and its children: miss rates, parallelism, latency per miss'
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "prefetch" -d 'Show, compare and switch hardware prefetchers'
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "render" -d 'Show a saved result in another format'
+complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "report" -d 'Make one page of results, to send or to print: HTML that opens offline, with figures, tables and the data'
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "compare" -d 'Compare results before a change with results after it: better, worse, the same, or not known yet'
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "advise" -d 'Advise from results: threads, tokens a second, nodes, pages, prefetchers; each with the numbers behind it'
+complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "fleet" -d 'Keep the results of many hosts together, and ask about them'
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "reference" -d 'List published latencies and bandwidths by CPU generation, with their sources'
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "mlc" -d 'Take the command lines of Intel MLC and print its tables: memgauge mlc --help, man mlc'
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
@@ -111,8 +114,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand info" -l machine -d 'S
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand info" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand info" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -164,8 +168,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l seed -d 'S
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -246,8 +251,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l seed -d 
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -340,8 +346,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l seed -d 'Se
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -407,8 +414,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l seed -d 'Seed 
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -446,6 +454,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l no-host-identi
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l plan -d 'Show what would be measured, and for how long; measure nothing'
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l against -d 'Compare with a result that memgauge quick wrote as JSON' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l baseline -d 'Judge by the hosts like this one: a fleet\'s folder, or what memgauge fleet baseline wrote as JSON' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l rules -d 'Judge by the rules in FILE (TOML, see below)' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l node -d 'Memory nodes to measure, such as 0,2 [default: all that this process may use]' -r
@@ -460,8 +469,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l seed -d 'See
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -515,8 +525,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l seed -d 'Seed 
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand run" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand run" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -579,8 +590,9 @@ string\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -645,8 +657,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l seed -d 'See
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -693,8 +706,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l seed -d 'Seed
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -766,8 +780,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l seed -d 'See
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -829,8 +844,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l seed -d
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -871,8 +887,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l passes -d '
 complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -913,8 +930,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l passes -d 'P
 complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -958,8 +976,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand count" -s r -l runs -d
 complete -c memgauge -n "__fish_memgauge_using_subcommand count" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand count" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand count" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand count" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -989,8 +1008,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand count" -s h -l help -d
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -1027,8 +1047,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fi
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -1058,8 +1079,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_s
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -1089,8 +1111,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_s
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -1120,8 +1143,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_s
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -1165,8 +1189,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_s
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -1207,8 +1232,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_s
 complete -c memgauge -n "__fish_memgauge_using_subcommand render" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
-openmetrics\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand render" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), or .svg, .png, .pdf for figures; may be repeated' -r -F
+openmetrics\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand render" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand render" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -1233,6 +1259,10 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand render" -s q -l quiet 
 complete -c memgauge -n "__fish_memgauge_using_subcommand render" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand render" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand render" -s h -l help -d 'Print help'
+complete -c memgauge -n "__fish_memgauge_using_subcommand report" -s o -l output -d 'Write the page to this file, which ends in .html [default: standard output]' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand report" -l title -d 'What the page is called [default: the name of the machine, or those of the results]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand report" -l no-data -d 'Leave the results as JSON out of the page, which makes it smaller'
+complete -c memgauge -n "__fish_memgauge_using_subcommand report" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l runs -d 'Measure each side so often: after -- stand a command that makes the one state, ---, and one that makes the other' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l measure -d 'What memgauge measures with --runs: its own command line' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l keep -d 'Keep the results of --runs in this folder, as before-1.json, after-1.json …' -r -F
@@ -1240,8 +1270,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l margin -d 
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l seed -d 'Seed of the bootstrap' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
-csv\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, or .svg, .png, .pdf for a figure; may be repeated' -r -F
+csv\t''
+html\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .html, or .svg, .png, .pdf for a figure; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -1274,35 +1305,92 @@ json\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt or .json; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -s q -l quiet -d 'Print only the answer (one line; nothing where the advice goes to a file)'
 complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -s h -l help -d 'Print help'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and not __fish_seen_subcommand_from ingest outliers baseline history export help" -s h -l help -d 'Print help'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and not __fish_seen_subcommand_from ingest outliers baseline history export help" -f -a "ingest" -d 'Read results into a fleet\'s folder; damaged, old and duplicate ones are named and left out'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and not __fish_seen_subcommand_from ingest outliers baseline history export help" -f -a "outliers" -d 'Find the hosts that are slower than hosts like them'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and not __fish_seen_subcommand_from ingest outliers baseline history export help" -f -a "baseline" -d 'Show what hosts of each kind measure, and from where on a host is flagged'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and not __fish_seen_subcommand_from ingest outliers baseline history export help" -f -a "history" -d 'Show when the numbers of a host changed, and what changed with them'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and not __fish_seen_subcommand_from ingest outliers baseline history export help" -f -a "export" -d 'Write runs in the format of another tool: OCPTV, SuperBench, OpenMetrics, hwloc'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and not __fish_seen_subcommand_from ingest outliers baseline history export help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from ingest" -l batch -d 'Commit after this many runs. Smaller batches lose less when the ingest is killed, and make more files' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from ingest" -l format -d 'Format of standard output; JSON names every file that was left out' -r -f -a "text\t''
+json\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from ingest" -l copy -d 'Keep a copy of each result in the fleet\'s folder, so that the originals may go'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from ingest" -s q -l quiet -d 'Print only the first line'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from ingest" -s h -l help -d 'Print help'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -l format -d 'Format of standard output' -r -f -a "text\t''
+json\t''
+csv\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv; may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s q -l quiet -d 'Print only the first line (nothing where the answer goes to a file)'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s v -l verbose -d 'Show everything: long lists whole, and each number'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s h -l help -d 'Print help'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -l format -d 'Format of standard output' -r -f -a "text\t''
+json\t''
+csv\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv; may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -s q -l quiet -d 'Print only the first line (nothing where the answer goes to a file)'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -s v -l verbose -d 'Show everything: long lists whole, and each number'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -s h -l help -d 'Print help'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -l host -d 'The host\'s name' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -l format -d 'Format of standard output' -r -f -a "text\t''
+json\t''
+csv\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv; may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -s q -l quiet -d 'Print only the first line (nothing where the answer goes to a file)'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -s v -l verbose -d 'Show everything: long lists whole, and each number'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -s h -l help -d 'Print help'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from export" -l format -d 'The other tool\'s format' -r -f -a "ocptv\t''
+superbench\t''
+superbench-baseline\t''
+openmetrics\t''
+hwloc\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from export" -l host -d 'Only this host; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from export" -l fingerprint -d 'Only hosts of this kind: the name of a folder below the fleet\'s values/, or a part of it' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from export" -s o -l output -d 'Write to FILE instead of standard output' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from help" -f -a "ingest" -d 'Read results into a fleet\'s folder; damaged, old and duplicate ones are named and left out'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from help" -f -a "outliers" -d 'Find the hosts that are slower than hosts like them'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from help" -f -a "baseline" -d 'Show what hosts of each kind measure, and from where on a host is flagged'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from help" -f -a "history" -d 'Show when the numbers of a host changed, and what changed with them'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from help" -f -a "export" -d 'Write runs in the format of another tool: OCPTV, SuperBench, OpenMetrics, hwloc'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c memgauge -n "__fish_memgauge_using_subcommand reference" -l format -d 'Format of standard output; JSON has everything' -r -f -a "text\t''
 json\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand reference" -l sources -d 'Show each value with its method and where it is published'
 complete -c memgauge -n "__fish_memgauge_using_subcommand reference" -s h -l help -d 'Print help'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "info" -d 'Show the machine as memgauge sees it: CPUs, caches, memory nodes, page pools, and limits of this process'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "latency" -d 'Measure idle latency: one CPU and node, or all of them'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "bandwidth" -d 'Measure bandwidth: one mix of reads and writes, all mixes, a node matrix, or 1 to n CPUs'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "loaded" -d 'Measure latency while other CPUs load memory, from idle to saturation'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "c2c" -d 'Measure transfers from one CPU\'s cache to another\'s'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "quick" -d 'Check the machine\'s memory in under 45 s: a verdict, findings with advice, and an exit status for schedulers'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "run" -d 'Measure what a file tells each CPU to do'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "scan" -d 'Measure the bandwidth of every GiB of free memory, find weak regions, and check that memory keeps what is written'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "sweep" -d 'Measure latency and bandwidth over the working set, and find the caches in them'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "pmem" -d 'Measure persistent memory, or any directory\'s files: latency, bandwidth and their curves for every socket and directory'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "tiers" -d 'Compare the kinds of memory: DRAM, HBM, CXL, persistent memory; alone, and disturbed by load on another'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "interleave" -d 'Find the weights for interleaving pages over tiers of memory: DRAM, CXL, HBM'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "stream" -d 'Read a buffer from start to end: bandwidth of one thread, with a checksum of what was read'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "chase" -d 'Follow pointers through a buffer: nanoseconds per hop of one thread, and where it ended'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "count" -d 'Count hardware events of a program and its children: miss rates, parallelism, latency per miss'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "prefetch" -d 'Show, compare and switch hardware prefetchers'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "render" -d 'Show a saved result in another format'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "compare" -d 'Compare results before a change with results after it: better, worse, the same, or not known yet'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "advise" -d 'Advise from results: threads, tokens a second, nodes, pages, prefetchers; each with the numbers behind it'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "reference" -d 'List published latencies and bandwidths by CPU generation, with their sources'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "mlc" -d 'Take the command lines of Intel MLC and print its tables: memgauge mlc --help, man mlc'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render compare advise reference mlc help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "info" -d 'Show the machine as memgauge sees it: CPUs, caches, memory nodes, page pools, and limits of this process'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "latency" -d 'Measure idle latency: one CPU and node, or all of them'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "bandwidth" -d 'Measure bandwidth: one mix of reads and writes, all mixes, a node matrix, or 1 to n CPUs'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "loaded" -d 'Measure latency while other CPUs load memory, from idle to saturation'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "c2c" -d 'Measure transfers from one CPU\'s cache to another\'s'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "quick" -d 'Check the machine\'s memory in under 45 s: a verdict, findings with advice, and an exit status for schedulers'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "run" -d 'Measure what a file tells each CPU to do'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "scan" -d 'Measure the bandwidth of every GiB of free memory, find weak regions, and check that memory keeps what is written'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "sweep" -d 'Measure latency and bandwidth over the working set, and find the caches in them'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "pmem" -d 'Measure persistent memory, or any directory\'s files: latency, bandwidth and their curves for every socket and directory'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "tiers" -d 'Compare the kinds of memory: DRAM, HBM, CXL, persistent memory; alone, and disturbed by load on another'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "interleave" -d 'Find the weights for interleaving pages over tiers of memory: DRAM, CXL, HBM'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "stream" -d 'Read a buffer from start to end: bandwidth of one thread, with a checksum of what was read'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "chase" -d 'Follow pointers through a buffer: nanoseconds per hop of one thread, and where it ended'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "count" -d 'Count hardware events of a program and its children: miss rates, parallelism, latency per miss'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "prefetch" -d 'Show, compare and switch hardware prefetchers'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "render" -d 'Show a saved result in another format'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "report" -d 'Make one page of results, to send or to print: HTML that opens offline, with figures, tables and the data'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "compare" -d 'Compare results before a change with results after it: better, worse, the same, or not known yet'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "advise" -d 'Advise from results: threads, tokens a second, nodes, pages, prefetchers; each with the numbers behind it'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "fleet" -d 'Keep the results of many hosts together, and ask about them'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "reference" -d 'List published latencies and bandwidths by CPU generation, with their sources'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "mlc" -d 'Take the command lines of Intel MLC and print its tables: memgauge mlc --help, man mlc'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from prefetch" -f -a "status" -d 'Show which prefetchers of which CPUs are on'
 complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from prefetch" -f -a "off" -d 'Switch all documented prefetchers of all CPUs off, until restore or the next boot'
 complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from prefetch" -f -a "on" -d 'Switch all documented prefetchers of all CPUs on, until restore or the next boot'
 complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from prefetch" -f -a "restore" -d 'Put back what off, on, or a run that was killed has changed'
 complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from prefetch" -f -a "guard" -d 'The process that restores registers when a run is killed'
 complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from prefetch" -f -a "compare" -d 'Measure one CPU\'s bandwidth and latency from every node with prefetchers on and off, and put them back'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from fleet" -f -a "ingest" -d 'Read results into a fleet\'s folder; damaged, old and duplicate ones are named and left out'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from fleet" -f -a "outliers" -d 'Find the hosts that are slower than hosts like them'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from fleet" -f -a "baseline" -d 'Show what hosts of each kind measure, and from where on a host is flagged'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from fleet" -f -a "history" -d 'Show when the numbers of a host changed, and what changed with them'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from fleet" -f -a "export" -d 'Write runs in the format of another tool: OCPTV, SuperBench, OpenMetrics, hwloc'
