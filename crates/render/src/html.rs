@@ -9,6 +9,7 @@ mod document;
 mod figures;
 mod groups;
 mod one;
+mod options;
 mod several;
 mod values;
 mod view;
@@ -16,23 +17,9 @@ mod view;
 use memgauge_core::result::Report;
 
 pub use comparison::comparison_html;
+pub use options::Html;
 
 use crate::format::{Format, Named, RenderError};
-
-/// A page of HTML: one result in full, or several beside each other.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Html {
-    /// What the page is called; the name of the machine if absent.
-    pub title: Option<String>,
-    /// Whether the results are in the page as JSON, too, to be saved from it.
-    pub data: bool,
-}
-
-impl Default for Html {
-    fn default() -> Self {
-        Self { title: None, data: true }
-    }
-}
 
 impl Format for Html {
     fn name(&self) -> &'static str {

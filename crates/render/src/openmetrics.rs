@@ -5,7 +5,7 @@
 //! memory, is summed up by node as the smallest, the median and the largest. Values have no timestamps, which the collector refuses.
 
 mod encode;
-mod hosts;
+pub(crate) mod hosts;
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,6 @@ use crate::csv::durable;
 use crate::format::{Format, Named, RenderError};
 use crate::groups::loaded_curves;
 use encode::{Family, Labels, Unit};
-pub use hosts::{HostValues, openmetrics_of_hosts};
 
 /// Gauges in base units, as OpenMetrics and the Prometheus text format write them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

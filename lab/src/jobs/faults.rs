@@ -155,7 +155,7 @@ fn lost(ran: &Ran, directory: &str) -> Result<usize> {
         ensure!(before.ends_with(&format!("its file in {directory} ")), "{text}");
         let byte: String = after.chars().take_while(char::is_ascii_digit).collect();
         let byte: u64 = byte.parse().with_context(|| text.clone())?;
-        ensure!(byte > 0 && byte < FILE && byte % PAGE == 0, "{text}");
+        ensure!(byte > 0 && byte < FILE && byte.is_multiple_of(PAGE), "{text}");
         lost += 1;
     }
     ensure!(lost == 0 || ran.stderr.contains(POISONED), "not a word of it: {}", ran.stderr);

@@ -10,7 +10,7 @@ use memgauge_core::topology::{Node, Topology};
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::IdSet;
 
-use super::ExportError;
+use super::run::ExportError;
 use crate::row::HostRun;
 
 /// Flags of hwloc's attributes: the higher the better, the lower the better; both are by initiator.

@@ -8,7 +8,7 @@ use memgauge_core::result::HealthStatus;
 use memgauge_core::wording::{coordinates, spelled};
 use serde_json::{Map, Value, json};
 
-use super::{ExportError, ExportRun};
+use super::run::{ExportError, ExportRun};
 use crate::row::Row;
 use crate::store::microseconds;
 

@@ -8,7 +8,7 @@ use memgauge_core::stats::median;
 use memgauge_core::wording::spelled;
 use serde_json::{Map, json};
 
-use super::{ExportError, ExportRun, is_usable};
+use super::run::{ExportError, ExportRun, is_usable};
 use crate::row::Cell;
 use crate::store::places;
 

@@ -3,11 +3,11 @@
 use askama::Template;
 use memgauge_core::result::{HealthStatus, Report};
 
-use super::Html;
 use super::data::Data;
 use super::document::Document;
 use super::figures::Figures;
 use super::groups::{Group, groups, take};
+use super::options::Html;
 use super::values::{AllValues, all};
 use super::view::View;
 use crate::figure::results::{matrix_panels, panels_by_table};

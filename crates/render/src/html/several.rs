@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use askama::Template;
 use memgauge_core::comparison::properties;
 
-use super::Html;
 use super::data::Data;
 use super::document::Document;
 use super::figures::Figures;
 use super::groups::Group;
 use super::one::{ResultView, machine_name, sections};
+use super::options::Html;
 use super::values::beside;
 use super::view::{Table, View, table};
 use crate::figure::results::{matrix_panels, panels_by_table};

@@ -1,0 +1,16 @@
+//! What a page is to be like.
+
+/// A page of HTML: one result in full, or several beside each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Html {
+    /// What the page is called; the name of the machine if absent.
+    pub title: Option<String>,
+    /// Whether the results are in the page as JSON, too, to be saved from it.
+    pub data: bool,
+}
+
+impl Default for Html {
+    fn default() -> Self {
+        Self { title: None, data: true }
+    }
+}
