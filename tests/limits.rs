@@ -214,8 +214,8 @@ fn capabilities_of_the_file_are_enough_without_root() {
         let file = std::fs::File::open(&copy).unwrap();
         let from = std::os::fd::AsRawFd::as_raw_fd(&file);
         // The file may have that number already: it is then open in the shell only if told so.
-        // SAFETY: between fork and exec it makes two system calls only, with descriptors that are open.
         let keep_open = move || {
+            // SAFETY: between fork and exec it makes two system calls only, with descriptors that are open.
             if unsafe { libc::dup2(from, 9) == 9 && libc::fcntl(9, libc::F_SETFD, 0) == 0 } {
                 Ok(())
             } else {

@@ -203,10 +203,12 @@ fn number(cell: &Cell, medians: Vec<Option<f64>>, difference: f64) -> Population
 /// Two populations agree with a property, or with each other, if this share of the hosts does.
 const MIN_AGREEING: f64 = 0.95;
 
+/// The slower hosts of a group, and the cells that tell them apart.
+type Slower = (BTreeSet<u32>, Vec<usize>);
+
 /// Populations within groups of hosts that are alike: neither microcode nor firmware nor kernel tells them apart, but perhaps a label does.
 pub(crate) fn unexplained(latest: &Latest<'_>, groups: &Groups, centres: &Centres) -> Vec<Populations> {
-    // By group: which of its hosts are slower, with the cells that say so.
-    let mut found: BTreeMap<u32, Vec<(BTreeSet<u32>, Vec<usize>)>> = BTreeMap::new();
+    let mut found: BTreeMap<u32, Vec<Slower>> = BTreeMap::new();
     for (i, centres) in centres.iter().enumerate() {
         for (&group, centre) in centres {
             let Some(split) = &centre.split else { continue };

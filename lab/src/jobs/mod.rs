@@ -5,7 +5,6 @@ use crate::job::Job;
 mod arm;
 mod cgroup;
 mod cxl;
-mod faults;
 mod gigapages;
 mod hugepages;
 mod icount;
@@ -35,7 +34,6 @@ pub(crate) const ALL: &[&Job] = &[
     &kmem::JOB,
     &pmem::JOB,
     &pmem_nodes::JOB,
-    &faults::JOB,
     &cxl::JOB,
     &interleave::JOB,
     &interleave_auto::JOB,

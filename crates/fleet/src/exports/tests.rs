@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use memgauge_core::experiment::Experiment;
-use memgauge_core::result::{Health, Host};
+use memgauge_core::result::{Health, HealthStatus, Host, Report};
 use serde_json::Value;
 use tempfile::TempDir;
 
