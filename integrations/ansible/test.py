@@ -39,9 +39,6 @@ def all_hosts_are_measured_and_the_missing_one_is_told():
 
 
 def a_fleet_with_all_results_passes():
-    status, said = play("--limit", "n1,n2,localhost")
-    # The play about missing results looks at the whole inventory.
-    assert status != 0 and f"no result of {WITHOUT_RESULT}" in said, (status, said)
     os.remove(f"{WORK}/n4.memgauge")
     os.symlink(MEMGAUGE, f"{WORK}/n4.memgauge")
     status, said = play("--limit", "n4,localhost")
@@ -62,7 +59,7 @@ with folder() as WORK:
     with open(f"{WORK}/inventory", "w") as file:
         for host in HOSTS:
             file.write(f"{host} ansible_connection=local ansible_python_interpreter={sys.executable} memgauge_binary={WORK}/{host}.memgauge "
-                       f"memgauge_path={WORK}/{host}.installed memgauge_arguments='quick --within 6s'\n")
+                       f"memgauge_path={WORK}/{host}.installed memgauge_arguments='quick --within 4s'\n")
     tests.run(all_hosts_are_measured_and_the_missing_one_is_told)
     tests.run(a_fleet_with_all_results_passes)
     tests.run(nothing_is_left_on_the_hosts)
