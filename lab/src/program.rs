@@ -183,20 +183,6 @@ impl Running {
         Ok(())
     }
 
-    /// Does something to it now and then until it has ended, which it must within this time.
-    ///
-    /// # Errors
-    /// When it does not end, or what is done fails.
-    pub fn while_it_runs(&self, time: Duration, mut each: impl FnMut(u32) -> Result<()>) -> Result<()> {
-        let deadline = Instant::now() + time;
-        while !self.has_ended() {
-            ensure!(Instant::now() < deadline, "memgauge did not end within {} s", time.as_secs());
-            each(self.id())?;
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Ok(())
-    }
-
     /// Z: ended, and nobody has asked yet how.
     fn has_ended(&self) -> bool {
         fs::read_to_string(format!("/proc/{}/stat", self.id())).is_ok_and(|stat| stat.contains(") Z "))

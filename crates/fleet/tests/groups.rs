@@ -190,7 +190,7 @@ fn a_baseline_has_the_bar_of_each_number_and_finds_the_group_of_a_host() {
     for number in made.groups.iter().flat_map(|g| &g.numbers) {
         let share = (number.flagged_beyond / number.median - 1.0) * if number.metric == Metric::Bandwidth { -1.0 } else { 1.0 };
         // With few hosts the bar is high: some are left out as outliers by chance, and the spread of the others is uncertain.
-        assert!((0.03 - 1e-9..if number.hosts < 12 { 0.20 } else { 0.08 }).contains(&share), "{number:?}");
+        assert!((0.03 - 1e-9..if number.hosts < 12 { 0.15 } else { 0.08 }).contains(&share), "{number:?}");
         assert!(number.median_low <= number.median && number.median <= number.median_high);
     }
     let own = rows[0].run.fingerprint.clone();

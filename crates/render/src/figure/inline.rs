@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use super::palette::{Colour, WHITE, is_neutral};
 use super::png;
-use super::scene::{Anchor, Area, DASH, Item, RIM, Scene, Stroke, Text};
-use super::svg::{base64, corners, escape, hex, number, space};
+use super::scene::{Area, DASH, Item, RIM, Scene, Stroke, Text};
+use super::svg::{base64, corners, escape, hex, number, space, text_element};
 
 /// More areas than this would make the page large; the numbers are in its tables.
 const MAX_HINTS: usize = 512;
@@ -118,29 +118,10 @@ fn is_on_value(text: &Text, below: &[Item]) -> bool {
 }
 
 fn write_text(out: &mut String, text: &Text, fixed: bool, used: &mut Used) -> std::fmt::Result {
-    let (x, y) = (number(text.at.0), number(text.at.1));
     let rim = text.rim.then_some(Stroke { colour: WHITE, width: RIM, dashed: false });
     let colours = if fixed { format!(" fill=\"{}\"", hex(text.colour)) } else { paint(Some(text.colour), rim, used) };
-    write!(out, "<text x=\"{x}\" y=\"{y}\" font-size=\"{}\"{colours}", number(text.size))?;
-    if text.weight.css() != 400 {
-        write!(out, " font-weight=\"{}\"", text.weight.css())?;
-    }
-    match text.anchor {
-        Anchor::Start => {}
-        Anchor::Middle => out.push_str(" text-anchor=\"middle\""),
-        Anchor::End => out.push_str(" text-anchor=\"end\""),
-    }
-    if text.upwards {
-        write!(out, " transform=\"rotate(-90 {x} {y})\"")?;
-    }
-    if rim.is_some() && !fixed {
-        out.push_str(" paint-order=\"stroke\" stroke-linejoin=\"round\"");
-    }
-    // One character cannot be spread.
-    if text.content.chars().nth(1).is_some() {
-        write!(out, " textLength=\"{}\" lengthAdjust=\"spacingAndGlyphs\"", number(text.width))?;
-    }
-    writeln!(out, ">{}</text>", escape(&text.content))
+    let rim = if rim.is_some() && !fixed { " paint-order=\"stroke\" stroke-linejoin=\"round\"" } else { "" };
+    text_element(out, text, &colours, rim)
 }
 
 #[cfg(test)]

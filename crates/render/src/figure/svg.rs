@@ -63,8 +63,18 @@ pub(super) fn space(area: &Area) -> String {
 }
 
 fn write_text(out: &mut String, text: &Text) -> std::fmt::Result {
+    let rim = if text.rim {
+        format!(" paint-order=\"stroke\" stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\"", hex(WHITE), number(RIM))
+    } else {
+        String::new()
+    };
+    text_element(out, text, &format!(" fill=\"{}\"", hex(text.colour)), &rim)
+}
+
+/// An element of text with attributes for its colours and for its rim.
+pub(super) fn text_element(out: &mut String, text: &Text, colours: &str, rim: &str) -> std::fmt::Result {
     let (x, y) = (number(text.at.0), number(text.at.1));
-    write!(out, "<text x=\"{x}\" y=\"{y}\" font-size=\"{}\" fill=\"{}\"", number(text.size), hex(text.colour))?;
+    write!(out, "<text x=\"{x}\" y=\"{y}\" font-size=\"{}\"{colours}", number(text.size))?;
     if text.weight.css() != 400 {
         write!(out, " font-weight=\"{}\"", text.weight.css())?;
     }
@@ -76,9 +86,7 @@ fn write_text(out: &mut String, text: &Text) -> std::fmt::Result {
     if text.upwards {
         write!(out, " transform=\"rotate(-90 {x} {y})\"")?;
     }
-    if text.rim {
-        write!(out, " paint-order=\"stroke\" stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\"", hex(WHITE), number(RIM))?;
-    }
+    out.push_str(rim);
     // One character cannot be spread.
     if text.content.chars().nth(1).is_some() {
         write!(out, " textLength=\"{}\" lengthAdjust=\"spacingAndGlyphs\"", number(text.width))?;
