@@ -59,7 +59,7 @@ with folder() as WORK:
     with open(f"{WORK}/inventory", "w") as file:
         for host in HOSTS:
             file.write(f"{host} ansible_connection=local ansible_python_interpreter={sys.executable} memgauge_binary={WORK}/{host}.memgauge "
-                       f"memgauge_path={WORK}/{host}.installed memgauge_arguments='quick --within 4s'\n")
+                       f"memgauge_path={WORK}/{host}.installed memgauge_arguments='quick --within 20s'\n")
     tests.run(all_hosts_are_measured_and_the_missing_one_is_told)
     tests.run(a_fleet_with_all_results_passes)
     tests.run(nothing_is_left_on_the_hosts)
