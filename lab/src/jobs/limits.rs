@@ -164,8 +164,9 @@ fn a_cpu_goes_in_the_middle() -> Result<()> {
 /// An hour forth and an hour back, each in the middle of a run: what it took is what it took.
 fn the_clock_jumps_in_the_middle() -> Result<()> {
     let bandwidth = "bandwidth --size 1M --time 1200ms";
-    let scan = "scan --node 1 --size 64M --passes 10000 --within 3s";
-    for (line, hours) in [(bandwidth, 1), (bandwidth, -1), ("--size 1M --within 3s", 1), (scan, -1)] {
+    // Enough for an emulated machine on a busy host to come as far as measuring.
+    let scan = "scan --node 1 --size 64M --passes 10000 --within 6s";
+    for (line, hours) in [(bandwidth, 1), (bandwidth, -1), ("--size 1M --within 6s", 1), (scan, -1)] {
         let began = Instant::now();
         let running = memgauge(line).start()?;
         running.until("it measures", |_| !running.workers().is_empty())?;
@@ -181,7 +182,7 @@ fn the_clock_jumps_in_the_middle() -> Result<()> {
             ensure!((0.5..=took).contains(&said), "{line}, {hours} h: it says {said} s and took {took} s");
         }
         // Far less than an hour, and enough for an emulated machine to start and end a program.
-        ensure!(took < 3.0 * 1.1 + 4.0, "{line}, {hours} h: took {took} s");
+        ensure!(took < 6.0 * 1.1 + 4.0, "{line}, {hours} h: took {took} s");
     }
     Ok(())
 }

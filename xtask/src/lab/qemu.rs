@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use memgauge_lab::contract::{JOB_ARGUMENT, SHARE_TAG, SHELL_ARGUMENT};
+use memgauge_lab::contract::{JOB_ARGUMENT, OUTCOMES, SHARE_TAG, SHELL_ARGUMENT};
 use memgauge_lab::{Arch, Job};
 
-/// A guest that takes longer hangs: the slowest job needs a quarter of this on two busy CPUs.
+/// A guest that reports no result for this long hangs: the slowest test needs half of this on two busy CPUs.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// For every kernel: quick to boot, quiet, dead rather than stuck after a panic.
@@ -78,15 +78,20 @@ pub(crate) fn boot(job: &Job, boot: &Boot<'_>, shell: bool) -> Result<()> {
     let errors = boot.console.with_extension("qemu");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(&errors)?);
     let mut child = command.spawn().with_context(|| format!("cannot start {}", boot.qemu.display()))?;
-    let deadline = Instant::now() + PATIENCE;
+    let outcomes = boot.share.join(OUTCOMES);
+    let (mut reported, mut last_report) = (0, Instant::now());
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        if Instant::now() > deadline {
+        let length = fs::metadata(&outcomes).map_or(0, |file| file.len());
+        if length != reported {
+            (reported, last_report) = (length, Instant::now());
+        }
+        if last_report.elapsed() > PATIENCE {
             child.kill()?;
             child.wait()?;
-            bail!("the guest did not end within {} s; its console: {}", PATIENCE.as_secs(), boot.console.display());
+            bail!("the guest reported nothing for {} s; its console: {}", PATIENCE.as_secs(), boot.console.display());
         }
         std::thread::sleep(Duration::from_millis(20));
     };
