@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::PoisonError;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use memgauge_core::result::Report;
@@ -167,6 +167,9 @@ fn shortened(command: &str) -> String {
 const SIZE: &str = "2M";
 const SMALL: &str = "64K";
 
+/// What is measured does not matter here, and much of the time is spent waiting.
+const PAGES_AT_A_TIME: usize = 3;
+
 /// Runs the examples of a page and says what is wrong.
 fn wrong(page: &Path, machine: &Report, folder: &Path) -> Vec<String> {
     let words = fs::read_to_string(page).unwrap();
@@ -237,12 +240,21 @@ fn examples_of_all_pages_run() {
     let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
     let mut pages: Vec<_> = docs.filter(|path| path.extension().is_some_and(|e| e == "md")).chain([root.join("README.md")]).collect();
     pages.sort();
-    let mut all = Vec::new();
-    for page in pages {
-        let folder = temporary(&format!("examples-{}", page.file_stem().unwrap().to_string_lossy()));
-        all.extend(wrong(&page, &machine, &folder));
-        fs::remove_dir_all(folder).unwrap();
-    }
+    let (pages, all) = (Mutex::new(pages), Mutex::new(Vec::new()));
+    let next = || pages.lock().unwrap().pop();
+    std::thread::scope(|scope| {
+        for _ in 0..PAGES_AT_A_TIME {
+            scope.spawn(|| {
+                while let Some(page) = next() {
+                    let folder = temporary(&format!("examples-{}", page.file_stem().unwrap().to_string_lossy()));
+                    let found = wrong(&page, &machine, &folder);
+                    all.lock().unwrap().extend(found);
+                    fs::remove_dir_all(folder).unwrap();
+                }
+            });
+        }
+    });
+    let all = all.into_inner().unwrap();
     assert!(all.is_empty(), "{}", all.join("\n"));
 }
 
