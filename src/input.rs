@@ -1,9 +1,10 @@
 //! Files that are read: results, TOML, and the files of mlc's options. Each has a limit, so that a device or a wrong file ends in a message
 //! and not in all of the memory.
 
-use std::fs::File;
+use std::ffi::OsStr;
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use memgauge_core::units::Bytes;
 use serde::de::DeserializeOwned;
@@ -24,6 +25,33 @@ pub(crate) fn read_result(path: &Path) -> Result<Vec<u8>, UsageError> {
         return read(path, io::stdin().lock(), MAX_RESULT);
     }
     read(path, open(path)?, MAX_RESULT)
+}
+
+/// The files of results that arguments name: a folder stands for the JSON files in it, by name.
+///
+/// # Errors
+/// When a folder cannot be read, or has no such file.
+pub(crate) fn result_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, UsageError> {
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            files.append(&mut results_in(path)?);
+        } else {
+            files.push(path.clone());
+        }
+    }
+    Ok(files)
+}
+
+fn results_in(folder: &Path) -> Result<Vec<PathBuf>, UsageError> {
+    let entries = fs::read_dir(folder).map_err(|e| UsageError::file(folder, format_args!("cannot be read: {e}")))?;
+    let mut files: Vec<PathBuf> =
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.extension() == Some(OsStr::new("json"))).collect();
+    files.sort();
+    if files.is_empty() {
+        return Err(UsageError::file(folder, "holds no file that ends in .json"));
+    }
+    Ok(files)
 }
 
 /// Reads a text that somebody wrote by hand.
@@ -67,6 +95,19 @@ mod tests {
         let read = |length: usize| read(Path::new("a.toml"), io::repeat(b'x').take(length as u64), Bytes(100));
         assert_eq!(read(100).unwrap().len(), 100);
         assert!(read(101).unwrap_err().0.starts_with("a.toml: is larger than 100 B"));
+    }
+
+    #[test]
+    fn a_folder_stands_for_its_json_files_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        assert!(result_files(&[folder.path().into()]).unwrap_err().0.contains("holds no file that ends in .json"));
+        for name in ["b.json", "a.json", "notes.txt"] {
+            fs::write(at(name), "").unwrap();
+        }
+        let (own, stdin) = (PathBuf::from("own.json"), PathBuf::from("-"));
+        let files = result_files(&[own.clone(), folder.path().into(), stdin.clone()]).unwrap();
+        assert_eq!(files, [own, at("a.json"), at("b.json"), stdin]);
     }
 
     #[test]

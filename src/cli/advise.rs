@@ -28,7 +28,7 @@ Exit status:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct AdviseArgs {
-    /// Results of one machine that memgauge wrote as JSON; - is standard input
+    /// Results of one machine that memgauge wrote as JSON, or folders of them; - is standard input
     #[arg(required = true, value_name = "RESULT")]
     pub(crate) results: Vec<PathBuf>,
     /// Bytes that a model reads for each token, such as 8G or 8540MB; separated by commas

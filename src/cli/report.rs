@@ -25,7 +25,7 @@ Exit status:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ReportArgs {
-    /// Results that memgauge wrote as JSON; - is standard input
+    /// Results that memgauge wrote as JSON, or folders of them; - is standard input
     #[arg(required = true, value_name = "RESULT")]
     pub(crate) files: Vec<PathBuf>,
     /// Write the page to this file, which ends in .html [default: standard output]

@@ -6,24 +6,26 @@ use memgauge_core::result::Report;
 
 use crate::cli::advise::AdviseArgs;
 use crate::exit::{ExitStatus, UsageError};
+use crate::input::result_files;
 use crate::sinks::{AdviceSinks, read_report};
 
 /// Reads all results before it writes anything.
 pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<ExitStatus> {
     let sinks = AdviceSinks::open(args)?;
-    let reports = args.results.iter().map(|path| read_report(path)).collect::<Result<Vec<Report>, _>>()?;
-    for (path, report) in args.results.iter().zip(&reports).skip(1) {
+    let files = result_files(&args.results)?;
+    let reports = files.iter().map(|file| read_report(file)).collect::<Result<Vec<Report>, _>>()?;
+    for (path, report) in files.iter().zip(&reports).skip(1) {
         if let Some(difference) = unlike(&reports[..1], std::slice::from_ref(report)) {
             let value = |values: &[String]| if values.is_empty() { "none".to_owned() } else { values.join(" | ") };
             let (first, this) = (value(&difference.before), value(&difference.after));
             let why = format!(
                 "is of another kind of machine ({this}) than {} ({first}); advise on one machine at a time",
-                args.results[0].display()
+                files[0].display()
             );
             return Err(UsageError::file(path, why).into());
         }
     }
-    let names: Vec<String> = args.results.iter().map(|path| path.display().to_string()).collect();
+    let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     let named: Vec<(&str, &Report)> = names.iter().map(String::as_str).zip(&reports).collect();
     let advice = advise_on(&named, &args.models());
     sinks.write(&advice)?;

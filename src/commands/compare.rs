@@ -1,6 +1,6 @@
 //! `memgauge compare`: results before a change with results after it, saved ones or measured in turn.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus as ExitStatusOfChild, Stdio};
 use std::sync::atomic::Ordering;
@@ -17,6 +17,7 @@ use tempfile::TempDir;
 use crate::cli::compare::CompareArgs;
 use crate::console::Program;
 use crate::exit::{ExitStatus, UsageError};
+use crate::input::result_files;
 use crate::signals::{self, Stop};
 use crate::sinks::{ComparisonSinks, read_report};
 
@@ -72,15 +73,7 @@ fn read_sides(args: &CompareArgs) -> Result<(Runs, Runs), UsageError> {
 }
 
 fn read_side(paths: &[PathBuf]) -> Result<Runs, UsageError> {
-    let mut reports = Vec::new();
-    for path in paths {
-        if path.is_dir() {
-            let files = results_in(path)?;
-            reports.extend(files.iter().map(|f| read_report(f)).collect::<Result<Vec<_>, _>>()?);
-        } else {
-            reports.push(read_report(path)?);
-        }
-    }
+    let reports = result_files(paths)?.iter().map(|file| read_report(file)).collect::<Result<Vec<_>, _>>()?;
     let measured = reports.iter().position(|r| r.measured() == 0);
     if let (Some(i), [path]) = (measured, paths) {
         let which = if path.is_dir() { format!("run {} in it", i + 1) } else { "it".to_owned() };
@@ -89,18 +82,6 @@ fn read_side(paths: &[PathBuf]) -> Result<Runs, UsageError> {
     let more = if paths.len() > 1 { ", …" } else { "" };
     let name = paths.first().map(|p| format!("{}{more}", p.display())).unwrap_or_default();
     Ok(Runs { name, reports })
-}
-
-/// The JSON files of a folder, by name.
-fn results_in(folder: &Path) -> Result<Vec<PathBuf>, UsageError> {
-    let entries = fs::read_dir(folder).map_err(|e| UsageError::file(folder, format_args!("cannot be read: {e}")))?;
-    let mut files: Vec<PathBuf> =
-        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.extension() == Some(OsStr::new("json"))).collect();
-    files.sort();
-    if files.is_empty() {
-        return Err(UsageError::file(folder, "holds no file that ends in .json"));
-    }
-    Ok(files)
 }
 
 /// Where the results of the runs are until they are compared: a folder of the user's, or one that goes away.

@@ -8,6 +8,7 @@ use memgauge_render::{Named, PanelKind};
 use crate::cli::output::Output;
 use crate::console::Stream;
 use crate::exit::ExitStatus;
+use crate::input::result_files;
 use crate::sinks::{Sinks, read_report, unique_names};
 
 #[derive(Debug, Args)]
@@ -18,7 +19,7 @@ use crate::sinks::{Sinks, read_report, unique_names};
   memgauge render before.json after.json -q -o both.svg
   memgauge render before.json -q --panel loaded-latency --figure-width 85mm --no-title -o curve.pdf")]
 pub(crate) struct RenderArgs {
-    /// Results that memgauge wrote as JSON; - is standard input. Figures, pages, CSV and OpenMetrics show several results together; text
+    /// Results that memgauge wrote as JSON, or folders of them; - is standard input. Figures, pages, CSV and OpenMetrics show several results together; text
     /// and JSON show them one after another
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -30,8 +31,9 @@ pub(crate) struct RenderArgs {
 pub(crate) fn render(args: RenderArgs) -> anyhow::Result<ExitStatus> {
     // Which panels there are, the results say.
     args.output.check_figures(PanelKind::ALL, "")?;
-    let reports = args.files.iter().map(|f| read_report(f)).collect::<Result<Vec<_>, _>>()?;
-    let names = unique_names(&args.files);
+    let files = result_files(&args.files)?;
+    let reports = files.iter().map(|file| read_report(file)).collect::<Result<Vec<_>, _>>()?;
+    let names = unique_names(&files);
     let named: Vec<Named<'_>> = names.iter().zip(&reports).map(|(name, report)| Named { name, report }).collect();
     Sinks::open(&args.output, Stream::Output)?.write_all(&named)?;
     Ok(ExitStatus::SUCCESS)

@@ -1,9 +1,9 @@
 use super::*;
 use crate::conclusions::limit::tests::{bandwidth, machine, report};
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, MemoryPlace, Metric, PrefetchRequest, Unit};
-use crate::interleave::Weights;
+use crate::interleave::{Goal, Reading, Search, Trial, Weights};
 use crate::note::Note;
-use crate::result::{CurvePoint, CurveSummary, Measurement, PageKind, QualityLevel, QualityReason};
+use crate::result::{CurvePoint, CurveSummary, InterleaveSummary, Measurement, PageKind, QualityLevel, QualityReason, Report};
 use crate::topology::{Cpu, Machine};
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
@@ -172,6 +172,47 @@ fn tokens_are_bandwidth_over_bytes_for_each_place() {
     assert!((ceilings[0].low, ceilings[0].high) == (120.0 * 0.995 / 40.0, 120.0 * 1.005 / 40.0) && ceilings[0].fits);
     // 100 GiB fit into both nodes, and not into one of 64 GiB.
     assert_eq!([ceilings[3].fits, ceilings[5].fits], [true, false]);
+}
+
+/// A search on two nodes that measured these bandwidths with the nearest alone, with as many pages on each, and with two on the nearest for
+/// each on the other.
+fn searched(nearest: f64, equal: f64, two_to_one: f64) -> Report {
+    let weights = [Weights::only(0), Weights::equal([0, 1]).unwrap(), Weights::new([(0, 2), (1, 1)]).unwrap()];
+    let at = Coordinates { memory: None, ..bandwidth("0-1", None, Mix::AllReads, 1.0, None).at };
+    let (mut results, mut search) = (Vec::new(), Search::new(vec![0, 1], Goal::Bandwidth));
+    for (weights, gbs) in weights.into_iter().zip([nearest, equal, two_to_one]) {
+        search.trials.push(Trial {
+            weights: weights.clone(),
+            bandwidth_gbs: Reading { value: gbs, half: gbs * 0.005 },
+            latency_ns: None,
+            measured: 1,
+        });
+        let measured = bandwidth("0-1", None, Mix::AllReads, gbs, None);
+        let at = Coordinates { weights: Some(weights), ..at.clone() };
+        results.push(Measurement { experiment: Experiment::Interleave, at, ..measured });
+    }
+    let mut report = report(machine(), results);
+    report.interleaves.extend(InterleaveSummary::of(at, &[0, 1], Goal::Bandwidth, None, &search));
+    report
+}
+
+#[test]
+fn several_nodes_in_turn_are_advised_only_where_they_gain() {
+    let advised = |report: &Report| {
+        let advice = advise(&[("a.json", report)], &[]);
+        let [Recommendation { action: Action::InterleaveNodes { weights, bandwidth, effect, .. }, .. }] = about(&advice, Topic::Interleave)[..]
+        else {
+            panic!("{advice:?}")
+        };
+        (weights.to_string(), bandwidth.value, *effect)
+    };
+    assert_eq!(advised(&searched(60.0, 60.0, 90.0)), ("0=2,1=1".into(), 1.5, Effect::More));
+    // The nearest node alone is best: as many pages on each lose.
+    assert_eq!(advised(&searched(60.0, 45.0, 50.0)), ("0=1,1=1".into(), 0.75, Effect::Less));
+    let mut disturbed = searched(60.0, 60.0, 90.0);
+    unreliable(&mut disturbed.results[2]);
+    let disturbed = advise(&[("a.json", &disturbed)], &[]);
+    assert!(about(&disturbed, Topic::Interleave).is_empty() && gap(&disturbed, Topic::Interleave).why == Why::Unreliable);
 }
 
 #[test]
