@@ -12,12 +12,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use memgauge_core::result::Report;
 
-use support::{MEASURING, report, temporary};
+use support::{alone, report, temporary};
 
 /// What an example needs that not every machine has.
 #[derive(Debug, Clone, Copy)]
@@ -235,7 +235,7 @@ fn only_to_file(command: &str) -> bool {
 #[test]
 fn examples_of_all_pages_run() {
     let machine = report("info");
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = alone();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
     let mut pages: Vec<_> = docs.filter(|path| path.extension().is_some_and(|e| e == "md")).chain([root.join("README.md")]).collect();

@@ -8,14 +8,13 @@ mod injector;
 mod support;
 
 use std::process::{Command, Stdio};
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use memgauge_core::integrity::TestPattern;
 use memgauge_core::result::Report;
 
 use injector::{Fault, Injection, Injector};
-use support::{MEASURING, program, temporary, text};
+use support::{beside_another, program, temporary, text};
 
 /// Faults in each mode where nothing else is said: each polarity, from the start and later.
 const INJECTIONS: u32 = 4;
@@ -32,7 +31,7 @@ fn spread(n: u32) -> f64 {
 
 /// Runs a command while its memory is damaged. Returns its status, its output and how often the bit was changed.
 fn damaged(mut command: Command, injection: Injection) -> (i32, Vec<u8>, u32) {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let injector = Injector::start(child.id(), injection);
     let output = child.wait_with_output().unwrap();
@@ -130,7 +129,7 @@ fn a_scan_says_which_bit_was_wrong_and_keeps_its_values() {
 
 #[test]
 fn a_check_that_is_interrupted_says_how_much_it_compared() {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let mut line = memgauge("scan --size 64M --region 16M --passes 3 --node 0 --integrity --patterns random --hold 60s --format json");
     let child = line.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_secs(4));

@@ -12,13 +12,12 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
 
 use memgauge_core::result::Report;
 use registers::Registers;
 
-use support::{MEASURING, program, temporary};
+use support::{beside_another, program, temporary};
 
 /// Kills in the usual run of the tests; a thousand take some minutes.
 const KILLS: u64 = 30;
@@ -83,7 +82,7 @@ fn check_results(folder: &Path, what: &str) {
 
 #[test]
 fn kills_leave_nothing_partial_and_nothing_for_ever() {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let seed = number("MEMGAUGE_SEED").unwrap_or_else(|| SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64);
     let kills = number("MEMGAUGE_KILLS").unwrap_or(KILLS);
     eprintln!("MEMGAUGE_SEED={seed} MEMGAUGE_KILLS={kills}");

@@ -9,14 +9,13 @@ mod support;
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Output};
-use std::sync::PoisonError;
 
 use memgauge_core::experiment::PrefetchRequest;
 use memgauge_core::result::{Incomplete, Report};
 use memgauge_core::units::Bytes;
 
 use confined::{CONTAINER, Group, SYSTEM_SERVICE};
-use support::{MEASURING, program, text};
+use support::{beside_another, program, text};
 
 /// Short runs of everything that allocates.
 const COMMANDS: [&str; 6] = [
@@ -30,7 +29,7 @@ const COMMANDS: [&str; 6] = [
 
 /// Runs the program as `confine` says.
 fn run(line: &str, confine: impl FnOnce(&mut Command)) -> Output {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let mut command = program();
     command.args(line.split_whitespace());
     confine(&mut command);
@@ -174,7 +173,7 @@ fn profiles_of_containers_and_services_let_it_measure() {
 #[test]
 fn without_proc_or_sys_or_a_root_that_can_be_written_it_measures_or_says_why() {
     let hidden = |what: &str, line: &str| {
-        let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _permit = beside_another();
         let script = format!("{what} && exec \"$0\" {line}");
         Command::new("unshare").args(["--mount", "/bin/sh", "-c", &script]).arg(program().get_program()).output()
     };
@@ -202,7 +201,7 @@ fn capabilities_of_the_file_are_enough_without_root() {
         return eprintln!("NOT TESTED: {tested}: setcap is missing or may not do it");
     }
     let nobody = |line: &str| {
-        let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _permit = beside_another();
         // The folder may be below one that this user may not enter, so the shell opens the file.
         let script = format!("exec /proc/self/fd/9 {line}");
         let mut command = Command::new("/bin/sh");
@@ -252,7 +251,7 @@ fn capabilities_of_the_file_are_enough_without_root() {
 #[test]
 fn without_registers_a_comparison_measures_what_is_there() {
     let folder = support::temporary("no-registers");
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let compare = |more: &[&str]| {
         let mut command = program();
         command.env("MEMGAUGE_MSR_ROOT", &folder).env("MEMGAUGE_PREFETCH_AS", "GenuineIntel,6,85");

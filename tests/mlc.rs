@@ -2,14 +2,14 @@
 // A panic in a helper is the failure report of its test. A test that is skipped prints why.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+mod support;
+
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Measuring tests run one after the other: they would disturb each other.
-static MEASURING: Mutex<()> = Mutex::new(());
+use support::beside_another;
 
 fn mlc() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mlc"));
@@ -20,7 +20,7 @@ fn mlc() -> Command {
 }
 
 fn run(line: &str) -> Output {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     mlc().args(line.split_whitespace()).output().unwrap()
 }
 
@@ -193,7 +193,7 @@ fn pages_that_the_pool_lacks_never_end_a_run() {
 
 #[test]
 fn an_interruption_keeps_what_is_printed() {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let mut child = mlc().args(["-e", "-t1", "-b2m"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut out = child.stdout.take().unwrap();
     let (mut seen, mut byte) = (Vec::new(), [0]);
@@ -254,7 +254,7 @@ fn rows_are_printed_as_they_are_measured() {
     if one_cpu() {
         return;
     }
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let delays = file("delays", "0\n100\n20000\n");
     let line = format!("--loaded_latency -e -t3 -b4m -g{}", delays.display());
     let mut child = mlc().args(line.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -292,7 +292,7 @@ fn messages_name_letters_and_say_what_is_done() {
 
 #[test]
 fn a_reader_that_went_away_is_no_success() {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let mut child = mlc().args(["--idle_latency", "-e", "-t1", "-b2m"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
@@ -305,7 +305,7 @@ fn waiting_for_another_program_is_told() {
     if one_cpu() {
         return;
     }
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let name = format!("mlc-test-{}", std::process::id());
     let mut child = mlc()
         .args(["--loaded_latency", "-e", "-T", "-d0", "-t0.05", "-b2m", &format!("-s{name}")])

@@ -7,14 +7,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use memgauge_core::estimate::NotMeasured;
 use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{Incomplete, Report};
 
-use support::{MEASURING, program, temporary, text};
+use support::{beside_another, program, temporary, text};
 
 /// Options that make a run short.
 const SHORT: [&str; 4] = ["--size", "16M", "--time", "40ms"];
@@ -29,7 +28,7 @@ fn report(output: &Output) -> Report {
 
 #[test]
 fn each_run_has_a_file_with_the_name_that_scripts_know() {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let (files, out) = (temporary("pmem-files"), temporary("pmem-out").join("today"));
     let output = program().arg("pmem").arg(&files).args(SHORT).args(["--ramp", "--loaded", "--out"]).arg(&out).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -80,7 +79,7 @@ fn each_run_has_a_file_with_the_name_that_scripts_know() {
 
 #[test]
 fn several_directories_make_a_matrix() {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let (first, second) = (temporary("pmem-first"), temporary("pmem-second"));
     let output = program().arg("pmem").args([&first, &second]).args(SHORT).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -97,7 +96,7 @@ fn several_directories_make_a_matrix() {
 
 #[test]
 fn what_was_measured_before_an_interruption_is_kept_and_the_time_is_kept() {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let files = temporary("pmem-interrupted");
     let mut command = program();
     command.arg("pmem").arg(&files).args(["--size", "16M", "--time", "300ms", "--format", "json"]);
@@ -123,7 +122,7 @@ fn what_was_measured_before_an_interruption_is_kept_and_the_time_is_kept() {
 
 #[test]
 fn a_directory_that_vanishes_costs_what_comes_after() {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let files = temporary("pmem-vanishes");
     let mut command = program();
     command.arg("pmem").arg(&files).args(["--size", "16M", "--time", "100ms", "--format", "json"]);

@@ -7,7 +7,6 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use memgauge_core::conclusions::advise::{NOT_EFFECTIVE, PREFETCHING_RATIO};
@@ -17,10 +16,10 @@ use memgauge_core::result::Report;
 use memgauge_core::units::Bytes;
 
 use registers::Registers;
-use support::{MEASURING, program, text};
+use support::{beside_another, program, text};
 
 fn run(registers: &Registers, line: &str) -> Output {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     registers.program().args(line.split_whitespace()).output().unwrap()
 }
 
@@ -177,7 +176,7 @@ fn what_cannot_be_switched_is_refused_by_name() {
 #[test]
 fn a_cpu_that_goes_offline_after_the_first_look_ends_the_run() {
     let Some(registers) = Registers::intel("gone") else { return };
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let before = registers.values();
     // Every register is read once for the journal, and again when the guardian is ready.
     registers.state().opens_left = Some(before.len());
@@ -202,7 +201,7 @@ fn a_cpu_that_goes_offline_after_the_first_look_ends_the_run() {
 #[test]
 fn registers_that_are_not_back_are_told_though_nobody_reads_the_result() {
     let Some(registers) = Registers::intel("left") else { return };
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let mut child = start(&registers, "latency --prefetch off --size 1M --time 1s");
     drop(child.stdout.take());
     until("all off", || all_off(&registers, 0xF));
@@ -241,7 +240,7 @@ fn a_sweep_takes_the_option_too() {
 #[test]
 fn a_register_that_another_program_changes_is_noticed() {
     let Some(registers) = Registers::intel("changed") else { return };
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let child = start(&registers, "latency --prefetch off --size 1M --time 1s --format json");
     until("all off", || all_off(&registers, 0xF));
     // The program reads back what it wrote before it begins: a change before that is a refusal, and not what this test is about.
@@ -258,7 +257,7 @@ fn a_register_that_another_program_changes_is_noticed() {
 #[test]
 fn interrupts_restore() {
     let Some(registers) = Registers::intel("interrupt") else { return };
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let before = registers.values();
     for (name, second) in [(libc::SIGINT, false), (libc::SIGTERM, false), (libc::SIGINT, true)] {
         let child = start(&registers, "latency --prefetch off --size 1M --time 20s --format json");
@@ -279,7 +278,7 @@ fn interrupts_restore() {
 fn killed_at_100_random_moments_the_state_is_back_100_times() {
     const LINE: &str = "bandwidth --prefetch off --size 1M --time 20s";
     let Some(registers) = Registers::intel("killed") else { return };
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let before = registers.values();
     // The time that a run needs to switch everything.
     let begin = Instant::now();
@@ -322,7 +321,7 @@ fn killed_at_100_random_moments_the_state_is_back_100_times() {
 #[test]
 fn a_journal_is_replayed_after_both_processes_died_and_dropped_after_a_boot() {
     let Some(registers) = Registers::intel("journal") else { return };
-    let alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let before = registers.values();
     let journal = registers.journals().join("prefetch-run.journal");
     let kill_both = || {
@@ -354,13 +353,12 @@ fn a_journal_is_replayed_after_both_processes_died_and_dropped_after_a_boot() {
     let writes = registers.state().written.len();
     assert_eq!(codes(&registers, "prefetch restore"), ["prefetch-journal-void"]);
     assert!(!journal.exists() && registers.state().written.len() == writes, "nothing of an earlier boot is written");
-    drop(alone);
 }
 
 #[test]
 fn two_runs_do_not_overlap() {
     let Some(registers) = Registers::intel("overlap") else { return };
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let before = registers.values();
     let mut child = start(&registers, "latency --prefetch off --size 1M --time 20s");
     until("all off", || all_off(&registers, 0xF));
@@ -445,7 +443,7 @@ const UNABLE: &str = "*** Unable to modify prefetchers";
 fn the_drop_in_switches_prefetchers_off_while_it_chases() {
     let Some(registers) = Registers::intel("mlc-off") else { return };
     let before = registers.values();
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     for line in ["--idle_latency -b2m -t0.1", "--latency_matrix -b2m -t0.1"] {
         registers.state().written.clear();
         let output = mlc(&registers, line, true).output().unwrap();
@@ -466,7 +464,7 @@ fn the_drop_in_switches_prefetchers_off_while_it_chases() {
 fn the_drop_in_leaves_prefetchers_on_where_it_should_or_must() {
     let Some(registers) = Registers::intel("mlc-on") else { return };
     let before = registers.values();
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let run = |line: &str, obeys: bool, change: &dyn Fn(&mut Command)| {
         let mut command = mlc(&registers, line, obeys);
         change(&mut command);
@@ -503,7 +501,7 @@ fn the_drop_in_leaves_prefetchers_on_where_it_should_or_must() {
 fn the_drop_in_puts_prefetchers_back_however_it_ends() {
     let Some(registers) = Registers::intel("mlc-ends") else { return };
     let before = registers.values();
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     for (number, code) in [(libc::SIGINT, Some(130)), (libc::SIGTERM, Some(130)), (libc::SIGKILL, None)] {
         registers.state().written.clear();
         let mut command = mlc(&registers, "--idle_latency -b2m -t20", true);

@@ -6,14 +6,13 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use memgauge_core::experiment::{ChaseOrder, LineState, Metric};
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::units::Bytes;
 
-use support::{MEASURING, program, report, run, text};
+use support::{alone, program, report, run, text};
 
 fn refused(line: &str, word: &str) {
     let output = run(line);
@@ -190,7 +189,7 @@ impl Word {
 
 #[test]
 fn another_program_starts_each_cell() {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = alone();
     let (name, word) = Word::new("start");
     let line = format!("bandwidth --mix all-reads,1:1 --size 8M --time 300ms --format json --start-signal {name}");
     let mut child = program().args(line.split(' ')).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -211,7 +210,7 @@ fn another_program_starts_each_cell() {
 
 #[test]
 fn waiting_for_a_start_can_be_interrupted() {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = alone();
     let (name, word) = Word::new("interrupt");
     let line = format!("bandwidth --size 8M --time 60ms --format json --start-signal {name}");
     let mut child = program().args(line.split(' ')).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

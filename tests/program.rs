@@ -9,7 +9,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use memgauge_core::directory::FileBacking;
@@ -22,7 +21,7 @@ use memgauge_core::result::{
 use memgauge_core::traffic::Rfo;
 use memgauge_core::units::IdSet;
 
-use support::{MEASURING, program, refused, report, run, temporary, text};
+use support::{beside_another, program, refused, report, run, temporary, text};
 
 /// CPUs that this test may use.
 fn allowed_cpus() -> IdSet {
@@ -115,7 +114,7 @@ fn a_health_check_gives_a_verdict_and_an_exit_status() {
     let folder = temporary("quick");
     let (saved, rules) = (folder.join("quick.json"), folder.join("rules.toml"));
     let quick = |more: &[&str]| {
-        let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _permit = beside_another();
         let output = program().args(["quick", "--time", "60ms", "--size", "32M", "--format", "json"]).args(more).output().unwrap();
         let report: Report = serde_json::from_slice(&output.stdout).unwrap();
         let health = report.health.clone().unwrap();
@@ -280,7 +279,7 @@ fn a_huge_page_pool_that_is_empty_is_refused_with_advice() {
 
 #[test]
 fn ctrl_c_keeps_what_was_measured() {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     for (signal, name) in [(libc::SIGINT, "SIGINT"), (libc::SIGTERM, "SIGTERM"), (libc::SIGHUP, "SIGHUP")] {
         let mut child = program()
             .args(["bandwidth", "--mix", "all-reads,1:1", "--size", "32M", "--time", "30s", "--format", "json"])
@@ -322,7 +321,7 @@ fn a_reader_that_goes_away_changes_no_status() {
     std::fs::write(&rules, "[[rule]]\nexperiment = \"bandwidth\"\nmix = \"all-reads\"\nwarn-below = 1e9\n").unwrap();
     let (rules, saved) = (rules.to_str().unwrap(), folder.join("quick.json"));
     let code = |line: &[&str]| {
-        let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _permit = beside_another();
         let mut child = program().args(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
@@ -487,7 +486,7 @@ fn buffers_from_files_say_what_they_are_and_leave_nothing() {
 
 #[test]
 fn a_killed_run_leaves_no_file() {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     for folder in memory_dirs("killed") {
         let mut child = program()
             .args(["bandwidth", "--size", "16M", "--time", "30s", "--quiet", "--memory-dir"])

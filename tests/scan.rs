@@ -6,13 +6,12 @@ mod support;
 
 use std::io::Read;
 use std::process::Stdio;
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use memgauge_core::experiment::{Experiment, Metric};
 use memgauge_core::result::{Incomplete, PlacementStatus, Report};
 
-use support::{MEASURING, program, refused, report, run, temporary, text};
+use support::{alone, program, refused, report, run, temporary, text};
 
 #[test]
 fn a_scan_measures_every_region_and_checks_what_it_keeps() {
@@ -56,7 +55,7 @@ fn a_scan_measures_every_region_and_checks_what_it_keeps() {
 
 #[test]
 fn an_interrupted_scan_keeps_what_it_measured_and_gives_the_memory_back() {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = alone();
     let mut child = program()
         .args(["scan", "--size", "64M", "--region", "16M", "--passes", "10000", "--format", "json"])
         .stdout(Stdio::piped())

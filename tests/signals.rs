@@ -6,12 +6,11 @@ mod support;
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
-use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use memgauge_core::result::{Incomplete, Report};
 
-use support::{MEASURING, program, temporary, text};
+use support::{alone, program, temporary, text};
 
 /// Runs end half a second after a signal. Other processes may have the CPUs for a while.
 const SOON: Duration = Duration::from_secs(3);
@@ -20,7 +19,7 @@ const SIGNALS: [(i32, &str); 3] = [(libc::SIGINT, "SIGINT"), (libc::SIGTERM, "SI
 /// Starts a program and sends it these signals, the first after `delay`, the others at once. Returns how it ended, and how long after the
 /// first.
 fn signalled(mut command: Command, delay: Duration, signals: &[i32]) -> (Output, Duration) {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = alone();
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(delay);
     let sent = Instant::now();
@@ -143,7 +142,7 @@ fn two_signals_at_once_lose_nothing() {
 #[test]
 fn a_run_keeps_its_time_whatever_else_is_asked() {
     for line in ["bandwidth --time 60s --size 64M", "latency --time 60s --size 64M", "loaded --time 60s --size 64M", "quick --time 30s"] {
-        let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _permit = alone();
         let began = Instant::now();
         let output = memgauge(line).args(["--within", "3s"]).output().unwrap();
         let took = began.elapsed();

@@ -18,10 +18,8 @@ pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<ExitStatus> {
         if let Some(difference) = unlike(&reports[..1], std::slice::from_ref(report)) {
             let value = |values: &[String]| if values.is_empty() { "none".to_owned() } else { values.join(" | ") };
             let (first, this) = (value(&difference.before), value(&difference.after));
-            let why = format!(
-                "is of another kind of machine ({this}) than {} ({first}); advise on one machine at a time",
-                files[0].display()
-            );
+            let why =
+                format!("is of another kind of machine ({this}) than {} ({first}); advise on one machine at a time", files[0].display());
             return Err(UsageError::file(path, why).into());
         }
     }

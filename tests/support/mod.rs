@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use memgauge_core::result::Report;
 
@@ -15,11 +15,42 @@ pub(crate) fn program() -> Command {
     command
 }
 
-/// Measuring tests run one after the other, because they would disturb each other.
-pub(crate) static MEASURING: Mutex<()> = Mutex::new(());
+/// How many runs may measure at once: most of a short run is set-up on one CPU.
+const AT_ONCE: u32 = 2;
+static FREE: Mutex<u32> = Mutex::new(AT_ONCE);
+static RETURNED: Condvar = Condvar::new();
+
+/// Permission to measure, returned when dropped.
+pub(crate) struct Permit(u32);
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        *FREE.lock().unwrap_or_else(PoisonError::into_inner) += self.0;
+        RETURNED.notify_all();
+    }
+}
+
+fn permit(n: u32) -> Permit {
+    let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+    while *free < n {
+        free = RETURNED.wait(free).unwrap_or_else(PoisonError::into_inner);
+    }
+    *free -= n;
+    Permit(n)
+}
+
+/// To measure beside another test: what is measured does not matter.
+pub(crate) fn beside_another() -> Permit {
+    permit(1)
+}
+
+/// To measure alone: numbers or times matter.
+pub(crate) fn alone() -> Permit {
+    permit(AT_ONCE)
+}
 
 pub(crate) fn run(line: &str) -> Output {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     program().args(line.split_whitespace()).output().unwrap()
 }
 

@@ -200,7 +200,8 @@ fn searched(nearest: f64, equal: f64, two_to_one: f64) -> Report {
 fn several_nodes_in_turn_are_advised_only_where_they_gain() {
     let advised = |report: &Report| {
         let advice = advise(&[("a.json", report)], &[]);
-        let [Recommendation { action: Action::InterleaveNodes { weights, bandwidth, effect, .. }, .. }] = about(&advice, Topic::Interleave)[..]
+        let [Recommendation { action: Action::InterleaveNodes { weights, bandwidth, effect, .. }, .. }] =
+            about(&advice, Topic::Interleave)[..]
         else {
             panic!("{advice:?}")
         };
