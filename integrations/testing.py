@@ -116,13 +116,13 @@ def measure(path, *options):
 
 
 def altered(path, to, factor=1.0, **run):
-    """The same result with its numbers multiplied and other fields of its `run`: the result of a sick host, or of a sibling."""
+    """The same result with its bandwidths multiplied, its latencies divided, and other fields of its `run`: of a sick host, or of a sibling."""
     with open(path) as file:
         result = json.load(file)
     for measurement in result["results"]:
         for field in ("value", "ci95_low", "ci95_high", "min", "max"):
             if isinstance(measurement.get(field), (int, float)):
-                measurement[field] *= factor
+                measurement[field] *= factor if measurement["metric"] == "bandwidth" else 1 / factor
     host = run.pop("hostname", None)
     result["run"].update(run)
     if host:
@@ -157,6 +157,8 @@ def alter(text):
             value = 100.0 * noise.gauss(1.0, 0.002)
             measurement.update(value=value, ci95_low=0.998 * value, ci95_high=1.002 * value, min=value, max=value)
             measurement["quality"] = {{"level": "good", "reasons": []}}
+            measurement.pop("not_measured", None)
+            result["complete"] = True
         factor = 1.0 if not sick else 0.7 if measurement["metric"] == "bandwidth" else 1.4
         for field in FIELDS:
             if isinstance(measurement.get(field), (int, float)):
