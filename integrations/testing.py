@@ -15,6 +15,8 @@ import time
 MEMGAUGE = os.environ.get("MEMGAUGE", "memgauge")
 # An engine of this name is missing: `cargo xtask integrations` counts it as not checked.
 NOT_INSTALLED = 77
+# Options that make memgauge quick as short as it can be, whatever else the machine does: a time for all of it would leave numbers out.
+SHORT_CHECK = ["--time", "20ms", "--size", "16M"]
 
 
 def need(*programs):
@@ -108,10 +110,9 @@ def output_of(*command, **options):
     return done.stdout
 
 
-def measure(path, *options):
+def measure(path, memgauge=None):
     """A real, short measurement of this machine as JSON."""
-    command = [MEMGAUGE, "bandwidth", "--mix", "all-reads", "--size", "64M", "--time", "100ms", "-q", "-o", path, *options]
-    output_of(*command)
+    output_of(memgauge or MEMGAUGE, "bandwidth", "--mix", "all-reads", "--size", "64M", "--time", "100ms", "-q", "-o", path)
     return path
 
 
@@ -175,6 +176,9 @@ def alter(text):
         finding = {{"code": "slower-than-before", "severity": "failure", "message": "node 0, all-reads: 30 % below the first day's"}}
         result["health"] = {{"status": "failure", "findings": [finding], "compared_with": [], "measured_again": 0}}
         status = 2
+    elif STEADY and "quick" in arguments:
+        result["health"] = {{"status": "ok", "findings": [], "compared_with": [], "measured_again": 0}}
+        status = 0
     return json.dumps(result)
 
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """The image of the static binary by buildah, run by podman and by runc with the security settings of the pod for Kubernetes."""
 
+import contextlib
+import glob
 import json
 import os
 import re
@@ -118,7 +120,8 @@ with folder() as WORK:
     # The limits that podman asks for by itself may be more than a guest's root may set.
     with open(f"{WORK}/containers.conf", "w") as file:
         file.write('[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n'
-                   '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n')
+                   '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n'
+                   f'tmp_dir = "{WORK}/libpod"\n')
     os.environ["CONTAINERS_CONF"] = f"{WORK}/containers.conf"
     try:
         tests.run(the_same_binary_is_the_same_image)
@@ -128,4 +131,9 @@ with folder() as WORK:
     finally:
         subprocess.run(storage("podman", "pod", "rm", "--all", "--force"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         subprocess.run(storage("buildah", "rm", "--all"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        # The control groups that podman leaves behind, unless others use them.
+        for group in glob.glob("/sys/fs/cgroup/libpod_parent") + glob.glob("/sys/fs/cgroup/*/libpod_parent"):
+            for path, _, _ in os.walk(group, topdown=False):
+                with contextlib.suppress(OSError):
+                    os.rmdir(path)
 tests.end()

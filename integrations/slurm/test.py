@@ -8,7 +8,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from cluster import NODES, all_nodes_are_idle, need_slurm, reason, show_logs, start_slurm, states
-from testing import MEMGAUGE, Processes, Tests, folder, outliers, output_of, script, sick_memgauge, until
+from testing import MEMGAUGE, SHORT_CHECK, Processes, Tests, folder, outliers, output_of, script, sick_memgauge, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SICK, LATER_SICK = "n3", "n2"
@@ -39,7 +39,8 @@ def the_epilog_drains_a_node_that_fell_sick_during_a_job():
 def the_health_check_drains_it_too():
     output_of("scontrol", "update", f"NodeName={SICK}", "State=RESUME")
     until("the node back", lambda: states()[SICK] == "idle")
-    environment = {**os.environ, "MEMGAUGE": f"{WORK}/sick", "MEMGAUGE_STATE": f"{WORK}/state-health", "MEMGAUGE_WITHIN": "2s"}
+    environment = {**os.environ, "MEMGAUGE": f"{WORK}/sick", "MEMGAUGE_STATE": f"{WORK}/state-health",
+                   "MEMGAUGE_WITHIN": "60s", "MEMGAUGE_OPTIONS": " ".join(SHORT_CHECK)}
     checked = subprocess.run([f"{WORK}/host", SICK, f"{HERE}/memgauge-node-check"], env=environment)
     assert checked.returncode == 1
     assert states()[SICK].startswith("drain") and "30 % below" in reason(SICK), (states(), reason(SICK))
@@ -94,7 +95,8 @@ exec {MEMGAUGE} "$@"
         script(f"{WORK}/{when}", f"""#!/bin/sh
 case $SLURMD_NODENAME in {nodes}) ;; *) exit 0 ;; esac
 [ ! -e {WORK}/all-nodes ] || exit 0
-export MEMGAUGE={WORK}/by-node MEMGAUGE_STATE={WORK}/state-$SLURMD_NODENAME MEMGAUGE_WITHIN=2s SLURM_CONF={WORK}/slurm.conf
+export MEMGAUGE={WORK}/by-node MEMGAUGE_STATE={WORK}/state-$SLURMD_NODENAME SLURM_CONF={WORK}/slurm.conf
+export MEMGAUGE_WITHIN=60s MEMGAUGE_OPTIONS="{" ".join(SHORT_CHECK)}"
 exec {HERE}/memgauge-node-check
 """)
     start_slurm(WORK, processes, f"Prolog={WORK}/prolog\nPrologFlags=Alloc\nEpilog={WORK}/epilog")

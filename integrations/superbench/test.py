@@ -4,11 +4,10 @@
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from testing import MEMGAUGE, NOT_INSTALLED, Tests, altered, folder, output_of, steady_memgauge
+from testing import MEMGAUGE, NOT_INSTALLED, SHORT_CHECK, Tests, altered, folder, output_of, steady_memgauge
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HOSTS = ["n1", "n2", "n3", "n4"]
@@ -55,7 +54,7 @@ tests = Tests("superbench")
 with folder() as WORK:
     os.mkdir(f"{WORK}/results")
     steady_memgauge(f"{WORK}/steady", [])
-    subprocess.run([f"{WORK}/steady", "quick", "--within", "4s", "-q", "-o", f"{WORK}/one.json"], stderr=subprocess.DEVNULL)
+    output_of(f"{WORK}/steady", "quick", *SHORT_CHECK, "-q", "-o", f"{WORK}/one.json")
     for host in HOSTS:
         path = altered(f"{WORK}/one.json", f"{WORK}/results/{host}.json", 0.7 if host == SICK else 1.0, hostname=host)
     with open(path) as file:
