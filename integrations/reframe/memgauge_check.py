@@ -67,8 +67,10 @@ class memgauge_check(rfm.RunOnlyRegressionTest):
         if not result['complete']:
             return sn.assert_true(False, 'the run ended early')
         health = result.get('health') or {'status': 'ok', 'findings': []}
-        if health['status'] in ('failure', 'incident'):
+        if health['status'] in ('failure', 'incident', 'could-not-measure'):
             return sn.assert_true(False, health['findings'][0]['message'] if health['findings'] else health['status'])
+        if self.known and not self.referenced():
+            return sn.assert_true(False, f'{self.references} has no references for {self.current_partition.fullname}')
         # A number that is missing or unreliable would not be compared: it is not one that passed.
         missing = [f"{name}: {(result['summary'].get(name) or {}).get('absent') or 'not in the result'}" for name in self.referenced()
                    if (result['summary'].get(name) or {}).get('value') is None]
