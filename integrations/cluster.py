@@ -62,8 +62,15 @@ def start_slurm(work, processes, settings=""):
     until("munge's socket", lambda: os.path.exists(f"{work}/munge.socket"))
     processes.start("slurmctld", "slurmctld", "-D", "-f", f"{work}/slurm.conf")
     host = host_program(work)
+    processes.before_end.append(end_jobs)
     for name in NODES:
         processes.start(name, host, name, "slurmd", "-D", "-N", name, "-f", f"{work}/slurm.conf")
+
+
+def end_jobs():
+    """Jobs outlive the slurmd that started them."""
+    output_of("scancel", "--user", "root")
+    until("an empty queue", lambda: not output_of("squeue", "--noheader"), 30)
 
 
 def states():

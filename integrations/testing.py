@@ -60,6 +60,8 @@ class Processes:
 
     def __init__(self, logs):
         self.logs, self.started = logs, []
+        # What is to be done before they are ended.
+        self.before_end = []
 
     def start(self, name, *command, **options):
         log = open(os.path.join(self.logs, f"{name}.log"), "wb")
@@ -71,6 +73,10 @@ class Processes:
         return self
 
     def __exit__(self, *_):
+        for action in self.before_end:
+            # A test that has failed may have ended what the action needs.
+            with contextlib.suppress(Exception):
+                action()
         for process in reversed(self.started):
             for sent in (signal.SIGTERM, signal.SIGKILL):
                 with contextlib.suppress(ProcessLookupError):

@@ -75,6 +75,18 @@ def all_nodes_are_measured_alone_and_the_missing_one_is_told():
         assert os.stat(f"{results}/n1.log").st_mtime >= float(file.read())
 
 
+def interrupted_it_takes_its_jobs_back():
+    # One of them waits, because its node is taken.
+    other = output_of("sbatch", "--parsable", "--nodelist", "n4", "--exclusive", "--output", "/dev/null", "--wrap", "sleep 600").strip()
+    until("another job on n4", lambda: states()["n4"] == "allocated")
+    run = subprocess.Popen([f"{HERE}/memgauge-all-nodes", f"{WORK}/interrupted", "info"], env={**os.environ, "MEMGAUGE": MEMGAUGE},
+                           stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert "a task each of job" in run.stdout.readline()
+    run.terminate()
+    assert run.wait(60) == 130
+    until("no job but the other", lambda: output_of("squeue", "--noheader", "--format", "%A").split() == [other])
+
+
 def the_results_are_gathered_for_a_fleet():
     slow, unknown, _ = outliers(f"{WORK}/results", f"{WORK}/fleet")
     # Too few siblings to judge by: none of them passes.
@@ -108,6 +120,7 @@ exec {HERE}/memgauge-node-check
     script(f"{WORK}/all-nodes", "")
     tests.run(all_nodes_are_measured_alone_and_the_missing_one_is_told)
     tests.run(the_results_are_gathered_for_a_fleet)
+    tests.run(interrupted_it_takes_its_jobs_back)
     if tests.failed:
         show_logs(WORK)
 tests.end()
