@@ -17,7 +17,8 @@ need("ansible-playbook")
 
 
 def play(*options):
-    environment = {**os.environ, "ANSIBLE_LOCALHOST_WARNING": "False", "ANSIBLE_NOCOLOR": "1", "ANSIBLE_HOME": f"{WORK}/ansible", "ANSIBLE_PIPELINING": "1"}
+    environment = {**os.environ, "ANSIBLE_LOCALHOST_WARNING": "False", "ANSIBLE_NOCOLOR": "1", "ANSIBLE_HOME": f"{WORK}/ansible",
+                   "ANSIBLE_PIPELINING": "1"}
     command = ["ansible-playbook", "-i", f"{WORK}/inventory", "measure.yml", "--forks", "4", "-e", f"memgauge_results={WORK}/results", *options]
     done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, timeout=300)
     return done.returncode, done.stdout + done.stderr

@@ -106,8 +106,8 @@ def runc_runs_it_with_the_same_settings():
 
 
 def a_result_that_does_not_come_is_a_failure():
-    lacking = subprocess.run(storage("podman", "run", "--rm", "--cap-drop", "all", "--network", "none", "--pull", "never", IMAGE, "latency", "--cpu", "9999"),
-                             capture_output=True, text=True)
+    options = ["--rm", "--cap-drop", "all", "--network", "none", "--pull", "never"]
+    lacking = subprocess.run(storage("podman", "run", *options, IMAGE, "latency", "--cpu", "9999"), capture_output=True, text=True)
     assert lacking.returncode == 64 and lacking.stdout == "" and "no CPU 9999" in lacking.stderr, (lacking.returncode, lacking.stdout, lacking.stderr)
 
 

@@ -69,7 +69,8 @@ def the_sick_rank_is_an_outlier():
 def bound_ranks_measure_their_own_cpus_together():
     if len(os.sched_getaffinity(0)) < 2:
         return
-    mpirun("-n", "2", "--map-by", "core", "--bind-to", "core", f"{HERE}/memgauge-rank", f"{WORK}/together", *SHORT, MEMGAUGE=MEMGAUGE, MEMGAUGE_TOGETHER="1")
+    mpirun("-n", "2", "--map-by", "core", "--bind-to", "core", f"{HERE}/memgauge-rank", f"{WORK}/together", *SHORT,
+           MEMGAUGE=MEMGAUGE, MEMGAUGE_TOGETHER="1")
     status, lines, _ = ranks(f"{WORK}/together")
     cpus = [result["results"][0]["at"]["cpus"] for result in results(f"{WORK}/together").values()]
     assert status == 0 and len(lines) == 2 and len(set(cpus)) == 2, (status, lines, cpus)
@@ -77,8 +78,8 @@ def bound_ranks_measure_their_own_cpus_together():
 
 def files_of_an_earlier_start_do_not_count():
     # Of two ranks, one does not start this time.
-    mpirun("-n", "2", "--oversubscribe", "--bind-to", "none", "sh", "-c", f'[ "$OMPI_COMM_WORLD_RANK" = 1 ] || exec {HERE}/memgauge-rank {WORK}/together {" ".join(SHORT)}',
-           MEMGAUGE=MEMGAUGE)
+    only_rank_0 = f'[ "$OMPI_COMM_WORLD_RANK" = 1 ] || exec {HERE}/memgauge-rank {WORK}/together {" ".join(SHORT)}'
+    mpirun("-n", "2", "--oversubscribe", "--bind-to", "none", "sh", "-c", only_rank_0, MEMGAUGE=MEMGAUGE)
     status, lines, _ = ranks(f"{WORK}/together")
     assert status == 1 and lines[1] == "1  -  no result: the rank did not start", (status, lines)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""SuperBench's own analyzer reads memgauge's export, baseline and rules: the sick node and the one without a number are defective, the others are not."""
+"""SuperBench's own analyzer reads memgauge's export, baseline and rules: the sick node and the one without a number are defective."""
 
 import importlib.util
 import json
