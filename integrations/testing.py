@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,8 @@ import time
 MEMGAUGE = os.environ.get("MEMGAUGE", "memgauge")
 # An engine of this name is missing: `cargo xtask integrations` counts it as not checked.
 NOT_INSTALLED = 77
+# Options that make memgauge quick as short as it can be, whatever else the machine does: a time for all of it would leave numbers out.
+SHORT_CHECK = ["--time", "20ms", "--size", "16M"]
 
 
 def need(*programs):
@@ -57,6 +60,8 @@ class Processes:
 
     def __init__(self, logs):
         self.logs, self.started = logs, []
+        # What is to be done before they are ended.
+        self.before_end = []
 
     def start(self, name, *command, **options):
         log = open(os.path.join(self.logs, f"{name}.log"), "wb")
@@ -68,6 +73,10 @@ class Processes:
         return self
 
     def __exit__(self, *_):
+        for action in self.before_end:
+            # A test that has failed may have ended what the action needs.
+            with contextlib.suppress(Exception):
+                action()
         for process in reversed(self.started):
             for sent in (signal.SIGTERM, signal.SIGKILL):
                 with contextlib.suppress(ProcessLookupError):
@@ -75,6 +84,15 @@ class Processes:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(timeout=5)
                     break
+
+
+def free_ports(number):
+    """Ports of this machine that nothing listens on."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
 
 
 def until(what, condition, seconds=60):
@@ -98,21 +116,20 @@ def output_of(*command, **options):
     return done.stdout
 
 
-def measure(path, *options):
+def measure(path, memgauge=None):
     """A real, short measurement of this machine as JSON."""
-    command = [MEMGAUGE, "bandwidth", "--mix", "all-reads", "--size", "64M", "--time", "100ms", "-q", "-o", path, *options]
-    output_of(*command)
+    output_of(memgauge or MEMGAUGE, "bandwidth", "--mix", "all-reads", "--size", "64M", "--time", "100ms", "-q", "-o", path)
     return path
 
 
 def altered(path, to, factor=1.0, **run):
-    """The same result with its numbers multiplied and other fields of its `run`: the result of a sick host, or of a sibling."""
+    """The same result with its bandwidths multiplied, its latencies divided, and other fields of its `run`: of a sick host, or of a sibling."""
     with open(path) as file:
         result = json.load(file)
     for measurement in result["results"]:
         for field in ("value", "ci95_low", "ci95_high", "min", "max"):
             if isinstance(measurement.get(field), (int, float)):
-                measurement[field] *= factor
+                measurement[field] *= factor if measurement["metric"] == "bandwidth" else 1 / factor
     host = run.pop("hostname", None)
     result["run"].update(run)
     if host:
@@ -123,25 +140,61 @@ def altered(path, to, factor=1.0, **run):
     return to
 
 
-SICK = '''#!/usr/bin/env python3
-# memgauge as a host with sick memory would show it: its numbers are three tenths worse, and its check fails.
-import json, subprocess, sys
-status = subprocess.run([{memgauge!r}, *sys.argv[1:]]).returncode
-outputs = [sys.argv[i + 1] for i, word in enumerate(sys.argv) if word in ("-o", "--output")]
-for path in outputs if "render" not in sys.argv else []:
-    with open(path) as file:
-        result = json.load(file)
+SIMULATED = '''#!/usr/bin/env python3
+# memgauge on a simulated host: it measures this machine, then its numbers are altered. Those of a sick host are three tenths worse, and its
+# check fails. Steady numbers stand for this machine's own, which vary as much as others use it.
+import json, random, socket, subprocess, sys
+
+MEMGAUGE, SICK, STEADY = {memgauge!r}, {sick!r}, {steady!r}
+arguments, host = sys.argv[1:], socket.gethostname()
+files = [arguments[i + 1] for i, word in enumerate(arguments) if word in ("-o", "--output")]
+prints = "json" in arguments
+run = subprocess.run([MEMGAUGE, *arguments], stdout=subprocess.PIPE if prints else None)
+status = run.returncode
+sick = SICK is True or host in (SICK or [])
+FIELDS = ("value", "ci95_low", "ci95_high", "min", "max")
+
+
+def alter(text):
+    global status
+    result = json.loads(text)
+    noise = random.Random(host)
     for measurement in result["results"]:
-        factor = 0.7 if measurement["metric"] == "bandwidth" else 1.4
-        for field in ("value", "ci95_low", "ci95_high", "min", "max"):
+        if STEADY:
+            value = 100.0 * noise.gauss(1.0, 0.002)
+            measurement.update(value=value, ci95_low=0.998 * value, ci95_high=1.002 * value, min=value, max=value)
+            measurement["quality"] = {{"level": "good", "reasons": []}}
+            measurement.pop("not_measured", None)
+            result["complete"] = True
+        factor = 1.0 if not sick else 0.7 if measurement["metric"] == "bandwidth" else 1.4
+        for field in FIELDS:
             if isinstance(measurement.get(field), (int, float)):
                 measurement[field] *= factor
-    if "quick" in sys.argv:
+    for name, number in result["summary"].items():
+        if name.endswith(("_gbs", "_ns")):
+            if STEADY and number["absent"] in (None, "unreliable"):
+                number.update(value=100.0, ci95_low=99.8, ci95_high=100.2, absent=None)
+            factor = 1.0 if not sick else 0.7 if name.endswith("_gbs") else 1.4
+            for field in FIELDS:
+                if isinstance(number.get(field), (int, float)):
+                    number[field] *= factor
+    if sick and "quick" in arguments:
         finding = {{"code": "slower-than-before", "severity": "failure", "message": "node 0, all-reads: 30 % below the first day's"}}
         result["health"] = {{"status": "failure", "findings": [finding], "compared_with": [], "measured_again": 0}}
         status = 2
+    elif STEADY and "quick" in arguments:
+        result["health"] = {{"status": "ok", "findings": [], "compared_with": [], "measured_again": 0}}
+        status = 0
+    return json.dumps(result)
+
+
+for path in files if "render" not in arguments else []:
+    with open(path) as file:
+        altered = alter(file.read())
     with open(path, "w") as file:
-        json.dump(result, file)
+        file.write(altered)
+if prints:
+    print(alter(run.stdout) if run.stdout.strip() else "", end="\\n")
 sys.exit(status)
 '''
 
@@ -156,4 +209,45 @@ def script(path, text):
 
 def sick_memgauge(path):
     """A memgauge that alters the results of this host for the worse."""
-    return script(path, SICK.format(memgauge=MEMGAUGE))
+    return script(path, SIMULATED.format(memgauge=MEMGAUGE, sick=True, steady=False))
+
+
+def steady_memgauge(path, sick):
+    """A memgauge with nearly the same numbers on all hosts, and worse ones on those named."""
+    return script(path, SIMULATED.format(memgauge=MEMGAUGE, sick=sick, steady=True))
+
+
+HOST = """#!/bin/sh
+# Runs a command as on a host of another name and machine id: host NAME COMMAND…
+if [ "$1" != --inside ]; then
+    exec unshare --uts --mount "$0" --inside "$@"
+fi
+name=$2
+shift 2
+hostname "$name"
+if [ -e /etc/machine-id ]; then
+    printf '%s' "$name" | md5sum | cut -c1-32 >"{work}/$name.machine-id"
+    mount --bind "{work}/$name.machine-id" /etc/machine-id
+fi
+exec "$@"
+"""
+
+
+def need_hosts():
+    """Ends the test as not checked where hosts cannot have names of their own."""
+    if os.geteuid() or subprocess.run(["unshare", "--uts", "--mount", "true"], stderr=subprocess.DEVNULL).returncode:
+        print("not installed: hosts on one machine need root, and a name for each (unshare --uts --mount)")
+        sys.exit(NOT_INSTALLED)
+
+
+def host_program(work):
+    """A program that runs commands as on other hosts: its arguments are a name and a command."""
+    return script(os.path.join(work, "host"), HOST.format(work=work))
+
+
+def outliers(results, fleet):
+    """The names of slow hosts, and those that are unknown, in the folder of results."""
+    output_of(MEMGAUGE, "fleet", "ingest", fleet, results)
+    judged = subprocess.run([MEMGAUGE, "fleet", "outliers", fleet, "--format", "json"], capture_output=True, text=True)
+    answer = json.loads(judged.stdout)
+    return [host["host"] for host in answer["slow"]], [host["host"] for host in answer["unknown"]], answer

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from testing import MEMGAUGE, NOT_INSTALLED, Tests, folder, script, sick_memgauge
+from testing import MEMGAUGE, NOT_INSTALLED, SHORT_CHECK, Tests, folder, script, sick_memgauge
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # An unpacked source of NHC, or an installed one.
@@ -27,10 +27,10 @@ def check(memgauge):
             shutil.copy(f"{SOURCE}/scripts/{name}", f"{WORK}/scripts")
     shutil.copy(f"{HERE}/memgauge.nhc", f"{WORK}/scripts")
     with open(f"{WORK}/conf/nhc.conf", "w") as file:
-        file.write("* || check_memgauge 6s\n")
+        file.write(f"* || check_memgauge 60s {' '.join(SHORT_CHECK)}\n")
     environment = {**os.environ, "MEMGAUGE": memgauge, "MEMGAUGE_STATE": f"{WORK}/state"}
     settings = [f"CONFDIR={WORK}/conf", f"INCDIR={WORK}/scripts", f"HELPERDIR={SOURCE or '/usr/libexec/nhc'}/helpers", "NHC_RM=none", "MARK_OFFLINE=0"]
-    done = subprocess.run(["bash", NHC, "-t", "60", "-l", f"{WORK}/log", "-c", f"{WORK}/conf/nhc.conf", *settings], capture_output=True, text=True, env=environment)
+    done = subprocess.run(["bash", NHC, "-t", "120", "-l", f"{WORK}/log", "-c", f"{WORK}/conf/nhc.conf", *settings], capture_output=True, text=True, env=environment)
     with open(f"{WORK}/log") as log:
         return done.returncode, done.stdout + done.stderr + log.read()
 
