@@ -55,10 +55,13 @@ impl Shares {
         let part = ((seconds - least) / (most - least).max(1e-9)).clamp(0.0, 1.0);
         let planned = own.least_s + part * (own.most_s - own.least_s);
         let spare = seconds - (least - own.least_s);
+        // Time that nobody is planned to need, half of it for this cell and the rest for those that follow: estimates of setting up err most on
+        // machines that others use.
+        let unplanned = own.most_s + (seconds - most) / 2.0;
         // Where even the least is too much, all get less in proportion.
         let planned = planned * (seconds / least.max(1e-9)).min(1.0);
         let budget_s = if self.fixed_time { self.budget_s } else { part * self.budget_s };
-        fits.then(|| Share { budget_s, at_most_s: planned.max(spare.min(OVERRUN * planned)).max(0.0) })
+        fits.then(|| Share { budget_s, at_most_s: planned.max(spare.min((OVERRUN * planned).max(unplanned))).max(0.0) })
     }
 }
 
@@ -103,6 +106,14 @@ mod tests {
         }
         let (spent, measured) = run(12.0, |_, _| 100.0);
         assert!(spent <= 12.0 + 1e-9 && measured == "xxxxxx", "{spent} {measured}");
+    }
+
+    #[test]
+    fn where_time_is_plenty_a_cell_may_take_many_times_its_estimate() {
+        let (spent, measured) = run(60.0, |index, _| if index == 1 { 20.0 } else { 3.0 });
+        assert!(spent == 35.0 && measured == "xxxxxx", "{spent} {measured}");
+        let (spent, measured) = run(60.0, |_, _| 100.0);
+        assert!(spent <= 60.0 && measured == "xxxxxx", "{spent} {measured}");
     }
 
     #[test]
