@@ -152,7 +152,8 @@ mod tests {
     fn only_results_are_removed() {
         let result = "2026-11-23T03-00-00.123Z.json";
         assert!(is_result(result) && format!("{}.json", clock::moment().utc.replace(':', "-")).len() == result.len());
-        for other in ["latest.json", "lock", "first-day.json", "2026-11-23T03-00-00.123Z.html", "2026-11-23.json", "2026-11-23T03:00:00.123Z.json"]
+        for other in
+            ["latest.json", "lock", "first-day.json", "2026-11-23T03-00-00.123Z.html", "2026-11-23.json", "2026-11-23T03:00:00.123Z.json"]
         {
             assert!(!is_result(other), "{other}");
         }
@@ -166,7 +167,8 @@ mod tests {
         for day in [3, 1, 2] {
             fs::write(folder.join(name(day)), "").unwrap();
         }
-        let removed = |state: &StateFolder| state.oldest().unwrap().iter().map(|p| p.file_name().unwrap().to_str().unwrap().to_owned()).collect();
+        let removed =
+            |state: &StateFolder| state.oldest().unwrap().iter().map(|p| p.file_name().unwrap().to_str().unwrap().to_owned()).collect();
         let all: Vec<String> = removed(&state);
         assert_eq!(all, [name(1), name(2)], "the third and the new one are two");
         // The clock was set back.

@@ -107,8 +107,8 @@ fn two_at_once_are_one_after_the_other() {
     assert_eq!(impatient.status.code(), Some(4), "{}", stderr(&impatient));
     assert!(stderr(&impatient).contains("has not ended in 0.2 s"), "{}", stderr(&impatient));
     // This one waits until the first has ended.
-    let mut second = check(&folder).args(["--lock-wait", "5m"]);
-    let second = second.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut second = check(&folder);
+    let second = second.args(["--lock-wait", "5m"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(300));
     assert!(results(&folder).is_empty() && first.try_wait().unwrap().is_none());
     assert!(Command::new("kill").args(["-INT", &first.id().to_string()]).status().unwrap().success());

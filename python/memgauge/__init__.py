@@ -120,8 +120,9 @@ def program() -> str:
     named = os.environ.get("MEMGAUGE")
     if named:
         return named
-    schemes = [None, f"{os.name}_user", "posix_local"]
-    folders = [sysconfig.get_path("scripts", scheme) for scheme in schemes if scheme is None or scheme in sysconfig.get_scheme_names()]
+    # That of this environment, of `pip install --user`, and of Debian's pip.
+    schemes = [scheme for scheme in ("posix_user", "posix_local") if scheme in sysconfig.get_scheme_names()]
+    folders = [sysconfig.get_path("scripts"), *(sysconfig.get_path("scripts", scheme) for scheme in schemes)]
     # Beside this module: `pip install --target FOLDER` puts programs into FOLDER/bin.
     folders.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin"))
     for folder in folders:

@@ -101,11 +101,8 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     }
     let not_applied = apply_weights.then(|| interleave::apply_found(&mut report)).and_then(Result::err);
     let not_restored = guard.and_then(|guard| guard.end(&mut report));
-    let not_written = [
-        sinks.write(&report).err(),
-        folder.and_then(|folder| folder.write(&report).err()),
-        state.and_then(|state| state.finish().err()),
-    ];
+    let not_written =
+        [sinks.write(&report).err(), folder.and_then(|folder| folder.write(&report).err()), state.and_then(|state| state.finish().err())];
     let failures: Vec<anyhow::Error> = not_restored.into_iter().chain(not_applied).chain(not_written.into_iter().flatten()).collect();
     Ok(finish(&report, &stop, &failures, &sinks))
 }

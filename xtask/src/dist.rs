@@ -82,19 +82,33 @@ pub(crate) fn dist(args: &DistArgs) -> Result<()> {
     }
     for (name, programs) in &programs {
         if !programs.auditable {
-            println!("{name}: not auditable: cargo-auditable is not installed, or did not build these programs (cargo install cargo-auditable)");
+            println!(
+                "{name}: not auditable: cargo-auditable is not installed, or did not build these programs (cargo install cargo-auditable)"
+            );
         }
     }
     if args.check {
         let packed_again = pack(&release, &targets, &programs)?;
-        check::check(&check::Checked { args, out: &out, release: &release, targets: &targets, programs: &programs, packages: &packages, packed_again: &packed_again })?;
+        check::check(&check::Checked {
+            args,
+            out: &out,
+            release: &release,
+            targets: &targets,
+            programs: &programs,
+            packages: &packages,
+            packed_again: &packed_again,
+        })?;
     }
     Ok(())
 }
 
 impl Release {
     fn find(maintainer: Option<String>) -> Result<Self> {
-        let git = |format: &str| crate::programs::run(std::process::Command::new("git").args(["log", "-1", &format!("--format={format}")]).current_dir(project_folder()));
+        let git = |format: &str| {
+            crate::programs::run(
+                std::process::Command::new("git").args(["log", "-1", &format!("--format={format}")]).current_dir(project_folder()),
+            )
+        };
         let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
             Ok(epoch) => epoch,
             Err(_) => git("%ct").context("the time of the last commit; without git, set SOURCE_DATE_EPOCH")?,
@@ -111,7 +125,9 @@ impl Release {
     /// Its time in UTC, in a format of strftime.
     fn time(&self, format: &str) -> Result<String> {
         let mut date = std::process::Command::new("date");
-        Ok(crate::programs::run(date.env("LC_ALL", "C").args(["-u", "-d", &format!("@{}", self.epoch), &format!("+{format}")]))?.trim().to_owned())
+        Ok(crate::programs::run(date.env("LC_ALL", "C").args(["-u", "-d", &format!("@{}", self.epoch), &format!("+{format}")]))?
+            .trim()
+            .to_owned())
     }
 }
 
@@ -119,8 +135,9 @@ impl Release {
 fn pack(release: &Release, targets: &[&'static Target], programs: &BTreeMap<&str, Programs>) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut packages = BTreeMap::new();
     for target in targets {
-        let crates = crates::linked(target)?;
-        let sources = Sources::read(release, &programs[target.name], &crates)?;
+        let programs = &programs[target.name];
+        let crates = crates::linked(programs.triple)?;
+        let sources = Sources::read(release, programs, &crates)?;
         let version = release.version;
         let mut add = |name: String, bytes: Vec<u8>| drop(packages.insert(name, bytes));
         let folder = format!("memgauge-{version}-{}-linux", target.name);
@@ -134,7 +151,7 @@ fn pack(release: &Release, targets: &[&'static Target], programs: &BTreeMap<&str
         add(format!("memgauge-{version}-{}-oci.tar", target.name), image::image(release, target, &sources)?);
         let (name, wheel) = wheel::wheel(release, target, &sources)?;
         add(name, wheel);
-        add(format!("memgauge-{version}-{}.cdx.json", target.name), sbom::sbom(release, target, &programs[target.name], &crates)?);
+        add(format!("memgauge-{version}-{}.cdx.json", target.name), sbom::sbom(release, programs, &crates)?);
     }
     let sums: String = packages.iter().map(|(name, bytes)| format!("{}  {name}\n", tree::sha256(bytes))).collect();
     packages.insert("SHA256SUMS".to_owned(), sums.into_bytes());

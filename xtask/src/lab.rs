@@ -17,8 +17,8 @@ mod image;
 mod packages;
 mod qemu;
 
-use packages::Packages;
 use crate::programs::{cargo_for, find_program, run};
+use packages::Packages;
 
 /// The arguments of `cargo xtask lab`.
 #[derive(Debug, clap::Args)]

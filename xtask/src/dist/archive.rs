@@ -53,7 +53,7 @@ pub(super) fn tar_gz(tree: &Tree, epoch: u64) -> Result<Vec<u8>> {
 /// None that memory would not end first.
 pub(super) fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
     // Unix, whatever this machine is.
-    let mut encoder = GzBuilder::new().mtime(0).operating_system(3).write(Vec::new(), Compression::best());
+    let mut encoder = GzBuilder::new().mtime(0).operating_system(3).write(Vec::new(), Compression::default());
     encoder.write_all(bytes)?;
     Ok(encoder.finish()?)
 }

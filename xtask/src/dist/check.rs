@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::build::{self, Programs};
+use super::build::Programs;
 use super::target::Target;
 use super::{DistArgs, Release};
 use crate::folders::{project_folder, target_folder};
@@ -138,7 +138,12 @@ fn packed_twice(checked: &Checked<'_>) -> Result<Outcome> {
 
 fn checksums(checked: &Checked<'_>) -> Result<Outcome> {
     let said = run(Command::new("sha256sum").args(["--strict", "--check", "SHA256SUMS"]).current_dir(checked.out))?;
-    ensure!(said.lines().count() + 1 == checked.packages.len(), "SHA256SUMS names {} of {} files", said.lines().count(), checked.packages.len() - 1);
+    ensure!(
+        said.lines().count() + 1 == checked.packages.len(),
+        "SHA256SUMS names {} of {} files",
+        said.lines().count(),
+        checked.packages.len() - 1
+    );
     Ok(Passed)
 }
 
@@ -153,7 +158,16 @@ fn archives(checked: &Checked<'_>) -> Result<Outcome> {
         let folder = scratch("archive")?;
         let name = format!("memgauge-{}-{}-linux", checked.release.version, target.name);
         run(Command::new("tar").arg("-xzf").arg(checked.out.join(format!("{name}.tar.gz"))).arg("-C").arg(&folder))?;
-        for part in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "THIRD-PARTY.txt", "man/memgauge.1", "man/mlc.1", "completions/_memgauge", "schema/result.schema.json"] {
+        for part in [
+            "README.md",
+            "CHANGELOG.md",
+            "LICENSE-MIT",
+            "THIRD-PARTY.txt",
+            "man/memgauge.1",
+            "man/mlc.1",
+            "completions/_memgauge",
+            "schema/result.schema.json",
+        ] {
             ensure!(folder.join(&name).join(part).is_file(), "{name} has no {part}");
         }
         let Some(with) = runner(target) else {
@@ -168,7 +182,11 @@ fn archives(checked: &Checked<'_>) -> Result<Outcome> {
         ensure!(said.trim() == format!("memgauge {}", checked.release.version), "{name}: {said}");
         ensure!(call("mlc", "--help")?.contains("--loaded_latency"), "{name}: mlc --help");
     }
-    if not_run.is_empty() { Ok(Passed) } else { Ok(NotChecked(format!("programs for {}: no emulator (qemu-user-static)", not_run.join(", ")))) }
+    if not_run.is_empty() {
+        Ok(Passed)
+    } else {
+        Ok(NotChecked(format!("programs for {}: no emulator (qemu-user-static)", not_run.join(", "))))
+    }
 }
 
 fn lintian(checked: &Checked<'_>) -> Result<Outcome> {
@@ -229,8 +247,7 @@ fn built_elsewhere(checked: &Checked<'_>) -> Result<Outcome> {
     let folder = scratch("elsewhere")?;
     run(Command::new("git").args(["clone", "--quiet"]).arg(project_folder()).arg(folder.join("source")))?;
     for target in checked.targets {
-        build::build(target, &folder.join("source"), &folder.join("target"))?;
-        let again = Programs::read(&folder.join("target").join(target.triple).join("release"))?;
+        let again = Programs::build(target, &folder.join("source"), &folder.join("target"))?;
         if again != checked.programs[target.name] {
             bail!("the programs for {} differ from those that were built first; both are kept: {}", target.name, folder.display());
         }

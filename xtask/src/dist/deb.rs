@@ -100,7 +100,9 @@ fn sums(files: &Tree) -> String {
 fn changelog(release: &Release, name: &str) -> Result<String> {
     let Release { version, maintainer, .. } = release;
     let time = release.time("%a, %d %b %Y %H:%M:%S +0000")?;
-    Ok(format!("{name} ({version}-1) unstable; urgency=medium\n\n  * Release {version}; changelog.gz says what changed.\n\n -- {maintainer}  {time}\n"))
+    Ok(format!(
+        "{name} ({version}-1) unstable; urgency=medium\n\n  * Release {version}; changelog.gz says what changed.\n\n -- {maintainer}  {time}\n"
+    ))
 }
 
 /// The file `copyright`, with the text of the MIT license; Debian has that of the other.

@@ -24,7 +24,7 @@ const SETTINGS: &[&str] = &[
     "_buildhost localhost",
     "use_source_date_epoch_as_buildtime 1",
     "clamp_mtime_to_source_date_epoch 1",
-    "_binary_payload w9.gzdio",
+    "_binary_payload w6.gzdio",
     "_build_id_links none",
     "debug_package %{nil}",
     "__os_install_post %{nil}",
@@ -41,7 +41,8 @@ pub(super) fn can_be_made() -> bool {
 /// When rpmbuild fails.
 pub(super) fn rpm(release: &Release, target: &Target, package: &Package, sources: &Sources<'_>) -> Result<Vec<u8>> {
     let mut files = package.tree.clone();
-    for (name, bytes) in sources.licences() {
+    // Those of what the program contains are among the documents of every package.
+    for (name, bytes) in sources.licences().filter(|(name, _)| name.starts_with("LICENSE")) {
         files.file(format!("usr/share/licenses/{}/{name}", package.name), bytes);
     }
     let folder = target_folder().join("dist-rpm");
@@ -92,7 +93,8 @@ fn describe(release: &Release, package: &Package, files: &Tree, staged: &Path) -
         staged.display()
     );
     if package.units {
-        let script = |file: &str| -> Result<String> { Ok(plain(&fs::read_to_string(project_folder().join("packaging/scripts").join(file))?)) };
+        let script =
+            |file: &str| -> Result<String> { Ok(plain(&fs::read_to_string(project_folder().join("packaging/scripts").join(file))?)) };
         // The number of packages of this name that stay: 0 when it is removed, 1 when it is updated.
         spec += &format!("\n%post\n{}", script("after-install.sh")?);
         spec += &format!("\n%preun\nif [ \"$1\" -eq 0 ]; then\n{}fi\n", script("before-removal.sh")?);

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use super::Release;
 use super::build::Programs;
 use super::crates::Crate;
-use super::target::Target;
 use super::tree::sha256;
 
 /// The program itself.
@@ -16,7 +15,7 @@ const MAIN: &str = "memgauge";
 ///
 /// # Errors
 /// None that memory would not end first.
-pub(super) fn sbom(release: &Release, target: &Target, programs: &Programs, crates: &[Crate]) -> Result<Vec<u8>> {
+pub(super) fn sbom(release: &Release, programs: &Programs, crates: &[Crate]) -> Result<Vec<u8>> {
     let reference = |name: &str, version: &str| format!("pkg:cargo/{name}@{version}");
     let component = |krate: &Crate| {
         let purl = reference(&krate.name, &krate.version);
@@ -46,9 +45,10 @@ pub(super) fn sbom(release: &Release, target: &Target, programs: &Programs, crat
             components.push(component(krate));
         }
     }
-    let file = |name: &str, bytes: &[u8]| json!({ "type": "file", "name": name, "hashes": [{ "alg": "SHA-256", "content": sha256(bytes) }] });
+    let file =
+        |name: &str, bytes: &[u8]| json!({ "type": "file", "name": name, "hashes": [{ "alg": "SHA-256", "content": sha256(bytes) }] });
     main["components"] = json!([file("memgauge", &programs.memgauge), file("mlc", &programs.mlc)]);
-    main["properties"] = json!([{ "name": "memgauge:target", "value": target.triple }]);
+    main["properties"] = json!([{ "name": "memgauge:target", "value": programs.triple }]);
     let needs = |krate: &Crate| {
         let on: Vec<String> = krate.needs.iter().map(|(name, version)| reference(name, version)).collect();
         json!({ "ref": reference(&krate.name, &krate.version), "dependsOn": on })

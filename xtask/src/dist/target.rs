@@ -7,8 +7,8 @@ use anyhow::{Result, bail};
 pub(super) struct Target {
     /// As `uname -m` says it.
     pub(super) name: &'static str,
-    /// Rust's name.
-    pub(super) triple: &'static str,
+    /// Rust's names, the preferred one first, each with its linker.
+    pub(super) builds: &'static [Build],
     pub(super) deb: &'static str,
     pub(super) rpm: &'static str,
     /// In an image: GOARCH.
@@ -17,10 +17,24 @@ pub(super) struct Target {
     pub(super) wheel: &'static str,
 }
 
+/// A way to build static programs.
+#[derive(Debug)]
+pub(super) struct Build {
+    pub(super) triple: &'static str,
+    pub(super) linker: &'static str,
+    /// What it needs besides Rust, as a command.
+    pub(super) needs: Option<&'static str>,
+}
+
+/// With musl and Rust's own linker: no C toolchain is needed.
+const fn musl(triple: &'static str) -> Build {
+    Build { triple, linker: "rust-lld", needs: None }
+}
+
 const TARGETS: &[Target] = &[
     Target {
         name: "x86_64",
-        triple: "x86_64-unknown-linux-musl",
+        builds: &[musl("x86_64-unknown-linux-musl")],
         deb: "amd64",
         rpm: "x86_64",
         oci: "amd64",
@@ -28,7 +42,7 @@ const TARGETS: &[Target] = &[
     },
     Target {
         name: "aarch64",
-        triple: "aarch64-unknown-linux-musl",
+        builds: &[musl("aarch64-unknown-linux-musl")],
         deb: "arm64",
         rpm: "aarch64",
         oci: "arm64",
@@ -36,7 +50,15 @@ const TARGETS: &[Target] = &[
     },
     Target {
         name: "riscv64",
-        triple: "riscv64gc-unknown-linux-musl",
+        // Not every mirror of Rust has the first; the second links glibc statically.
+        builds: &[
+            musl("riscv64gc-unknown-linux-musl"),
+            Build {
+                triple: "riscv64gc-unknown-linux-gnu",
+                linker: "riscv64-linux-gnu-gcc",
+                needs: Some("apt-get install gcc-riscv64-linux-gnu libc6-dev-riscv64-cross"),
+            },
+        ],
         deb: "riscv64",
         rpm: "riscv64",
         oci: "riscv64",

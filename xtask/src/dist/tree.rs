@@ -41,10 +41,6 @@ impl Tree {
         self.0.insert(path.into(), Node::Link(to.to_owned()));
     }
 
-    pub(super) fn add(&mut self, other: Self) {
-        self.0.extend(other.0);
-    }
-
     /// The same, in a folder.
     pub(super) fn below(&self, folder: &str) -> Self {
         Self(self.0.iter().map(|(path, node)| (format!("{folder}/{path}"), node.clone())).collect())

@@ -72,7 +72,7 @@ fn zip(files: impl Iterator<Item = (String, (Vec<u8>, bool))>) -> Result<Vec<u8>
         // The format counts time from 1980, in local time: no other time is the same everywhere.
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Deflated)
-            .compression_level(Some(9))
+            .compression_level(Some(6))
             .last_modified_time(DateTime::default())
             .unix_permissions(if executable { 0o755 } else { 0o644 });
         archive.start_file(name, options)?;

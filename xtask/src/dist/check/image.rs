@@ -23,14 +23,19 @@ pub(super) fn whole(checked: &Checked<'_>) -> Result<Outcome> {
         let mut unpacked = Vec::new();
         std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&layer[..]), &mut unpacked)?;
         let stated = &config["rootfs"]["diff_ids"][0];
-        ensure!(*stated == format!("sha256:{}", sha256(&unpacked)), "{}: the layer is not the one that the configuration names", path.display());
+        ensure!(
+            *stated == format!("sha256:{}", sha256(&unpacked)),
+            "{}: the layer is not the one that the configuration names",
+            path.display()
+        );
     }
     Ok(Passed)
 }
 
 /// A blob, if its size and checksum are as described.
 fn blob(folder: &Path, described: &Value) -> Result<Vec<u8>> {
-    let digest = described["digest"].as_str().and_then(|digest| digest.strip_prefix("sha256:")).context("a description without a digest")?;
+    let digest =
+        described["digest"].as_str().and_then(|digest| digest.strip_prefix("sha256:")).context("a description without a digest")?;
     let bytes = fs::read(folder.join("blobs/sha256").join(digest)).with_context(|| format!("no blob {digest}"))?;
     ensure!(sha256(&bytes) == digest && described["size"] == bytes.len(), "the blob {digest} is another one");
     Ok(bytes)
