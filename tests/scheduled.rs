@@ -22,8 +22,12 @@ const LONG: Duration = Duration::from_secs(120);
 
 /// A short check whose result goes to the folder.
 fn check(folder: &Path) -> Command {
+    check_for("10ms", folder)
+}
+
+fn check_for(time: &str, folder: &Path) -> Command {
     let mut command = program();
-    command.args(["quick", "-q", "--size", "1M", "--time", "10ms", "--state"]).arg(folder);
+    command.args(["quick", "-q", "--size", "1M", "--time", time, "--state"]).arg(folder);
     command
 }
 
@@ -31,9 +35,9 @@ fn stderr(output: &Output) -> &str {
     text(&output.stderr)
 }
 
-/// Whether a check ended with a verdict.
+/// Whether a check ended with one line: a verdict, or on a busy machine that there is none (status 4).
 fn ended_well(output: &Output) -> bool {
-    output.status.code().is_some_and(|code| code <= 1)
+    output.status.code().is_some_and(|code| [0, 1, 4].contains(&code)) && text(&output.stdout).lines().count() == 1
 }
 
 /// The names in a folder.
@@ -67,7 +71,7 @@ fn a_check_keeps_its_result_and_the_newest_stay() {
     let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = temporary("state").join("made by the first check");
     let first = check(&folder).output().unwrap();
-    assert!(ended_well(&first) && text(&first.stdout).starts_with("memgauge quick: "), "{first:?}");
+    assert!(ended_well(&first), "{first:?}");
     assert_eq!(stderr(&first), "");
     let [only] = &results(&folder)[..] else { panic!("{:?}", names(&folder)) };
     assert_eq!(names(&folder), [only.as_str(), "latest.json", "lock"]);
@@ -96,8 +100,7 @@ fn two_at_once_are_one_after_the_other() {
     let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = temporary("two");
     // Long enough for the others to meet it; it is interrupted in the end.
-    let start = || check(&folder).args(["--time", "20s", "--within", "5m"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let mut first = start();
+    let mut first = check_for("20s", &folder).args(["--within", "5m"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_for_lock(&folder, &mut first);
     let busy = check(&folder).args(["--lock-wait", "0"]).output().unwrap();
     assert_eq!(busy.status.code(), Some(4), "{}", stderr(&busy));
