@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::{Checked, NotChecked, Outcome, Passed, missing, scratch};
 use crate::programs::{find_program, run};
@@ -24,7 +24,7 @@ pub(super) fn deb_in_bare_root(checked: &Checked<'_>) -> Result<Outcome> {
     };
     fs::create_dir_all(root.join("var/lib/dpkg/info"))?;
     fs::write(root.join("var/lib/dpkg/status"), "")?;
-    let before = paths(&root)?;
+    let before = files(&root)?;
     let dpkg = |words: &[&str], files: &[PathBuf]| {
         // Images of containers leave manual pages out.
         run(Command::new("dpkg").arg(format!("--root={}", root.display())).arg("--path-include=*").args(words).args(files))
@@ -49,13 +49,13 @@ pub(super) fn rpm_in_bare_root(checked: &Checked<'_>) -> Result<Outcome> {
         Ok(root) => root,
         Err(why) => return Ok(NotChecked(why)),
     };
-    let before = paths(&root)?;
+    let before = files(&root)?;
     // The root is no distribution: nothing in it provides /bin/sh as a package. Debian's rpm refuses to install by default.
-    let rpm = |words: &[&str], files: &[PathBuf]| {
-        run(Command::new("rpm").arg("--root").arg(&root).args(["--nodeps", "--nosignature", "--force-debian"]).args(words).args(files))
-    };
+    const OPTIONS: &[&str] = &["--dbpath", "/var/lib/rpm", "--nodeps", "--nosignature", "--force-debian"];
+    let rpm = |words: &[&str], files: &[PathBuf]| run(Command::new("rpm").arg("--root").arg(&root).args(OPTIONS).args(words).args(files));
     let packages = checked.with_ending(&format!(".{}.rpm", checked.own()?.rpm));
     rpm(&["--install"], &packages)?;
+    rpm(&["--verify", "memgauge", "memgauge-mlc"], &[])?;
     use_installed(checked, &root)?;
     rpm(&["--erase", "memgauge", "memgauge-mlc"], &[])?;
     nothing_left(&before, &root)
@@ -77,7 +77,7 @@ pub(super) fn deb_in_debian(checked: &Checked<'_>) -> Result<Outcome> {
     if let Err(error) = run(&mut bootstrap) {
         return Ok(NotChecked(format!("debootstrap could not install Debian: {error:#}")));
     }
-    let before = paths(&root)?;
+    let before = files(&root)?;
     let packages = checked.with_ending(&format!("_{}.deb", checked.own()?.deb));
     for package in &packages {
         fs::copy(package, root.join("root").join(package.file_name().context("a package without a name")?))?;
@@ -127,6 +127,8 @@ fn bare_root(name: &str) -> Result<Result<PathBuf, String>> {
         }
     };
     fs::copy(&busybox, root.join("bin/busybox")).with_context(|| format!("cannot copy {}", busybox.display()))?;
+    // Scripts write there; a file in its place would be left.
+    run(Command::new("cp").args(["-a", "/dev/null"]).arg(root.join("dev")))?;
     for command in ["sh", "rm", "true"] {
         symlink("busybox", root.join("bin").join(command))?;
     }
@@ -165,8 +167,8 @@ fn leave_results(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// All paths in a root but those of the kernel and of package managers' records.
-fn paths(root: &Path) -> Result<BTreeSet<PathBuf>> {
+/// All files and links in a root but those of package managers' records. Empty folders are no harm, and package managers remove them as they like.
+fn files(root: &Path) -> Result<BTreeSet<PathBuf>> {
     let (mut found, mut folders) = (BTreeSet::new(), vec![root.to_owned()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
@@ -177,21 +179,20 @@ fn paths(root: &Path) -> Result<BTreeSet<PathBuf>> {
             }
             if entry.file_type()?.is_dir() {
                 folders.push(entry.path());
+            } else {
+                found.insert(path);
             }
-            found.insert(path);
         }
     }
     Ok(found)
 }
 
 fn nothing_left(before: &BTreeSet<PathBuf>, root: &Path) -> Result<Outcome> {
-    let after = paths(root)?;
-    // An empty folder that a package manager or a folder of units needs is no harm; a file or link is.
-    let left: Vec<String> =
-        after.difference(before).filter(|path| !root.join(path).is_dir()).map(|path| path.display().to_string()).collect();
-    let gone: Vec<String> = before.difference(&after).map(|path| path.display().to_string()).collect();
-    if !left.is_empty() || !gone.is_empty() {
-        bail!("after removal, left: {}; gone: {}", left.join(", "), gone.join(", "));
-    }
+    let after = files(root)?;
+    let listed = |paths: std::collections::btree_set::Difference<'_, PathBuf>| {
+        paths.map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    };
+    let (left, gone) = (listed(after.difference(before)), listed(before.difference(&after)));
+    ensure!(left.is_empty() && gone.is_empty(), "after removal, left: {left}; gone: {gone}");
     Ok(Passed)
 }
