@@ -20,6 +20,7 @@ mod run_folder;
 mod runner;
 mod signals;
 mod sinks;
+mod state_folder;
 
 #[cfg(test)]
 mod simulated_tests;

@@ -17,6 +17,8 @@ const NEW_MODE: u32 = 0o666;
 const PRIVATE_MODE: u32 = 0o600;
 /// Of a target's name, as many characters are in that of its temporary file: a file system allows 255 bytes.
 const NAME_CHARS: usize = 40;
+/// What follows the target's name in that of a temporary file.
+const MARK: &str = ".memgauge-";
 /// How temporary files end.
 const SUFFIX: &str = ".tmp";
 
@@ -138,7 +140,12 @@ fn temporary(target: &Path, old: Option<&Metadata>) -> io::Result<NamedTempFile>
 /// How the names of a target's temporary files begin; the number of the writing process follows.
 fn prefix(target: &Path) -> String {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
-    format!(".{}.memgauge-", name.chars().take(NAME_CHARS).collect::<String>())
+    format!(".{}{MARK}", name.chars().take(NAME_CHARS).collect::<String>())
+}
+
+/// A name beside the target that a later run knows as a temporary one of this process.
+pub(crate) fn temporary_name(target: &Path) -> PathBuf {
+    directory_of(target).join(format!("{}{}-link{SUFFIX}", prefix(target), std::process::id()))
 }
 
 /// Gives a new file the permissions and the owner of the one that it will replace.
@@ -155,14 +162,26 @@ fn hand_on(old: &Metadata, file: &File) -> io::Result<()> {
 
 /// Removes temporary files for this target whose process has ended: it was killed. What cannot be removed stays.
 fn remove_stale(target: &Path) {
-    let (prefix, user) = (prefix(target), rustix::process::geteuid().as_raw());
-    let Ok(entries) = fs::read_dir(directory_of(target)) else { return };
+    let prefix = prefix(target);
+    remove_ended(directory_of(target), |name| name.strip_prefix(&prefix));
+}
+
+/// The same for all targets in a folder.
+pub(crate) fn remove_all_stale(folder: &Path) {
+    remove_ended(folder, |name| Some(name.strip_prefix('.')?.rsplit_once(MARK)?.1));
+}
+
+/// Removes temporary files whose process has ended. `process_and_rest` is what follows the target's name in the name of a temporary file.
+fn remove_ended(folder: &Path, process_and_rest: impl Fn(&str) -> Option<&str>) {
+    let user = rustix::process::geteuid().as_raw();
+    let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let process = name.to_str().and_then(|n| n.strip_prefix(&prefix)?.strip_suffix(SUFFIX)?.split_once('-')?.0.parse::<u32>().ok());
+        let rest = name.to_str().and_then(|name| process_and_rest(name)?.strip_suffix(SUFFIX));
+        let process = rest.and_then(|rest| rest.split_once('-')?.0.parse::<u32>().ok());
         // Without /proc, nobody knows which processes have ended.
         let ended = process.is_some_and(|id| Path::new("/proc/self").exists() && !Path::new("/proc").join(id.to_string()).exists());
-        if ended && entry.metadata().is_ok_and(|found| found.is_file() && found.uid() == user) {
+        if ended && entry.metadata().is_ok_and(|found| (found.is_file() || found.is_symlink()) && found.uid() == user) {
             let _ = fs::remove_file(entry.path());
         }
     }

@@ -55,6 +55,15 @@ impl Sinks {
         Ok(Self { stream, standard, files })
     }
 
+    /// Adds a file of JSON, which leaves standard output as it is.
+    ///
+    /// # Errors
+    /// When it cannot be created.
+    pub(crate) fn add_json(&mut self, path: &Path) -> Result<(), UsageError> {
+        self.files.push((OutputFile::open(path)?, Box::new(Json)));
+        Ok(())
+    }
+
     /// Whether whoever reads standard error has a page of text before them, which says what could not be measured.
     pub(crate) fn shows_page(&self) -> bool {
         self.stream.is_terminal() && self.standard.as_ref().is_some_and(|format| format.name() == "text")

@@ -38,12 +38,16 @@ def rules_are_right():
     output_of("promtool", "test", "rules", "rules-test.yml", cwd=HERE)
 
 
-def units_are_right():
+def units_are_right(work):
     if shutil.which("systemd-analyze") is None:
         return
-    checked = subprocess.run(["systemd-analyze", "verify", "./memgauge.service", "./memgauge.timer"], cwd=HERE, capture_output=True, text=True)
+    units = os.path.join(work, "units")
+    shutil.copytree(os.path.join(HERE, "..", "..", "packaging", "systemd"), units)
+    os.mkdir(os.path.join(units, "memgauge.service.d"))
+    shutil.copy(os.path.join(HERE, "textfile.conf"), os.path.join(units, "memgauge.service.d"))
+    checked = subprocess.run(["systemd-analyze", "verify", "./memgauge.service", "./memgauge.timer"], cwd=units, capture_output=True, text=True)
     # The program and its page are not installed where this is tested.
-    problems = [line for line in checked.stderr.splitlines() if "memgauge." in line and "man memgauge" not in line and "is not executable" not in line]
+    problems = [line for line in checked.stderr.splitlines() if ("memgauge." in line or "textfile" in line) and "man memgauge" not in line and "is not executable" not in line]
     assert not problems, problems
 
 
@@ -100,7 +104,7 @@ with folder() as work, Processes(work) as processes:
     processes.start("prometheus", "prometheus", f"--config.file={work}/prometheus.yml", f"--storage.tsdb.path={work}/data",
                     f"--web.listen-address=127.0.0.1:{PORT}")
     tests.run(rules_are_right)
-    tests.run(units_are_right)
+    tests.run(units_are_right, work)
     tests.run(dashboard_asks_for_metrics_that_there_are, os.path.join(work, "n1", "memgauge.prom"))
     tests.run(numbers_are_scraped)
     tests.run(the_slow_machine_is_named)

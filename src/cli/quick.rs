@@ -1,10 +1,15 @@
 //! `memgauge quick`: its command line.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use memgauge_core::spec::{Spec, Task};
+use memgauge_core::units::{ParseError, parse_duration};
 
 use super::options::{Limit, Prefetch, with_default};
-use super::request::{Common, ReferenceFiles, Request};
+use super::request::{Common, ReferenceFiles, Request, StateRequest};
 
 const AFTER_HELP: &str = "\
 What looks wrong is measured twice more before it counts. On virtual machines, on busy machines and without root, problems are warnings \
@@ -31,6 +36,7 @@ Examples:
   memgauge quick --against first-day.json     has anything changed?
   memgauge quick --baseline fleet/            is this host as its siblings are?
   memgauge quick --limit 460.8                12 channels of DDR5-4800
+  memgauge quick -q --state checks            for a timer or a prolog: keep the newest 30 results
 
 Exit status:
   0    all well
@@ -55,9 +61,31 @@ pub(super) struct QuickArgs {
     #[command(flatten)]
     limit: Limit,
     #[command(flatten)]
+    schedule: Schedule,
+    #[command(flatten)]
     common: Common,
     #[command(flatten)]
     prefetch: Prefetch,
+}
+
+/// What a check needs that a timer or a scheduler starts.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Scheduled checks")]
+struct Schedule {
+    /// Keep the result in FOLDER, under the time of the check, with a link latest.json to the newest. One check at a time uses the folder
+    #[arg(long, value_name = "FOLDER", conflicts_with = "plan")]
+    state: Option<PathBuf>,
+    /// Keep N results in the folder, and remove older ones
+    #[arg(long, value_name = "N", default_value = "30", value_parser = RangedU64ValueParser::<usize>::new().range(1..), requires = "state")]
+    keep: usize,
+    /// Wait this long for another check to end that uses the folder, then give up with status 4; 0 = do not wait
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_wait, requires = "state")]
+    lock_wait: Duration,
+}
+
+/// A duration, or 0.
+fn parse_wait(text: &str) -> Result<Duration, ParseError> {
+    if ["0", "0s"].contains(&text.trim()) { Ok(Duration::ZERO) } else { parse_duration(text) }
 }
 
 impl QuickArgs {
@@ -65,15 +93,43 @@ impl QuickArgs {
         let mut spec = Spec::new(Task::Quick);
         spec.prefetch = self.prefetch.prefetch;
         spec.peak_gbs = self.limit.peak_gbs;
-        Request { quick: Some(self.references), ..self.common.request(spec) }
+        let Schedule { state, keep, lock_wait } = self.schedule;
+        let state = state.map(|folder| StateRequest { folder, keep, lock_wait });
+        Request { quick: Some(self.references), state, ..self.common.request(spec) }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
     use memgauge_core::conclusions::findings::Rules;
 
     use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        quick: QuickArgs,
+    }
+
+    #[test]
+    fn a_schedule_needs_a_folder() {
+        let state = |line: &str| {
+            let parsed = Line::try_parse_from(["quick"].into_iter().chain(line.split_whitespace()));
+            parsed.map(|line| line.quick.request().state).map_err(|error| error.to_string())
+        };
+        assert_eq!(state(""), Ok(None));
+        let folder = || PathBuf::from("/x");
+        assert_eq!(state("--state /x"), Ok(Some(StateRequest { folder: folder(), keep: 30, lock_wait: Duration::from_secs(60) })));
+        assert_eq!(
+            state("--state /x --keep 1 --lock-wait 0"),
+            Ok(Some(StateRequest { folder: folder(), keep: 1, lock_wait: Duration::ZERO }))
+        );
+        assert!(state("--state /x --lock-wait 2m").is_ok());
+        for wrong in ["--keep 3", "--lock-wait 1s", "--state /x --keep 0", "--state /x --lock-wait soon", "--state /x --plan"] {
+            assert!(state(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn the_rules_in_the_help_can_be_pasted() {

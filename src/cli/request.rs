@@ -19,6 +19,8 @@ pub(crate) struct Request {
     pub(crate) run: RunOptions,
     /// What a health check compares with; `None` for other commands.
     pub(crate) quick: Option<ReferenceFiles>,
+    /// Where the result of a scheduled health check is kept.
+    pub(crate) state: Option<StateRequest>,
     /// What the suite for persistent memory measures, and where its files go; `None` for other commands.
     pub(crate) pmem: Option<PmemPaths>,
     /// Set the kernel's interleave weights to those that were found.
@@ -48,9 +50,19 @@ pub(crate) struct ReferenceFiles {
     pub(crate) rules: Option<PathBuf>,
 }
 
+/// A folder that keeps the results of scheduled checks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StateRequest {
+    pub(crate) folder: PathBuf,
+    /// How many results stay.
+    pub(crate) keep: usize,
+    /// How long another check that uses the folder is waited for.
+    pub(crate) lock_wait: Duration,
+}
+
 impl Request {
     pub(super) fn new(spec: Spec, run: RunOptions) -> Self {
-        Self { spec, memory_dir: None, run, quick: None, pmem: None, apply_weights: false }
+        Self { spec, memory_dir: None, run, quick: None, state: None, pmem: None, apply_weights: false }
     }
 }
 

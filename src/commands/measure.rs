@@ -28,12 +28,15 @@ use crate::run_folder::RunFolder;
 use crate::runner::Runner;
 use crate::signals::{self, Stop};
 use crate::sinks::{self, Sinks};
+use crate::state_folder::StateFolder;
 
 /// Plans, measures and writes the report.
 pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
-    let mut begin = Instant::now();
-    let Request { mut spec, memory_dir, mut run, quick, pmem, apply_weights } = request;
+    let Request { mut spec, memory_dir, mut run, quick, state, pmem, apply_weights } = request;
     let identity = run.report.identity()?;
+    // Before the machine is read: a check that still runs uses memory, and its time is not this run's.
+    let state = state.map(|state| StateFolder::open(&state.folder, state.keep, state.lock_wait)).transpose()?;
+    let mut begin = Instant::now();
     let folder = pmem.as_ref().and_then(|pmem| pmem.out.clone()).filter(|_| !run.plan).map(RunFolder::open).transpose()?;
     run.report.output.output.extend(folder.iter().flat_map(RunFolder::whole_results));
     let output = &run.report.output;
@@ -56,7 +59,8 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     output.check_figures(&drawn, "the plan has no measurement that a figure shows")?;
     let clock = Clock::calibrate(root);
     check_histogram(spec.chase.histogram, clock.step_ns())?;
-    let sinks = Sinks::open(output, Stream::Output)?;
+    let mut sinks = Sinks::open(output, Stream::Output)?;
+    state.iter().try_for_each(|state| sinks.add_json(&state.result()))?;
     let references = quick.map(quick::read_references).transpose()?;
     let stop = signals::watch().context("cannot install signal handlers")?;
     // The guardian is started first, because it must not inherit what comes next: this process offers itself to the out-of-memory killer.
@@ -97,7 +101,8 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     }
     let not_applied = apply_weights.then(|| interleave::apply_found(&mut report)).and_then(Result::err);
     let not_restored = guard.and_then(|guard| guard.end(&mut report));
-    let not_written = [sinks.write(&report).err(), folder.and_then(|folder| folder.write(&report).err())];
+    let not_written =
+        [sinks.write(&report).err(), folder.and_then(|folder| folder.write(&report).err()), state.and_then(|state| state.finish().err())];
     let failures: Vec<anyhow::Error> = not_restored.into_iter().chain(not_applied).chain(not_written.into_iter().flatten()).collect();
     Ok(finish(&report, &stop, &failures, &sinks))
 }

@@ -41,7 +41,7 @@ fn others(docs: &Path, folder: &str, files: &BTreeMap<PathBuf, Vec<u8>>) -> Resu
 }
 
 /// Every file by its path in `docs`.
-fn files() -> Result<BTreeMap<PathBuf, Vec<u8>>> {
+pub(crate) fn files() -> Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut command = memgauge::fuzzing::command();
     let mut files = BTreeMap::new();
     for shell in [Shell::Bash, Shell::Fish, Shell::Zsh] {

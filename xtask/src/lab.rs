@@ -15,11 +15,10 @@ use memgauge_lab::{Arch, JOBS, Job, Outcome, Release};
 mod emulate;
 mod image;
 mod packages;
-mod programs;
 mod qemu;
 
+use crate::programs::{cargo_for, find_program, run};
 use packages::Packages;
-use programs::{cargo_for, find_program, run};
 
 /// The arguments of `cargo xtask lab`.
 #[derive(Debug, clap::Args)]

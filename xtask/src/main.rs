@@ -7,6 +7,7 @@ use clap::Parser;
 
 mod busy;
 mod circles;
+mod dist;
 mod docs;
 mod folders;
 mod font;
@@ -16,6 +17,7 @@ mod integrations;
 mod lab;
 mod machines;
 mod peers;
+mod programs;
 mod schema;
 mod torture;
 
@@ -59,6 +61,8 @@ enum Command {
     Torture(torture::TortureArgs),
     /// Run memgauge through the engines that its users have: Slurm, Ansible, Prometheus …
     Integrations(integrations::IntegrationsArgs),
+    /// Make the packages of a release: archives, deb, rpm, images, wheels, bills of materials, checksums
+    Dist(dist::DistArgs),
     /// Fail where files of a crate import each other in a circle
     Circles(circles::CirclesArgs),
 }
@@ -76,6 +80,7 @@ fn main() -> ExitCode {
         Command::Fuzz(args) => fuzz::fuzz(&args),
         Command::Torture(args) => torture::torture(&args),
         Command::Integrations(args) => integrations::integrations(&args),
+        Command::Dist(args) => dist::dist(&args),
         Command::Circles(args) => circles::circles(&args),
     };
     match done {

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use memgauge_lab::{Arch, Outcome};
 
-use super::programs::{cargo_for, run};
+use crate::programs::{cargo_for, run};
 
 /// An instruction set to emulate.
 pub(crate) struct Target {

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use memgauge_lab::contract::{KERNEL_TESTS, MODULES};
 use memgauge_lab::{Arch, Machine};
 
-use super::programs::run;
+use crate::programs::run;
 
 /// Modules of every guest: the folder shared with the host.
 const EVERYWHERE: &[&str] = &["virtio_pci", "9pnet_virtio", "9p"];

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use memgauge_lab::{Arch, Release};
 
-use super::programs::{find_program, run};
+use crate::programs::{find_program, run};
 
 /// Where Debian is fetched from, unless `MEMGAUGE_LAB_MIRROR` names another place.
 const MIRROR: &str = "http://deb.debian.org";

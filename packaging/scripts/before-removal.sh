@@ -1,0 +1,6 @@
+if command -v systemctl >/dev/null; then
+    systemctl --quiet disable memgauge.timer || true
+fi
+if [ -d /run/systemd/system ]; then
+    systemctl stop memgauge.timer memgauge.service || true
+fi

@@ -1,0 +1,206 @@
+"""Measure this machine's memory, and read saved results.
+
+    import memgauge
+
+    result = memgauge.run("bandwidth", "--mix", "all-reads")
+    for m in result.measurements:
+        print(m.experiment, m.value, m.unit, m.quality)
+    table = result.to_dataframe()        # needs pandas
+
+The package brings the program `memgauge` itself; its options are those of the command line (`memgauge --help`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Union
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["Error", "Measurement", "Result", "load", "program", "run"]
+__version__ = "VERSION"
+
+_Path = Union[str, "os.PathLike[str]"]
+# Commands that write no result. `quick`, which does, is not among them.
+_WITHOUT_RESULT = ("advise", "compare", "fleet", "mlc", "reference", "render", "report")
+
+
+class Error(Exception):
+    """The program wrote no result.
+
+    `status` is its exit status (64: the command line is wrong, 4: nothing could be measured), `message` what it said.
+    """
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message or f"memgauge ended with status {status}")
+        self.status = status
+        self.message = message
+
+
+@dataclasses.dataclass(frozen=True)
+class Measurement:
+    """One number of a result, with how far to trust it."""
+
+    experiment: str
+    metric: str
+    #: ns, GB/s or another unit in words
+    unit: str
+    #: The median; `None` where it could not be measured, and `not_measured` says why.
+    value: Optional[float]
+    #: The 95 % interval of the median.
+    low: Optional[float]
+    high: Optional[float]
+    #: good, degraded or unreliable; missing where there is no value
+    quality: str
+    not_measured: Optional[str]
+    #: CPUs, node, mix, size …: where it stands
+    at: Mapping[str, Any]
+    #: All that the result has of it
+    data: Mapping[str, Any] = dataclasses.field(repr=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """A result, as `--format json` writes it (schema/result.schema.json)."""
+
+    #: The whole result
+    data: Mapping[str, Any] = dataclasses.field(repr=False)
+    #: The program's exit status: 0 all measured; others as `memgauge --help` and `memgauge quick --help` say. `None`: it was loaded
+    status: Optional[int] = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that was planned was measured."""
+        return bool(self.data["complete"])
+
+    @property
+    def measurements(self) -> list[Measurement]:
+        """All numbers, in the order of the run."""
+        return [_measurement(m) for m in self.data.get("results", ())]
+
+    @property
+    def summary(self) -> Mapping[str, Any]:
+        """The numbers that most readers look for."""
+        return self.data.get("summary") or {}
+
+    @property
+    def health(self) -> Optional[Mapping[str, Any]]:
+        """The verdict of `memgauge quick`: `status` and `findings`."""
+        return self.data.get("health")
+
+    def to_dataframe(self) -> "pandas.DataFrame":
+        """A row for each number, with the columns of `--format csv`. Needs pandas."""
+        import pandas
+
+        rows = _call("render", "-", "--format", "csv", given=json.dumps(self.data))
+        if rows.returncode:
+            raise Error(rows.returncode, _said(rows.stderr))
+        return pandas.read_csv(io.StringIO(rows.stdout), float_precision="round_trip")
+
+    def save(self, path: _Path) -> None:
+        """Writes the result as JSON, for `load` and for `memgauge render`."""
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(self.data, file)
+            file.write("\n")
+
+
+def program() -> str:
+    """The path of the program: the one that was installed with this module, else the one on PATH.
+
+    The variable MEMGAUGE names another one.
+    """
+    named = os.environ.get("MEMGAUGE")
+    if named:
+        return named
+    # That of this environment, of `pip install --user`, and of Debian's pip.
+    schemes = [scheme for scheme in ("posix_user", "posix_local") if scheme in sysconfig.get_scheme_names()]
+    folders = [sysconfig.get_path("scripts"), *(sysconfig.get_path("scripts", scheme) for scheme in schemes)]
+    # Beside this module: `pip install --target FOLDER` puts programs into FOLDER/bin.
+    folders.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin"))
+    for folder in folders:
+        path = os.path.join(folder, "memgauge")
+        if os.access(path, os.X_OK):
+            return path
+    found = shutil.which("memgauge")
+    if found is None:
+        raise FileNotFoundError(f"there is no program memgauge in {', '.join(folders)} or on PATH; install this package again")
+    return found
+
+
+def run(*arguments: str, timeout: Optional[float] = None) -> Result:
+    """Runs the program with these arguments, such as "latency", "--matrix", and returns its result.
+
+    Without arguments the whole machine is measured. What could be measured only in part is a result too: see `Result.status` and
+    `Result.complete`. After `timeout` seconds the program is interrupted; what it measured until then is the result.
+
+    Raises `Error` where there is no result.
+    """
+    if arguments and arguments[0] in _WITHOUT_RESULT:
+        raise ValueError(f"memgauge {arguments[0]} writes no result; run it as a program: {program()}")
+    done = _call(*arguments, "--format", "json", timeout=timeout)
+    try:
+        return Result(json.loads(done.stdout), done.returncode)
+    except json.JSONDecodeError:
+        raise Error(done.returncode, _said(done.stderr)) from None
+
+
+def load(path: _Path) -> Result:
+    """Reads a result that was saved as JSON."""
+    with open(path, encoding="utf-8") as file:
+        data = json.load(file)
+    if not isinstance(data, dict) or "schema_version" not in data:
+        raise ValueError(f"{os.fspath(path)}: is no result of memgauge")
+    return Result(data)
+
+
+def _measurement(data: Mapping[str, Any]) -> Measurement:
+    return Measurement(
+        experiment=data["experiment"],
+        metric=data["metric"],
+        unit=data["unit"],
+        value=data.get("value"),
+        low=data.get("ci95_low"),
+        high=data.get("ci95_high"),
+        quality=data.get("quality", {}).get("level", "missing"),
+        not_measured=data.get("not_measured"),
+        at=data["at"],
+        data=data,
+    )
+
+
+def _call(*arguments: str, given: Optional[str] = None, timeout: Optional[float] = None) -> subprocess.CompletedProcess[str]:
+    """Runs the program to its end. Time that is over interrupts it, so that it still writes what it has."""
+    command = [program(), *arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            out, said = process.communicate(given, timeout)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            out, said = process.communicate()
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, said)
+
+
+def _said(text: str) -> str:
+    """The program's message without its name and the lines after it."""
+    first = text.strip().splitlines()[0] if text.strip() else ""
+    for start in ("memgauge: ", "error: "):
+        if first.startswith(start):
+            first = first[len(start):]
+    return first
+
+
+def _main() -> None:
+    """`python -m memgauge`."""
+    path = program()
+    os.execv(path, [path, *sys.argv[1:]])

@@ -1,0 +1,3 @@
+from memgauge import _main
+
+_main()

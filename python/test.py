@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Installs a wheel into a fresh virtual environment and uses it there, with pandas.
+
+    python3 python/test.py dist/memgauge-0.1.0-py3-none-….whl
+
+`cargo xtask dist --check` runs it. Lines as in integrations/testing.py; what cannot be had is named.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integrations"))
+from testing import Tests, output_of
+
+USE = """
+import json, os, sys
+import memgauge
+from memgauge import Error, Measurement, Result
+
+folder = sys.argv[1]
+result = memgauge.run("latency", "--size", "1M", "--time", "40ms")
+assert isinstance(result, Result) and result.status in (0, 1), result
+assert result.measurements, "no measurements"
+m = result.measurements[0]
+assert isinstance(m, Measurement) and (m.experiment, m.metric, m.unit) == ("idle-latency", "latency", "ns"), m
+assert m.low <= m.value <= m.high and m.quality in ("good", "degraded", "unreliable"), m
+assert "idle_latency_local_ns" in result.summary and result.health is None
+
+path = os.path.join(folder, "result.json")
+result.save(path)
+assert memgauge.load(path).measurements == result.measurements
+try:
+    memgauge.load(__file__)
+except ValueError:
+    pass
+else:
+    raise AssertionError("a file that is no result was loaded")
+
+for wrong, status in ((("latency", "--sise", "1M"), 64), (("latency", "--size", "1"), 64)):
+    try:
+        memgauge.run(*wrong)
+    except Error as error:
+        assert error.status == status and error.message and not error.message.startswith("error"), (error.status, error.message)
+    else:
+        raise AssertionError(wrong)
+try:
+    memgauge.run("render", path)
+except ValueError as error:
+    assert "render" in str(error)
+else:
+    raise AssertionError("render has no result")
+
+stopped = memgauge.run("latency", "--time", "60s", timeout=3)
+assert stopped.status == 130 and not stopped.complete, stopped.status
+print(json.dumps({"program": memgauge.program(), "version": memgauge.__version__}))
+"""
+
+TABLE = """
+import sys
+import memgauge
+table = memgauge.run("bandwidth", "--mix", "all-reads,2:1", "--size", "1M", "--time", "40ms").to_dataframe()
+assert set(table.mix) == {"all-reads", "2:1"}, table
+assert (table.unit == "GB/s").all() and table.value.dtype == float and (table.low <= table.high).all(), table
+"""
+
+
+def venv_program(venv, name):
+    return os.path.join(venv, "bin", name)
+
+
+def module_is_usable(venv, work, version):
+    seen = json.loads(output_of(venv_program(venv, "python"), "-c", USE, work))
+    assert os.path.realpath(seen["program"]) == os.path.realpath(venv_program(venv, "memgauge")), seen
+    assert seen["version"] == version, seen
+
+
+def program_is_installed(venv, version):
+    assert output_of(venv_program(venv, "memgauge"), "--version").split() == ["memgauge", version]
+    assert output_of(venv_program(venv, "python"), "-m", "memgauge", "--version").split() == ["memgauge", version]
+
+
+def table_is_made(venv):
+    output_of(venv_program(venv, "python"), "-c", TABLE)
+
+
+def types_are_right(venv, work):
+    use = os.path.join(work, "use.py")
+    with open(use, "w") as file:
+        file.write('import memgauge\nvalue: float | None = memgauge.run("info").measurements[0].value\nreveal_type(memgauge.load("x"))\n')
+    site = output_of(venv_program(venv, "python"), "-c", "import memgauge; print(list(memgauge.__path__)[0])").strip()
+    said = output_of(venv_program(venv, "mypy"), "--strict", "--cache-dir", os.path.join(work, "mypy"), use, site, cwd=work)
+    assert 'Revealed type is "memgauge.Result"' in said or "memgauge.Result" in said, said
+
+
+def nothing_is_left(venv):
+    output_of(venv_program(venv, "python"), "-m", "pip", "uninstall", "-q", "-y", "memgauge")
+    left = [os.path.join(folder, name) for folder, names, files in os.walk(venv) for name in names + files if "memgauge" in name]
+    assert not left, left
+
+
+def can_install(venv, package):
+    pip = [venv_program(venv, "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", package]
+    done = subprocess.run(pip, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        print(f"not checked: with {package}, which cannot be had here: {done.stderr.strip().splitlines()[-1:]}")
+    return done.returncode == 0
+
+
+def main():
+    wheel = os.path.abspath(sys.argv[1])
+    version = os.path.basename(wheel).split("-")[1]
+    tests = Tests("wheel")
+    with tempfile.TemporaryDirectory(prefix="memgauge-wheel-") as work:
+        venv = os.path.join(work, "venv")
+        output_of(sys.executable, "-m", "venv", venv)
+        output_of(venv_program(venv, "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", wheel)
+        tests.run(program_is_installed, venv, version)
+        tests.run(module_is_usable, venv, work, version)
+        if can_install(venv, "pandas"):
+            tests.run(table_is_made, venv)
+        if "--types" in sys.argv and can_install(venv, "mypy"):
+            tests.run(types_are_right, venv, work)
+        tests.run(nothing_is_left, venv)
+    tests.end()
+
+
+main()

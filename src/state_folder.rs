@@ -1,0 +1,200 @@
+//! The folder of scheduled checks (`memgauge quick --state`): one check at a time, the newest results, and a link to the last of them.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use memgauge_os::{clock, process};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
+
+use crate::console::Program;
+use crate::exit::UsageError;
+use crate::output_file;
+
+/// The file that a check locks while it runs. Its content is the number of the process.
+const LOCK: &str = "lock";
+/// A link to the newest result.
+const LATEST: &str = "latest.json";
+/// How often it is looked whether the other check has ended.
+const LOOK: Duration = Duration::from_millis(100);
+/// Nobody else may open the lock: whoever can open a file can hold its lock for ever.
+const LOCK_MODE: u32 = 0o600;
+
+/// The folder, and the lock on it until the value goes away. The kernel gives the lock back when the process ends, however it ends.
+#[derive(Debug)]
+pub(crate) struct StateFolder {
+    path: PathBuf,
+    keep: usize,
+    /// The name of this check's result.
+    name: String,
+    _lock: File,
+}
+
+impl StateFolder {
+    /// Makes the folder where it is missing, and waits at most `longest` for another check that uses it.
+    ///
+    /// # Errors
+    /// When the folder cannot be used ([`UsageError`]), or the other check did not end in time.
+    pub(crate) fn open(path: &Path, keep: usize, longest: Duration) -> anyhow::Result<Self> {
+        let refused = |why: String| UsageError::file(path, why);
+        fs::create_dir_all(path).map_err(|e| refused(format!("the folder cannot be made: {e}; name another one")))?;
+        let found = fs::metadata(path).map_err(|e| refused(format!("the folder cannot be used: {e}")))?;
+        // Their owner could put links in the place of files that are removed here.
+        if ![0, rustix::process::geteuid().as_raw()].contains(&found.uid()) {
+            return Err(refused(format!("the folder is another user's (user ID {}); name one of your own", found.uid())).into());
+        }
+        if found.mode() & 0o002 != 0 {
+            return Err(refused("everybody may write to the folder; take that away (chmod o-w), or name another one".into()).into());
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(LOCK_MODE).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+        let opened = options.open(path.join(LOCK));
+        let mut lock = opened.map_err(|e| refused(format!("its file '{LOCK}' cannot be opened: {e}; name a folder of your own")))?;
+        acquire(&mut lock, path, longest)?;
+        // Only a message needs the number: a full disk is no reason not to measure.
+        let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
+        output_file::remove_all_stale(path);
+        let name = format!("{}.json", clock::moment().utc.replace(':', "-"));
+        Ok(Self { path: path.to_owned(), keep, name, _lock: lock })
+    }
+
+    /// The file for this check's result.
+    pub(crate) fn result(&self) -> PathBuf {
+        self.path.join(&self.name)
+    }
+
+    /// Once the result is written: links to it, and removes the oldest results. Where it could not be written, all stay.
+    ///
+    /// # Errors
+    /// When the link cannot be made or a result not be removed.
+    pub(crate) fn finish(&self) -> anyhow::Result<()> {
+        if !self.result().is_file() {
+            return Ok(());
+        }
+        self.link().with_context(|| format!("cannot link {}", self.path.join(LATEST).display()))?;
+        for old in self.oldest()? {
+            fs::remove_file(&old).with_context(|| format!("cannot remove {}", old.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Replaces the link in one step, so that there always is one.
+    fn link(&self) -> io::Result<()> {
+        let waiting = output_file::temporary_name(&self.path.join(LATEST));
+        symlink(&self.name, &waiting)?;
+        fs::rename(&waiting, self.path.join(LATEST)).inspect_err(|_| drop(fs::remove_file(&waiting)))
+    }
+
+    /// The results that are too many. The new one stays, even where the clock was set back.
+    fn oldest(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let entries = fs::read_dir(&self.path).with_context(|| format!("cannot read {}", self.path.display()))?;
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<String> = names.filter(|name| is_result(name) && *name != self.name).collect();
+        names.sort_unstable();
+        names.truncate((names.len() + 1).saturating_sub(self.keep));
+        Ok(names.into_iter().map(|name| self.path.join(name)).collect())
+    }
+}
+
+/// Whether a check gave this name to its result. Whatever else is in the folder is never removed.
+fn is_result(name: &str) -> bool {
+    const FORM: &str = "0000-00-00T00-00-00.000Z.json";
+    let fits = |(found, form): (u8, u8)| if form == b'0' { found.is_ascii_digit() } else { found == form };
+    name.len() == FORM.len() && name.bytes().zip(FORM.bytes()).all(fits)
+}
+
+/// Waits for the lock.
+fn acquire(lock: &mut File, folder: &Path, longest: Duration) -> anyhow::Result<()> {
+    let (begin, mut said) = (Instant::now(), false);
+    loop {
+        match flock(&*lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(Errno::INTR) => continue,
+            Err(Errno::WOULDBLOCK) => {}
+            Err(error) => bail!(UsageError::file(folder, format_args!("its file '{LOCK}' cannot be locked: {error}"))),
+        }
+        let other = || holder(lock).map(|id| format!(" (process {id})")).unwrap_or_default();
+        if begin.elapsed() >= longest {
+            let (seconds, folder) = (longest.as_secs_f64(), folder.display());
+            match longest.is_zero() {
+                true => bail!("{folder}: another check runs{}; try again later, or wait for it with --lock-wait 60s", other()),
+                false => bail!(
+                    "{folder}: another check runs{} and has not ended in {seconds} s; try again later, or wait longer with --lock-wait",
+                    other()
+                ),
+            }
+        }
+        if !std::mem::replace(&mut said, true) {
+            let folder = folder.display();
+            Program::MEMGAUGE.message(format_args!("{folder}: another check runs{}; waiting until it ends", other()));
+        }
+        process::sleep(LOOK);
+    }
+}
+
+/// The process that holds the lock, where it can be told: one of another container has another number there.
+fn holder(lock: &File) -> Option<u32> {
+    let mut text = [0; 16];
+    let length = lock.read_at(&mut text, 0).ok()?;
+    let id: u32 = std::str::from_utf8(&text[..length]).ok()?.trim_end().parse().ok()?;
+    Path::new("/proc").join(id.to_string()).exists().then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_results_are_removed() {
+        let result = "2026-11-23T03-00-00.123Z.json";
+        assert!(is_result(result) && format!("{}.json", clock::moment().utc.replace(':', "-")).len() == result.len());
+        for other in
+            ["latest.json", "lock", "first-day.json", "2026-11-23T03-00-00.123Z.html", "2026-11-23.json", "2026-11-23T03:00:00.123Z.json"]
+        {
+            assert!(!is_result(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_oldest_are_too_many_and_the_new_one_never_is() {
+        let folder = std::env::temp_dir().join(format!("memgauge-state-{}", std::process::id()));
+        let mut state = StateFolder::open(&folder, 2, Duration::ZERO).unwrap();
+        let name = |day: u32| format!("2026-11-{day:02}T03-00-00.000Z.json");
+        for day in [3, 1, 2] {
+            fs::write(folder.join(name(day)), "").unwrap();
+        }
+        let removed =
+            |state: &StateFolder| state.oldest().unwrap().iter().map(|p| p.file_name().unwrap().to_str().unwrap().to_owned()).collect();
+        let all: Vec<String> = removed(&state);
+        assert_eq!(all, [name(1), name(2)], "the third and the new one are two");
+        // The clock was set back.
+        state.name = name(1);
+        let all: Vec<String> = removed(&state);
+        assert_eq!(all, [name(2)]);
+        state.finish().unwrap();
+        assert_eq!(fs::read_link(folder.join(LATEST)).unwrap(), Path::new(&name(1)));
+        assert!(!folder.join(name(2)).exists() && folder.join(name(3)).exists());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn the_second_names_the_first_and_gives_up_or_waits() {
+        let folder = std::env::temp_dir().join(format!("memgauge-lock-{}", std::process::id()));
+        let first = StateFolder::open(&folder, 1, Duration::ZERO).unwrap();
+        let why = StateFolder::open(&folder, 1, Duration::ZERO).unwrap_err();
+        assert!(!why.is::<UsageError>() && why.to_string().contains(&format!("(process {})", std::process::id())), "{why}");
+        let waiting = std::thread::spawn({
+            let folder = folder.clone();
+            move || StateFolder::open(&folder, 1, Duration::from_secs(60)).map(drop)
+        });
+        std::thread::sleep(3 * LOOK);
+        assert!(!waiting.is_finished());
+        drop(first);
+        waiting.join().unwrap().unwrap();
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,217 @@
+//! Checks that a timer or a scheduler starts: one at a time, the newest results kept, whatever happens to them.
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is the failure report of its test, and what a test skips it says")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use memgauge_core::result::Report;
+
+use support::{MEASURING, program, temporary, text};
+
+/// A user that is neither root nor the one that runs the tests.
+const NOBODY: u32 = 65_534;
+/// Machines that run tests are shared and slow.
+const LONG: Duration = Duration::from_secs(120);
+
+/// A short check whose result goes to the folder.
+fn check(folder: &Path) -> Command {
+    check_for("10ms", folder)
+}
+
+fn check_for(time: &str, folder: &Path) -> Command {
+    let mut command = program();
+    command.args(["quick", "-q", "--size", "1M", "--time", time, "--state"]).arg(folder);
+    command
+}
+
+fn stderr(output: &Output) -> &str {
+    text(&output.stderr)
+}
+
+/// Whether a check ended with one line: a verdict, or on a busy machine that there is none (status 4).
+fn ended_well(output: &Output) -> bool {
+    output.status.code().is_some_and(|code| [0, 1, 4].contains(&code)) && text(&output.stdout).lines().count() == 1
+}
+
+/// The names in a folder.
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// The names of results in a folder.
+fn results(folder: &Path) -> Vec<String> {
+    names(folder).into_iter().filter(|name| name.starts_with("20")).collect()
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+/// Waits until this process holds the lock.
+fn wait_for_lock(folder: &Path, child: &mut Child) {
+    let begin = Instant::now();
+    while fs::read_to_string(folder.join("lock")).unwrap_or_default().trim() != child.id().to_string() {
+        assert!(child.try_wait().unwrap().is_none(), "the check ended before it locked its folder");
+        assert!(begin.elapsed() < LONG);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_check_keeps_its_result_and_the_newest_stay() {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = temporary("state").join("made by the first check");
+    let first = check(&folder).output().unwrap();
+    assert!(ended_well(&first), "{first:?}");
+    assert_eq!(stderr(&first), "");
+    let [only] = &results(&folder)[..] else { panic!("{:?}", names(&folder)) };
+    assert_eq!(names(&folder), [only.as_str(), "latest.json", "lock"]);
+    let report: Report = serde_json::from_slice(&fs::read(folder.join("latest.json")).unwrap()).unwrap();
+    assert!(report.health.is_some() && report.measured() > 0);
+    assert_eq!(only.replace('-', ":")[..16], report.started.utc.replace('-', ":")[..16], "named by the time of the check, to the minute");
+    assert_eq!(fs::metadata(folder.join("lock")).unwrap().mode() & 0o777, 0o600, "nobody else can hold the lock");
+    // What is not a result stays.
+    for old in ["2026-01-02T03-04-05.678Z.json", "2026-01-01T03-04-05.678Z.json", "first-day.json", "2026-01-01.json"] {
+        fs::copy(folder.join(only), folder.join(old)).unwrap();
+    }
+    assert!(ended_well(&check(&folder).args(["--keep", "2"]).output().unwrap()));
+    let kept = results(&folder);
+    assert_eq!((kept.len(), kept[0].as_str(), &kept[1]), (3, "2026-01-01.json", only), "{kept:?}");
+    assert_eq!(fs::read_link(folder.join("latest.json")).unwrap(), Path::new(&kept[2]));
+    assert!(folder.join("first-day.json").exists());
+    // The folder is one that a fleet takes.
+    let fleet = folder.with_file_name("fleet");
+    let ingested = program().args(["fleet", "ingest"]).arg(&fleet).arg(&folder).output().unwrap();
+    assert!(ingested.status.success(), "{}", stderr(&ingested));
+    fs::remove_dir_all(folder.parent().unwrap()).unwrap();
+}
+
+#[test]
+fn two_at_once_are_one_after_the_other() {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = temporary("two");
+    // Long enough for the others to meet it; it is interrupted in the end.
+    let mut first = check_for("20s", &folder).args(["--within", "5m"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for_lock(&folder, &mut first);
+    let busy = check(&folder).args(["--lock-wait", "0"]).output().unwrap();
+    assert_eq!(busy.status.code(), Some(4), "{}", stderr(&busy));
+    let named = format!("{}: another check runs (process {})", folder.display(), first.id());
+    assert!(stderr(&busy).contains(&named) && stderr(&busy).contains("--lock-wait 60s"), "{}", stderr(&busy));
+    let impatient = check(&folder).args(["--lock-wait", "200ms"]).output().unwrap();
+    assert_eq!(impatient.status.code(), Some(4), "{}", stderr(&impatient));
+    assert!(stderr(&impatient).contains("has not ended in 0.2 s"), "{}", stderr(&impatient));
+    // This one waits until the first has ended.
+    let mut second = check(&folder);
+    let second = second.args(["--lock-wait", "5m"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(results(&folder).is_empty() && first.try_wait().unwrap().is_none());
+    assert!(Command::new("kill").args(["-INT", &first.id().to_string()]).status().unwrap().success());
+    assert_eq!(first.wait().unwrap().code(), Some(130));
+    let second = second.wait_with_output().unwrap();
+    assert!(ended_well(&second) && stderr(&second).contains(&format!("{named}; waiting until it ends")), "{second:?}");
+    let both = results(&folder);
+    let complete = |name: &String| serde_json::from_slice::<Report>(&fs::read(folder.join(name)).unwrap()).unwrap().complete;
+    assert_eq!(both.iter().map(complete).collect::<Vec<_>>(), [false, true], "{both:?}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_check_that_is_killed_leaves_no_lock_and_no_half_file() {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = temporary("killed");
+    for _ in 0..3 {
+        let mut victim = check(&folder).stdout(Stdio::null()).spawn().unwrap();
+        wait_for_lock(&folder, &mut victim);
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+    }
+    // As if it had been killed while it wrote.
+    let half = folder.join(".2026-01-01T03-04-05.678Z.json.memgauge-4194304-Xy12ab.tmp");
+    fs::write(&half, "{\"schema").unwrap();
+    symlink("nowhere", folder.join(".latest.json.memgauge-4194304-link.tmp")).unwrap();
+    let next = check(&folder).args(["--lock-wait", "0"]).output().unwrap();
+    assert!(ended_well(&next), "{}", stderr(&next));
+    let [result] = &results(&folder)[..] else { panic!("{:?}", names(&folder)) };
+    assert_eq!(names(&folder), [result.as_str(), "latest.json", "lock"]);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_is_named_before_anything_is_measured() {
+    let folder = temporary("refused");
+    let refused = |mut command: Command| {
+        let (begin, output) = (Instant::now(), command.output().unwrap());
+        assert_eq!(output.status.code(), Some(64), "{}", stderr(&output));
+        assert!(begin.elapsed() < LONG);
+        stderr(&output).to_owned()
+    };
+    let file = folder.join("file");
+    fs::write(&file, "").unwrap();
+    assert!(refused(check(&file)).contains("file: the folder cannot be made"));
+    let open = folder.join("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(refused(check(&open)).contains("everybody may write to the folder"));
+    let planted = folder.join("planted");
+    fs::create_dir(&planted).unwrap();
+    symlink("/etc/passwd", planted.join("lock")).unwrap();
+    assert!(refused(check(&planted)).contains("its file 'lock' cannot be opened"));
+    if !is_root() {
+        eprintln!("skipped: only root can become another user");
+        return;
+    }
+    // Others reach the folder but not the program's own.
+    let copy = folder.join("memgauge");
+    fs::copy(env!("CARGO_BIN_EXE_memgauge"), &copy).unwrap();
+    let roots = Path::new("/tmp").join(format!("memgauge-scheduled-{}", std::process::id()));
+    fs::create_dir(&roots).unwrap();
+    fs::copy(&copy, roots.join("memgauge")).unwrap();
+    let mut nobody = Command::new(roots.join("memgauge"));
+    nobody.args(["quick", "-q", "--state"]).arg(roots.join("state")).uid(NOBODY).gid(NOBODY);
+    assert!(refused(nobody).contains("the folder cannot be made: Permission denied"));
+    let mut nobody = Command::new(roots.join("memgauge"));
+    nobody.args(["quick", "-q", "--state"]).arg(&roots).uid(NOBODY).gid(NOBODY);
+    assert!(refused(nobody).contains("its file 'lock' cannot be opened: Permission denied"));
+    chown(&roots, Some(NOBODY), None).unwrap();
+    assert!(refused(check(&roots)).contains("another user's (user ID 65534)"));
+    fs::remove_dir_all(roots).unwrap();
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_full_disk_costs_neither_the_result_nor_earlier_ones() {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = temporary("full-state");
+    let old = "2026-01-01T03-04-05.678Z.json";
+    // A file system of 64 KiB that only this command sees, without room for a result.
+    let script = format!(
+        "mount -t tmpfs -o size=64k,mode=755 none '{0}' && echo old > '{0}/{old}' && ln -s {old} '{0}/latest.json' && \
+         {{ head -c 100000 /dev/zero > '{0}/filler' 2>/dev/null; true; }} && \
+         \"$0\" quick -q --size 1M --time 10ms --keep 1 --state '{0}'; status=$?; ls '{0}' >&2; cat '{0}/latest.json' >&2; exit $status",
+        folder.display()
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_memgauge")]).env("TMPDIR", temporary("full-elsewhere"));
+    let output = match command.output() {
+        Ok(output) if stderr(&output).contains("filler") => output,
+        refused => return eprintln!("skipped: no file system can be mounted here: {refused:?}"),
+    };
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("No space left on device") && said.contains("the result is in"), "{said}");
+    assert!(said.contains(&format!("{old}\nfiller\nlatest.json\nlock\nold\n")), "nothing else is there, and the earlier result is: {said}");
+    let elsewhere = temporary("full-elsewhere");
+    let [kept] = &names(&elsewhere)[..] else { panic!("{:?}", names(&elsewhere)) };
+    serde_json::from_slice::<Report>(&fs::read(elsewhere.join(kept)).unwrap()).unwrap();
+    fs::remove_dir_all(elsewhere).unwrap();
+    fs::remove_dir_all(folder).unwrap();
+}

@@ -1,0 +1,183 @@
+//! `cargo xtask dist`: everything that a release consists of, in `dist/`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::folders::project_folder;
+
+mod archive;
+mod build;
+mod changelog;
+mod check;
+mod contents;
+mod crates;
+mod deb;
+mod image;
+mod rpm;
+mod sbom;
+mod target;
+mod tree;
+mod wheel;
+
+use build::Programs;
+use contents::Sources;
+use target::Target;
+
+/// The arguments of `cargo xtask dist`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DistArgs {
+    /// Instruction sets: x86_64, aarch64, riscv64; may be repeated [default: all]
+    #[arg(long = "arch", value_name = "NAME")]
+    arches: Vec<String>,
+    /// Where the packages go
+    #[arg(long, value_name = "FOLDER", default_value = "dist")]
+    out: PathBuf,
+    /// Take the programs from FOLDER/TARGET/release instead of building them, as cargo leaves them below its target folder
+    #[arg(long, value_name = "FOLDER")]
+    programs: Option<PathBuf>,
+    /// Name and address of who makes the packages [default: the author of the last commit]
+    #[arg(long, value_name = "NAME <ADDRESS>")]
+    maintainer: Option<String>,
+    /// Then check the packages: packed twice, unpacked, installed, run and removed
+    #[arg(long)]
+    check: bool,
+    /// With --check, also what takes minutes: built again from a clone elsewhere, a fresh Debian, types, the schema of the bills of materials
+    #[arg(long, requires = "check")]
+    full: bool,
+    /// The Python to test the wheels with
+    #[arg(long, value_name = "PROGRAM", default_value = "python3")]
+    python: PathBuf,
+}
+
+/// What all packages say alike.
+#[derive(Debug)]
+struct Release {
+    version: &'static str,
+    /// The time of the last commit, or of SOURCE_DATE_EPOCH: the time of every file.
+    epoch: u64,
+    maintainer: String,
+}
+
+pub(crate) fn dist(args: &DistArgs) -> Result<()> {
+    let begun = Instant::now();
+    let release = Release::find(args.maintainer.clone())?;
+    let targets = target::chosen(&args.arches)?;
+    let mut programs = BTreeMap::new();
+    for target in &targets {
+        programs.insert(target.name, Programs::of(target, args.programs.as_deref())?);
+    }
+    let packages = pack(&release, &targets, &programs)?;
+    let out = project_folder().join(&args.out);
+    write(&out, &packages)?;
+    for (name, bytes) in &packages {
+        println!("{:>11}  {name}", grouped(bytes.len()));
+    }
+    println!("{} files in {}, in {:.1} s", packages.len(), out.display(), begun.elapsed().as_secs_f64());
+    if !rpm::can_be_made() {
+        println!("no rpm was made: rpmbuild is not installed (on Debian: apt-get install rpm)");
+    }
+    for (name, programs) in &programs {
+        if !programs.auditable {
+            println!(
+                "{name}: not auditable: cargo-auditable is not installed, or did not build these programs (cargo install cargo-auditable)"
+            );
+        }
+    }
+    if args.check {
+        let packed_again = pack(&release, &targets, &programs)?;
+        check::check(&check::Checked {
+            args,
+            out: &out,
+            release: &release,
+            targets: &targets,
+            programs: &programs,
+            packages: &packages,
+            packed_again: &packed_again,
+        })?;
+    }
+    Ok(())
+}
+
+impl Release {
+    fn find(maintainer: Option<String>) -> Result<Self> {
+        let git = |format: &str| {
+            crate::programs::run(
+                std::process::Command::new("git").args(["log", "-1", &format!("--format={format}")]).current_dir(project_folder()),
+            )
+        };
+        let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
+            Ok(epoch) => epoch,
+            Err(_) => git("%ct").context("the time of the last commit; without git, set SOURCE_DATE_EPOCH")?,
+        };
+        let epoch = epoch.trim().parse().with_context(|| format!("SOURCE_DATE_EPOCH: '{epoch}' is no number of seconds"))?;
+        let maintainer = match maintainer {
+            Some(maintainer) => maintainer,
+            None => git("%an <%ae>").context("the author of the last commit; without git, give --maintainer")?.trim().to_owned(),
+        };
+        ensure!(maintainer.contains('<') && maintainer.ends_with('>'), "--maintainer: '{maintainer}' is not of the form NAME <ADDRESS>");
+        Ok(Self { version: env!("CARGO_PKG_VERSION"), epoch, maintainer })
+    }
+
+    /// Its time in UTC, in a format of strftime.
+    fn time(&self, format: &str) -> Result<String> {
+        let mut date = std::process::Command::new("date");
+        Ok(crate::programs::run(date.env("LC_ALL", "C").args(["-u", "-d", &format!("@{}", self.epoch), &format!("+{format}")]))?
+            .trim()
+            .to_owned())
+    }
+}
+
+/// Every package by its file name, and their checksums.
+fn pack(release: &Release, targets: &[&'static Target], programs: &BTreeMap<&str, Programs>) -> Result<BTreeMap<String, Vec<u8>>> {
+    let mut packages = BTreeMap::new();
+    for target in targets {
+        let programs = &programs[target.name];
+        let crates = crates::linked(programs.triple)?;
+        let sources = Sources::read(release, programs, &crates)?;
+        let version = release.version;
+        let mut add = |name: String, bytes: Vec<u8>| drop(packages.insert(name, bytes));
+        let folder = format!("memgauge-{version}-{}-linux", target.name);
+        add(format!("{folder}.tar.gz"), archive::tar_gz(&sources.archive().below(&folder), release.epoch)?);
+        for package in sources.packages(deb::ZSH)? {
+            add(format!("{}_{version}-1_{}.deb", package.name, target.deb), deb::deb(release, target, &package)?);
+        }
+        for package in sources.packages(rpm::ZSH)?.iter().filter(|_| rpm::can_be_made()) {
+            add(format!("{}-{version}-1.{}.rpm", package.name, target.rpm), rpm::rpm(release, target, package, &sources)?);
+        }
+        add(format!("memgauge-{version}-{}-oci.tar", target.name), image::image(release, target, &sources)?);
+        let (name, wheel) = wheel::wheel(release, target, &sources)?;
+        add(name, wheel);
+        add(format!("memgauge-{version}-{}.cdx.json", target.name), sbom::sbom(release, programs, &crates)?);
+    }
+    let sums: String = packages.iter().map(|(name, bytes)| format!("{}  {name}\n", tree::sha256(bytes))).collect();
+    packages.insert("SHA256SUMS".to_owned(), sums.into_bytes());
+    Ok(packages)
+}
+
+/// Writes the packages, and removes those of earlier versions.
+fn write(out: &Path, packages: &BTreeMap<String, Vec<u8>>) -> Result<()> {
+    fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    for entry in fs::read_dir(out)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("memgauge") && !packages.contains_key(&name) {
+            fs::remove_file(entry.path()).with_context(|| format!("cannot remove {}", entry.path().display()))?;
+        }
+    }
+    for (name, bytes) in packages {
+        let path = out.join(name);
+        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// A number with its thousands apart.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    groups.join(",")
+}

@@ -1,0 +1,138 @@
+//! The programs of a release: built here, or taken from where cargo left them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::target::{Build, Target};
+use crate::folders::{project_folder, target_folder};
+use crate::programs::{find_program, run};
+
+/// The section in which cargo-auditable leaves the list of crates.
+const AUDIT_SECTION: &[u8] = b".dep-v0\0";
+
+/// Both programs of one instruction set.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Programs {
+    pub(super) memgauge: Vec<u8>,
+    pub(super) mlc: Vec<u8>,
+    /// Rust's name of what they were built for.
+    pub(super) triple: &'static str,
+    /// Whether they say which crates they are made of.
+    pub(super) auditable: bool,
+}
+
+impl Programs {
+    /// Builds them, or reads those in `folder`.
+    ///
+    /// # Errors
+    /// When they do not build, are missing or are not static.
+    pub(super) fn of(target: &Target, folder: Option<&Path>) -> Result<Self> {
+        match folder {
+            None => Self::build(target, &project_folder(), &target_folder().join("dist")),
+            Some(folder) => {
+                let folder = project_folder().join(folder);
+                let built = |build: &&Build| release(&folder, build.triple).join("memgauge").is_file();
+                let names = || target.builds.iter().map(|build| build.triple).collect::<Vec<_>>().join(" or ");
+                let build =
+                    target.builds.iter().find(built).with_context(|| format!("{} has no programs for {}", folder.display(), names()))?;
+                Self::read(&folder, build.triple)
+            }
+        }
+    }
+
+    /// Builds the sources in `source` below `folder`.
+    ///
+    /// # Errors
+    /// When they do not build, in none of the ways that the target has.
+    pub(super) fn build(target: &Target, source: &Path, folder: &Path) -> Result<Self> {
+        let mut why = Vec::new();
+        for way in target.builds {
+            let added = run(Command::new("rustup").args(["target", "add", way.triple]).env("RUST_BACKTRACE", "0"));
+            match added {
+                Err(error) => why.push(format!("the Rust target {} cannot be had: {error:#}", way.triple)),
+                Ok(_) if find_program(way.linker).is_none() && way.needs.is_some() => {
+                    why.push(format!("{} needs {}: {}", way.triple, way.linker, way.needs.unwrap_or_default()));
+                }
+                Ok(_) => {
+                    why.iter().for_each(|why| println!("{why}"));
+                    compile(way, source, folder)?;
+                    return Self::read(folder, way.triple);
+                }
+            }
+        }
+        bail!("{} cannot be built here: {}", target.name, why.join("; "))
+    }
+
+    /// Reads what cargo has built.
+    fn read(folder: &Path, triple: &'static str) -> Result<Self> {
+        let read = |name: &str| -> Result<Vec<u8>> {
+            let path = release(folder, triple).join(name);
+            let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            ensure!(bytes.starts_with(b"\x7fELF"), "{} is no program", path.display());
+            ensure!(!needs_interpreter(&bytes), "{} is not static: it asks for a dynamic linker", path.display());
+            Ok(bytes)
+        };
+        let (memgauge, mlc) = (read("memgauge")?, read("mlc")?);
+        let says = |bytes: &[u8]| bytes.windows(AUDIT_SECTION.len()).any(|window| window == AUDIT_SECTION);
+        Ok(Self { auditable: says(&memgauge) && says(&mlc), memgauge, mlc, triple })
+    }
+}
+
+/// Where cargo leaves released programs.
+fn release(folder: &Path, triple: &str) -> PathBuf {
+    folder.join(triple).join("release")
+}
+
+/// Builds both programs with nothing in them that depends on where that is.
+fn compile(way: &Build, source: &Path, folder: &Path) -> Result<()> {
+    let mut cargo = Command::new(env!("CARGO"));
+    // Beside cargo itself, or on PATH.
+    if find_program("cargo-auditable").is_some() || cargo_home().join("bin/cargo-auditable").exists() {
+        cargo.arg("auditable");
+    }
+    cargo.args(["build", "--release", "--locked", "--package", "memgauge", "--target", way.triple]).current_dir(source);
+    let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
+    let mut flags = vec![
+        remap(&source.canonicalize()?, "/memgauge"),
+        remap(&cargo_home(), "/cargo"),
+        "-Ctarget-feature=+crt-static".to_owned(),
+        format!("-Clinker={}", way.linker),
+    ];
+    if way.needs.is_none() {
+        flags.push("-Clink-self-contained=yes".to_owned());
+    }
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")).env("CARGO_TARGET_DIR", folder);
+    println!("building for {}", way.triple);
+    ensure!(cargo.status().context("cannot start cargo")?.success(), "the programs for {} do not build", way.triple);
+    Ok(())
+}
+
+fn cargo_home() -> PathBuf {
+    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo");
+    std::env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
+}
+
+/// Whether an ELF file of 64 bits, least significant byte first, has a header of type PT_INTERP.
+fn needs_interpreter(elf: &[u8]) -> bool {
+    const INTERP: u32 = 3;
+    let number = |at: usize, bytes: usize| elf.get(at..at + bytes).map(|b| b.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b)));
+    let (Some(table), Some(size), Some(count)) = (number(32, 8), number(54, 2), number(56, 2)) else { return true };
+    (0..count).any(|i| number((table + i * size) as usize, 4) == Some(u64::from(INTERP)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_with_a_dynamic_linker_is_known() {
+        let own = fs::read(std::env::current_exe().unwrap()).unwrap();
+        assert_eq!(needs_interpreter(&own), !cfg!(target_feature = "crt-static"));
+        let mut header = vec![0; 64];
+        header[..4].copy_from_slice(b"\x7fELF");
+        assert!(!needs_interpreter(&header), "no program headers");
+    }
+}

@@ -1,0 +1,256 @@
+//! `cargo xtask dist --check`: the packages as their users meet them: compared, unpacked, installed, run and removed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::build::Programs;
+use super::target::Target;
+use super::{DistArgs, Release};
+use crate::folders::{project_folder, target_folder};
+use crate::programs::{find_program, run};
+
+mod image;
+mod installed;
+mod listed;
+
+/// What is checked.
+pub(super) struct Checked<'a> {
+    pub(super) args: &'a DistArgs,
+    /// Where the packages are.
+    pub(super) out: &'a Path,
+    pub(super) release: &'a Release,
+    pub(super) targets: &'a [&'static Target],
+    pub(super) programs: &'a BTreeMap<&'static str, Programs>,
+    pub(super) packages: &'a BTreeMap<String, Vec<u8>>,
+    /// The same, packed a second time.
+    pub(super) packed_again: &'a BTreeMap<String, Vec<u8>>,
+}
+
+/// How a check ended, if nothing was wrong.
+enum Outcome {
+    Passed,
+    /// What it needs cannot be had here.
+    NotChecked(String),
+}
+
+use Outcome::{NotChecked, Passed};
+
+/// Runs all checks.
+///
+/// # Errors
+/// When one failed.
+pub(super) fn check(checked: &Checked<'_>) -> Result<()> {
+    let (begun, mut totals) = (Instant::now(), Totals::default());
+    totals.run("packed_twice_is_byte_for_byte_the_same", || packed_twice(checked));
+    totals.run("checksums_are_right", || checksums(checked));
+    totals.run("programs_of_the_archives_run", || archives(checked));
+    totals.run("debs_list_what_is_documented", || listed::debs(checked));
+    totals.run("rpms_list_what_is_documented", || listed::rpms(checked));
+    totals.run("lintian_finds_no_error", || lintian(checked));
+    totals.run("deb_is_installed_in_a_bare_root_run_and_removed", || installed::deb_in_bare_root(checked));
+    totals.run("rpm_is_installed_in_a_bare_root_run_and_removed", || installed::rpm_in_bare_root(checked));
+    totals.run("images_are_whole", || image::whole(checked));
+    totals.run("image_runs_in_podman", || image::runs(checked));
+    totals.run("wheel_is_installed_used_and_removed", || wheel(checked));
+    if checked.args.full {
+        totals.run("bills_of_materials_fit_the_schema", || bills_of_materials(checked));
+        totals.run("deb_is_installed_in_a_fresh_debian", || installed::deb_in_debian(checked));
+        totals.run("built_elsewhere_is_byte_for_byte_the_same", || built_elsewhere(checked));
+    }
+    totals.end(begun)
+}
+
+/// How many checks passed, failed, and could not be done.
+#[derive(Default)]
+struct Totals {
+    passed: usize,
+    failed: usize,
+    not_checked: Vec<String>,
+}
+
+impl Totals {
+    fn run(&mut self, name: &str, check: impl FnOnce() -> Result<Outcome>) {
+        let begun = Instant::now();
+        let outcome = match check() {
+            Ok(Passed) => {
+                self.passed += 1;
+                "ok".to_owned()
+            }
+            Ok(NotChecked(why)) => {
+                self.not_checked.push(format!("{name}: {why}"));
+                "not checked".to_owned()
+            }
+            Err(error) => {
+                self.failed += 1;
+                format!("FAILED\n    {error:#}")
+            }
+        };
+        println!("test dist::{name} ... {outcome} ({:.1} s)", begun.elapsed().as_secs_f64());
+    }
+
+    fn end(self, begun: Instant) -> Result<()> {
+        self.not_checked.iter().for_each(|what| println!("not checked: {what}"));
+        println!("{} passed, {} failed, in {:.1} s", self.passed, self.failed, begun.elapsed().as_secs_f64());
+        ensure!(self.failed == 0, "packages are not as they should be");
+        Ok(())
+    }
+}
+
+impl Checked<'_> {
+    /// The packages with this ending, of one instruction set or of all.
+    fn with_ending(&self, ending: &str) -> Vec<PathBuf> {
+        self.packages.keys().filter(|name| name.ends_with(ending)).map(|name| self.out.join(name)).collect()
+    }
+
+    /// The target whose programs run here.
+    fn own(&self) -> Result<&'static Target> {
+        self.targets.iter().copied().find(|target| target.runs_here()).context("no package is for this machine's instruction set")
+    }
+}
+
+/// A folder for one check, empty.
+fn scratch(name: &str) -> Result<PathBuf> {
+    let folder = target_folder().join("dist-check").join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+    }
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+fn missing(programs: &[&str]) -> Option<Outcome> {
+    let missing: Vec<&str> = programs.iter().copied().filter(|program| find_program(program).is_none()).collect();
+    (!missing.is_empty()).then(|| NotChecked(format!("{} is not installed", missing.join(" and "))))
+}
+
+fn packed_twice(checked: &Checked<'_>) -> Result<Outcome> {
+    let differs = |(name, bytes): &(&String, &Vec<u8>)| checked.packed_again.get(*name) != Some(*bytes);
+    let different: Vec<&str> = checked.packages.iter().filter(differs).map(|(name, _)| name.as_str()).collect();
+    ensure!(different.is_empty(), "packed again, these differ: {}", different.join(", "));
+    ensure!(checked.packages.len() == checked.packed_again.len(), "packed again, there are other files");
+    Ok(Passed)
+}
+
+fn checksums(checked: &Checked<'_>) -> Result<Outcome> {
+    let said = run(Command::new("sha256sum").args(["--strict", "--check", "SHA256SUMS"]).current_dir(checked.out))?;
+    ensure!(
+        said.lines().count() + 1 == checked.packages.len(),
+        "SHA256SUMS names {} of {} files",
+        said.lines().count(),
+        checked.packages.len() - 1
+    );
+    Ok(Passed)
+}
+
+/// What runs a program of a target here; `None` where nothing does.
+fn runner(target: &Target) -> Option<Vec<PathBuf>> {
+    if target.runs_here() { Some(Vec::new()) } else { find_program(&format!("qemu-{}-static", target.name)).map(|emulator| vec![emulator]) }
+}
+
+fn archives(checked: &Checked<'_>) -> Result<Outcome> {
+    let mut not_run = Vec::new();
+    for target in checked.targets {
+        let folder = scratch("archive")?;
+        let name = format!("memgauge-{}-{}-linux", checked.release.version, target.name);
+        run(Command::new("tar").arg("-xzf").arg(checked.out.join(format!("{name}.tar.gz"))).arg("-C").arg(&folder))?;
+        for part in [
+            "README.md",
+            "CHANGELOG.md",
+            "LICENSE-MIT",
+            "THIRD-PARTY.txt",
+            "man/memgauge.1",
+            "man/mlc.1",
+            "completions/_memgauge",
+            "schema/result.schema.json",
+        ] {
+            ensure!(folder.join(&name).join(part).is_file(), "{name} has no {part}");
+        }
+        let Some(with) = runner(target) else {
+            not_run.push(target.name);
+            continue;
+        };
+        let call = |program: &str, argument: &str| {
+            let words: Vec<PathBuf> = with.iter().cloned().chain([folder.join(&name).join(program)]).collect();
+            run(Command::new(&words[0]).args(&words[1..]).arg(argument))
+        };
+        let said = call("memgauge", "--version")?;
+        ensure!(said.trim() == format!("memgauge {}", checked.release.version), "{name}: {said}");
+        ensure!(call("mlc", "--help")?.contains("--loaded_latency"), "{name}: mlc --help");
+    }
+    if not_run.is_empty() {
+        Ok(Passed)
+    } else {
+        Ok(NotChecked(format!("programs for {}: no emulator (qemu-user-static)", not_run.join(", "))))
+    }
+}
+
+fn lintian(checked: &Checked<'_>) -> Result<Outcome> {
+    if let Some(outcome) = missing(&["lintian"]) {
+        return Ok(outcome);
+    }
+    let output = Command::new("lintian").args(["--allow-root", "--fail-on", "error"]).args(checked.with_ending(".deb")).output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    said.lines().for_each(|line| println!("    {line}"));
+    ensure!(output.status.success(), "lintian found errors: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(Passed)
+}
+
+fn wheel(checked: &Checked<'_>) -> Result<Outcome> {
+    let target = checked.own()?;
+    let wheel = checked.with_ending(&format!("{}.whl", target.wheel)).pop().context("no wheel")?;
+    let mut test = Command::new(&checked.args.python);
+    test.arg(project_folder().join("python/test.py")).arg(wheel);
+    if checked.args.full {
+        test.arg("--types");
+    }
+    let output = match test.env_remove("MEMGAUGE").output() {
+        Err(error) => return Ok(NotChecked(format!("cannot start {}: {error}", checked.args.python.display()))),
+        Ok(output) => output,
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    said.lines().for_each(|line| println!("    {line}"));
+    ensure!(output.status.success(), "python/test.py: {}", String::from_utf8_lossy(&output.stderr).trim());
+    let not_checked: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("not checked: ")).collect();
+    if not_checked.is_empty() { Ok(Passed) } else { Ok(NotChecked(not_checked.join("; "))) }
+}
+
+/// Validates the bills of materials with the schema that CycloneDX's own library brings.
+fn bills_of_materials(checked: &Checked<'_>) -> Result<Outcome> {
+    const VALIDATE: &str = "import sys\n\
+        from cyclonedx.schema import SchemaVersion\n\
+        from cyclonedx.validation.json import JsonStrictValidator\n\
+        for path in sys.argv[1:]:\n    error = JsonStrictValidator(SchemaVersion.V1_5).validate_str(open(path).read())\n    \
+        assert error is None, f'{path}: {error}'\n";
+    let folder = scratch("schema")?;
+    run(Command::new(&checked.args.python).args(["-m", "venv"]).arg(&folder))?;
+    let mut pip = Command::new(folder.join("bin/pip"));
+    if let Err(error) = run(pip.args(["install", "--quiet", "--disable-pip-version-check", "cyclonedx-python-lib[json-validation]"])) {
+        return Ok(NotChecked(format!("cyclonedx-python-lib cannot be had: {error:#}")));
+    }
+    run(Command::new(folder.join("bin/python")).args(["-c", VALIDATE]).args(checked.with_ending(".cdx.json")))?;
+    Ok(Passed)
+}
+
+/// Builds the last commit again, from a clone in another place.
+fn built_elsewhere(checked: &Checked<'_>) -> Result<Outcome> {
+    if checked.args.programs.is_some() {
+        return Ok(NotChecked("the programs were not built here (--programs)".to_owned()));
+    }
+    if !run(Command::new("git").args(["status", "--porcelain"]).current_dir(project_folder()))?.is_empty() {
+        return Ok(NotChecked("this checkout has changes that are not committed".to_owned()));
+    }
+    let folder = scratch("elsewhere")?;
+    run(Command::new("git").args(["clone", "--quiet"]).arg(project_folder()).arg(folder.join("source")))?;
+    for target in checked.targets {
+        let again = Programs::build(target, &folder.join("source"), &folder.join("target"))?;
+        if again != checked.programs[target.name] {
+            bail!("the programs for {} differ from those that were built first; both are kept: {}", target.name, folder.display());
+        }
+    }
+    Ok(Passed)
+}

@@ -1,0 +1,172 @@
+//! What is in an archive and in the packages.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use super::Release;
+use super::archive::gzip;
+use super::build::Programs;
+use super::crates::{self, Crate};
+use super::tree::Tree;
+use crate::folders::project_folder;
+
+/// Everything that goes into the packages of one instruction set.
+#[derive(Debug)]
+pub(super) struct Sources<'a> {
+    programs: &'a Programs,
+    /// Manual pages by their file names.
+    manuals: BTreeMap<String, Vec<u8>>,
+    /// Completions by the names that the shells expect.
+    completions: BTreeMap<String, Vec<u8>>,
+    schema: BTreeMap<String, Vec<u8>>,
+    units: BTreeMap<String, Vec<u8>>,
+    /// What users read: both licences, those of what the programs contain, README, changes.
+    texts: BTreeMap<&'static str, Vec<u8>>,
+}
+
+/// A package of a distribution.
+#[derive(Debug)]
+pub(super) struct Package {
+    pub(super) name: &'static str,
+    pub(super) summary: &'static str,
+    pub(super) description: &'static str,
+    /// By installed paths.
+    pub(super) tree: Tree,
+    /// Whether it has units of systemd.
+    pub(super) units: bool,
+}
+
+/// The manual page of the drop-in, which is in its own package.
+const MLC_PAGE: &str = "mlc.1";
+
+impl<'a> Sources<'a> {
+    /// Reads them from this checkout; manual pages and completions are made from the command line.
+    ///
+    /// # Errors
+    /// When one is missing.
+    pub(super) fn read(release: &Release, programs: &'a Programs, crates: &[Crate]) -> Result<Self> {
+        let project = project_folder();
+        let (mut manuals, mut completions) = (BTreeMap::new(), BTreeMap::new());
+        for (path, bytes) in crate::docs::files()? {
+            let (folder, name) = path.to_str().and_then(|path| path.split_once('/')).context("a file of docs without a folder")?;
+            match folder {
+                "man" => manuals.insert(name.to_owned(), bytes),
+                "completions" => completions.insert(name.to_owned(), bytes),
+                _ => bail!("what is {}?", path.display()),
+            };
+        }
+        manuals.insert(MLC_PAGE.to_owned(), read(&project.join("docs").join(MLC_PAGE))?);
+        let mut texts = BTreeMap::new();
+        for name in ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHANGELOG.md"] {
+            texts.insert(name, read(&project.join(name))?);
+        }
+        texts.insert("THIRD-PARTY.txt", crates::licences(crates)?.into_bytes());
+        let changes = String::from_utf8_lossy(&texts["CHANGELOG.md"]);
+        super::changelog::of_version(&changes, release.version)?;
+        let folder = |path: &str| files_in(&project.join(path));
+        Ok(Self { programs, manuals, completions, schema: folder("schema")?, units: folder("packaging/systemd")?, texts })
+    }
+
+    pub(super) fn text(&self, name: &str) -> &[u8] {
+        self.texts.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The archive, which is used where it is unpacked.
+    pub(super) fn archive(&self) -> Tree {
+        let mut tree = self.both_programs("");
+        let parts = [("man", &self.manuals), ("completions", &self.completions), ("schema", &self.schema), ("systemd", &self.units)];
+        for (folder, files) in parts {
+            files.iter().for_each(|(name, bytes)| tree.file(format!("{folder}/{name}"), bytes.clone()));
+        }
+        self.texts.iter().for_each(|(name, bytes)| tree.file(*name, bytes.clone()));
+        tree
+    }
+
+    /// An image's root: the program, and the drop-in as another name of it.
+    pub(super) fn image(&self) -> Tree {
+        let mut tree = Tree::default();
+        tree.program("usr/bin/memgauge", self.programs.memgauge.clone());
+        tree.link("usr/bin/mlc", "memgauge");
+        self.licences().for_each(|(name, bytes)| tree.file(format!("usr/share/doc/memgauge/{name}"), bytes));
+        tree
+    }
+
+    /// The licences of the programs and of what they contain.
+    pub(super) fn licences(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
+        self.texts.iter().filter(|(name, _)| !name.ends_with(".md")).map(|(name, bytes)| (*name, bytes.as_slice()))
+    }
+
+    pub(super) fn memgauge(&self) -> &[u8] {
+        &self.programs.memgauge
+    }
+
+    fn both_programs(&self, folder: &str) -> Tree {
+        let mut tree = Tree::default();
+        tree.program(format!("{folder}memgauge"), self.programs.memgauge.clone());
+        tree.program(format!("{folder}mlc"), self.programs.mlc.clone());
+        tree
+    }
+
+    /// The packages, with zsh's completions in the folder that the distribution has for them.
+    ///
+    /// # Errors
+    /// None that memory would not end first.
+    pub(super) fn packages(&self, zsh: &str) -> Result<[Package; 2]> {
+        let (mut main, mut drop_in) = (Tree::default(), Tree::default());
+        main.program("usr/bin/memgauge", self.programs.memgauge.clone());
+        drop_in.program("usr/bin/mlc", self.programs.mlc.clone());
+        for (name, bytes) in &self.manuals {
+            let tree = if name == MLC_PAGE { &mut drop_in } else { &mut main };
+            tree.file(format!("usr/share/man/man1/{name}.gz"), gzip(bytes)?);
+        }
+        for (name, bytes) in &self.completions {
+            let path = match name.as_str() {
+                "memgauge.bash" => "usr/share/bash-completion/completions/memgauge".to_owned(),
+                "memgauge.fish" => "usr/share/fish/vendor_completions.d/memgauge.fish".to_owned(),
+                zsh_function => format!("{zsh}/{zsh_function}"),
+            };
+            main.file(path, bytes.clone());
+        }
+        self.schema.iter().for_each(|(name, bytes)| main.file(format!("usr/share/memgauge/schema/{name}"), bytes.clone()));
+        self.units.iter().for_each(|(name, bytes)| main.file(format!("usr/lib/systemd/system/{name}"), bytes.clone()));
+        main.file("usr/share/doc/memgauge/README.md", self.text("README.md"));
+        for (name, tree) in [("memgauge", &mut main), ("memgauge-mlc", &mut drop_in)] {
+            tree.file(format!("usr/share/doc/{name}/THIRD-PARTY.txt.gz"), gzip(self.text("THIRD-PARTY.txt"))?);
+        }
+        Ok([
+            Package {
+                name: "memgauge",
+                summary: "measures memory latency, bandwidth and cache-to-cache transfers",
+                description: "memgauge measures how a machine's memory behaves: latency, bandwidth, latency under load, and transfers between caches, on any \
+                              vendor's CPU, without root, each number with its confidence interval and the evidence for it. It also checks the memory of \
+                              many machines on a schedule (memgauge.timer, which is not enabled when it is installed).",
+                tree: main,
+                units: true,
+            },
+            Package {
+                name: "memgauge-mlc",
+                summary: "memgauge for command lines of Intel Memory Latency Checker",
+                description: "A program named mlc that takes the command lines of Intel Memory Latency Checker and prints tables of the same shape, so that \
+                              scripts and parsers run unchanged, on CPUs of any vendor. It is independent of the original and contains nothing of it.",
+                tree: drop_in,
+                units: false,
+            },
+        ])
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn files_in(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let entry = entry?;
+        files.insert(entry.file_name().to_string_lossy().into_owned(), read(&entry.path())?);
+    }
+    Ok(files)
+}

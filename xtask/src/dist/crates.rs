@@ -1,0 +1,189 @@
+//! The crates that a program is linked from, and their licences.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+use crate::folders::project_folder;
+use crate::programs::run;
+
+/// A crate of the programs.
+#[derive(Debug)]
+pub(super) struct Crate {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) description: Option<String>,
+    /// An SPDX expression.
+    pub(super) licence: String,
+    /// SHA-256 of its package; `None` for memgauge's own.
+    pub(super) checksum: Option<String>,
+    /// Those that it needs, by name and version.
+    pub(super) needs: BTreeSet<(String, String)>,
+    folder: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    resolve: Resolve,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    id: String,
+    name: String,
+    version: String,
+    description: Option<String>,
+    license: Option<String>,
+    manifest_path: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Resolve {
+    nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    id: String,
+    deps: Vec<Dep>,
+}
+
+#[derive(Deserialize)]
+struct Dep {
+    pkg: String,
+}
+
+#[derive(Deserialize)]
+struct Lock {
+    package: Vec<Locked>,
+}
+
+#[derive(Deserialize)]
+struct Locked {
+    name: String,
+    version: String,
+    checksum: Option<String>,
+}
+
+/// The crates of both programs, sorted by name. Those that only build them (macros, build scripts, tests) are not among them.
+///
+/// # Errors
+/// When cargo cannot say.
+pub(super) fn linked(triple: &str) -> Result<Vec<Crate>> {
+    let cargo = |arguments: &[&str]| run(Command::new(env!("CARGO")).args(arguments).current_dir(project_folder()));
+    // `cargo tree` knows the features of this build; `cargo metadata` those of the whole workspace, with its chores.
+    let tree = ["tree", "--locked", "--package", "memgauge", "--edges", "normal,no-proc-macro", "--target", triple, "--prefix", "none"];
+    let listed: BTreeSet<(String, String)> = cargo(&tree)?.lines().filter_map(name_and_version).collect();
+    let metadata = ["metadata", "--locked", "--format-version", "1", "--filter-platform", triple];
+    let metadata: Metadata = serde_json::from_str(&cargo(&metadata)?).context("what cargo metadata says")?;
+    let lock: Lock = toml::from_str(&fs::read_to_string(project_folder().join("Cargo.lock"))?).context("Cargo.lock")?;
+    let checksums: BTreeMap<_, _> = lock.package.into_iter().filter_map(|p| Some(((p.name, p.version), p.checksum?))).collect();
+    let by_id: BTreeMap<&str, (String, String)> =
+        metadata.packages.iter().map(|p| (p.id.as_str(), (p.name.clone(), p.version.clone()))).collect();
+    let needs: BTreeMap<&str, BTreeSet<(String, String)>> = metadata
+        .resolve
+        .nodes
+        .iter()
+        .map(|node| (node.id.as_str(), node.deps.iter().filter_map(|dep| by_id.get(dep.pkg.as_str()).cloned()).collect()))
+        .collect();
+    let mut crates = Vec::new();
+    for package in &metadata.packages {
+        let key = (package.name.clone(), package.version.clone());
+        if !listed.contains(&key) {
+            continue;
+        }
+        let licence = package.license.as_deref().with_context(|| format!("the crate {} states no licence", package.name))?;
+        crates.push(Crate {
+            checksum: checksums.get(&key).cloned(),
+            name: package.name.clone(),
+            version: package.version.clone(),
+            description: package.description.as_deref().map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")),
+            licence: licence.replace('/', " OR "),
+            needs: needs.get(package.id.as_str()).map(|needs| needs.intersection(&listed).cloned().collect()).unwrap_or_default(),
+            folder: package.manifest_path.parent().unwrap_or(Path::new("")).to_owned(),
+        });
+    }
+    crates.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
+    ensure!(crates.len() == listed.len(), "cargo tree lists {} crates, of which cargo metadata knows {}", listed.len(), crates.len());
+    Ok(crates)
+}
+
+/// `serde v1.0.229 (*)`.
+fn name_and_version(line: &str) -> Option<(String, String)> {
+    let (name, rest) = line.split_once(' ')?;
+    Some((name.to_owned(), rest.strip_prefix('v')?.split(' ').next()?.to_owned()))
+}
+
+/// The licences of everything that is in the programs and not memgauge's, equal texts once.
+///
+/// # Errors
+/// When one cannot be read.
+pub(super) fn licences(crates: &[Crate]) -> Result<String> {
+    let mut by_text: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut text = "What the programs of memgauge contain besides memgauge, and its licences.\n\n".to_owned();
+    for krate in crates.iter().filter(|krate| krate.checksum.is_some()) {
+        let name = format!("{} {}", krate.name, krate.version);
+        text += &format!("{name}: {}\n", krate.licence);
+        for file in licence_files(&krate.folder)? {
+            let licence = String::from_utf8_lossy(&fs::read(&file)?).replace("\r\n", "\n").trim().to_owned();
+            by_text.entry(licence).or_default().insert(name.clone());
+        }
+    }
+    let project = project_folder();
+    text += "Inter, the font of figures: OFL-1.1\nRust's standard library, musl, libunwind: at the end\n";
+    by_text
+        .entry(fs::read_to_string(project.join("crates/render/fonts/LICENSE-OFL.txt"))?.trim().to_owned())
+        .or_default()
+        .insert("Inter".to_owned());
+    for (licence, names) in by_text {
+        let names: Vec<String> = names.into_iter().collect();
+        text += &format!("\n{}\n{}\n\n{licence}\n", "=".repeat(80), names.join(", "));
+    }
+    text += &format!("\n{}\n{}", "=".repeat(80), fs::read_to_string(project.join("packaging/licences/runtime.txt"))?);
+    Ok(text)
+}
+
+/// The files of a crate that have its licence.
+fn licence_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_uppercase();
+        if path.is_file() && ["LICENSE", "LICENCE", "COPYING", "NOTICE", "COPYRIGHT"].iter().any(|start| name.starts_with(start)) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_cargo_tree_are_read() {
+        let read = |line: &str| name_and_version(line).map(|(name, version)| format!("{name} {version}"));
+        assert_eq!(read("serde v1.0.229 (*)").as_deref(), Some("serde 1.0.229"));
+        assert_eq!(read("memgauge v0.1.0 (/home/a b)").as_deref(), Some("memgauge 0.1.0"));
+        assert_eq!((read(""), read("a b")), (None, None));
+    }
+
+    #[test]
+    fn what_is_linked_has_licences_and_no_chores() {
+        let crates = linked("x86_64-unknown-linux-musl").unwrap();
+        let names: BTreeSet<&str> = crates.iter().map(|c| c.name.as_str()).collect();
+        assert!(names.is_superset(&["memgauge", "memgauge-core", "clap", "libc", "serde_json"].into()), "{names:?}");
+        assert!(names.is_disjoint(&["xtask", "proptest", "schemars", "syn", "clap_derive", "memgauge-simulation"].into()), "{names:?}");
+        assert!(crates.iter().all(|c| c.name.starts_with("memgauge") == c.checksum.is_none()));
+        let texts = licences(&crates).unwrap();
+        for part in ["clap 4", "Rich Felker", "SIL OPEN FONT LICENSE", "Apache License"] {
+            assert!(texts.contains(part), "{part}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Packages of Debian (deb(5)): an `ar` archive of the format's version, what dpkg reads, and the files.
+//!
+//! They are written here and not by dpkg-deb, whose bytes depend on its version and on that of its compressor.
+
+use md5::{Digest as _, Md5};
+
+use anyhow::Result;
+
+use super::Release;
+use super::archive::{gzip, tar_gz};
+use super::contents::Package;
+use super::target::Target;
+use super::tree::{Node, Tree, hexadecimal};
+use crate::folders::project_folder;
+
+/// Where Debian has completions of zsh that packages bring.
+pub(super) const ZSH: &str = "usr/share/zsh/vendor-completions";
+/// Columns of a description.
+const WIDTH: usize = 79;
+
+/// A package as a file.
+///
+/// # Errors
+/// When a part of it cannot be read.
+pub(super) fn deb(release: &Release, target: &Target, package: &Package) -> Result<Vec<u8>> {
+    let name = package.name;
+    let mut files = package.tree.clone();
+    files.file(format!("usr/share/doc/{name}/copyright"), copyright(&std::fs::read_to_string(project_folder().join("LICENSE-MIT"))?));
+    files.file(format!("usr/share/doc/{name}/changelog.Debian.gz"), gzip(changelog(release, name)?.as_bytes())?);
+    files.file(format!("usr/share/doc/{name}/changelog.gz"), gzip(&std::fs::read(project_folder().join("CHANGELOG.md"))?)?);
+    // Rust's musl targets link statically, so that one package runs on every release.
+    files.file(format!("usr/share/lintian/overrides/{name}"), format!("{name}: statically-linked-binary\n"));
+    let mut control = Tree::default();
+    control.file("control", fields(release, target, package, &files));
+    control.file("md5sums", sums(&files));
+    if package.units {
+        let script = |file: &str| std::fs::read_to_string(project_folder().join("packaging/scripts").join(file));
+        let when = |condition: &str, text: &str| format!("if [ \"$1\" = {condition} ]; then\n{text}fi\n");
+        let program = |text: String| format!("#!/bin/sh\nset -e\n{text}");
+        control.program("postinst", program(when("configure", &script("after-install.sh")?)));
+        control.program("prerm", program(when("remove", &script("before-removal.sh")?)));
+        // The results of scheduled checks stay until the package is purged.
+        control.program("postrm", program(script("after-removal.sh")? + &when("purge", "    rm -rf /var/lib/memgauge\n")));
+    }
+    let members: [(&str, Vec<u8>); 3] = [
+        ("debian-binary", b"2.0\n".to_vec()),
+        ("control.tar.gz", tar_gz(&control.below("."), release.epoch)?),
+        ("data.tar.gz", tar_gz(&files.below("."), release.epoch)?),
+    ];
+    Ok(ar(&members, release.epoch))
+}
+
+/// The common form of ar(5): a line of 60 characters before each member, which begins at an even position.
+fn ar(members: &[(&str, Vec<u8>)], epoch: u64) -> Vec<u8> {
+    let mut archive = b"!<arch>\n".to_vec();
+    for (name, bytes) in members {
+        archive.extend(format!("{name:<16}{epoch:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, "100644", bytes.len()).bytes());
+        archive.extend(bytes);
+        archive.resize(archive.len().next_multiple_of(2), b'\n');
+    }
+    archive
+}
+
+/// The file `control`.
+fn fields(release: &Release, target: &Target, package: &Package, files: &Tree) -> String {
+    let kib = files.bytes().div_ceil(1024);
+    let Release { version, maintainer, .. } = release;
+    let Package { name, summary, description, .. } = package;
+    let arch = target.deb;
+    let text: String = wrapped(description, WIDTH - 1).iter().map(|line| format!(" {line}\n")).collect();
+    format!(
+        "Package: {name}\nVersion: {version}-1\nArchitecture: {arch}\nMaintainer: {maintainer}\nInstalled-Size: {kib}\nSection: utils\n\
+         Priority: optional\nDescription: {summary}\n{text}"
+    )
+}
+
+/// The words of a text in lines of at most so many columns.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+fn sums(files: &Tree) -> String {
+    let sum = |(path, node): (&str, &Node)| match node {
+        Node::File { bytes, .. } => Some(format!("{}  {path}\n", hexadecimal(&Md5::digest(bytes)))),
+        _ => None,
+    };
+    files.files().filter_map(sum).collect()
+}
+
+fn changelog(release: &Release, name: &str) -> Result<String> {
+    let Release { version, maintainer, .. } = release;
+    let time = release.time("%a, %d %b %Y %H:%M:%S +0000")?;
+    Ok(format!(
+        "{name} ({version}-1) unstable; urgency=medium\n\n  * Release {version}; changelog.gz says what changed.\n\n -- {maintainer}  {time}\n"
+    ))
+}
+
+/// The file `copyright`, with the text of the MIT license; Debian has that of the other.
+fn copyright(mit: &str) -> String {
+    let indented = |text: &str| -> String {
+        text.trim().lines().map(|line| if line.trim().is_empty() { " .\n".to_owned() } else { format!(" {line}\n") }).collect()
+    };
+    let permission = mit.split_once("\n\n").map_or(mit, |(_, permission)| permission);
+    format!(
+        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: memgauge\n\
+         Comment: The licences of the libraries that are part of the program are in THIRD-PARTY.txt.gz.\n\n\
+         Files: *\nCopyright: 2026 The memgauge contributors\nLicense: Apache-2.0 or Expat\n\n\
+         License: Apache-2.0\n The text is in /usr/share/common-licenses/Apache-2.0.\n\n\
+         License: Expat\n{}",
+        indented(permission)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_begin_at_even_positions() {
+        let archive = ar(&[("a", b"123".to_vec()), ("b", b"45".to_vec())], 1_700_000_000);
+        let text = String::from_utf8(archive).unwrap();
+        assert_eq!(text.len(), 8 + 60 + 4 + 60 + 2);
+        assert_eq!(&text[8..8 + 60], "a               1700000000  0     0     100644  3         `\n");
+        assert_eq!(&text[68..73], "123\nb");
+    }
+
+    #[test]
+    fn lines_are_no_longer_than_asked() {
+        assert_eq!(wrapped("one two three four", 9), ["one two", "three", "four"]);
+    }
+
+    #[test]
+    fn the_licence_is_indented() {
+        let text = copyright("Copyright (c)\n\nPermission\nis\n\nTHE SOFTWARE\n");
+        assert!(text.ends_with("License: Expat\n Permission\n is\n .\n THE SOFTWARE\n"), "{text}");
+    }
+}

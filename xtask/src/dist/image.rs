@@ -1,0 +1,73 @@
+//! An image of the Open Container Initiative as an archive of its layout: one layer with the static program, on nothing.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::Release;
+use super::archive::{gzip, tar};
+use super::contents::Sources;
+use super::target::Target;
+use super::tree::{Tree, sha256};
+
+/// Neither root nor any other user that a machine knows; who needs more says so (`podman run --user 0`).
+const USER: &str = "65534:65534";
+
+/// An image as a file for `podman load`, `docker load` and `skopeo copy oci-archive:`.
+///
+/// # Errors
+/// When a part of it cannot be made.
+pub(super) fn image(release: &Release, target: &Target, sources: &Sources<'_>) -> Result<Vec<u8>> {
+    let created = release.time("%Y-%m-%dT%H:%M:%SZ")?;
+    let layer = tar(&sources.image(), release.epoch)?;
+    let mut blobs = Blobs(Tree::default());
+    let config = json!({
+        "created": created,
+        "architecture": target.oci,
+        "os": "linux",
+        "config": {
+            "User": USER,
+            "Env": ["PATH=/usr/bin"],
+            "Entrypoint": ["/usr/bin/memgauge"],
+            "WorkingDir": "/",
+            "Labels": {
+                "org.opencontainers.image.title": "memgauge",
+                "org.opencontainers.image.version": release.version,
+                "org.opencontainers.image.licenses": "Apache-2.0 OR MIT",
+                "org.opencontainers.image.created": created,
+            },
+        },
+        "rootfs": { "type": "layers", "diff_ids": [digest(&layer)] },
+        "history": [{ "created": created, "created_by": "cargo xtask dist" }],
+    });
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "config": blobs.add("application/vnd.oci.image.config.v1+json", serde_json::to_vec(&config)?),
+        "layers": [blobs.add("application/vnd.oci.image.layer.v1.tar+gzip", gzip(&layer)?)],
+    });
+    let mut described = blobs.add("application/vnd.oci.image.manifest.v1+json", serde_json::to_vec(&manifest)?);
+    described["platform"] = json!({ "architecture": target.oci, "os": "linux" });
+    described["annotations"] = json!({ "org.opencontainers.image.ref.name": format!("memgauge:{}", release.version) });
+    let index = json!({ "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [described] });
+    let mut layout = blobs.0;
+    layout.file("index.json", serde_json::to_vec(&index)?);
+    layout.file("oci-layout", serde_json::to_vec(&json!({ "imageLayoutVersion": "1.0.0" }))?);
+    // What is large in it is compressed already.
+    tar(&layout, release.epoch)
+}
+
+fn digest(bytes: &[u8]) -> String {
+    format!("sha256:{}", sha256(bytes))
+}
+
+/// What an image consists of, each under its checksum.
+struct Blobs(Tree);
+
+impl Blobs {
+    /// Adds a blob, and describes it.
+    fn add(&mut self, kind: &str, bytes: Vec<u8>) -> Value {
+        let described = json!({ "mediaType": kind, "digest": digest(&bytes), "size": bytes.len() });
+        self.0.file(format!("blobs/sha256/{}", sha256(&bytes)), bytes);
+        described
+    }
+}

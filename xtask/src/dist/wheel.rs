@@ -1,0 +1,82 @@
+//! A wheel: the static program and the module of `python/`, for pip.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Cursor, Write};
+
+use anyhow::{Context, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, DateTime, ZipWriter};
+
+use super::Release;
+use super::contents::Sources;
+use super::target::Target;
+use crate::folders::project_folder;
+
+/// The oldest Python that has what the module uses.
+const PYTHON: &str = ">=3.9";
+
+/// A wheel's name, and the wheel.
+///
+/// # Errors
+/// When a file of the module cannot be read.
+pub(super) fn wheel(release: &Release, target: &Target, sources: &Sources<'_>) -> Result<(String, Vec<u8>)> {
+    let (version, info) = (release.version, format!("memgauge-{}.dist-info", release.version));
+    let mut files: BTreeMap<String, (Vec<u8>, bool)> = BTreeMap::new();
+    for entry in fs::read_dir(project_folder().join("python/memgauge")).context("the module in python/memgauge")? {
+        let path = entry?.path();
+        // What Python leaves there is no part of it.
+        if path.is_file() {
+            let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            files.insert(format!("memgauge/{name}"), (text.replace("\"VERSION\"", &format!("\"{version}\"")).into_bytes(), false));
+        }
+    }
+    files.insert(format!("memgauge-{version}.data/scripts/memgauge"), (sources.memgauge().to_vec(), true));
+    for (name, bytes) in sources.licences() {
+        files.insert(format!("{info}/licenses/{name}"), (bytes.to_vec(), false));
+    }
+    let licences: String = sources.licences().map(|(name, _)| format!("License-File: {name}\n")).collect();
+    files.insert(format!("{info}/METADATA"), (metadata(version, &licences)?.into_bytes(), false));
+    let tags: String = target.wheel.split('.').map(|tag| format!("Tag: py3-none-{tag}\n")).collect();
+    let about = format!("Wheel-Version: 1.0\nGenerator: cargo xtask dist ({version})\nRoot-Is-Purelib: false\n{tags}");
+    files.insert(format!("{info}/WHEEL"), (about.into_bytes(), false));
+    let line = |(name, (bytes, _)): (&String, &(Vec<u8>, bool))| {
+        format!("{name},sha256={},{}\n", URL_SAFE_NO_PAD.encode(Sha256::digest(bytes)), bytes.len())
+    };
+    let record: String = files.iter().map(line).chain([format!("{info}/RECORD,,\n")]).collect();
+    // The description comes last, as the format recommends: then it can be replaced without moving the rest.
+    let record = (format!("{info}/RECORD"), (record.into_bytes(), false));
+    let (described, others): (Vec<_>, Vec<_>) = files.into_iter().partition(|(name, _)| name.starts_with(&info));
+    Ok((format!("memgauge-{version}-py3-none-{}.whl", target.wheel), zip(others.into_iter().chain(described).chain([record]))?))
+}
+
+fn metadata(version: &str, licences: &str) -> Result<String> {
+    let readme = fs::read_to_string(project_folder().join("python/README.md")).context("python/README.md")?;
+    Ok(format!(
+        "Metadata-Version: 2.4\nName: memgauge\nVersion: {version}\nSummary: Measures how a machine's memory behaves: latency, bandwidth, latency under \
+         load, cache-to-cache transfers\nKeywords: memory,latency,bandwidth,numa,benchmark\nLicense-Expression: Apache-2.0 OR MIT\n{licences}\
+         Classifier: Operating System :: POSIX :: Linux\nClassifier: Programming Language :: Python :: 3\nClassifier: Programming Language :: Rust\n\
+         Classifier: Topic :: System :: Benchmark\nClassifier: Typing :: Typed\nRequires-Python: {PYTHON}\nProvides-Extra: pandas\n\
+         Requires-Dist: pandas; extra == \"pandas\"\nDescription-Content-Type: text/markdown; charset=UTF-8\n\n{readme}"
+    ))
+}
+
+/// An archive of files, of which some are programs.
+fn zip(files: impl Iterator<Item = (String, (Vec<u8>, bool))>) -> Result<Vec<u8>> {
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, (bytes, executable)) in files {
+        // The format counts time from 1980, in local time: no other time is the same everywhere.
+        let options = SimpleFileOptions::default()
+            .compression_method(CompressionMethod::Deflated)
+            .compression_level(Some(6))
+            .last_modified_time(DateTime::default())
+            .unix_permissions(if executable { 0o755 } else { 0o644 });
+        archive.start_file(name, options)?;
+        archive.write_all(&bytes)?;
+    }
+    Ok(archive.finish()?.into_inner())
+}
