@@ -39,7 +39,12 @@ The file is TOML:
   [[threads]]
   cpus = \"8-15\"
   # a second buffer, and its share of the accesses
-  second = { node = 2, percent = 25 }";
+  second = { node = 2, percent = 25 }
+
+Examples:
+  memgauge run threads.toml
+  memgauge run threads.toml --plan          what each CPU would do
+  memgauge run threads.toml -o result.json";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
