@@ -20,7 +20,7 @@ Examples:
   memgauge scan                           each node's free memory
   memgauge scan --node 1 --integrity      one node; also write and compare
   memgauge scan --integrity --patterns random,walking-ones --hold 1m
-                                          these patterns, each a minute in the memory
+                                          these, each a minute in memory
   memgauge scan --size 16G --region 256M  16 GiB of each node, smaller regions
   memgauge scan --node 2 --cpu 0-15       a node without CPUs, read by these
   memgauge scan --pages 1g -o scan.json   free 1 GiB pages of the pool";

@@ -280,7 +280,7 @@ fn little_memory_shrinks_derived_buffers_and_says_so() {
 fn pages_of_a_pool_are_room_beside_free_memory() {
     let mut machine = machine();
     machine.allowed.node_memory.insert(1, Bytes::mib(16));
-    machine.topology.nodes[1].pools = vec![PagePool { page: Bytes::mib(2), total: 64, free: 56 }];
+    machine.topology.nodes[1].pools = vec![PagePool { page: Bytes::mib(2), total: 64, free: 64 }];
     let requested = |pages| {
         let mut spec = Spec::new(Task::Latency(LatencyShape::One));
         spec.pages = pages;

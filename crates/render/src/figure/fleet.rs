@@ -13,14 +13,15 @@ use super::layout::{Figure, Picture};
 use super::options::FigureOptions;
 use super::palette::{GREY, INK, Style};
 use crate::format::RenderError;
-use crate::number::{bounds, count, number, unit};
+use crate::number::{bounds, number, unit};
 use crate::text::comparison::change;
 use crate::text::fleet::{day, number_words};
 
 /// Panels of a figure, at most. The answer as text and JSON has every number.
 const PANELS: usize = 12;
-/// Slow hosts that are named in a panel.
+/// Slow hosts that are named in a panel, if there is room near them, and those that are named anyway.
 const NAMED: usize = 10;
+const NAMED_ALWAYS: usize = 3;
 /// Siblings that are drawn in a panel: more could not be told apart.
 const SIBLINGS: usize = 1000;
 
@@ -100,10 +101,10 @@ fn chart(found: &FleetOutliers, of: &ComparedNumber) -> Chart {
         let name = format!("{}: {} {units}, {}", host.host, number(host.value), change(host.value / number_of_group.median));
         PointLabel::new((*i as f64, host.value), name, INK, &directions)
     };
-    chart.point_labels = worst.iter().take(NAMED).map(label).collect();
-    if worst.len() > NAMED {
-        let more = count(worst.len() - NAMED, "more slow host is", "more slow hosts are");
-        chart.caption.notes.push(format!("{more} marked without a name; the text and JSON name all."));
+    // Lines to labels further away would cross each other.
+    chart.point_labels = worst.iter().take(NAMED).enumerate().map(|(rank, of)| label(of).optional_if(rank >= NAMED_ALWAYS)).collect();
+    if worst.len() > NAMED_ALWAYS {
+        chart.caption.notes.push(format!("Of {} slow hosts those are named that have room; text and JSON name all.", worst.len()));
     }
     chart.guides = guides(of, units);
     chart
@@ -119,7 +120,9 @@ fn cost(of: &ComparedNumber, host: &ComparedHost) -> f64 {
 
 fn caption(found: &FleetOutliers, of: &ComparedNumber, every: usize) -> Caption {
     let n = &of.number;
-    let alike = found.groups.get(of.group as usize).map(|group| format!(" with {}", group_level(group.level))).unwrap_or_default();
+    let alike = found.groups.get(of.group as usize).map(|group| group_level(group.level));
+    // Why the group is no finer is not of interest here.
+    let alike = alike.and_then(|alike| alike.split(" (").next()).map(|alike| format!(" with {alike}")).unwrap_or_default();
     let slow = of.hosts.iter().filter(|host| host.slow).count();
     let colours = if slow > 0 { "; in orange those that are slower than their siblings" } else { "; none is slower than its siblings" };
     let about =
