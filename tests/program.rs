@@ -13,7 +13,6 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use memgauge_core::directory::FileBacking;
-use memgauge_core::estimate::NotMeasured;
 use memgauge_core::experiment::{ChaseOrder, Experiment, Metric};
 use memgauge_core::plan::Plan;
 use memgauge_core::result::{

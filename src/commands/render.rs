@@ -16,7 +16,7 @@ use crate::sinks::{Sinks, read_report, unique_names};
   memgauge render before.json -q -o before.pdf     draw it
   memgauge render before.json -q -o before.csv     its values as a table
   memgauge render before.json after.json -q -o both.svg
-  memgauge render before.json -q --panel loaded-latency --figure-width 85mm -o l.pdf")]
+  memgauge render before.json -q --panel bandwidth --figure-width 85mm -o b.pdf")]
 pub(crate) struct RenderArgs {
     /// Results that memgauge wrote as JSON; - is standard input. Figures, pages, CSV and OpenMetrics show several results together; text
     /// and JSON show them one after another
