@@ -178,7 +178,7 @@ fn wrong_folders_files_and_names_are_refused_with_advice() {
         (&["baseline", "fleet"], 4, "no eight are alike"),
         (&["history", "fleet", "--host", "n0000"], 64, "n00000"),
         (&["history", "fleet"], 64, "--host"),
-        (&["outliers", "fleet", "-o", "a.svg"], 64, ".csv"),
+        (&["baseline", "fleet", "-o", "a.svg"], 64, ".csv"),
     ] {
         let output = fleet(arguments, &folder);
         let said = text(&output.stderr);
