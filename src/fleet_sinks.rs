@@ -1,11 +1,12 @@
-//! Where answers about a fleet go: standard output and files, as text, JSON or CSV.
+//! Where answers about a fleet go: standard output and files, as text, JSON or CSV; slow hosts also as a figure.
 
 use std::path::Path;
 
 use memgauge_core::fleet::{FleetBaseline, FleetHistory, FleetOutliers};
+use memgauge_fleet::Row;
 use memgauge_render::{
-    FILE_WIDTH, RenderError, fleet_baseline_csv, fleet_baseline_text, fleet_history_csv, fleet_history_text, fleet_outliers_csv,
-    fleet_outliers_text,
+    FILE_WIDTH, FigureOptions, Picture, RenderError, fleet_baseline_csv, fleet_baseline_text, fleet_history_csv, fleet_history_text,
+    fleet_outliers_csv, fleet_outliers_figure, fleet_outliers_text, picture_for_path,
 };
 use serde::Serialize;
 
@@ -24,14 +25,35 @@ pub(crate) trait FleetAnswer: Serialize {
     /// # Errors
     /// When the writer refuses a row.
     fn csv(&self) -> Result<Vec<u8>, RenderError>;
+    /// As a figure.
+    ///
+    /// # Errors
+    /// When it has none, or none can be drawn.
+    fn figure(&self, _picture: Picture) -> Result<Vec<u8>, RenderError> {
+        Err(RenderError::NothingToDraw("this answer is text and tables".to_owned()))
+    }
 }
 
-impl FleetAnswer for FleetOutliers {
+/// Slow hosts, and the values of all hosts for a figure of them.
+#[derive(Serialize)]
+#[serde(transparent)]
+pub(crate) struct Outliers<'a> {
+    pub(crate) found: &'a FleetOutliers,
+    #[serde(skip)]
+    pub(crate) rows: &'a [Row],
+    #[serde(skip)]
+    pub(crate) figure: FigureOptions,
+}
+
+impl FleetAnswer for Outliers<'_> {
     fn text(&self, columns: usize, colour: bool, verbose: bool) -> String {
-        fleet_outliers_text(self, columns, colour, verbose)
+        fleet_outliers_text(self.found, columns, colour, verbose)
     }
     fn csv(&self) -> Result<Vec<u8>, RenderError> {
-        fleet_outliers_csv(self)
+        fleet_outliers_csv(self.found)
+    }
+    fn figure(&self, picture: Picture) -> Result<Vec<u8>, RenderError> {
+        fleet_outliers_figure(self.found, &memgauge_fleet::compared(self.rows, self.found), picture, &self.figure)
     }
 }
 
@@ -59,6 +81,7 @@ enum Form {
     Text(Option<Stream>),
     Json,
     Csv,
+    Figure(Picture),
 }
 
 impl Form {
@@ -86,6 +109,16 @@ impl<'a> FleetSinks<'a> {
         Ok(Self { output, files })
     }
 
+    /// The same for an answer that has a figure.
+    ///
+    /// # Errors
+    /// When a file has no format or cannot be created.
+    pub(crate) fn open_with_figures(output: &'a FleetOutput) -> Result<Self, UsageError> {
+        let form = |path: &Path| Form::for_path(path).or_else(|| picture_for_path(&path.to_string_lossy()).map(Form::Figure));
+        let unknown = "no format of this has this ending; use .txt, .json, .csv, .svg, .png or .pdf";
+        Ok(Self { output, files: open_files(&output.output, unknown, form)? })
+    }
+
     /// # Errors
     /// Everything that could not be written, after the rest was.
     pub(crate) fn write(&self, answer: &impl FleetAnswer) -> anyhow::Result<()> {
@@ -107,6 +140,7 @@ impl<'a> FleetSinks<'a> {
                 bytes
             }
             Form::Csv => answer.csv()?,
+            Form::Figure(picture) => answer.figure(picture)?,
             Form::Text(None) => answer.text(FILE_WIDTH, false, true).into_bytes(),
             Form::Text(Some(stream)) => {
                 let mut text = answer.text(stream.width(), stream.colours(), self.output.verbose);

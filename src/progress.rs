@@ -97,8 +97,9 @@ fn line(width: usize, now_s: f64, left_s: f64, cell: &str, values: &[String]) ->
     let mut text = if width >= COLUMNS { format!("[{bar:BAR$}] {left}") } else { left };
     // A terminal may wrap a line that ends in its last column.
     let room = |text: &str| (width - 1).saturating_sub(text.chars().count());
-    let longest = if values.is_empty() { room(&text) } else { (room(&text) / 2).max(cell.len().min(CELL)) };
-    text.extend("  ".chars().chain(cell.chars()).take(longest.min(room(&text))));
+    let newest = values.last().map_or(0, |value| value.chars().count() + 2);
+    let longest = room(&text).saturating_sub(newest).max(cell.len().min(CELL));
+    text += &cut(&format!("  {cell}"), longest.min(room(&text)));
     let mut kept = String::new();
     for value in values.iter().rev() {
         let with = if kept.is_empty() { format!("  {value}") } else { format!("  {value} · {}", kept.trim_start()) };
@@ -107,6 +108,18 @@ fn line(width: usize, now_s: f64, left_s: f64, cell: &str, values: &[String]) ->
         }
     }
     text + &kept
+}
+
+/// As much of a name as has room, up to the end of one of its parts if it has several.
+fn cut(name: &str, room: usize) -> String {
+    let kept: String = name.chars().take(room).collect();
+    if kept.len() == name.len() || name.chars().nth(room).is_some_and(|next| matches!(next, ',' | ':')) {
+        return kept;
+    }
+    match kept.rfind([',', ':']).filter(|end| *end >= CELL / 2) {
+        Some(end) => kept[..end].to_owned(),
+        None => kept,
+    }
 }
 
 /// `12 s`, `3 min 20 s`: no more digits than an estimate has.
@@ -223,7 +236,10 @@ mod tests {
             assert!(text.contains("68 %, 10 s left"), "{text}");
         }
         assert_eq!(at(40, &values), " 68 %, 10 s left  Latency under load");
-        assert_eq!(at(80, &values), "[=====   ]  68 %, 10 s left  Latency under load: CPU   under load 146.2 ns");
+        assert_eq!(at(80, &values), "[=====   ]  68 %, 10 s left  Latency under load: CPU 0  under load 146.2 ns");
+        let mix = |values: &[String]| line(80, 20.0, 9.2, "Peak bandwidth by mix: 4:1", values);
+        assert_eq!(mix(&values[..2]), "[=====   ]  68 %, 10 s left  Peak bandwidth by mix: 4:1  read 41.7 GB/s");
+        assert_eq!(mix(&[]), "[=====   ]  68 %, 10 s left  Peak bandwidth by mix: 4:1");
         let all = "[=====   ]  68 %, 10 s left  Latency under load: CPU 0, CPUs 1-15, memory of node 0, all-reads  latency 98.4 ns · read 41.7 GB/s · under load 146.2 ns";
         assert_eq!(at(200, &values), all);
         assert_eq!(line(80, 9.0, 0.0, "x", &[]), "[========] 100 %, 0 s left  x");

@@ -271,6 +271,7 @@ impl<'a> ComparisonSinks<'a> {
     /// # Errors
     /// When a file has no format or cannot be created.
     pub(crate) fn open(args: &'a CompareArgs) -> Result<Self, UsageError> {
+        args.figure.check_one(&args.output)?;
         let unknown = "no format of a comparison has this ending; use .txt, .json, .csv, .html, .svg, .png or .pdf";
         Ok(Self { args, files: open_files(&args.output, unknown, ComparisonFormat::for_path)? })
     }

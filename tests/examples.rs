@@ -52,7 +52,7 @@ const EXCEPTIONS: &[Exception] = &[
     ("memgauge scan --node 1", Needs::Nodes(2), 64, "there is no node 1"),
     ("memgauge pmem /mnt/pmem0", Needs::Folder, 64, "there is no such directory"),
     ("memgauge tiers", Needs::Nodes(2), 4, "one tier of memory"),
-    ("memgauge interleave --nodes 0,2", Needs::Nodes(3), 64, "there is no node 2"),
+    ("memgauge interleave --node 0,2", Needs::Nodes(3), 64, "there is no node 2"),
     ("memgauge fleet baseline", Needs::Folder, 4, "no eight are alike"),
     ("memgauge reference here", Needs::KnownCpu, 4, "no published reference"),
     ("memgauge --plan --machine DIR", Needs::Folder, 4, "DIR"),

@@ -62,7 +62,7 @@ fn sick_hosts_are_named_the_first_line_counts_and_the_status_says_it() {
     let (folder, sick) = simulated("outliers", &shape, 3);
     assert!(sick.len() > 2);
     ingest(&folder);
-    let json = fleet(&["outliers", "fleet", "--format", "json", "-o", "o.csv", "-o", "o.txt"], &folder);
+    let json = fleet(&["outliers", "fleet", "--format", "json", "-o", "o.csv", "-o", "o.txt", "-o", "o.svg"], &folder);
     let found: FleetOutliers = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json.status.code(), Some(2));
     let named: BTreeSet<String> = found.slow.iter().map(|s| s.name.host.clone()).collect();
@@ -71,6 +71,14 @@ fn sick_hosts_are_named_the_first_line_counts_and_the_status_says_it() {
     assert_eq!(found.duplicates.len(), 2);
     let csv = fs::read_to_string(folder.join("o.csv")).unwrap();
     assert!(named.iter().all(|host| csv.contains(&format!("\n{host},"))), "{csv}");
+
+    let svg = fs::read_to_string(folder.join("o.svg")).unwrap();
+    let worst = &found.slow[0];
+    assert!(svg.contains(&format!("{}: ", worst.name.host)) && svg.contains("flagged "), "{}: {svg}", worst.name.host);
+    let refused = fleet(&["outliers", "fleet", "--panel", "regions", "-o", "o.svg"], &folder);
+    assert!(refused.status.code() == Some(64) && text(&refused.stderr).contains("leave --panel out"), "{}", text(&refused.stderr));
+    let refused = fleet(&["outliers", "fleet", "--no-title"], &folder);
+    assert!(refused.status.code() == Some(64) && text(&refused.stderr).contains("needs a figure"), "{}", text(&refused.stderr));
 
     let page = fleet(&["outliers", "fleet"], &folder);
     let first = text(&page.stdout).lines().next().unwrap().to_owned();
@@ -170,7 +178,7 @@ fn wrong_folders_files_and_names_are_refused_with_advice() {
         (&["baseline", "fleet"], 4, "no eight are alike"),
         (&["history", "fleet", "--host", "n0000"], 64, "n00000"),
         (&["history", "fleet"], 64, "--host"),
-        (&["outliers", "fleet", "-o", "a.svg"], 64, ".csv"),
+        (&["baseline", "fleet", "-o", "a.svg"], 64, ".csv"),
     ] {
         let output = fleet(arguments, &folder);
         let said = text(&output.stderr);

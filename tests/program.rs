@@ -12,7 +12,6 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use memgauge_core::directory::FileBacking;
-use memgauge_core::estimate::NotMeasured;
 use memgauge_core::experiment::{ChaseOrder, Experiment, Metric};
 use memgauge_core::plan::Plan;
 use memgauge_core::result::{
@@ -268,13 +267,12 @@ fn a_huge_page_pool_that_is_empty_is_refused_with_advice() {
         eprintln!("skipped: there is a pool of 1 GiB pages");
         return;
     }
-    let output = run("latency --pages 1g --time 100ms --format json");
-    assert_eq!(output.status.code(), Some(4));
-    let report: Report = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(!report.complete);
-    assert_eq!(report.results[0].quality.level, QualityLevel::None);
-    let Some(NotMeasured::NoMemory { detail }) = &report.results[0].estimate.not_measured else { panic!("{:?}", report.results[0]) };
-    assert!(detail.contains("nr_hugepages"), "{detail}");
+    for line in ["latency --pages 1g --time 100ms", "--pages 1g --plan", "stream --pages 1g"] {
+        let output = run(line);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(4), 0), "{line}");
+        let said = text(&output.stderr);
+        assert!(said.lines().count() == 1 && said.contains("1 GiB pages") && said.contains("or use --pages auto"), "{line}: {said}");
+    }
 }
 
 #[test]

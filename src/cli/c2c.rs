@@ -15,15 +15,15 @@ use super::values::{STATES, one_of};
     after_help = "Examples:
   memgauge c2c                            one pair for each kind of distance
   memgauge c2c --matrix --cpu 0-7         every pair of eight CPUs
-  memgauge c2c --node-matrix              modified lines from every node to every other
-  memgauge c2c --reader 0 --holder 5 --node 1     one pair, lines homed on node 1
-  memgauge c2c --reader 0 --holder 5 --sharer 6   one pair, lines shared with CPU 6"
+  memgauge c2c --node-matrix              modified lines between nodes
+  memgauge c2c --reader 0 --holder 5 --node 1    one pair, lines homed on node 1
+  memgauge c2c --reader 0 --holder 5 --sharer 6  lines shared with CPU 6"
 )]
 pub(super) struct C2cArgs {
     /// Every pair of CPUs instead of representatives
     #[arg(long, help_heading = "Transfer")]
     matrix: bool,
-    /// A near pair, and modified lines from every node with CPUs to every other
+    /// Modified lines from every node with CPUs to every other, and a near pair
     #[arg(long, conflicts_with = "matrix", help_heading = "Transfer")]
     node_matrix: bool,
     /// CPU that reads the lines [default: the first of --cpu]

@@ -35,10 +35,10 @@ const AFTER_HELP: &str = "\
 Examples:
   memgauge                                   measure everything
   memgauge -o before.json                    the same, and keep the result
-  memgauge latency --matrix                  idle latency from every node to every node
-  memgauge bandwidth --mix 2:1 --cpu 0-7     one mix of reads and writes from eight CPUs
+  memgauge latency --matrix                  idle latency between all nodes
+  memgauge bandwidth --mix 2:1 --cpu 0-7     one mix, eight CPUs
   memgauge loaded --mix all-reads --mix 2:1  two curves of latency under load
-  memgauge --plan                            show what would be done, and how long it would take
+  memgauge --plan                            what would be done, for how long
   memgauge quick                             a verdict in under 45 s
   memgauge render before.json                show a saved result
   memgauge report before.json -o page.html   a page to send or to print
@@ -180,7 +180,7 @@ impl Cli {
         let asks_for_all = || words.iter().any(|word| word == "--help" || word == "help");
         Self::try_parse_from(words).map_err(|error| match error.kind() {
             ErrorKind::DisplayHelp if !asks_for_all() => help::brief(Self::command()).try_get_matches_from(words).err().unwrap_or(error),
-            ErrorKind::UnknownArgument => help::with_owners(error, &Self::command()),
+            ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict => help::with_advice(error, &Self::command(), words),
             _ => error,
         })
     }

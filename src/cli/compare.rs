@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::options::without_effect;
 use super::output::FigureArgs;
 use super::values::parse_percent;
 
@@ -21,7 +22,9 @@ Examples:
   memgauge compare before/ -- after/
   memgauge compare -q -o change.html before/ -- after/
   memgauge compare --margin 5% monday/*.json -- friday/*.json
-  memgauge compare --runs 5 --measure 'latency --budget 1s' -- sysctl -q vm.compaction_proactiveness=0 --- sysctl -q vm.compaction_proactiveness=20
+  memgauge compare --runs 5 --measure 'latency --budget 1s' \\
+      -- sysctl -q kernel.numa_balancing=0 \\
+      --- sysctl -q kernel.numa_balancing=1
 
 Exit status:
   0    the same, or better
@@ -32,7 +35,7 @@ Exit status:
   130  interrupted";
 
 #[derive(Debug, Args)]
-#[command(after_help = AFTER_HELP)]
+#[command(mut_arg("panels", without_effect), after_help = AFTER_HELP)]
 pub(crate) struct CompareArgs {
     /// Results before the change, or folders of them; with exactly two names and no --, the second is after it
     #[arg(value_name = "BEFORE")]

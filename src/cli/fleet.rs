@@ -15,9 +15,9 @@ A fleet is a folder that keeps the values of many hosts' results as Parquet file
 pandas, Polars and Spark. It begins with an ingest.
 
 Examples:
-  memgauge fleet ingest fleet/ results/          read every result below results/
-  memgauge fleet outliers fleet/                 which hosts are slower than their siblings?
-  memgauge fleet export fleet/ --format ocptv    the latest run of each host, for another tool";
+  memgauge fleet ingest fleet/ results/        read every result below results/
+  memgauge fleet outliers fleet/               which hosts are slower?
+  memgauge fleet export fleet/ --format ocptv  the latest runs, for another tool";
 
 /// The commands for many hosts.
 #[derive(Debug, Args)]

@@ -1,6 +1,8 @@
 //! Help on one screen (`-h`): the options that matter most, each in a line. `--help` is all of it, as clap prints it.
 
-use clap::error::{ContextKind, ContextValue};
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
 /// The options that matter most of each command, by their identifiers. Commands below others are named with them.
@@ -59,7 +61,7 @@ pub(super) fn brief(command: Command) -> Command {
     let whole = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let has_commands = command.has_subcommands();
     let examples = whole.split("\n\n").find(|part| part.starts_with("Examples:") && !has_commands);
-    let short = |part: &str| part.lines().filter(|line| line.chars().count() < COLUMNS).take(EXAMPLES + 1).collect::<Vec<_>>().join("\n");
+    let short = |part: &str| part.lines().filter(|line| line.chars().count() <= COLUMNS).take(EXAMPLES + 1).collect::<Vec<_>>().join("\n");
     let examples = examples.map(|part| short(part) + "\n\n");
     let all = if path == "memgauge" { "All commands, options and examples" } else { "All options and examples" };
     let more = format!("{}{all}: {path} --help", examples.unwrap_or_default());
@@ -78,20 +80,48 @@ pub(super) fn brief(command: Command) -> Command {
     })
 }
 
-/// Adds to the refusal of an option which commands have it, or what does the same.
-pub(super) fn with_owners(mut error: clap::Error, program: &Command) -> clap::Error {
-    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return error };
-    let has = |command: &Command| command.get_arguments().any(|arg| !arg.is_hide_set() && arg.get_long() == option.strip_prefix("--"));
-    let owners: Vec<&str> = program.get_subcommands().filter(|command| has(command)).map(Command::get_name).collect();
-    let mut tips = Vec::new();
-    if !owners.is_empty() {
-        tips.push(format!("'{option}' is an option of {}", owners.join(", ")).into());
-    }
-    if option == "--prefetch" {
-        tips.push("'memgauge prefetch compare' measures with prefetchers on and off".into());
+/// What to use instead of an option that a command lacks: the command (any if empty), the option, and the advice.
+const INSTEAD: [(&str, &str, &str); 3] = [
+    ("", "prefetch", "'memgauge prefetch compare' measures with prefetchers on and off"),
+    ("sweep", "size", "--min and --max say which sizes a sweep measures"),
+    ("bandwidth", "order", "--access random, or --line-stride, says how the CPUs that load go through their buffers"),
+];
+/// Options that choose what table is measured.
+const SHAPES: [&str; 6] = ["--matrix", "--node-matrix", "--per-cpu", "--peak", "--ramp", "--search"];
+
+/// Adds to the refusal of an option which commands have it, or what to do instead.
+pub(super) fn with_advice(mut error: clap::Error, program: &Command, words: &[OsString]) -> clap::Error {
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else { return error };
+    let given = given.split(' ').next().unwrap_or_default().to_owned();
+    let command =
+        words.iter().skip(1).filter_map(|word| word.to_str()).find(|word| program.find_subcommand(word).is_some()).unwrap_or_default();
+    let mut tips: Vec<String> = Vec::new();
+    match (error.kind(), given.strip_prefix("--")) {
+        (ErrorKind::ArgumentConflict, _) => {
+            let shape = |option: &str| SHAPES.contains(&option.split(' ').next().unwrap_or_default());
+            let both = shape(&given) && matches!(error.get(ContextKind::PriorArg), Some(ContextValue::String(prior)) if shape(prior));
+            tips.push(if both { "leave one of them out; a run with each gives both" } else { "leave one of them out" }.to_owned());
+            error.remove(ContextKind::Usage);
+        }
+        (ErrorKind::UnknownArgument, Some(name)) => {
+            let has = |command: &Command| command.get_arguments().any(|arg| !arg.is_hide_set() && arg.get_long() == Some(name));
+            let owners: Vec<&str> = program.get_subcommands().filter(|command| has(command)).map(Command::get_name).collect();
+            if !owners.is_empty() {
+                tips.push(format!("'{given}' is an option of {}", owners.join(", ")));
+                // An option that looks alike is not what was meant, and neither is the usage with it.
+                error.remove(ContextKind::SuggestedArg);
+                error.remove(ContextKind::Usage);
+            }
+            let fits = |(of, option, _): &&(&str, &str, &str)| *option == name && (of.is_empty() || *of == command);
+            tips.extend(INSTEAD.iter().find(fits).map(|(.., instead)| (*instead).to_owned()));
+        }
+        (ErrorKind::UnknownArgument, None) if command == "count" => {
+            tips.push(format!("the program stands after --: memgauge count -- {given} …"));
+        }
+        _ => {}
     }
     if !tips.is_empty() {
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips.into_iter().map(Into::into).collect()));
     }
     error
 }
@@ -188,7 +218,39 @@ mod tests {
         let text = refused("memgauge chase --prefetch off");
         assert!(text.contains("is an option of latency, bandwidth") && text.contains("memgauge prefetch compare"), "{text}");
         assert!(refused("memgauge stream --ramp").contains("'--ramp' is an option of bandwidth"));
+        let sweep = refused("memgauge sweep --size 1G");
+        assert!(sweep.contains("--min and --max") && !sweep.contains("similar"), "{sweep}");
+        let count = refused("memgauge count ls");
+        assert!(count.contains("memgauge count -- ls") && !count.contains("is an option of"), "{count}");
+        assert!(!refused("memgauge latency ls").contains("tip"), "{}", refused("memgauge latency ls"));
         assert!(refused("memgauge latency --matrixx").contains("similar argument"), "{}", refused("memgauge latency --matrixx"));
+    }
+
+    #[test]
+    fn a_refused_combination_says_what_to_do() {
+        let refused = |line: &str| {
+            let words: Vec<_> = line.split(' ').map(Into::into).collect();
+            Cli::parse_line(&words).map(|_| ()).unwrap_err().to_string()
+        };
+        for both in ["latency --matrix --per-cpu", "bandwidth --peak --ramp", "bandwidth --ramp 1,2 --search", "c2c --matrix --node-matrix"]
+        {
+            let text = refused(&format!("memgauge {both}"));
+            assert!(text.contains("cannot be used with") && text.contains("a run with each gives both"), "{text}");
+        }
+        let text = refused("memgauge latency --time 1s --budget 1s");
+        assert!(text.contains("leave one of them out") && !text.contains("a run with each"), "{text}");
+    }
+
+    #[test]
+    fn examples_fit_and_are_pasted_as_they_stand() {
+        fn check(command: &Command) {
+            let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let examples = text.split("\n\n").find(|part| part.starts_with("Examples:")).unwrap_or_default();
+            let wide: Vec<&str> = examples.lines().filter(|line| line.chars().count() > COLUMNS).collect();
+            assert!(wide.is_empty(), "{}: wrapped where a terminal has {COLUMNS} columns: {wide:?}", command.get_name());
+            command.get_subcommands().for_each(check);
+        }
+        check(&Cli::command());
     }
 
     #[test]

@@ -18,12 +18,12 @@ kernel's automatic weights, and only memory that is allocated from then on follo
 since the last boot.
 
 Examples:
-  memgauge interleave                         each socket's own node and the nodes without CPUs near it
-  memgauge interleave --nodes 0,2 --mix 2:1   these nodes, with two reads to a write
-  memgauge interleave --demand 40             the least latency when 40 GB/s are moved
-  memgauge interleave -o weights.svg          the same as a figure
-  memgauge interleave --apply                 measure, and set the kernel's weights
-  memgauge interleave --apply 0=3,2=1         set these, without measuring
+  memgauge interleave                       own nodes, and those near them
+  memgauge interleave --node 0,2 --mix 2:1  these nodes, two reads to a write
+  memgauge interleave --demand 40           least latency when 40 GB/s are moved
+  memgauge interleave -o weights.svg        measure, and draw it
+  memgauge interleave --apply               measure, set the kernel's weights
+  memgauge interleave --apply 0=3,2=1       set these, without measuring
   memgauge interleave --restore";
 
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use super::values::{ORDERS, one_of};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   memgauge latency                        one CPU, its own node
-  memgauge latency --matrix               from every node with CPUs to every node with memory
+  memgauge latency --matrix               from every node to every node
   memgauge latency --size 16K             the first-level cache
   memgauge latency --cpu 8 --node 1 --pages 4k
   memgauge latency --histogram 1          the distribution of single loads

@@ -82,7 +82,7 @@ fn read_contents(path: &Path) -> anyhow::Result<Vec<LineContent>> {
 #[command(after_help = "Examples:
   memgauge bandwidth                      all CPUs read their own nodes' memory
   memgauge bandwidth --peak               every mix of reads and writes
-  memgauge bandwidth --matrix             from every node with CPUs to every node with memory
+  memgauge bandwidth --matrix             from every node to every node
   memgauge bandwidth --ramp --mix 2:1     1, 2, 4 ... CPUs
   memgauge bandwidth --ramp 1,2,4-48:2    1, 2, 4, 6, 8 ... 48 CPUs
   memgauge bandwidth --search             the highest bandwidth of each mix
@@ -96,10 +96,10 @@ pub(super) struct BandwidthArgs {
     /// Every mix of reads and writes
     #[arg(long, group = "shape")]
     peak: bool,
-    /// Growing numbers of CPUs, such as 1,2,4-48:2 [default LIST: 1, 2, 4 ... all CPUs]
+    /// Growing numbers of CPUs: 1, 2, 4 ... all, or a LIST such as 1,2,4-48:2
     #[arg(long, value_name = "LIST", group = "shape", conflicts_with = "delays", num_args = 0..=1, default_missing_value = "")]
     ramp: Option<IdSet>,
-    /// The highest bandwidth of each mix over several numbers of CPUs and injection delays, because too many requests at once can cost
+    /// The highest bandwidth of each mix: over several numbers of CPUs and injection delays, because too many requests at once can cost
     /// bandwidth
     #[arg(long, group = "shape", conflicts_with = "delays")]
     search: bool,
@@ -131,11 +131,11 @@ impl BandwidthArgs {
     after_help = "The first CPU chases. The others load, except the hardware threads of its own core.
 
 Examples:
-  memgauge loaded                         points that are evenly spread in bandwidth
+  memgauge loaded                         points evenly spread in bandwidth
   memgauge loaded --mix all-reads,2:1     a curve for each mix
   memgauge loaded --delay 0,100,500,2000  points at these delays
-  memgauge loaded --at 50%,75%,90%        also the latency at these shares of the peak bandwidth
-  memgauge loaded --load-node 2           the chase stays in its node while node 2 is loaded"
+  memgauge loaded --at 50%,75%,90%        also at these shares of the peak
+  memgauge loaded --load-node 2           the chase stays, node 2 is loaded"
 )]
 pub(super) struct LoadedArgs {
     /// Also find the latency at these shares of the peak bandwidth, such as 50%,75%,90%

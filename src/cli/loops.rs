@@ -91,7 +91,7 @@ seed give the same checksum on every machine. A pass over less than 64 MiB is re
 Examples:
   memgauge stream                         512 MiB
   memgauge stream 16K --cpu 3             the first-level cache of CPU 3
-  memgauge stream 16K-1G                  a line for each size: 16K, 32K, 64K ... 1G
+  memgauge stream 16K-1G                  a line each for 16K, 32K, 64K ... 1G
   perf stat -e cache-misses memgauge stream 1G --passes 50
   numactl --cpunodebind 0 --membind 1 memgauge stream
   memgauge stream 1G --format json
@@ -123,7 +123,7 @@ machine for the same size, seed, order and number of passes.
 Examples:
   memgauge chase                          512 MiB, random in windows of 512 KiB
   memgauge chase 32K --cpu 3              the first-level cache of CPU 3
-  memgauge chase 4K-1G:*4 --pages 2m      a line for each size: 4K, 16K, 64K ... 1G
+  memgauge chase 4K-1G:*4 --pages 2m      a line each for 4K, 16K, 64K ... 1G
   memgauge chase 1G --order full-random --pages 4k
   numactl --cpunodebind 0 --membind 1 memgauge chase
   perf stat -e dTLB-load-misses memgauge chase 64M --passes 50

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
+use clap::{Arg, Args, ValueEnum};
 use memgauge_render::{FigureOptions, FigureWidth, PanelKind};
 
 use crate::exit::UsageError;
@@ -51,11 +51,35 @@ impl FigureArgs {
         FigureOptions { panels: self.panels.clone(), width: self.figure_width, titles: !self.no_title }
     }
 
+    /// Checks the options for a figure of one kind, which no panel is chosen of.
+    ///
+    /// # Errors
+    /// When a panel is named, or there is no figure for the options.
+    pub(crate) fn check_one(&self, files: &[PathBuf]) -> Result<(), UsageError> {
+        if !self.panels.is_empty() {
+            return Err(UsageError("this figure has panels of one kind, and they are drawn together; leave --panel out".to_owned()));
+        }
+        let drawn = files.iter().any(|path| memgauge_render::picture_for_path(&path.to_string_lossy()).is_some());
+        self.given().filter(|_| !drawn).map_or(Ok(()), needs_a_figure)
+    }
+
     /// The first option that was given, for a message that there is no figure.
     fn given(&self) -> Option<&'static str> {
         let given = [(!self.panels.is_empty(), "--panel"), (self.figure_width.is_some(), "--figure-width"), (self.no_title, "--no-title")];
         given.into_iter().find_map(|(given, name)| given.then_some(name))
     }
+}
+
+/// The refusal of an option for figures.
+fn needs_a_figure(option: &'static str) -> Result<(), UsageError> {
+    Err(UsageError(format!("{option} needs a figure; add -o FILE.svg, FILE.png or FILE.pdf")))
+}
+
+/// Takes figures and evidence out of the help of a command that measures nothing.
+pub(crate) fn text_only(option: Arg) -> Arg {
+    let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+    let hidden = option.is_hide_set() || option.get_id() == "verbose" || option.get_help_heading() == Some("Figures");
+    option.hide(hidden).help(help.replace(", .html (a page), or .svg, .png, .pdf for figures", " or .html (a page)"))
 }
 
 /// Where results go.
@@ -98,7 +122,7 @@ impl Output {
     pub(crate) fn check_figures(&self, drawn: &[PanelKind], instead: &str) -> Result<(), UsageError> {
         match (self.figure_files().next(), self.figure.given()) {
             (Some(path), _) if drawn.is_empty() => Err(UsageError::file(path, format!("there is nothing to draw; {instead}"))),
-            (None, Some(option)) => Err(UsageError(format!("{option} needs a figure; add -o FILE.svg, FILE.png or FILE.pdf"))),
+            (None, Some(option)) => needs_a_figure(option),
             _ => match self.figure.panels.iter().find(|panel| !drawn.contains(panel)) {
                 Some(panel) => Err(UsageError(format!("this measurement has no panel '{panel}'; it can have: {}", PanelKind::list(drawn)))),
                 None => Ok(()),

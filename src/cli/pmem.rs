@@ -17,11 +17,11 @@ Persistent memory is measured where the file system is mounted with DAX. Whateve
 device) is measured as well, and called a volatile stand-in in every output.
 
 Examples:
-  memgauge pmem /mnt/pmem0                        one file system, from every node
-  memgauge pmem /mnt/pmem0 /mnt/pmem1             several: local and remote
+  memgauge pmem /mnt/pmem0                   one file system, from every node
+  memgauge pmem /mnt/pmem0 /mnt/pmem1        several: local and remote
   memgauge pmem --ramp --loaded --out today /mnt/pmem0
-  memgauge pmem --plan /mnt/pmem0                 how long it takes, and what stands behind the directory
-  memgauge pmem --within 2m /mnt/pmem0            everything, more coarsely";
+  memgauge pmem --plan /mnt/pmem0            how long, and what device
+  memgauge pmem --within 2m /mnt/pmem0       everything, more coarsely";
 
 #[derive(Debug, Args)]
 #[command(
@@ -36,7 +36,7 @@ pub(super) struct PmemArgs {
     /// Directories whose files are measured
     #[arg(required = true, value_name = "DIR")]
     directories: Vec<PathBuf>,
-    /// Also measure the bandwidth of 1, 2, 4, 6 … all CPUs of each node: reads and 2:1
+    /// Also measure the bandwidth of growing numbers of CPUs: 1, 2, 4, 6 … all of each node, reads and 2:1
     #[arg(long, help_heading = "What")]
     ramp: bool,
     /// Also measure latency under load at 20 delays

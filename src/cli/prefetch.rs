@@ -2,8 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::options::without_effect;
-use super::output::ReportOptions;
+use super::output::{ReportOptions, text_only};
 use super::request::Common;
 
 const AFTER_HELP: &str = "\
@@ -14,12 +13,12 @@ boot.
 Examples:
   memgauge prefetch                       what is on and what is off
   memgauge prefetch status --format json
-  memgauge prefetch compare               bandwidth and latency of each node, prefetchers on and off
-  memgauge prefetch off                   off until 'memgauge prefetch restore' or the next boot
+  memgauge prefetch compare               each node with them on and off
+  memgauge prefetch off                   until 'prefetch restore' or a boot
   memgauge latency --prefetch off         off during one run";
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, mut_arg("verbose", without_effect), after_help = AFTER_HELP)]
+#[command(args_conflicts_with_subcommands = true, mut_args(text_only), after_help = AFTER_HELP)]
 pub(super) struct PrefetchArgs {
     #[command(subcommand)]
     pub(super) command: Option<PrefetchCommand>,
@@ -31,7 +30,7 @@ pub(super) struct PrefetchArgs {
 pub(super) enum PrefetchCommand {
     #[command(flatten)]
     Action(PrefetchAction),
-    /// Measure one CPU's bandwidth and latency from every node with prefetchers on and off, and put them back.
+    /// Measure with prefetchers on and off: one CPU's bandwidth and latency from every node; puts them back.
     #[command(
         display_order = 1,
         after_help = "\
@@ -44,16 +43,16 @@ The first CPU chases, in sequential and in random order. The CPUs of --cpu read 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PrefetchAction {
     /// Show which prefetchers of which CPUs are on.
-    #[command(display_order = 0, mut_arg("verbose", without_effect))]
+    #[command(display_order = 0, mut_args(text_only))]
     Status(ReportOptions),
     /// Switch all documented prefetchers of all CPUs off, until restore or the next boot.
-    #[command(mut_arg("verbose", without_effect))]
+    #[command(mut_args(text_only))]
     Off(ReportOptions),
     /// Switch all documented prefetchers of all CPUs on, until restore or the next boot.
-    #[command(mut_arg("verbose", without_effect))]
+    #[command(mut_args(text_only))]
     On(ReportOptions),
     /// Put back what off, on, or a run that was killed has changed.
-    #[command(mut_arg("verbose", without_effect))]
+    #[command(mut_args(text_only))]
     Restore(ReportOptions),
     /// The process that restores registers when a run is killed.
     #[command(hide = true)]

@@ -31,12 +31,12 @@ TOML:
   fail-below = 250.0
 
 Examples:
-  memgauge quick                              is this machine's memory as it should be?
-  memgauge quick -o today.json                the same, and keep the result
-  memgauge quick --against first-day.json     has anything changed?
-  memgauge quick --baseline fleet/            is this host as its siblings are?
-  memgauge quick --limit 460.8                12 channels of DDR5-4800
-  memgauge quick -q --state checks            for a timer or a prolog: keep the newest 30 results
+  memgauge quick                           is this machine's memory all right?
+  memgauge quick -o today.json             the same, and keep the result
+  memgauge quick --against first-day.json  has anything changed?
+  memgauge quick --baseline fleet/         is this host as its siblings are?
+  memgauge quick --limit 460.8             12 channels of DDR5-4800
+  memgauge quick -q --state checks         for a timer or a prolog: keep the newest 30
 
 Exit status:
   0    all well

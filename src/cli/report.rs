@@ -13,7 +13,7 @@ A change is told from chance by compare, which makes a page of its own: memgauge
 Examples:
   memgauge report result.json -o report.html
   memgauge report node1.json node2.json node3.json -o nodes.html
-  memgauge report result.json --title 'Rack 12, after the BIOS update' -o report.html
+  memgauge report result.json --title 'Rack 12, new BIOS' -o report.html
   memgauge quick --format json | memgauge report - -o check.html
 
 Exit status:

@@ -87,7 +87,7 @@ pub(crate) struct RunOptions {
 pub(super) struct Common {
     #[command(flatten)]
     placement: Placement,
-    /// Size of the chase's buffer and, for bandwidth, of each CPU's buffer: 512M, 2G, 16K [default: four times the caches]
+    /// Size of the buffer, for bandwidth of each CPU's: 512M, 2G, 16K [default: four times the caches]
     #[arg(long, value_name = "SIZE", help_heading = "Memory")]
     size: Option<Bytes>,
     #[command(flatten)]

@@ -39,7 +39,12 @@ The file is TOML:
   [[threads]]
   cpus = \"8-15\"
   # a second buffer, and its share of the accesses
-  second = { node = 2, percent = 25 }";
+  second = { node = 2, percent = 25 }
+
+Examples:
+  memgauge run threads.toml
+  memgauge run threads.toml --plan          what each CPU would do
+  memgauge run threads.toml -o result.json";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
@@ -209,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_file_in_the_help_can_be_pasted() {
-        let spec = parse(AFTER_HELP.split("TOML:").nth(1).unwrap()).unwrap();
+        let spec = parse(AFTER_HELP.split("TOML:").nth(1).unwrap().split("Examples:").next().unwrap()).unwrap();
         assert_eq!((spec.delays.len(), spec.chase.cpu, spec.traffic.threads.len()), (2, Some(0), 2));
         assert!(AFTER_HELP.lines().all(|line| line.len() < 80), "a longer line would be wrapped");
     }

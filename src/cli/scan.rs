@@ -17,13 +17,13 @@ stops taking memory when it gets scarce. All memory is given back at the end and
 physical addresses.
 
 Examples:
-  memgauge scan                           each node's free memory, read by its own CPUs
-  memgauge scan --node 1 --integrity      one node; also write patterns and compare
+  memgauge scan                           each node's free memory
+  memgauge scan --node 1 --integrity      one node; also write and compare
   memgauge scan --integrity --patterns random,walking-ones --hold 1m
-                                          these patterns, each a minute in the memory
-  memgauge scan --size 16G --region 256M  16 GiB of each node in smaller regions
+                                          these, each a minute in memory
+  memgauge scan --size 16G --region 256M  16 GiB of each node, smaller regions
   memgauge scan --node 2 --cpu 0-15       a node without CPUs, read by these
-  memgauge scan --pages 1g -o scan.json   the free 1 GiB pages of the pool, all regions in a file";
+  memgauge scan --pages 1g -o scan.json   free 1 GiB pages of the pool";
 
 const BUCKET: &str = "a width in GB/s above 0, such as 5 or 0.5";
 

@@ -14,12 +14,12 @@ All working sets are parts of one buffer; a working set is what each CPU uses. L
 of the curve together.
 
 Examples:
-  memgauge sweep                            one CPU, from 4 KiB to 1 GiB, in under a minute
-  memgauge sweep -o sweep.svg               the same, and draw it
-  memgauge sweep --per-domain --max 256M    each last-level cache: are they alike?
-  memgauge sweep --all-cpus --bandwidth     all CPUs together, each with its own working set
-  memgauge sweep --latency --order full-random --pages 4k    includes the cost of TLB misses
-  memgauge sweep --counters -o sweep.svg    also miss rates, if the machine has counters";
+  memgauge sweep                          one CPU, 4 KiB to 1 GiB
+  memgauge sweep -o sweep.svg             the same, and draw it
+  memgauge sweep --per-domain --max 256M  each last-level cache: are they alike?
+  memgauge sweep --all-cpus --bandwidth   all CPUs, each with its own set
+  memgauge sweep --latency --order full-random --pages 4k  with TLB misses
+  memgauge sweep --counters -o sweep.svg  also miss rates, if there are counters";
 
 #[derive(Debug, Args)]
 #[command(

@@ -19,7 +19,7 @@ Examples:
   memgauge tiers --node 0,2           these nodes, whatever they are
   memgauge tiers --mix all-reads,2:1  curves for two mixes
   memgauge tiers --histogram          also percentiles of latency under load
-  memgauge tiers --plan               what each node is, and how long it takes";
+  memgauge tiers --plan               what each node is, and the time it takes";
 
 #[derive(Debug, Args)]
 #[command(

@@ -32,7 +32,7 @@ An event is one of the kernel's (page-faults, task-clock, cycles, LLC-load-misse
 tables (mem_load_retired.l3_miss, l1d_cache_refill), or a code: cpu/event=0xd1,umask=0x20/ or r20d1.
 
 Examples:
-  memgauge count -- ./app input            miss rates, parallelism, latency per miss
+  memgauge count -- ./app input            miss rates, parallelism, latency
   memgauge count -r 10 -- ./app input      medians of ten runs, with intervals
   memgauge count -e page-faults,task-clock -- make
   memgauge count -o counts.json -- ./app";

@@ -8,15 +8,14 @@ use memgauge_core::tiers;
 use memgauge_os::clock::Clock;
 use memgauge_os::topology;
 
-use crate::cli::options::without_effect;
-use crate::cli::output::ReportOptions;
+use crate::cli::output::{ReportOptions, text_only};
 use crate::console::Stream;
 use crate::exit::ExitStatus;
 use crate::report;
 use crate::sinks::Sinks;
 
 #[derive(Debug, Args)]
-#[command(mut_arg("verbose", without_effect))]
+#[command(mut_args(text_only))]
 pub(crate) struct InfoArgs {
     /// Show a recorded machine: a directory that holds its sys/ and proc/
     #[arg(long, value_name = "DIR")]

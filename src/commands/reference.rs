@@ -14,8 +14,8 @@ use crate::exit::{ExitStatus, UsageError};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   memgauge reference                       what there is, by CPU generation
-  memgauge reference here                  what there is about CPUs like this machine's
-  memgauge reference 'zen 4' --sources     each value with its method and source")]
+  memgauge reference here                  about CPUs like this machine's
+  memgauge reference 'zen 4' --sources     each with method and source")]
 pub(crate) struct ReferenceArgs {
     /// A CPU generation or a part of a CPU's name; `here` is this machine's generation
     #[arg(value_name = "NAME")]

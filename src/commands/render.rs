@@ -15,9 +15,9 @@ use crate::sinks::{Sinks, read_report, unique_names};
 #[command(after_help = "Examples:
   memgauge render before.json                      show a saved result
   memgauge render before.json -q -o before.pdf     draw it
-  memgauge render before.json -q -o before.csv     its values for a spreadsheet, a data frame or a database
+  memgauge render before.json -q -o before.csv     its values as a table
   memgauge render before.json after.json -q -o both.svg
-  memgauge render before.json -q --panel loaded-latency --figure-width 85mm --no-title -o curve.pdf")]
+  memgauge render before.json -q --panel bandwidth --figure-width 85mm -o b.pdf")]
 pub(crate) struct RenderArgs {
     /// Results that memgauge wrote as JSON, or folders of them; - is standard input. Figures, pages, CSV and OpenMetrics show several results together; text
     /// and JSON show them one after another

@@ -2,11 +2,13 @@
 //! `schema/fleet-history.schema.json`. The crate `memgauge-fleet` makes them from a fleet's store.
 
 mod baseline;
+mod compared;
 mod group;
 mod history;
 mod outliers;
 
 pub use baseline::*;
+pub use compared::*;
 pub use group::*;
 pub use history::*;
 pub use outliers::*;

@@ -33,7 +33,8 @@ pub fn baseline(rows: &[Row]) -> FleetBaseline {
     }
 }
 
-fn number(cell: &Cell, found: &GroupCentre) -> BaselineNumber {
+/// What a group has at a cell, and from where on a host is flagged.
+pub(crate) fn number(cell: &Cell, found: &GroupCentre) -> BaselineNumber {
     let centre = found.centre;
     let slowest = found.split.as_ref().map_or(centre, |split| split.slower);
     // The difference that counts, as a logarithm.

@@ -2,6 +2,7 @@
 
 mod baseline;
 mod centres;
+mod compared;
 pub mod exports;
 mod groups;
 mod history;
@@ -17,6 +18,7 @@ mod split;
 mod store;
 
 pub use baseline::{baseline, group_for};
+pub use compared::compared;
 pub use history::{UnknownName, history};
 pub use ingest::{
     INGEST_VERSION, IngestError, IngestEvent, IngestOptions, IngestOutcome, SkipReason, Skipped, ingest, ingest_line, ingest_text,

@@ -9,6 +9,7 @@ mod bars;
 mod blocks;
 mod chart;
 mod distribution;
+mod fleet;
 mod font;
 pub(crate) mod frame;
 mod guides;
@@ -41,6 +42,7 @@ mod sweep;
 mod transfer;
 mod working_set;
 
+pub use fleet::fleet_outliers_figure;
 pub use histogram::Histogram;
 pub use layout::{Figure, Picture};
 pub use options::{FigureOptions, FigureWidth, PanelKind};

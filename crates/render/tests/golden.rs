@@ -135,6 +135,9 @@ fn tiers_of_memory_in_a_narrow_terminal() {
 #[test]
 fn text_of_sweeps_and_of_loops() {
     check(golden("sweep-counters.txt"), text(&samples::sweeps::counted(&[], 1000), 100));
+    let narrow = text(&samples::sweeps::counted(&[], 1000), 60);
+    let sketch = narrow.lines().find(|line| line.contains('▁') && line.contains("KiB")).unwrap_or_else(|| panic!("{narrow}"));
+    assert!(sketch.chars().count() <= 60 && sketch.ends_with("GiB"), "a sketch fits: {sketch}");
     check(golden("loops.txt"), text(&samples::sweeps::loops(), 100));
     let mut disturbed = samples::sweeps::loops();
     for (m, level) in disturbed.results.iter_mut().zip([QualityLevel::Unreliable, QualityLevel::Degraded]) {

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::cli::options::without_effect;
+use crate::cli::output::FigureArgs;
+
 const OUTLIERS_HELP: &str = "\
 Each host is compared with the hosts that have its hardware, firmware and kernel; where these are fewer than eight, with those that have \
 its hardware and firmware, then with those that have its hardware. Of each host and number the latest value counts.
@@ -14,7 +17,8 @@ pass. Where hosts of one kind fall into two populations, the property that tells
 
 Examples:
   memgauge fleet outliers fleet/
-  memgauge fleet outliers fleet/ -v                       every host, every slow number
+  memgauge fleet outliers fleet/ -v              every host, every slow number
+  memgauge fleet outliers fleet/ -q -o slow.svg  every host where some are slow
   memgauge fleet outliers fleet/ --format json | jq -r '.slow[].host'
 
 Exit status:
@@ -26,13 +30,21 @@ Exit status:
 
 /// Which fleet, and how to show what was found.
 #[derive(Debug, Args)]
-#[command(after_help = OUTLIERS_HELP)]
+#[command(
+    mut_arg("panels", without_effect),
+    mut_arg("output", |arg| arg.help(
+        "Also write to FILE; its ending chooses the format: .txt, .json, .csv, or .svg, .png, .pdf for a figure; may be repeated"
+    )),
+    after_help = OUTLIERS_HELP
+)]
 pub(crate) struct OutliersArgs {
     /// The fleet's folder
     #[arg(value_name = "FLEET")]
     pub(crate) fleet: PathBuf,
     #[command(flatten)]
     pub(crate) output: FleetOutput,
+    #[command(flatten)]
+    pub(crate) figure: FigureArgs,
 }
 
 const BASELINE_HELP: &str = "\
@@ -66,8 +78,8 @@ not shown, and neither is one run that is off alone. A number needs six values.
 
 Examples:
   memgauge fleet history fleet/ --host n17
-  memgauge fleet history fleet/ --host n17 -v             the levels of every number
-  memgauge fleet history fleet/ --host n17 -o n17.csv     every value of every run
+  memgauge fleet history fleet/ --host n17 -v          levels of every number
+  memgauge fleet history fleet/ --host n17 -o n17.csv  every value of every run
 
 Exit status:
   0    shown

@@ -5,13 +5,15 @@ use memgauge_core::fleet::FleetOutliers;
 use super::rows::read_rows;
 use crate::cli::fleet::OutliersArgs;
 use crate::exit::ExitStatus;
-use crate::fleet_sinks::FleetSinks;
+use crate::fleet_sinks::{FleetSinks, Outliers};
 
 /// Finds them and says so.
 pub(crate) fn outliers(args: &OutliersArgs) -> anyhow::Result<ExitStatus> {
-    let sinks = FleetSinks::open(&args.output)?;
-    let found = memgauge_fleet::outliers(&read_rows(&args.fleet)?);
-    sinks.write(&found)?;
+    args.figure.check_one(&args.output.output)?;
+    let sinks = FleetSinks::open_with_figures(&args.output)?;
+    let rows = read_rows(&args.fleet)?;
+    let found = memgauge_fleet::outliers(&rows);
+    sinks.write(&Outliers { found: &found, rows: &rows, figure: args.figure.options() })?;
     Ok(status(&found))
 }
 

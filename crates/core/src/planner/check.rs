@@ -1,10 +1,13 @@
 //! Whether what the user names exists, may be used and fits together.
 
+use std::collections::BTreeMap;
+
 use crate::directory::FileBacking;
 use crate::distribution::BATCHES;
 use crate::experiment::{Hops, PageRequest};
+use crate::plan::{BufferPlan, Step};
 use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
-use crate::topology::Machine;
+use crate::topology::{Machine, PagePool};
 use crate::traffic::{Access, LineUse, Mix};
 use crate::units::{Bytes, IdSet};
 
@@ -130,6 +133,60 @@ pub(super) fn check_traffic(spec: &Spec) -> Result<(), PlanError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Checks that a pool named with `--pages` has pages enough for at least one cell. Where it has, the cells that lack pages say so themselves.
+pub(super) fn check_pool(spec: &Spec, machine: &Machine, steps: &[Step]) -> Result<(), PlanError> {
+    // Scans take what there is, and interleaved pages are on several nodes.
+    let Some(page) = spec.pages.pool_page().filter(|_| !matches!(spec.task, Task::Scan | Task::Interleave)) else { return Ok(()) };
+    let pool = |node: u32| machine.topology.node(node).and_then(|node| node.pools.iter().find(|pool| pool.page == page));
+    let lacks = |buffer: &&BufferPlan| {
+        buffer.directory.is_none() && buffer.bytes.0.div_ceil(page.0) > pool(buffer.node).map_or(0, |pool| pool.free)
+    };
+    let mut needed: BTreeMap<u32, u64> = BTreeMap::new();
+    for cell in steps.iter().flat_map(|step| &step.cells) {
+        let buffers = cell.work.buffers();
+        if !buffers.iter().any(lacks) {
+            return Ok(());
+        }
+        let mut of_cell: BTreeMap<u32, u64> = BTreeMap::new();
+        for buffer in buffers.into_iter().filter(|buffer| buffer.directory.is_none()) {
+            *of_cell.entry(buffer.node).or_default() += buffer.bytes.0.div_ceil(page.0);
+        }
+        for (node, pages) in of_cell {
+            let most = needed.entry(node).or_default();
+            *most = pages.max(*most);
+        }
+    }
+    let short = needed.into_iter().find(|(node, pages)| *pages > pool(*node).map_or(0, |pool| pool.free));
+    short.map_or(Ok(()), |(node, pages)| {
+        let one_node = machine.topology.nodes.len() < 2;
+        unavailable(pool_too_small(Some(node).filter(|_| !one_node), pool(node), page, pages))
+    })
+}
+
+/// Why the pool of a node, or of the machine, cannot give so many pages, and the command that makes it large enough.
+pub(super) fn pool_too_small(node: Option<u32>, pool: Option<&PagePool>, page: Bytes, needed: u64) -> String {
+    let Some(pool) = pool else {
+        let size = if page == Bytes::gib(1) { "1G" } else { "2M" };
+        return format!("this kernel has no pool of {page} pages; boot it with hugepagesz={size} hugepages={needed}, or use --pages auto");
+    };
+    let total = (pool.total + needed).saturating_sub(pool.free);
+    let boot = if page == Bytes::gib(1) {
+        format!(" (when memory is too fragmented: boot with hugepagesz=1G hugepages={total})")
+    } else {
+        String::new()
+    };
+    let (whose, folder) = match node {
+        Some(node) => (format!("node {node}'s"), format!("/sys/devices/system/node/node{node}/hugepages")),
+        None => ("the".to_owned(), "/sys/kernel/mm/hugepages".to_owned()),
+    };
+    format!(
+        "{whose} pool of {page} pages has {} free of {}, and {needed} are needed; reserve pages: echo {total} | sudo tee {folder}/hugepages-{}kB/nr_hugepages{boot}; or use --pages auto",
+        pool.free,
+        pool.total,
+        page.0 >> 10
+    )
 }
 
 /// The longest file name on Linux: `shm_open` makes a file.

@@ -1,10 +1,10 @@
 //! The buffer of `stream` and `chase`, which have no plan: as large as asked for, within the limits on memory.
 
-use super::check::{PlanError, unavailable};
+use super::check::{PlanError, pool_too_small, unavailable};
 use super::sizes::{approximately, floor_power_of_two, pool_bytes};
 use crate::microbench::{DEFAULT_SIZE, LoopSpec};
 use crate::note::Note;
-use crate::topology::Machine;
+use crate::topology::{Machine, PagePool};
 use crate::units::Bytes;
 
 /// The smallest buffer that is taken in place of the default: less would measure a first-level cache, which is something else.
@@ -18,6 +18,7 @@ const SMALLEST: Bytes = Bytes::mib(1);
 pub fn loop_size(spec: &LoopSpec, machine: &Machine) -> Result<(Bytes, Option<Note>), PlanError> {
     let (room, limited_by) = room(spec, machine);
     let wanted = spec.size.unwrap_or(DEFAULT_SIZE);
+    check_pool(spec, machine, wanted)?;
     if wanted.0 <= room {
         return Ok((wanted, None));
     }
@@ -31,6 +32,21 @@ pub fn loop_size(spec: &LoopSpec, machine: &Machine) -> Result<(Bytes, Option<No
     let bytes = Bytes(floor_power_of_two(room));
     let message = format!("the buffer has {bytes} instead of {wanted}: {may_be_taken} may be taken (limited by {limited_by})");
     Ok((bytes, Some(Note::warning("small-buffer", message).advise("raise the limit, or give a size to compare with another machine"))))
+}
+
+/// Checks that the pool named with `--pages` can hold the buffer.
+fn check_pool(spec: &LoopSpec, machine: &Machine, wanted: Bytes) -> Result<(), PlanError> {
+    let Some(page) = spec.pages.pool_page() else { return Ok(()) };
+    let nodes = machine.topology.nodes.iter().filter(|n| spec.node.is_none_or(|node| node == n.id));
+    let pools: Vec<&PagePool> = nodes.flat_map(|node| &node.pools).filter(|pool| pool.page == page).collect();
+    let sum = |count: fn(&PagePool) -> u64| pools.iter().map(|pool| count(pool)).sum();
+    let pool = PagePool { page, total: sum(|pool| pool.total), free: sum(|pool| pool.free) };
+    let needed = wanted.0.div_ceil(page.0);
+    if needed <= pool.free {
+        return Ok(());
+    }
+    let node = spec.node.filter(|_| machine.topology.nodes.len() > 1);
+    unavailable(pool_too_small(node, Some(&pool).filter(|_| !pools.is_empty()), page, needed))
 }
 
 /// Bytes that a loop's buffer may have, and what limits them. Pages of a pool are not part of the free memory.

@@ -3,7 +3,7 @@
 use crate::experiment::{Experiment, PrefetchRequest};
 use crate::note::Note;
 use crate::plan::{Cell, KernelRow, MIN_TRANSFER_S, Plan, Step, StopRule, Work};
-use crate::planner::check::{PlanError, check_cpus, check_traffic, named};
+use crate::planner::check::{PlanError, check_cpus, check_pool, check_traffic, named};
 use crate::planner::context::{DEFAULT_SEED, Planner};
 use crate::planner::quick::FIRST_ROUND_SHARE;
 use crate::planner::{coarsen, cost};
@@ -41,6 +41,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         Task::Pmem => planner.pmem()?,
         Task::Tiers => planner.tiers()?,
     };
+    check_pool(spec, machine, &steps)?;
     let (stop, max_s) = planner.set_times(&mut steps);
     let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
     let keep_awake = keep_awake(spec, machine)?;

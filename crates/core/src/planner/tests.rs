@@ -280,7 +280,7 @@ fn little_memory_shrinks_derived_buffers_and_says_so() {
 fn pages_of_a_pool_are_room_beside_free_memory() {
     let mut machine = machine();
     machine.allowed.node_memory.insert(1, Bytes::mib(16));
-    machine.topology.nodes[1].pools = vec![PagePool { page: Bytes::mib(2), total: 64, free: 56 }];
+    machine.topology.nodes[1].pools = vec![PagePool { page: Bytes::mib(2), total: 64, free: 64 }];
     let requested = |pages| {
         let mut spec = Spec::new(Task::Latency(LatencyShape::One));
         spec.pages = pages;
@@ -294,6 +294,24 @@ fn pages_of_a_pool_are_room_beside_free_memory() {
         let error = requested(pages).unwrap_err().to_string();
         assert!(error.contains("16 MiB") && error.contains("limited by free memory of node 1"), "{error}");
     }
+}
+
+#[test]
+fn a_pool_that_is_too_small_for_every_cell_is_refused_in_one_line() {
+    let mut machine = machine();
+    let pool = |total, free| vec![PagePool { page: Bytes::mib(2), total, free }];
+    machine.topology.nodes[0].pools = pool(4, 3);
+    machine.topology.nodes[1].pools = pool(64, 64);
+    let requested = |node: &str, size| {
+        let mut spec = Spec::new(Task::Latency(LatencyShape::Matrix));
+        (spec.pages, spec.nodes, spec.size) = (PageRequest::Huge2M, Some(node.parse().unwrap()), Some(Bytes::mib(size)));
+        plan(&spec, &machine, &kernels()).map(|_| ()).map_err(|e| e.to_string())
+    };
+    let error = requested("0", 16).unwrap_err();
+    let command = "echo 9 | sudo tee /sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages";
+    assert!(error.contains("has 3 free of 4, and 8 are needed") && error.contains(command) && !error.contains('\n'), "{error}");
+    assert_eq!((requested("0", 6), requested("0-1", 16)), (Ok(()), Ok(())), "what one node lacks, another may have");
+    assert!(requested("0-1", 256).is_err());
 }
 
 #[test]

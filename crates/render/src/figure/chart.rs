@@ -323,7 +323,13 @@ impl Chart {
         };
         let far = if beside.is_none() && !mark.optional { placer.anywhere(point, size) } else { None };
         let leader = far.map(|a| (point, (point.0.clamp(a.x, a.right()), point.1.clamp(a.y - 1.0, a.bottom() + 1.0))));
-        beside.or(far).map(|area| Placed { text: label(&mark.name, &area, mark.colour), leader })
+        let shorter = || mark.name.rsplit_once(", ").or_else(|| mark.name.split_once(": ")).map(|(first, _)| first.to_owned());
+        match beside.or(far) {
+            Some(area) => Some(Placed { text: label(&mark.name, &area, mark.colour), leader }),
+            // In a narrow figure a part of the label says what is there.
+            None if !mark.optional => self.place_label(plot, placer, &PointLabel { name: shorter()?, ..mark.clone() }),
+            None => None,
+        }
     }
 
     /// Names each series beside its line; `false` when one finds no room.
@@ -413,15 +419,17 @@ impl Chart {
             }
             return;
         }
-        let whisker = Stroke::new(series.style.colour, 1.0);
+        // Among many points, bars at the ends would hide the points.
+        let many = points.len() > MARKED;
+        let whisker = Stroke::new(series.style.colour, if many { 0.5 } else { 1.0 });
         for (s, p) in series.samples.iter().zip(&points) {
             if let Some(interval) = s.y_interval {
                 let [low, high] = ends(&self.y, interval).map(|(v, clipped)| (self.height(plot, v), clipped));
-                draw_whisker(scene, (low, high), whisker, |along, across| (p.0 + across, along));
+                draw_whisker(scene, (low, high), (whisker, !many), |along, across| (p.0 + across, along));
             }
             if let Some(interval) = s.x_interval {
                 let [low, high] = ends(&self.x, interval).map(|(v, clipped)| (self.place(plot, v, s.y).0, clipped));
-                draw_whisker(scene, (low, high), whisker, |along, across| (along, p.1 + across));
+                draw_whisker(scene, (low, high), (whisker, !many), |along, across| (along, p.1 + across));
             }
         }
         if series.joined {
@@ -481,8 +489,13 @@ fn ends(axis: &Axis, (low, high): (f64, f64)) -> [(f64, bool); 2] {
     [(low.max(axis.low), low < axis.low), (high.min(axis.high), high > axis.high)]
 }
 
-/// Draws an interval: bars across at its ends, an arrow where it was cut. One that the point itself would hide is left out.
-fn draw_whisker(scene: &mut Scene, (low, high): ((f64, bool), (f64, bool)), stroke: Stroke, at: impl Fn(f64, f64) -> Point) {
+/// Draws an interval: bars across at its ends if `barred`, an arrow where it was cut. One that the point itself would hide is left out.
+fn draw_whisker(
+    scene: &mut Scene,
+    (low, high): ((f64, bool), (f64, bool)),
+    (stroke, barred): (Stroke, bool),
+    at: impl Fn(f64, f64) -> Point,
+) {
     if (high.0 - low.0).abs() <= 2.0 * RADIUS {
         return;
     }
@@ -491,7 +504,7 @@ fn draw_whisker(scene: &mut Scene, (low, high): ((f64, bool), (f64, bool)), stro
         if clipped {
             let back = end + (other - end).signum() * 5.0;
             scene.path(vec![at(back, -3.5), at(end, 0.0), at(back, 3.5)], stroke);
-        } else {
+        } else if barred {
             scene.line(at(end, -3.0), at(end, 3.0), stroke);
         }
     }

@@ -133,7 +133,7 @@ pub(super) fn pairs(page: &mut Page, context: &mut Context<'_>, ms: &[&Measureme
         by_relation(page, ms, topology);
     }
     if cpus.len() > MATRIX_CPUS {
-        page.paragraph(Style::Plain, format!("the matrix of {0} × {0} CPUs is in the JSON result", cpus.len()));
+        page.paragraph(Style::Plain, format!("the matrix of {0} × {0} CPUs is in the JSON result; -o FILE.png draws it", cpus.len()));
     }
     finish(page, context, footnotes, ms);
 }
@@ -144,7 +144,7 @@ pub(super) fn matrices(page: &mut Page, report: &Report) {
     page.heading("Cache-to-cache transfers by pair of CPUs", ABOUT);
     groups_by_relation(page, &transfers::matrices_by_relation(&report.matrices, &report.machine.topology));
     let counts = report.matrices.iter().map(PairMatrix::counts).fold((0, 0, 0), |a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2));
-    let text = format!("the matrix of {0} × {0} CPUs is in the JSON result", first.cpus.len());
+    let text = format!("the matrix of {0} × {0} CPUs is in the JSON result; -o FILE.png draws it", first.cpus.len());
     page.paragraph(Style::Plain, text);
     if counts.1 + counts.2 > 0 {
         let reasons: BTreeSet<&QualityReason> = report.matrices.iter().flat_map(|m| m.reasons.keys()).collect();

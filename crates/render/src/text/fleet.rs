@@ -51,7 +51,7 @@ fn headline(page: &mut Page, found: &FleetOutliers) {
 }
 
 /// The day of an RFC 3339 time.
-pub(super) fn day(time: &str) -> &str {
+pub(crate) fn day(time: &str) -> &str {
     time.split('T').next().unwrap_or(time)
 }
 
@@ -107,7 +107,7 @@ pub(super) fn table_or_lines(page: &mut Page, columns: impl IntoIterator<Item = 
 }
 
 /// What was measured, and where.
-pub(super) fn number_words(experiment: Experiment, metric: Metric, at: &Coordinates) -> String {
+pub(crate) fn number_words(experiment: Experiment, metric: Metric, at: &Coordinates) -> String {
     format!("{}, {}", quantity(experiment, metric), spot(at))
 }
 

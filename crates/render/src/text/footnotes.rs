@@ -120,10 +120,21 @@ impl<'a> Footnotes<'a> {
         self.table.iter().flat_map(|m| &m.quality.reasons).for_each(|reason| *reasons.entry(*reason).or_default() += 1);
         let mut reasons: Vec<(QualityReason, usize)> = reasons.into_iter().collect();
         reasons.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        let rare = |(i, (reason, n)): &(usize, &(QualityReason, usize))| {
+            *i >= REASONS && *n as f64 <= NOTABLE * all as f64 && !is_alarming(*reason)
+        };
+        let left_out: Vec<(QualityReason, usize)> = reasons.iter().enumerate().filter(rare).map(|(_, reason)| *reason).collect();
+        // A line that says that one more is left out is no shorter than that one.
+        let left_out = if left_out.len() > 1 { left_out } else { Vec::new() };
+        reasons.retain(|reason| !left_out.contains(reason));
         for (reason, n) in reasons {
             let advice = if n as f64 > NOTABLE * all as f64 { advice(reason, advised) } else { String::new() };
             let text = format!("{n} of {all}: {}{advice}", self.sentence(reason, None));
             page.text(Style::Warning, "  ! ", "    ", &text);
+        }
+        if let Some((_, most)) = left_out.first() {
+            let each = if *most == 1 { "one number each".to_owned() } else { format!("at most {most} numbers each") };
+            page.text(Style::Warning, "  ! ", "    ", &format!("and {} more reasons, of {each}: -v", left_out.len()));
         }
         let mut missing: BTreeMap<String, usize> = BTreeMap::new();
         for m in self.table.iter().filter(|m| value_of(&m.estimate).is_none()) {
@@ -204,6 +215,15 @@ const MARK: &str = "*";
 fn is_marked(m: &Measurement, everywhere: &BTreeSet<QualityReason>) -> bool {
     let told = |reason: &QualityReason| *reason == QualityReason::NotConverged || everywhere.contains(reason);
     m.quality.level == QualityLevel::Degraded && !m.quality.reasons.iter().all(told)
+}
+
+/// A run says so many reasons, the most frequent first; more of them are said if they concern many numbers, or are alarming.
+const REASONS: usize = 4;
+
+/// Whether a reason is worth a line even if it concerns one number.
+const fn is_alarming(reason: QualityReason) -> bool {
+    use QualityReason as R;
+    matches!(reason, R::MemoryErrors | R::AboveCore | R::PlacementWrong | R::PagesMigrated)
 }
 
 /// What the marks of a whole run mean, and why numbers have them or are missing.

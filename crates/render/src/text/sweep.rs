@@ -39,10 +39,12 @@ fn one_sweep(page: &mut Page, context: &mut Context<'_>, sweep: &Sweep<'_>) {
         level_table(page, levels, unit);
     }
     let scale = Scale::for_points(latency, all);
-    let sketch = sketch(all, &scale);
-    if let (false, Some(from), Some(to)) = (sketch.is_empty(), first.at.working_set, last.at.working_set) {
+    if let (false, Some(from), Some(to)) = (all.is_empty(), first.at.working_set, last.at.working_set) {
+        let ends = (size(from), size(to));
+        let beside = INDENT.len() + ends.0.chars().count() + ends.1.chars().count() + 2;
+        let sketch = sketch(all, &scale, page.width.saturating_sub(beside));
         page.gap();
-        page.paragraph(Style::Plain, format!("{} {sketch} {}", size(from), size(to)));
+        page.paragraph(Style::Plain, format!("{} {sketch} {}", ends.0, ends.1));
     }
     let listed = listed(all, levels);
     let mut footnotes = Footnotes::new(context, &listed);
@@ -185,10 +187,12 @@ impl Scale {
     }
 }
 
-/// The curve in one line, a character a point.
-fn sketch(ms: &[&Measurement], scale: &Scale) -> String {
+/// The curve in one line, a character a point; where there are more points than columns, of some of them, the first and the last included.
+fn sketch(ms: &[&Measurement], scale: &Scale, columns: usize) -> String {
     let height = |v: f64| EIGHTHS[((scale.share(v) * 8.0).ceil() as usize).clamp(1, 8) - 1];
-    ms.iter().map(|m| value_of(&m.estimate).map_or(' ', height)).collect()
+    let shown = ms.len().min(columns.max(2));
+    let point = |i: usize| ms.get(i * (ms.len() - 1) / (shown - 1).max(1));
+    (0..shown).filter_map(point).map(|m| value_of(&m.estimate).map_or(' ', height)).collect()
 }
 
 #[cfg(test)]
