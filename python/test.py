@@ -26,14 +26,15 @@ assert isinstance(result, Result) and result.status in (0, 1), result
 assert result.measurements, "no measurements"
 m = result.measurements[0]
 assert isinstance(m, Measurement) and (m.experiment, m.metric, m.unit) == ("idle-latency", "latency", "ns"), m
-assert m.low <= m.value <= m.high and m.quality in ("good", "degraded", "unreliable"), m
+assert m.low is None or m.low <= m.value <= m.high, m
+assert m.quality in ("good", "degraded", "unreliable"), m
 assert "idle_latency_local_ns" in result.summary and result.health is None
 
 path = os.path.join(folder, "result.json")
 result.save(path)
 assert memgauge.load(path).measurements == result.measurements
 try:
-    memgauge.load(__file__)
+    memgauge.load(memgauge.__file__)
 except ValueError:
     pass
 else:
@@ -63,7 +64,8 @@ import sys
 import memgauge
 table = memgauge.run("bandwidth", "--mix", "all-reads,2:1", "--size", "1M", "--time", "40ms").to_dataframe()
 assert set(table.mix) == {"all-reads", "2:1"}, table
-assert (table.unit == "GB/s").all() and table.value.dtype == float and (table.low <= table.high).all(), table
+assert set(table.unit) == {"GB/s"} and table.value.dtype == float, table[["unit", "value"]]
+assert ((table.low <= table.high) | table.low.isna()).all(), table[["low", "high"]]
 """
 
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::Release;
-use super::archive::gzip;
+use super::archive::{BEST, gzip};
 use super::build::Programs;
 use super::crates::{self, Crate};
 use super::tree::Tree;
@@ -120,7 +120,7 @@ impl<'a> Sources<'a> {
         drop_in.program("usr/bin/mlc", self.programs.mlc.clone());
         for (name, bytes) in &self.manuals {
             let tree = if name == MLC_PAGE { &mut drop_in } else { &mut main };
-            tree.file(format!("usr/share/man/man1/{name}.gz"), gzip(bytes)?);
+            tree.file(format!("usr/share/man/man1/{name}.gz"), gzip(bytes, BEST)?);
         }
         for (name, bytes) in &self.completions {
             let path = match name.as_str() {
@@ -134,7 +134,7 @@ impl<'a> Sources<'a> {
         self.units.iter().for_each(|(name, bytes)| main.file(format!("usr/lib/systemd/system/{name}"), bytes.clone()));
         main.file("usr/share/doc/memgauge/README.md", self.text("README.md"));
         for (name, tree) in [("memgauge", &mut main), ("memgauge-mlc", &mut drop_in)] {
-            tree.file(format!("usr/share/doc/{name}/THIRD-PARTY.txt.gz"), gzip(self.text("THIRD-PARTY.txt"))?);
+            tree.file(format!("usr/share/doc/{name}/THIRD-PARTY.txt.gz"), gzip(self.text("THIRD-PARTY.txt"), BEST)?);
         }
         Ok([
             Package {

@@ -7,7 +7,7 @@ use md5::{Digest as _, Md5};
 use anyhow::Result;
 
 use super::Release;
-use super::archive::{gzip, tar_gz};
+use super::archive::{BEST, gzip, tar_gz};
 use super::contents::Package;
 use super::target::Target;
 use super::tree::{Node, Tree, hexadecimal};
@@ -26,8 +26,8 @@ pub(super) fn deb(release: &Release, target: &Target, package: &Package) -> Resu
     let name = package.name;
     let mut files = package.tree.clone();
     files.file(format!("usr/share/doc/{name}/copyright"), copyright(&std::fs::read_to_string(project_folder().join("LICENSE-MIT"))?));
-    files.file(format!("usr/share/doc/{name}/changelog.Debian.gz"), gzip(changelog(release, name)?.as_bytes())?);
-    files.file(format!("usr/share/doc/{name}/changelog.gz"), gzip(&std::fs::read(project_folder().join("CHANGELOG.md"))?)?);
+    files.file(format!("usr/share/doc/{name}/changelog.Debian.gz"), gzip(changelog(release, name)?.as_bytes(), BEST)?);
+    files.file(format!("usr/share/doc/{name}/changelog.gz"), gzip(&std::fs::read(project_folder().join("CHANGELOG.md"))?, BEST)?);
     // Rust's musl targets link statically, so that one package runs on every release.
     files.file(format!("usr/share/lintian/overrides/{name}"), format!("{name}: statically-linked-binary\n"));
     let mut control = Tree::default();

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::Release;
-use super::archive::{gzip, tar};
+use super::archive::{FAST, gzip, tar};
 use super::contents::Sources;
 use super::target::Target;
 use super::tree::{Tree, sha256};
@@ -43,7 +43,7 @@ pub(super) fn image(release: &Release, target: &Target, sources: &Sources<'_>) -
         "schemaVersion": 2,
         "mediaType": "application/vnd.oci.image.manifest.v1+json",
         "config": blobs.add("application/vnd.oci.image.config.v1+json", serde_json::to_vec(&config)?),
-        "layers": [blobs.add("application/vnd.oci.image.layer.v1.tar+gzip", gzip(&layer)?)],
+        "layers": [blobs.add("application/vnd.oci.image.layer.v1.tar+gzip", gzip(&layer, FAST)?)],
     });
     let mut described = blobs.add("application/vnd.oci.image.manifest.v1+json", serde_json::to_vec(&manifest)?);
     described["platform"] = json!({ "architecture": target.oci, "os": "linux" });

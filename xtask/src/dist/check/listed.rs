@@ -31,7 +31,7 @@ pub(super) fn debs(checked: &Checked<'_>) -> Result<Outcome> {
         let listing = run(Command::new("dpkg-deb").arg("--contents").arg(&path))?;
         let foreign = listing.lines().find(|line| line.split_whitespace().nth(1) != Some("root/root"));
         ensure!(foreign.is_none(), "{}: not root's: {foreign:?}", path.display());
-        let files = listing.lines().filter_map(|line| Some(line.split_whitespace().nth(5)?.trim_start_matches('.').to_owned()));
+        let files = listing.lines().filter_map(|line| Some(format!("/{}", line.split_whitespace().nth(5)?.trim_start_matches("./"))));
         compare(&path.to_string_lossy(), &files.collect(), &["/usr/share/zsh/vendor-completions/_memgauge"])?;
     }
     Ok(Passed)
