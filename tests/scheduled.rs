@@ -8,12 +8,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use memgauge_core::result::Report;
 
-use support::{MEASURING, program, temporary, text};
+use support::{beside_another, program, temporary, text};
 
 /// A user that is neither root nor the one that runs the tests.
 const NOBODY: u32 = 65_534;
@@ -68,7 +67,7 @@ fn wait_for_lock(folder: &Path, child: &mut Child) {
 
 #[test]
 fn a_check_keeps_its_result_and_the_newest_stay() {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let folder = temporary("state").join("made by the first check");
     let first = check(&folder).output().unwrap();
     assert!(ended_well(&first), "{first:?}");
@@ -97,7 +96,7 @@ fn a_check_keeps_its_result_and_the_newest_stay() {
 
 #[test]
 fn two_at_once_are_one_after_the_other() {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let folder = temporary("two");
     // Long enough for the others to meet it; it is interrupted in the end.
     let mut first = check_for("20s", &folder).args(["--within", "5m"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -126,7 +125,7 @@ fn two_at_once_are_one_after_the_other() {
 
 #[test]
 fn a_check_that_is_killed_leaves_no_lock_and_no_half_file() {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let folder = temporary("killed");
     for _ in 0..3 {
         let mut victim = check(&folder).stdout(Stdio::null()).spawn().unwrap();
@@ -189,7 +188,7 @@ fn a_folder_that_cannot_be_used_is_named_before_anything_is_measured() {
 
 #[test]
 fn a_full_disk_costs_neither_the_result_nor_earlier_ones() {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _permit = beside_another();
     let folder = temporary("full-state");
     let old = "2026-01-01T03-04-05.678Z.json";
     // A file system of 64 KiB that only this command sees, without room for a result.

@@ -748,7 +748,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__compare)
-            opts="-o -q -v -h --runs --measure --keep --margin --across --seed --format --output --quiet --verbose --panel --figure-width --no-title --help"
+            opts="-o -q -v -h --runs --measure --keep --margin --across --seed --format --output --quiet --verbose --figure-width --no-title --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -786,12 +786,12 @@ _memgauge() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --panel)
-                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
-                    return 0
-                    ;;
                 --figure-width)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --panel)
+                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1080,7 +1080,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__fleet__subcmd__outliers)
-            opts="-o -q -v -h --format --output --quiet --verbose --help"
+            opts="-q -v -o -h --format --quiet --verbose --figure-width --no-title --panel --output --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1088,6 +1088,14 @@ _memgauge() {
             case "${prev}" in
                 --format)
                     COMPREPLY=($(compgen -W "text json csv" -- "${cur}"))
+                    return 0
+                    ;;
+                --figure-width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --panel)
+                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -1610,7 +1618,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__info)
-            opts="-o -q -v -h --machine --format --output --quiet --panel --figure-width --no-title --label --no-host-identity --verbose --help"
+            opts="-o -q -v -h --machine --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2158,7 +2166,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__prefetch)
-            opts="-o -q -v -h --format --output --quiet --panel --figure-width --no-title --label --no-host-identity --verbose --help status off on restore guard compare help"
+            opts="-o -q -v -h --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --help status off on restore guard compare help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2404,7 +2412,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__prefetch__subcmd__off)
-            opts="-o -q -v -h --format --output --quiet --panel --figure-width --no-title --label --no-host-identity --verbose --help"
+            opts="-o -q -v -h --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2442,7 +2450,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__prefetch__subcmd__on)
-            opts="-o -q -v -h --format --output --quiet --panel --figure-width --no-title --label --no-host-identity --verbose --help"
+            opts="-o -q -v -h --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2480,7 +2488,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__prefetch__subcmd__restore)
-            opts="-o -q -v -h --format --output --quiet --panel --figure-width --no-title --label --no-host-identity --verbose --help"
+            opts="-o -q -v -h --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2518,7 +2526,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__prefetch__subcmd__status)
-            opts="-o -q -v -h --format --output --quiet --panel --figure-width --no-title --label --no-host-identity --verbose --help"
+            opts="-o -q -v -h --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2556,7 +2564,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__quick)
-            opts="-o -q -v -h --against --baseline --rules --cpu --node --one-thread-per-core --size --pages --time --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --budget --within --confidence --limit --help"
+            opts="-o -q -v -h --against --baseline --rules --state --keep --lock-wait --cpu --node --one-thread-per-core --size --pages --time --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --budget --within --confidence --limit --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2571,6 +2579,18 @@ _memgauge() {
                     return 0
                     ;;
                 --rules)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --state)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock-wait)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -38,7 +38,7 @@ off\t''
 on\t''"
 complete -c memgauge -n "__fish_memgauge_needs_command" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_needs_command" -l node -d 'Memory nodes to measure, such as 0,2 [default: all that this process may use]' -r
-complete -c memgauge -n "__fish_memgauge_needs_command" -l size -d 'Size of the chase\'s buffer and, for bandwidth, of each CPU\'s buffer: 512M, 2G, 16K [default: four times the caches]' -r
+complete -c memgauge -n "__fish_memgauge_needs_command" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
 complete -c memgauge -n "__fish_memgauge_needs_command" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
 4k\t''
 thp\t''
@@ -116,7 +116,7 @@ json\t''
 csv\t''
 openmetrics\t''
 html\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand info" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand info" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics) or .html (a page); may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -139,9 +139,9 @@ distribution\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand info" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
-complete -c memgauge -n "__fish_memgauge_using_subcommand info" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l order -d 'Order in which the chase visits lines; may be repeated [default: window-local and full-random]' -r -f -a "window-local\t''
 full-random\t''
@@ -154,7 +154,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l histogram 
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l keep-awake -d 'CPUs to keep busy meanwhile [default: one of each other package, so that these packages stay awake]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l node -d 'Memory nodes to measure, such as 0,2 [default: all that this process may use]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l size -d 'Size of the chase\'s buffer and, for bandwidth, of each CPU\'s buffer: 512M, 2G, 16K [default: four times the caches]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
 4k\t''
 thp\t''
@@ -208,7 +208,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l no-title -
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l plan -d 'Show what would be measured, and for how long; measure nothing'
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -s h -l help -d 'Print help'
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l ramp -d 'Growing numbers of CPUs, such as 1,2,4-48:2 [default LIST: 1, 2, 4 ... all CPUs]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l ramp -d 'Growing numbers of CPUs: 1, 2, 4 ... all, or a LIST such as 1,2,4-48:2' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l delay -d 'Injection delays in core cycles between bursts of four lines; each has its own result [default: none]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l mix -d 'Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l width -d 'Width of loads and stores; best = the fastest here, as measured' -r -f -a "best\t''
@@ -237,7 +237,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l contents
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l start-signal -d 'Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME): 2 = measuring, 3 = done' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l node -d 'Memory nodes to measure, such as 0,2 [default: all that this process may use]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l size -d 'Size of the chase\'s buffer and, for bandwidth, of each CPU\'s buffer: 512M, 2G, 16K [default: four times the caches]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
 4k\t''
 thp\t''
@@ -283,7 +283,7 @@ on\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l memory-dir -d 'Use files in DIR as buffers: persistent memory (a file system mounted with -o dax), a tmpfs, or the page cache of any other file system, which is DRAM. The files have no names and disappear at the end of the run' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l matrix -d 'From every node with CPUs to every node with memory'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l peak -d 'Every mix of reads and writes'
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l search -d 'The highest bandwidth of each mix over several numbers of CPUs and injection delays, because too many requests at once can cost bandwidth'
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l search -d 'The highest bandwidth of each mix: over several numbers of CPUs and injection delays, because too many requests at once can cost bandwidth'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l shared-buffer -d 'Let all loaders read one buffer; if it is small, this is the bandwidth of shared caches'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. What this machine cannot count is left out, and a note says why'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
@@ -332,7 +332,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l contents -d
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l start-signal -d 'Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME): 2 = measuring, 3 = done' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l node -d 'Memory nodes to measure, such as 0,2 [default: all that this process may use]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l size -d 'Size of the chase\'s buffer and, for bandwidth, of each CPU\'s buffer: 512M, 2G, 16K [default: four times the caches]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
 4k\t''
 thp\t''
@@ -400,7 +400,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l stride -d 'Dis
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l touch-cpu -d 'CPU that touches the chase\'s buffer first; the buffer is on that CPU\'s node [default: CPUs of the buffer\'s node]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l node -d 'Memory nodes to measure, such as 0,2 [default: all that this process may use]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l size -d 'Size of the chase\'s buffer and, for bandwidth, of each CPU\'s buffer: 512M, 2G, 16K [default: four times the caches]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
 4k\t''
 thp\t''
@@ -445,7 +445,7 @@ off\t''
 on\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l window -d 'Window within which the window-local chase is random [default: half of an L2]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l matrix -d 'Every pair of CPUs instead of representatives'
-complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l node-matrix -d 'A near pair, and modified lines from every node with CPUs to every other'
+complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l node-matrix -d 'Modified lines from every node with CPUs to every other, and a near pair'
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
@@ -456,9 +456,12 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -s h -l help -d '
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l against -d 'Compare with a result that memgauge quick wrote as JSON' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l baseline -d 'Judge by the hosts like this one: a fleet\'s folder, or what memgauge fleet baseline wrote as JSON' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l rules -d 'Judge by the rules in FILE (TOML, see below)' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l state -d 'Keep the result in FOLDER, under the time of the check, with a link latest.json to the newest. One check at a time uses the folder' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l keep -d 'Keep N results in the folder, and remove older ones' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l lock-wait -d 'Wait this long for another check to end that uses the folder, then give up with status 4; 0 = do not wait' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l node -d 'Memory nodes to measure, such as 0,2 [default: all that this process may use]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l size -d 'Size of the chase\'s buffer and, for bandwidth, of each CPU\'s buffer: 512M, 2G, 16K [default: four times the caches]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
 4k\t''
 thp\t''
@@ -743,7 +746,7 @@ thp\t''
 2m\t''
 1g\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l ramp -d 'Also measure the bandwidth of 1, 2, 4, 6 … all CPUs of each node: reads and 2:1'
+complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l ramp -d 'Also measure the bandwidth of growing numbers of CPUs: 1, 2, 4, 6 … all of each node, reads and 2:1'
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l loaded -d 'Also measure latency under load at 20 delays'
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
@@ -767,7 +770,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l prefetch -d 
 off\t''
 on\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l size -d 'Size of the chase\'s buffer and, for bandwidth, of each CPU\'s buffer: 512M, 2G, 16K [default: four times the caches]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
 4k\t''
 thp\t''
@@ -831,7 +834,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l prefetc
 off\t''
 on\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l size -d 'Size of the chase\'s buffer and, for bandwidth, of each CPU\'s buffer: 512M, 2G, 16K [default: four times the caches]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
 4k\t''
 thp\t''
@@ -1010,7 +1013,7 @@ json\t''
 csv\t''
 openmetrics\t''
 html\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics) or .html (a page); may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -1033,23 +1036,23 @@ distribution\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -f -a "status" -d 'Show which prefetchers of which CPUs are on'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -f -a "off" -d 'Switch all documented prefetchers of all CPUs off, until restore or the next boot'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -f -a "on" -d 'Switch all documented prefetchers of all CPUs on, until restore or the next boot'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -f -a "restore" -d 'Put back what off, on, or a run that was killed has changed'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -f -a "guard" -d 'The process that restores registers when a run is killed'
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -f -a "compare" -d 'Measure one CPU\'s bandwidth and latency from every node with prefetchers on and off, and put them back'
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -f -a "compare" -d 'Measure with prefetchers on and off: one CPU\'s bandwidth and latency from every node; puts them back'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
 html\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics) or .html (a page); may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -1072,16 +1075,16 @@ distribution\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
 html\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics) or .html (a page); may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -1104,16 +1107,16 @@ distribution\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
 html\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics) or .html (a page); may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -1136,16 +1139,16 @@ distribution\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
 html\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics) or .html (a page); may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -1168,14 +1171,14 @@ distribution\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from guard" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l node -d 'Memory nodes to measure, such as 0,2 [default: all that this process may use]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l size -d 'Size of the chase\'s buffer and, for bandwidth, of each CPU\'s buffer: 512M, 2G, 16K [default: four times the caches]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
 4k\t''
 thp\t''
@@ -1227,7 +1230,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_s
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from help" -f -a "on" -d 'Switch all documented prefetchers of all CPUs on, until restore or the next boot'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from help" -f -a "restore" -d 'Put back what off, on, or a run that was killed has changed'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from help" -f -a "guard" -d 'The process that restores registers when a run is killed'
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from help" -f -a "compare" -d 'Measure one CPU\'s bandwidth and latency from every node with prefetchers on and off, and put them back'
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from help" -f -a "compare" -d 'Measure with prefetchers on and off: one CPU\'s bandwidth and latency from every node; puts them back'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c memgauge -n "__fish_memgauge_using_subcommand render" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
@@ -1273,6 +1276,7 @@ json\t''
 csv\t''
 html\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .html, or .svg, .png, .pdf for a figure; may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -1292,7 +1296,6 @@ latency-by-size\t''
 bandwidth-by-size\t''
 misses\t''
 distribution\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l across -d 'Compare runs of unlike machines, too'
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -s q -l quiet -d 'Print only the verdict (one line; nothing where the comparison goes to a file)'
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -s v -l verbose -d 'Show every number, also those that are the same'
@@ -1321,9 +1324,30 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv; may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
+latency-by-cpu\t''
+bandwidth\t''
+bandwidth-by-cpus\t''
+bandwidth-by-node\t''
+bandwidth-by-cache\t''
+access-sizes\t''
+persist-latency\t''
+loaded-latency\t''
+interleave\t''
+transfers\t''
+transfers-by-node\t''
+core-to-core\t''
+regions\t''
+prefetchers\t''
+latency-by-size\t''
+bandwidth-by-size\t''
+misses\t''
+distribution\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, or .svg, .png, .pdf for a figure; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s q -l quiet -d 'Print only the first line (nothing where the answer goes to a file)'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s v -l verbose -d 'Show everything: long lists whole, and each number'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
@@ -1388,7 +1412,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_
 complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from prefetch" -f -a "on" -d 'Switch all documented prefetchers of all CPUs on, until restore or the next boot'
 complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from prefetch" -f -a "restore" -d 'Put back what off, on, or a run that was killed has changed'
 complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from prefetch" -f -a "guard" -d 'The process that restores registers when a run is killed'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from prefetch" -f -a "compare" -d 'Measure one CPU\'s bandwidth and latency from every node with prefetchers on and off, and put them back'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from prefetch" -f -a "compare" -d 'Measure with prefetchers on and off: one CPU\'s bandwidth and latency from every node; puts them back'
 complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from fleet" -f -a "ingest" -d 'Read results into a fleet\'s folder; damaged, old and duplicate ones are named and left out'
 complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from fleet" -f -a "outliers" -d 'Find the hosts that are slower than hosts like them'
 complete -c memgauge -n "__fish_memgauge_using_subcommand help; and __fish_seen_subcommand_from fleet" -f -a "baseline" -d 'Show what hosts of each kind measure, and from where on a host is flagged'

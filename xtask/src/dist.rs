@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
 use crate::folders::project_folder;
 
@@ -17,6 +17,7 @@ mod contents;
 mod crates;
 mod deb;
 mod image;
+mod release;
 mod rpm;
 mod sbom;
 mod target;
@@ -25,42 +26,10 @@ mod wheel;
 
 use build::Programs;
 use contents::Sources;
+use release::Release;
 use target::Target;
 
-/// The arguments of `cargo xtask dist`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct DistArgs {
-    /// Instruction sets: x86_64, aarch64, riscv64; may be repeated [default: all]
-    #[arg(long = "arch", value_name = "NAME")]
-    arches: Vec<String>,
-    /// Where the packages go
-    #[arg(long, value_name = "FOLDER", default_value = "dist")]
-    out: PathBuf,
-    /// Take the programs from FOLDER/TARGET/release instead of building them, as cargo leaves them below its target folder
-    #[arg(long, value_name = "FOLDER")]
-    programs: Option<PathBuf>,
-    /// Name and address of who makes the packages [default: the author of the last commit]
-    #[arg(long, value_name = "NAME <ADDRESS>")]
-    maintainer: Option<String>,
-    /// Then check the packages: packed twice, unpacked, installed, run and removed
-    #[arg(long)]
-    check: bool,
-    /// With --check, also what takes minutes: built again from a clone elsewhere, a fresh Debian, types, the schema of the bills of materials
-    #[arg(long, requires = "check")]
-    full: bool,
-    /// The Python to test the wheels with
-    #[arg(long, value_name = "PROGRAM", default_value = "python3")]
-    python: PathBuf,
-}
-
-/// What all packages say alike.
-#[derive(Debug)]
-struct Release {
-    version: &'static str,
-    /// The time of the last commit, or of SOURCE_DATE_EPOCH: the time of every file.
-    epoch: u64,
-    maintainer: String,
-}
+pub(crate) use release::DistArgs;
 
 pub(crate) fn dist(args: &DistArgs) -> Result<()> {
     let begun = Instant::now();
@@ -100,35 +69,6 @@ pub(crate) fn dist(args: &DistArgs) -> Result<()> {
         })?;
     }
     Ok(())
-}
-
-impl Release {
-    fn find(maintainer: Option<String>) -> Result<Self> {
-        let git = |format: &str| {
-            crate::programs::run(
-                std::process::Command::new("git").args(["log", "-1", &format!("--format={format}")]).current_dir(project_folder()),
-            )
-        };
-        let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
-            Ok(epoch) => epoch,
-            Err(_) => git("%ct").context("the time of the last commit; without git, set SOURCE_DATE_EPOCH")?,
-        };
-        let epoch = epoch.trim().parse().with_context(|| format!("SOURCE_DATE_EPOCH: '{epoch}' is no number of seconds"))?;
-        let maintainer = match maintainer {
-            Some(maintainer) => maintainer,
-            None => git("%an <%ae>").context("the author of the last commit; without git, give --maintainer")?.trim().to_owned(),
-        };
-        ensure!(maintainer.contains('<') && maintainer.ends_with('>'), "--maintainer: '{maintainer}' is not of the form NAME <ADDRESS>");
-        Ok(Self { version: env!("CARGO_PKG_VERSION"), epoch, maintainer })
-    }
-
-    /// Its time in UTC, in a format of strftime.
-    fn time(&self, format: &str) -> Result<String> {
-        let mut date = std::process::Command::new("date");
-        Ok(crate::programs::run(date.env("LC_ALL", "C").args(["-u", "-d", &format!("@{}", self.epoch), &format!("+{format}")]))?
-            .trim()
-            .to_owned())
-    }
 }
 
 /// Every package by its file name, and their checksums.

@@ -1,8 +1,6 @@
 //! `cargo xtask dist --check`: the packages as their users meet them: compared, unpacked, installed, run and removed.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -10,35 +8,18 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::build::Programs;
 use super::target::Target;
-use super::{DistArgs, Release};
-use crate::folders::{project_folder, target_folder};
+use crate::folders::project_folder;
 use crate::programs::{find_program, run};
 
 mod image;
 mod installed;
 mod listed;
+mod subject;
 
-/// What is checked.
-pub(super) struct Checked<'a> {
-    pub(super) args: &'a DistArgs,
-    /// Where the packages are.
-    pub(super) out: &'a Path,
-    pub(super) release: &'a Release,
-    pub(super) targets: &'a [&'static Target],
-    pub(super) programs: &'a BTreeMap<&'static str, Programs>,
-    pub(super) packages: &'a BTreeMap<String, Vec<u8>>,
-    /// The same, packed a second time.
-    pub(super) packed_again: &'a BTreeMap<String, Vec<u8>>,
-}
+use subject::Outcome::{NotChecked, Passed};
+use subject::{Outcome, missing, scratch};
 
-/// How a check ended, if nothing was wrong.
-enum Outcome {
-    Passed,
-    /// What it needs cannot be had here.
-    NotChecked(String),
-}
-
-use Outcome::{NotChecked, Passed};
+pub(super) use subject::Checked;
 
 /// Runs all checks.
 ///
@@ -99,33 +80,6 @@ impl Totals {
         ensure!(self.failed == 0, "packages are not as they should be");
         Ok(())
     }
-}
-
-impl Checked<'_> {
-    /// The packages with this ending, of one instruction set or of all.
-    fn with_ending(&self, ending: &str) -> Vec<PathBuf> {
-        self.packages.keys().filter(|name| name.ends_with(ending)).map(|name| self.out.join(name)).collect()
-    }
-
-    /// The target whose programs run here.
-    fn own(&self) -> Result<&'static Target> {
-        self.targets.iter().copied().find(|target| target.runs_here()).context("no package is for this machine's instruction set")
-    }
-}
-
-/// A folder for one check, empty.
-fn scratch(name: &str) -> Result<PathBuf> {
-    let folder = target_folder().join("dist-check").join(name);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {}", folder.display()))?;
-    }
-    fs::create_dir_all(&folder)?;
-    Ok(folder)
-}
-
-fn missing(programs: &[&str]) -> Option<Outcome> {
-    let missing: Vec<&str> = programs.iter().copied().filter(|program| find_program(program).is_none()).collect();
-    (!missing.is_empty()).then(|| NotChecked(format!("{} is not installed", missing.join(" and "))))
 }
 
 fn packed_twice(checked: &Checked<'_>) -> Result<Outcome> {

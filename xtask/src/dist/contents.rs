@@ -6,10 +6,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::Release;
 use super::archive::{BEST, gzip};
 use super::build::Programs;
 use super::crates::{self, Crate};
+use super::release::Release;
 use super::tree::Tree;
 use crate::folders::project_folder;
 

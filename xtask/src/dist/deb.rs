@@ -6,9 +6,9 @@ use md5::{Digest as _, Md5};
 
 use anyhow::Result;
 
-use super::Release;
 use super::archive::{BEST, gzip, tar_gz};
 use super::contents::Package;
+use super::release::Release;
 use super::target::Target;
 use super::tree::{Node, Tree, hexadecimal};
 use crate::folders::project_folder;

@@ -3,9 +3,9 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::Release;
 use super::archive::{FAST, gzip, tar};
 use super::contents::Sources;
+use super::release::Release;
 use super::target::Target;
 use super::tree::{Tree, sha256};
 

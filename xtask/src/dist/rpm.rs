@@ -7,8 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::Release;
 use super::contents::{Package, Sources};
+use super::release::Release;
 use super::target::Target;
 use super::tree::{Node, Tree};
 use crate::folders::{project_folder, target_folder};

@@ -3,9 +3,9 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::Release;
 use super::build::Programs;
 use super::crates::Crate;
+use super::release::Release;
 use super::tree::sha256;
 
 /// The program itself.

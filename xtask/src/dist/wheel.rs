@@ -11,8 +11,8 @@ use sha2::{Digest as _, Sha256};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-use super::Release;
 use super::contents::Sources;
+use super::release::Release;
 use super::target::Target;
 use crate::folders::project_folder;
 

@@ -7,7 +7,8 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::{Checked, NotChecked, Outcome, Passed, missing, scratch};
+use super::subject::Outcome::{NotChecked, Passed};
+use super::subject::{Checked, Outcome, missing, scratch};
 use crate::dist::tree::sha256;
 use crate::programs::run;
 

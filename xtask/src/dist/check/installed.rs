@@ -8,7 +8,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Checked, NotChecked, Outcome, Passed, missing, scratch};
+use super::subject::Outcome::{NotChecked, Passed};
+use super::subject::{Checked, Outcome, missing, scratch};
 use crate::programs::{find_program, run};
 
 /// Where package managers keep their own records.

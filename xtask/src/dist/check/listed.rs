@@ -5,7 +5,8 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 
-use super::{Checked, Outcome, Passed, missing};
+use super::subject::Outcome::Passed;
+use super::subject::{Checked, Outcome, missing};
 use crate::programs::run;
 
 /// Files that every main package has.
