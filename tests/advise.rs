@@ -115,7 +115,9 @@ fn wrong_input_is_refused_in_a_line() {
     let (empty, garbage) = (write("empty.json", b""), write("garbage.json", b"{\"x\": 1}"));
     let old = write("old.json", b"{\"schema_version\": 1}");
     let missing = folder.join("missing.json").display().to_string();
-    let directory = folder.display().to_string();
+    let directory = folder.join("no-results");
+    fs::create_dir(&directory).unwrap();
+    let directory = directory.display().to_string();
     let csv = folder.join("a.csv").display().to_string();
     let other = kept("vm-2-cpus.json");
     let cases: [(&[&str], &str); 8] = [
@@ -123,7 +125,7 @@ fn wrong_input_is_refused_in_a_line() {
         (&[&empty], "empty.json"),
         (&[&garbage], "garbage.json"),
         (&[&old], "old.json"),
-        (&[&directory], "cannot be read"),
+        (&[&directory], "no-results: holds no file that ends in .json"),
         (&[&result, &other], "another kind of machine"),
         (&[&result, "-o", &csv], "advice is text or JSON; use .txt or .json"),
         (&[&result, &missing], "missing.json"),

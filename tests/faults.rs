@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use memgauge_core::estimate::NotMeasured;
 use memgauge_core::result::{Measurement, Report};
 
-use support::{beside_another, program, temporary, text};
+use support::{alone, program, temporary, text};
 
 /// Longer than any of these runs takes when it ends as it should.
 const HANGS: Duration = Duration::from_secs(60);
@@ -116,7 +116,7 @@ fn a_pointer_that_changes_in_memory_is_an_incident_and_not_a_crash() {
     let lines = ["chase 32M --pages 4k --passes 300", "latency --size 32M --time 2s", "loaded --size 32M --delay 0,400 --time 1s"];
     for line in lines {
         for nth in 0..times() {
-            let _permit = beside_another();
+            let _permit = alone();
             // Once a pointer was changed, each further one is in memory that nobody reads any more.
             let mut flips = 0;
             let output = until_it_ends(start(line), line, |child| flips += u32::from(flips < 3 && flip(child, 32 << 20, &mut random)));
@@ -142,7 +142,7 @@ fn a_file_that_another_process_truncates_costs_its_measurement() {
                 "pmem" => format!("pmem {} --size 32M --time 200ms --within 8s", directory.display()),
                 _ => format!("{what} --size 32M --memory-dir {} --time 2s", directory.display()),
             };
-            let _permit = beside_another();
+            let _permit = alone();
             let began = Instant::now();
             let mut truncated = 0;
             let output = until_it_ends(start(&line), &line, |child| {

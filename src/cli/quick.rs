@@ -36,7 +36,7 @@ Examples:
   memgauge quick --against first-day.json  has anything changed?
   memgauge quick --baseline fleet/         is this host as its siblings are?
   memgauge quick --limit 460.8             12 channels of DDR5-4800
-  memgauge quick -q --state checks         for a timer or a prolog: keep the newest 30
+  memgauge quick -q --state checks         for a timer or a prolog
 
 Exit status:
   0    all well
