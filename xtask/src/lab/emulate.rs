@@ -17,6 +17,8 @@ pub(crate) struct Target {
     linker: &'static str,
     /// The emulator, with its arguments.
     runner: &'static str,
+    /// Whether it is checked that the whole program compiles: not where a guest runs it.
+    check_program: bool,
     /// Programs needed, and the Debian packages that have them.
     pub(crate) needs: &'static [(&'static str, &'static str)],
 }
@@ -29,6 +31,7 @@ pub(crate) const TARGETS: &[Target] = &[
         linker: "rust-lld",
         // A core without `dc cvap`: QEMU before 8.2 announces it to programs and then refuses it. The guest of the job arm has it.
         runner: "qemu-aarch64-static -cpu cortex-a72",
+        check_program: false,
         needs: &[("qemu-aarch64-static", "qemu-user-static")],
     },
     Target {
@@ -37,11 +40,12 @@ pub(crate) const TARGETS: &[Target] = &[
         triple: "riscv64gc-unknown-linux-gnu",
         linker: "riscv64-linux-gnu-gcc",
         runner: "qemu-riscv64-static -L /usr/riscv64-linux-gnu",
+        check_program: true,
         needs: &[("qemu-riscv64-static", "qemu-user-static"), ("riscv64-linux-gnu-gcc", "gcc-riscv64-linux-gnu libc6-dev-riscv64-cross")],
     },
 ];
 
-/// Checks that the whole program compiles for a target, and builds the kernels' tests.
+/// Checks that the whole program compiles for a target, where no guest runs it, and builds the kernels' tests.
 ///
 /// # Errors
 /// When one does not.
@@ -50,7 +54,7 @@ pub(crate) fn build(target: &Target) -> Result<()> {
     let builds = |what: &[&str]| -> Result<bool> {
         Ok(cargo_for(target.triple, target.linker).args(what).args(["--quiet", "--target", target.triple]).status()?.success())
     };
-    ensure!(builds(&["check", "-p", "memgauge"])?, "memgauge does not compile for {}", target.triple);
+    ensure!(!target.check_program || builds(&["check", "-p", "memgauge"])?, "memgauge does not compile for {}", target.triple);
     ensure!(builds(&["test", "--no-run", "-p", "memgauge-kernels"])?, "the kernels' tests do not build for {}", target.triple);
     Ok(())
 }
