@@ -172,7 +172,7 @@ def alter(text):
                 measurement[field] *= factor
     for name, number in result["summary"].items():
         if name.endswith(("_gbs", "_ns")):
-            if STEADY and number["absent"] in (None, "unreliable"):
+            if STEADY and number.get("absent") in (None, "unreliable"):
                 number.update(value=100.0, ci95_low=99.8, ci95_high=100.2, absent=None)
             factor = 1.0 if not sick else 0.7 if name.endswith("_gbs") else 1.4
             for field in FIELDS:
