@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: every parser and every format with mutated input.
 //!
-//! A target is a function of bytes that must return: without a panic, within a second of CPU time (five in a debug build) and 64 MiB. It runs in a process of its
+//! A target is a function of bytes that must return: without a panic, within a second of CPU time and 64 MiB. It runs in a process of its
 //! own, whose address space is limited. The input with a number is made from the seed, the target and that number alone, so that a process
 //! which dies is followed by one that goes on behind the input that killed it, and any input can be made again.
 
@@ -25,8 +25,8 @@ pub(crate) use scratch::scratch;
 use scratch::scratch_of;
 use targets::{TARGETS, Target};
 
-/// CPU time that one input may take. Without optimisation drawing takes several times as long.
-const LONGEST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 5 } else { 1 });
+/// CPU time that one input may take.
+const LONGEST: Duration = Duration::from_secs(1);
 /// How often the process that runs a target is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 /// Address space beyond that of the idle process: 64 MiB for the target, and as much for the inputs, of 1 MiB at most, and the allocator.
