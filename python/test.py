@@ -33,6 +33,10 @@ assert "idle_latency_local_ns" in result.summary and result.health is None
 path = os.path.join(folder, "result.json")
 result.save(path)
 assert memgauge.load(path).measurements == result.measurements
+lacking = dict(result.data["results"][0], value=None, quality={"level": "none", "reasons": []})
+lacking["not_measured"] = {"cause": "no-memory", "detail": "node 1 has 12 MiB free"}
+lost = Result({**result.data, "results": [lacking]}).measurements[0]
+assert (lost.value, lost.quality, lost.not_measured) == (None, "none", "no-memory"), lost
 try:
     memgauge.load(memgauge.__file__)
 except ValueError:

@@ -58,8 +58,9 @@ class Measurement:
     #: The 95 % interval of the median.
     low: Optional[float]
     high: Optional[float]
-    #: good, degraded or unreliable; missing where there is no value
+    #: good, degraded or unreliable; none where there is no value
     quality: str
+    #: Why there is no value, in a word that does not change, such as out-of-time; `data["not_measured"]` has what belongs to it
     not_measured: Optional[str]
     #: CPUs, node, mix, size …: where it stands
     at: Mapping[str, Any]
@@ -169,8 +170,8 @@ def _measurement(data: Mapping[str, Any]) -> Measurement:
         value=data.get("value"),
         low=data.get("ci95_low"),
         high=data.get("ci95_high"),
-        quality=data.get("quality", {}).get("level", "missing"),
-        not_measured=data.get("not_measured"),
+        quality=data["quality"]["level"],
+        not_measured=(data.get("not_measured") or {}).get("cause"),
         at=data["at"],
         data=data,
     )

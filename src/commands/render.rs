@@ -19,8 +19,8 @@ use crate::sinks::{Sinks, read_report, unique_names};
   memgauge render before.json after.json -q -o both.svg
   memgauge render before.json -q --panel bandwidth --figure-width 85mm -o b.pdf")]
 pub(crate) struct RenderArgs {
-    /// Results that memgauge wrote as JSON, or folders of them; - is standard input. Figures, pages, CSV and OpenMetrics show several results together; text
-    /// and JSON show them one after another
+    /// Results that memgauge wrote as JSON, or folders of them; - is standard input. Figures, pages, CSV and OpenMetrics show several results
+    /// together; text and JSON show them one after another
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
