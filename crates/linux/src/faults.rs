@@ -62,7 +62,11 @@ impl Fault {
 }
 
 /// A range that is watched, or a free place. The handler reads it at any time, so it is atomics.
+///
+/// Whoever fills it counts that in `fills` before anything else of it changes. A reader that finds the same count before and after the rest
+/// has read one range, and not the start of one and the end of the next.
 struct Range {
+    fills: AtomicUsize,
     /// 0 where the place is free, 1 while it is being filled.
     start: AtomicUsize,
     end: AtomicUsize,
@@ -71,8 +75,37 @@ struct Range {
     fault: AtomicU64,
 }
 
-static WATCHED: [Range; RANGES] =
-    [const { Range { start: AtomicUsize::new(0), end: AtomicUsize::new(0), page: AtomicUsize::new(0), fault: AtomicU64::new(0) } }; RANGES];
+const FREE: Range = Range {
+    fills: AtomicUsize::new(0),
+    start: AtomicUsize::new(0),
+    end: AtomicUsize::new(0),
+    page: AtomicUsize::new(0),
+    fault: AtomicU64::new(0),
+};
+static WATCHED: [Range; RANGES] = [const { FREE }; RANGES];
+
+/// What a place said of its range at one moment.
+#[derive(Clone, Copy)]
+struct Bounds {
+    start: usize,
+    end: usize,
+    page: usize,
+}
+
+impl Range {
+    /// The range in this place, where it has `address`.
+    fn around(&self, address: usize) -> Option<Bounds> {
+        let fills = self.fills.load(Ordering::Acquire);
+        let [start, end, page] = [&self.start, &self.end, &self.page].map(|bound| bound.load(Ordering::Acquire));
+        let is_one = self.fills.load(Ordering::Acquire) == fills;
+        (is_one && start > 1 && (start..end).contains(&address)).then_some(Bounds { start, end, page })
+    }
+}
+
+/// The place whose range has `address`, and the range.
+fn watched(address: usize) -> Option<(&'static Range, Bounds)> {
+    WATCHED.iter().find_map(|place| Some((place, place.around(address)?)))
+}
 
 /// The actions before this program's, of SIGSEGV and of SIGBUS.
 static EARLIER: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
@@ -98,8 +131,9 @@ impl Watched {
         let free = |range: &Range| range.start.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok();
         let place = WATCHED.iter().position(free);
         if let Some(range) = place.map(|place| &WATCHED[place]) {
-            range.end.store(start as usize + len, Ordering::Relaxed);
-            range.page.store(page, Ordering::Relaxed);
+            range.fills.fetch_add(1, Ordering::Release);
+            range.end.store(start as usize + len, Ordering::Release);
+            range.page.store(page, Ordering::Release);
             range.fault.store(0, Ordering::Relaxed);
             range.start.store(start as usize, Ordering::Release);
         }
@@ -165,12 +199,8 @@ extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
 
 /// Maps zeros where a watched range cannot be accessed any more, and marks it.
 fn serve(code: i32, address: usize) -> bool {
-    let holds = |range: &&Range| {
-        let start = range.start.load(Ordering::Acquire);
-        start > 1 && (start..range.end.load(Ordering::Relaxed)).contains(&address)
-    };
-    let Some(range) = WATCHED.iter().find(holds) else { return false };
-    let (page, end) = (range.page.load(Ordering::Relaxed), range.end.load(Ordering::Relaxed));
+    // A thread that accesses a range holds it, so that the place stays what it was found to be.
+    let Some((range, Bounds { start, end, page })) = watched(address) else { return false };
     let poisoned = matches!(code, BUS_MCEERR_AR | BUS_MCEERR_AO);
     let from = address / page * page;
     // Behind the end of a file nothing is left, and each page would fault.
@@ -186,7 +216,7 @@ fn serve(code: i32, address: usize) -> bool {
         mapped != libc::MAP_FAILED
     };
     if mapped {
-        let fault = Fault { poisoned, offset: from.saturating_sub(range.start.load(Ordering::Relaxed)) as u64 };
+        let fault = Fault { poisoned, offset: from.saturating_sub(start) as u64 };
         // The first one stays: it is what went wrong, and others may follow from it.
         let _ = range.fault.compare_exchange(0, fault.packed(), Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -264,6 +294,39 @@ mod tests {
         unsafe { libc::munmap(data.cast(), len) };
     }
 
+    /// Threads watch a page below an address and one above it, in turn. The address is in neither.
+    #[test]
+    fn no_address_is_between_the_start_of_one_range_and_the_end_of_the_next() {
+        use std::sync::atomic::AtomicBool;
+        let page = base_page();
+        // SAFETY: a mapping at an address of the kernel's choice, that nothing accesses.
+        let data = unsafe { libc::mmap(std::ptr::null_mut(), 3 * page, libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0) };
+        assert_ne!(data, libc::MAP_FAILED);
+        let (below, ended) = (data as usize, AtomicBool::new(false));
+        let found = std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !ended.load(Ordering::Relaxed) {
+                        for start in [below, below + 2 * page] {
+                            // SAFETY: whole pages of the test's own mapping, which it keeps.
+                            drop(unsafe { Watched::new(start as *const u8, page, page) });
+                        }
+                    }
+                });
+            }
+            let begin = std::time::Instant::now();
+            let mut found = 0;
+            while begin.elapsed() < std::time::Duration::from_millis(500) {
+                found += (0..1000).filter(|_| watched(below + page).is_some()).count();
+            }
+            ended.store(true, Ordering::Relaxed);
+            found
+        });
+        assert_eq!(found, 0);
+        // SAFETY: the test's own mapping, which nothing uses any more.
+        unsafe { libc::munmap(data, 3 * page) };
+    }
+
     #[test]
     fn the_first_fault_is_kept_with_its_page() {
         for fault in [Fault { poisoned: false, offset: 0 }, Fault { poisoned: true, offset: 0 }, Fault { poisoned: true, offset: 7 << 30 }]
@@ -278,8 +341,10 @@ mod tests {
     fn a_page_with_a_hardware_error_reads_as_zeros_and_its_neighbours_as_before() {
         let (page, len) = (base_page(), 8 * base_page());
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // The page behind the range is this test's too: another test's buffer could be there.
+        let mapping = len + page;
         // SAFETY: a mapping at an address of the kernel's choice.
-        let data = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+        let data = unsafe { libc::mmap(std::ptr::null_mut(), mapping, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
         assert_ne!(data, libc::MAP_FAILED);
         let data = data.cast::<u8>();
         // SAFETY: the test's own mapping, of whole pages, which it keeps.
@@ -297,7 +362,7 @@ mod tests {
             assert!(!serve(code, data as usize + len), "behind the range");
         }
         // SAFETY: the test's own mapping, which nothing uses any more.
-        unsafe { libc::munmap(data.cast(), len) };
+        unsafe { libc::munmap(data.cast(), mapping) };
     }
 
     #[test]
