@@ -75,14 +75,7 @@ struct Range {
     fault: AtomicU64,
 }
 
-const FREE: Range = Range {
-    fills: AtomicUsize::new(0),
-    start: AtomicUsize::new(0),
-    end: AtomicUsize::new(0),
-    page: AtomicUsize::new(0),
-    fault: AtomicU64::new(0),
-};
-static WATCHED: [Range; RANGES] = [const { FREE }; RANGES];
+static WATCHED: [Range; RANGES] = [const { Range::free() }; RANGES];
 
 /// What a place said of its range at one moment.
 #[derive(Clone, Copy)]
@@ -93,6 +86,11 @@ struct Bounds {
 }
 
 impl Range {
+    const fn free() -> Self {
+        let [start, end, page] = [const { AtomicUsize::new(0) }; 3];
+        Self { fills: AtomicUsize::new(0), start, end, page, fault: AtomicU64::new(0) }
+    }
+
     /// The range in this place, where it has `address`.
     fn around(&self, address: usize) -> Option<Bounds> {
         let fills = self.fills.load(Ordering::Acquire);
