@@ -4,6 +4,7 @@
 //! own, whose address space is limited. The input with a number is made from the seed, the target and that number alone, so that a process
 //! which dies is followed by one that goes on behind the input that killed it, and any input can be made again.
 
+mod fleets;
 mod input;
 mod scratch;
 mod targets;

@@ -67,7 +67,7 @@ pub struct Mode {
 pub enum NotMeasured {
     /// The run was interrupted before this was measured.
     Interrupted,
-    /// The time for the whole run was over before this was measured.
+    /// The time given to the run was over, or this one's share of it, before this was measured.
     OutOfTime,
     /// Its threads got no time on their CPUs.
     NoSamples,

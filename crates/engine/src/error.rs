@@ -75,7 +75,7 @@ pub(crate) type Result<T = (), E = CellError> = std::result::Result<T, E>;
 pub(crate) enum CellError {
     #[error("interrupted before it was measured")]
     Interrupted,
-    #[error("the time for the whole run was over before it was measured")]
+    #[error("the time given was not enough to measure it")]
     OutOfTime,
     #[error(transparent)]
     Memory(MemoryError),

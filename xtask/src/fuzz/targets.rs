@@ -15,6 +15,7 @@ use memgauge_os::prefetch::PrefetchRegisters;
 use memgauge_os::topology::read_machine;
 use memgauge_render::{for_path, mlc, mlc_scan, read};
 
+use super::fleets;
 use super::scratch::scratch;
 use crate::folders::project_folder;
 
@@ -32,7 +33,7 @@ pub(super) struct Target {
 }
 
 /// What is called with each input.
-type Run = Box<dyn Fn(&[u8])>;
+pub(super) type Run = Box<dyn Fn(&[u8])>;
 
 /// Bitmaps and PDF take more than a parser: a page is up to some tens of MiB before it is compressed.
 const DRAWING: u64 = 4;
@@ -67,16 +68,20 @@ pub(super) const TARGETS: &[Target] = &[
     Target { name: "machines", corpus: machine_files, words: &["kB", "0-1", "\n"], memory_times: 1, prepare: machines },
     Target { name: "trees", corpus: machine_trees, words: &["\x1e", "/cpu1/", "/node1/", "0-1"], memory_times: 1, prepare: trees },
     Target { name: "journals", corpus: journals, words: &["cpu ", "register ", "0x1a4", "end\n"], memory_times: 1, prepare: read_journals },
+    Target { name: "stores", corpus: fleets::batches, words: FLEET, memory_times: 1, prepare: fleets::stores },
+    Target { name: "baselines", corpus: fleets::baselines, words: FLEET, memory_times: 1, prepare: fleets::judged },
 ];
 
 /// The names of folders that targets make.
-pub(super) const SCRATCH: [&str; 3] = ["fuzz-machine", "fuzz-journal", "fuzz-tree"];
+pub(super) const SCRATCH: [&str; 5] = ["fuzz-machine", "fuzz-journal", "fuzz-tree", "fuzz-fleet", "fuzz-batches"];
 
 const TOML: &[&str] =
     &["[[threads]]\n", "[chase]\n", "[[rule]]\n", "cpus = ", "size = ", "mix = ", "experiment = ", "delays = [", "\"\"\"", "below = "];
 const OPTIONS: &[&str] =
     &["\n--cpu\n", "\n--size\n", "\n--time\n", "\n--mix\n", "\n--format\njson", "\nlatency\n", "\n--", "\nquick\n", "\ncount\n", "\n-e\n"];
 const JSON: &[&str] = &["\"schema_version\": 1", "\"schema_version\": 2", "{\"estimate\": ", "\"results\": [", "\"curves\": [", "\"at\": "];
+const FLEET: &[&str] =
+    &["\"batches\": [", "\"files\": [", "\"next\": 0", "\"numbers\": [", "\"median\": 0", "\"spread\": -1", "null", "1e308"];
 
 fn owned<const N: usize>(all: [&str; N]) -> Result<Vec<Vec<u8>>> {
     Ok(all.iter().map(|one| one.as_bytes().to_vec()).collect())

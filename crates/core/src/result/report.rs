@@ -144,7 +144,7 @@ pub enum Incomplete {
         /// Its name, such as `SIGINT`.
         name: String,
     },
-    /// The time for the whole run was over.
+    /// The time given to the run was not enough.
     OutOfTime,
     /// Some cells could not be measured; their results say why.
     CellsMissing,

@@ -8,7 +8,7 @@ use crate::wording::spelled;
 pub fn not_measured(why: &NotMeasured) -> String {
     match why {
         NotMeasured::Interrupted => "interrupted before it was measured".into(),
-        NotMeasured::OutOfTime => "the time for the whole run was over before it was measured".into(),
+        NotMeasured::OutOfTime => "the time given was not enough to measure it".into(),
         NotMeasured::NoSamples => "no samples: the threads got no time on their CPUs".into(),
         NotMeasured::NoCpuTime { cpu } => format!("CPU {cpu} got no time in many bursts: the machine is overloaded"),
         NotMeasured::NeverTogether { cpus } => format!("CPUs {cpus} never ran at the same time"),
@@ -30,7 +30,7 @@ pub fn not_measured(why: &NotMeasured) -> String {
 pub fn incomplete(why: &Incomplete) -> String {
     match why {
         Incomplete::Signal { name } => format!("interrupted by {name}"),
-        Incomplete::OutOfTime => "the time for the whole run was over".into(),
+        Incomplete::OutOfTime => "the time given was not enough to measure everything".into(),
         Incomplete::CellsMissing => "some cells could not be measured".into(),
         Incomplete::ProgramNotRestarted => "the program could not be started again".into(),
         Incomplete::ProgramKilled => "a signal ended the program before its last run".into(),
