@@ -1,5 +1,6 @@
 //! `memgauge count`: a program and its children, counted from start to end.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
@@ -14,6 +15,7 @@ use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::note::Note;
 use memgauge_core::result::Incomplete;
 use memgauge_core::stats;
+use memgauge_core::topology::Cpu;
 use memgauge_os::counters::{self, Catalogue, CounterError, EncodedEvent, EventSet, OpenCounters};
 use memgauge_os::{program, topology};
 
@@ -113,6 +115,7 @@ pub(crate) fn count(args: CountArgs) -> anyhow::Result<ExitStatus> {
     let cpu = machine.allowed.cpus.first().unwrap_or(0);
     let mut events = choose_events(&args, &Catalogue::read(root, &machine.identity, cpu))?;
     events.set = events.set.fitted(cpu);
+    let one_kind = hybrid_note(&machine.topology.cpus, cpu).filter(|_| events.set.counts_one_kind_of_core());
     let mut report = report::blank(machine, root, &identity);
     let runs = CountedRuns::repeat(&args, &events.set);
     if runs.ended.is_empty() {
@@ -123,6 +126,7 @@ pub(crate) fn count(args: CountArgs) -> anyhow::Result<ExitStatus> {
     report.complete = runs.incomplete.is_none();
     report.incomplete.clone_from(&runs.incomplete);
     report.notes.extend(missing_note(&events, &runs.counts));
+    report.notes.extend(one_kind);
     report.program = Some(Box::new(summarise(&args.command, runs)));
     sinks.write(&report)?;
     Ok(ExitStatus(status))
@@ -242,6 +246,23 @@ fn not_started(command: &[OsString], error: &io::Error) -> u8 {
 }
 
 /// One note for everything that was not counted.
+/// Says on a hybrid machine which cores' events are counted: those of CPUs like `cpu`. The kernel lets an event wait while its thread is on
+/// another kind of core, as it does while events take turns, so the count is scaled for that time.
+fn hybrid_note(cpus: &[Cpu], cpu: u32) -> Option<Note> {
+    let kind = cpus.iter().find(|c| c.id == cpu)?.kind.as_ref()?;
+    let others: BTreeSet<&str> = cpus.iter().filter_map(|c| c.kind.as_deref()).filter(|other| other != kind).collect();
+    let others = Vec::from_iter(others).join(" and ");
+    (!others.is_empty()).then(|| {
+        Note::warning(
+            "counters-one-kind-of-core",
+            format!(
+                "only the events of {kind} cores are counted: what ran on {others} cores is estimated as if it had run on {kind} cores"
+            ),
+        )
+        .advise(format!("run the program on one kind of core (taskset), such as that of CPU {cpu}"))
+    })
+}
+
 fn missing_note(events: &Events, counts: &[Counters]) -> Option<Note> {
     let mut reasons: Vec<String> = events.missing.iter().map(ToString::to_string).collect();
     let gaps = counts.first().map(Counters::gaps).unwrap_or_default();
@@ -285,8 +306,33 @@ fn summarise(command: &[OsString], runs: CountedRuns) -> ProgramCount {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use memgauge_core::topology::Cpu;
+    use memgauge_core::units::IdSet;
 
+    use super::hybrid_note;
     use crate::cli::command::{Cli, Invocation};
+
+    #[test]
+    fn on_a_hybrid_machine_a_note_says_which_cores_are_counted() {
+        let cpu = |id: u32, kind: Option<&str>| Cpu {
+            id,
+            package: 0,
+            die: None,
+            cluster: None,
+            core: id,
+            siblings: IdSet::default(),
+            node: 0,
+            kind: kind.map(str::to_owned),
+            capacity: None,
+            max_mhz: None,
+        };
+        let hybrid = [cpu(0, Some("performance")), cpu(1, Some("performance")), cpu(2, Some("efficiency"))];
+        let note = hybrid_note(&hybrid, 0).unwrap();
+        assert!(note.message.contains("performance cores are counted") && note.message.contains("ran on efficiency cores"), "{note:?}");
+        assert!(hybrid_note(&hybrid, 2).unwrap().message.starts_with("only the events of efficiency"));
+        assert_eq!(hybrid_note(&hybrid[..2], 0), None);
+        assert_eq!(hybrid_note(&[cpu(0, None), cpu(1, None)], 0), None, "all alike");
+    }
 
     #[test]
     fn events_and_the_program_are_told_apart() {

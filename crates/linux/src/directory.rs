@@ -120,11 +120,7 @@ pub(crate) fn describe(file: &File, dir: &str, root: &Path) -> io::Result<Memory
         }
     };
     let persistent = device.as_ref().and_then(|d| persistent::read(&d.folder, root));
-    let volatile = match backing {
-        FileBacking::Dax => persistent.as_ref().and_then(|p| p.emulated.clone()),
-        FileBacking::PageCache => Some("its files are in the page cache, which is DRAM".to_owned()),
-        FileBacking::Tmpfs => Some("tmpfs is DRAM".to_owned()),
-    };
+    let volatile = volatile(backing, persistent.as_ref());
     Ok(MemoryDir {
         file: FileEvidence {
             path: dir.to_owned(),
@@ -140,6 +136,18 @@ pub(crate) fn describe(file: &File, dir: &str, root: &Path) -> io::Result<Memory
         block: stat.block,
         persistent,
     })
+}
+
+/// Why files are not in persistent memory, as far as this tells.
+fn volatile(backing: FileBacking, persistent: Option<&PersistentDevice>) -> Option<String> {
+    let why = match (backing, persistent) {
+        (FileBacking::Dax, Some(device)) => return device.emulated.clone(),
+        // A host's memory that a virtual machine maps (virtiofs), or a device that is not known here.
+        (FileBacking::Dax, None) => "they can be mapped directly (DAX), and no persistent memory is known behind them",
+        (FileBacking::PageCache, _) => "its files are in the page cache, which is DRAM",
+        (FileBacking::Tmpfs, _) => "tmpfs is DRAM",
+    };
+    Some(why.to_owned())
 }
 
 struct Statfs {
@@ -290,6 +298,16 @@ mod tests {
         assert_eq!((dir.file.device.as_deref(), dir.file.map_sync), (None, false));
         assert_eq!(dir.file.path, folder.0.to_str().unwrap());
         assert!(folder.is_empty());
+    }
+
+    #[test]
+    fn files_are_persistent_where_a_device_of_persistent_memory_is_known() {
+        let real = PersistentDevice::default();
+        let emulated = PersistentDevice { emulated: Some("virtio-pmem".to_owned()), ..PersistentDevice::default() };
+        assert_eq!(volatile(FileBacking::Dax, Some(&real)), None);
+        assert_eq!(volatile(FileBacking::Dax, Some(&emulated)).as_deref(), Some("virtio-pmem"));
+        assert!(volatile(FileBacking::Dax, None).is_some(), "virtiofs");
+        assert!(volatile(FileBacking::PageCache, Some(&real)).is_some(), "mounted without DAX");
     }
 
     #[test]

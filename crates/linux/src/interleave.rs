@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use memgauge_core::interleave::Weights;
 
+use crate::container::outlives_container;
 use crate::{system_call, trusted};
 
 /// Where the weights are, below the root.
@@ -59,6 +60,12 @@ pub enum WeightsError {
     /// Another process changes them.
     #[error("another memgauge is changing the weights (it holds {0}); try again when it has ended")]
     Busy(PathBuf),
+    /// The journal would go with the container that memgauge runs in, and the weights are the machine's.
+    #[error(
+        "{0} belongs to this container: after it, nothing would know the machine's former weights; run it outside of the container, or pass \
+         the host's folder in (docker run -v {0}:{0})"
+    )]
+    Container(PathBuf),
 }
 
 impl KernelWeights {
@@ -88,6 +95,9 @@ impl KernelWeights {
             let all: Vec<String> = before.weights.keys().map(u32::to_string).collect();
             return Err(WeightsError::NoSuchNode(node, all.join(", ")));
         }
+        if !outlives_container(&self.root, &self.journals) {
+            return Err(WeightsError::Container(self.journals.clone()));
+        }
         let _lock = self.lock()?;
         let earlier = self.journal()?;
         if earlier.is_none() {
@@ -108,8 +118,11 @@ impl KernelWeights {
     /// # Errors
     /// When the journal cannot be used or a file cannot be written.
     pub fn restore(&self) -> Result<Option<WeightsState>, WeightsError> {
-        if !self.journal_file().exists() {
-            return Ok(None);
+        // Whoever may not look into the folder is told so, and not that there is nothing.
+        match fs::symlink_metadata(self.journal_file()) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(WeightsError::Io(self.journal_file(), e)),
+            Ok(_) => {}
         }
         let _lock = self.lock()?;
         let Some(saved) = self.journal()? else { return Ok(None) };

@@ -24,6 +24,7 @@ pub mod start_signal;
 pub mod topology;
 
 mod cgroup;
+mod container;
 mod mount;
 mod persistent;
 #[cfg(test)]

@@ -18,8 +18,28 @@ const DAX_DIR: &str = "sys/bus/dax/devices";
 /// What formats a namespace, and so names it in a file of its own; btt is block translation.
 const CLAIMS: [&str; 3] = ["pfn", "btt", "dax"];
 
-/// Describes the persistent memory that a block device is, given its folder in sysfs; `None` for other devices.
+/// Devices of the device mapper are made of others, which may be such devices again.
+const MAX_DEPTH: u32 = 8;
+
+/// Describes the persistent memory that a block device is, given its folder in sysfs; `None` for other devices. What is made of several of them
+/// (a striped volume) has no namespace of its own; if one is emulated, all that is made of it is.
 pub(crate) fn read(device: &Path, root: &Path) -> Option<PersistentDevice> {
+    made_of(device, root, MAX_DEPTH)
+}
+
+fn made_of(device: &Path, root: &Path, depth: u32) -> Option<PersistentDevice> {
+    if let Some(own) = namespace_of(device, root) {
+        return Some(own);
+    }
+    let below = |link: fs::DirEntry| made_of(&fs::canonicalize(link.path()).ok()?, root, depth.checked_sub(1)?);
+    let mut parts: Vec<PersistentDevice> = fs::read_dir(device.join("slaves")).ok()?.flatten().filter_map(below).collect();
+    parts.sort_by_key(|part| (part.emulated.is_none(), part.region.clone()));
+    let several = parts.len() > 1;
+    let first = parts.into_iter().next()?;
+    Some(if several { PersistentDevice { namespace: None, mode: None, bytes: None, ..first } } else { first })
+}
+
+fn namespace_of(device: &Path, root: &Path) -> Option<PersistentDevice> {
     let node = Folder(ancestor(device, "region")?);
     let claim = ["namespace"].iter().chain(&CLAIMS).find_map(|kind| ancestor(device, kind));
     // A claim (pfn0.1, btt0.1) names the namespace that it formats.
@@ -368,6 +388,42 @@ mod tests {
         fs::create_dir_all(root.0.join("sys/class/dmi/id")).unwrap();
         fs::write(root.0.join("sys/class/dmi/id/sys_vendor"), "QEMU\n").unwrap();
         assert!(root.read(&device).unwrap().emulated.unwrap().contains("QEMU"));
+    }
+
+    #[test]
+    fn a_volume_is_what_it_is_made_of() {
+        let bus = "sys/devices/platform/e820_pmem/ndbus0";
+        let part = |n: u32| format!("{bus}/region{n}/namespace{n}.0/block/pmem{n}");
+        let real = "sys/devices/LNXSYSTM:00/ndbus1/region7/namespace7.0/block/pmem7";
+        let files = [
+            (format!("{bus}/provider"), "e820\n"),
+            (format!("{}/size", part(0)), "1\n"),
+            (format!("{}/size", part(1)), "1\n"),
+            (format!("{bus}/region1/namespace1.0/size"), "1048576\n"),
+            ("sys/devices/LNXSYSTM:00/ndbus1/provider".to_owned(), "ACPI.NFIT\n"),
+            (format!("{real}/size"), "1\n"),
+        ];
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+        let root = Root::new("volume", &files);
+        let volume = |name: &str, parts: &[&str]| {
+            let folder = format!("sys/devices/virtual/block/{name}");
+            fs::create_dir_all(root.0.join(&folder).join("slaves")).unwrap();
+            for part in parts {
+                let link = root.0.join(&folder).join("slaves").join(Path::new(part).file_name().unwrap());
+                std::os::unix::fs::symlink(root.0.join(part), link).unwrap();
+            }
+            folder
+        };
+        let single = volume("dm-0", &[&part(1)]);
+        let found = root.read(&single).unwrap();
+        assert_eq!((found.namespace.as_deref(), found.bytes), (Some("namespace1.0"), Some(Bytes(1_048_576))));
+        let striped = root.read(&volume("dm-1", &[real, &part(0)])).unwrap();
+        assert!(striped.emulated.is_some_and(|why| why.contains("memmap=")), "one part is DRAM");
+        assert_eq!((striped.namespace, striped.bytes), (None, None), "it is in several");
+        assert!(root.read(&volume("dm-2", &[&single])).unwrap().emulated.is_some(), "a volume in a volume");
+        assert_eq!(root.read(&volume("dm-3", &[])), None);
+        let itself = volume("dm-4", &["sys/devices/virtual/block/dm-4"]);
+        assert_eq!(root.read(&itself), None);
     }
 
     #[test]

@@ -5,7 +5,6 @@
 //! `memgauge prefetch restore`. A boot resets the registers, and makes the journal void.
 
 mod change;
-mod container;
 mod guardian;
 mod journal;
 mod msr;

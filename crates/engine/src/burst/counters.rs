@@ -175,6 +175,14 @@ impl CounterTotals {
         self.work += count.work * per_unit;
     }
 
+    /// Seconds in which the threads were on their CPUs while cycles were counted: a thread's events are enabled only then. The clock would make
+    /// cycles of a thread that others interrupt look slow.
+    fn on_cpu_s(&self, set: &EventSet) -> Option<f64> {
+        let cycles = set.groups.iter().flatten().position(|event| event.event.roles.contains(&Role::Cycles))?;
+        let totals = self.own.get(cycles)?.as_ref().ok()?;
+        (totals.enabled_ns > 0).then(|| totals.enabled_ns as f64 / 1e9)
+    }
+
     fn counters(&self, counters: &RunCounters, clock: &Clock, unit: WorkUnit, certain: ExpectedEvents) -> Counters {
         let set = match &counters.set {
             Ok(set) => set,
@@ -190,7 +198,7 @@ impl CounterTotals {
         let account = CountingContext {
             scope: Scope::User,
             threads: self.threads.len() as u32,
-            thread_s: clock.ns(self.ticks) / 1e9,
+            thread_s: self.on_cpu_s(set).unwrap_or_else(|| clock.ns(self.ticks) / 1e9),
             wall_s: clock.ns(self.wall_ticks) / 1e9,
             work: Some(CountedWork { unit, count: self.work }),
             expected: certain,

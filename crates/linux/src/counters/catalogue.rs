@@ -51,6 +51,11 @@ impl EventSet {
         (!self.uncounted.is_empty()).then(|| format!("memory traffic of {}", self.uncounted.join(", ")))
     }
 
+    /// Whether some of the events are counted by a unit that one kind of core has. On a hybrid machine they count nothing on others.
+    pub fn counts_one_kind_of_core(&self) -> bool {
+        self.groups.iter().flatten().any(|event| event.config.as_ref().is_ok_and(|config| !config.is_software()))
+    }
+
     /// Every event, in order.
     pub fn events(&self) -> impl Iterator<Item = &EncodedEvent> {
         self.groups.iter().flatten().chain(&self.system)
@@ -128,12 +133,12 @@ impl Catalogue {
     /// Reads and writes of the memory controllers, and the units whose traffic is left out.
     fn memory_controllers(&self) -> (Vec<EncodedEvent>, Vec<String>) {
         let mut all = Vec::new();
-        let mut uncounted: Vec<String> = Vec::new();
+        let mut unnamed: Vec<String> = Vec::new();
         for pmu in self.pmus.numbered("uncore_imc_") {
             // One event for the channel, or one for each of its two subchannels.
             let counted = self.named_traffic(pmu, ["cas_count_read", "cas_count_write"]);
             if counted.is_empty() {
-                uncounted.push(format!("{} (a memory controller without named events)", pmu.name));
+                unnamed.push(format!("{} (a memory controller without named events)", pmu.name));
             }
             all.extend(counted);
         }
@@ -143,8 +148,13 @@ impl Catalogue {
         }
         // Controllers of clients have events that always count, under names of their own.
         let client = self.pmus.named("uncore_imc").into_iter().chain(self.pmus.numbered("uncore_imc_free_running_"));
+        let mut uncounted = unnamed;
         if all.is_empty() {
             all.extend(client.flat_map(|pmu| self.named_traffic(pmu, ["data_read", "data_write"])));
+            // Their counters have the traffic of the others, too (Linux arch/x86/events/intel/uncore_snb.c: adl_uncore_imc_freerunning).
+            if !all.is_empty() {
+                uncounted.clear();
+            }
         }
         if all.is_empty()
             && let Some((fabric, table)) = self.pmus.named("amd_df").zip(self.table.and_then(events::fabric_for))

@@ -112,7 +112,10 @@ fn open_group<C: Count>(group: &[EncodedEvent], target: Target, user_only: bool)
     let mut leader: Option<usize> = None;
     for event in group {
         let lead = leader.and_then(|at| opened[at].counters.as_ref().ok()?.first());
-        let open = |leader: Option<&C>| C::open(event.config.clone()?, target, user_only, leader);
+        let open = |leader: Option<&C>| match event.config.clone()? {
+            config if user_only && config.in_kernel_only() => Err(CounterError::InKernelOnly),
+            config => C::open(config, target, user_only, leader),
+        };
         let (counter, leads) = match open(lead) {
             Ok(counter) => (Ok(counter), lead.is_none()),
             // A group that needs too many counters is refused as invalid. The event may fit alone.

@@ -53,6 +53,23 @@ pub(crate) struct Config {
     pub(crate) words: [u64; 3],
 }
 
+impl Config {
+    /// Whether the kernel counts this event only while its own code runs: a counter of user code opens, and stays 0.
+    pub(crate) fn in_kernel_only(self) -> bool {
+        /// `PERF_COUNT_SW_CONTEXT_SWITCHES` and `PERF_COUNT_SW_CPU_MIGRATIONS` (linux/perf_event.h).
+        const SWITCHES: u64 = 3;
+        const MIGRATIONS: u64 = 4;
+        self.is_software() && [SWITCHES, MIGRATIONS].contains(&self.words[0])
+    }
+
+    /// Whether the kernel counts it without a unit of the hardware.
+    pub(crate) fn is_software(self) -> bool {
+        /// `PERF_TYPE_SOFTWARE`.
+        const SOFTWARE: u32 = 1;
+        self.kind == SOFTWARE
+    }
+}
+
 /// Which code is counted, and from when on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -118,6 +135,11 @@ pub enum CounterError {
     /// `ENOENT`, `ENODEV`, `EOPNOTSUPP`.
     #[error("is not among the events that this machine's PMU or its hypervisor offers ({0})")]
     NotHere(&'static str),
+    /// It happens in kernel code, and only user code may be counted.
+    #[error(
+        "happens in the kernel, which may not be counted here; set kernel.perf_event_paranoid=1 or lower, or run with CAP_PERFMON or as root"
+    )]
+    InKernelOnly,
     /// `EINVAL`.
     #[error("is refused as invalid (EINVAL): this kernel or PMU does not know its code")]
     Invalid,

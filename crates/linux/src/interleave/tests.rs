@@ -114,3 +114,25 @@ fn two_changes_at_once_are_refused() {
     let _held = first.lock().unwrap();
     assert!(matches!(kernel.weights().apply(&weights("0=5,2=2")), Err(WeightsError::Busy(_))));
 }
+
+#[test]
+fn a_journal_that_cannot_be_looked_at_is_not_one_that_is_missing() {
+    let kernel = Kernel::new("loop", None);
+    kernel.weights().apply(&weights("0=5,2=2")).unwrap();
+    // As for a user who may not enter the folder, which root always may: a link that leads to itself.
+    fs::remove_dir_all(kernel.root.join("run")).unwrap();
+    std::os::unix::fs::symlink("run", kernel.root.join("run")).unwrap();
+    assert!(matches!(kernel.weights().restore(), Err(WeightsError::Io(..))));
+    fs::remove_file(kernel.root.join("run")).unwrap();
+    assert_eq!(kernel.weights().restore().unwrap(), None);
+}
+
+#[test]
+fn weights_are_not_changed_where_the_journal_would_go_with_a_container() {
+    let kernel = Kernel::new("container", None);
+    fs::create_dir_all(kernel.root.join("proc/self/ns")).unwrap();
+    std::os::unix::fs::symlink("pid:[4026532281]", kernel.root.join("proc/self/ns/pid")).unwrap();
+    let refused = kernel.weights().apply(&weights("0=5,2=2")).unwrap_err();
+    assert!(matches!(&refused, WeightsError::Container(_)) && refused.to_string().contains("docker run -v"), "{refused}");
+    assert_eq!((kernel.get("node0"), kernel.get("node2")), ("3".into(), "1".into()));
+}

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use memgauge_core::prefetchers::Control;
 
-use super::container::outlives_container;
 use super::journal::{ChangeKind, Journal, Saved};
 use super::msr::{MsrError, MsrFault};
 use super::registers::{Leftover, Lock, PrefetchError, PrefetchRegisters};
+use crate::container::outlives_container;
 
 /// Registers that are being changed, with the lock held and a journal written. Dropping it restores them as far as possible.
 #[derive(Debug)]

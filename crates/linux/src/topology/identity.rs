@@ -26,6 +26,13 @@ const DMI: [&str; 9] = [
     "bios_date",
 ];
 
+/// The beginning of a `/proc/cpuinfo` without the block that it may end within: a value that is cut is another value.
+fn whole_blocks(head: &str) -> &str {
+    // A shorter text is all that there is.
+    let cut = head.len() as u64 > FIRST_BLOCK / 2;
+    head.rsplit_once("\n\n").filter(|_| cut).map_or(head, |(whole, _)| whole)
+}
+
 /// `/proc/cpuinfo`, by processor.
 #[derive(Debug, Default)]
 pub(crate) struct CpuInfo {
@@ -38,8 +45,7 @@ impl CpuInfo {
     pub(crate) fn read(tree: Tree<'_>) -> Self {
         let head = tree.text_up_to("proc/cpuinfo", FIRST_BLOCK).unwrap_or_default();
         let x86 = head.contains("vendor_id") && head.contains("flags");
-        let text = if x86 { head } else { tree.text_up_to("proc/cpuinfo", WHOLE_FILE).unwrap_or_default() };
-        Self::parse(&text)
+        if x86 { Self::parse(whole_blocks(&head)) } else { Self::parse(&tree.text_up_to("proc/cpuinfo", WHOLE_FILE).unwrap_or_default()) }
     }
 
     fn parse(text: &str) -> Self {

@@ -259,3 +259,21 @@ fn isolated_cpus_may_be_used_unless_the_affinity_was_chosen() {
     assert_eq!(machine("2-5", "1-2", None), sets("1-2", "", "1-2"), "taskset -c 1-2");
     assert_eq!(machine("", "0-7", None), sets("0-7", "", "0-7"));
 }
+
+/// The beginning of the file ends within a block, at each place of the last lines in turn.
+#[test]
+fn a_value_that_is_cut_is_no_other_value() {
+    let block = |cpu: u32, padding: usize| {
+        format!(
+            "processor\t: {cpu}\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\nmodel name\t: X\nstepping\t: 8\nmicrocode\t: 0x2b0005c0\nflags\t\t: {}\n\n",
+            "x".repeat(1500 + padding)
+        )
+    };
+    for padding in 0..180 {
+        let text: String = (0..40).map(|cpu| block(cpu, padding)).collect();
+        let tree = Fixture::new().cpus(1).file("proc/cpuinfo", &text);
+        let identity = read_machine(tree.root()).unwrap().identity;
+        let of = |key: &str| identity.model.get(key).map(String::as_str);
+        assert_eq!((of("family"), of("model"), of("stepping"), of("microcode")), (Some("6"), Some("143"), Some("8"), Some("0x2b0005c0")));
+    }
+}

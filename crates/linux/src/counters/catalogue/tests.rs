@@ -236,6 +236,17 @@ fn clients_have_controllers_of_their_own() {
     assert_eq!((words(&set, Role::DramReads), words(&set, Role::DramWrites)), (1, 2));
     let unnamed = set_with("unnamed", &skylake, &[("uncore_imc_0/type", "14")]);
     assert!(unnamed.system.is_empty() && unnamed.left_out().unwrap().contains("uncore_imc_0"), "{unnamed:?}");
+    // `adl_uncore_imc`, and `adl_uncore_imc_freerunning_events`, whose counters have the same traffic.
+    let both = [
+        ("uncore_imc_0/type", "14"),
+        ("uncore_imc_free_running_0/type", "15"),
+        ("uncore_imc_free_running_0/format/event", "config:0-7"),
+        ("uncore_imc_free_running_0/format/umask", "config:8-15"),
+        ("uncore_imc_free_running_0/events/data_read", "event=0xff,umask=0x20"),
+        ("uncore_imc_free_running_0/events/data_write", "event=0xff,umask=0x30"),
+    ];
+    let both = set_with("both", &skylake, &both);
+    assert_eq!((both.system.len(), both.left_out()), (2, None), "{both:?}");
     let mesh = set_with("mesh", &skylake, &[("arm_cmn_0/type", "14"), ("arm_cmn_1/type", "15")]);
     assert!(mesh.left_out().unwrap().starts_with("memory traffic of arm_cmn_0 and 1 more"), "{mesh:?}");
 }

@@ -65,6 +65,19 @@ fn a_thread_counts_between_on_and_off_only() {
 }
 
 #[test]
+fn what_happens_in_the_kernel_is_not_zero_for_user_code() {
+    let groups = software(&["task-clock", "context-switches", "cpu-migrations"]);
+    let counting = OpenCounters::open(&groups, Target::ThisThread, true);
+    let in_kernel = |o: &Opened| matches!(o.counters, Err(CounterError::InKernelOnly));
+    assert!(!in_kernel(&counting.opened[0]) && in_kernel(&counting.opened[1]) && in_kernel(&counting.opened[2]));
+    let all = OpenCounters::open(&groups, Target::ThisThread, false);
+    if all.first_error().is_none() {
+        let counts = tallies(&all, 3, || (0..20).for_each(|_| std::thread::sleep(std::time::Duration::from_millis(1))));
+        assert!(counts[1].raw >= 20, "each sleep is a switch: {counts:?}");
+    }
+}
+
+#[test]
 fn programs_count_from_their_start_and_with_their_children() {
     let groups = software(&["task-clock", "page-faults"]);
     let faults = |command: &str| {

@@ -1,4 +1,4 @@
-//! Whether the folder of journals outlives a container that memgauge runs in.
+//! Whether a folder of journals outlives a container that memgauge runs in.
 //!
 //! When the first process of a PID namespace is killed, the kernel kills all others in it: the run and its guardian together. Only the journal
 //! is left then, and it must not go with the container.
@@ -14,7 +14,7 @@ use crate::tree::Tree;
 const INITIAL_PIDS: &str = "pid:[4026531836]";
 
 /// Whether what is written to `folder` is still there after this process's container has ended. A process that is in none says yes.
-pub(super) fn outlives_container(root: &Path, folder: &Path) -> bool {
+pub(crate) fn outlives_container(root: &Path, folder: &Path) -> bool {
     let tree = Tree::new(root);
     let mounts = mount::read(tree);
     let holds = |m: &&mount::Mount| folder.starts_with(&m.point);
