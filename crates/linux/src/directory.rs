@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use memgauge_core::directory::{FileBacking, FileEvidence, MemoryDir};
+use memgauge_core::persistent::PersistentDevice;
 use memgauge_core::units::Bytes;
 
 use crate::mount::{self, Mount};
