@@ -319,6 +319,27 @@ fn prefetchers_are_switched_off_only_where_nothing_is_lost() {
     assert_eq!(to(6.0, 100.0), Some(PrefetchRequest::On));
     assert_eq!(to(6.0, 80.0), Some(PrefetchRequest::On), "half the bandwidth is lost");
     assert_eq!(to(12.0, 80.0), Some(PrefetchRequest::Off));
+    // While it is not known whether bandwidth is lost, the latency that is gained decides nothing.
+    let open = |change: &dyn Fn(&mut Vec<Measurement>), off_ns| {
+        let mut results = results(9.6, off_ns);
+        change(&mut results);
+        let advice = advice(server(1), results);
+        assert!(about(&advice, Topic::Prefetchers).is_empty(), "{advice:?}");
+        let gap = gap(&advice, Topic::Prefetchers);
+        (gap.why.clone(), gap.numbers.len())
+    };
+    let wide = |results: &mut Vec<Measurement>| results[2].estimate.ci95_high = Some(12.3);
+    assert_eq!([95.0, 100.0].map(|ns| open(&wide, ns)), [(Why::Open, 4), (Why::Open, 4)]);
+    assert_eq!(open(&|results| unreliable(&mut results[2]), 95.0), (Why::Unreliable, 4));
+    assert_eq!(open(&|results| results.retain(|m| m.metric == Metric::Latency), 95.0), (Why::NotMeasured, 2));
+    // A loss that is known is enough.
+    let mut lost = results(9.6, 120.0);
+    wide(&mut lost);
+    let advice_of_lost = advice(server(1), lost);
+    let [Recommendation { action: Action::SetPrefetchers { to: kept, .. }, .. }] = about(&advice_of_lost, Topic::Prefetchers)[..] else {
+        panic!("{advice_of_lost:?}")
+    };
+    assert_eq!(*kept, PrefetchRequest::On);
     let mut contradicted = report(server(1), results(12.0, 80.0));
     contradicted.notes.push(Note::warning(crate::conclusions::advise::NOT_EFFECTIVE, "still on"));
     let advice = advise(&[("a.json", &contradicted)], &[]);
