@@ -147,6 +147,18 @@ fn second_threads_are_judged_by_the_same_cores() {
     };
     assert_eq!([120.0, 100.5, 80.0].map(effect), [Some(Effect::More), Some(Effect::Same), Some(Effect::Less)]);
     assert_eq!(gap(&advice(server(2), results(103.0)), Topic::Smt).why, Why::Open);
+    // The cores of one file and all threads of another: what else differed is not known.
+    let [cores, all] = [0, 1].map(|i| report(server(2), vec![results(120.0).remove(i)]));
+    let apart = advise(&[("cores.json", &cores), ("all.json", &all)], &[]);
+    assert!(about(&apart, Topic::Smt).is_empty() && gap(&apart, Topic::Smt).why == Why::NotMeasured, "{apart:?}");
+    // A file that has both counts, whatever another one says of the cores.
+    let slow = report(server(2), vec![Measurement { estimate: results(50.0).remove(1).estimate, ..results(50.0).remove(0) }]);
+    let both = report(server(2), results(120.0));
+    let advice = advise(&[("slow.json", &slow), ("both.json", &both)], &[]);
+    let [Recommendation { action: Action::UseSecondThreads { bandwidth, .. }, .. }] = about(&advice, Topic::Smt)[..] else {
+        panic!("{advice:?}")
+    };
+    assert_eq!(bandwidth.value, 1.2);
 }
 
 #[test]
