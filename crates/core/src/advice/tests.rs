@@ -228,6 +228,54 @@ fn several_nodes_in_turn_are_advised_only_where_they_gain() {
     assert!(about(&disturbed, Topic::Interleave).is_empty() && gap(&disturbed, Topic::Interleave).why == Why::Unreliable);
 }
 
+/// A search on two nodes for the least latency at 20 GB/s: at that load the nearest alone has 90 ns, as many pages on each have this. At
+/// full load they have 100 and 140 GB/s, or with `weak` the nearest alone has 15.
+fn searched_for_latency(equal_ns: f64, weak: bool) -> Report {
+    let goal = Goal::LatencyAt(20.0);
+    let at = Coordinates { memory: None, ..bandwidth("0-1", None, Mix::AllReads, 1.0, None).at };
+    let (mut results, mut search) = (Vec::new(), Search::new(vec![0, 1], goal));
+    let all = [(Weights::only(0), if weak { 15.0 } else { 100.0 }, 90.0), (Weights::equal([0, 1]).unwrap(), 140.0, equal_ns)];
+    for (weights, most, ns) in all {
+        let serves = most > 20.0;
+        for (delay, gbs, ns) in [(0, most, 4.0 * ns), (900, 12.0, 0.8 * ns), (500, 20.1, ns)].into_iter().take(if serves { 3 } else { 1 }) {
+            let at = Coordinates { weights: Some(weights.clone()), delay_cycles: Some(delay), ..at.clone() };
+            results.push(latency(Experiment::Interleave, at.clone(), ns));
+            results.push(Measurement { experiment: Experiment::Interleave, at, ..bandwidth("0-1", None, Mix::AllReads, gbs, None) });
+        }
+        let reading = |value: f64| Reading { value, half: value * 0.005 };
+        search.trials.push(Trial { weights, bandwidth_gbs: reading(most), latency_ns: serves.then(|| reading(ns)), measured: 1 });
+    }
+    let mut report = report(machine(), results);
+    report.interleaves.extend(InterleaveSummary::of(at, &[0, 1], goal, None, &search));
+    report
+}
+
+#[test]
+fn a_search_for_latency_is_judged_by_latency() {
+    let advised = |report: &Report| {
+        let recommended = report.interleaves[0].recommended.to_string();
+        let advice = advise(&[("a.json", report)], &[]);
+        let [Recommendation { action: Action::InterleaveForLatency { weights, demand_gbs: 20.0, latency, effect, .. }, .. }] =
+            about(&advice, Topic::Interleave)[..]
+        else {
+            panic!("{advice:?}")
+        };
+        (recommended, weights.to_string(), latency.value, *effect)
+    };
+    // Both nodes have more bandwidth than the nearest one, which is of no use at 20 GB/s.
+    assert_eq!(advised(&searched_for_latency(180.0, false)), ("0=1".into(), "0=1,1=1".into(), 2.0, Effect::More));
+    assert_eq!(advised(&searched_for_latency(72.0, false)), ("0=1,1=1".into(), "0=1,1=1".into(), 0.8, Effect::Less));
+    // Where the nearest alone cannot serve the demand, bandwidth says why.
+    let weak = advise(&[("a.json", &searched_for_latency(180.0, true))], &[]);
+    let [Recommendation { action: Action::InterleaveNodes { effect: Effect::More, .. }, .. }] = about(&weak, Topic::Interleave)[..] else {
+        panic!("{weak:?}")
+    };
+    let mut disturbed = searched_for_latency(180.0, false);
+    disturbed.results.iter_mut().filter(|m| m.at.delay_cycles == Some(500)).for_each(unreliable);
+    let disturbed = advise(&[("a.json", &disturbed)], &[]);
+    assert!(about(&disturbed, Topic::Interleave).is_empty() && gap(&disturbed, Topic::Interleave).why == Why::Unreliable);
+}
+
 #[test]
 fn remote_memory_is_judged_by_its_numbers() {
     let results = |remote: f64| vec![idle(0, 0, ChaseOrder::WindowLocal, 100.0), idle(0, 1, ChaseOrder::WindowLocal, remote)];
