@@ -76,8 +76,7 @@ fn read_side(paths: &[PathBuf]) -> Result<Runs, UsageError> {
     let files = result_files(paths)?;
     let reports = files.iter().map(|file| read_report(file)).collect::<Result<Vec<_>, _>>()?;
     if let Some((first, again)) = same_run(&reports) {
-        let why = format_args!("is the same run as {}; name each run once", files[first].display());
-        return Err(UsageError::file(&files[again], why));
+        return Err(UsageError::file(&files[again], format!("is the same run as {}; name each run once", files[first].display())));
     }
     let measured = reports.iter().position(|r| r.measured() == 0);
     if let (Some(i), [path]) = (measured, paths) {
@@ -123,8 +122,7 @@ impl Folder {
             Some(path) => {
                 fs::create_dir_all(path).map_err(|e| UsageError::file(path, format_args!("cannot be made: {e}")))?;
                 if let Some(name) = kept_before(path).map_err(|e| UsageError::file(path, format_args!("cannot be read: {e}")))? {
-                    let why = format_args!("has {name} of an earlier comparison; name a new folder, or remove its results");
-                    bail!(UsageError::file(path, why));
+                    bail!(UsageError::file(path, format!("has {name} of an earlier comparison; name a new folder, or remove its results")));
                 }
                 Ok(Self::Kept(path.to_owned()))
             }

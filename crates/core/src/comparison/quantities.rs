@@ -186,13 +186,8 @@ fn curves(before: &[Report], after: &[Report], (pairs, not_compared): Found<'_>)
     };
     let (before, after) = (all(before), all(after));
     for (at, missing) in keys_of(&before, &after) {
-        let of_curve = |why| NotCompared {
-            experiment: Experiment::LoadedLatency,
-            at: at.clone(),
-            aspect: None,
-            metric: Metric::Latency,
-            why,
-        };
+        let of_curve =
+            |why| NotCompared { experiment: Experiment::LoadedLatency, at: at.clone(), aspect: None, metric: Metric::Latency, why };
         let (Some(a), Some(b)) = (before.get(&at), after.get(&at)) else {
             not_compared.extend(missing.map(of_curve));
             continue;

@@ -124,7 +124,9 @@ pub(super) fn action(recommendation: &Recommendation) -> String {
                     "Interleave pages with the weights {weights} (numactl --weighted-interleave): {change} latency at {load} over the nearest node alone."
                 ),
                 Effect::More | Effect::Same => {
-                    format!("Keep pages on the nearest node: at {load}, interleaving with the weights {weights} changes latency by {change}.")
+                    format!(
+                        "Keep pages on the nearest node: at {load}, interleaving with the weights {weights} changes latency by {change}."
+                    )
                 }
             }
         }
@@ -336,7 +338,10 @@ mod tests {
             super::action(&Recommendation { topic, action, sureness, doubts: Vec::new(), numbers: Vec::new() })
         };
         let less = said(0.8, Effect::Less);
-        assert!(less.starts_with("Interleave pages with the weights 0=2,1=1") && less.contains("−20.0 % (−21.0 to −19.0) latency"), "{less}");
+        assert!(
+            less.starts_with("Interleave pages with the weights 0=2,1=1") && less.contains("−20.0 % (−21.0 to −19.0) latency"),
+            "{less}"
+        );
         let more = said(1.5, Effect::More);
         assert!(more.starts_with("Keep pages on the nearest node: at 20") && more.contains("latency by +50.0 %"), "{more}");
     }
