@@ -92,13 +92,14 @@ fn wrong_input_is_refused_in_a_line() {
     other.machine.identity.model_name = Some("Another CPU".into());
     let unlike = folder.join("unlike.json");
     fs::write(&unlike, serde_json::to_vec(&other).unwrap()).unwrap();
-    let cases: [(&[&Path], &str); 6] = [
+    let cases: [(&[&Path], &str); 7] = [
         (&[&one], "name results of both sides"),
         (&[&one, Path::new("--"), &empty], "holds no file that ends in .json"),
         (&[&one, &garbage], "garbage.json"),
         (&[&one, &folder.join("missing.json")], "missing.json"),
         (&[&one, &unlike], "Another CPU"),
         (&[&before, &same, &one], "name results of both sides"),
+        (&[&before, Path::new("--"), &same, &same.join("1.json")], "is the same run as"),
     ];
     for (paths, message) in cases {
         let output = compare(&[], paths);
@@ -128,11 +129,23 @@ fn commands_are_run_in_turn_and_their_results_kept() {
     assert_eq!(fs::read_to_string(&log).unwrap(), "a\nb\nb\na\n");
     assert_eq!(fs::read_dir(&kept).unwrap().count(), 4);
     assert!(text(&output.stdout).contains("2 runs"), "{}", text(&output.stdout));
-    // The second command fails after something was measured.
+    // Results of an earlier comparison would be read where a run of this one fails: nothing is started.
+    let output = run(&[&script, "c", "---", &script, "d"]);
+    assert_eq!(output.status.code(), Some(64), "{}", text(&output.stdout));
+    assert!(text(&output.stderr).contains("kept: has after-1.json of an earlier comparison"), "{}", text(&output.stderr));
+    assert_eq!((fs::read_to_string(&log).unwrap().lines().count(), fs::read_dir(&kept).unwrap().count()), (4, 4));
+    // Other files may be there. The second command fails after something was measured.
+    fs::remove_dir_all(&kept).unwrap();
+    fs::create_dir(&kept).unwrap();
+    fs::write(kept.join("before-bios.json"), "mine").unwrap();
     let output = run(&["true", "---", "false"]);
     assert_eq!(output.status.code(), Some(4));
     assert!(text(&output.stderr).contains("`false` failed") && text(&output.stderr).contains("results so far"), "{}", text(&output.stderr));
     assert_eq!(run(&["true"]).status.code(), Some(64));
+    // It ends well and writes a result without a number.
+    let output = program().args("compare --runs 2 --measure info -- true --- true".split(' ')).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stdout));
+    assert!(text(&output.stderr).contains("`memgauge info` measured nothing"), "{}", text(&output.stderr));
     fs::remove_dir_all(folder).unwrap();
 }
 

@@ -73,7 +73,11 @@ fn read_sides(args: &CompareArgs) -> Result<(Runs, Runs), UsageError> {
 }
 
 fn read_side(paths: &[PathBuf]) -> Result<Runs, UsageError> {
-    let reports = result_files(paths)?.iter().map(|file| read_report(file)).collect::<Result<Vec<_>, _>>()?;
+    let files = result_files(paths)?;
+    let reports = files.iter().map(|file| read_report(file)).collect::<Result<Vec<_>, _>>()?;
+    if let Some((first, again)) = same_run(&reports) {
+        return Err(UsageError::file(&files[again], format!("is the same run as {}; name each run once", files[first].display())));
+    }
     let measured = reports.iter().position(|r| r.measured() == 0);
     if let (Some(i), [path]) = (measured, paths) {
         let which = if path.is_dir() { format!("run {} in it", i + 1) } else { "it".to_owned() };
@@ -82,6 +86,28 @@ fn read_side(paths: &[PathBuf]) -> Result<Runs, UsageError> {
     let more = if paths.len() > 1 { ", …" } else { "" };
     let name = paths.first().map(|p| format!("{}{more}", p.display())).unwrap_or_default();
     Ok(Runs { name, reports })
+}
+
+/// Two of these that are one run, which says nothing about how runs differ. A report without an ID may be any.
+fn same_run(reports: &[Report]) -> Option<(usize, usize)> {
+    let first = |id: &str| reports.iter().position(|r| r.run.id == id);
+    let again = reports.iter().enumerate().filter(|(_, r)| !r.run.id.is_empty());
+    again.filter_map(|(i, r)| Some((first(&r.run.id)?, i))).find(|(first, again)| first != again)
+}
+
+/// How the names of both sides' files begin.
+const SIDES: [&str; 2] = ["before", "after"];
+
+/// The name of a file that an earlier comparison kept in a folder, such as `before-1.json`. A run that fails leaves it as it is, and it
+/// would be read as if it had just been measured.
+fn kept_before(folder: &Path) -> io::Result<Option<String>> {
+    let is_kept = |name: &str| {
+        let number = |side: &str| name.strip_prefix(side)?.strip_prefix('-')?.strip_suffix(".json")?.parse::<u32>().ok();
+        SIDES.into_iter().any(|side| number(side).is_some())
+    };
+    let names: Vec<OsString> = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
+    let kept = names.iter().filter_map(|name| name.to_str()).filter(|name| is_kept(name));
+    Ok(kept.min().map(str::to_owned))
 }
 
 /// Where the results of the runs are until they are compared: a folder of the user's, or one that goes away.
@@ -95,6 +121,9 @@ impl Folder {
         match keep {
             Some(path) => {
                 fs::create_dir_all(path).map_err(|e| UsageError::file(path, format_args!("cannot be made: {e}")))?;
+                if let Some(name) = kept_before(path).map_err(|e| UsageError::file(path, format_args!("cannot be read: {e}")))? {
+                    bail!(UsageError::file(path, format!("has {name} of an earlier comparison; name a new folder, or remove its results")));
+                }
                 Ok(Self::Kept(path.to_owned()))
             }
             None => Ok(Self::Temporary(TempDir::with_prefix("memgauge-compare-").context("cannot make a folder for the results")?)),
@@ -138,7 +167,7 @@ fn measure_in_turn(args: &CompareArgs, runs: u32) -> anyhow::Result<Option<(Runs
         let order = if run % 2 == 1 { [0, 1] } else { [1, 0] };
         for side in order {
             let command = [a, b][side];
-            let file = folder.path().join(format!("{}-{run}.json", ["before", "after"][side]));
+            let file = folder.path().join(format!("{}-{run}.json", SIDES[side]));
             let measured = change(command, &stop).and_then(|()| measure(&program, &args.measure, &file, &stop));
             if let Some(interruption) = stop.interruption() {
                 let text = reasons::incomplete(&interruption);
@@ -177,10 +206,8 @@ fn measure(program: &Path, arguments: &str, file: &Path, stop: &Stop) -> anyhow:
     let mut command = Command::new(program);
     command.args(arguments.split_whitespace()).arg("-q").arg("-o").arg(file).stdin(Stdio::null()).stdout(Stdio::null());
     let status = run(command, stop).context("cannot run memgauge again")?;
-    if !file.exists() {
-        bail!("`memgauge {arguments}` measured nothing ({status})");
-    }
-    Ok(read_report(file)?)
+    let report = if file.exists() { Some(read_report(file)?) } else { None };
+    report.filter(|report| report.measured() > 0).ok_or_else(|| anyhow!("`memgauge {arguments}` measured nothing ({status})"))
 }
 
 /// How often to look whether a program has ended. What is measured runs alone all the same: looking takes microseconds.

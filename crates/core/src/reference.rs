@@ -11,11 +11,12 @@ use serde::Serialize;
 
 pub use microarchitecture::microarchitecture;
 
-use crate::experiment::{ChaseOrder, Experiment, LineState, Metric, Unit};
+use crate::conclusions::limit::is_of_memory;
+use crate::experiment::{ChaseOrder, Experiment, LineState, MemoryPlace, Metric, Unit};
 use crate::result::{Comparable, Measurement, Position, PublishedSpan, Report};
 use crate::stats::{median, sorted};
-use crate::topology::Machine;
-use crate::traffic::Mix;
+use crate::topology::{Cpu, Machine, Topology};
+use crate::traffic::{Access, Mix};
 
 const TABLE: &str = include_str!("../reference/published.tsv");
 /// Columns of the table.
@@ -234,30 +235,44 @@ fn measured(report: &Report, comparable: Comparable) -> Option<f64> {
         Comparable::IdleLocalRandom => idle(m, ChaseOrder::FullRandom) && local(m),
         Comparable::IdleLocalTranslationHidden => idle(m, ChaseOrder::WindowLocal) && local(m),
         Comparable::IdleRemoteRandom => idle(m, ChaseOrder::FullRandom) && other_socket(m),
-        Comparable::ReadPerSocket => is_all_reads(m),
+        Comparable::ReadPerSocket => is_whole_machine(topology, m),
         Comparable::TransferSameSocket => transfer(m, true),
         Comparable::TransferOtherSocket => transfer(m, false),
     };
-    let reliable = report.results.iter().filter(|m| m.is_reliable() && m.at.memory_dir.is_none()).filter(wanted);
+    // Transfers are between caches; a small buffer's latency or bandwidth is a cache's.
+    let is_transfer = matches!(comparable, Comparable::TransferSameSocket | Comparable::TransferOtherSocket);
+    let of_its_place = |m: &&Measurement| is_transfer || is_of_memory(topology, m);
+    let reliable = report.results.iter().filter(|m| m.is_reliable() && m.at.memory_dir.is_none()).filter(wanted).filter(of_its_place);
     let values: Vec<f64> = reliable.filter_map(|m| m.estimate.value).collect();
     let value = median(&values)?;
     match comparable {
-        // Of all CPUs together; in a guest a socket is not known to be one.
+        // In a guest a socket is not known to be one.
         Comparable::ReadPerSocket if report.machine.identity.hypervisor.is_some() => None,
         Comparable::ReadPerSocket => Some(value / f64::from(packages(&report.machine).max(1))),
         _ => Some(value),
     }
 }
 
-fn is_all_reads(m: &Measurement) -> bool {
-    m.experiment == Experiment::Bandwidth && m.metric == Metric::Bandwidth && m.at.mix == Some(Mix::AllReads)
+/// Whether all cores of the machine together did nothing but read memory of their own nodes, one line after the other.
+fn is_whole_machine(topology: &Topology, m: &Measurement) -> bool {
+    let at = &m.at;
+    let takes_part = |cpu: &Cpu| at.cpus.as_ref().is_some_and(|cpus| cpus.contains(cpu.id) || !cpu.siblings.intersection(cpus).is_empty());
+    m.experiment == Experiment::Bandwidth
+        && m.metric == Metric::Bandwidth
+        && at.mix == Some(Mix::AllReads)
+        && at.access.is_none_or(|access| access == Access::Sequential)
+        && at.delay_cycles.unwrap_or(0) == 0
+        && at.memory == Some(MemoryPlace::Own)
+        && topology.cpus.iter().all(takes_part)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::conclusions::limit::tests::{bandwidth, machine, report};
-    use crate::experiment::{Coordinates, MemoryPlace};
+    use crate::experiment::Coordinates;
+    use crate::result::{Evidence, Plateau};
+    use crate::units::Bytes;
 
     #[test]
     fn every_line_of_the_table_is_read_and_has_a_source() {
@@ -306,6 +321,47 @@ mod tests {
         let mut unknown = zen4(120.0, ChaseOrder::FullRandom, None);
         unknown.machine.identity.model.insert("family".into(), "99".into());
         assert_eq!(references(&unknown), []);
+    }
+
+    #[test]
+    fn a_cache_is_not_set_beside_memory() {
+        let mut report = zen4(120.0, ChaseOrder::FullRandom, None);
+        assert_eq!(references(&report).len(), 1);
+        report.results[0].evidence.buffer = Bytes::mib(1);
+        assert_eq!(references(&report), []);
+        // A small buffer that was seen to be beyond the caches counts.
+        report.results[0].evidence.plateau = Some(Plateau { half_ns: 119.0, whole_ns: 120.0, cold_ns: Some(120.0), reached: true });
+        assert_eq!(references(&report).len(), 1);
+        // Transfers between caches have small buffers.
+        report.results[0].evidence = Evidence { buffer: Bytes::mib(1), ..Evidence::default() };
+        (report.results[0].experiment, report.results[0].at.order) = (Experiment::CacheToCache, None);
+        (report.results[0].at.state, report.results[0].at.holder_cpu) = (Some(LineState::Hitm), Some(1));
+        assert_eq!(measured(&report, Comparable::TransferSameSocket), Some(120.0));
+    }
+
+    #[test]
+    fn bandwidth_of_a_socket_is_that_of_all_its_cores_reading_memory() {
+        let of = |change: &dyn Fn(&mut Measurement)| {
+            let mut m = bandwidth("0-3", None, Mix::AllReads, 200.0, None);
+            change(&mut m);
+            measured(&report(machine(), vec![m]), Comparable::ReadPerSocket)
+        };
+        assert_eq!(of(&|_| ()), Some(100.0), "the machine has two sockets");
+        assert_eq!(of(&|m| m.at.access = Some(Access::Sequential)), Some(100.0));
+        let others: [&dyn Fn(&mut Measurement); 6] = [
+            &|m| m.at.cpus = Some("0".parse().unwrap()),
+            &|m| m.at.cpus = Some("0-1".parse().unwrap()),
+            &|m| m.at.memory = Some(MemoryPlace::Node(0)),
+            &|m| m.at.access = Some(Access::Random),
+            &|m| m.at.delay_cycles = Some(100),
+            &|m| m.evidence.buffer = Bytes::mib(4),
+        ];
+        assert_eq!(others.map(of), [None; 6]);
+        // One hardware thread of each core is all cores.
+        let mut two = machine();
+        two.topology.cpus.iter_mut().for_each(|cpu| cpu.siblings = [cpu.id / 2 * 2, cpu.id / 2 * 2 + 1].into_iter().collect());
+        let m = bandwidth("0,2", None, Mix::AllReads, 200.0, None);
+        assert_eq!(measured(&report(two, vec![m]), Comparable::ReadPerSocket), Some(100.0));
     }
 
     #[test]

@@ -183,6 +183,19 @@ pub enum Action {
         /// The conclusion about it.
         effect: Effect,
     },
+    /// Put pages on several nodes in turn for the least latency at a bandwidth, or not.
+    InterleaveForLatency {
+        /// The traffic.
+        mix: Option<Mix>,
+        /// With these weights.
+        weights: Weights,
+        /// The bandwidth that was demanded, in GB/s.
+        demand_gbs: f64,
+        /// Latency with these weights over that of the nearest node alone, both at the measured load that is closest to the demand.
+        latency: Ratio,
+        /// The conclusion about it.
+        effect: Effect,
+    },
     /// Use the other nodes of the package as other nodes, or as one.
     SeparateNodesOfPackage {
         /// Nodes of each package.

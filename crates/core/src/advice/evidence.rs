@@ -1,7 +1,7 @@
 //! Finding the numbers that advice rests on.
 
 use super::document::{Action, Doubt, Gap, Number, Ratio, Recommendation, ResultFile, Role, Sureness, Topic, Why};
-use crate::conclusions::limit::memory_sized;
+use crate::conclusions::limit;
 use crate::experiment::{Coordinates, Experiment, Metric};
 use crate::result::{Measurement, QualityLevel, QualityReason, Report};
 use crate::topology::Topology;
@@ -86,9 +86,7 @@ impl<'a> Found<'a> {
 
     /// Whether the number is of memory and not of a cache.
     pub(super) fn is_of_memory(&self) -> bool {
-        let loaders = self.m.at.cpus.iter().flat_map(IdSet::iter);
-        let cpus: IdSet = loaders.chain(self.m.at.cpu).collect();
-        self.m.evidence.plateau.is_some_and(|p| p.reached) || memory_sized(self.topology(), &cpus, self.m.evidence.buffer)
+        limit::is_of_memory(self.topology(), self.m)
     }
 
     /// Whether the number may carry advice: it is reliable, has an interval, and is of memory.

@@ -1,9 +1,9 @@
 //! Where to put threads and memory: on the same node, or on several nodes in turn.
 
-use super::document::{Action, Ratio, Role, Topic, Why};
+use super::document::{Action, Effect, Ratio, Role, Topic, Why};
 use super::evidence::{Found, Results, Section, is_whole, why_not, without};
 use crate::experiment::{ChaseOrder, Experiment, Metric};
-use crate::interleave::Weights;
+use crate::interleave::{Goal, Weights};
 use crate::result::Reference;
 use crate::topology::Topology;
 use crate::traffic::Mix;
@@ -73,19 +73,11 @@ pub(super) fn interleaved(results: &Results<'_>) -> Section {
     if !results.any_machine(|topology, _| topology.nodes.iter().filter(|n| n.memory.0 > 0).count() > 1) {
         return section;
     }
-    let all: Vec<Found<'_>> = results.of(&[Experiment::Interleave], Metric::Bandwidth).collect();
+    let of = |metric| results.of(&[Experiment::Interleave], metric).collect::<Vec<Found<'_>>>();
+    let (bandwidths, latencies) = (of(Metric::Bandwidth), of(Metric::Latency));
     let command = "memgauge interleave -o interleave.json".to_owned();
     for (_, report) in results.reports() {
         for search in &report.interleaves {
-            let with = |weights: &Weights| {
-                let is_it = |f: &&Found<'_>| {
-                    std::ptr::eq(f.report, report)
-                        && f.m.at.weights.as_ref() == Some(weights)
-                        && (f.m.at.cpus == search.at.cpus || search.at.cpus.is_none())
-                        && f.m.at.mix == search.at.mix
-                };
-                all.iter().copied().filter(|f| is_it(&f)).max_by(|a, b| a.value().total_cmp(&b.value()))
-            };
             let nearest = search.gains.iter().find(|gain| gain.over == Reference::NearestOnly).map(|gain| &gain.weights);
             // Where the nearest node alone is best, what it is compared with is as many pages on each node.
             let nearest_is_best = search.recommended.only_node().is_some();
@@ -93,15 +85,41 @@ pub(super) fn interleaved(results: &Results<'_>) -> Section {
             let (weights, base) =
                 if nearest_is_best { (equal.as_ref(), Some(&search.recommended)) } else { (Some(&search.recommended), nearest) };
             let (Some(weights), Some(base)) = (weights, base) else { continue };
+            let has_latency = |weights: &Weights| search.trial(weights).is_some_and(|trial| trial.latency_ns.is_some());
+            // What cannot serve the demand was judged by its bandwidth.
+            let demand = match search.goal {
+                Goal::LatencyAt(gbs) => Some(gbs).filter(|_| has_latency(weights) && has_latency(base)),
+                Goal::Bandwidth => None,
+            };
+            let with = |weights: &Weights| {
+                let is_it = |f: &&Found<'_>| {
+                    std::ptr::eq(f.report, report)
+                        && f.m.at.weights.as_ref() == Some(weights)
+                        && (f.m.at.cpus == search.at.cpus || search.at.cpus.is_none())
+                        && f.m.at.mix == search.at.mix
+                };
+                let bandwidths = bandwidths.iter().filter(is_it).copied();
+                match demand {
+                    Some(gbs) => at_load(latencies.iter().filter(is_it).copied().zip(bandwidths), gbs),
+                    None => bandwidths.max_by(|a, b| a.value().total_cmp(&b.value())),
+                }
+            };
             let (Some(several), Some(one)) = (with(weights), with(base)) else { continue };
             let usable = several.is_usable() && one.is_usable();
             let ratio = several.over(&one).filter(|_| usable);
-            match (ratio, ratio.and_then(Ratio::effect)) {
-                (Some(bandwidth), Some(effect)) => {
-                    let action = Action::InterleaveNodes { mix: search.at.mix, weights: weights.clone(), bandwidth, effect };
+            let gain = if demand.is_some() { Effect::Less } else { Effect::More };
+            // One measurement of several must not say the opposite of what the search found with all of them.
+            let effect = ratio.and_then(Ratio::effect).filter(|effect| !(nearest_is_best && *effect == gain));
+            match ratio.zip(effect) {
+                Some((ratio, effect)) => {
+                    let (mix, weights) = (search.at.mix, weights.clone());
+                    let action = match demand {
+                        Some(demand_gbs) => Action::InterleaveForLatency { mix, weights, demand_gbs, latency: ratio, effect },
+                        None => Action::InterleaveNodes { mix, weights, bandwidth: ratio, effect },
+                    };
                     section.recommend(Topic::Interleave, action, &[(Role::Interleaved, several), (Role::NearestOnly, one)], Vec::new());
                 }
-                _ => {
+                None => {
                     let why = if usable { Why::Open } else { why_not(&[several, one]) };
                     section.add_gap(Topic::Interleave, why, &[several, one], Some(format!("{command} --budget 10s")));
                 }
@@ -112,4 +130,11 @@ pub(super) fn interleaved(results: &Results<'_>) -> Section {
         return Section::gap(Topic::Interleave, Why::NotMeasured, command);
     }
     section
+}
+
+/// Of latencies with the bandwidths that were measured beside them, the one whose bandwidth is closest to this.
+fn at_load<'a>(points: impl Iterator<Item = (Found<'a>, Found<'a>)>, gbs: f64) -> Option<Found<'a>> {
+    let measured = points.filter(|(latency, bandwidth)| latency.m.at == bandwidth.m.at && latency.m.estimate.value.is_some());
+    let off = |bandwidth: &Found<'_>| (bandwidth.value() / gbs - 1.0).abs();
+    measured.min_by(|a, b| off(&a.1).total_cmp(&off(&b.1))).map(|(latency, _)| latency)
 }

@@ -27,15 +27,22 @@ pub(super) fn on_or_off(results: &Results<'_>) -> Section {
     let (bandwidth_effect, latency_effect) = (bandwidth.and_then(Ratio::effect), latency.and_then(Ratio::effect));
     let pairs = [reading, chasing].into_iter().flatten();
     let numbers: Vec<(Role, Found<'_>)> = pairs.flat_map(|(off, on)| [(Role::PrefetchersOn, on), (Role::PrefetchersOff, off)]).collect();
-    if bandwidth_effect.or(latency_effect).is_none() {
-        let found: Vec<Found<'_>> = numbers.iter().map(|(_, f)| *f).collect();
-        let (why, found) = if found.is_empty() { (why_not(&all), all) } else { (Why::Open, found) };
+    let gains = bandwidth_effect == Some(Effect::More) || latency_effect == Some(Effect::Less);
+    let loses = bandwidth_effect == Some(Effect::Less) || latency_effect == Some(Effect::More);
+    // What loses anything stays on. Otherwise both must be known: the other one may lose, or gain.
+    let sides = [(reading, bandwidth_effect, &bandwidths), (chasing, latency_effect, &latencies)];
+    if !loses && sides.iter().any(|(_, effect, _)| effect.is_none()) {
+        let missing: Vec<&Vec<Found<'_>>> = sides.iter().filter(|(pair, ..)| pair.is_none()).map(|(.., found)| *found).collect();
+        let unusable: Vec<Found<'_>> = missing.iter().flat_map(|found| found.iter().copied()).collect();
+        let why = match () {
+            () if missing.is_empty() => Why::Open,
+            () if missing.iter().any(|found| found.is_empty()) => Why::NotMeasured,
+            () => why_not(&unusable),
+        };
+        let found: Vec<Found<'_>> = numbers.iter().map(|(_, f)| *f).chain(unusable).collect();
         section.add_gap(Topic::Prefetchers, why, &found, Some(format!("{COMMAND} --budget 10s")));
         return section;
     }
-    // Off only where something is gained and nothing is known to be lost.
-    let gains = bandwidth_effect == Some(Effect::More) || latency_effect == Some(Effect::Less);
-    let loses = bandwidth_effect == Some(Effect::Less) || latency_effect == Some(Effect::More);
     let to = if gains && !loses { PrefetchRequest::Off } else { PrefetchRequest::On };
     let action = Action::SetPrefetchers { to, bandwidth, bandwidth_effect, latency, latency_effect };
     section.recommend(Topic::Prefetchers, action, &numbers, Vec::new());

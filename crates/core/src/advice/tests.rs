@@ -147,6 +147,18 @@ fn second_threads_are_judged_by_the_same_cores() {
     };
     assert_eq!([120.0, 100.5, 80.0].map(effect), [Some(Effect::More), Some(Effect::Same), Some(Effect::Less)]);
     assert_eq!(gap(&advice(server(2), results(103.0)), Topic::Smt).why, Why::Open);
+    // The cores of one file and all threads of another: what else differed is not known.
+    let [cores, all] = [0, 1].map(|i| report(server(2), vec![results(120.0).remove(i)]));
+    let apart = advise(&[("cores.json", &cores), ("all.json", &all)], &[]);
+    assert!(about(&apart, Topic::Smt).is_empty() && gap(&apart, Topic::Smt).why == Why::NotMeasured, "{apart:?}");
+    // A file that has both counts, whatever another one says of the cores.
+    let slow = report(server(2), vec![Measurement { estimate: results(50.0).remove(1).estimate, ..results(50.0).remove(0) }]);
+    let both = report(server(2), results(120.0));
+    let advice = advise(&[("slow.json", &slow), ("both.json", &both)], &[]);
+    let [Recommendation { action: Action::UseSecondThreads { bandwidth, .. }, .. }] = about(&advice, Topic::Smt)[..] else {
+        panic!("{advice:?}")
+    };
+    assert_eq!(bandwidth.value, 1.2);
 }
 
 #[test]
@@ -212,6 +224,54 @@ fn several_nodes_in_turn_are_advised_only_where_they_gain() {
     assert_eq!(advised(&searched(60.0, 45.0, 50.0)), ("0=1,1=1".into(), 0.75, Effect::Less));
     let mut disturbed = searched(60.0, 60.0, 90.0);
     unreliable(&mut disturbed.results[2]);
+    let disturbed = advise(&[("a.json", &disturbed)], &[]);
+    assert!(about(&disturbed, Topic::Interleave).is_empty() && gap(&disturbed, Topic::Interleave).why == Why::Unreliable);
+}
+
+/// A search on two nodes for the least latency at 20 GB/s: at that load the nearest alone has 90 ns, as many pages on each have this. At
+/// full load they have 100 and 140 GB/s, or with `weak` the nearest alone has 15.
+fn searched_for_latency(equal_ns: f64, weak: bool) -> Report {
+    let goal = Goal::LatencyAt(20.0);
+    let at = Coordinates { memory: None, ..bandwidth("0-1", None, Mix::AllReads, 1.0, None).at };
+    let (mut results, mut search) = (Vec::new(), Search::new(vec![0, 1], goal));
+    let all = [(Weights::only(0), if weak { 15.0 } else { 100.0 }, 90.0), (Weights::equal([0, 1]).unwrap(), 140.0, equal_ns)];
+    for (weights, most, ns) in all {
+        let serves = most > 20.0;
+        for (delay, gbs, ns) in [(0, most, 4.0 * ns), (900, 12.0, 0.8 * ns), (500, 20.1, ns)].into_iter().take(if serves { 3 } else { 1 }) {
+            let at = Coordinates { weights: Some(weights.clone()), delay_cycles: Some(delay), ..at.clone() };
+            results.push(latency(Experiment::Interleave, at.clone(), ns));
+            results.push(Measurement { experiment: Experiment::Interleave, at, ..bandwidth("0-1", None, Mix::AllReads, gbs, None) });
+        }
+        let reading = |value: f64| Reading { value, half: value * 0.005 };
+        search.trials.push(Trial { weights, bandwidth_gbs: reading(most), latency_ns: serves.then(|| reading(ns)), measured: 1 });
+    }
+    let mut report = report(machine(), results);
+    report.interleaves.extend(InterleaveSummary::of(at, &[0, 1], goal, None, &search));
+    report
+}
+
+#[test]
+fn a_search_for_latency_is_judged_by_latency() {
+    let advised = |report: &Report| {
+        let recommended = report.interleaves[0].recommended.to_string();
+        let advice = advise(&[("a.json", report)], &[]);
+        let [Recommendation { action: Action::InterleaveForLatency { weights, demand_gbs: 20.0, latency, effect, .. }, .. }] =
+            about(&advice, Topic::Interleave)[..]
+        else {
+            panic!("{advice:?}")
+        };
+        (recommended, weights.to_string(), latency.value, *effect)
+    };
+    // Both nodes have more bandwidth than the nearest one, which is of no use at 20 GB/s.
+    assert_eq!(advised(&searched_for_latency(180.0, false)), ("0=1".into(), "0=1,1=1".into(), 2.0, Effect::More));
+    assert_eq!(advised(&searched_for_latency(72.0, false)), ("0=1,1=1".into(), "0=1,1=1".into(), 0.8, Effect::Less));
+    // Where the nearest alone cannot serve the demand, bandwidth says why.
+    let weak = advise(&[("a.json", &searched_for_latency(180.0, true))], &[]);
+    let [Recommendation { action: Action::InterleaveNodes { effect: Effect::More, .. }, .. }] = about(&weak, Topic::Interleave)[..] else {
+        panic!("{weak:?}")
+    };
+    let mut disturbed = searched_for_latency(180.0, false);
+    disturbed.results.iter_mut().filter(|m| m.at.delay_cycles == Some(500)).for_each(unreliable);
     let disturbed = advise(&[("a.json", &disturbed)], &[]);
     assert!(about(&disturbed, Topic::Interleave).is_empty() && gap(&disturbed, Topic::Interleave).why == Why::Unreliable);
 }
@@ -319,6 +379,27 @@ fn prefetchers_are_switched_off_only_where_nothing_is_lost() {
     assert_eq!(to(6.0, 100.0), Some(PrefetchRequest::On));
     assert_eq!(to(6.0, 80.0), Some(PrefetchRequest::On), "half the bandwidth is lost");
     assert_eq!(to(12.0, 80.0), Some(PrefetchRequest::Off));
+    // While it is not known whether bandwidth is lost, the latency that is gained decides nothing.
+    let open = |change: &dyn Fn(&mut Vec<Measurement>), off_ns| {
+        let mut results = results(9.6, off_ns);
+        change(&mut results);
+        let advice = advice(server(1), results);
+        assert!(about(&advice, Topic::Prefetchers).is_empty(), "{advice:?}");
+        let gap = gap(&advice, Topic::Prefetchers);
+        (gap.why.clone(), gap.numbers.len())
+    };
+    let wide = |results: &mut Vec<Measurement>| results[2].estimate.ci95_high = Some(12.3);
+    assert_eq!([95.0, 100.0].map(|ns| open(&wide, ns)), [(Why::Open, 4), (Why::Open, 4)]);
+    assert_eq!(open(&|results| unreliable(&mut results[2]), 95.0), (Why::Unreliable, 4));
+    assert_eq!(open(&|results| results.retain(|m| m.metric == Metric::Latency), 95.0), (Why::NotMeasured, 2));
+    // A loss that is known is enough.
+    let mut lost = results(9.6, 120.0);
+    wide(&mut lost);
+    let advice_of_lost = advice(server(1), lost);
+    let [Recommendation { action: Action::SetPrefetchers { to: kept, .. }, .. }] = about(&advice_of_lost, Topic::Prefetchers)[..] else {
+        panic!("{advice_of_lost:?}")
+    };
+    assert_eq!(*kept, PrefetchRequest::On);
     let mut contradicted = report(server(1), results(12.0, 80.0));
     contradicted.notes.push(Note::warning(crate::conclusions::advise::NOT_EFFECTIVE, "still on"));
     let advice = advise(&[("a.json", &contradicted)], &[]);

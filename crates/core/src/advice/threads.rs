@@ -84,7 +84,13 @@ pub(super) fn second_threads(results: &Results<'_>) -> Section {
         let (Some(cpus), Some(mix)) = (&more.m.at.cpus, more.m.at.mix) else { continue };
         let firsts = more.topology().one_per_core(cpus);
         let rest = |f: &Found<'_>| without(&f.m.at, |at| at.cpus = None);
-        let is_pair = |less: &&Found<'_>| less.m.at.cpus.as_ref() == Some(&firsts) && rest(less) == rest(more) && less.is_usable();
+        // In another file the machine may have been in another state.
+        let is_pair = |less: &&Found<'_>| {
+            std::ptr::eq(less.report, more.report)
+                && less.m.at.cpus.as_ref() == Some(&firsts)
+                && rest(less) == rest(more)
+                && less.is_usable()
+        };
         let Some(less) = all.iter().filter(|_| firsts.len() < cpus.len()).find(is_pair) else { continue };
         let is_larger = by_mix.get(&mix).is_none_or(|(known, _)| known.cpus() < more.cpus());
         if more.is_usable() && is_larger {

@@ -37,7 +37,8 @@ pub(super) struct Spread {
     pub(super) high: f64,
     /// The probability of such a ratio if there were no difference.
     pub(super) p: f64,
-    /// The standard deviation of a run's logarithm, the mean of both sides; `None` if a side has one run.
+    /// The standard deviation of a run's logarithm, what its allocations and bursts add included, the mean of both sides; `None` if a side
+    /// has one run.
     pub(super) run_deviation: Option<f64>,
 }
 
@@ -104,9 +105,8 @@ fn deviation(runs: &[RunSamples], random: &mut impl Rng) -> Option<Deviation> {
     let locations: Vec<f64> = (0..RESAMPLES).map(|_| resampled(runs, &middles, random)).collect();
     let n = units as f64;
     let variance = variance(&locations) * n / (n - 1.0);
-    let logs = || runs.iter().map(|r| r.value.ln()).collect::<Vec<_>>();
-    let of_runs = || self::variance(&logs()).sqrt().max(MIN_DEVIATION);
-    Some(Deviation { variance: variance.max(MIN_DEVIATION.powi(2)), freedom: n - 1.0, run_deviation: (runs.len() > 1).then(of_runs) })
+    let variance = variance.max(MIN_DEVIATION.powi(2));
+    Some(Deviation { variance, freedom: n - 1.0, run_deviation: (runs.len() > 1).then(|| (variance * n).sqrt()) })
 }
 
 /// Of a sample, with Bessel's correction.

@@ -169,6 +169,9 @@ pub struct NotCompared {
     pub experiment: Experiment,
     /// Its coordinates.
     pub at: Coordinates,
+    /// What of it; absent for all of it.
+    #[serde(flatten)]
+    pub aspect: Option<Aspect>,
     /// The quantity.
     pub metric: Metric,
     /// Why.
@@ -184,7 +187,7 @@ pub enum WhyNotCompared {
     OnlyAfter,
     /// No run after has it.
     OnlyBefore,
-    /// It was measured on both sides, but on one of them it is unreliable in every run.
+    /// It was measured on both sides, but on one of them it is unreliable in every run; of a curve, every point.
     Unreliable,
 }
 

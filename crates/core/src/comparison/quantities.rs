@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::effect::RunSamples;
 use super::outcome::{Aspect, NotCompared, WhyNotCompared};
-use crate::experiment::{Coordinates, Experiment, Metric, Unit};
-use crate::result::{CurveSummary, Measurement, QualityLevel, Report, Samples};
+use crate::experiment::{Coordinates, Experiment, MemoryPlace, Metric, Unit};
+use crate::result::{CurvePoint, CurveSummary, Measurement, QualityLevel, Report, Samples};
 use crate::stats::median;
 
 /// One quantity with its runs.
@@ -32,7 +32,7 @@ pub(super) fn pair(before: &[Report], after: &[Report]) -> (Vec<Pair>, Vec<NotCo
     let (mut seen, mut pairs, mut not_compared) = (BTreeSet::new(), Vec::new(), Vec::new());
     for key in order.filter(|key| seen.insert(key.clone())) {
         let (experiment, at, metric) = key.clone();
-        let mut missing = |why| not_compared.push(NotCompared { experiment, at: at.clone(), metric, why });
+        let mut missing = |why| not_compared.push(NotCompared { experiment, at: at.clone(), aspect: None, metric, why });
         match (values_before.get(&key), values_after.get(&key)) {
             (Some(a), Some(b)) if a.runs.is_empty() || b.runs.is_empty() => missing(WhyNotCompared::Unreliable),
             (Some(a), Some(b)) => {
@@ -51,8 +51,8 @@ pub(super) fn pair(before: &[Report], after: &[Report]) -> (Vec<Pair>, Vec<NotCo
             (None, None) => {}
         }
     }
-    pairs.extend(curves(before, after));
-    pairs.extend(matrices(before, after));
+    curves(before, after, (&mut pairs, &mut not_compared));
+    matrices(before, after, (&mut pairs, &mut not_compared));
     (pairs, not_compared)
 }
 
@@ -68,20 +68,34 @@ fn keys(reports: &[Report]) -> Vec<Key> {
 
 struct Values {
     unit: Unit,
-    /// Of the runs in which the value is reliable.
+    /// Of the runs in which the value is reliable, one for each.
     runs: Vec<RunSamples>,
 }
 
 fn values(reports: &[Report]) -> BTreeMap<Key, Values> {
     let mut all: BTreeMap<Key, Values> = BTreeMap::new();
-    for m in reports.iter().flat_map(|r| &r.results).filter(|m| is_single(m)) {
-        let Some(value) = m.estimate.value else { continue };
-        let values = all.entry((m.experiment, m.at.clone(), m.metric)).or_insert_with(|| Values { unit: m.unit, runs: Vec::new() });
-        if m.quality.level < QualityLevel::Unreliable {
-            values.runs.push(RunSamples { value, allocations: m.samples.as_deref().map(by_allocation).unwrap_or_default() });
+    for report in reports {
+        let mut reliable: BTreeMap<Key, Vec<RunSamples>> = BTreeMap::new();
+        for m in report.results.iter().filter(|m| is_single(m)) {
+            let Some(value) = m.estimate.value else { continue };
+            let key = (m.experiment, m.at.clone(), m.metric);
+            all.entry(key.clone()).or_insert_with(|| Values { unit: m.unit, runs: Vec::new() });
+            if m.quality.level < QualityLevel::Unreliable {
+                let allocations = m.samples.as_deref().map(by_allocation).unwrap_or_default();
+                reliable.entry(key).or_default().push(RunSamples { value, allocations });
+            }
+        }
+        for (key, values) in reliable {
+            all.entry(key).and_modify(|known| known.runs.extend(one_run(values)));
         }
     }
     all
+}
+
+/// What a run measured several times at the same coordinates, as the one run that it is: the median, from the allocations of all.
+fn one_run(values: Vec<RunSamples>) -> Option<RunSamples> {
+    let value = median(&values.iter().map(|v| v.value).collect::<Vec<_>>())?;
+    Some(RunSamples { value, allocations: values.into_iter().flat_map(|v| v.allocations).collect() })
 }
 
 /// The medians of the bursts that count, by allocation.
@@ -98,27 +112,41 @@ fn by_allocation(samples: &Samples) -> Vec<Vec<f64>> {
     allocations.into_values().filter(|bursts| !bursts.is_empty()).collect()
 }
 
-/// A curve of one run: bandwidth and latency of its reliable points, ascending by bandwidth.
+/// Bandwidth and latency of points of a curve, ascending by bandwidth.
 type Curve = Vec<(f64, f64)>;
 
-fn curve_points(report: &Report, curve: &CurveSummary) -> Curve {
-    let point = |m: &Measurement| {
-        let same = Coordinates { delay_cycles: None, ..m.at.clone() } == curve.at;
-        (m.experiment == Experiment::LoadedLatency && same && m.is_reliable()).then_some(m.estimate.value).flatten()
-    };
-    let mut by_delay: BTreeMap<Option<u32>, (Option<f64>, Option<f64>)> = BTreeMap::new();
-    for m in &report.results {
-        if let Some(value) = point(m) {
+/// A curve of one run.
+struct RunCurve {
+    /// Its reliable points.
+    points: Curve,
+    knee: Option<CurvePoint>,
+}
+
+impl RunCurve {
+    /// `None` if no point of it was measured.
+    fn of(report: &Report, curve: &CurveSummary) -> Option<Self> {
+        let is_point = |m: &&Measurement| {
+            let same = || Coordinates { delay_cycles: None, ..m.at.clone() } == curve.at;
+            m.experiment == Experiment::LoadedLatency && m.estimate.value.is_some() && same()
+        };
+        let measured: Vec<&Measurement> = report.results.iter().filter(is_point).collect();
+        let mut by_delay: BTreeMap<Option<u32>, (Option<f64>, Option<f64>)> = BTreeMap::new();
+        for m in measured.iter().filter(|m| m.is_reliable()) {
             let entry = by_delay.entry(m.at.delay_cycles).or_default();
             match m.metric {
-                Metric::Bandwidth => entry.0 = Some(value),
-                Metric::Latency => entry.1 = Some(value),
+                Metric::Bandwidth => entry.0 = m.estimate.value,
+                Metric::Latency => entry.1 = m.estimate.value,
             }
         }
+        let mut points: Curve = by_delay.into_values().filter_map(|(gbs, ns)| gbs.zip(ns)).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let knee = curve.knee.filter(|_| !points.is_empty());
+        (!measured.is_empty()).then_some(Self { points, knee })
     }
-    let mut points: Curve = by_delay.into_values().filter_map(|(gbs, ns)| gbs.zip(ns)).collect();
-    points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    points
+
+    fn peak(&self) -> Option<f64> {
+        self.points.last().map(|point| point.0)
+    }
 }
 
 /// The latency where a curve first has this bandwidth; `None` outside its range.
@@ -129,72 +157,105 @@ fn latency_at(curve: &Curve, gbs: f64) -> Option<f64> {
     })
 }
 
-fn curves(before: &[Report], after: &[Report]) -> Vec<Pair> {
+/// What can be compared, and what cannot.
+type Found<'a> = (&'a mut Vec<Pair>, &'a mut Vec<NotCompared>);
+
+/// The keys of both sides, and why those that one side lacks are not compared.
+fn keys_of<K: Ord + Clone, A, B>(before: &BTreeMap<K, A>, after: &BTreeMap<K, B>) -> Vec<(K, Option<WhyNotCompared>)> {
+    let keys: BTreeSet<&K> = before.keys().chain(after.keys()).collect();
+    let why = |key: &K| match (before.contains_key(key), after.contains_key(key)) {
+        (true, false) => Some(WhyNotCompared::OnlyBefore),
+        (false, true) => Some(WhyNotCompared::OnlyAfter),
+        _ => None,
+    };
+    keys.into_iter().map(|key| (key.clone(), why(key))).collect()
+}
+
+fn curves(before: &[Report], after: &[Report], (pairs, not_compared): Found<'_>) {
     let all = |reports: &[Report]| {
-        let mut runs: BTreeMap<Coordinates, Vec<(Curve, CurveSummary)>> = BTreeMap::new();
+        let mut runs: BTreeMap<Coordinates, Vec<RunCurve>> = BTreeMap::new();
         for report in reports {
-            for curve in &report.curves {
-                runs.entry(curve.at.clone()).or_default().push((curve_points(report, curve), curve.clone()));
+            let mut seen = BTreeSet::new();
+            for curve in report.curves.iter().filter(|curve| seen.insert(&curve.at)) {
+                if let Some(run) = RunCurve::of(report, curve) {
+                    runs.entry(curve.at.clone()).or_default().push(run);
+                }
             }
         }
         runs
     };
     let (before, after) = (all(before), all(after));
-    let mut pairs = Vec::new();
-    for (at, a) in &before {
-        let Some(b) = after.get(at) else { continue };
-        let mut push = |aspect, metric, unit, value: &dyn Fn(&(Curve, CurveSummary)) -> Option<f64>| {
-            let side = |runs: &[(Curve, CurveSummary)]| runs.iter().filter_map(value).map(RunSamples::single).collect::<Vec<_>>();
+    for (at, missing) in keys_of(&before, &after) {
+        let of_curve =
+            |why| NotCompared { experiment: Experiment::LoadedLatency, at: at.clone(), aspect: None, metric: Metric::Latency, why };
+        let (Some(a), Some(b)) = (before.get(&at), after.get(&at)) else {
+            not_compared.extend(missing.map(of_curve));
+            continue;
+        };
+        if [a, b].into_iter().any(|runs| runs.iter().all(|run| run.points.is_empty())) {
+            not_compared.push(of_curve(WhyNotCompared::Unreliable));
+            continue;
+        }
+        let mut push = |aspect, metric, unit, value: &dyn Fn(&RunCurve) -> Option<f64>| {
+            let side = |runs: &[RunCurve]| runs.iter().filter_map(value).map(RunSamples::single).collect::<Vec<_>>();
             let (before, after) = (side(a), side(b));
-            if !before.is_empty() && !after.is_empty() {
-                pairs.push(Pair { experiment: Experiment::LoadedLatency, at: at.clone(), aspect, metric, unit, before, after });
-            }
+            let why = match (before.is_empty(), after.is_empty()) {
+                (false, false) => {
+                    pairs.push(Pair { experiment: Experiment::LoadedLatency, at: at.clone(), aspect, metric, unit, before, after });
+                    return;
+                }
+                (true, true) => return,
+                (false, true) => WhyNotCompared::OnlyBefore,
+                (true, false) => WhyNotCompared::OnlyAfter,
+            };
+            not_compared.push(NotCompared { aspect: Some(aspect), metric, ..of_curve(why) });
         };
         let (latency, bandwidth) = ((Metric::Latency, Unit::Nanoseconds), (Metric::Bandwidth, Unit::GigabytesPerSecond));
         // In every curve, so that each run has a value.
-        let peaks = a.iter().chain(b).filter_map(|(points, _)| points.last().map(|p| p.0));
-        let peak = peaks.fold(f64::INFINITY, f64::min);
-        if peak.is_finite() {
-            for share in SHARES_OF_PEAK {
-                let gbs = (peak * share * 10.0).round() / 10.0;
-                push(Aspect::AtBandwidth { gbs }, latency.0, latency.1, &|(points, _)| latency_at(points, gbs));
-            }
+        let peak = a.iter().chain(b).filter_map(RunCurve::peak).fold(f64::INFINITY, f64::min);
+        for share in SHARES_OF_PEAK {
+            let gbs = (peak * share * 10.0).round() / 10.0;
+            push(Aspect::AtBandwidth { gbs }, latency.0, latency.1, &|run| latency_at(&run.points, gbs));
         }
-        push(Aspect::PeakBandwidth, bandwidth.0, bandwidth.1, &|(points, _)| points.last().map(|p| p.0));
-        push(Aspect::KneeBandwidth, bandwidth.0, bandwidth.1, &|(_, curve)| curve.knee.map(|k| k.bandwidth_gbs));
-        push(Aspect::KneeLatency, latency.0, latency.1, &|(_, curve)| curve.knee.map(|k| k.latency_ns));
+        push(Aspect::PeakBandwidth, bandwidth.0, bandwidth.1, &RunCurve::peak);
+        push(Aspect::KneeBandwidth, bandwidth.0, bandwidth.1, &|run| run.knee.map(|k| k.bandwidth_gbs));
+        push(Aspect::KneeLatency, latency.0, latency.1, &|run| run.knee.map(|k| k.latency_ns));
     }
-    pairs
 }
 
-fn matrices(before: &[Report], after: &[Report]) -> Vec<Pair> {
+fn matrices(before: &[Report], after: &[Report], (pairs, not_compared): Found<'_>) {
     let all = |reports: &[Report]| {
         let mut runs: BTreeMap<(Experiment, Coordinates), Vec<RunSamples>> = BTreeMap::new();
-        for matrix in reports.iter().flat_map(|r| &r.matrices) {
-            let values: Vec<f64> = matrix.pairs().map(|p| p.value).collect();
-            let at = Coordinates {
-                state: Some(matrix.state),
-                order: matrix.order,
-                memory_dir: matrix.memory_dir.clone(),
-                cpus: Some(matrix.cpus.iter().copied().collect()),
-                ..Coordinates::default()
-            };
-            if let Some(value) = median(&values) {
-                runs.entry((matrix.experiment, at)).or_default().push(RunSamples::single(value));
+        for report in reports {
+            let mut values: BTreeMap<(Experiment, Coordinates), Vec<f64>> = BTreeMap::new();
+            for matrix in &report.matrices {
+                let at = Coordinates {
+                    state: Some(matrix.state),
+                    order: matrix.order,
+                    memory: matrix.home.map(MemoryPlace::Node),
+                    memory_dir: matrix.memory_dir.clone(),
+                    cpus: Some(matrix.cpus.iter().copied().collect()),
+                    ..Coordinates::default()
+                };
+                values.entry((matrix.experiment, at)).or_default().extend(matrix.pairs().map(|p| p.value));
+            }
+            for (key, values) in values {
+                if let Some(value) = median(&values) {
+                    runs.entry(key).or_default().push(RunSamples::single(value));
+                }
             }
         }
         runs
     };
-    let (before, mut after) = (all(before), all(after));
-    let both = before.into_iter().filter_map(|(key, a)| after.remove(&key).map(|b| (key, a, b)));
-    both.map(|((experiment, at), before, after)| Pair {
-        experiment,
-        at,
-        aspect: Aspect::PairMedian,
-        metric: Metric::Latency,
-        unit: Unit::Nanoseconds,
-        before,
-        after,
-    })
-    .collect()
+    let (mut before, mut after) = (all(before), all(after));
+    let (aspect, metric, unit) = (Aspect::PairMedian, Metric::Latency, Unit::Nanoseconds);
+    for (key, missing) in keys_of(&before, &after) {
+        let sides = before.remove(&key).zip(after.remove(&key));
+        let (experiment, at) = key;
+        match (sides, missing) {
+            (Some((before, after)), _) => pairs.push(Pair { experiment, at, aspect, metric, unit, before, after }),
+            (None, Some(why)) => not_compared.push(NotCompared { experiment, at, aspect: Some(aspect), metric, why }),
+            (None, None) => {}
+        }
+    }
 }

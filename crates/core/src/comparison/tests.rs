@@ -3,10 +3,13 @@
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::effect::RunSamples;
+use super::quantities::Pair;
 use super::*;
 use crate::conclusions::limit::tests::{bandwidth, machine, report};
-use crate::experiment::{Coordinates, Experiment, Metric, Unit};
-use crate::result::{CurveSummary, Quality, QualityLevel, Samples};
+use crate::estimate::Estimate;
+use crate::experiment::{Coordinates, Experiment, LineState, Metric, Unit};
+use crate::result::{CurvePoint, CurveSummary, PairMatrix, Quality, QualityLevel, Samples};
 use crate::stats::median;
 use crate::traffic::Mix;
 use crate::units::Bytes;
@@ -95,6 +98,51 @@ fn narrow_intervals_within_the_margin_are_the_same_and_wide_ones_say_how_many_ru
     assert!(cell.runs_to_settle.is_some_and(|n| n > 2 && n < 60), "{cell:?}");
 }
 
+/// Runs whose logarithms are evenly spaced, with this mean and this standard deviation.
+fn spaced(count: u32, mean: f64, deviation: f64) -> Vec<RunSamples> {
+    let (n, middle) = (f64::from(count), f64::from(count - 1) / 2.0);
+    // Of the numbers 0 to n - 1.
+    let of_numbers = (n * (n + 1.0) / 12.0).sqrt();
+    let value = |i: u32| 100.0 * (mean + deviation * (f64::from(i) - middle) / of_numbers).exp();
+    (0..count).map(|i| RunSamples::single(value(i))).collect()
+}
+
+#[test]
+fn the_runs_that_settle_it_among_many_numbers_are_more_than_there_are_and_enough() {
+    // Of so many numbers one differs by 5 %, and runs by 2.4 %.
+    let judged = |runs: u32, numbers: u32| {
+        let pair = |i: u32| Pair {
+            experiment: Experiment::Sweep,
+            at: Coordinates { working_set: Some(Bytes::mib(u64::from(i) + 1)), ..Coordinates::default() },
+            aspect: Aspect::Value,
+            metric: Metric::Latency,
+            unit: Unit::Nanoseconds,
+            before: spaced(runs, 0.0, 0.024),
+            after: spaced(runs, if i == 0 { 0.05 } else { 0.0 }, 0.024),
+        };
+        verdict::judge(&(0..numbers).map(pair).collect::<Vec<_>>(), ComparisonOptions::default()).remove(0)
+    };
+    assert_eq!(judged(5, 1).verdict, ComparisonVerdict::Worse, "alone it is shown");
+    for numbers in [20, 60] {
+        let open = judged(5, numbers);
+        assert_eq!(open.open, Some(Inconclusive::ManyCells), "{open:?}");
+        let settle = open.runs_to_settle.unwrap();
+        assert!(settle > 5 && settle < 15, "{open:?}");
+        // The bootstrap's own error is some per cent.
+        assert_eq!(judged(settle + 1, numbers).verdict, ComparisonVerdict::Worse, "{open:?}");
+    }
+}
+
+#[test]
+fn never_fewer_runs_settle_it_than_there_are() {
+    for seed in 0..20 {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let comparison = compared(&runs(&mut random, 4, 1.0, 8), &runs(&mut random, 4, 1.025, 8));
+        let open = comparison.cells.iter().filter(|c| c.open.is_some());
+        open.for_each(|c| assert!(c.runs_to_settle.is_none_or(|n| n > 4), "seed {seed}: {c:?}"));
+    }
+}
+
 #[test]
 fn one_run_a_side_has_no_verdict() {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(8);
@@ -119,40 +167,112 @@ fn what_is_missing_or_unreliable_is_named_and_not_compared() {
     assert_eq!((comparison.cells.len(), comparison.verdict), (0, ComparisonVerdict::Inconclusive));
 }
 
+/// A run with a curve of four points up to 100 GB/s, read at these delays; latencies are `slower` times as high.
+fn curve(delays: [u32; 4], slower: f64) -> Report {
+    let mut report = report(machine(), Vec::new());
+    let at = Coordinates { cpu: Some(0), mix: Some(Mix::AllReads), ..Coordinates::default() };
+    for delay in delays {
+        let gbs = 100.0 - f64::from(delay) / 10.0;
+        let ns = slower * (90.0 + gbs);
+        for (metric, unit, value) in [(Metric::Latency, Unit::Nanoseconds, ns), (Metric::Bandwidth, Unit::GigabytesPerSecond, gbs)] {
+            let mut m = bandwidth("0", None, Mix::AllReads, value, None);
+            (m.experiment, m.metric, m.unit) = (Experiment::LoadedLatency, metric, unit);
+            m.at = Coordinates { delay_cycles: Some(delay), ..at.clone() };
+            report.results.push(m);
+        }
+    }
+    report.curves.push(CurveSummary {
+        at,
+        unloaded_ns: None,
+        knee: None,
+        saturated_ns: None,
+        peak_gbs: None,
+        over_saturated: false,
+        shares: Vec::new(),
+    });
+    report
+}
+
+/// The delays of a curve, and others.
+const DELAYS: [[u32; 4]; 2] = [[0, 200, 400, 900], [0, 300, 700, 950]];
+
 #[test]
 fn curves_are_compared_at_equal_bandwidth_and_not_at_equal_delay() {
-    // Twice: before, and after with the same curve read at other delays.
-    let curve = |delays: [u32; 4], slower: f64| {
-        let mut report = report(machine(), Vec::new());
-        let at = Coordinates { cpu: Some(0), mix: Some(Mix::AllReads), ..Coordinates::default() };
-        for delay in delays {
-            let gbs = 100.0 - f64::from(delay) / 10.0;
-            let ns = slower * (90.0 + gbs);
-            for (metric, unit, value) in [(Metric::Latency, Unit::Nanoseconds, ns), (Metric::Bandwidth, Unit::GigabytesPerSecond, gbs)] {
-                let mut m = bandwidth("0", None, Mix::AllReads, value, None);
-                (m.experiment, m.metric, m.unit) = (Experiment::LoadedLatency, metric, unit);
-                m.at = Coordinates { delay_cycles: Some(delay), ..at.clone() };
-                report.results.push(m);
-            }
-        }
-        report.curves.push(CurveSummary {
-            at,
-            unloaded_ns: None,
-            knee: None,
-            saturated_ns: None,
-            peak_gbs: None,
-            over_saturated: false,
-            shares: Vec::new(),
-        });
-        report
-    };
-    let (before, after) = ([0, 200, 400, 900].map(|d| d), [0, 300, 700, 950].map(|d| d));
+    let [before, after] = DELAYS;
     let comparison = compared(&[curve(before, 1.0), curve(before, 1.0)], &[curve(after, 1.2), curve(after, 1.2)]);
     let latencies: Vec<_> = comparison.cells.iter().filter(|c| matches!(c.aspect, Aspect::AtBandwidth { .. })).collect();
     assert_eq!(latencies.len(), 4);
     assert!(latencies.iter().all(|c| (c.ratio - 1.2).abs() < 1e-9 && c.verdict == ComparisonVerdict::Worse), "{latencies:?}");
     let peak = comparison.cells.iter().find(|c| c.aspect == Aspect::PeakBandwidth).unwrap();
-    assert_eq!(peak.verdict, ComparisonVerdict::Same);
+    assert_eq!((peak.verdict, comparison.not_compared.len()), (ComparisonVerdict::Same, 0));
+}
+
+#[test]
+fn curves_and_knees_that_one_side_lacks_are_named() {
+    let missing = |before: &Report, after: &Report| {
+        let comparison = compared(&[before.clone(), before.clone()], &[after.clone(), after.clone()]);
+        let all: Vec<_> = comparison.not_compared.iter().map(|n| (n.aspect, n.metric, n.why)).collect();
+        (comparison.cells.len(), all)
+    };
+    let of_curve = |why| (None, Metric::Latency, why);
+    let (whole, nothing) = (curve(DELAYS[0], 1.0), report(machine(), Vec::new()));
+    assert_eq!(missing(&whole, &nothing), (0, vec![of_curve(WhyNotCompared::OnlyBefore)]));
+    assert_eq!(missing(&nothing, &whole), (0, vec![of_curve(WhyNotCompared::OnlyAfter)]));
+    let mut bent = whole.clone();
+    bent.curves[0].knee = Some(CurvePoint { delay_cycles: 200, bandwidth_gbs: 80.0, latency_ns: 170.0 });
+    let knee = |why| [(Aspect::KneeBandwidth, Metric::Bandwidth), (Aspect::KneeLatency, Metric::Latency)].map(|(a, m)| (Some(a), m, why));
+    assert_eq!(missing(&whole, &bent), (5, knee(WhyNotCompared::OnlyAfter).to_vec()));
+    assert_eq!(missing(&bent, &whole), (5, knee(WhyNotCompared::OnlyBefore).to_vec()));
+    assert_eq!(missing(&bent, &bent), (7, vec![]));
+    // One of them has no point below 60 GB/s.
+    let low = [25.0, 50.0].map(|gbs| (Some(Aspect::AtBandwidth { gbs }), Metric::Latency, WhyNotCompared::OnlyBefore));
+    assert_eq!(missing(&whole, &curve([0, 200, 300, 400], 1.0)), (3, low.to_vec()));
+    // Without a reliable point, its knee is none either.
+    bent.results.iter_mut().for_each(|m| m.quality.level = QualityLevel::Unreliable);
+    assert_eq!(missing(&bent, &bent), (0, vec![of_curve(WhyNotCompared::Unreliable)]));
+    assert_eq!(missing(&whole, &bent), (0, vec![of_curve(WhyNotCompared::Unreliable)]));
+}
+
+/// Transfers between all of four CPUs, with all lines at home on a node.
+fn transfers(home: u32, ns: f64) -> PairMatrix {
+    let mut matrix = PairMatrix::new((0..4).collect(), LineState::Hitm, Some(home));
+    let estimate = Estimate { value: Some(ns), ..Estimate::default() };
+    (0..16).filter(|i| i / 4 != i % 4).for_each(|i| matrix.set(i / 4, i % 4, &estimate, &Quality::default()));
+    matrix
+}
+
+#[test]
+fn matrices_are_compared_by_the_home_of_their_lines_and_named_where_a_side_lacks_them() {
+    let run = |homes: &[(u32, f64)]| {
+        let mut report = report(machine(), Vec::new());
+        report.matrices = homes.iter().map(|(home, ns)| transfers(*home, *ns)).collect();
+        report
+    };
+    // One run a side, whose two homes differ: nothing tells how runs differ.
+    let one = compared(&[run(&[(0, 100.0), (1, 101.0)])], &[run(&[(0, 150.0), (1, 151.0)])]);
+    let cells: Vec<_> = one.cells.iter().map(|c| (c.at.memory_node(), c.runs, c.before, c.open)).collect();
+    let open = Some(Inconclusive::OneRun);
+    assert_eq!(cells.iter().map(|c| (c.0, c.1, c.3)).collect::<Vec<_>>(), [(Some(0), (1, 1), open), (Some(1), (1, 1), open)]);
+    assert!(cells.iter().zip([100.0, 101.0]).all(|(cell, ns)| (cell.2 - ns).abs() < 1e-9), "{cells:?}");
+    let missing = compared(&[run(&[(0, 100.0)])], &[run(&[(0, 100.0), (1, 101.0)])]).not_compared;
+    let [missing] = &missing[..] else { panic!("{missing:?}") };
+    assert_eq!((missing.at.memory_node(), missing.aspect), (Some(1), Some(Aspect::PairMedian)));
+    assert_eq!((missing.experiment, missing.why), (Experiment::CacheToCacheMatrix, WhyNotCompared::OnlyAfter));
+}
+
+#[test]
+fn what_a_run_measured_twice_is_one_value_of_one_run() {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(11);
+    let twice = |random: &mut Xoshiro256PlusPlus, factor| {
+        let mut first = run(random, factor, 1);
+        first.results.extend(run(random, factor, 1).results);
+        first
+    };
+    let (before, after) = (twice(&mut random, 1.0), twice(&mut random, 1.5));
+    let comparison = compared(&[before], &[after]);
+    let [cell] = &comparison.cells[..] else { panic!("{comparison:?}") };
+    assert_eq!((cell.runs, cell.open), ((1, 1), Some(Inconclusive::OneRun)), "{cell:?}");
+    assert!((cell.ratio - 1.5).abs() < 0.1 && cell.ratio_low.is_some(), "{cell:?}");
 }
 
 #[test]

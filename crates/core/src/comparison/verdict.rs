@@ -6,7 +6,7 @@ use super::effect::{Effect, effect};
 use super::outcome::{CellComparison, ComparisonOptions, ComparisonVerdict, Inconclusive, MetricMean};
 use super::quantities::Pair;
 use crate::experiment::{Experiment, Metric};
-use crate::significance::{adjust, t_quantile};
+use crate::significance::{adjust, t_quantile, upper_quantile};
 
 /// The share of cells called different that may be so by chance.
 const FALSE_DISCOVERIES: f64 = 0.05;
@@ -52,18 +52,26 @@ fn cell(pair: &Pair, effect: &Effect, q: Option<f64>, margin: f64) -> CellCompar
         q,
         verdict,
         open,
-        runs_to_settle: open.and_then(|_| runs_to_settle(effect, margin)),
+        runs_to_settle: open.and_then(|_| runs_to_settle(effect, q, runs, margin)),
     }
 }
 
-/// How many runs of each side give an interval that either excludes 1 or is within the margin, if ratio and spread stay as they are.
-fn runs_to_settle(effect: &Effect, margin: f64) -> Option<u32> {
-    let deviation = effect.spread?.run_deviation?;
+/// How many runs of each side, more than there are, show a difference among this number of cells or give an interval within the margin, if
+/// ratio and spread stay as they are.
+fn runs_to_settle(effect: &Effect, q: Option<f64>, runs: (u32, u32), margin: f64) -> Option<u32> {
+    let (spread, q) = effect.spread.zip(q)?;
+    let deviation = spread.run_deviation?;
     let distance = effect.ratio.ln().abs();
     let room = (1.0 + margin).ln() - distance;
-    let narrow_enough = distance.max(room);
-    let half = |n: u32| t_quantile(2.0 * f64::from(n) - 2.0) * deviation * (2.0 / f64::from(n)).sqrt();
-    (2..=MAX_RUNS).find(|&n| half(n) < narrow_enough)
+    // What is called different has this probability at most: its rank over the number of cells, of the share that may be so by chance.
+    let share = if q > 0.0 { (spread.p / q).clamp(f64::MIN_POSITIVE, 1.0) } else { 1.0 };
+    let settles = |n: &u32| {
+        let (n, freedom) = (f64::from(*n), 2.0 * f64::from(*n) - 2.0);
+        let error = deviation * (2.0 / n).sqrt();
+        upper_quantile(FALSE_DISCOVERIES * share / 2.0, freedom) * error < distance || t_quantile(freedom) * error < room
+    };
+    let (fewer, more) = (runs.0.min(runs.1), runs.0.max(runs.1));
+    ((fewer + 1).max(more).max(2)..=MAX_RUNS).find(settles)
 }
 
 /// The worst verdict that counts. Without a cell nothing is known.

@@ -113,6 +113,12 @@ pub fn memory_sized(topology: &Topology, cpus: &IdSet, bytes: Bytes) -> bool {
     bytes.0 >= (cache_reach(topology, cpus).0 * MEMORY_TIMES).max(MIN_MEMORY.0)
 }
 
+/// Whether a number is of memory and not of a cache: its buffer was seen to be beyond the caches, or is that large.
+pub fn is_of_memory(topology: &Topology, m: &Measurement) -> bool {
+    let cpus: IdSet = m.at.cpus.iter().flat_map(IdSet::iter).chain(m.at.cpu).collect();
+    m.evidence.plateau.is_some_and(|p| p.reached) || memory_sized(topology, &cpus, m.evidence.buffer)
+}
+
 /// Judges every bandwidth of `report` against the machine's limit.
 pub fn attach(report: &mut Report) {
     let machine = report.machine.clone();

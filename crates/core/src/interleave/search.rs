@@ -20,12 +20,20 @@ pub struct Reading {
     pub half: f64,
 }
 
+/// Standard deviations in half of a 95 % interval.
+const DEVIATIONS: f64 = 1.96;
+
 impl Reading {
-    /// Both as one: each counts by the inverse of its variance. An interval that is less than a thousandth wide counts as that.
-    fn with(self, other: Self) -> Self {
-        let weight = |r: Self| r.half.max(1e-3 * r.value.abs()).powi(-2);
-        let (a, b) = (weight(self), weight(other));
-        Self { value: (a * self.value + b * other.value) / (a + b), half: (a + b).powf(-0.5) }
+    /// All as one: each counts by the inverse of its variance. Where they differ by more than their intervals explain, as pages that were
+    /// allocated anew may make them, the interval is wider by the Birge ratio (R. T. Birge, "The Calculation of Errors by the Method of Least
+    /// Squares", Physical Review 40, 1932). An interval that is less than a thousandth wide counts as that. `None` without any.
+    fn pooled(readings: &[Self]) -> Option<Self> {
+        let weights: Vec<f64> = readings.iter().map(|r| r.half.max(1e-3 * r.value.abs()).powi(-2)).collect();
+        let (sum, weighted) = (weights.iter().sum::<f64>(), || weights.iter().zip(readings));
+        let value = weighted().map(|(w, r)| w * r.value).sum::<f64>() / sum;
+        let squares = weighted().map(|(w, r)| w * (r.value - value).powi(2)).sum::<f64>() * DEVIATIONS.powi(2);
+        let birge = (squares / (readings.len().max(2) - 1) as f64).sqrt();
+        (!readings.is_empty()).then(|| Self { value, half: sum.powf(-0.5) * birge.max(1.0) })
     }
 
     /// This number over another, less 1, with the interval of the quotient.
@@ -108,6 +116,8 @@ const CONTENDERS: usize = 3;
 pub struct Search {
     nodes: Vec<u32>,
     goal: Goal,
+    /// Every measurement.
+    readings: Vec<Trial>,
     /// What was measured, in that order.
     pub trials: Vec<Trial>,
 }
@@ -117,7 +127,7 @@ type Measure<'m, E> = dyn FnMut(&Weights) -> Result<Trial, E> + 'm;
 impl Search {
     /// A search over weights of these nodes.
     pub const fn new(nodes: Vec<u32>, goal: Goal) -> Self {
-        Self { nodes, goal, trials: Vec::new() }
+        Self { nodes, goal, readings: Vec::new(), trials: Vec::new() }
     }
 
     /// Measures each tier alone, all alike, `always` (such as the kernel's weights), and then whatever leads to the best.
@@ -203,7 +213,9 @@ impl Search {
         match self.find(weights) {
             Some(known) => Ok(known),
             None => {
-                self.trials.push(measure(weights)?);
+                let trial = measure(weights)?;
+                self.readings.push(trial.clone());
+                self.trials.push(trial);
                 Ok(self.trials.len() - 1)
             }
         }
@@ -212,13 +224,13 @@ impl Search {
     /// Measures once more what was measured.
     fn again<E>(&mut self, trial: usize, measure: &mut Measure<'_, E>) -> Result<(), E> {
         let weights = self.trials[trial].weights.clone();
-        let fresh = measure(&weights)?;
+        self.readings.push(measure(&weights)?);
+        let of_these: Vec<&Trial> = self.readings.iter().filter(|reading| reading.weights == weights).collect();
+        let all = |of: fn(&Trial) -> Option<Reading>| Reading::pooled(&of_these.iter().filter_map(|t| of(t)).collect::<Vec<_>>());
+        let (bandwidth_gbs, latency_ns) = (all(|t| Some(t.bandwidth_gbs)), all(|t| t.latency_ns));
         let known = &mut self.trials[trial];
-        known.bandwidth_gbs = known.bandwidth_gbs.with(fresh.bandwidth_gbs);
-        known.latency_ns = match (known.latency_ns, fresh.latency_ns) {
-            (Some(a), Some(b)) => Some(a.with(b)),
-            (known, fresh) => known.or(fresh),
-        };
+        known.bandwidth_gbs = bandwidth_gbs.unwrap_or(known.bandwidth_gbs);
+        known.latency_ns = latency_ns;
         known.measured += 1;
         Ok(())
     }
@@ -393,5 +405,35 @@ impl Search {
             }
             Weights::new(self.nodes.iter().copied().zip(weights))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measurements_that_contradict_each_other_have_a_wider_interval() {
+        // Pages that are allocated anew: every other measurement has 10 % more.
+        let weights = Weights::only(0);
+        let again = |gbs: [f64; 2], times: usize| {
+            let (mut search, mut n) = (Search::new(vec![0, 1], Goal::Bandwidth), 0);
+            let mut measure = |weights: &Weights| {
+                n += 1;
+                let bandwidth_gbs = Reading { value: gbs[n % 2], half: 1.0 };
+                Ok::<_, ()>(Trial { weights: weights.clone(), bandwidth_gbs, latency_ns: Some(bandwidth_gbs), measured: 1 })
+            };
+            let first = search.known(&weights, &mut measure).unwrap();
+            (1..times).for_each(|_| search.again(first, &mut measure).unwrap());
+            let trial = &search.trials[first];
+            assert_eq!((trial.latency_ns, trial.measured as usize), (Some(trial.bandwidth_gbs), times));
+            trial.bandwidth_gbs
+        };
+        for times in [2, 3, 4] {
+            let alike = again([100.0, 100.0], times);
+            assert!((alike.value - 100.0).abs() < 1e-9 && (alike.half - (times as f64).powf(-0.5)).abs() < 1e-9, "{alike:?}");
+            let apart = again([100.0, 110.0], times);
+            assert!(apart.value - apart.half < 101.0 && apart.value + apart.half > 109.0, "{times}: {apart:?}");
+        }
     }
 }

@@ -184,13 +184,17 @@ pub(crate) fn place(at: &Coordinates) -> String {
 
 /// What was measured, in words.
 pub(crate) fn what(cell: &CellComparison) -> String {
-    match cell.aspect {
-        Aspect::Value => quantity(cell.experiment, cell.metric),
-        Aspect::AtBandwidth { gbs } => format!("latency at {} GB/s", number(gbs)),
-        Aspect::KneeBandwidth => "bandwidth at the knee".to_owned(),
-        Aspect::KneeLatency => "latency at the knee".to_owned(),
-        Aspect::PeakBandwidth => "peak of the curve".to_owned(),
-        Aspect::PairMedian => "median of all pairs".to_owned(),
+    named(Some(cell.aspect), cell.experiment, cell.metric)
+}
+
+fn named(aspect: Option<Aspect>, experiment: Experiment, metric: Metric) -> String {
+    match aspect {
+        None | Some(Aspect::Value) => quantity(experiment, metric),
+        Some(Aspect::AtBandwidth { gbs }) => format!("latency at {} GB/s", number(gbs)),
+        Some(Aspect::KneeBandwidth) => "bandwidth at the knee".to_owned(),
+        Some(Aspect::KneeLatency) => "latency at the knee".to_owned(),
+        Some(Aspect::PeakBandwidth) => "peak of the curve".to_owned(),
+        Some(Aspect::PairMedian) => "median of all pairs".to_owned(),
     }
 }
 
@@ -234,7 +238,7 @@ fn missing(page: &mut Page, not_compared: &[NotCompared]) {
         let names: Vec<String> = not_compared
             .iter()
             .filter(|n| n.why == why)
-            .map(|n| format!("{} ({})", quantity(n.experiment, n.metric), place(&n.at)))
+            .map(|n| format!("{} ({})", named(n.aspect, n.experiment, n.metric), place(&n.at)))
             .collect();
         let Some(first) = names.first() else { continue };
         let shown = if page.verbose { names.join("; ") } else { format!("{first}{}", if names.len() > 1 { ", …" } else { "" }) };

@@ -116,6 +116,20 @@ pub(super) fn action(recommendation: &Recommendation) -> String {
                 ),
             }
         }
+        Action::InterleaveForLatency { mix, weights, demand_gbs, latency, effect } => {
+            let (change, mix) = (change(*latency), mix.map(|mix| format!(" ({mix})")).unwrap_or_default());
+            let load = format!("{} GB/s{mix}", number(*demand_gbs));
+            match effect {
+                Effect::Less => format!(
+                    "Interleave pages with the weights {weights} (numactl --weighted-interleave): {change} latency at {load} over the nearest node alone."
+                ),
+                Effect::More | Effect::Same => {
+                    format!(
+                        "Keep pages on the nearest node: at {load}, interleaving with the weights {weights} changes latency by {change}."
+                    )
+                }
+            }
+        }
         Action::SeparateNodesOfPackage { nodes_per_package, latency, effect } => {
             let change = change(*latency);
             match effect {
@@ -304,5 +318,31 @@ pub(super) fn why(why: &Why) -> String {
         Why::OneKindOfPages { pages } => format!("only {} were measured", page_kind(*pages)),
         Why::PrefetchersStillOn => "latencies contradict the registers that say that prefetchers are off".to_owned(),
         Why::NoModel => "give a model's size, such as --model-bytes 8G".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memgauge_core::advice::Sureness;
+    use memgauge_core::interleave::Weights;
+
+    use super::*;
+
+    #[test]
+    fn interleaving_for_latency_is_advised_where_latency_is_less() {
+        let said = |value: f64, effect| {
+            let latency = Ratio { value, low: value - 0.01, high: value + 0.01 };
+            let weights = Weights::new([(0, 2), (1, 1)]).unwrap();
+            let action = Action::InterleaveForLatency { mix: Some(Mix::AllReads), weights, demand_gbs: 20.0, latency, effect };
+            let (topic, sureness) = (Topic::Interleave, Sureness::Shown);
+            super::action(&Recommendation { topic, action, sureness, doubts: Vec::new(), numbers: Vec::new() })
+        };
+        let less = said(0.8, Effect::Less);
+        assert!(
+            less.starts_with("Interleave pages with the weights 0=2,1=1") && less.contains("−20.0 % (−21.0 to −19.0) latency"),
+            "{less}"
+        );
+        let more = said(1.5, Effect::More);
+        assert!(more.starts_with("Keep pages on the nearest node: at 20") && more.contains("latency by +50.0 %"), "{more}");
     }
 }
