@@ -47,6 +47,7 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
         stores_read: Vec::new(),
         prefetch: None,
         disturbing_processes: Vec::new(),
+        memory_errors: None,
         governors,
         energy_preferences,
     };
