@@ -172,6 +172,8 @@ pub(crate) fn remove_all_stale(folder: &Path) {
 }
 
 /// Removes temporary files whose process has ended. `process_and_rest` is what follows the target's name in the name of a temporary file.
+///
+/// It runs before this process has one of its own. Where each run is the only process of a container, an earlier one had the same number.
 fn remove_ended(folder: &Path, process_and_rest: impl Fn(&str) -> Option<&str>) {
     let user = rustix::process::geteuid().as_raw();
     let Ok(entries) = fs::read_dir(folder) else { return };
@@ -179,8 +181,9 @@ fn remove_ended(folder: &Path, process_and_rest: impl Fn(&str) -> Option<&str>) 
         let name = entry.file_name();
         let rest = name.to_str().and_then(|name| process_and_rest(name)?.strip_suffix(SUFFIX));
         let process = rest.and_then(|rest| rest.split_once('-')?.0.parse::<u32>().ok());
-        // Without /proc, nobody knows which processes have ended.
-        let ended = process.is_some_and(|id| Path::new("/proc/self").exists() && !Path::new("/proc").join(id.to_string()).exists());
+        // Without /proc, nobody knows which other processes have ended.
+        let gone = |id: u32| Path::new("/proc/self").exists() && !Path::new("/proc").join(id.to_string()).exists();
+        let ended = process.is_some_and(|id| id == std::process::id() || gone(id));
         if ended && entry.metadata().is_ok_and(|found| (found.is_file() || found.is_symlink()) && found.uid() == user) {
             let _ = fs::remove_file(entry.path());
         }
@@ -197,4 +200,24 @@ pub(crate) fn save_elsewhere(bytes: &[u8]) -> Option<PathBuf> {
     };
     // The working directory, and memory where the disks are full.
     [std::env::temp_dir().as_path(), Path::new("."), Path::new("/dev/shm")].into_iter().find_map(|directory| save(directory).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_earlier_process_of_the_same_number_left_is_removed() {
+        let folder = std::env::temp_dir().join(format!("memgauge-same-number-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let left = |target: &str, process: u32| folder.join(format!(".{target}{MARK}{process}-a1B2c3{SUFFIX}"));
+        // Process 1 is always there.
+        let (own, others, alive) = (left("r.json", std::process::id()), left("s.json", std::process::id()), left("r.json", 1));
+        [&own, &others, &alive].iter().for_each(|path| fs::write(path, "half a res").unwrap());
+        let target = OutputFile::open(&folder.join("r.json")).unwrap();
+        assert_eq!([&own, &others, &alive].map(|path| path.exists()), [false, true, true]);
+        target.write(b"whole").unwrap();
+        assert_eq!(fs::read(folder.join("r.json")).unwrap(), b"whole");
+        fs::remove_dir_all(folder).unwrap();
+    }
 }

@@ -7,9 +7,9 @@ use memgauge_core::estimate::NotMeasured;
 use memgauge_core::note::Note;
 use memgauge_core::plan::Plan;
 use memgauge_core::reference;
-use memgauge_core::result::{Incomplete, Measurement, Report};
+use memgauge_core::result::{DimmErrors, Incomplete, Measurement, MemoryErrors, Report};
 use memgauge_engine::RunContext;
-use memgauge_os::clock;
+use memgauge_os::{clock, noise};
 
 use crate::prefetch::guard::PrefetchGuard;
 use crate::progress::Progress;
@@ -29,12 +29,16 @@ pub(crate) struct Runner<'a> {
     pub(crate) quiet: bool,
     /// Nanoseconds for which the machine had been suspended when the run began.
     suspended_ns: u64,
+    /// What memory controllers and their DIMMs had counted then.
+    errors_before: Option<(u64, u64)>,
+    dimms_before: Vec<DimmErrors>,
 }
 
 impl<'a> Runner<'a> {
     /// Begins a run.
     pub(crate) fn begin(context: RunContext<'a>, stop: &'a Stop, quiet: bool) -> Self {
-        Self { context, stop, quiet, suspended_ns: clock::suspended_ns() }
+        let (errors_before, dimms_before) = (noise::memory_errors(&context.root), noise::dimm_errors(&context.root));
+        Self { context, stop, quiet, suspended_ns: clock::suspended_ns(), errors_before, dimms_before }
     }
 
     /// Measures a plan and adds what came out to the report.
@@ -76,12 +80,23 @@ impl<'a> Runner<'a> {
 
     /// Judges and sums up what there is, and ends the report.
     pub(crate) fn judge(&self, report: &mut Report) {
+        report.environment.memory_errors = self.memory_errors();
         report.incomplete = self.incompleteness(report);
         report.complete = report.incomplete.is_none();
         limit::attach(report);
         report.summary = Some(summary::summarise(report));
         report.references = reference::references(report);
         report::end(report);
+    }
+
+    /// What memory controllers have counted since the run began.
+    fn memory_errors(&self) -> Option<MemoryErrors> {
+        let (before, now) = (self.errors_before?, noise::memory_errors(&self.context.root)?);
+        Some(MemoryErrors {
+            corrected: now.0.saturating_sub(before.0),
+            uncorrected: now.1.saturating_sub(before.1),
+            dimms: DimmErrors::since(&self.dimms_before, &noise::dimm_errors(&self.context.root)),
+        })
     }
 
     /// Why a report is incomplete. A run that was interrupted always is.
@@ -96,5 +111,41 @@ impl<'a> Runner<'a> {
             None if over() => Some(Incomplete::OutOfTime),
             None => Some(Incomplete::CellsMissing),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use memgauge_os::clock::Clock;
+    use memgauge_os::topology;
+
+    use super::*;
+    use crate::host::HostIdentity;
+
+    #[test]
+    fn memory_errors_are_those_of_the_whole_run() {
+        let machine = topology::read_machine(Path::new("/")).unwrap();
+        let root = std::env::temp_dir().join(format!("memgauge-run-errors-{}", std::process::id()));
+        let controller = root.join("sys/devices/system/edac/mc/mc0");
+        fs::create_dir_all(&controller).unwrap();
+        let show = |corrected: u64| {
+            fs::write(controller.join("ce_count"), format!("{corrected}\n")).unwrap();
+            fs::write(controller.join("ue_count"), "2\n").unwrap();
+        };
+        show(5);
+        let stop = Stop::raised(None);
+        let context = RunContext::new(&machine, Clock::calibrate(Path::new("/")), root.clone(), stop.flag());
+        let runner = Runner::begin(context, &stop, true);
+        let mut report = report::blank(machine.clone(), &root, &HostIdentity::withheld());
+        // No cell is being measured.
+        show(6);
+        runner.judge(&mut report);
+        assert_eq!(report.environment.memory_errors, Some(MemoryErrors { corrected: 1, ..MemoryErrors::default() }));
+        fs::remove_dir_all(&root).unwrap();
+        runner.judge(&mut report);
+        assert_eq!(report.environment.memory_errors, None, "no driver reports them any more");
     }
 }

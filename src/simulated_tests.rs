@@ -8,15 +8,16 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use memgauge_core::conclusions::findings::References;
+use memgauge_core::estimate::NotMeasured;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Metric};
 use memgauge_core::plan::{Cell, KernelRow, Step};
 use memgauge_core::planner;
-use memgauge_core::result::{Finding, HealthStatus, QualityReason, Report};
+use memgauge_core::result::{Finding, HealthStatus, Incomplete, QualityReason, Report};
 use memgauge_core::spec::{BandwidthShape, LatencyShape, Spec, SweepShape, Task, TransferShape};
 use memgauge_core::topology::Machine;
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_engine::{Observer, RunContext};
+use memgauge_engine::{BurstRates, ChaseWork, LoadWork, Observer, RunContext, SimulatedMachine, TransferWork};
 use memgauge_os::clock::Clock;
 use memgauge_render::{Format, Json, Text};
 use memgauge_simulation::{FAULTS, Fault, Model, Noise, Random, SERVICE, Shape};
@@ -45,7 +46,7 @@ fn kernels() -> Vec<KernelRow> {
 }
 
 /// What the program reports of a simulated machine.
-fn run(spec: &Spec, machine: &Machine, model: &Model, baseline: Option<&Report>) -> Report {
+fn run(spec: &Spec, machine: &Machine, model: &dyn SimulatedMachine, baseline: Option<&Report>) -> Report {
     let root = Path::new(ROOT);
     let plan = planner::plan(spec, machine, &kernels()).unwrap();
     let stop = Stop::raised(None);
@@ -451,6 +452,48 @@ fn weights_are_found_on_a_machine_with_a_far_tier() {
     assert!(share > 0.5 && share < 0.9, "{:?}", report.interleaves[0].trials);
 }
 
+/// A model whose loaders get no time while a chase runs.
+struct Starved(Model);
+
+impl SimulatedMachine for Starved {
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    fn pass(&self, time: Duration) {
+        self.0.pass(time);
+    }
+
+    fn ghz(&self, cpu: u32) -> f64 {
+        self.0.ghz(cpu)
+    }
+
+    fn burst(&self, chase: Option<ChaseWork>, loads: &[LoadWork], windows: usize, window: Duration) -> BurstRates {
+        let starved = chase.is_some();
+        let rates = self.0.burst(chase, loads, windows, window);
+        if starved { BurstRates { lines_per_ns: vec![Vec::new(); loads.len()], ..rates } } else { rates }
+    }
+
+    fn drive_out(&self, cpu: u32) {
+        self.0.drive_out(cpu);
+    }
+
+    fn transfers(&self, work: &[TransferWork], run: Duration) -> Vec<Vec<f64>> {
+        self.0.transfers(work, run)
+    }
+}
+
+#[test]
+fn a_search_for_weights_whose_threads_get_no_time_does_not_ask_for_more_of_it() {
+    let (machine, model) = with_far_tier();
+    let mut spec = Spec::new(Task::Interleave);
+    spec.cpus = Some(machine.topology.cpus.iter().filter(|c| c.package == 0).map(|c| c.id).collect());
+    let report = run(&spec, &machine, &Starved(model), None);
+    assert_eq!((report.complete, &report.incomplete), (false, &Some(Incomplete::CellsMissing)));
+    let why = report.results.iter().find(|m| m.at.weights.is_none()).and_then(|m| m.estimate.not_measured.clone());
+    assert_eq!(why, Some(NotMeasured::NeverTogether { cpus: spec.cpus.unwrap() }), "{:?}", report.notes);
+}
+
 #[test]
 fn a_machine_without_a_second_tier_has_no_weights_to_find() {
     let machine = TWO_NODES.machine();
@@ -500,6 +543,18 @@ fn a_sweep_finds_the_models_caches() {
         assert!(close(level.value, ns, 0.03), "{level:?}, not {ns}");
         assert!(level.knee.as_ref().is_none_or(|k| k.agrees == Some(true)), "{level:?}");
     }
+}
+
+#[test]
+fn trials_of_a_sweep_are_not_measuring() {
+    let machine = TWO_NODES.machine();
+    let mut spec = Spec::new(Task::Sweep(SweepShape::One));
+    spec.sweep.metrics = vec![Metric::Bandwidth];
+    let report = run(&spec, &machine, &with_noise(&machine, Noise::QUIET), None);
+    let trials_s = report.timing.setup.unwrap().trials_s;
+    // At each of four levels some kernels, in bursts of at least two windows of a millisecond.
+    assert!(trials_s > 0.01, "{:?}", report.timing);
+    assert!(report.timing.setup_s >= trials_s, "{:?}", report.timing);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The folder of scheduled checks (`memgauge quick --state`): one check at a time, the newest results, and a link to the last of them.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -54,6 +54,7 @@ impl StateFolder {
         options.read(true).write(true).create(true).truncate(false).mode(LOCK_MODE).custom_flags(OFlags::NOFOLLOW.bits() as i32);
         let opened = options.open(path.join(LOCK));
         let mut lock = opened.map_err(|e| refused(format!("its file '{LOCK}' cannot be opened: {e}; name a folder of your own")))?;
+        keep_private(&lock).map_err(|e| refused(format!("its file '{LOCK}' cannot be kept from others: {e}")))?;
         acquire(&mut lock, path, longest)?;
         // Only a message needs the number: a full disk is no reason not to measure.
         let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
@@ -85,6 +86,8 @@ impl StateFolder {
     /// Replaces the link in one step, so that there always is one.
     fn link(&self) -> io::Result<()> {
         let waiting = output_file::temporary_name(&self.path.join(LATEST));
+        // A check that was killed here left its link; in a container its number may have been this one's.
+        let _ = fs::remove_file(&waiting);
         symlink(&self.name, &waiting)?;
         fs::rename(&waiting, self.path.join(LATEST)).inspect_err(|_| drop(fs::remove_file(&waiting)))
     }
@@ -105,6 +108,13 @@ fn is_result(name: &str) -> bool {
     const FORM: &str = "0000-00-00T00-00-00.000Z.json";
     let fits = |(found, form): (u8, u8)| if form == b'0' { found.is_ascii_digit() } else { found == form };
     name.len() == FORM.len() && name.bytes().zip(FORM.bytes()).all(fits)
+}
+
+/// Takes from others the right to open a lock of one's own, which something else may have made before the first check.
+fn keep_private(lock: &File) -> io::Result<()> {
+    let found = lock.metadata()?;
+    let own = found.uid() == rustix::process::geteuid().as_raw();
+    if own && found.mode() & 0o077 != 0 { lock.set_permissions(Permissions::from_mode(LOCK_MODE)) } else { Ok(()) }
 }
 
 /// Waits for the lock.
@@ -178,6 +188,35 @@ mod tests {
         state.finish().unwrap();
         assert_eq!(fs::read_link(folder.join(LATEST)).unwrap(), Path::new(&name(1)));
         assert!(!folder.join(name(2)).exists() && folder.join(name(3)).exists());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_a_killed_check_left_does_not_stop_the_next_one() {
+        let folder = std::env::temp_dir().join(format!("memgauge-killed-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        // Checks in a container all have the same number.
+        let link = output_file::temporary_name(&folder.join(LATEST));
+        symlink("2026-11-01T03-00-00.000Z.json", &link).unwrap();
+        let state = StateFolder::open(&folder, 2, Duration::ZERO).unwrap();
+        assert!(link.symlink_metadata().is_err(), "it is removed when the next check begins");
+        symlink("2026-11-01T03-00-00.000Z.json", &link).unwrap();
+        fs::write(state.result(), "").unwrap();
+        state.finish().unwrap();
+        assert_eq!(fs::read_link(folder.join(LATEST)).unwrap(), Path::new(&state.name));
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_lock_that_was_made_for_everybody_is_kept_from_others() {
+        let folder = std::env::temp_dir().join(format!("memgauge-made-before-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let lock = folder.join(LOCK);
+        fs::write(&lock, "").unwrap();
+        fs::set_permissions(&lock, Permissions::from_mode(0o644)).unwrap();
+        let state = StateFolder::open(&folder, 1, Duration::ZERO).unwrap();
+        assert_eq!(fs::metadata(&lock).unwrap().mode() & 0o777, LOCK_MODE);
+        drop(state);
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use memgauge_core::integrity::TestPattern;
-use memgauge_core::result::Report;
+use memgauge_core::result::{Incomplete, Report};
 
 use injector::{Fault, Injection, Injector};
 use support::{beside_another, program, temporary, text};
@@ -145,6 +145,20 @@ fn a_check_that_is_interrupted_says_how_much_it_compared() {
         let integrity = m.evidence.integrity.as_ref().unwrap();
         assert_eq!((integrity.patterns, integrity.patterns_planned, integrity.mismatches), (0, 2, 0), "{integrity:?}");
         assert!(m.estimate.value.is_some(), "{:?}", m.estimate);
+    }
+}
+
+#[test]
+fn a_check_that_its_time_does_not_suffice_for_is_not_complete() {
+    let _permit = beside_another();
+    let line = "scan --size 64M --region 16M --passes 3 --node 0 --integrity --patterns random --hold 60s --within 3s --format json";
+    let output = memgauge(line).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((report.complete, &report.incomplete), (false, &Some(Incomplete::OutOfTime)));
+    for m in &report.results {
+        let integrity = m.evidence.integrity.as_ref().unwrap();
+        assert_eq!((integrity.patterns, integrity.patterns_planned, m.estimate.value.is_some()), (0, 2, true), "{integrity:?}");
     }
 }
 

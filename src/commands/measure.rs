@@ -160,18 +160,35 @@ fn finish(report: &Report, stop: &Stop, failures: &[anyhow::Error], sinks: &Sink
         let why = report.health.iter().flat_map(|health| &health.findings).filter(|found| found.severity == HealthStatus::CouldNotMeasure);
         why.for_each(|found| Program::MEMGAUGE.message(format_args!("no verdict: {}", found.message)));
     }
+    let measured = ExitStatus::measured(report.measured() > 0, report.complete);
+    exit_status(health, !failures.is_empty(), interrupted, measured)
+}
+
+/// The exit status of a run with this verdict on the machine, if it is a health check. `failed`: registers were not restored, or files not
+/// written. A full disk does not hide that the machine is sick.
+fn exit_status(health: Option<HealthStatus>, failed: bool, interrupted: bool, measured: ExitStatus) -> ExitStatus {
     match health {
-        Some(HealthStatus::Incident) if !failures.is_empty() => ExitStatus::INCIDENT,
-        _ if !failures.is_empty() => ExitStatus::COULD_NOT_MEASURE,
+        Some(status @ (HealthStatus::Incident | HealthStatus::Failure)) if failed => status.into(),
+        _ if failed => ExitStatus::COULD_NOT_MEASURE,
         _ if interrupted => ExitStatus::INTERRUPTED,
         Some(status) => status.into(),
-        None => ExitStatus::measured(report.measured() > 0, report.complete),
+        None => measured,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sick_machine_is_told_even_where_its_result_cannot_be_written() {
+        let all = [None, Some(HealthStatus::Ok), Some(HealthStatus::Warning), Some(HealthStatus::Failure), Some(HealthStatus::Incident)];
+        let statuses = |failed, interrupted| all.map(|health| exit_status(health, failed, interrupted, ExitStatus::MEASURED_IN_PART).0);
+        assert_eq!(statuses(false, false), [1, 0, 1, 2, 3]);
+        assert_eq!(statuses(true, false), [4, 4, 4, 2, 3]);
+        assert_eq!(statuses(false, true), [130; 5]);
+        assert_eq!(statuses(true, true), [4, 4, 4, 2, 3]);
+    }
 
     #[test]
     fn a_coarse_clock_times_no_single_hops() {

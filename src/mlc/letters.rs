@@ -187,7 +187,7 @@ pub(crate) const LETTERS: [Letter; 45] = [
     letter('w', "CPU", C2C, "CPU that writes", |l, v| number(v, MAX_ID).map(|n| l.writer = Some(n))),
     letter('W', "N", BANDWIDTH, "mix of reads and writes; peak, max: adds a row if N is 4, 6 or 12", |l, v| ratio(v).map(|mix| l.mix = Some(mix))),
     letter('x', "N", IDLE | LATENCY_MATRIX | LOADED | C2C, "N million loads instead of a time; N=0: one pass over the buffer", |l, v| number(v, u32::MAX).map(|n| l.million_hops = Some(n))),
-    letter('X', "", FULL | LATENCY_MATRIX | BANDWIDTH, "one hardware thread of each core", |l, v| nothing(v).map(|()| l.one_thread_per_core = true)),
+    letter('X', "", FULL | IDLE | LATENCY_MATRIX | BANDWIDTH, "one hardware thread of each core", |l, v| nothing(v).map(|()| l.one_thread_per_core = true)),
     letter('Y', "", FULL | BANDWIDTH, "32-byte loads and stores (AVX2)", |l, v| nothing(v).map(|()| l.width = Some(Width::Avx2))),
     letter('Z', "", FULL | BANDWIDTH, "64-byte loads and stores (AVX-512)", |l, v| nothing(v).map(|()| l.width = Some(Width::Avx512))),
 ];

@@ -275,6 +275,11 @@ impl Translator<'_> {
         let mut spec = self.spec(Task::Latency(if l.every_cpu { LatencyShape::PerCpu } else { LatencyShape::One }));
         self.chase(&mut spec);
         spec.cpus = l.cpu.filter(|_| !l.every_cpu).map(IdSet::one);
+        if l.one_thread_per_core && !l.every_cpu {
+            // The CPU that is named may be a core's second thread.
+            self.note("-X: no effect on the latency of one CPU; give -a");
+            spec.one_thread_per_core = false;
+        }
         spec.keep_awake = l.keep_awake.clone();
         spec.memory_dir = l.directory.as_deref().map(self.inputs.directory).transpose()?;
         if spec.memory_dir.is_some() && spec.pages != PageRequest::Auto {

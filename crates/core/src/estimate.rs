@@ -108,7 +108,7 @@ pub enum NotMeasured {
         /// The mix.
         mix: Mix,
     },
-    /// No region of a node's memory could be taken, or none was left to read.
+    /// Memory of a node was not scanned: no region of it could be taken, or an error in another region ended the scan before.
     NoRegion {
         /// The node.
         node: u32,

@@ -248,6 +248,13 @@ pub struct Allowed {
     pub cpu_quota: Option<f64>,
 }
 
+impl PagePool {
+    /// How many pages the pool must have in all so that this many are free: those in use stay.
+    pub const fn total_for(&self, needed: u64) -> u64 {
+        self.total + needed.saturating_sub(self.free)
+    }
+}
+
 impl Machine {
     /// The CPUs to use where none are named: all that may be used, but isolated ones only on a node that has no others.
     pub fn default_cpus(&self) -> IdSet {

@@ -100,7 +100,12 @@ pub(crate) struct Cutoff {
 impl Cutoff {
     #[cfg(test)]
     pub(crate) fn never() -> Self {
-        Self { stop: Arc::default(), end: None }
+        Self::when(&Arc::default())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn when(stop: &Arc<AtomicBool>) -> Self {
+        Self { stop: stop.clone(), end: None }
     }
 
     /// Whether it is time to give up. Takes a nanosecond, or some 30 where there is an end.

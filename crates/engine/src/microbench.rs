@@ -15,6 +15,7 @@ use memgauge_core::stats;
 use memgauge_core::traffic::{LineUse, Mix};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel, LINE, MAX_STREAMS, Walk};
+use memgauge_os::clock::Clock;
 use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
 use memgauge_os::{cpu, noise};
 
@@ -234,6 +235,12 @@ fn read(kernel: Option<&'static Kernel>, buffer: &Buffer, bytes: usize, laps: u6
     Some(walk.sum.xor_of_words() ^ rest)
 }
 
+/// Nanoseconds per hop of a pass, and whether the thread was away in them: in all of it or in nothing, because a pass of which enough is left
+/// is without that time.
+fn chased(took: &ExactHops, clock: &Clock) -> Option<(f64, f64)> {
+    Some((took.ticks_per_hop()? * clock.ns(1), if took.clean() { 0.0 } else { 1.0 }))
+}
+
 /// Nanoseconds per hop of each pass.
 fn chase(
     spec: &LoopSpec,
@@ -263,7 +270,7 @@ fn chase(
         if took.hops() < hops {
             break;
         }
-        passes.extend(took.ticks_per_hop().map(|ticks| (ticks * clock.ns(1), if took.clean() { 0.0 } else { took.left_out() })));
+        passes.extend(chased(&took, &clock));
         all.add(&took);
         chase = moved_on;
         // What follows a wrong pointer is not this memory.
@@ -300,7 +307,6 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use memgauge_core::experiment::{ChaseOrder, PageRequest};
-    use memgauge_os::clock::Clock;
 
     use super::*;
 
@@ -371,6 +377,19 @@ mod tests {
         let (calm, away) = ((10.0, 0.0), (4.0, 0.6));
         assert_eq!(on_cpu(&[calm, away, calm, calm]), (vec![10.0; 3], Some(0.25)));
         assert_eq!(on_cpu(&[calm, away, away, calm]), (vec![10.0, 4.0, 4.0, 10.0], None));
+    }
+
+    #[test]
+    fn interruptions_too_short_to_make_a_block_long_are_in_the_pass() {
+        // 15 us away every 300 us: 5 % of the time, and no block of 20 us took twice as long as usual.
+        let clock = Clock::calibrate(Path::new("/"));
+        let interrupted = ExactHops::without_time_away(1_000_000, 10_000, 50_000, Vec::new(), 20_000);
+        let calm = ExactHops::without_time_away(950_000, 10_000, 0, Vec::new(), 20_000);
+        let passes: Vec<(f64, f64)> = [calm, interrupted, calm, calm].iter().filter_map(|took| chased(took, &clock)).collect();
+        let (samples, left_out) = on_cpu(&passes);
+        assert_eq!((samples, left_out), (vec![95.0 * clock.ns(1); 3], Some(0.25)));
+        let always: Vec<(f64, f64)> = [interrupted; 7].iter().filter_map(|took| chased(took, &clock)).collect();
+        assert_eq!(on_cpu(&always), (vec![100.0 * clock.ns(1); 7], None), "the time away is in the samples");
     }
 
     #[test]

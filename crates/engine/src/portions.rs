@@ -38,10 +38,13 @@ impl Portions {
         self.next.load(Ordering::Relaxed) >= self.len
     }
 
-    /// The next portion, which belongs to the caller alone.
+    /// The next portion, which belongs to the caller alone. What is not handed out is not taken either.
     pub(crate) fn take(&self) -> Option<Range<usize>> {
+        if self.cutoff.passed() {
+            return None;
+        }
         let start = self.next.fetch_add(self.portion, Ordering::Relaxed);
-        (start < self.len && !self.cutoff.passed()).then(|| start..self.len.min(start + self.portion))
+        (start < self.len).then(|| start..self.len.min(start + self.portion))
     }
 }
 

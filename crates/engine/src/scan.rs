@@ -74,6 +74,7 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
     regions.iter().for_each(|r| scheduler.add(&r.passes.conditions().scheduler));
     let noise = session.unwatch(&scheduler);
     let outcome = outcome.and_then(|()| test.as_mut().map_or(Ok(()), |test| test.rest(session, plan)));
+    let compared_as_planned = test.as_ref().is_none_or(|test| test.compared_as_planned(plan));
     let mut checked = test.map(|test| test.finish(session, plan)).unwrap_or_default().into_iter();
     if outcome.is_err() && regions.iter().all(|r| !r.passes.any_samples()) {
         return outcome;
@@ -85,9 +86,10 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
     let from = session.recorder.results.len();
     for (index, region) in regions.iter().enumerate() {
         let at = Coordinates { region: u32::try_from(index).ok(), ..at.clone() };
-        let estimate = match (region.passes.any_samples(), &why) {
-            (false, Some(why)) => Estimate { not_measured: Some(why.clone()), ..Estimate::default() },
-            _ => region.passes.estimate(0, session.budget.stop.relative_half_width),
+        let fault = region.buffer.fault().map(|fault| CellError::fault(plan.cpus.first().unwrap_or(0), fault));
+        let estimate = match not_measured(fault.as_ref(), region.passes.any_samples(), why.as_ref(), plan.region.node) {
+            Some(why) => Estimate { not_measured: Some(why), ..Estimate::default() },
+            None => region.passes.estimate(0, session.budget.stop.relative_half_width),
         };
         let evidence = Evidence { integrity: checked.next(), ..evidence(plan, kernel, &tried, region, &estimate, &noise) };
         let samples = Some(region.passes.keep(0));
@@ -96,9 +98,27 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
     }
     scan::judge(&mut session.recorder.results[from..]);
     match outcome {
-        // Each region has the reason.
-        Err(CellError::Interrupted) => Ok(()),
+        // Each region without a pass has the reason, and each result says how much of its memory was compared. What the time allowed beyond
+        // the plan may end anywhere.
+        Err(CellError::Interrupted) => {
+            session.recorder.cut_short |= !compared_as_planned;
+            Ok(())
+        }
         other => other,
+    }
+}
+
+/// Why a region has no value, where it has none: what happened to its own memory, or else, if it was not read, why the scan ended. `fault`
+/// is the region's, `read` says whether a pass over it was made, `ended` why the scan of `node` ended early.
+fn not_measured(fault: Option<&CellError>, read: bool, ended: Option<&NotMeasured>, node: u32) -> Option<NotMeasured> {
+    match (fault, read, ended) {
+        (Some(fault), ..) => Some(fault.into()),
+        // Other memory is damaged, of which this region says nothing.
+        (None, false, Some(NotMeasured::Corrupted { detail })) => {
+            Some(NotMeasured::NoRegion { node, detail: format!("the scan ended before that: {detail}") })
+        }
+        (None, false, ended) => ended.cloned(),
+        (None, true, _) => None,
     }
 }
 
@@ -282,6 +302,12 @@ impl Test {
         Ok(())
     }
 
+    /// Whether all that the plan has written was compared in every region, whatever was made again since.
+    fn compared_as_planned(&self, plan: &Scan) -> bool {
+        // The step after the last one compares what that one wrote.
+        self.begun > integrity::steps(&plan.patterns).len()
+    }
+
     /// What came out for each region.
     fn finish(self, session: &Session<'_>, plan: &Scan) -> Vec<Integrity> {
         let (planned, ecc) = (self.steps.len() as u32, self.ecc.end(session));
@@ -322,5 +348,30 @@ fn evidence(plan: &Scan, kernel: &Kernel, tried: &[Trial], region: &Region, esti
         physical: Some(region.buffer.physical()),
         noise,
         ..Evidence::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memgauge_os::memory::{MemoryFault, MemoryFaultKind};
+
+    use super::*;
+
+    #[test]
+    fn a_damaged_region_has_the_error_and_no_other_has_it() {
+        let fault = CellError::fault(3, MemoryFault { kind: MemoryFaultKind::Poisoned, offset: 4096, directory: None });
+        let ended = NotMeasured::from(&fault);
+        assert!(matches!(&ended, NotMeasured::Corrupted { .. }));
+        for read in [false, true] {
+            assert_eq!(not_measured(Some(&fault), read, Some(&ended), 1), Some(ended.clone()), "its passes count for nothing");
+        }
+        assert_eq!(not_measured(None, true, Some(&ended), 1), None, "what was read before is kept");
+        let Some(NotMeasured::NoRegion { node: 1, detail }) = not_measured(None, false, Some(&ended), 1) else {
+            panic!("a region that was not read is not a damaged one")
+        };
+        assert!(detail.starts_with("the scan ended before that: ") && detail.contains("byte 4096"), "{detail}");
+        let late = NotMeasured::OutOfTime;
+        assert_eq!(not_measured(None, false, Some(&late), 1), Some(late));
+        assert_eq!(not_measured(None, false, None, 1), None, "no samples: the estimate says so itself");
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use memgauge_core::note::Note;
 use memgauge_core::result::Environment;
-use memgauge_core::topology::Machine;
+use memgauge_core::topology::{Machine, Node};
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::limits::{gib, memory_groups};
@@ -47,6 +47,7 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
         stores_read: Vec::new(),
         prefetch: None,
         disturbing_processes: Vec::new(),
+        memory_errors: None,
         governors,
         energy_preferences,
     };
@@ -197,17 +198,21 @@ fn page_notes(machine: &Machine, environment: &Environment) -> Vec<Note> {
     let topology = &machine.topology;
     let allowed = |id: u32| machine.allowed.nodes.contains(id);
     let nodes = || topology.nodes.iter().filter(|n| allowed(n.id));
-    let free = |n: &memgauge_core::topology::Node| n.pools.iter().any(|p| p.page == HUGE_PAGE && p.free > 0);
-    let offered = nodes().any(|n| n.pools.iter().any(|p| p.page == HUGE_PAGE));
-    let without: IdSet = nodes().filter(|n| !free(n)).map(|n| n.id).collect();
+    let pool = |n: &Node| n.pools.iter().find(|p| p.page == HUGE_PAGE).cloned();
+    let offered = nodes().any(|n| pool(n).is_some());
+    let without: IdSet = nodes().filter(|n| pool(n).is_none_or(|p| p.free == 0)).map(|n| n.id).collect();
     if offered && let Some(first) = without.first() {
         // At most half of what may be taken there, because nodes may be small.
         let limit = machine.allowed.node_memory.get(&first).map_or(0, |b| b.0 / 2);
         let pages = (ADVISED_POOL.0.min(limit) / HUGE_PAGE.0).max(1);
         let size = Bytes(pages * HUGE_PAGE.0);
         let folder = format!("/{NODE_DIR}/node{first}/hugepages/hugepages-{}kB", HUGE_PAGE.0 >> 10);
+        // Pages in use stay: the number written is that of all pages of the pool.
+        let now = |id| topology.node(id).and_then(pool).map_or(0, |p| p.total);
+        let (before, total) = (now(first), now(first) + pages);
+        let alike: IdSet = without.iter().filter(|&id| now(id) == before).collect();
         notes.push(Note::info("no-huge-page-pool", format!("no free 2 MiB page in the pools of {}", named("node", &without))).advise(
-            format!("as root: echo {pages} > {folder}/nr_hugepages{} reserves {size} there; 0 gives it back", and_so_on(&without)),
+            format!("as root: echo {total} > {folder}/nr_hugepages{} reserves {size} there; {before} gives it back", and_so_on(&alike)),
         ));
     }
     if environment.thp.as_deref() == Some("never") {

@@ -21,7 +21,7 @@ pub struct NoiseProbe {
     cpus: IdSet,
     /// The start, moved later by the time of all pauses.
     started: Instant,
-    /// The counters at the start, raised by what was counted during pauses.
+    /// The counters at the start, raised by what was counted during pauses. Memory errors are not: memory is in use then as well.
     counters: Counters,
     /// Errors of each DIMM at the start.
     dimms: Vec<DimmErrors>,
@@ -89,7 +89,7 @@ impl NoiseProbe {
         Self { counters, dimms, root: root.to_owned(), cpus: cpus.clone(), started: Instant::now(), paused: None, intervals: 1 }
     }
 
-    /// Stops counting until [`Self::resume`], for work of this process on other CPUs.
+    /// Stops counting all but memory errors until [`Self::resume`], for work of this process on other CPUs.
     pub fn pause(&mut self) {
         self.paused = Some((Instant::now(), Counters::read(&self.root, &self.cpus)));
     }
@@ -148,7 +148,7 @@ impl Counters {
         }
     }
 
-    /// Adds the differences between two other moments.
+    /// Adds the differences between two other moments, apart from memory errors.
     fn add(&mut self, from: &Self, to: &Self) {
         self.stat = match (self.stat, from.stat, to.stat) {
             (Some(at), Some(from), Some(to)) if at.cpus == from.cpus && at.cpus == to.cpus => Some(CpuTime {
@@ -159,7 +159,9 @@ impl Counters {
             _ => None,
         };
         self.own_s = self.own_s.zip(from.own_s).zip(to.own_s).map(|((at, from), to)| at + (to - from));
+        let memory_errors = self.counts.memory_errors;
         self.counts = self.counts.combine(to.counts.combine(from.counts, u64::saturating_sub), |at, more| at + more);
+        self.counts.memory_errors = memory_errors;
     }
 
     /// The differences from `before` to now, as shares of `elapsed`, which is the sum of `intervals`.
@@ -406,8 +408,8 @@ mod tests {
         show(18);
         let noise = probe.finish(None);
         fs::remove_dir_all(&root).unwrap();
-        assert_eq!((noise.memory_errors, noise.numa_hint_faults, noise.pages_migrated), (Some(3), Some(6), None));
-        // What controllers count during a pause is in no sum of theirs; DIMMs are read at both ends.
+        // Memory errors count whenever they come: of the controllers as many as of their DIMMs.
+        assert_eq!((noise.memory_errors, noise.numa_hint_faults, noise.pages_migrated), (Some(8), Some(6), None));
         assert_eq!(noise.memory_errors_by_dimm, [DimmErrors { dimm: "A2".into(), corrected: 8, uncorrected: 0 }]);
     }
 

@@ -94,7 +94,16 @@ fn latency_of_every_cpu() {
     let matrix = spec("--latency_matrix -a -X");
     assert_eq!((matrix.task, matrix.nodes, matrix.one_thread_per_core), (Task::Latency(LatencyShape::PerCpu), ids("0-1"), true));
     let idle = spec("--idle_latency -a -c3");
-    assert_eq!((idle.task, idle.cpus, idle.nodes), (Task::Latency(LatencyShape::PerCpu), None, None));
+    assert_eq!((idle.task, &idle.cpus, &idle.nodes), (Task::Latency(LatencyShape::PerCpu), &None, &None));
+    let of_cores = spec("--idle_latency -a -X");
+    assert!(of_cores.one_thread_per_core && !idle.one_thread_per_core);
+    let rows =
+        |spec: &Spec| plan(spec, &MACHINE, &KERNELS).unwrap().steps[0].cells.iter().filter_map(|cell| cell.at.cpu).collect::<IdSet>();
+    assert_eq!(rows(&of_cores), MACHINE.topology.one_per_core(&MACHINE.allowed.cpus));
+    assert_ne!(rows(&of_cores), rows(&idle), "the machine has two threads a core");
+    // Scripts give it without -a.
+    let one = ask("--idle_latency -X -c17");
+    assert!(!one.sections[0].specs[0].one_thread_per_core && one.notes == ["-X: no effect on the latency of one CPU; give -a"]);
 }
 
 #[test]
@@ -202,7 +211,6 @@ fn widths_fall_back_and_say_so() {
 fn letters_without_effect_are_reported_and_no_others() {
     for (line, option) in [
         ("--idle_latency -Z", "-Z"),
-        ("--idle_latency -X", "-X"),
         ("--latency_matrix -W3", "-W3"),
         ("--c2c_latency -l128", "-l128"),
         ("--bandwidth_matrix -k1", "-k1"),
@@ -214,6 +222,7 @@ fn letters_without_effect_are_reported_and_no_others() {
     }
     for line in [
         "--idle_latency -j1 -i3",
+        "--idle_latency -X",
         "--loaded_latency -n8",
         "--loaded_latency -e -D64",
         "--loaded_latency -P",

@@ -19,6 +19,8 @@ const LARGE: Bytes = Bytes::mib(16);
 /// Above this ratio of random to sequential latency a prefetcher is active, whatever the registers say. Without prefetchers, open DRAM
 /// pages and adjacent lines make ascending order at most this much faster.
 pub const PREFETCHING_RATIO: f64 = 1.5;
+/// The page size of the pool that advice names.
+const POOL_PAGE: Bytes = Bytes::mib(2);
 /// Code of [`contradicted`]'s note.
 pub const NOT_EFFECTIVE: &str = "prefetch-off-not-effective";
 
@@ -61,9 +63,12 @@ fn small_pages(results: &[Measurement], machine: &Machine) -> Option<Note> {
         None => "latency over large buffers includes translation (TLB misses)".into(),
     };
     let node = first.at.memory_node().or_else(|| machine.allowed.nodes.first()).unwrap_or(0);
-    let pages = first.evidence.buffer.0.div_ceil(2 << 20);
+    let needed = first.evidence.buffer.0.div_ceil(POOL_PAGE.0);
+    // The number is that of all pages of the pool: a smaller one would take away those that are free.
+    let pool = machine.topology.node(node).and_then(|node| node.pools.iter().find(|pool| pool.page == POOL_PAGE));
+    let total = pool.map_or(needed, |pool| pool.total_for(needed));
     Some(Note::warning("small-pages", format!("pages are {page}: {cost}")).advise(format!(
-        "as root, reserve 2 MiB pages: echo {pages} > /sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages"
+        "as root, reserve 2 MiB pages: echo {total} > /sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages"
     )))
 }
 
@@ -180,6 +185,26 @@ mod tests {
         disturbed.quality.level = crate::result::QualityLevel::Unreliable;
         assert_eq!(lowest_load(&[idle(ChaseOrder::WindowLocal, 90.0, 1.0), disturbed]), None, "other work was in it");
         assert_eq!(note(IDLE_DELAY_CYCLES, 110.0, 1.0).unwrap().code, "lowest-load-differs-from-idle");
+    }
+
+    #[test]
+    fn advice_on_pages_leaves_the_pool_what_it_has() {
+        use crate::conclusions::limit::tests::machine;
+        use crate::topology::PagePool;
+        let advice = |pools: Vec<PagePool>| {
+            let mut m = idle(ChaseOrder::WindowLocal, 90.0, 1.0);
+            m.evidence.buffer = Bytes::mib(64);
+            m.evidence.pages.obtained = Some(PageKind::Base);
+            let mut machine = machine();
+            machine.topology.nodes[1].pools = pools;
+            small_pages(&[m], &machine).and_then(|note| note.advice).unwrap()
+        };
+        let pool = |total, free| vec![PagePool { page: Bytes::mib(2), total, free }];
+        let command = |pages: u32| format!("echo {pages} > /sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages");
+        assert!(advice(pool(0, 0)).ends_with(&command(32)), "{}", advice(pool(0, 0)));
+        assert!(advice(pool(1000, 10)).ends_with(&command(1022)), "{}", advice(pool(1000, 10)));
+        assert!(advice(pool(1000, 40)).ends_with(&command(1000)), "no page is taken away: {}", advice(pool(1000, 40)));
+        assert!(advice(Vec::new()).ends_with(&command(32)));
     }
 
     #[test]

@@ -73,13 +73,15 @@ fn unreliable(estimate: &Estimate, noise: &Noise, reasons: &[QualityReason]) -> 
     use QualityReason as R;
     let has = |reason| reasons.contains(&reason);
     let few = few_bursts_count(noise);
+    // What is measured on another CPU is another number.
+    let elsewhere = has(R::Migrated);
     let Some(left_out) = noise.left_out else {
         let away = |share: Option<f64>| share.is_none_or(|share| share > UNRELIABLE);
-        return few || has(R::Migrated) || (has(R::InvoluntarySwitches) && away(noise.waited)) || (has(R::Steal) && away(noise.steal));
+        return few || elsewhere || (has(R::InvoluntarySwitches) && away(noise.waited)) || (has(R::Steal) && away(noise.steal));
     };
     let wide =
         || estimate.ci95_high.zip(estimate.ci95_low).zip(estimate.value).is_none_or(|((high, low), value)| high - low > 2.0 * WIDE * value);
-    few || (has(R::SeveralModes) && left_out > OTHERS) || (has(R::NotConverged) && left_out > MOSTLY_BUSY && wide())
+    few || elsewhere || (has(R::SeveralModes) && left_out > OTHERS) || (has(R::NotConverged) && left_out > MOSTLY_BUSY && wide())
 }
 
 /// Whether so many bursts were disturbed that the rest has no spread of its own.
@@ -236,6 +238,10 @@ mod tests {
         };
         assert_eq!(judged(busy(Some(0.7)), 0).level, QualityLevel::Good);
         assert_eq!(judged(busy(None), 0).level, QualityLevel::Unreliable);
+        for left_out in [Some(0.0), Some(0.7), None] {
+            let elsewhere = judged(Noise { migrations: Some(1), ..busy(left_out) }, 0);
+            assert_eq!(elsewhere.level, QualityLevel::Unreliable, "it is not of the CPU that was planned: {elsewhere:?}");
+        }
         assert_eq!(judged(Noise { waited: Some(0.01), steal: None, ..busy(None) }, 0).level, QualityLevel::Degraded, "off by a hundredth");
         assert_eq!(judged(busy(Some(0.7)), 2).level, QualityLevel::Unreliable, "two clusters of what is left");
         assert_eq!(judged(busy(Some(0.01)), 2).level, QualityLevel::Degraded);

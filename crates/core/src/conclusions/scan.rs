@@ -7,7 +7,7 @@ use crate::experiment::Method;
 use crate::note::Note;
 use crate::result::{LimitSource, Measurement, Mismatch, PhysicalRange, Verdict, VerdictReason, VerdictStatus};
 use crate::stats;
-use crate::wording::number_of;
+use crate::wording::{number_of, reasons};
 
 /// A region is not weak if its interval comes this close to the median of all regions, as a share of the median. Refresh, the placement of
 /// pages over banks and other processes cost this much now and then.
@@ -33,9 +33,14 @@ pub fn weak_below(regions: &[f64]) -> Option<f64> {
     (below > 0.0).then_some(below)
 }
 
-/// Whether the whole interval of a region is below `below`; if there are too few passes for an interval, all of the passes.
+/// Passes of which all must be below where they are too few for an interval. One or two passes of a sound region are that low often enough
+/// for a false alarm in every scan of some hundred regions.
+const MIN_PASSES: u32 = 3;
+
+/// Whether the whole interval of a region is below `below`; if there are too few passes for an interval, all of at least three passes.
 pub fn is_weak(estimate: &Estimate, below: f64) -> bool {
-    estimate.value.is_some() && estimate.ci95_high.or(estimate.max).is_some_and(|high| high < below)
+    let highest = estimate.ci95_high.or(estimate.max.filter(|_| estimate.n >= MIN_PASSES));
+    estimate.value.is_some() && highest.is_some_and(|high| high < below)
 }
 
 /// Compares the regions of one node with each other. A region that does not return what was written to it fails, however fast it is.
@@ -71,8 +76,11 @@ pub fn corrupted(m: &Measurement) -> bool {
 /// The largest number of weak or corrupted regions that a note names. The result has the others.
 const NAMED: usize = 10;
 
-/// Words that a note names.
+/// Words or errors that a note names.
 const FAULTS_NAMED: usize = 3;
+
+/// What to do about memory that does not keep what is written to it.
+const TEST_MEMORY: &str = "take the machine out of service and test its memory; look into the kernel's log for machine checks and EDAC";
 
 /// Notes on a scan: weak regions, memory that does not keep what is written, and unknown addresses.
 pub fn notes(results: &[Measurement]) -> Vec<Note> {
@@ -84,7 +92,7 @@ pub fn notes(results: &[Measurement]) -> Vec<Note> {
     for (node, regions) in nodes {
         let of_node = node.map_or_else(String::new, |n| format!(" of node {n}"));
         notes.extend(weak_note(&of_node, &regions));
-        notes.extend(corruption_note(&of_node, &regions));
+        notes.extend(corruption_notes(&of_node, &regions));
         let unknown = regions.iter().find_map(|m| m.evidence.physical.as_ref().filter(|p| p.first.is_none())?.reason.as_ref());
         notes.extend(unknown.map(|why| {
             Note::info("scan-no-addresses", format!("the physical addresses of the regions{of_node} are not known: {why}"))
@@ -117,23 +125,34 @@ fn weak_note(of_node: &str, regions: &[&Measurement]) -> Option<Note> {
     ))
 }
 
-fn corruption_note(of_node: &str, regions: &[&Measurement]) -> Option<Note> {
-    let bad: Vec<&&Measurement> = regions.iter().filter(|m| corrupted(m)).collect();
-    let all: u64 = bad.iter().filter_map(|m| Some(m.evidence.integrity.as_ref()?.mismatches)).sum();
-    let words: Vec<String> = bad
-        .iter()
-        .flat_map(|m| m.evidence.integrity.iter().flat_map(|i| &i.first).map(move |w| (m, w)))
-        .take(FAULTS_NAMED)
-        .map(|(m, w)| {
-            let place = w.physical.map_or_else(|| format!("{} + {:#x}", name(m), w.offset), |p| format!("{p:#x}"));
-            format!("{place}: bits {:#018x} differ, {}, CPU {}", w.written ^ w.read, second_read(w), w.cpu)
-        })
-        .collect();
-    let (wrong, regions) = (number_of(all, "word", "words"), number_of(bad.len() as u64, "region", "regions"));
-    let were = if all == 1 { "was" } else { "were" };
-    let message = format!("{wrong} {were} not what had been written there, in {regions}{of_node}: {}", words.join("; "));
-    let advice = "take the machine out of service and test its memory; look into the kernel's log for machine checks and EDAC";
-    (!bad.is_empty()).then(|| Note::error(CORRUPTED, message).advise(advice))
+/// What the regions of a node are that do not keep what is written to them: those with wrong words, and those whose memory reported an error.
+fn corruption_notes(of_node: &str, regions: &[&Measurement]) -> Vec<Note> {
+    let (wrong, failed): (Vec<&Measurement>, Vec<&Measurement>) =
+        regions.iter().copied().filter(|m| corrupted(m)).partition(|m| m.evidence.integrity.as_ref().is_some_and(|i| i.mismatches > 0));
+    let note = |message| Note::error(CORRUPTED, message).advise(TEST_MEMORY);
+    let number = |regions: &[&Measurement]| number_of(regions.len() as u64, "region", "regions");
+    let mut notes = Vec::new();
+    if !wrong.is_empty() {
+        let all: u64 = wrong.iter().filter_map(|m| Some(m.evidence.integrity.as_ref()?.mismatches)).sum();
+        let words: Vec<String> = wrong
+            .iter()
+            .flat_map(|m| m.evidence.integrity.iter().flat_map(|i| &i.first).map(move |w| (m, w)))
+            .take(FAULTS_NAMED)
+            .map(|(m, w)| {
+                let place = w.physical.map_or_else(|| format!("{} + {:#x}", name(m), w.offset), |p| format!("{p:#x}"));
+                format!("{place}: bits {:#018x} differ, {}, CPU {}", w.written ^ w.read, second_read(w), w.cpu)
+            })
+            .collect();
+        let (words_wrong, were) = (number_of(all, "word", "words"), if all == 1 { "was" } else { "were" });
+        let (regions, words) = (number(&wrong), words.join("; "));
+        notes.push(note(format!("{words_wrong} {were} not what had been written there, in {regions}{of_node}: {words}")));
+    }
+    if !failed.is_empty() {
+        let reason = |m: &&Measurement| Some(format!("{}: {}", name(m), reasons::not_measured(m.estimate.not_measured.as_ref()?)));
+        let named: Vec<String> = failed.iter().filter_map(reason).take(FAULTS_NAMED).collect();
+        notes.push(note(format!("memory failed in {}{of_node}: {}", number(&failed), named.join("; "))));
+    }
+    notes
 }
 
 /// Whether a word was wrong again.
@@ -206,9 +225,10 @@ mod tests {
         assert!(is_weak(&region(90.0, 4.0), 95.0));
         assert!(!is_weak(&region(90.0, 6.0), 95.0));
         assert!(!is_weak(&Estimate::default(), 95.0));
-        // Two passes have no interval.
-        let few = |max| Estimate { value: Some(90.0), max: Some(max), ..Estimate::default() };
-        assert!(is_weak(&few(94.0), 95.0) && !is_weak(&few(96.0), 95.0));
+        // So few passes have no interval.
+        let few = |n, max| Estimate { value: Some(90.0), n, max: Some(max), ..Estimate::default() };
+        assert!(is_weak(&few(3, 94.0), 95.0) && !is_weak(&few(3, 96.0), 95.0));
+        assert!(!is_weak(&few(2, 94.0), 95.0) && !is_weak(&few(1, 90.0), 95.0), "one or two passes may have been disturbed");
     }
 
     #[test]
@@ -291,6 +311,26 @@ mod tests {
         let text = &notes[0].message;
         assert!(text.starts_with("1 word was not what had been written there, in 1 region of node 1: "), "{text}");
         assert!(text.contains("0x1010: bits 0x0000000000000004 differ, wrong when read again, CPU 3"), "{text}");
+    }
+
+    #[test]
+    fn a_region_whose_memory_reported_an_error_is_named_with_it_and_others_are_not() {
+        let mut regions: Vec<Measurement> = (0..64).map(|i| measurement(i, 100.0)).collect();
+        let without = |why| Estimate { not_measured: Some(why), ..Estimate::default() };
+        let detail = "CPU 0: its buffer has a hardware memory error at byte 4096";
+        regions[17].estimate = without(NotMeasured::Corrupted { detail: detail.into() });
+        for region in &mut regions[18..] {
+            region.estimate = without(NotMeasured::NoRegion { node: 1, detail: format!("the scan ended before that: {detail}") });
+        }
+        judge(&mut regions);
+        let failed: Vec<u32> = regions.iter().filter(|m| m.verdict.status == VerdictStatus::Failure).filter_map(|m| m.at.region).collect();
+        assert_eq!(failed, [17]);
+        let notes = notes(&regions);
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert_eq!(
+            (notes[0].code.as_str(), &notes[0].message),
+            (CORRUPTED, &format!("memory failed in 1 region of node 1: region 17: {detail}"))
+        );
     }
 
     #[test]

@@ -171,7 +171,7 @@ pub(super) fn pool_too_small(node: Option<u32>, pool: Option<&PagePool>, page: B
         let size = if page == Bytes::gib(1) { "1G" } else { "2M" };
         return format!("this kernel has no pool of {page} pages; boot it with hugepagesz={size} hugepages={needed}, or use --pages auto");
     };
-    let total = (pool.total + needed).saturating_sub(pool.free);
+    let total = pool.total_for(needed);
     let boot = if page == Bytes::gib(1) {
         format!(" (when memory is too fragmented: boot with hugepagesz=1G hugepages={total})")
     } else {

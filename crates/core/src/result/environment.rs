@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::note::Note;
 use crate::prefetchers::PrefetchState;
+use crate::result::DimmErrors;
 use crate::traffic::{Mix, Rfo};
 use crate::units::IdSet;
 
@@ -51,6 +52,22 @@ pub struct Environment {
     /// `--no-host-identity`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbing_processes: Vec<DisturbingProcess>,
+    /// What memory controllers counted from the beginning of the run to its end; absent where no driver reports it (EDAC).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_errors: Option<MemoryErrors>,
+}
+
+/// Memory errors that the kernel reported (EDAC).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MemoryErrors {
+    /// Corrected ones.
+    pub corrected: u64,
+    /// Uncorrected ones.
+    pub uncorrected: u64,
+    /// DIMMs that counted some of them; empty if none did, or the driver does not tell them apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dimms: Vec<DimmErrors>,
 }
 
 /// Other processes of one name, and what they used.

@@ -420,7 +420,8 @@ pub struct Noise {
     /// The same for memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_pressure: Option<f64>,
-    /// Corrected and uncorrected memory errors reported (EDAC).
+    /// Corrected and uncorrected memory errors reported (EDAC) from the beginning of the cell to its end, also while it was set up. Results
+    /// of one cell have the same; the environment has those of the whole run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_errors: Option<u64>,
     /// DIMMs that counted some of them meanwhile; empty if none did, or the driver does not tell them apart.

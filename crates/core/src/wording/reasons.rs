@@ -15,7 +15,7 @@ pub fn not_measured(why: &NotMeasured) -> String {
         NotMeasured::CpusLost { cpus } => format!("CPU {cpus} went offline, or left this process's cpuset or affinity, during the run"),
         NotMeasured::NodesLost { nodes } => format!("memory node {nodes} went offline, or left this process's cpuset, during the run"),
         NotMeasured::NoKernel { mix } => format!("this CPU runs none of the kernels planned for the mix {mix}"),
-        NotMeasured::NoRegion { node, detail } => format!("no region of node {node} could be measured: {detail}"),
+        NotMeasured::NoRegion { node, detail } => format!("this memory of node {node} was not read: {detail}"),
         NotMeasured::PrefetchersNotSet { state, detail } => format!("prefetchers could not be set to {}: {detail}", state.name()),
         NotMeasured::NoMemory { detail }
         | NotMeasured::NoThread { detail, .. }

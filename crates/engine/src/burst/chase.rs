@@ -308,7 +308,7 @@ impl ExactHops {
 
     /// Of so many `ticks` and `hops`, in which the thread was off its CPU for `away` ticks: the longest blocks are left out, as (ticks, hops),
     /// until they explain that time. Blocks usually take `block` ticks.
-    fn without_time_away(ticks: u64, hops: u64, away: u64, mut long: Vec<(u64, u64)>, block: u64) -> Self {
+    pub(crate) fn without_time_away(ticks: u64, hops: u64, away: u64, mut long: Vec<(u64, u64)>, block: u64) -> Self {
         let mut took = Self { ticks, hops, unseen: away, ..Self::default() };
         long.sort_unstable_by_key(|(ticks, _)| std::cmp::Reverse(*ticks));
         for (ticks, hops) in long {

@@ -21,7 +21,8 @@ pub(crate) struct BurstConditions {
     cause: Option<DisturbanceCause>,
     /// Frequency of a measuring core in GHz, right after the burst.
     ghz: Option<f64>,
-    /// Share of the time that was left out of the samples because threads were off their CPUs; `None` where samples are not divided so.
+    /// Share of the time that was left out of the samples because threads were off their CPUs; `None` where such time is in the samples, or
+    /// samples are not divided so.
     left_out: Option<f64>,
 }
 
@@ -40,7 +41,7 @@ impl BurstConditions {
             _ if clean => None,
             cause => cause.or(Some(DisturbanceCause::TakenOff)),
         };
-        Self { cause, left_out: Some(left_out), ..self }
+        Self { cause, left_out: clean.then_some(left_out), ..self }
     }
 
     /// Of threads that ran together: `steal` is the share of their time that the hypervisor gave to others, `ghz` the frequency of one of
@@ -58,11 +59,6 @@ impl BurstConditions {
         ];
         let cause = found.into_iter().find_map(|(cause, seen)| seen.then_some(cause));
         Self { conditions, cause, ghz, left_out: None }
-    }
-
-    /// Whether there is time off the CPU in the burst's samples.
-    const fn interrupted(&self) -> bool {
-        matches!(self.cause, Some(DisturbanceCause::TakenOff | DisturbanceCause::Stolen))
     }
 
     /// Whether nothing disturbed the burst, apart from a change of frequency, which takes several bursts to see.
@@ -139,7 +135,7 @@ impl BurstSamples {
         if undisturbed >= MIN_UNDISTURBED.min(self.min_bursts).max(1) {
             return self.causes().iter().map(Option::is_none).collect();
         }
-        let without = |burst: &Burst| burst.conditions.left_out.is_some() && !burst.conditions.interrupted() && has_samples(burst);
+        let without = |burst: &Burst| burst.conditions.left_out.is_some() && has_samples(burst);
         let any = self.bursts.iter().any(without);
         self.bursts.iter().map(|burst| !any || without(burst)).collect()
     }
@@ -201,8 +197,8 @@ impl BurstSamples {
     /// Share of the time of the bursts that count which is in no sample because threads were off their CPUs; `None` where such time is in
     /// samples.
     pub(crate) fn left_out(&self) -> Option<f64> {
-        let share = |burst: &Burst| burst.conditions.left_out.filter(|_| !burst.conditions.interrupted());
-        let shares = self.counting().map(share).collect::<Option<Vec<f64>>>().filter(|shares| !shares.is_empty())?;
+        let shares =
+            self.counting().map(|burst| burst.conditions.left_out).collect::<Option<Vec<f64>>>().filter(|shares| !shares.is_empty())?;
         Some(shares.iter().sum::<f64>() / shares.len() as f64)
     }
 
@@ -313,6 +309,17 @@ mod tests {
         few = BurstSamples::new(GroupBy::Burst, 6);
         few.add(0, vec![vec![900.0]], calm().with_samples(false, 1.0));
         assert_eq!((few.groups(0).len(), few.left_out()), (1, None));
+    }
+
+    #[test]
+    fn bursts_of_threads_on_other_cpus_count_as_they_are_only_where_there_are_no_others() {
+        let moved = |clean, left_out| disturbed(DisturbanceCause::Migrated).with_samples(clean, left_out);
+        let mut samples = BurstSamples::new(GroupBy::Burst, 6);
+        samples.add(0, vec![vec![900.0]], moved(false, 1.0));
+        assert_eq!((samples.groups(0).len(), samples.left_out()), (1, None), "time off the CPU is in its samples");
+        samples.add(0, vec![vec![100.0]], moved(true, 0.2));
+        assert_eq!((samples.groups(0), samples.left_out()), (vec![vec![100.0]], Some(0.2)));
+        assert_eq!(noise_of(&samples).disturbed_by, BTreeMap::from([(DisturbanceCause::Migrated, 2)]));
     }
 
     #[test]

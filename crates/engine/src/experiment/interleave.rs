@@ -10,7 +10,7 @@ use memgauge_core::result::{CurvePoint, InterleaveSummary, Measurement};
 use memgauge_core::units::Bytes;
 
 use super::loaded::{self, Curve};
-use crate::error::Result;
+use crate::error::{CellError, Result};
 use crate::session::Session;
 
 /// Huge pages as most machines have them.
@@ -50,7 +50,7 @@ fn one(session: &mut Session<'_>, at: &Coordinates, plan: &InterleaveSearch, wei
         session.budget.stop.budget_s = budget_s;
         let (latency, bandwidth) = point(session, &at, (&probe, &loaders), plan, delay)?;
         let (Some(latency_reading), Some(gbs)) = (reading(&latency), reading(&bandwidth)) else {
-            return Err(session.budget.interruption());
+            return Err(without_value(session, &probe, &loaders));
         };
         points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs: gbs.value, latency_ns: latency_reading.value });
         let most = *most.get_or_insert(gbs);
@@ -69,6 +69,14 @@ fn one(session: &mut Session<'_>, at: &Coordinates, plan: &InterleaveSearch, wei
             None => return Ok(trial(weights, most, close.map(|(_, latency)| latency))),
         }
     }
+}
+
+/// Why a point has no value: the run must end, or the threads never got their CPUs together however long they were given.
+fn without_value(session: &Session<'_>, probe: &Probe, loaders: &[Loader]) -> CellError {
+    if session.interrupted() {
+        return session.budget.interruption();
+    }
+    CellError::NeverTogether { cpus: loaders.iter().map(|l| l.cpu).chain([probe.cpu]).collect() }
 }
 
 fn trial(weights: &Weights, bandwidth_gbs: Reading, latency_ns: Option<Reading>) -> Trial {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use memgauge_core::distribution::Recorder;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops};
+use memgauge_core::note::Note;
 use memgauge_core::plan::Probe;
 use memgauge_core::protocol::{
     MIN_BURSTS, MIN_SWEEP_BURSTS, SETTLE_WINDOWS, SWEEP_COUNTED_WINDOWS, SWEEP_WINDOW, SWEEP_WINDOWS, sweep_bursts,
@@ -58,6 +59,12 @@ pub(crate) fn measure_until_sure(session: &mut Session<'_>, stop: StopAfter, sam
         spent += match sampler.sample_round(session, rounds) {
             // What was measured before is kept.
             Err(CellError::Interrupted) if sampler.samples().any(BurstSamples::any_samples) => return Ok(rounds),
+            // Another process took the memory of the next allocation. What happens to memory that was measured is not such an error.
+            Err(CellError::Memory(why)) if sampler.samples().any(BurstSamples::any_samples) => {
+                let message = format!("{rounds} allocations were measured, where at least {} were planned: {why}", stop.min_rounds);
+                session.recorder.note(Note::warning("fewer-allocations", message).advise(why.advice));
+                return Ok(rounds);
+            }
             time => time?,
         };
         let took = session.context.now() - started;
@@ -401,6 +408,7 @@ mod sampler_tests {
     use memgauge_core::plan::{Cell, Step, StopRule};
     use memgauge_core::spec::{LatencyShape, Spec, Task};
     use memgauge_os::clock::Clock;
+    use memgauge_os::memory::{MemoryError, MemoryErrorKind, MemoryFault, MemoryFaultKind};
 
     use super::super::disturbance::{BurstConditions, GroupBy};
     use super::*;
@@ -414,10 +422,13 @@ mod sampler_tests {
         samples: BurstSamples,
         sample: fn(u32) -> Option<f64>,
         hops: Option<(u64, u64)>,
+        /// What goes wrong in a round.
+        failure: fn(u32) -> Result,
     }
 
     impl Sampler for Scripted {
         fn sample_round(&mut self, _: &mut Session<'_>, round: u32) -> Result<Duration> {
+            (self.failure)(round)?;
             self.samples.add(0, vec![(self.sample)(round).into_iter().collect()], BurstConditions::default());
             Ok(ROUND)
         }
@@ -433,6 +444,12 @@ mod sampler_tests {
 
     /// The rounds that a sampler takes with a budget of ten; `budget` replaces the cell's.
     fn rounds(sample: fn(u32) -> Option<f64>, hops: Option<(u64, u64)>, fixed_time: bool, budget: Option<Duration>) -> u32 {
+        let sampler = Scripted { samples: BurstSamples::new(GroupBy::Burst, MIN_ROUNDS), sample, hops, failure: |_| Ok(()) };
+        measured(sampler, fixed_time, budget).0.unwrap()
+    }
+
+    /// The rounds, and the notes on them.
+    fn measured(mut sampler: Scripted, fixed_time: bool, budget: Option<Duration>) -> (Result<u32>, Vec<Note>) {
         struct Silent;
         impl Observer for Silent {
             fn cell(&mut self, _: &Step, _: &Cell) {}
@@ -446,8 +463,47 @@ mod sampler_tests {
         let context = RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop);
         let mut silent = Silent;
         let mut session = Session::new(&plan, &context, &mut silent);
-        let mut sampler = Scripted { samples: BurstSamples::new(GroupBy::Burst, MIN_ROUNDS), sample, hops };
-        measure_until_sure(&mut session, StopAfter { min_rounds: MIN_ROUNDS, budget, want_undisturbed: true }, &mut sampler).unwrap()
+        let stop_after = StopAfter { min_rounds: MIN_ROUNDS, budget, want_undisturbed: true };
+        let rounds = measure_until_sure(&mut session, stop_after, &mut sampler);
+        (rounds, session.recorder.notes)
+    }
+
+    fn failing(failure: fn(u32) -> Result) -> (Result<u32>, Vec<Note>) {
+        let samples = BurstSamples::new(GroupBy::Allocation, MIN_ROUNDS);
+        measured(Scripted { samples, sample: |_| Some(100.0), hops: None, failure }, false, None)
+    }
+
+    #[test]
+    fn allocations_that_were_measured_are_kept_where_there_is_no_memory_for_another() {
+        fn full() -> Result {
+            Err(CellError::Memory(MemoryError {
+                kind: MemoryErrorKind::Space,
+                what: "cannot allocate 512 MiB on node 0".into(),
+                why: "node 0 has 90 MiB free or reclaimable".into(),
+                advice: "free memory on this node".into(),
+            }))
+        }
+        let (rounds, notes) = failing(|round| if round == 4 { full() } else { Ok(()) });
+        assert_eq!((rounds.unwrap(), notes.len()), (4, 1));
+        assert_eq!((notes[0].code.as_str(), notes[0].advice.as_deref()), ("fewer-allocations", Some("free memory on this node")));
+        assert!(notes[0].message.starts_with("4 allocations were measured, where at least 6 were planned: cannot allocate"), "{notes:?}");
+        let (none, notes) = failing(|_| full());
+        assert!(matches!(none, Err(CellError::Memory(_))) && notes.is_empty(), "{none:?}");
+    }
+
+    #[test]
+    fn allocations_do_not_outlive_a_fault_of_memory() {
+        let failures: [fn(u32) -> Result; 2] =
+            [|round| fault(round, MemoryFaultKind::Poisoned), |round| fault(round, MemoryFaultKind::Truncated)];
+        for failure in failures {
+            let (lost, _) = failing(failure);
+            assert!(matches!(lost, Err(CellError::Poisoned { .. } | CellError::MemoryGone { .. })), "{lost:?}");
+        }
+    }
+
+    fn fault(round: u32, kind: MemoryFaultKind) -> Result {
+        let fault = MemoryFault { kind, offset: 0, directory: None };
+        if round == 4 { Err(CellError::fault(0, fault)) } else { Ok(()) }
     }
 
     #[test]

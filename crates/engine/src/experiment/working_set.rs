@@ -263,10 +263,14 @@ impl LevelKernels<'_> {
         // Kernels that have no room for a step are no candidates either.
         candidates.retain(|k| self.group.prefix_loads(|_| k, size).is_ok());
         let shape = BurstShape { windows: SWEEP_TRIAL_WINDOWS, window: SWEEP_WINDOW };
-        let (kernel, tried) = trials::compare(session, &candidates, &self.sweep.traffic, Contest::KeepAll, |session, kernel| {
-            let loads = self.group.prefix_loads(|_| kernel, middle)?;
-            trials::burst_gbs(session, loads, shape)
-        })?;
+        let compare = |session: &mut Session<'_>| {
+            trials::compare(session, &candidates, &self.sweep.traffic, Contest::KeepAll, |session, kernel| {
+                let loads = self.group.prefix_loads(|_| kernel, middle)?;
+                trials::burst_gbs(session, loads, shape)
+            })
+        };
+        // The sweep is watched all the time, and its trials are none of its points.
+        let (kernel, tried) = session.unwatched(|session| session.as_trial(compare))?;
         Ok(ChosenKernels { kernels: vec![kernel; self.group.cpus().len()], tried })
     }
 }

@@ -99,3 +99,22 @@ fn a_sweep_that_is_cut_short_compares_nothing_later_on() {
     let integrity = tested.take(1, vec![]);
     assert_eq!((integrity.patterns, integrity.mismatches, integrity.compared), (0, 0, Bytes(0)));
 }
+
+#[test]
+fn a_sweep_that_is_interrupted_in_its_last_portions_is_not_complete() {
+    let stop = Arc::default();
+    let mut tested = TestedBuffer::new(buffer(4 << 20), vec![0, 1]);
+    go_over(&mut tested, Some((Words::random(1, 0), None)), How::default());
+    let sweep = tested.sweep(Some(Words::random(2, 0)), How::default(), Cutoff::when(&stop));
+    // All but the last portion: a 32nd of each of two threads.
+    for _ in 0..63 {
+        sweep.run(1);
+    }
+    assert!(!sweep.portions.are_taken());
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert_eq!((sweep.run(PIECE), sweep.run(PIECE)), (PIECE, PIECE), "nothing is gone over");
+    tested.finish(&sweep, Some((Words::random(2, 0), None)), Instant::now(), Instant::now());
+    assert!(tested.holds.is_none());
+    let integrity = tested.take(1, vec![]);
+    assert_eq!((integrity.patterns, integrity.compared), (0, Bytes(0)));
+}

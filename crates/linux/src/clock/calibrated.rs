@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use memgauge_core::result::ClockReport;
@@ -77,7 +79,7 @@ impl Clock {
         clock.overhead_ns = match source {
             Source::Counter(_) => clock.cost_of_reading(),
             // Where the kernel reads one device for all (hpet, acpi_pm), a reading takes the longer the more CPUs read.
-            Source::MonotonicRaw => clock.cost_on_all(std::thread::available_parallelism().map_or(1, usize::from)),
+            Source::MonotonicRaw => clock.cost_on_all(thread::available_parallelism().map_or(1, usize::from), |_| thread::Builder::new()),
         };
         clock
     }
@@ -145,15 +147,20 @@ impl Clock {
         }
     }
 
-    /// The cost of reading in so many threads at once: the highest of theirs.
-    fn cost_on_all(&self, threads: usize) -> f64 {
-        let barrier = std::sync::Barrier::new(threads);
-        let costs = std::thread::scope(|scope| {
-            let read = || {
-                barrier.wait();
-                self.cost_of_reading()
-            };
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(read)).collect();
+    /// The cost of reading in so many threads at once, or in as many as can be started where threads are limited: the highest of theirs.
+    /// `builder` makes the thread of each number.
+    fn cost_on_all(&self, threads: usize, builder: impl Fn(usize) -> thread::Builder) -> f64 {
+        let go = AtomicBool::new(false);
+        let read = || {
+            while !go.load(Ordering::Acquire) {
+                thread::yield_now();
+            }
+            self.cost_of_reading()
+        };
+        let costs = thread::scope(|scope| {
+            // Those that wait must be told to go even where the next one cannot be started.
+            let others: Vec<_> = (1..threads).map_while(|number| builder(number).spawn_scoped(scope, read).ok()).collect();
+            go.store(true, Ordering::Release);
             let own = read();
             others.into_iter().filter_map(|thread| thread.join().ok()).fold(own, f64::max)
         });
@@ -332,6 +339,22 @@ mod tests {
         std::thread::sleep(Duration::from_millis(5));
         assert!(clock.ns(clock.now() - own) >= 5e6 && std.elapsed().as_nanos() >= 5_000_000);
         assert!(core_ghz(&clock) > 0.05);
+    }
+
+    #[test]
+    fn where_threads_are_limited_those_that_were_started_read() {
+        let clock = Clock::monotonic_raw(None);
+        for limit in [1, 3] {
+            let started = std::cell::Cell::new(0);
+            // No address space has room for such a stack, so the thread is refused as one beyond pids.max is.
+            let builder = |number| {
+                started.set(number);
+                thread::Builder::new().stack_size(if number < limit { 64 << 10 } else { 1 << 50 })
+            };
+            let ns = clock.cost_on_all(64, builder);
+            assert!(ns.is_finite() && ns > 0.0, "{ns}");
+            assert_eq!(started.get(), limit, "none is tried after one that was refused");
+        }
     }
 
     #[test]

@@ -543,6 +543,7 @@ impl Lab {
                 stores_read: vec![],
                 prefetch: None,
                 disturbing_processes: Vec::new(),
+                memory_errors: None,
                 limits: vec![],
             },
             common: None,

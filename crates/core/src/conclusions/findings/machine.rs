@@ -16,15 +16,7 @@ const MEMORY_DIFFERENCE: f64 = 0.10;
 
 /// All findings that are not about single numbers.
 pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding> {
-    let mut found = Vec::new();
-    if let Some(errors) = report.measurements().filter_map(|m| m.evidence.noise.memory_errors).max().filter(|n| *n > 0) {
-        let dimms: BTreeSet<&str> =
-            report.measurements().flat_map(|m| &m.evidence.noise.memory_errors_by_dimm).map(|d| d.dimm.as_str()).collect();
-        let of = if dimms.is_empty() { String::new() } else { format!(" of {}", dimms.into_iter().collect::<Vec<_>>().join(", ")) };
-        let message = format!("the kernel reported memory errors during the check ({errors}{of})");
-        let advice = "look at /sys/devices/system/edac and the kernel's log for the DIMM";
-        found.push(Finding::new("memory-errors", HealthStatus::Incident, message, advice));
-    }
+    let mut found: Vec<Finding> = memory_errors(report).into_iter().collect();
     let wrong = report.measurements().filter(|m| scan::corrupted(m)).count();
     if wrong > 0 {
         let message = format!("{wrong} measurements read data that differs from what was written");
@@ -55,6 +47,23 @@ pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding>
     found.extend(small_nodes(report));
     found.extend(uneven(report));
     found
+}
+
+/// Errors that memory controllers counted at any time of the check: between cells and while buffers are made, memory is in use as well.
+fn memory_errors(report: &Report) -> Option<Finding> {
+    let noise = || report.measurements().map(|m| &m.evidence.noise);
+    let (errors, dimms): (u64, BTreeSet<&str>) = match &report.environment.memory_errors {
+        Some(run) => (run.corrected + run.uncorrected, run.dimms.iter().map(|d| d.dimm.as_str()).collect()),
+        // A report of an earlier version has those of cells only; results of one cell share them.
+        None => {
+            let dimms = noise().flat_map(|n| &n.memory_errors_by_dimm).map(|d| d.dimm.as_str()).collect();
+            (noise().filter_map(|n| n.memory_errors).max()?, dimms)
+        }
+    };
+    let of = if dimms.is_empty() { String::new() } else { format!(" of {}", dimms.into_iter().collect::<Vec<_>>().join(", ")) };
+    let message = format!("the kernel reported memory errors during the check ({errors}{of})");
+    let advice = "look at /sys/devices/system/edac and the kernel's log for the DIMM";
+    (errors > 0).then(|| Finding::new("memory-errors", HealthStatus::Incident, message, advice))
 }
 
 /// Cores of one kind that are slower than most by this share while all work: power and heat are shared, and what remains of the differences

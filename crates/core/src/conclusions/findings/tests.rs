@@ -5,7 +5,7 @@ use crate::estimate::NotMeasured;
 use crate::experiment::{ChaseOrder, Experiment, Metric, PageRequest};
 use crate::plan::{BufferPlan, Cell, Loader, Plan, Step, StopRule, Traffic, Work};
 use crate::result::PrefetchEvidence;
-use crate::result::{Health, HealthStatus, Measurement, Quality, QualityLevel, QualityReason, Report};
+use crate::result::{DimmErrors, Health, HealthStatus, Measurement, MemoryErrors, Quality, QualityLevel, QualityReason, Report};
 use crate::topology::Machine;
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
@@ -241,10 +241,23 @@ fn what_time_did_not_suffice_for_is_said_and_accuses_nobody() {
 fn memory_errors_and_corruption_are_incidents() {
     let mut errors = vec![node(0, 60.0), node(1, 60.0)];
     errors[1].evidence.noise.memory_errors = Some(2);
-    errors[1].evidence.noise.memory_errors_by_dimm =
-        vec![crate::result::DimmErrors { dimm: "DIMM_A2".into(), corrected: 2, uncorrected: 0 }];
+    errors[1].evidence.noise.memory_errors_by_dimm = vec![DimmErrors { dimm: "DIMM_A2".into(), corrected: 2, uncorrected: 0 }];
     let incident = health(errors);
     assert!(incident.status == HealthStatus::Incident && incident.findings[0].message.contains("(2 of DIMM_A2)"), "{incident:?}");
+    let dimms = |count| vec![DimmErrors { dimm: "DIMM_A2".into(), corrected: count, uncorrected: 0 }];
+    // One while each cell was measured, and three between cells.
+    let mut cells = vec![node(0, 60.0), node(1, 60.0)];
+    cells.iter_mut().for_each(|m| (m.evidence.noise.memory_errors, m.evidence.noise.memory_errors_by_dimm) = (Some(1), dimms(1)));
+    let mut whole = report(silent(), cells);
+    whole.environment.memory_errors = Some(MemoryErrors { corrected: 5, uncorrected: 0, dimms: dimms(5) });
+    let incident = judge(&whole, References::default());
+    assert!(incident.status == HealthStatus::Incident && incident.findings[0].message.contains("(5 of DIMM_A2)"), "{incident:?}");
+    // Only while buffers were made.
+    let mut between = report(silent(), vec![node(0, 60.0), node(1, 60.0)]);
+    between.environment.memory_errors = Some(MemoryErrors { corrected: 0, uncorrected: 1, dimms: Vec::new() });
+    assert_eq!(judge(&between, References::default()).status, HealthStatus::Incident);
+    between.environment.memory_errors = Some(MemoryErrors::default());
+    assert_eq!(judge(&between, References::default()).status, HealthStatus::Ok);
     let mut corrupted = vec![node(0, 60.0), node(1, 60.0)];
     corrupted[0].evidence.checksums = Some(crate::result::Checksums { passes: 9, mismatches: 1 });
     assert_eq!(codes(&health(corrupted)), ["memory-corrupted"]);
