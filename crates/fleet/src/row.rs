@@ -57,6 +57,16 @@ pub struct HostRun {
 
 /// By what hosts are grouped, from what matters most to what matters least. `None`: not known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A host's name and the hash of its machine id, which tell hosts apart: judging two hosts of one name together would hide either.
+pub(crate) type HostId = (String, Option<String>);
+
+impl HostRun {
+    /// Which host it is of.
+    pub(crate) fn id(&self) -> HostId {
+        (self.host.clone(), self.machine_id_hash.clone())
+    }
+}
+
 pub struct Fingerprint {
     /// The CPU's model name.
     pub cpu: Option<String>,

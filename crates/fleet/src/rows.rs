@@ -10,8 +10,8 @@ use memgauge_core::stats::median;
 
 use crate::row::{Cell, Fingerprint, HostRun, Row};
 
-/// Digits of the hash of a machine ID that name a host without a name.
-const ID_DIGITS: usize = 12;
+/// Digits of the hash of a machine ID that name a host without a name, or with one that others have too.
+pub(crate) const ID_DIGITS: usize = 12;
 
 /// The rows of one run: every number of its results, those that were not measured too, with their reasons. Unreliable ones are kept with
 /// their quality. Points of curves under load are at their delays. Of transfers between all pairs of CPUs there is a row for every two

@@ -8,6 +8,7 @@ use memgauge_core::stats::median;
 use memgauge_core::wording::spelled;
 use serde_json::{Map, json};
 
+use super::names;
 use super::run::{ExportError, ExportRun, is_usable};
 use crate::row::Cell;
 use crate::store::places;
@@ -19,7 +20,7 @@ use crate::store::places;
 /// When the JSON writer refuses something.
 pub fn superbench(runs: &[ExportRun]) -> Result<Vec<u8>, ExportError> {
     let mut text = Vec::new();
-    for run in runs {
+    for (run, name) in runs.iter().zip(names(runs)) {
         let mut line = Map::new();
         line.insert("node".into(), json!(run.run.host));
         let (mut codes, mut values) = (BTreeMap::new(), BTreeMap::new());
