@@ -22,7 +22,7 @@ pub fn superbench(runs: &[ExportRun]) -> Result<Vec<u8>, ExportError> {
     let mut text = Vec::new();
     for (run, name) in runs.iter().zip(names(runs)) {
         let mut line = Map::new();
-        line.insert("node".into(), json!(run.run.host));
+        line.insert("node".into(), json!(name));
         let (mut codes, mut values) = (BTreeMap::new(), BTreeMap::new());
         for row in &run.rows {
             let code = codes.entry(format!("{}/return_code", benchmark(&row.cell))).or_insert(0);
@@ -123,6 +123,7 @@ mod tests {
             }),
             value: *value,
             interval: None,
+            pages: None,
             quality: value.map(|_| *quality),
             not_measured: value.is_none().then(|| "no-memory".into()),
         };

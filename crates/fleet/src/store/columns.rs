@@ -155,6 +155,7 @@ pub(super) fn value(row: &Row) -> Vec<Field> {
         number("value", row.value),
         number("low", row.interval.map(|(low, _)| low)),
         number("high", row.interval.map(|(_, high)| high)),
+        word("pages", row.pages),
         word("quality", row.quality),
         text("not_measured", row.not_measured.as_ref()),
     ]
