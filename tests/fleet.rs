@@ -146,6 +146,10 @@ fn an_ingest_that_is_killed_loses_nothing_and_doubles_nothing() {
         assert_eq!(opened.runs().unwrap().len(), found.len());
         assert!(found.iter().all(|(run, rows)| whole[run] == *rows), "kill {kill}: a run is there in part or twice");
         assert!(found.len() >= most, "kill {kill}: committed runs are gone");
+        let ids: Vec<String> = opened.runs().unwrap().iter().map(|run| format!("{}.json", run.run.run_id)).collect();
+        let copies = fs::read_dir(store.join("results")).into_iter().flatten().map(|entry| entry.unwrap().file_name());
+        let copies: Vec<String> = copies.map(|name| name.to_string_lossy().into_owned()).filter(|name| name.ends_with(".json")).collect();
+        assert!(copies.iter().all(|copy| ids.contains(copy)), "kill {kill}: copies of runs that were never committed");
         in_the_middle += u64::from(killed && found.len() > most && found.len() < runs as usize);
         most = found.len();
     }

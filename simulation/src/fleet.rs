@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPlace, Metric, Unit};
-use memgauge_core::result::{Quality, QualityLevel, Report};
+use memgauge_core::result::{PageKind, Quality, QualityLevel, Report};
 use memgauge_core::traffic::Mix;
 use memgauge_fleet::{Cell, Fingerprint, HostRun, Row};
 
@@ -166,6 +166,7 @@ pub fn fleet(shape: &FleetShape, seed: u64) -> SimulatedFleet {
                 cell: Arc::clone(cell),
                 value: measured.then_some(value),
                 interval: measured.then_some((value - half, value + half)),
+                pages: Some(PageKind::Pool),
                 quality: measured.then(|| host.quality(i)),
                 not_measured: (!measured).then(|| "no-memory".to_owned()),
             });
@@ -292,7 +293,7 @@ fn host(shape: &FleetShape, number: u32, random: &mut Random) -> HostRun {
             cpus: 16,
             nodes: 2,
             memory: Some("24 × 4800 MT/s × 8 B".to_owned()),
-            pages: Some("2m".to_owned()),
+            pages: Some("pool".to_owned()),
             microcode: Some("0xa101148".to_owned()),
             firmware: Some(BIOSES[usize::from(other_bios)].to_owned()),
             kernel: Some("6.12.0".to_owned()),

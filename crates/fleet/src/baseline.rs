@@ -6,20 +6,20 @@ use memgauge_core::experiment::Metric;
 use memgauge_core::fleet::{BaselineNumber, FLEET_VERSION, FleetBaseline, GroupBaseline, GroupLevel, MIN_DIFFERENCE};
 
 use crate::centres::{GroupCentre, centres};
-use crate::groups::{Groups, key, properties};
-use crate::latest::latest;
-use crate::row::{Cell, Fingerprint, Row};
+use crate::groups::{Groups, properties};
+use crate::latest::{CellValues, latest};
+use crate::row::{Fingerprint, Row};
 
 /// What the hosts of each group measure, by their latest values. Each level has its groups, so that a host without eight siblings of its
 /// kernel or firmware finds those of its hardware.
 pub fn baseline(rows: &[Row]) -> FleetBaseline {
     let latest = latest(rows);
-    let groups = Groups::new(&latest.hosts);
+    let groups = Groups::new(&latest.fingerprints);
     let wanted: BTreeSet<u32> = (0..groups.all.len() as u32).filter(|&group| groups.is_large(group)).collect();
     let centres = centres(&latest, &groups, &wanted);
     let of_group = |&group: &u32| {
         let numbers = latest.cells.iter().zip(&centres);
-        let numbers = numbers.filter_map(|(cell, centres)| Some(number(cell.cell, centres.get(&group)?)));
+        let numbers = numbers.filter_map(|(cell, centres)| Some(number(cell, centres.get(&group)?)));
         GroupBaseline { group: groups.all[group as usize].describe(), numbers: numbers.collect() }
     };
     let without_group = (0..latest.hosts.len() as u32).filter(|&host| groups.chosen(host).is_none()).count();
@@ -34,7 +34,8 @@ pub fn baseline(rows: &[Row]) -> FleetBaseline {
 }
 
 /// What a group has at a cell, and from where on a host is flagged.
-pub(crate) fn number(cell: &Cell, found: &GroupCentre) -> BaselineNumber {
+pub(crate) fn number(values: &CellValues<'_>, found: &GroupCentre) -> BaselineNumber {
+    let (cell, pages) = (values.cell, values.pages);
     let centre = found.centre;
     let slowest = found.split.as_ref().map_or(centre, |split| split.slower);
     // The difference that counts, as a logarithm.
@@ -49,6 +50,7 @@ pub(crate) fn number(cell: &Cell, found: &GroupCentre) -> BaselineNumber {
         at: cell.at.clone(),
         metric: cell.metric,
         unit: cell.unit,
+        pages,
         hosts: found.split.as_ref().map_or(centre.n, |split| centre.n + split.slower.n) as u32,
         median: cell.value(centre.median),
         median_low: ends[0].min(ends[1]),
@@ -61,9 +63,9 @@ pub(crate) fn number(cell: &Cell, found: &GroupCentre) -> BaselineNumber {
 
 /// The group of a baseline with the most in common with a host. `None` if there is none with its hardware.
 pub fn group_for<'b>(baseline: &'b FleetBaseline, fingerprint: &Fingerprint) -> Option<&'b GroupBaseline> {
+    // All of them: groups of older baselines state pages.
+    let own = properties(fingerprint);
     GroupLevel::ALL.into_iter().find_map(|level| {
-        let key = key(fingerprint, level);
-        let own = properties(&key);
         let is_same = |group: &&GroupBaseline| {
             let fields = &group.group.fields;
             group.group.level == level && fields.iter().all(|f| own.iter().any(|(field, value)| *field == f.field && *value == f.value))

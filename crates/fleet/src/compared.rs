@@ -9,15 +9,15 @@ use memgauge_core::result::QualityLevel;
 use crate::baseline::number;
 use crate::centres::centres;
 use crate::groups::Groups;
-use crate::latest::{latest, name};
-use crate::row::{Cell, Row};
+use crate::latest::{CellValues, latest, name};
+use crate::row::Row;
 
 /// The numbers at which slow hosts stand out: of the worst host its worst number, then of each host that is slow at none of these its own. Where
 /// no host is slow, the first latency and the first bandwidth of the largest group. `found` is what [`outliers`](crate::outliers) found in
 /// these rows.
 pub fn compared(rows: &[Row], found: &FleetOutliers) -> Vec<ComparedNumber> {
     let latest = latest(rows);
-    let groups = Groups::new(&latest.hosts);
+    let groups = Groups::new(&latest.fingerprints);
     let chosen: Vec<Option<u32>> = (0..latest.hosts.len() as u32).map(|host| groups.chosen(host)).collect();
     let used: BTreeSet<u32> = chosen.iter().flatten().copied().collect();
     let centres = centres(&latest, &groups, &used);
@@ -33,7 +33,7 @@ pub fn compared(rows: &[Row], found: &FleetOutliers) -> Vec<ComparedNumber> {
             let value = row.value.filter(|value| value.is_finite() && *value > 0.0)?;
             Some(ComparedHost { slow: slow(&host), host, value, interval: row.interval, good: row.quality == Some(QualityLevel::Good) })
         });
-        all.push(ComparedNumber { group: place, number: number(values.cell, centre), hosts: hosts.collect() });
+        all.push(ComparedNumber { group: place, number: number(values, centre), hosts: hosts.collect() });
     };
     let mut shown: Vec<(u32, &SlowNumber)> = Vec::new();
     for host in &found.slow {
@@ -44,7 +44,7 @@ pub fn compared(rows: &[Row], found: &FleetOutliers) -> Vec<ComparedNumber> {
     }
     for (place, worst) in &shown {
         let slow = |name: &str| found.slow.iter().any(|host| host.group == *place && host.name.host == name && has(host, worst));
-        if let Some(cell) = latest.cells.iter().position(|values| is_of(values.cell, worst)) {
+        if let Some(cell) = latest.cells.iter().position(|values| is_of(values, worst)) {
             add(*place, cell, &slow);
         }
     }
@@ -62,9 +62,12 @@ pub fn compared(rows: &[Row], found: &FleetOutliers) -> Vec<ComparedNumber> {
 
 /// Whether a host is slow at a number.
 fn has(host: &SlowHost, number: &SlowNumber) -> bool {
-    host.numbers.iter().any(|own| (own.experiment, own.metric, &own.at) == (number.experiment, number.metric, &number.at))
+    let same =
+        |own: &SlowNumber| (own.experiment, own.metric, &own.at, own.pages) == (number.experiment, number.metric, &number.at, number.pages);
+    host.numbers.iter().any(same)
 }
 
-fn is_of(cell: &Cell, number: &SlowNumber) -> bool {
-    (cell.experiment, cell.metric, &cell.at) == (number.experiment, number.metric, &number.at)
+fn is_of(values: &CellValues<'_>, number: &SlowNumber) -> bool {
+    let cell = values.cell;
+    (cell.experiment, cell.metric, &cell.at, values.pages) == (number.experiment, number.metric, &number.at, number.pages)
 }

@@ -17,25 +17,42 @@ pub use openmetrics::openmetrics;
 pub use run::{ExportError, ExportRun};
 pub use superbench::{superbench, superbench_baseline};
 
-use crate::row::Row;
+use crate::row::{HostId, Row};
+use crate::rows::ID_DIGITS;
 use crate::store::{Store, StoreError, StoredRun, kind};
 
-/// The newest run of each host that is chosen: of all hosts if none is named, and of those whose kind contains the word.
+/// The newest run of each host that is chosen: of all hosts if none is named, and of those whose kind contains the word. One name with two
+/// machine ids is two hosts.
 ///
 /// # Errors
 /// When a file of the store cannot be read.
 pub fn latest_runs(store: &Store, hosts: &[String], word: Option<&str>) -> Result<Vec<StoredRun>, StoreError> {
-    let mut latest: BTreeMap<String, StoredRun> = BTreeMap::new();
+    let mut latest: BTreeMap<HostId, StoredRun> = BTreeMap::new();
     let chosen = |run: &StoredRun| {
         (hosts.is_empty() || hosts.contains(&run.run.host)) && word.is_none_or(|word| kind(&run.run.fingerprint).contains(word))
     };
     for run in store.runs()?.into_iter().filter(chosen) {
-        match latest.get(&run.run.host) {
+        let id = run.run.id();
+        match latest.get(&id) {
             Some(known) if known.run.started >= run.run.started => {}
-            _ => drop(latest.insert(run.run.host.clone(), run)),
+            _ => drop(latest.insert(id, run)),
         }
     }
     Ok(latest.into_values().collect())
+}
+
+/// What the host of each run is called: its name, and where several hosts have that name, the first digits of its machine id behind it.
+fn names(runs: &[ExportRun]) -> Vec<String> {
+    let mut ids: BTreeMap<&str, BTreeSet<&Option<String>>> = BTreeMap::new();
+    for run in runs {
+        ids.entry(&run.run.host).or_default().insert(&run.run.machine_id_hash);
+    }
+    let name = |run: &ExportRun| {
+        let host = &run.run;
+        let id = host.machine_id_hash.as_ref().filter(|_| ids[host.host.as_str()].len() > 1);
+        id.map_or_else(|| host.host.clone(), |id| format!("{}-{}", host.host, id.chars().take(ID_DIGITS).collect::<String>()))
+    };
+    runs.iter().map(name).collect()
 }
 
 /// Runs with their rows.

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use memgauge_core::comparison::DifferentField;
 use memgauge_core::fleet::{GroupField, GroupLevel, HostGroup, MIN_HOSTS};
 
-use crate::row::{Fingerprint, HostRun};
+use crate::row::Fingerprint;
 
-/// A fingerprint without what does not count at this level.
+/// A fingerprint without what does not count at this level. Pages count at none: they are a matter of what was run, and values are
+/// compared by their own.
 pub(crate) fn key(fingerprint: &Fingerprint, level: GroupLevel) -> Fingerprint {
-    let mut key = fingerprint.clone();
+    let mut key = Fingerprint { pages: None, ..fingerprint.clone() };
     if level >= GroupLevel::Firmware {
         key.kernel = None;
     }
@@ -19,7 +20,7 @@ pub(crate) fn key(fingerprint: &Fingerprint, level: GroupLevel) -> Fingerprint {
     key
 }
 
-/// The properties of a fingerprint, in the order in which they matter.
+/// The properties of a fingerprint, in the order in which they matter; the last one, pages, is none of a group.
 pub(crate) fn properties(fingerprint: &Fingerprint) -> [(DifferentField, Option<String>); 10] {
     let f = fingerprint;
     [
@@ -29,19 +30,19 @@ pub(crate) fn properties(fingerprint: &Fingerprint) -> [(DifferentField, Option<
         (DifferentField::Cpus, Some(f.cpus.to_string())),
         (DifferentField::Nodes, Some(f.nodes.to_string())),
         (DifferentField::Channels, f.memory.clone()),
-        (DifferentField::Pages, f.pages.clone()),
         (DifferentField::Microcode, f.microcode.clone()),
         (DifferentField::Firmware, f.firmware.clone()),
         (DifferentField::Kernel, f.kernel.clone()),
+        (DifferentField::Pages, f.pages.clone()),
     ]
 }
 
 /// How many of the properties count at a level.
 const fn properties_of(level: GroupLevel) -> usize {
     match level {
-        GroupLevel::Hardware => 7,
-        GroupLevel::Firmware => 9,
-        GroupLevel::Kernel => 10,
+        GroupLevel::Hardware => 6,
+        GroupLevel::Firmware => 8,
+        GroupLevel::Kernel => 9,
     }
 }
 
@@ -70,13 +71,14 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    pub(crate) fn new(hosts: &[&HostRun]) -> Self {
+    /// The groups of hosts with these fingerprints.
+    pub(crate) fn new(hosts: &[Fingerprint]) -> Self {
         let mut all = Vec::new();
         let mut of_host = vec![[0; GroupLevel::ALL.len()]; hosts.len()];
         for (place, level) in GroupLevel::ALL.into_iter().enumerate() {
             let mut members: BTreeMap<Fingerprint, Vec<u32>> = BTreeMap::new();
-            for (host, run) in hosts.iter().enumerate() {
-                members.entry(key(&run.fingerprint, level)).or_default().push(host as u32);
+            for (host, fingerprint) in hosts.iter().enumerate() {
+                members.entry(key(fingerprint, level)).or_default().push(host as u32);
             }
             for (key, members) in members {
                 members.iter().for_each(|&host| of_host[host as usize][place] = all.len() as u32);

@@ -28,7 +28,7 @@ pub struct UnknownName {
 
 /// Values that a series needs before levels are told: three of either side of a step.
 const MIN_VALUES: usize = 6;
-/// Runs on which a level rests at least, except the newest one, which needs two.
+/// Runs on which a level rests at least.
 const MIN_LEVEL: usize = 2;
 /// Runs around one, with itself, whose median it is compared with.
 const NEIGHBOURS: usize = 5;

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use outcome::{INGEST_VERSION, IngestOutcome, SkipReason, Skipped};
 pub use text::{ingest_line, ingest_text};
 
-use crate::row::{Cell, Row};
+use crate::row::{Cell, HostId, Row};
 use crate::rows::rows;
 use crate::store::{Change, Store, StoreError, StoredRun};
 use files::{Content, Files, skip};
@@ -101,7 +101,7 @@ pub fn ingest(
     };
     let Some((mut change, recovered)) = Change::begin(folder, waits)? else {
         let runs = Store::open(folder)?.runs()?;
-        let hosts: BTreeSet<&str> = runs.iter().map(|stored| stored.run.host.as_str()).collect();
+        let hosts: BTreeSet<HostId> = runs.iter().map(|stored| stored.run.id()).collect();
         return Ok(IngestOutcome { interrupted: true, fleet_runs: runs.len() as u64, fleet_hosts: hosts.len() as u64, ..outcome });
     };
     outcome.recovered = recovered;
@@ -109,7 +109,7 @@ pub fn ingest(
     let mut hosts = BTreeSet::new();
     let mut known = HashSet::new();
     for stored in change.runs()? {
-        hosts.insert(stored.run.host.clone());
+        hosts.insert(stored.run.id());
         known.insert(stored.run.run_id.clone());
     }
     let mut gathering = Gathering {
@@ -191,7 +191,7 @@ struct Gathering<'a> {
     rows: usize,
     /// The runs of this ingest, with their files.
     seen: HashMap<String, String>,
-    hosts: BTreeSet<String>,
+    hosts: BTreeSet<HostId>,
     /// The cells of this ingest, each once.
     cells: BTreeSet<Arc<Cell>>,
 }
@@ -243,7 +243,7 @@ impl Gathering<'_> {
             self.outcome.runs += 1;
             self.outcome.values += run.measured;
             self.outcome.not_measured += run.not_measured;
-            self.hosts.insert(run.run.host.clone());
+            self.hosts.insert(run.run.id());
         }
         self.rows = 0;
         Ok(())

@@ -20,7 +20,7 @@ use memgauge_core::significance::{adjust, simes};
 
 use crate::centres::{Centres, GroupCentre, centres};
 use crate::groups::Groups;
-use crate::latest::{Latest, latest, name};
+use crate::latest::{CellValues, Latest, latest, name};
 use crate::patterns::pattern;
 use crate::populations;
 use crate::robust::Centre;
@@ -29,7 +29,7 @@ use crate::row::{Cell, HostRun, Row};
 /// Finds the hosts that are slower than hosts like them, by their latest values.
 pub fn outliers(rows: &[Row]) -> FleetOutliers {
     let latest = latest(rows);
-    let groups = Groups::new(&latest.hosts);
+    let groups = Groups::new(&latest.fingerprints);
     let chosen: Vec<Option<u32>> = (0..latest.hosts.len() as u32).map(|host| groups.chosen(host)).collect();
     let used: BTreeSet<u32> = chosen.iter().flatten().copied().collect();
     let centres = centres(&latest, &groups, &used);
@@ -71,11 +71,12 @@ pub fn outliers(rows: &[Row]) -> FleetOutliers {
         duplicates: duplicates(rows),
         not_judged: not_judged
             .into_iter()
-            .map(|(group, cell, hosts)| NotJudged {
+            .map(|(group, of, hosts)| NotJudged {
                 group: numbers[&group],
-                experiment: cell.experiment,
-                at: cell.at.clone(),
-                metric: cell.metric,
+                experiment: of.cell.experiment,
+                at: of.cell.at.clone(),
+                metric: of.cell.metric,
+                pages: of.pages,
                 hosts,
             })
             .collect(),
@@ -107,6 +108,7 @@ struct State<'a> {
     /// Probabilities of the numbers that are as far from the siblings' median on the better side.
     better: Vec<f64>,
     missing: u32,
+    other_pages: u32,
     degraded: u32,
     look_slow: u32,
     slower_population: u32,
@@ -116,7 +118,7 @@ struct State<'a> {
 
 impl State<'_> {
     fn unknown_numbers(&self) -> u32 {
-        self.missing + self.degraded + self.slower_population + self.not_measured.values().sum::<u32>()
+        self.missing + self.other_pages + self.degraded + self.slower_population + self.not_measured.values().sum::<u32>()
     }
 
     /// Why it is not known whether the host is slower; empty if it is known. `too_few`: how many hosts are like it, where they are too few.
@@ -135,6 +137,9 @@ impl State<'_> {
         if self.missing > 0 {
             reasons.push(UnknownReason::Missing { numbers: self.missing });
         }
+        if self.other_pages > 0 {
+            reasons.push(UnknownReason::OtherPages { numbers: self.other_pages });
+        }
         if self.degraded > 0 {
             reasons.push(UnknownReason::Degraded { numbers: self.degraded, look_slow: self.look_slow });
         }
@@ -151,41 +156,70 @@ impl State<'_> {
 /// Where no value can tell why there is none.
 const NO_NUMBER: &str = "not-a-positive-number";
 
-/// Looks at every number of every host. Returns the numbers by which no host of a group was judged: the group, the cell, and how many hosts
-/// have it.
-fn look<'a>(
-    latest: &Latest<'a>,
+/// Looks at every number of every host. Returns the numbers by which no host of a group was judged: the group, the cell with its pages, and how
+/// many hosts have it.
+fn look<'l, 'a>(
+    latest: &'l Latest<'a>,
     groups: &Groups,
     chosen: &[Option<u32>],
     used: &BTreeSet<u32>,
     centres: &Centres,
     states: &mut [State<'a>],
-) -> Vec<(u32, &'a Cell, u32)> {
+) -> Vec<(u32, &'l CellValues<'a>, u32)> {
     let mut not_judged = Vec::new();
-    for (cell, centres) in latest.cells.iter().zip(centres) {
+    let all: Vec<(&CellValues<'_>, &BTreeMap<u32, GroupCentre>)> = latest.cells.iter().zip(centres).collect();
+    // A cell with each kind of pages.
+    for parts in all.chunk_by(|(a, _), (b, _)| a.cell == b.cell) {
         let mut with_row: BTreeMap<u32, u32> = BTreeMap::new();
         let mut has_row = vec![false; latest.hosts.len()];
-        for &(host, row) in &cell.rows {
-            has_row[host as usize] = true;
-            groups.of(host).into_iter().filter(|g| used.contains(g)).for_each(|g| *with_row.entry(g).or_default() += 1);
-            let Some(found) = chosen[host as usize].and_then(|group| centres.get(&group)) else { continue };
-            judge(row, found, &mut states[host as usize]);
+        let of_any_pages = |group: u32| parts.iter().find_map(|(_, centres)| centres.get(&group));
+        for (values, centres) in parts {
+            let mut counts: BTreeMap<u32, Counts> = BTreeMap::new();
+            for &(host, row) in &values.rows {
+                has_row[host as usize] = true;
+                for group in groups.of(host).into_iter().filter(|g| used.contains(g)) {
+                    *with_row.entry(group).or_default() += 1;
+                    counts.entry(group).or_default().add(row);
+                }
+                let Some(group) = chosen[host as usize] else { continue };
+                let state = &mut states[host as usize];
+                match (centres.get(&group), of_any_pages(group)) {
+                    (Some(found), _) => judge(row, found, state),
+                    // Without a value there are no pages to tell apart.
+                    (None, Some(found)) if row.any_cost().is_none() => judge(row, found, state),
+                    (None, Some(_)) => state.other_pages += 1,
+                    (None, None) => {}
+                }
+            }
+            // Rows without a value are nowhere else listed, if no host of the group has a value.
+            let is_listed = |group: &u32, of: &Counts| of.valued > 0 || of_any_pages(*group).is_none();
+            let without_centre = counts.iter().filter(|&(group, of)| !centres.contains_key(group) && is_listed(group, of));
+            not_judged.extend(without_centre.map(|(&group, of)| (group, *values, of.good)));
         }
         for (&group, &rows) in &with_row {
             let members = &groups.all[group as usize].members;
-            let lacking = || members.iter().filter(|&&host| chosen[host as usize] == Some(group) && !has_row[host as usize]);
-            match centres.get(&group) {
-                None => {
-                    let good = |&&(host, row): &&(u32, &Row)| groups.of(host).contains(&group) && row.cost().is_some();
-                    not_judged.push((group, cell.cell, cell.rows.iter().filter(good).count() as u32));
-                }
-                // What most of the siblings have is expected of each.
-                Some(_) if 2 * rows as usize > members.len() => lacking().for_each(|&host| states[host as usize].missing += 1),
-                Some(_) => {}
+            // What most of the siblings have is expected of each.
+            if 2 * rows as usize > members.len() && of_any_pages(group).is_some() {
+                let lacking = members.iter().filter(|&&host| chosen[host as usize] == Some(group) && !has_row[host as usize]);
+                lacking.for_each(|&host| states[host as usize].missing += 1);
             }
         }
     }
     not_judged
+}
+
+/// How many rows of a cell the hosts of a group have.
+#[derive(Default)]
+struct Counts {
+    valued: u32,
+    good: u32,
+}
+
+impl Counts {
+    fn add(&mut self, row: &Row) {
+        self.valued += u32::from(row.any_cost().is_some());
+        self.good += u32::from(row.cost().is_some());
+    }
 }
 
 /// Looks at one number of one host.
@@ -297,6 +331,7 @@ fn slow_number(suspect: &Suspect<'_>) -> SlowNumber {
         at: cell.at.clone(),
         metric: cell.metric,
         unit: cell.unit,
+        pages: row.pages,
         value,
         measured: row.run.started.clone(),
         siblings_median: siblings,

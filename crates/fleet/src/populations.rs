@@ -9,7 +9,7 @@ use crate::centres::Centres;
 use crate::groups::{Group, Groups, properties};
 use crate::latest::{CellValues, Latest};
 use crate::robust::{Centre, centre};
-use crate::row::{Cell, HostRun};
+use crate::row::HostRun;
 
 /// Medians of populations differ if they are this many standard errors apart. So many that chance plays no part among a few properties and
 /// a few hundred numbers.
@@ -58,14 +58,15 @@ impl Partition {
 }
 
 /// The costs of a cell in a group, each with the place of its host in the group.
+#[derive(Clone)]
 struct Costs<'a> {
-    cell: &'a Cell,
+    of: &'a CellValues<'a>,
     costs: Vec<(usize, f64)>,
 }
 
-fn costs_of<'a>(cell: &CellValues<'a>, members: &[u32]) -> Costs<'a> {
+fn costs_of<'a>(of: &'a CellValues<'a>, members: &[u32]) -> Costs<'a> {
     let cost = |&(host, row): &(u32, &crate::row::Row)| Some((members.binary_search(&host).ok()?, row.cost()?));
-    Costs { cell: cell.cell, costs: cell.rows.iter().filter_map(cost).collect() }
+    Costs { of, costs: of.rows.iter().filter_map(cost).collect() }
 }
 
 /// How a partition divides a cell.
@@ -78,20 +79,31 @@ struct Division {
     explained: f64,
 }
 
-/// `None` if the populations do not differ.
-fn division(costs: &Costs<'_>, partition: &Partition) -> Option<Division> {
+/// The costs of a cell by the value that a host has of a partition's property.
+fn costs_by_value(costs: &Costs<'_>, partition: &Partition) -> Vec<Vec<f64>> {
     let mut by_value: Vec<Vec<f64>> = vec![Vec::new(); partition.values.len()];
     for &(place, cost) in &costs.costs {
         if let Some(value) = partition.of_host[place] {
             by_value[value].push(cost);
         }
     }
-    let centres: Vec<Option<Centre>> = by_value.iter_mut().map(|c| if c.len() < MIN_HOSTS { None } else { centre(c) }).collect();
+    by_value
+}
+
+/// The centre of each; `None` of fewer than eight hosts.
+fn centres_of(by_value: &mut [Vec<f64>]) -> Vec<Option<Centre>> {
+    by_value.iter_mut().map(|c| if c.len() < MIN_HOSTS { None } else { centre(c) }).collect()
+}
+
+/// `None` if the populations do not differ.
+fn division(costs: &Costs<'_>, partition: &Partition) -> Option<Division> {
+    let mut by_value = costs_by_value(costs, partition);
+    let centres = centres_of(&mut by_value);
     let known = || centres.iter().flatten();
     let best = known().min_by(|a, b| a.median.total_cmp(&b.median))?;
     let worst = known().max_by(|a, b| a.median.total_cmp(&b.median))?;
     let difference = worst.median - best.median;
-    if costs.cell.worse_by(difference) <= MIN_DIFFERENCE || difference <= MIN_ERRORS * best.error().hypot(worst.error()) {
+    if costs.of.cell.worse_by(difference) <= MIN_DIFFERENCE || difference <= MIN_ERRORS * best.error().hypot(worst.error()) {
         return None;
     }
     let mut all: Vec<f64> = by_value.concat();
@@ -122,7 +134,9 @@ fn in_group(latest: &Latest<'_>, group: &Group) -> Vec<Populations> {
     }
     let mut cells: Vec<Costs<'_>> = latest.cells.iter().map(|cell| costs_of(cell, members)).collect();
     cells.retain(|c| c.costs.len() >= 2 * MIN_HOSTS);
-    let mut found = Vec::new();
+    // As they were measured: medians are of these.
+    let measured = cells.clone();
+    let mut found: Vec<Populations> = Vec::new();
     for _ in 0..PROPERTIES {
         let mut divided: Vec<(Partition, BTreeMap<usize, Division>)> = Vec::new();
         for partition in &partitions {
@@ -140,7 +154,8 @@ fn in_group(latest: &Latest<'_>, group: &Group) -> Vec<Populations> {
         divided.retain(|(_, d)| explained(d) >= most - SAME_SHARE);
         let Some(fewest) = divided.iter().map(|(p, _)| p.values.len()).min() else { break };
         divided.retain(|(p, _)| p.values.len() == fewest);
-        found.push(describe(latest, group, &divided, &cells));
+        let besides = found.iter().flat_map(|told| told.fields.iter().cloned()).collect();
+        found.push(Populations { besides, ..describe(latest, group, &divided, &measured) });
         let (partition, divisions) = &divided[0];
         take_out(&mut cells, partition, divisions);
         partitions.retain(|p| divided.iter().all(|(told, _)| told.field != p.field));
@@ -174,9 +189,10 @@ fn describe(latest: &Latest<'_>, group: &Group, divided: &[(Partition, BTreeMap<
         Population { values, hosts: places().count() as u32, some: hosts.take(NAMES).collect() }
     };
     let number = |(&i, division): (&usize, &Division)| {
-        let cell = cells[i].cell;
-        let medians = order.iter().map(|&value| division.centres[value].map(|c| cell.value(c.median))).collect();
-        number(cell, medians, division.difference)
+        let of = cells[i].of;
+        let centres = centres_of(&mut costs_by_value(&cells[i], partition));
+        let medians = order.iter().map(|&value| centres[value].map(|c| of.cell.value(c.median))).collect();
+        number(of, medians, division.difference)
     };
     let mut numbers: Vec<PopulationNumber> = divisions.iter().map(number).collect();
     numbers.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
@@ -184,17 +200,20 @@ fn describe(latest: &Latest<'_>, group: &Group, divided: &[(Partition, BTreeMap<
         group: group.describe(),
         fields: divided.iter().map(|(p, _)| p.field.clone()).collect(),
         populations: order.iter().map(population).collect(),
+        besides: Vec::new(),
         numbers,
         of_numbers: cells.len() as u32,
     }
 }
 
-fn number(cell: &Cell, medians: Vec<Option<f64>>, difference: f64) -> PopulationNumber {
+fn number(of: &CellValues<'_>, medians: Vec<Option<f64>>, difference: f64) -> PopulationNumber {
+    let cell = of.cell;
     PopulationNumber {
         experiment: cell.experiment,
         at: cell.at.clone(),
         metric: cell.metric,
         unit: cell.unit,
+        pages: of.pages,
         medians,
         ratio: cell.value(difference),
     }
@@ -248,10 +267,10 @@ fn describe_split(
         Population { values: fields.iter().map(value).collect(), hosts: hosts.len() as u32, some }
     };
     let number = |&i: &usize| {
-        let cell = latest.cells[i].cell;
+        let of = &latest.cells[i];
         let split = centres[i].get(&number_of_group)?.split.as_ref()?;
-        let medians = [split.faster, split.slower].map(|c| Some(cell.value(c.median))).to_vec();
-        Some(number(cell, medians, split.slower.median - split.faster.median))
+        let medians = [split.faster, split.slower].map(|c| Some(of.cell.value(c.median))).to_vec();
+        Some(number(of, medians, split.slower.median - split.faster.median))
     };
     let mut numbers: Vec<PopulationNumber> = cells.iter().filter_map(number).collect();
     numbers.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
@@ -261,6 +280,7 @@ fn describe_split(
         group: group.describe(),
         populations: vec![population(false), population(true)],
         fields,
+        besides: Vec::new(),
         numbers,
         of_numbers: all.iter().filter(in_group).count() as u32,
     }

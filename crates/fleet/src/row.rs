@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use memgauge_core::experiment::{Coordinates, Experiment, Metric, Unit};
-use memgauge_core::result::QualityLevel;
+use memgauge_core::result::{PageKind, QualityLevel};
 
 /// One value of one run.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +17,8 @@ pub struct Row {
     pub value: Option<f64>,
     /// The 95 % interval of the value.
     pub interval: Option<(f64, f64)>,
+    /// The pages that backed the memory; `None` where that is not known.
+    pub pages: Option<PageKind>,
     /// How far to trust the value; `None` where there is none.
     pub quality: Option<QualityLevel>,
     /// Why there is no value: a stable word.
@@ -55,6 +57,16 @@ pub struct HostRun {
     pub fingerprint: Fingerprint,
 }
 
+/// A host's name and the hash of its machine id, which tell hosts apart: judging two hosts of one name together would hide either.
+pub(crate) type HostId = (String, Option<String>);
+
+impl HostRun {
+    /// Which host it is of.
+    pub(crate) fn id(&self) -> HostId {
+        (self.host.clone(), self.machine_id_hash.clone())
+    }
+}
+
 /// By what hosts are grouped, from what matters most to what matters least. `None`: not known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint {
@@ -70,7 +82,7 @@ pub struct Fingerprint {
     pub nodes: u32,
     /// Channels and their speed, such as `12 × 4800 MT/s × 8 B`.
     pub memory: Option<String>,
-    /// The kinds of pages that backed buffers.
+    /// The kinds of pages that backed buffers. They are what a run asked for and got, and hosts are not grouped by them.
     pub pages: Option<String>,
     /// The CPU's microcode.
     pub microcode: Option<String>,

@@ -10,8 +10,8 @@ use memgauge_core::stats::median;
 
 use crate::row::{Cell, Fingerprint, HostRun, Row};
 
-/// Digits of the hash of a machine ID that name a host without a name.
-const ID_DIGITS: usize = 12;
+/// Digits of the hash of a machine ID that name a host without a name, or with one that others have too.
+pub(crate) const ID_DIGITS: usize = 12;
 
 /// The rows of one run: every number of its results, those that were not measured too, with their reasons. Unreliable ones are kept with
 /// their quality. Points of curves under load are at their delays. Of transfers between all pairs of CPUs there is a row for every two
@@ -31,6 +31,7 @@ fn measured(run: &Arc<HostRun>, m: &Measurement) -> Row {
         cell: Arc::new(Cell { experiment: *experiment, at: m.at.clone(), metric: *metric, unit: *unit }),
         value,
         interval: value.and(estimate.ci95_low.zip(estimate.ci95_high)).filter(|(low, high)| low.is_finite() && high.is_finite()),
+        pages: m.evidence.pages.obtained,
         quality: value.map(|_| m.quality.level),
         not_measured: value.is_none().then(|| estimate.not_measured.as_ref().map_or_else(|| NO_REASON.to_owned(), memgauge_render::cause)),
     }
@@ -80,6 +81,7 @@ fn between_nodes(run: &Arc<HostRun>, matrix: &PairMatrix, report: &Report) -> Ve
             cell: Arc::new(Cell { experiment: matrix.experiment, at, metric: Metric::Latency, unit: matrix.unit }),
             value,
             interval: None,
+            pages: matrix.evidence.pages.obtained,
             quality: qualities.get(qualities.len() / 2).copied(),
             not_measured: value.is_none().then(|| missing.clone()),
         }

@@ -11,7 +11,7 @@
 //!
 //! A batch is written under names that no reader looks for, then committed by the list, then its files take their names. Whatever moment
 //! an ingest is killed at, a batch counts whole or not at all: what is committed and has not its name yet gets it from the next
-//! ingest, and what is not committed is removed by it.
+//! ingest, and what is not committed is removed by it. Copies of results get their names the same way.
 
 mod change;
 mod columns;

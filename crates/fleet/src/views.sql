@@ -8,13 +8,15 @@ CREATE OR REPLACE VIEW runs AS
 SELECT * FROM read_parquet(getvariable('fleet') || '/runs/*.parquet', union_by_name = true);
 
 -- A row for each value of each run. What was not measured is NULL, and not_measured says why.
+-- The first files of a fleet may be older than these columns.
 CREATE OR REPLACE VIEW measurements AS
-SELECT * FROM read_parquet(getvariable('fleet') || '/values/*/*.parquet', hive_partitioning = true, union_by_name = true);
+SELECT * FROM read_parquet(getvariable('fleet') || '/values/*/*.parquet', hive_partitioning = true, union_by_name = true)
+UNION ALL BY NAME SELECT NULL::VARCHAR AS machine_id_hash, NULL::VARCHAR AS pages WHERE false;
 
--- The newest row of each host for each quantity at its coordinates.
+-- The newest row of each host for each quantity at its coordinates. One name with two machine ids is two hosts.
 CREATE OR REPLACE VIEW latest AS
 SELECT * FROM measurements
-QUALIFY row_number() OVER (PARTITION BY host, experiment, metric, "at" ORDER BY started DESC NULLS LAST, run_id DESC) = 1;
+QUALIFY row_number() OVER (PARTITION BY host, machine_id_hash, experiment, metric, "at" ORDER BY started DESC NULLS LAST, run_id DESC) = 1;
 
 -- Per kind of hardware and cell, over the newest rows: hosts, the median, and the median absolute deviation from it.
 -- mad_percent is in percent of the median. Unreliable values are left out of both.
@@ -34,8 +36,8 @@ GROUP BY fingerprint, experiment, metric, "at";
 -- Made when this file is read. Columns of a view must be known beforehand, so it is a table.
 CREATE OR REPLACE TEMP TABLE hosts_by_cells AS
 PIVOT (
-    SELECT host, experiment || ' ' || metric || ' ' || "at" AS cell, value
+    SELECT host, machine_id_hash, experiment || ' ' || metric || ' ' || "at" AS cell, value
     FROM latest
     WHERE region IS NULL AND experiment <> 'idle-latency-per-cpu'
 )
-ON cell USING first(value) GROUP BY host ORDER BY host;
+ON cell USING first(value) GROUP BY host, machine_id_hash ORDER BY host, machine_id_hash;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use memgauge_core::comparison::DifferentField;
 use memgauge_core::experiment::{Experiment, Metric};
 use memgauge_core::fleet::{FleetField, GroupLevel, UnknownReason};
-use memgauge_core::result::QualityLevel;
+use memgauge_core::result::{PageKind, QualityLevel};
 use memgauge_fleet::{Fingerprint, HostRun, Row, baseline, group_for, history, outliers};
 use memgauge_simulation::fleet::{FleetShape, fleet};
 
@@ -142,6 +142,83 @@ fn the_latest_value_counts_and_none_from_before_a_change_of_hardware() {
     assert_eq!(found.unknown[0].reasons, [UnknownReason::TooFewSiblings { hosts: 1 }]);
 }
 
+/// A later run of each host whose number this takes, of its latencies only.
+fn later_latencies(rows: &[Row], who: impl Fn(u32) -> bool, pages: PageKind) -> Vec<Row> {
+    let is_latency = |row: &&Row| who(number(row)) && row.cell.experiment == Experiment::IdleLatency;
+    let mut later: Vec<Row> = rows.iter().filter(is_latency).cloned().collect();
+    change(&mut later, |host, run| {
+        run.run_id = format!("later-{host}");
+        run.started = "2026-12-01T00:00:00Z".into();
+        run.fingerprint.pages = Some(memgauge_core::wording::spelled(&pages));
+    });
+    for row in &mut later {
+        row.pages = Some(pages);
+        // Base pages cost more than hosts differ by.
+        let factor = if pages == PageKind::Base { 1.3 } else { 1.0 };
+        row.value = row.value.map(|v| factor * v);
+        row.interval = row.interval.map(|(low, high)| (factor * low, factor * high));
+    }
+    later
+}
+
+/// The slow hosts, and the unknown ones with their reasons.
+fn verdicts(rows: &[Row]) -> (Vec<String>, Vec<(String, Vec<UnknownReason>)>) {
+    let found = outliers(rows);
+    let slow = found.slow.iter().map(|slow| slow.name.host.clone()).collect();
+    (slow, found.unknown.into_iter().map(|unknown| (unknown.name.host, unknown.reasons)).collect())
+}
+
+#[test]
+fn a_later_run_of_another_kind_takes_no_value_of_an_earlier_one_away() {
+    let mut rows = hosts(60);
+    slow(&mut rows, 0.2, |host, row| host == 5 && row.cell.metric == Metric::Bandwidth);
+    let sick = vec!["n00005".to_owned()];
+    assert_eq!(verdicts(&rows), (sick.clone(), Vec::new()));
+    // All run it with other pages and without root, which does not see the channels.
+    let mut all = later_latencies(&rows, |_| true, PageKind::Base);
+    change(&mut all, |_, run| run.fingerprint.memory = None);
+    assert_eq!(verdicts(&[rows.clone(), all].concat()), (sick.clone(), Vec::new()));
+    // Half of them do: each is compared with those that have its pages.
+    let half = later_latencies(&rows, |host| host % 2 == 0, PageKind::Base);
+    let both = [rows.clone(), half].concat();
+    assert_eq!(verdicts(&both), (sick.clone(), Vec::new()));
+    let numbers =
+        |made: &memgauge_core::fleet::FleetBaseline, pages| made.groups[0].numbers.iter().filter(|n| n.pages == Some(pages)).count();
+    let made = baseline(&both);
+    assert_eq!([PageKind::Pool, PageKind::Base].map(|pages| numbers(&made, pages)), [60, 8]);
+    // Two do, of which one is the sick one: what they have alone is unknown, and what they have besides is judged.
+    let two = later_latencies(&rows, |host| host == 5 || host == 6, PageKind::Base);
+    let other_pages = vec![UnknownReason::OtherPages { numbers: 8 }];
+    assert_eq!(verdicts(&[rows.clone(), two].concat()), (sick.clone(), vec![("n00006".into(), other_pages)]));
+    // The same pages again replace the values.
+    let again = later_latencies(&rows, |_| true, PageKind::Pool);
+    assert_eq!(verdicts(&[rows, again].concat()), (sick, Vec::new()));
+}
+
+#[test]
+fn values_from_before_a_change_of_memory_do_not_count_though_the_latest_run_does_not_see_it() {
+    let rows = hosts(20);
+    let mut all = rows.clone();
+    for (day, memory) in [(1, Some("24 × 4800 MT/s × 8 B")), (2, Some("16 × 4800 MT/s × 8 B")), (3, None)] {
+        let mut later = later_latencies(&rows, |host| host < 10, PageKind::Pool);
+        change(&mut later, |host, run| {
+            run.run_id = format!("day-{day}-{host}");
+            run.started = format!("2026-12-{day:02}T00:00:00Z");
+            run.fingerprint.memory = memory.map(str::to_owned);
+        });
+        all.extend(later);
+    }
+    let found = outliers(&all);
+    let fields =
+        |hosts| found.groups.iter().find(|g| g.hosts == hosts).unwrap().fields.iter().filter_map(|f| f.value.clone()).collect::<Vec<_>>();
+    assert_eq!(found.groups.iter().map(|g| g.hosts).collect::<Vec<_>>(), [10, 10], "{:?}", found.groups);
+    assert!(fields(10).iter().any(|value| value.starts_with("16 ×")), "{:?}", found.groups);
+    // Of the ten that have other memory now, the latencies of the last two days count and nothing else.
+    let numbers: Vec<usize> =
+        baseline(&all).groups.iter().filter(|g| g.group.level == GroupLevel::Kernel).map(|g| g.numbers.len()).collect();
+    assert_eq!(numbers, [8, 60]);
+}
+
 #[test]
 fn properties_that_change_together_are_named_together() {
     let mut rows = hosts(60);
@@ -159,6 +236,40 @@ fn properties_that_change_together_are_named_together() {
     assert_eq!(told.populations.iter().map(|p| p.hosts).collect::<Vec<_>>(), [40, 20]);
     assert_eq!(told.populations[0].values, ["0xb", "BIOS 9"]);
     assert!(told.numbers.iter().all(|n| n.metric == Metric::Latency && (n.ratio - 1.08).abs() < 0.01), "{:?}", told.numbers);
+}
+
+#[test]
+fn medians_of_populations_are_those_that_were_measured() {
+    let mut rows = hosts(80);
+    let (old_bios, old_kernel) = (|host: u32| host % 2 == 0, |host: u32| host % 4 < 2);
+    change(&mut rows, |host, run| {
+        run.fingerprint.firmware = Some(if old_bios(host) { "BIOS 1" } else { "BIOS 2" }.into());
+        run.fingerprint.kernel = Some(if old_kernel(host) { "6.1" } else { "6.6" }.into());
+    });
+    let bandwidth = |row: &Row| row.cell.metric == Metric::Bandwidth;
+    slow(&mut rows, 0.10, |host, row| bandwidth(row) && old_bios(host));
+    slow(&mut rows, 0.05, |host, row| bandwidth(row) && old_kernel(host));
+    let found = outliers(&rows);
+    let [bios, kernel] = &found.populations[..] else { panic!("{:?}", found.populations) };
+    let property = |field| vec![FleetField::Property(field)];
+    assert_eq!((&bios.fields, &bios.besides), (&property(DifferentField::Firmware), &Vec::new()));
+    assert_eq!((&kernel.fields, &kernel.besides), (&property(DifferentField::Kernel), &property(DifferentField::Firmware)));
+    assert_eq!(kernel.populations.iter().map(|p| p.values[0].as_str()).collect::<Vec<_>>(), ["6.6", "6.1"]);
+    for number in &kernel.numbers {
+        let measured = |is: bool| {
+            let of = rows
+                .iter()
+                .filter(|r| old_kernel(self::number(r)) == is && r.cell.at == number.at && r.cell.experiment == number.experiment);
+            let mut values: Vec<f64> = of.filter_map(|row| row.value).collect();
+            values.sort_by(f64::total_cmp);
+            (values[19], values[20])
+        };
+        for (median, (low, high)) in number.medians.iter().zip([measured(false), measured(true)]) {
+            assert!((low - 1e-9..=high + 1e-9).contains(&median.unwrap()), "{median:?} is not between {low} and {high}: {number:?}");
+        }
+        assert!((number.ratio - 0.95).abs() < 0.01, "without what the BIOS costs: {number:?}");
+    }
+    assert!(kernel.numbers.len() > 20, "{:?}", kernel.numbers.len());
 }
 
 #[test]
@@ -201,6 +312,32 @@ fn a_baseline_has_the_bar_of_each_number_and_finds_the_group_of_a_host() {
     assert_eq!(level(&Fingerprint { cpus: 8, ..own }), None);
     let json = serde_json::to_string(&made).unwrap();
     assert_eq!(serde_json::from_str::<memgauge_core::fleet::FleetBaseline>(&json).unwrap(), made);
+}
+
+/// How much worse a number must be to be flagged, as a share: the middle one of all numbers of many fleets of this size, and the one that a
+/// twentieth exceed.
+fn bars(hosts: u32, deviation: f64) -> (f64, f64) {
+    let mut shares = Vec::new();
+    for seed in 0..40 {
+        let made = baseline(&fleet(&FleetShape { hosts, deviation, ..FleetShape::default() }, 500 + seed).rows);
+        for number in &made.groups[0].numbers {
+            shares.push((number.flagged_beyond / number.median - 1.0).abs());
+        }
+    }
+    shares.sort_by(f64::total_cmp);
+    (shares[shares.len() / 2], shares[shares.len() * 19 / 20])
+}
+
+/// docs/method/fleet.md has these bars; `--nocapture` prints them.
+#[test]
+fn the_bar_is_higher_in_small_groups() {
+    let sizes = [8, 10, 16, 50, 200];
+    let found = sizes.map(|hosts| bars(hosts, 0.008));
+    for (hosts, (middle, high)) in sizes.into_iter().zip(found) {
+        println!("| {hosts} | {:.1} % | {:.1} % |", 100.0 * middle, 100.0 * high);
+    }
+    assert!(found.windows(2).all(|pair| pair[0].0 > pair[1].0), "{found:?}");
+    assert!(found[1].0 > 0.03 && found[1].0 < 0.08 && found[4].0 < 0.035, "{found:?}");
 }
 
 #[test]

@@ -49,7 +49,7 @@ def check_views(connection, rows):
     assert one("select count(*) from runs") == len({row["run_id"] for row in rows})
     latest = {}
     for row in sorted(rows, key=lambda row: row["started"]):
-        latest[row["host"], row["experiment"], row["metric"], row["at"]] = row
+        latest[row["host"], row["machine_id_hash"], row["experiment"], row["metric"], row["at"]] = row
     assert one("select count(*) from latest") == len(latest)
     groups = defaultdict(list)
     for row in latest.values():
@@ -71,8 +71,10 @@ def check_views(connection, rows):
         several += len(values) > 2
     assert several > 20, several
     wide = connection.sql("select * from hosts_by_cells")
-    hosts = [row[0] for row in wide.fetchall()]
-    assert hosts == sorted({row["host"] for row in rows if row["region"] is None and row["experiment"] != "idle-latency-per-cpu"})
+    hosts = {row[:2] for row in wide.fetchall()}
+    shown = [row for row in rows if row["region"] is None and row["experiment"] != "idle-latency-per-cpu"]
+    assert hosts == {(row["host"], row["machine_id_hash"]) for row in shown}
+    assert len(hosts) > len({host for host, _ in hosts}), "two machines have one name"
     assert len(wide.columns) > 20
 
 

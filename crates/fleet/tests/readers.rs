@@ -11,7 +11,7 @@ use memgauge_fleet::{IngestOptions, Row, ingest, read};
 use serde_json::json;
 use tempfile::TempDir;
 
-/// A fleet of every saved result, and of ten more runs on the hosts of one of them; one host has two.
+/// A fleet of every saved result, and of ten more runs on hosts like that of one of them; one host has two.
 fn fleet(folder: &Path) -> Vec<Row> {
     let inbox = folder.join("inbox");
     fs::create_dir(&inbox).unwrap();
@@ -20,7 +20,9 @@ fn fleet(folder: &Path) -> Vec<Row> {
     for (i, name) in saved.iter().chain(["two-nodes"; 10].iter()).enumerate() {
         let mut report = memgauge_render::read(&fs::read(results.join(format!("{name}.json"))).unwrap()).unwrap();
         report.run.id = format!("run-{i}");
-        report.run.host = Some(Host { hostname: Some(format!("h{}", if i == 17 { 16 } else { i })), machine_id_hash: None });
+        // The last three have one name; one of them is another machine.
+        let id = format!("{:064x}", if i == 17 { 16 } else { i });
+        report.run.host = Some(Host { hostname: Some(format!("h{}", i.min(15))), machine_id_hash: (i > 7).then_some(id) });
         report.started.utc = format!("2026-03-14T09:26:{i:02}.250Z");
         for m in &mut report.results {
             let value = m.estimate.value.map(|v| v * (1.0 + 0.001 * i as f64));
@@ -47,7 +49,7 @@ fn duckdb_pandas_and_polars_read_it_without_loss() {
             let cell = &row.cell;
             let (low, high) = row.interval.unzip();
             json!({
-                "run_id": row.run.run_id, "host": row.run.host, "started": row.run.started, "complete": row.run.complete,
+                "run_id": row.run.run_id, "host": row.run.host, "machine_id_hash": row.run.machine_id_hash, "pages": row.pages, "started": row.run.started, "complete": row.run.complete,
                 "host_nodes": row.run.fingerprint.nodes, "experiment": cell.experiment, "metric": cell.metric, "unit": cell.unit, "at": cell.at,
                 "cpu_node": cell.at.cpu_node, "mix": cell.at.mix, "working_set_bytes": cell.at.working_set,
                 "value": row.value, "low": low, "high": high, "quality": row.quality, "not_measured": row.not_measured,

@@ -2,6 +2,7 @@
 
 use memgauge_core::experiment::{Coordinates, Experiment, Metric, Unit};
 use memgauge_core::fleet::{FleetBaseline, FleetHistory, FleetOutliers, UnknownReason};
+use memgauge_core::result::PageKind;
 use memgauge_core::wording::spelled;
 
 use crate::format::RenderError;
@@ -22,6 +23,10 @@ fn cell(experiment: Experiment, at: &Coordinates, metric: Metric, unit: Unit) ->
     [spelled(&experiment), spot(at), spelled(&metric), spelled(&unit)]
 }
 
+fn pages(of: Option<PageKind>) -> String {
+    of.as_ref().map(spelled).unwrap_or_default()
+}
+
 /// The reason as JSON spells it.
 const fn reason(of: &UnknownReason) -> &'static str {
     match of {
@@ -30,6 +35,7 @@ const fn reason(of: &UnknownReason) -> &'static str {
         UnknownReason::Incomplete => "incomplete",
         UnknownReason::NotMeasured { .. } => "not-measured",
         UnknownReason::Missing { .. } => "missing",
+        UnknownReason::OtherPages { .. } => "other-pages",
         UnknownReason::Degraded { .. } => "degraded",
         UnknownReason::SlowerPopulation { .. } => "slower-population",
     }
@@ -60,6 +66,7 @@ pub fn fleet_outliers_csv(found: &FleetOutliers) -> Result<Vec<u8>, RenderError>
         "group",
         "measured",
         "reason",
+        "pages",
     ];
     let name = |name: &memgauge_core::fleet::HostName, status: &str| {
         vec![name.host.clone(), name.machine_id_hash.clone().unwrap_or_default(), name.run_id.clone(), status.to_owned()]
@@ -72,15 +79,15 @@ pub fn fleet_outliers_csv(found: &FleetOutliers) -> Result<Vec<u8>, RenderError>
             row.extend(cell(number.experiment, &number.at, number.metric, number.unit));
             row.extend([number.value, number.siblings_median, number.ratio].map(|v| v.to_string()));
             row.extend([maybe(number.ratio_low), maybe(number.ratio_high), number.robust_z.to_string(), number.siblings.to_string()]);
-            row.extend([group.clone(), number.measured.clone(), String::new()]);
+            row.extend([group.clone(), number.measured.clone(), String::new(), pages(number.pages)]);
             row
         })
     });
     let unknown = found.unknown.iter().flat_map(|host| {
         host.reasons.iter().map(move |why| {
             let mut row = name(&host.name, "unknown");
-            row.resize(header.len() - 1, String::new());
-            row.push(reason(why).to_owned());
+            row.resize(header.len() - 2, String::new());
+            row.extend([reason(why).to_owned(), String::new()]);
             row
         })
     });
@@ -107,6 +114,7 @@ pub fn fleet_baseline_csv(baseline: &FleetBaseline) -> Result<Vec<u8>, RenderErr
         "spread",
         "flagged_beyond",
         "slower_population",
+        "pages",
     ];
     let rows = baseline.groups.iter().flat_map(|group| {
         let words = group_words(&group.group);
@@ -115,7 +123,7 @@ pub fn fleet_baseline_csv(baseline: &FleetBaseline) -> Result<Vec<u8>, RenderErr
             row.extend(cell(number.experiment, &number.at, number.metric, number.unit));
             row.push(number.hosts.to_string());
             row.extend([number.median, number.median_low, number.median_high, number.spread, number.flagged_beyond].map(|v| v.to_string()));
-            row.push(maybe(number.slower_population));
+            row.extend([maybe(number.slower_population), pages(number.pages)]);
             row
         })
     });

@@ -38,6 +38,7 @@ fn number(hosts: u32) -> ComparedNumber {
         at: Coordinates { cpus: Some("0-63".parse().unwrap()), mix: Some(Mix::AllReads), ..Coordinates::default() },
         metric: Metric::Bandwidth,
         unit: Unit::GigabytesPerSecond,
+        pages: None,
         hosts,
         median: 245.0,
         median_low: 244.2,

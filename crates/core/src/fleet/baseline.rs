@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::group::HostGroup;
 use crate::experiment::{Coordinates, Experiment, Metric, Unit};
+use crate::result::PageKind;
 
 /// What hosts of each kind measure, and from where on a host is flagged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,6 +47,9 @@ pub struct BaselineNumber {
     pub metric: Metric,
     /// The unit of every value.
     pub unit: Unit,
+    /// The pages that backed the memory, by which values are told apart; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages: Option<PageKind>,
     /// How many hosts have it with good quality and are not outliers themselves.
     pub hosts: u32,
     /// Their median.

@@ -36,7 +36,7 @@ pub enum GroupLevel {
     Kernel,
     /// Hardware, microcode and firmware.
     Firmware,
-    /// Hardware: the CPU's model and stepping, hypervisor, CPUs, nodes, channels and their speed; and the kind of pages.
+    /// Hardware: the CPU's model and stepping, hypervisor, CPUs, nodes, channels and their speed.
     Hardware,
 }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::group::{FleetField, HostGroup};
 use crate::experiment::{Coordinates, Experiment, Metric, Unit};
+use crate::result::PageKind;
 use crate::units::IdSet;
 
 /// Hosts that are slower than hosts like them, hosts of which that is not known, and what else stands out.
@@ -30,7 +31,7 @@ pub struct FleetOutliers {
     pub populations: Vec<Populations>,
     /// Hosts that may be one, and names that may stand for several hosts.
     pub duplicates: Vec<Duplicate>,
-    /// Numbers that fewer than eight hosts of a group have with good quality. Nobody was judged by them.
+    /// Numbers that fewer than eight hosts of a group have with good quality and one kind of pages. Nobody was judged by them.
     pub not_judged: Vec<NotJudged>,
 }
 
@@ -123,13 +124,16 @@ pub struct SlowNumber {
     pub metric: Metric,
     /// The unit of `value` and `siblings_median`.
     pub unit: Unit,
+    /// The pages that backed the memory, here and on the siblings; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages: Option<PageKind>,
     /// The host's value.
     pub value: f64,
     /// When it was measured: UTC, RFC 3339.
     pub measured: String,
     /// The median of the group.
     pub siblings_median: f64,
-    /// How many hosts of the group have the number.
+    /// How many hosts of the group have the number, with such pages.
     pub siblings: u32,
     /// `value` over `siblings_median`.
     pub ratio: f64,
@@ -175,8 +179,13 @@ pub enum UnknownReason {
         /// Why: the stable word of the reason of most of them.
         why: String,
     },
-    /// Numbers that its siblings have were never measured.
+    /// Numbers that its siblings have were never measured, or not since its hardware changed.
     Missing {
+        /// How many.
+        numbers: u32,
+    },
+    /// Some numbers were last measured with other kinds of pages than its siblings'.
+    OtherPages {
         /// How many.
         numbers: u32,
     },
@@ -202,6 +211,10 @@ pub struct Populations {
     pub group: HostGroup,
     /// What tells the populations apart: several where they go together; empty if nothing known does.
     pub fields: Vec<FleetField>,
+    /// Properties that were told of these hosts before. The order of the populations, and by how much numbers differ, are without what these
+    /// explain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub besides: Vec<FleetField>,
     /// The populations, the fastest first.
     pub populations: Vec<Population>,
     /// The numbers that differ, the one that differs most first.
@@ -234,9 +247,12 @@ pub struct PopulationNumber {
     pub metric: Metric,
     /// The unit of the medians.
     pub unit: Unit,
-    /// The median of each population; `null` for one in which too few hosts have the number.
+    /// The pages that backed the memory; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages: Option<PageKind>,
+    /// The median of each population, as it was measured; `null` for one in which too few hosts have the number.
     pub medians: Vec<Option<f64>>,
-    /// The worst median over the best.
+    /// The worst median over the best, without what the fields in `besides` explain.
     pub ratio: f64,
 }
 
@@ -273,6 +289,9 @@ pub struct NotJudged {
     pub at: Coordinates,
     /// The quantity.
     pub metric: Metric,
+    /// The pages that backed the memory; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages: Option<PageKind>,
     /// How many hosts of the group have it with good quality.
     pub hosts: u32,
 }

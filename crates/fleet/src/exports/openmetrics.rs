@@ -6,15 +6,17 @@ use memgauge_core::estimate::Estimate;
 use memgauge_core::result::{Evidence, Measurement, Quality, QualityLevel, Verdict};
 use memgauge_render::HostValues;
 
+use super::names;
 use super::run::{ExportError, ExportRun};
 use crate::row::Row;
 
-/// Gauges of the hosts. A host with several runs has those of the first.
+/// Gauges of the hosts. A host with several runs has those of the first; hosts of one name have their machine ids in the label `host`.
 ///
 /// # Errors
 /// When the OpenMetrics writer refuses something.
 pub fn openmetrics(runs: &[ExportRun]) -> Result<Vec<u8>, ExportError> {
-    let hosts: BTreeMap<&str, &ExportRun> = runs.iter().rev().map(|run| (run.run.host.as_str(), run)).collect();
+    let names = names(runs);
+    let hosts: BTreeMap<&str, &ExportRun> = names.iter().map(String::as_str).zip(runs).rev().collect();
     let hosts: Vec<HostValues<'_>> = hosts
         .into_iter()
         .map(|(host, run)| HostValues {

@@ -33,7 +33,7 @@ pub enum ExportError {
     #[error("the hosts are of several kinds, and a baseline is of one: choose with --fingerprint one of {}", .0.join(", "))]
     SeveralKinds(Vec<String>),
     /// The format describes one host.
-    #[error("this format describes one host, and there are {0}; choose one with --host NAME")]
+    #[error("this format describes one host, and there are {0}; choose one with --host NAME, or name its result")]
     SeveralHosts(usize),
     /// The run has nothing that the format can hold.
     #[error("{0} has no latency and no bandwidth by node; measure with memgauge, or with memgauge latency --matrix")]

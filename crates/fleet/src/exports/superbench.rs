@@ -8,6 +8,7 @@ use memgauge_core::stats::median;
 use memgauge_core::wording::spelled;
 use serde_json::{Map, json};
 
+use super::names;
 use super::run::{ExportError, ExportRun, is_usable};
 use crate::row::Cell;
 use crate::store::places;
@@ -19,9 +20,9 @@ use crate::store::places;
 /// When the JSON writer refuses something.
 pub fn superbench(runs: &[ExportRun]) -> Result<Vec<u8>, ExportError> {
     let mut text = Vec::new();
-    for run in runs {
+    for (run, name) in runs.iter().zip(names(runs)) {
         let mut line = Map::new();
-        line.insert("node".into(), json!(run.run.host));
+        line.insert("node".into(), json!(name));
         let (mut codes, mut values) = (BTreeMap::new(), BTreeMap::new());
         for row in &run.rows {
             let code = codes.entry(format!("{}/return_code", benchmark(&row.cell))).or_insert(0);
@@ -122,6 +123,7 @@ mod tests {
             }),
             value: *value,
             interval: None,
+            pages: None,
             quality: value.map(|_| *quality),
             not_measured: value.is_none().then(|| "no-memory".into()),
         };

@@ -93,6 +93,37 @@ fn gauges_of_hosts_have_the_values_of_each() {
     assert!(names(&alone, "").len() > 5);
 }
 
+#[test]
+fn machines_of_one_name_are_exported_each() {
+    let folder = TempDir::new().unwrap();
+    let (inbox, fleet) = (folder.path().join("inbox"), folder.path().join("fleet"));
+    fs::create_dir(&inbox).unwrap();
+    let mut report = saved("two-nodes");
+    for (i, id) in [Some("a"), Some("b"), Some("a"), None].into_iter().enumerate() {
+        report.run.id = format!("run-{i}");
+        report.run.host = Some(Host { hostname: Some("localhost".into()), machine_id_hash: id.map(|id| id.repeat(64)) });
+        report.started.utc = format!("2026-03-{:02}T09:26:53Z", i + 1);
+        fs::write(inbox.join(format!("{i}.json")), serde_json::to_vec(&report).unwrap()).unwrap();
+    }
+    let options = crate::IngestOptions { copy: false, batch: 10 };
+    let outcome = crate::ingest(&fleet, &[inbox], &options, &std::sync::atomic::AtomicBool::new(false), |_| {}).unwrap();
+    assert_eq!((outcome.runs, outcome.hosts, outcome.fleet_hosts), (4, 3, 3));
+    let store = Store::open(&fleet).unwrap();
+    let runs = with_rows(&store, latest_runs(&store, &[], None).unwrap()).unwrap();
+    let mut ids: Vec<&str> = runs.iter().map(|run| run.run.run_id.as_str()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, ["run-1", "run-2", "run-3"]);
+    assert_eq!(latest_runs(&store, &["localhost".to_owned()], None).unwrap().len(), 3);
+    let gauges = String::from_utf8(openmetrics(&runs).unwrap()).unwrap();
+    let lines = String::from_utf8(superbench(&runs).unwrap()).unwrap();
+    for name in ["localhost", "localhost-aaaaaaaaaaaa", "localhost-bbbbbbbbbbbb"] {
+        assert!(gauges.contains(&format!("memgauge_run_complete{{host=\"{name}\"}}")), "{name}");
+        assert!(lines.contains(&format!("\"node\":\"{name}\"")), "{name}");
+    }
+    // A name that is alone stays as it is.
+    assert!(String::from_utf8(superbench(&runs[..1]).unwrap()).unwrap().contains("\"node\":\"localhost\""));
+}
+
 /// hwloc's own tools load the file, and report the attributes.
 #[test]
 fn hwloc_reads_topology_and_attributes() {

@@ -25,6 +25,9 @@ struct State<T> {
 }
 
 /// Works on files in several threads, and hands the outcomes to `take` in the order of the files, until `stop` is set or `take` fails.
+///
+/// # Panics
+/// When `work` panics.
 pub(super) fn in_order<T: Send, E>(
     files: &[PathBuf],
     stop: &AtomicBool,
@@ -39,6 +42,16 @@ pub(super) fn in_order<T: Send, E>(
     let failed = AtomicBool::new(false);
     let ends = || stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
     let worker = || {
+        let _ends = AtEnd(|| {
+            let mut guard = lock();
+            guard.working -= 1;
+            // Nobody will hand out the file of a thread that panics, and those that wait for their turn after it must not wait for ever.
+            if thread::panicking() {
+                failed.store(true, Ordering::Relaxed);
+            }
+            drop(guard);
+            changed.notify_all();
+        });
         loop {
             let mut guard = lock();
             if guard.next >= files.len() || ends() {
@@ -60,8 +73,6 @@ pub(super) fn in_order<T: Send, E>(
             guard.done.insert(index, outcome);
             changed.notify_all();
         }
-        lock().working -= 1;
-        changed.notify_all();
     };
     thread::scope(|scope| {
         (0..threads).for_each(|_| drop(scope.spawn(worker)));
@@ -80,12 +91,24 @@ pub(super) fn in_order<T: Send, E>(
             drop(guard);
             let Some(outcome) = outcome else { return Ok(()) };
             if let Err(error) = take(wanted, outcome) {
+                // With the lock: a thread that has just looked would otherwise begin to wait after it was told.
+                let guard = lock();
                 failed.store(true, Ordering::Relaxed);
+                drop(guard);
                 changed.notify_all();
                 return Err(error);
             }
         }
     })
+}
+
+/// Calls something when it is dropped, also while its thread panics.
+struct AtEnd<F: Fn()>(F);
+
+impl<F: Fn()> Drop for AtEnd<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }
 
 /// Waits for a change. A thread that panicked has left the state as it was between two changes.
@@ -123,6 +146,20 @@ mod tests {
         };
         in_order(&all, &AtomicBool::new(false), |_| 2 * BYTES, slow_first, take).unwrap();
         assert_eq!(taken, (0..500).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_thread_that_panics_ends_the_work() {
+        let (ended, ends) = std::sync::mpsc::channel();
+        // Of a thread of its own: a failure of this test must not hang.
+        thread::spawn(move || {
+            let panics = |path: &PathBuf| assert_ne!(number(path), 7, "this panic is part of the test");
+            let all = files(500);
+            let stop = AtomicBool::new(false);
+            let work = || in_order(&all, &stop, |_| 1, panics, |_, ()| Ok::<(), Infallible>(()));
+            let _ = ended.send(std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err());
+        });
+        assert_eq!(ends.recv_timeout(Duration::from_secs(300)), Ok(true), "the panic is passed on, and nobody waits");
     }
 
     #[test]

@@ -63,13 +63,7 @@ impl Change {
     /// When the folder holds something else, or cannot be written.
     pub(crate) fn begin(folder: &Path, wait: impl FnMut() -> bool) -> Result<Option<(Self, Recovered)>, StoreError> {
         fs::create_dir_all(folder).map_err(StoreError::io("cannot be made", folder))?;
-        if Manifest::read(folder)?.is_none() {
-            let own = [LOCK.to_owned(), format!("{MANIFEST}.{PENDING}")];
-            let entries = fs::read_dir(folder).map_err(StoreError::io("cannot be read", folder))?;
-            if entries.flatten().any(|entry| !own.iter().any(|name| entry.file_name() == name.as_str())) {
-                return Err(StoreError::NotEmpty(folder.to_owned()));
-            }
-        }
+        refuse_other_folders(folder)?;
         let path = folder.join(LOCK);
         let lock = File::create(&path).map_err(StoreError::io("cannot be written", &path))?;
         if !acquire(&lock, wait).map_err(StoreError::io("cannot be locked", &path))? {
@@ -103,10 +97,20 @@ impl Change {
     /// # Errors
     /// When a file cannot be written.
     pub(crate) fn add(&mut self, runs: &[(StoredRun, Vec<Row>)]) -> Result<(), StoreError> {
-        if runs.is_empty() { Ok(()) } else { self.commit(runs, &BTreeSet::new()) }
+        if runs.is_empty() {
+            return Ok(());
+        }
+        let copies: Vec<PathBuf> = runs.iter().filter_map(|(run, _)| Some(self.folder.join(run.copy.as_ref()?))).collect();
+        if !copies.is_empty() {
+            // The originals may go as soon as their runs are committed: the copies must outlast a power cut before that.
+            let folders = [self.folder.join(COPIES), self.folder.clone()];
+            folders.iter().try_for_each(|folder| sync_folder(folder).map_err(StoreError::io("cannot be written", folder)))?;
+        }
+        self.commit(runs, &BTreeSet::new())?;
+        copies.iter().try_for_each(|copy| take_name(copy))
     }
 
-    /// Keeps a copy of a run's result, and returns its name relative to the folder. It counts when its run is committed.
+    /// Keeps a copy of a run's result, and returns its name relative to the folder. It gets that name when its run is committed.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -120,7 +124,7 @@ impl Change {
         fs::create_dir_all(self.folder.join(COPIES)).map_err(failed)?;
         let pending = pending(&path);
         let mut file = File::create(&pending).map_err(failed)?;
-        file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&pending, &path)).map_err(failed)?;
+        file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)?;
         Ok(name)
     }
 
@@ -129,23 +133,18 @@ impl Change {
     /// # Errors
     /// When a file cannot be read or written.
     pub(crate) fn merge_small(&mut self) -> Result<(), StoreError> {
-        let mut rows = 0;
-        let small = self.manifest.batches.iter().filter(|batch| batch.rows < SMALL_ROWS);
-        let small: Vec<Batch> = small
-            .take_while(|batch| {
-                rows += batch.rows;
-                rows <= MERGED_ROWS
-            })
-            .cloned()
-            .collect();
-        if small.len() < MANY_SMALL {
-            return Ok(());
+        while let Some(small) = to_merge(&self.manifest.batches) {
+            self.merge(&small)?;
         }
+        Ok(())
+    }
+
+    fn merge(&mut self, small: &[Batch]) -> Result<(), StoreError> {
         let mut by_run: HashMap<String, Vec<Row>> = HashMap::new();
-        for row in reading::rows(&self.folder, &small, &|_| true)? {
+        for row in reading::rows(&self.folder, small, &|_| true)? {
             by_run.entry(row.run.run_id.clone()).or_default().push(row);
         }
-        let runs = reading::runs(&self.folder, &small)?;
+        let runs = reading::runs(&self.folder, small)?;
         let runs: Vec<(StoredRun, Vec<Row>)> = runs
             .into_iter()
             .map(|run| {
@@ -180,10 +179,7 @@ impl Change {
         self.manifest = manifest;
         // The old files first: in between, readers of all files in the folder miss values, but count none twice.
         old.iter().flat_map(|batch| &batch.files).for_each(|file| drop(fs::remove_file(self.folder.join(&file.name))));
-        files.iter().try_for_each(|file| {
-            let path = self.folder.join(&file.name);
-            fs::rename(pending(&path), &path).map_err(StoreError::io("cannot get its name", path.clone()))
-        })
+        files.iter().try_for_each(|file| take_name(&self.folder.join(&file.name)))
     }
 
     /// Writes the files of a batch under names that no reader looks for.
@@ -258,10 +254,10 @@ impl Change {
         let mut recovered = Recovered::default();
         let listed: BTreeSet<PathBuf> =
             self.manifest.batches.iter().flat_map(|batch| &batch.files).map(|file| self.folder.join(&file.name)).collect();
-        for path in &listed {
-            let waiting = pending(path);
-            if !path.exists() && waiting.exists() {
-                fs::rename(&waiting, path).map_err(StoreError::io("cannot get its name", path))?;
+        let copies = self.copies_without_a_name()?;
+        for path in listed.iter().chain(&copies) {
+            if !path.exists() && pending(path).exists() {
+                take_name(path)?;
                 recovered.finished += 1;
             }
         }
@@ -281,6 +277,15 @@ impl Change {
         Ok(recovered)
     }
 
+    /// The copies of committed runs, if any copy has not got its name.
+    fn copies_without_a_name(&self) -> Result<Vec<PathBuf>, StoreError> {
+        let waits = |path: &PathBuf| path.extension().is_some_and(|ending| ending == PENDING);
+        if !files_in(&self.folder.join(COPIES))?.iter().any(waits) {
+            return Ok(Vec::new());
+        }
+        Ok(self.runs()?.into_iter().filter_map(|run| Some(self.folder.join(run.copy?))).collect())
+    }
+
     /// Writes the views for this folder, unless they are there.
     fn write_views(&self) -> Result<(), StoreError> {
         let path = self.folder.join(VIEWS);
@@ -293,6 +298,35 @@ impl Change {
         let waiting = pending(&path);
         fs::write(&waiting, text).and_then(|()| fs::rename(&waiting, &path)).map_err(failed)
     }
+}
+
+/// Small batches that become one, if there are many small ones: of the earliest as many as may be in memory together.
+fn to_merge(batches: &[Batch]) -> Option<Vec<Batch>> {
+    let mut small: Vec<Batch> = batches.iter().filter(|batch| batch.rows < SMALL_ROWS).cloned().collect();
+    if small.len() < MANY_SMALL {
+        return None;
+    }
+    let mut rows = 0;
+    let fit = small.iter().take_while(|batch| {
+        rows += batch.rows;
+        rows <= MERGED_ROWS
+    });
+    small.truncate(fit.count());
+    Some(small)
+}
+
+/// Gives a file that is committed its name.
+fn take_name(path: &Path) -> Result<(), StoreError> {
+    fs::rename(pending(path), path).map_err(StoreError::io("cannot get its name", path))
+}
+
+/// Refuses a folder that holds files and is no store.
+fn refuse_other_folders(folder: &Path) -> Result<(), StoreError> {
+    let own = [LOCK.to_owned(), format!("{MANIFEST}.{PENDING}")];
+    let is_other = |path: &PathBuf| path.file_name().is_some_and(|name| own.iter().all(|own| name != own.as_str()));
+    // The files first. Another program may be making the store now: its list is there before any other file of it.
+    let has_others = entries(folder)?.iter().any(is_other);
+    if has_others && Manifest::read(folder)?.is_none() { Err(StoreError::NotEmpty(folder.to_owned())) } else { Ok(()) }
 }
 
 /// Waits for the lock. Whether it was got.
@@ -334,4 +368,55 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
 
 fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
     Ok(entries(folder)?.into_iter().filter(|path| path.is_dir()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_year_of_daily_ingests_there_are_few_batches() {
+        // Of hosts with sixty numbers each: batches of 18,000 rows are small, and 32 of them more than is merged at a time.
+        for hosts in [20, 300, 820, 2_000] {
+            let mut batches: Vec<Batch> = Vec::new();
+            for day in 0..365 {
+                batches.push(Batch { number: day, runs: hosts, rows: 60 * hosts, files: Vec::new() });
+                while let Some(small) = to_merge(&batches) {
+                    let rows = small.iter().map(|batch| batch.rows).sum();
+                    assert!(small.len() > 1 && rows <= MERGED_ROWS, "{hosts} hosts: {} batches, {rows} rows", small.len());
+                    batches.retain(|batch| !small.contains(batch));
+                    batches.insert(0, Batch { number: 1_000 + day, rows, ..small[0].clone() });
+                }
+            }
+            let rows: u64 = batches.iter().map(|batch| batch.rows).sum();
+            let small = batches.iter().filter(|batch| batch.rows < SMALL_ROWS).count();
+            assert_eq!(rows, 365 * 60 * hosts);
+            assert!(small < MANY_SMALL, "{hosts} hosts: {small} of {} batches are small", batches.len());
+        }
+    }
+
+    #[test]
+    fn a_store_that_another_program_is_making_is_no_other_folder() {
+        // What it writes, in its order, again and again, while this thread looks all the time.
+        let root = tempfile::TempDir::new().unwrap();
+        let folders: Vec<PathBuf> = (0..2_000).map(|i| root.path().join(i.to_string())).collect();
+        folders.iter().for_each(|folder| fs::create_dir(folder).unwrap());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for folder in &folders {
+                    fs::write(folder.join(LOCK), "").unwrap();
+                    fs::write(pending(&folder.join(MANIFEST)), serde_json::to_vec(&Manifest::new()).unwrap()).unwrap();
+                    fs::rename(pending(&folder.join(MANIFEST)), folder.join(MANIFEST)).unwrap();
+                    fs::write(folder.join(VIEWS), "").unwrap();
+                }
+            });
+            for folder in &folders {
+                while !folder.join(VIEWS).exists() {
+                    refuse_other_folders(folder).unwrap();
+                }
+            }
+        });
+        fs::remove_file(folders[0].join(MANIFEST)).unwrap();
+        assert!(matches!(refuse_other_folders(&folders[0]), Err(StoreError::NotEmpty(_))));
+    }
 }

@@ -61,6 +61,7 @@ pub(super) fn host(run: &HostRun) -> Vec<Field> {
     let print = &run.fingerprint;
     vec![
         text("host", Some(&run.host)),
+        text("machine_id_hash", run.machine_id_hash.as_ref()),
         text("run_id", Some(&run.run_id)),
         ("started", Kind::Moment, microseconds(&run.started).map_or(Value::Null, Value::Integer)),
         ("complete", Kind::Truth, Value::Truth(run.complete)),
@@ -82,7 +83,6 @@ pub(super) fn host(run: &HostRun) -> Vec<Field> {
 pub(super) fn run(stored: &StoredRun) -> Vec<Field> {
     let mut fields = host(&stored.run);
     fields.extend([
-        text("machine_id_hash", stored.run.machine_id_hash.as_ref()),
         text("started_text", Some(&stored.run.started)),
         text("partition", Some(partition::name(&stored.run.fingerprint))),
         text("memgauge", Some(&stored.memgauge)),
@@ -155,6 +155,7 @@ pub(super) fn value(row: &Row) -> Vec<Field> {
         number("value", row.value),
         number("low", row.interval.map(|(low, _)| low)),
         number("high", row.interval.map(|(_, high)| high)),
+        word("pages", row.pages),
         word("quality", row.quality),
         text("not_measured", row.not_measured.as_ref()),
     ]

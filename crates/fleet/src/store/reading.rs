@@ -161,6 +161,7 @@ fn rows_of(
     let [experiments, metrics, units, places] = [texts("experiment")?, texts("metric")?, texts("unit")?, texts("at")?];
     let (values, lows, highs) = (numbers("value")?, numbers("low")?, numbers("high")?);
     let (qualities, reasons) = (texts("quality")?, texts("not_measured")?);
+    let pages = if table.has("pages") { Some(texts("pages")?) } else { None };
     // The rows of a run follow each other.
     let mut last: Option<(&ByteArray, Option<&Arc<HostRun>>)> = None;
     for (i, id) in run_ids.iter().enumerate() {
@@ -175,8 +176,14 @@ fn rows_of(
             None if all => return Err(ParquetError::General(format!("row {i} is of a run that the list of runs does not have"))),
             None => continue,
         };
+        let pages = match &pages {
+            Some(pages) => pages[i].as_ref().map(word).transpose()?,
+            // Older files have only those of the run, which tell that of a value if they are of one kind.
+            None => run.fingerprint.pages.as_deref().and_then(|pages| word_of(pages).ok()),
+        };
         rows.push(Row {
             run,
+            pages,
             cell: cells.get([&experiments[i], &metrics[i], &units[i], &places[i]])?,
             value: values[i],
             interval: lows[i].zip(highs[i]),
@@ -189,8 +196,12 @@ fn rows_of(
 
 /// An enumeration's value by its word.
 fn word<T: DeserializeOwned>(text: &ByteArray) -> Result<T, ParquetError> {
-    let word: StrDeserializer<'_, WordError> = text.as_utf8()?.into_deserializer();
-    T::deserialize(word).map_err(|e| ParquetError::General(e.to_string()))
+    word_of(text.as_utf8()?).map_err(|e| ParquetError::General(e.to_string()))
+}
+
+fn word_of<T: DeserializeOwned>(text: &str) -> Result<T, WordError> {
+    let word: StrDeserializer<'_, WordError> = text.into_deserializer();
+    T::deserialize(word)
 }
 
 /// Cells by their columns, each once.

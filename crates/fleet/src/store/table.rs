@@ -95,12 +95,21 @@ impl Table {
         self.reader.num_row_groups()
     }
 
+    fn index(&self, name: &str) -> Option<usize> {
+        let schema = self.reader.metadata().file_metadata().schema_descr();
+        (0..schema.num_columns()).find(|&i| schema.column(i).name() == name)
+    }
+
+    /// Whether it has a column: files of older programs lack some.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.index(name).is_some()
+    }
+
     /// A column of a row group, by row: texts are `ByteArrayType`.
     pub(super) fn column<T: DataType>(&self, group: usize, name: &str) -> Result<Vec<Option<T::T>>, ParquetError> {
+        let index = self.index(name).ok_or_else(|| ParquetError::General(format!("it has no column {name}")))?;
         let group = self.reader.get_row_group(group)?;
         let schema = group.metadata().schema_descr_ptr();
-        let found = (0..schema.num_columns()).find(|&i| schema.column(i).name() == name);
-        let index = found.ok_or_else(|| ParquetError::General(format!("it has no column {name}")))?;
         let column = schema.column(index);
         if column.physical_type() != T::get_physical_type() || column.max_def_level() != PRESENT || column.max_rep_level() != 0 {
             return Err(ParquetError::General(format!("its column {name} is of another type")));

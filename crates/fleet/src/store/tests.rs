@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use memgauge_core::result::Report;
+use memgauge_core::result::{PageKind, Report};
 use tempfile::TempDir;
 
 use super::*;
@@ -93,6 +93,62 @@ fn whatever_is_left_of_a_killed_ingest_is_finished_or_removed() {
     }
     let counts = counts(&fleet);
     assert!(counts.values().all(|rows| *rows == counts["r0"]), "{counts:?}");
+}
+
+#[test]
+fn a_copy_has_its_name_only_with_its_run() {
+    let folder = TempDir::new().unwrap();
+    let fleet = folder.path().join("fleet");
+    let with_copy = |change: &Change, id: u32| {
+        let mut runs = batch(id..id + 1);
+        runs[0].0.copy = Some(change.copy(&format!("r{id}"), format!("result {id}").as_bytes()).unwrap());
+        runs
+    };
+    let results = |fleet: &Path| -> Vec<String> {
+        files(&fleet.join("results")).keys().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+    };
+    let (mut first, _) = change(&fleet);
+    let runs = with_copy(&first, 0);
+    first.add(&runs).unwrap();
+    assert_eq!(results(&fleet), ["r0.json"]);
+    // Killed before the commit: no reader takes the copy for a result of this fleet, and the next ingest removes it.
+    let _ = with_copy(&first, 1);
+    drop(first);
+    assert_eq!(results(&fleet), ["r0.json", "r1.json.tmp"]);
+    let (mut second, recovered) = change(&fleet);
+    assert_eq!((results(&fleet), recovered), (vec!["r0.json".to_owned()], Recovered { finished: 0, removed: 1 }));
+    // Killed after the commit, before the copy got its name.
+    let runs = with_copy(&second, 2);
+    second.add(&runs).unwrap();
+    drop(second);
+    let copy = fleet.join("results/r2.json");
+    fs::rename(&copy, manifest::pending(&copy)).unwrap();
+    let (_, recovered) = change(&fleet);
+    assert_eq!((results(&fleet), recovered), (vec!["r0.json".to_owned(), "r2.json".to_owned()], Recovered { finished: 1, removed: 0 }));
+    assert_eq!(fs::read(&copy).unwrap(), b"result 2");
+}
+
+/// A fleet of two hosts of one name that version 0.1.0 wrote: its values have neither machine ids nor their own kinds of pages.
+#[test]
+fn stores_of_older_programs_are_read_and_added_to() {
+    let folder = TempDir::new().unwrap();
+    let fleet = folder.path().join("fleet");
+    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores/0.1.0");
+    for (path, bytes) in files(&old) {
+        let copy = fleet.join(path.strip_prefix(&old).unwrap());
+        fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        fs::write(copy, bytes).unwrap();
+    }
+    let before = read(&fleet).unwrap();
+    assert_eq!(before.len(), 24);
+    assert!(before.iter().all(|row| row.pages == Some(PageKind::Pool) && row.run.fingerprint.pages.as_deref() == Some("pool")));
+    let ids: BTreeSet<_> = before.iter().map(|row| row.run.machine_id_hash.clone()).collect();
+    assert_eq!(ids.len(), 2);
+    let (mut changing, _) = change(&fleet);
+    changing.add(&batch(0..2)).unwrap();
+    let after = read(&fleet).unwrap();
+    assert_eq!(after[..24], before[..]);
+    assert!(after.len() > 24 && after[24..].iter().all(|row| row.pages == Some(PageKind::Base)));
 }
 
 #[test]

@@ -136,6 +136,7 @@ fn slow_numbers(page: &mut Page, host: &SlowHost) {
         Column::text("", rows().map(|n| unit(n.unit))),
         Column::numbers("change", rows().map(|n| change(n.ratio))),
         Column::text("interval", rows().map(interval)).optional(),
+        Column::text("pages", rows().map(|n| n.pages.as_ref().map(spelled))).optional(),
         Column::numbers("z", rows().map(|n| Cell::number(format!("{:.1}", n.robust_z)))).optional(),
         Column::numbers("hosts", rows().map(|n| Cell::number(n.siblings.to_string()))).optional(),
     ];
@@ -185,6 +186,8 @@ fn populations(page: &mut Page, all: &[Populations]) {
             1 => format!("told apart by {}", fields[0]),
             _ => format!("told apart by {}, which go together", fields.join(" and ")),
         };
+        let besides = found.besides.iter().map(field_words).collect::<Vec<_>>().join(" and ");
+        let by = if besides.is_empty() { by } else { format!("{by}, besides {besides}") };
         let differ = format!("{} of {} differ", found.numbers.len(), number_of(u64::from(found.of_numbers), "number", "numbers"));
         page.text(Style::Warning, "  ! ", "    ", &format!("{differ}; {by}"));
         let worst = found.numbers.first();
@@ -199,7 +202,8 @@ fn populations(page: &mut Page, all: &[Populations]) {
         ]);
         if let Some(worst) = worst {
             let text = format!("{}: {}", change(worst.ratio), number_words(worst.experiment, worst.metric, &worst.at));
-            page.paragraph(Style::Dim, format!("the number that differs most, {text}"));
+            let without = if besides.is_empty() { String::new() } else { format!("without what {besides} explains, ") };
+            page.paragraph(Style::Dim, format!("the number that differs most, {without}{text}"));
         }
     }
 }
@@ -227,6 +231,7 @@ const fn reason(reason: &UnknownReason) -> &'static str {
         UnknownReason::Incomplete => "the latest run did not measure everything that was planned",
         UnknownReason::NotMeasured { .. } => "numbers without a value",
         UnknownReason::Missing { .. } => "numbers that siblings have were never measured",
+        UnknownReason::OtherPages { .. } => "numbers were last measured with other kinds of pages than the siblings'",
         UnknownReason::Degraded { look_slow: 0, .. } => "numbers are degraded",
         UnknownReason::Degraded { .. } => "numbers are degraded, and look slow: measure these hosts again",
         UnknownReason::SlowerPopulation { .. } => "of the slower of two populations",
@@ -287,7 +292,8 @@ fn not_judged(page: &mut Page, found: &FleetOutliers) {
     page.paragraph(Style::Dim, format!("{} {text}", number_of(found.not_judged.len() as u64, "number", "numbers")));
     if page.verbose {
         for number in &found.not_judged {
-            let what = number_words(number.experiment, number.metric, &number.at);
+            let pages = number.pages.as_ref().map(|pages| format!(", {} pages", spelled(pages))).unwrap_or_default();
+            let what = format!("{}{pages}", number_words(number.experiment, number.metric, &number.at));
             page.text(
                 Style::Dim,
                 "    ",
@@ -348,6 +354,7 @@ fn group_baseline(page: &mut Page, group: &GroupBaseline) {
         Column::numbers("spread", rows().map(|n| percent(n.spread))).optional(),
         Column::numbers("flagged", rows().map(flagged)),
         Column::numbers("hosts", rows().map(|n| Cell::number(n.hosts.to_string()))).optional(),
+        Column::text("pages", rows().map(|n| n.pages.as_ref().map(spelled))).optional(),
     ];
     table_or_lines(page, columns, rows().map(lines));
     if shown < group.numbers.len() {

@@ -1,12 +1,15 @@
 //! Compares a machine with the hosts of a fleet that are like it.
 
+use std::collections::BTreeSet;
+
 use crate::conclusions::findings::compare::{Bounds, severity, worse};
 use crate::conclusions::findings::rules::{FleetSiblings, References};
 use crate::conclusions::findings::suspicion::{Suspicion, capped, format_value, name};
 use crate::experiment::Metric;
 use crate::fleet::{BaselineNumber, GroupBaseline};
-use crate::result::{Finding, HealthStatus, Measurement, Report};
+use crate::result::{Finding, HealthStatus, Measurement, PageKind, Report};
 use crate::wording::groups::group_level;
+use crate::wording::spelled;
 
 fn group<'a>(references: References<'a>) -> Option<&'a GroupBaseline> {
     match references.fleet? {
@@ -15,9 +18,15 @@ fn group<'a>(references: References<'a>) -> Option<&'a GroupBaseline> {
     }
 }
 
-/// What the hosts of a group have at the coordinates of a measurement.
-fn counterpart<'a>(m: &Measurement, group: &'a GroupBaseline) -> Option<&'a BaselineNumber> {
-    group.numbers.iter().find(|n| n.experiment == m.experiment && n.metric == m.metric && n.at == m.at)
+/// What the hosts of a group have at the coordinates of a measurement, with each kind of pages.
+fn counterparts<'a>(m: &'a Measurement, group: &'a GroupBaseline) -> impl Iterator<Item = &'a BaselineNumber> {
+    group.numbers.iter().filter(|n| n.experiment == m.experiment && n.metric == m.metric && n.at == m.at)
+}
+
+/// What they have there with the pages of the measurement.
+fn counterpart<'a>(m: &'a Measurement, group: &'a GroupBaseline) -> Option<&'a BaselineNumber> {
+    let own = m.evidence.pages.obtained;
+    counterparts(m, group).find(|n| n.pages.is_none() || own.is_none() || n.pages == own)
 }
 
 /// How a number stands among those of the siblings.
@@ -80,21 +89,39 @@ pub(super) fn is_compared(results: &[&Measurement], references: References<'_>) 
 }
 
 /// Which hosts the machine was compared with, or why with none.
-pub(super) fn about_group(results: &[&Measurement], references: References<'_>) -> Option<Finding> {
+pub(super) fn about_group(results: &[&Measurement], references: References<'_>) -> Vec<Finding> {
     let advice = "ingest more results of hosts like this one, made by memgauge quick -o FILE.json";
-    let group = match references.fleet? {
-        FleetSiblings::Group(group) => group,
-        FleetSiblings::TooFew => {
+    let group = match references.fleet {
+        Some(FleetSiblings::Group(group)) => group,
+        Some(FleetSiblings::TooFew) => {
             let message = "the fleet has fewer than eight hosts with this machine's hardware, so nothing was compared with them";
-            return Some(Finding::new("no-siblings-in-fleet", HealthStatus::Unknown, message, advice));
+            return vec![Finding::new("no-siblings-in-fleet", HealthStatus::Unknown, message, advice)];
         }
+        None => return Vec::new(),
     };
+    let mut findings: Vec<Finding> = other_pages(results, group).into_iter().collect();
     let compared = results.iter().filter(|m| counterpart(m, group).is_some()).count();
     let (all, hosts, level) = (results.len(), group.group.hosts, group_level(group.group.level));
-    if compared == 0 {
+    if compared > 0 {
+        let message = format!("{compared} of {all} numbers compared with {hosts} hosts of the fleet that have {level}");
+        findings.push(Finding::new("fleet-group", HealthStatus::Ok, message, ""));
+    } else if findings.is_empty() {
         let message = format!("{hosts} hosts of the fleet have {level}, but none of the numbers that were measured here");
-        return Some(Finding::new("fleet-without-numbers", HealthStatus::Unknown, message, advice));
+        findings.push(Finding::new("fleet-without-numbers", HealthStatus::Unknown, message, advice));
     }
-    let message = format!("{compared} of {all} numbers compared with {hosts} hosts of the fleet that have {level}");
-    Some(Finding::new("fleet-group", HealthStatus::Ok, message, ""))
+    findings
+}
+
+/// Numbers that the siblings have with other kinds of pages only.
+fn other_pages(results: &[&Measurement], group: &GroupBaseline) -> Option<Finding> {
+    let with_others =
+        |m: &&&Measurement| m.estimate.value.is_some() && counterpart(m, group).is_none() && counterparts(m, group).next().is_some();
+    let found: Vec<&Measurement> = results.iter().filter(with_others).copied().collect();
+    let words = |kinds: BTreeSet<PageKind>| kinds.iter().map(spelled).collect::<Vec<_>>().join(" and ");
+    let here = words(found.iter().filter_map(|m| m.evidence.pages.obtained).collect());
+    let there = words(found.iter().flat_map(|m| counterparts(m, group).filter_map(|n| n.pages)).collect());
+    let (n, all) = (found.len(), results.len());
+    let message = format!("{n} of {all} numbers not compared with the fleet: pages are {here} here, and {there} on its hosts");
+    let advice = "see the notes on huge pages of this run, give this machine the huge pages that the fleet's hosts have, and measure again";
+    (n > 0).then(|| Finding::new("fleet-other-pages", HealthStatus::Unknown, message, advice))
 }

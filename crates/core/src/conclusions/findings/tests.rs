@@ -3,9 +3,10 @@ use crate::conclusions::limit;
 use crate::conclusions::limit::tests::{bandwidth, machine};
 use crate::estimate::NotMeasured;
 use crate::experiment::{ChaseOrder, Experiment, Metric, PageRequest};
+use crate::fleet::{BaselineNumber, GroupBaseline, GroupLevel, HostGroup};
 use crate::plan::{BufferPlan, Cell, Loader, Plan, Step, StopRule, Traffic, Work};
 use crate::result::PrefetchEvidence;
-use crate::result::{DimmErrors, Health, HealthStatus, Measurement, MemoryErrors, Quality, QualityLevel, QualityReason, Report};
+use crate::result::{DimmErrors, Health, HealthStatus, Measurement, MemoryErrors, PageKind, Quality, QualityLevel, QualityReason, Report};
 use crate::topology::Machine;
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
@@ -336,8 +337,54 @@ fn a_baseline_of_the_same_machine_is_compared_cell_by_cell() {
     another.machine.identity.model_name = Some("another".into());
     assert_eq!(codes(&against(&another)), ["baseline-of-another-machine"]);
     let mut pages = now;
-    pages.results.iter_mut().for_each(|m| m.evidence.pages.obtained = Some(crate::result::PageKind::Thp));
+    pages.results.iter_mut().for_each(|m| m.evidence.pages.obtained = Some(PageKind::Thp));
     assert_eq!(codes(&against(&pages)), ["baseline-without-cells"]);
+}
+
+#[test]
+fn numbers_are_compared_with_siblings_that_have_the_same_pages() {
+    let number = |node: u32, pages: PageKind, median: f64| {
+        let m = self::node(node, median);
+        BaselineNumber {
+            experiment: m.experiment,
+            at: m.at,
+            metric: m.metric,
+            unit: m.unit,
+            pages: Some(pages),
+            hosts: 40,
+            median,
+            median_low: 0.995 * median,
+            median_high: 1.005 * median,
+            spread: 0.01,
+            flagged_beyond: 0.95 * median,
+            slower_population: None,
+        }
+    };
+    let group = HostGroup { level: GroupLevel::Kernel, fields: Vec::new(), hosts: 40 };
+    let numbers = vec![number(0, PageKind::Thp, 60.0), number(1, PageKind::Thp, 60.0), number(1, PageKind::Base, 40.0)];
+    let group = GroupBaseline { group, numbers };
+    let judged = |pages: [Option<PageKind>; 2], gbs: [f64; 2]| {
+        let one = |i: usize| {
+            let mut m = node(i as u32, gbs[i]);
+            m.evidence.pages.obtained = pages[i];
+            m
+        };
+        let all = (0..2).flat_map(|i| [one(i), again(one(i)), again(one(i))]).collect();
+        judge(&report(silent(), all), References { fleet: Some(FleetSiblings::Group(&group)), ..References::default() })
+    };
+    let (thp, base) = (Some(PageKind::Thp), Some(PageKind::Base));
+    assert_eq!(codes(&judged([thp, thp], [60.0, 60.0])), ["fleet-group"]);
+    assert!(codes(&judged([thp, thp], [60.0, 40.0])).contains(&"slower-than-fleet"));
+    assert!(!codes(&judged([thp, base], [60.0, 40.0])).contains(&"slower-than-fleet"), "40 GB/s are usual with base pages");
+    let half = judged([base, base], [60.0, 40.0]);
+    let other = half.findings.iter().find(|f| f.code == "fleet-other-pages").unwrap();
+    assert!(other.severity == HealthStatus::Unknown && half.status >= HealthStatus::Unknown, "what was not compared did not pass");
+    assert!(
+        other.message.starts_with("1 of 2 numbers not compared") && other.message.ends_with("base here, and thp on its hosts"),
+        "{other:?}"
+    );
+    assert!(codes(&half).contains(&"fleet-group"));
+    assert!(codes(&judged([None, None], [60.0, 60.0])).contains(&"fleet-group"), "not known is not different");
 }
 
 #[test]
