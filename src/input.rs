@@ -1,7 +1,6 @@
 //! Files that are read: results, TOML, and the files of mlc's options. Each has a limit, so that a device or a wrong file ends in a message
 //! and not in all of the memory.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -45,8 +44,9 @@ pub(crate) fn result_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, UsageError
 
 fn results_in(folder: &Path) -> Result<Vec<PathBuf>, UsageError> {
     let entries = fs::read_dir(folder).map_err(|e| UsageError::file(folder, format_args!("cannot be read: {e}")))?;
-    let mut files: Vec<PathBuf> =
-        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.extension() == Some(OsStr::new("json"))).collect();
+    // As files are written: the case of an ending does not matter.
+    let is_result = |path: &PathBuf| path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_result).collect();
     files.sort();
     if files.is_empty() {
         return Err(UsageError::file(folder, "holds no file that ends in .json"));
@@ -102,12 +102,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         assert!(result_files(&[folder.path().into()]).unwrap_err().0.contains("holds no file that ends in .json"));
-        for name in ["b.json", "a.json", "notes.txt"] {
+        for name in ["b.json", "a.json", "C.JSON", "notes.txt"] {
             fs::write(at(name), "").unwrap();
         }
         let (own, stdin) = (PathBuf::from("own.json"), PathBuf::from("-"));
         let files = result_files(&[own.clone(), folder.path().into(), stdin.clone()]).unwrap();
-        assert_eq!(files, [own, at("a.json"), at("b.json"), stdin]);
+        assert_eq!(files, [own, at("C.JSON"), at("a.json"), at("b.json"), stdin]);
     }
 
     #[test]

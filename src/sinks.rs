@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use memgauge_core::advice::Advice;
 use memgauge_core::comparison::Comparison;
+use memgauge_core::conclusions::scan;
 use memgauge_core::plan::Plan;
 use memgauge_core::result::Report;
 use memgauge_core::topology::Machine;
@@ -74,13 +75,13 @@ impl Sinks {
         self.standard.is_none()
     }
 
-    /// Writes a new report everywhere, as [`Self::write_all`] does. An earlier result is kept where this one measured nothing. If a file
-    /// cannot be written, the report is put in another place.
+    /// Writes a new report everywhere, as [`Self::write_all`] does. An earlier result is kept where this one measured nothing, unless it has
+    /// evidence of corrupted memory. If a file cannot be written, the report is put in another place.
     ///
     /// # Errors
     /// Everything that could not be written, and where the report is instead.
     pub(crate) fn write(&self, report: &Report) -> anyhow::Result<()> {
-        let nothing = report.plan.is_some() && report.measured() == 0;
+        let nothing = report.plan.is_some() && report.measured() == 0 && !report.measurements().any(scan::corrupted);
         let (kept, files): (Vec<_>, Vec<_>) = self.files.iter().partition(|(file, _)| nothing && file.replaces_content());
         for (file, _) in kept {
             Program::MEMGAUGE.message(format_args!("{}: the earlier file is kept, because nothing was measured", file.path().display()));
@@ -247,15 +248,11 @@ impl CompareArgs {
             ComparisonFormat::Csv => memgauge_render::comparison_csv(comparison)?,
             ComparisonFormat::Html => memgauge_render::comparison_html(comparison)?,
             ComparisonFormat::Figure(picture) => memgauge_render::comparison_figure(comparison, picture, &self.figure.options())?,
+            ComparisonFormat::Text(Some(_)) if self.quiet => memgauge_render::comparison_line(comparison).into_bytes(),
             ComparisonFormat::Text(stream) => {
                 let width = stream.map_or(memgauge_render::FILE_WIDTH, Stream::width);
                 let verbose = self.verbose || stream.is_none();
-                let mut text = memgauge_render::comparison_text(comparison, width, stream.is_some_and(Stream::colours), verbose);
-                if self.quiet && stream.is_some() {
-                    // The verdict, which is the first line.
-                    text.truncate(text.find('\n').map_or(text.len(), |end| end + 1));
-                }
-                text.into_bytes()
+                memgauge_render::comparison_text(comparison, width, stream.is_some_and(Stream::colours), verbose).into_bytes()
             }
         })
     }
@@ -420,6 +417,25 @@ mod tests {
         let mut left: Vec<_> = fs::read_dir(&directory).unwrap().map(|e| e.unwrap().file_name()).collect();
         left.sort_unstable();
         assert_eq!(left, ["b.json", "c.txt"], "no temporary file is left");
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn an_earlier_file_is_kept_only_from_a_run_that_found_nothing() {
+        use memgauge_core::estimate::{Estimate, NotMeasured};
+        let saved = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results/vm-2-cpus.json");
+        let mut report = read_report(&saved).unwrap();
+        let directory = directory("sinks-corrupted");
+        let file = directory.join("node.json");
+        fs::write(&file, "yesterday").unwrap();
+        let no_value = |why| Estimate { not_measured: Some(why), ..Estimate::default() };
+        report.results.iter_mut().for_each(|m| m.estimate = no_value(NotMeasured::OutOfTime));
+        sinks(&[&file]).write(&report).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "yesterday");
+        // What was found of corrupted memory is nowhere else.
+        report.results[0].estimate = no_value(NotMeasured::Corrupted { detail: "bit 3".into() });
+        sinks(&[&file]).write(&report).unwrap();
+        assert_eq!(read_report(&file).unwrap().results[0].estimate, report.results[0].estimate);
         fs::remove_dir_all(directory).unwrap();
     }
 

@@ -83,6 +83,31 @@ fn slower_runs_are_worse_faster_ones_better_and_equal_ones_the_same() {
 }
 
 #[test]
+fn the_quiet_verdict_is_whole_in_a_narrow_terminal() {
+    let folder = temporary("compare-quiet");
+    let saved = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results/two-nodes.json");
+    let mut base: Report = serde_json::from_slice(&fs::read(saved).unwrap()).unwrap();
+    let [before, after] = ["before", "after"].map(|name| folder.join(name));
+    write_runs(&base, &before, 5, 1.0);
+    for (i, m) in base.results.iter_mut().enumerate() {
+        let factor = [1.0, 0.8, 1.2][i % 3];
+        let estimate = &mut m.estimate;
+        let ends = [&mut estimate.value, &mut estimate.ci95_low, &mut estimate.ci95_high];
+        ends.into_iter().flatten().for_each(|v| *v *= factor);
+    }
+    write_runs(&base, &after, 5, 1.0);
+    let line = |columns: &str, quiet: &[&str]| {
+        let output =
+            program().env("COLUMNS", columns).arg("compare").args(quiet).args([&before, Path::new("--"), &after]).output().unwrap();
+        text(&output.stdout).split_inclusive('\n').map(str::to_owned).collect::<Vec<_>>()
+    };
+    let quiet = line("60", &["-q"]);
+    assert!(quiet.len() == 1 && quiet[0].chars().count() > 60 && quiet[0].contains("the same within ±"), "{quiet:?}");
+    assert_eq!(quiet[0], line("200", &[])[0]);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn wrong_input_is_refused_in_a_line() {
     let (folder, [before, same, _]) = folders("compare-wrong");
     let (one, empty, garbage) = (before.join("0.json"), folder.join("empty"), folder.join("garbage.json"));

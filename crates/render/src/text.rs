@@ -21,6 +21,7 @@ mod grid;
 mod headline;
 mod interleave;
 mod latency;
+mod load;
 mod loops;
 mod machine;
 mod notes;
@@ -36,7 +37,7 @@ mod sweep;
 mod tiers;
 
 pub use advice::{advice_line, advice_text};
-pub use comparison::comparison_text;
+pub use comparison::{comparison_line, comparison_text};
 pub use fleet::{fleet_baseline_text, fleet_outliers_text};
 pub use fleet_history::fleet_history_text;
 pub use one_line::{OneLine, plan_line};

@@ -22,6 +22,11 @@ pub fn comparison_text(comparison: &Comparison, columns: usize, colour: bool, ve
     page.into_text()
 }
 
+/// The verdict and how many numbers have which, in one line however long it is.
+pub fn comparison_line(comparison: &Comparison) -> String {
+    verdict(comparison).0 + "\n"
+}
+
 /// The same with every number, in pieces.
 pub(crate) fn comparison_blocks(comparison: &Comparison) -> Vec<Block> {
     let mut page = Page::of_blocks();
@@ -47,7 +52,8 @@ fn write(page: &mut Page, comparison: &Comparison) {
     missing(page, &comparison.not_compared);
 }
 
-fn headline(page: &mut Page, comparison: &Comparison) {
+/// The verdict, and its style.
+fn verdict(comparison: &Comparison) -> (String, Style) {
     let (word, style) = match comparison.verdict {
         ComparisonVerdict::Better => ("BETTER", Style::Bold),
         ComparisonVerdict::Same => ("THE SAME", Style::Bold),
@@ -65,7 +71,12 @@ fn headline(page: &mut Page, comparison: &Comparison) {
     let counts: Vec<String> = counts.into_iter().flatten().collect();
     let what = number_of(comparison.cells.len() as u64, "number", "numbers");
     let counts = if counts.is_empty() { "nothing is in both".to_owned() } else { format!("of {what} {}", counts.join(", ")) };
-    page.text(style, "", "  ", &format!("{word}: {counts}"));
+    (format!("{word}: {counts}"), style)
+}
+
+fn headline(page: &mut Page, comparison: &Comparison) {
+    let (text, style) = verdict(comparison);
+    page.text(style, "", "  ", &text);
     let side = |side: &Side| format!("{} ({})", side.name, number_of(side.runs.len() as u64, "run", "runs"));
     page.text(Style::Dim, "", "  ", &format!("after: {} · before: {}", side(&comparison.after), side(&comparison.before)));
     if comparison.has_single_run() && !comparison.cells.is_empty() {
