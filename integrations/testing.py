@@ -185,7 +185,7 @@ def alter(text):
     elif STEADY and "quick" in arguments:
         result["health"] = {{"status": "ok", "findings": [], "compared_with": [], "measured_again": 0}}
         status = 0
-    return json.dumps(result)
+    return json.dumps(result, indent=2)
 
 
 for path in files if "render" not in arguments else []:
@@ -218,7 +218,7 @@ def steady_memgauge(path, sick):
 
 
 HOST = """#!/bin/sh
-# Runs a command as on a host of another name and machine id: host NAME COMMAND…
+# Runs a command as on a host of another name and machine id, and with {work}/default as /etc/default: host NAME COMMAND…
 if [ "$1" != --inside ]; then
     exec unshare --uts --mount "$0" --inside "$@"
 fi
@@ -228,6 +228,9 @@ hostname "$name"
 if [ -e /etc/machine-id ]; then
     printf '%s' "$name" | md5sum | cut -c1-32 >"{work}/$name.machine-id"
     mount --bind "{work}/$name.machine-id" /etc/machine-id
+fi
+if [ -d "{work}/default" ]; then
+    mount --bind "{work}/default" /etc/default
 fi
 exec "$@"
 """
