@@ -66,7 +66,9 @@ def nodes_that_do_not_exist_are_an_error():
 
 def interrupted_it_leaves_nothing():
     results = set(os.listdir(f"{WORK}/results"))
-    run = subprocess.Popen(**clush("slow"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    # What runs in the background of a shell does not know Ctrl-C.
+    as_typed = {"start_new_session": True, "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    run = subprocess.Popen(**clush("slow"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **as_typed)
     until("a node that measures", lambda: os.path.exists(f"{WORK}/began"))
     os.killpg(run.pid, signal.SIGINT)
     assert run.wait(60) == 130
