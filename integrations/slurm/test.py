@@ -85,7 +85,7 @@ def all_nodes_are_measured_alone_and_the_missing_one_is_told():
         file.write("a result of yesterday")
     # The sick node is back, and nobody knows: the Prolog will find it.
     output_of("scontrol", "update", f"NodeName={SICK}", "State=RESUME")
-    output_of("sbatch", "--nodelist", "n1", "--cpus-per-task", "1", "--output", "/dev/null", "--wrap", f"sleep 4; date +%s.%N >{ended}")
+    output_of("sbatch", "--nodelist", "n1", "--cpus-per-task", "1", "--output", "/dev/null", "--wrap", f"sleep 3; date +%s.%N >{ended}")
     until("another job on n1", lambda: states()["n1"] in ("mixed", "allocated"))
     # A job that waits for n1 and n4: n4 is idle, and planned for it.
     output_of("sbatch", "--nodelist", "n1,n4", "--exclusive", "--output", "/dev/null", "--wrap", "true")
@@ -168,7 +168,7 @@ exec {HERE}/memgauge-node-check
 """)
     check = f"{HERE}/memgauge-node-check"
     start_slurm(WORK, processes, f"Prolog={check}\nPrologFlags=Alloc\nEpilog={check}\nSchedulerParameters=bf_interval=1\n"
-                f"HealthCheckProgram={WORK}/health-check\nHealthCheckInterval=2")
+                f"HealthCheckProgram={WORK}/health-check\nHealthCheckInterval=1")
     tests.run(all_nodes_are_idle)
     tests.run(the_prolog_drains_the_sick_node_with_the_reason)
     tests.run(the_epilog_drains_a_node_that_fell_sick_during_a_job)
