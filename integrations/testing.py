@@ -1,6 +1,7 @@
 """What the tests of the integrations share: names of tests, processes that end with the test, a sick host."""
 
 import contextlib
+import ctypes
 import json
 import os
 import shutil
@@ -17,6 +18,13 @@ MEMGAUGE = os.environ.get("MEMGAUGE", "memgauge")
 NOT_INSTALLED = 77
 # Options that make memgauge quick as short as it can be, whatever else the machine does: a time for all of it would leave numbers out.
 SHORT_CHECK = ["--time", "20ms", "--size", "16M"]
+
+
+# `cargo xtask integrations` ends a test that takes too long. It ends with what it has started, as after a failure; and so it does where xtask itself
+# is ended, because it is in a process group of its own, which Ctrl-C does not reach.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
+PR_SET_PDEATHSIG = 1
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def need(*programs):
@@ -41,6 +49,9 @@ class Tests:
         except Exception as error:  # A test fails for whatever reason: the line says which.
             self.failed += 1
             outcome = f"FAILED\n    {type(error).__name__}: {error}"
+        except SystemExit as ended:
+            print(f"test {self.name}::{test.__name__} ... FAILED: {ended} after {time.monotonic() - started:.1f} s", flush=True)
+            raise
         print(f"test {self.name}::{test.__name__} ... {outcome} ({time.monotonic() - started:.1f} s)", flush=True)
 
     def end(self):
@@ -185,7 +196,7 @@ def alter(text):
     elif STEADY and "quick" in arguments:
         result["health"] = {{"status": "ok", "findings": [], "compared_with": [], "measured_again": 0}}
         status = 0
-    return json.dumps(result)
+    return json.dumps(result, indent=2)
 
 
 for path in files if "render" not in arguments else []:
@@ -218,7 +229,7 @@ def steady_memgauge(path, sick):
 
 
 HOST = """#!/bin/sh
-# Runs a command as on a host of another name and machine id: host NAME COMMAND…
+# Runs a command as on a host of another name and machine id, and with {work}/default as /etc/default: host NAME COMMAND…
 if [ "$1" != --inside ]; then
     exec unshare --uts --mount "$0" --inside "$@"
 fi
@@ -228,6 +239,9 @@ hostname "$name"
 if [ -e /etc/machine-id ]; then
     printf '%s' "$name" | md5sum | cut -c1-32 >"{work}/$name.machine-id"
     mount --bind "{work}/$name.machine-id" /etc/machine-id
+fi
+if [ -d "{work}/default" ]; then
+    mount --bind "{work}/default" /etc/default
 fi
 exec "$@"
 """

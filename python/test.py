@@ -33,6 +33,9 @@ assert "idle_latency_local_ns" in result.summary and result.health is None
 path = os.path.join(folder, "result.json")
 result.save(path)
 assert memgauge.load(path).measurements == result.measurements
+other = os.path.join(folder, "other.json")
+quiet = memgauge.run("latency", "--size", "1M", "--time", "40ms", "-q", "-o", other)
+assert quiet.measurements == memgauge.load(other).measurements
 lacking = dict(result.data["results"][0], value=None, quality={"level": "none", "reasons": []})
 lacking["not_measured"] = {"cause": "no-memory", "detail": "node 1 has 12 MiB free"}
 lost = Result({**result.data, "results": [lacking]}).measurements[0]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Four hosts by local connections: all are measured, the sick one is told, the one without a result makes the playbook fail."""
+"""Hosts by local connections: all are measured, the sick one is told, one without a result and one that cannot be reached make the playbook fail."""
 
 import json
 import os
@@ -10,8 +10,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from testing import SHORT_CHECK, Tests, folder, need, script, sick_memgauge, steady_memgauge
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-HOSTS = ["n1", "n2", "n3", "n4"]
-SICK, WITHOUT_RESULT = "n3", "n4"
+HOSTS = ["n1", "n2", "n3", "n4", "n5"]
+SICK, WITHOUT_RESULT, UNREACHABLE = "n3", "n4", "n5"
 
 need("ansible-playbook")
 
@@ -19,18 +19,23 @@ need("ansible-playbook")
 def play(*options):
     environment = {**os.environ, "ANSIBLE_LOCALHOST_WARNING": "False", "ANSIBLE_NOCOLOR": "1", "ANSIBLE_HOME": f"{WORK}/ansible",
                    "ANSIBLE_PIPELINING": "1"}
-    command = ["ansible-playbook", "-i", f"{WORK}/inventory", "measure.yml", "--forks", "4", "-e", f"memgauge_results={WORK}/results", *options]
-    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, timeout=300)
+    # Results go into ./results, where one is.
+    command = ["ansible-playbook", "-i", f"{WORK}/inventory", f"{HERE}/measure.yml", "--forks", "5", *options]
+    done = subprocess.run(command, cwd=WORK, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, timeout=300)
     return done.returncode, done.stdout + done.stderr
 
 
-def all_hosts_are_measured_and_the_missing_one_is_told():
+def all_hosts_are_measured_and_the_missing_ones_are_told():
+    # A result of yesterday is none of today.
+    os.mkdir(f"{WORK}/results")
+    for host in (WITHOUT_RESULT, UNREACHABLE):
+        script(f"{WORK}/results/{host}.json", "a result of yesterday")
     status, said = play()
-    assert status != 0 and f"no result of {WITHOUT_RESULT}" in said, (status, said)
-    assert "status 2: memory failed" in said, said
+    assert status != 0 and f"no result of {WITHOUT_RESULT}, {UNREACHABLE}" in said, (status, said)
+    assert "status 2: memory failed" in said and "UNREACHABLE" in said, said
     for host in HOSTS:
         path = f"{WORK}/results/{host}.json"
-        if host == WITHOUT_RESULT:
+        if host in (WITHOUT_RESULT, UNREACHABLE):
             assert not os.path.exists(path)
         else:
             with open(path) as file:
@@ -39,11 +44,11 @@ def all_hosts_are_measured_and_the_missing_one_is_told():
             assert (result["health"]["status"] == "failure") == (host == SICK)
 
 
-def a_fleet_with_all_results_passes():
+def some_hosts_with_all_results_pass():
     os.remove(f"{WORK}/n4.memgauge")
     os.symlink(f"{WORK}/n1.memgauge", f"{WORK}/n4.memgauge")
-    status, said = play("--limit", "n4,localhost")
-    assert status == 0 and "all hosts have a result" in said, (status, said)
+    status, said = play("--limit", "n4", "-e", "memgauge_results=./of-n4")
+    assert status == 0 and "all hosts have a result" in said and os.listdir(f"{WORK}/of-n4") == ["n4.json"], (status, said)
 
 
 def nothing_is_left_on_the_hosts():
@@ -60,9 +65,11 @@ with folder() as WORK:
     check = ["quick", "--within", "60s", *SHORT_CHECK]
     with open(f"{WORK}/inventory", "w") as file:
         for host in HOSTS:
-            file.write(f"{host} ansible_connection=local ansible_python_interpreter={sys.executable} memgauge_binary={WORK}/{host}.memgauge "
+            # Nothing listens there.
+            connection = "ssh ansible_host=127.0.0.1 ansible_port=1" if host == UNREACHABLE else "local"
+            file.write(f"{host} ansible_connection={connection} ansible_python_interpreter={sys.executable} memgauge_binary={WORK}/{host}.memgauge "
                        f"memgauge_path={WORK}/{host}.installed memgauge_arguments='" + " ".join(check) + "'\n")
-    tests.run(all_hosts_are_measured_and_the_missing_one_is_told)
-    tests.run(a_fleet_with_all_results_passes)
+    tests.run(all_hosts_are_measured_and_the_missing_ones_are_told)
+    tests.run(some_hosts_with_all_results_pass)
     tests.run(nothing_is_left_on_the_hosts)
 tests.end()

@@ -1,33 +1,39 @@
 #!/usr/bin/env python3
-"""Ten nodes by clush, each with a name and machine id of its own: all are measured, the sick one is an outlier, the missing one is named."""
+"""Ten nodes by clush, each with a name and machine id of its own: all are measured, the sick one is an outlier, the missing ones are named."""
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from testing import Tests, folder, host_program, need, need_hosts, outliers, script, steady_memgauge
+from testing import Tests, folder, host_program, need, need_hosts, outliers, script, steady_memgauge, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NODES = [f"n{i}" for i in range(1, 11)]
 SICK, WITHOUT_RESULT = "n3", "n10"
+# Nodes that print something, and no whole result.
+WITH_WORDS, CUT_OFF = "n11", "n12"
 
 need("clush", "nodeset")
 need_hosts()
 
 
-def gather(nodes):
-    """Runs memgauge-clush. Instead of by ssh, nodes are reached by a program on this machine, one after the other."""
+def clush(nodes):
+    """The arguments of subprocess. Instead of by ssh, nodes are reached by a program on this machine, one after the other."""
     environment = {**os.environ, "CLUSH_OPTIONS": "-R exec --fanout 1", "MEMGAUGE": f"{WORK}/host %h {WORK}/%h.memgauge", "HOME": WORK}
     options = ["bandwidth", "--mix", "all-reads", "--size", "16M", "--time", "50ms", "--label", "rack=7"]
-    command = [f"{HERE}/memgauge-clush", nodes, f"{WORK}/results", *options]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=240)
+    return {"args": [f"{HERE}/memgauge-clush", nodes, f"{WORK}/results", *options], "env": environment, "stdin": subprocess.DEVNULL}
 
 
-def all_nodes_are_measured_and_the_missing_one_is_named():
-    run = gather("n[1-10]")
-    assert run.returncode == 1 and run.stderr.endswith(f"no result of: {WITHOUT_RESULT}\n"), (run.returncode, run.stdout, run.stderr)
+def gather(nodes):
+    return subprocess.run(**clush(nodes), capture_output=True, text=True, timeout=240)
+
+
+def all_nodes_are_measured_and_the_missing_ones_are_named():
+    run = gather("n[1-12]")
+    assert run.returncode == 1 and run.stderr.endswith("no result of: n[10-12]\n"), (run.returncode, run.stdout, run.stderr)
     # What the node itself said is to be seen as well.
     assert f"{WITHOUT_RESULT}: memgauge: no CPU may be used" in run.stderr and "exited with exit code 4" in run.stderr, run.stderr
     names = sorted(os.listdir(f"{WORK}/results"))
@@ -52,15 +58,38 @@ def a_result_of_an_earlier_day_does_not_count():
     assert not os.path.exists(f"{WORK}/results/{WITHOUT_RESULT}.json")
 
 
+def nodes_that_do_not_exist_are_an_error():
+    for nodes in ("@typo", "n[1-"):
+        run = gather(nodes)
+        assert run.returncode != 0 and nodes in run.stderr, (nodes, run.returncode, run.stderr)
+
+
+def interrupted_it_leaves_nothing():
+    results = set(os.listdir(f"{WORK}/results"))
+    # What runs in the background of a shell does not know Ctrl-C.
+    as_typed = {"start_new_session": True, "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    run = subprocess.Popen(**clush("slow"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **as_typed)
+    until("a node that measures", lambda: os.path.exists(f"{WORK}/began"))
+    os.killpg(run.pid, signal.SIGINT)
+    assert run.wait(60) == 130
+    assert set(os.listdir(f"{WORK}/results")) == results, os.listdir(f"{WORK}/results")
+
+
 tests = Tests("clustershell")
 with folder() as WORK:
     host_program(WORK)
     steady_memgauge(f"{WORK}/steady", [SICK])
-    for name in NODES:
+    for name in NODES[1:-1]:
         os.symlink(f"{WORK}/steady", f"{WORK}/{name}.memgauge")
-    os.remove(f"{WORK}/{WITHOUT_RESULT}.memgauge")
+    # As of a shell that greets everybody.
+    script(f"{WORK}/n1.memgauge", f'#!/bin/sh\necho "Welcome to {{n1}}"\nexec {WORK}/steady "$@"\n')
     script(f"{WORK}/{WITHOUT_RESULT}.memgauge", "#!/bin/sh\necho 'memgauge: no CPU may be used' >&2\nexit 4\n")
-    tests.run(all_nodes_are_measured_and_the_missing_one_is_named)
+    script(f"{WORK}/{WITH_WORDS}.memgauge", "#!/bin/sh\necho 'Welcome to {n11}'\nexit 4\n")
+    script(f"{WORK}/{CUT_OFF}.memgauge", "#!/bin/sh\nprintf '{\\n  \"run\": {\\n  }\\n'\n")
+    script(f"{WORK}/slow.memgauge", f"#!/bin/sh\ntouch {WORK}/began\nsleep 20\n")
+    tests.run(all_nodes_are_measured_and_the_missing_ones_are_named)
     tests.run(the_sick_node_is_an_outlier)
     tests.run(a_result_of_an_earlier_day_does_not_count)
+    tests.run(nodes_that_do_not_exist_are_an_error)
+    tests.run(interrupted_it_leaves_nothing)
 tests.end()

@@ -1,4 +1,4 @@
-"""The kubectl of the test: it keeps nodes, jobs and logs in a folder, runs a job's command at once, and records what it was asked.
+"""The kubectl of the test: it keeps nodes, jobs and logs in a folder, runs a job's command at once, records what it was asked, and fails when told so.
 
 A control plane cannot be had from packages. So what a cluster would answer is this file's word; what kubectl itself makes of the commands for
 labels and conditions is checked with a real kubectl where there is one (kubectl --local needs no cluster).
@@ -60,9 +60,17 @@ def change(arguments):
     store("nodes.json", nodes)
 
 
-arguments = sys.argv[1:]
+first, *arguments = sys.argv[1:]
+if first != "--request-timeout=60s":
+    sys.exit("error: a request without a limit of its time")
 with open(f"{FOLDER}/requests.jsonl", "a") as file:
     file.write(json.dumps(arguments) + "\n")
+# What the API does not answer, once each.
+failing = load("failing.json") if os.path.exists(f"{FOLDER}/failing.json") else []
+for words in failing:
+    if all(word in arguments for word in words):
+        store("failing.json", [other for other in failing if other != words])
+        sys.exit("Error from server (Timeout): the server was unable to return a response in the time allotted")
 if arguments[:2] == ["-n", "memgauge"]:
     arguments = arguments[2:]
 match arguments:

@@ -55,11 +55,23 @@ def the_pods_have_no_privileges():
     assert len(pods()) == 2
     for pod in pods():
         assert pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, pod
-        assert pod["automountServiceAccountToken"] is False and "volumes" not in pod and "hostNetwork" not in pod, pod
+        assert pod["automountServiceAccountToken"] is False and "hostNetwork" not in pod, pod
+        assert all(set(volume) == {"name", "emptyDir"} for volume in pod.get("volumes", [])), pod["volumes"]
         for container in pod["containers"] + pod.get("initContainers", []):
             wanted = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
             assert container["securityContext"] == wanted, container
             assert "limits" not in container.get("resources", {}), container
+
+
+def a_node_of_the_daemonset_is_measured_once_whatever_was_found():
+    pod = next(document["spec"]["template"]["spec"] for _, document in manifests() if document["kind"] == "DaemonSet")
+    measure = pod["initContainers"][-1]
+    assert pod["initContainers"][0]["command"] == ["cp", "/bin/busybox", "/shell/busybox"] and measure["command"][:2] == ["/shell/busybox", "sh"]
+    program = script(f"{WORK}/in-part", "#!/bin/sh\necho \"$*\"\nexit 1\n")
+    command = ["sh", *measure["command"][2:], program, *measure["args"][1:]]
+    done = subprocess.run(command, capture_output=True, text=True)
+    # Another status would start it again, for ever.
+    assert measure["args"][0] == "/memgauge" and done.returncode == 0 and done.stdout.split() == measure["args"][1:], (command, done)
 
 
 def memgauge_nodes(*arguments, **settings):
@@ -80,6 +92,11 @@ def cluster(names):
     save("jobs.json", [])
 
 
+def nodes_now():
+    with open(f"{WORK}/nodes.json") as file:
+        return json.load(file)["items"]
+
+
 def requests(verb):
     with open(f"{WORK}/requests.jsonl") as file:
         return [asked for asked in map(json.loads, file) if verb in asked[:3]]
@@ -87,12 +104,15 @@ def requests(verb):
 
 def every_ready_node_is_measured_and_the_missing_ones_are_named():
     cluster(["n1", SICK, WITHOUT_RESULT, NOT_READY])
+    # The API fails once at each step.
+    save("failing.json", [["get", "jobs"], ["logs", "job.batch/memgauge-00000"], ["delete", "job.batch/memgauge-00001"]])
     run = memgauge_nodes("measure", f"{WORK}/results", "--image", "registry.test/memgauge:1")
     assert run.returncode == 1 and run.stderr.endswith(f"no result of: {WITHOUT_RESULT} {NOT_READY}\n"), (run.returncode, run.stdout, run.stderr)
     assert f"{NOT_READY}: not ready" in run.stderr and f"{WITHOUT_RESULT}: no result, but: memgauge: no CPU may be used" in run.stderr, run.stderr
     assert sorted(os.listdir(f"{WORK}/results")) == ["n1.json", f"{SICK}.json"]
     with open(f"{WORK}/results/n1.json") as file:
         saved = json.load(file)["run"]
+    assert run.stderr.count("Error from server (Timeout)") == 3, run.stderr
     # Not the pod's name.
     assert saved["host"]["hostname"] == "n1" and saved["labels"] == {"node": "n1"}, saved
     # No job is left over.
@@ -100,11 +120,16 @@ def every_ready_node_is_measured_and_the_missing_ones_are_named():
 
 
 def nodes_get_a_label_and_a_condition():
+    # An autoscaler has removed the first node since the nodes were listed.
+    nodes = nodes_now()
+    save("nodes.json", {"items": [*nodes, {**nodes[0], "metadata": {"name": "a0"}}]})
+    save("failing.json", [["label", "a0"]])
     run = memgauge_nodes("label", f"{WORK}/results", STUB_CHANGES="1")
-    assert run.returncode == 1, (run.returncode, run.stdout, run.stderr)
+    assert run.returncode == 1 and run.stderr.startswith("a0: kubectl label node a0"), (run.returncode, run.stdout, run.stderr)
+    save("nodes.json", {"items": [node for node in nodes_now() if node["metadata"]["name"] != "a0"]})
     labels = {asked[2]: asked[3] for asked in requests("label")}
-    assert labels == {"n1": "memgauge/memory=ok", SICK: "memgauge/memory=failure", WITHOUT_RESULT: "memgauge/memory=unknown",
-                      NOT_READY: "memgauge/memory=unknown"}, labels
+    wanted = {"a0": "unknown", "n1": "ok", SICK: "failure", WITHOUT_RESULT: "unknown", NOT_READY: "unknown"}
+    assert labels == {name: f"memgauge/memory={value}" for name, value in wanted.items()}, labels
     told = {asked[2]: json.loads(asked[-1])["status"]["conditions"][0] for asked in requests("patch")}
     assert {name: (one["status"], one["reason"]) for name, one in told.items()} == {
         "n1": ("False", "MemoryAsItShouldBe"), SICK: ("True", "SlowerThanBefore"), WITHOUT_RESULT: ("Unknown", "NoResult"),
@@ -116,8 +141,7 @@ def kubectl_itself_makes_that_of_it():
     if shutil.which("kubectl") is None:
         print("not checked: what kubectl makes of a label and a condition, because it is not installed")
         return
-    with open(f"{WORK}/nodes.json") as file:
-        sick = next(node for node in json.load(file)["items"] if node["metadata"]["name"] == SICK)
+    sick = next(node for node in nodes_now() if node["metadata"]["name"] == SICK)
     assert sick["metadata"]["labels"] == {"memgauge/memory": "failure"}, sick
     conditions = {one["type"]: one for one in sick["status"]["conditions"]}
     # The kubelet's own conditions stay.
@@ -160,6 +184,7 @@ with folder() as WORK:
     script(f"{WORK}/{WITHOUT_RESULT}.memgauge", "#!/bin/sh\necho 'memgauge: no CPU may be used' >&2\nexit 4\n")
     tests.run(the_manifests_are_valid)
     tests.run(the_pods_have_no_privileges)
+    tests.run(a_node_of_the_daemonset_is_measured_once_whatever_was_found)
     tests.run(every_ready_node_is_measured_and_the_missing_ones_are_named)
     tests.run(nodes_get_a_label_and_a_condition)
     tests.run(kubectl_itself_makes_that_of_it)

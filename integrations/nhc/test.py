@@ -18,10 +18,13 @@ if NHC is None:
     sys.exit(NOT_INSTALLED)
 
 
-def check(memgauge):
-    """NHC's status and what it said."""
+def check(memgauge, timeout=120):
+    """NHC's status, what it said, and how it marked the node."""
     for name in ("conf", "scripts", "state"):
         os.makedirs(f"{WORK}/{name}", exist_ok=True)
+    for name in ("log", "marked"):
+        if os.path.exists(f"{WORK}/{name}"):
+            os.remove(f"{WORK}/{name}")
     if SOURCE:
         for name in os.listdir(f"{SOURCE}/scripts"):
             shutil.copy(f"{SOURCE}/scripts/{name}", f"{WORK}/scripts")
@@ -29,31 +32,55 @@ def check(memgauge):
     with open(f"{WORK}/conf/nhc.conf", "w") as file:
         file.write(f"* || check_memgauge 60s {' '.join(SHORT_CHECK)}\n")
     environment = {**os.environ, "MEMGAUGE": memgauge, "MEMGAUGE_STATE": f"{WORK}/state"}
-    settings = [f"CONFDIR={WORK}/conf", f"INCDIR={WORK}/scripts", f"HELPERDIR={SOURCE or '/usr/libexec/nhc'}/helpers", "NHC_RM=none", "MARK_OFFLINE=0"]
-    done = subprocess.run(["bash", NHC, "-t", "120", "-l", f"{WORK}/log", "-c", f"{WORK}/conf/nhc.conf", *settings], capture_output=True, text=True, env=environment)
-    with open(f"{WORK}/log") as log:
-        return done.returncode, done.stdout + done.stderr + log.read()
+    # As with a batch system, whose nodes NHC marks.
+    settings = [f"CONFDIR={WORK}/conf", f"INCDIR={WORK}/scripts", f"HELPERDIR={SOURCE or '/usr/libexec/nhc'}/helpers", "NHC_RM=slurm",
+                f"ONLINE_NODE={WORK}/mark", f"OFFLINE_NODE={WORK}/mark"]
+    done = subprocess.run(["bash", NHC, "-t", str(timeout), "-l", f"{WORK}/log", "-c", f"{WORK}/conf/nhc.conf", *settings],
+                          capture_output=True, text=True, env=environment)
+    with open(f"{WORK}/log") as log, open(f"{WORK}/marked") as marked:
+        return done.returncode, done.stdout + done.stderr + log.read(), marked.read()
 
 
 def memory_that_is_well_passes():
-    status, said = check(MEMGAUGE)
-    assert status == 0, (status, said)
+    status, said, marked = check(MEMGAUGE)
+    assert status == 0 and marked == "online\n", (status, said, marked)
 
 
 def sick_memory_fails_with_the_reason():
-    status, said = check(sick_memgauge(f"{WORK}/sick"))
-    assert status == 1 and "check_memgauge" in said and "30 % below the first day's" in said, (status, said)
+    status, said, marked = check(sick_memgauge(f"{WORK}/sick"))
+    assert status == 1 and "check_memgauge" in said and "30 % below the first days" in said, (status, said)
+    # The finding has an apostrophe, which NHC would run as the end of a word.
+    assert marked.startswith("offline: check_memgauge: FAILURE") and "30 % below the first days" in marked, (said, marked)
 
 
 def what_cannot_be_measured_passes_with_a_line_in_the_log():
-    shutil.rmtree(f"{WORK}/state")
-    status, said = check(script(f"{WORK}/unable", "#!/bin/sh\necho 'memgauge: no CPU may be used' >&2\nexit 4\n"))
-    assert status == 0 and "status 4, not a failure: memgauge: no CPU may be used" in said, (status, said)
+    # The result of the check before is still there.
+    assert os.path.exists(f"{WORK}/state/nhc.json")
+    unable = script(f"{WORK}/unable", f"""#!/bin/sh
+[ "$1" != render ] || exec {MEMGAUGE} "$@"
+echo 'memgauge: no CPU may be used' >&2
+exit 4
+""")
+    status, said, marked = check(unable)
+    assert status == 0 and "status 4, not a failure: memgauge: no CPU may be used" in said and marked == "online\n", (status, said, marked)
+
+
+def a_check_that_nhc_would_not_wait_for_does_not_begin():
+    # NHC's own 30 s would end it, and take the node offline.
+    status, said, marked = check(script(f"{WORK}/slow", f"#!/bin/sh\ntouch {WORK}/began\n"), timeout=30)
+    assert status == 0 and "not checked: 60s is not below" in said and marked == "online\n", (status, said, marked)
+    assert not os.path.exists(f"{WORK}/began")
 
 
 tests = Tests("nhc")
 with folder() as WORK:
+    # As helpers/node-mark-offline and node-mark-online are called: NODE, and NODE WORDS…
+    script(f"{WORK}/mark", f"""#!/bin/sh
+shift
+echo "${{*:+offline: }}${{*:-online}}" >>{WORK}/marked
+""")
     tests.run(memory_that_is_well_passes)
     tests.run(sick_memory_fails_with_the_reason)
     tests.run(what_cannot_be_measured_passes_with_a_line_in_the_log)
+    tests.run(a_check_that_nhc_would_not_wait_for_does_not_begin)
 tests.end()

@@ -40,11 +40,25 @@ def rules_are_right():
 
 def units_are_right(work):
     if shutil.which("systemd-analyze") is None:
+        print("not checked: the units, because systemd-analyze is not installed")
         return
     units = os.path.join(work, "units")
     shutil.copytree(os.path.join(HERE, "..", "..", "packaging", "systemd"), units)
-    os.mkdir(os.path.join(units, "memgauge.service.d"))
-    shutil.copy(os.path.join(HERE, "textfile.conf"), os.path.join(units, "memgauge.service.d"))
+    changes = os.path.join(units, "memgauge.service.d")
+    os.mkdir(changes)
+    shutil.copy(os.path.join(HERE, "textfile.conf"), changes)
+    # As `systemctl edit` writes it. Files are read in the order of their names.
+    with open(os.path.join(changes, "override.conf"), "w") as file:
+        file.write('[Service]\nEnvironment="MEMGAUGE_OPTIONS=--against first-day.json"\n')
+    # What systemd makes of all three, as its debugging output says.
+    debugging = {**os.environ, "SYSTEMD_LOG_LEVEL": "debug"}
+    dumped = subprocess.run(["systemd-analyze", "verify", "--man=no", "./memgauge.service"], cwd=units, capture_output=True, text=True, env=debugging)
+    said = [line.strip() for line in dumped.stdout.splitlines()]
+    assigned = dict(line.removeprefix("Environment: ").split("=", 1) for line in said if line.startswith("Environment: MEMGAUGE"))
+    command = next(line for line in said if line.startswith("Command Line: /usr/bin/memgauge quick"))
+    assert assigned == {"MEMGAUGE_OPTIONS": "--against first-day.json",
+                        "MEMGAUGE_TEXTFILE": "--output /var/lib/prometheus/node-exporter/memgauge.prom"}, assigned
+    assert all(f"${name}" in command for name in assigned), command
     checked = subprocess.run(["systemd-analyze", "verify", "./memgauge.service", "./memgauge.timer"], cwd=units, capture_output=True, text=True)
     # The program and its page are not installed where this is tested.
     problems = [line for line in checked.stderr.splitlines() if ("memgauge." in line or "textfile" in line) and "man memgauge" not in line and "is not executable" not in line]

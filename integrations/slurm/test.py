@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -39,17 +40,42 @@ def the_epilog_drains_a_node_that_fell_sick_during_a_job():
 def the_health_check_drains_it_too():
     output_of("scontrol", "update", f"NodeName={SICK}", "State=RESUME")
     until("the node back", lambda: states()[SICK] == "idle")
-    environment = {**os.environ, "MEMGAUGE": f"{WORK}/sick", "MEMGAUGE_STATE": f"{WORK}/state-health",
-                   "MEMGAUGE_WITHIN": "60s", "MEMGAUGE_OPTIONS": " ".join(SHORT_CHECK)}
-    checked = subprocess.run([f"{WORK}/host", SICK, f"{HERE}/memgauge-node-check"], env=environment)
-    assert checked.returncode == 1
-    assert states()[SICK].startswith("drain") and "30 % below" in reason(SICK), (states(), reason(SICK))
+    script(f"{WORK}/health-check-of-{SICK}", "")
+    until("a drained node", lambda: states()[SICK].startswith("drain"), 90)
+    assert "30 % below" in reason(SICK), reason(SICK)
 
 
-def a_node_that_cannot_be_measured_is_not_drained():
-    environment = {**os.environ, "MEMGAUGE": f"{WORK}/unable", "MEMGAUGE_STATE": f"{WORK}/state-unable"}
-    output_of(f"{WORK}/host", "n4", f"{HERE}/memgauge-node-check", env=environment)
+def checked(**settings):
+    """The check's status on n4, outside Slurm, with another memgauge; and what it put into the log."""
+    log = f"{WORK}/log"
+    if os.path.exists(log):
+        os.remove(log)
+    environment = {**os.environ, "PATH": f"{WORK}/bin:{os.environ['PATH']}", "SLURMD_NODENAME": "n4", "LOG": log, **settings}
+    status = subprocess.run([f"{HERE}/memgauge-node-check"], env=environment, capture_output=True, timeout=60).returncode
     assert states()["n4"] == "idle", states()
+    with open(log) as file:
+        return status, file.read()
+
+
+def a_node_that_cannot_be_checked_is_not_drained():
+    state = f"{WORK}/state-unable"
+    os.mkdir(state)
+    # What was found yesterday is not what is found today.
+    for name in ("check.json", "lock"):
+        with open(f"{state}/{name}", "w") as file:
+            file.write("ALL WELL")
+    os.chmod(f"{state}/lock", 0o644)
+    assert checked(MEMGAUGE=f"{WORK}/unable", MEMGAUGE_STATE=state) == (0, "n4: status 4: memgauge: could not measure anything\n")
+    # Nobody else can hold the lock, and so keep nodes from being checked.
+    assert os.stat(f"{state}/lock").st_mode & 0o777 == 0o600
+    os.remove(f"{state}/lock")
+    os.mkdir(f"{state}/lock")
+    assert checked(MEMGAUGE=f"{WORK}/unable", MEMGAUGE_STATE=state) == (0, f"n4: {state} cannot be written to: not checked\n")
+
+
+def a_node_that_could_not_be_drained_is_not_said_to_be():
+    status, said = checked(MEMGAUGE=f"{WORK}/failing", MEMGAUGE_STATE=f"{WORK}/state-failing", SLURMD_NODENAME="another-name")
+    assert status == 1 and said.startswith("another-name: NOT DRAINED, scontrol failed (") and said.endswith("): FAILURE: as it says\n"), (status, said)
 
 
 def all_nodes_are_measured_alone_and_the_missing_one_is_told():
@@ -57,14 +83,26 @@ def all_nodes_are_measured_alone_and_the_missing_one_is_told():
     os.mkdir(results)
     with open(f"{results}/{SICK}.json", "w") as file:
         file.write("a result of yesterday")
-    output_of("sbatch", "--parsable", "--nodelist", "n1", "--cpus-per-task", "1", "--output", "/dev/null", "--wrap", f"sleep 2; date +%s.%N >{ended}")
+    # The sick node is back, and nobody knows: the Prolog will find it.
+    output_of("scontrol", "update", f"NodeName={SICK}", "State=RESUME")
+    output_of("sbatch", "--nodelist", "n1", "--cpus-per-task", "1", "--output", "/dev/null", "--wrap", f"sleep 3; date +%s.%N >{ended}")
     until("another job on n1", lambda: states()["n1"] in ("mixed", "allocated"))
-    environment = {**os.environ, "MEMGAUGE": f"{WORK}/by-node"}
+    # A job that waits for n1 and n4: n4 is idle, and planned for it.
+    output_of("sbatch", "--nodelist", "n1,n4", "--exclusive", "--output", "/dev/null", "--wrap", "true")
+    until("a planned node", lambda: states()["n4"] == "planned" and states()[SICK] == "idle")
+    # slurmctld does not answer twice.
+    for name in ("one", "two"):
+        script(f"{WORK}/no-answer-{name}", "")
+    environment = {**os.environ, "MEMGAUGE": f"{WORK}/by-node", "PATH": f"{WORK}/bin:{os.environ['PATH']}"}
     options = ["bandwidth", "--mix", "all-reads", "--size", "32M", "--time", "50ms"]
     run = subprocess.run([f"{HERE}/memgauge-all-nodes", results, *options], env=environment, capture_output=True, text=True, timeout=240)
-    # The sick node is drained and has no result.
-    assert run.returncode == 1 and run.stderr.strip() == f"no result of: {SICK}", (run.returncode, run.stdout, run.stderr)
-    assert run.stdout.startswith("3 nodes, a task each of job "), run.stdout
+    # The Prolog drains the sick node, and its task is held for ever.
+    told = run.stderr.splitlines()
+    assert run.returncode == 1 and told[-1] == f"no result of: {SICK}", (run.returncode, run.stdout, run.stderr)
+    assert told[0].startswith(f"its task cannot start: {SICK}") and "30 % below" in reason(SICK), (told, reason(SICK))
+    assert run.stdout.startswith("4 nodes, a task each of job "), run.stdout
+    assert not [name for name in os.listdir(WORK) if name.startswith("no-answer")], "slurmctld answered always"
+    assert output_of("squeue", "--noheader") == ""
     for name in NODES:
         if name != SICK:
             with open(f"{results}/{name}.json") as file:
@@ -96,28 +134,47 @@ def the_results_are_gathered_for_a_fleet():
 tests = Tests("slurm")
 with folder() as WORK, Processes(WORK) as processes:
     sick_memgauge(f"{WORK}/sick")
-    script(f"{WORK}/unable", "#!/bin/sh\necho 'memgauge: could not measure anything' >&2\nexit 4\n")
-    # Each node has its own memgauge: all but the sick ones that of this machine.
+    script(f"{WORK}/unable", "#!/bin/sh\n[ $1 != render ] || exec cat $3\necho 'memgauge: could not measure anything' >&2\nexit 4\n")
+    script(f"{WORK}/failing", "#!/bin/sh\n[ $1 = render ] || exit 2\necho 'FAILURE: as it says'\n")
+    # Each node has its own memgauge: the sick ones a worse one. The check of the others takes no time.
     script(f"{WORK}/by-node", f"""#!/bin/sh
-[ "$SLURMD_NODENAME" = {SICK} ] || [ -e "{WORK}/$SLURMD_NODENAME-is-sick" ] && exec {WORK}/sick "$@"
+node=$(hostname)
+[ "$node" = {SICK} ] || [ -e "{WORK}/$node-is-sick" ] && exec {WORK}/sick "$@"
+[ "$1" != quick ] || [ "$node" = {LATER_SICK} ] || exit 0
 exec {MEMGAUGE} "$@"
 """)
-    # On two nodes, so that the other jobs of this test do not wait for it.
-    for when, nodes in [("prolog", f"{SICK}|{LATER_SICK}"), ("epilog", LATER_SICK)]:
-        script(f"{WORK}/{when}", f"""#!/bin/sh
-case $SLURMD_NODENAME in {nodes}) ;; *) exit 0 ;; esac
-[ ! -e {WORK}/all-nodes ] || exit 0
-export MEMGAUGE={WORK}/by-node MEMGAUGE_STATE={WORK}/state-$SLURMD_NODENAME SLURM_CONF={WORK}/slurm.conf
-export MEMGAUGE_WITHIN=60s MEMGAUGE_OPTIONS="{" ".join(SHORT_CHECK)}"
+    # The scripts are as in use, with the settings of each node in /etc/default. What they log is kept, and slurmctld does not answer when told so.
+    os.mkdir(f"{WORK}/default")
+    script(f"{WORK}/default/memgauge", f"""
+MEMGAUGE={WORK}/by-node MEMGAUGE_STATE={WORK}/state-$(hostname) SLURM_CONF={WORK}/slurm.conf
+MEMGAUGE_WITHIN=60s MEMGAUGE_OPTIONS="{" ".join(SHORT_CHECK)}"
+""")
+    os.mkdir(f"{WORK}/bin")
+    script(f"{WORK}/bin/logger", '#!/bin/sh\nshift 3\necho "$*" >>"$LOG"\n')
+    script(f"{WORK}/bin/squeue", f"""#!/bin/sh
+for one in {WORK}/no-answer-*; do
+    if [ -e "$one" ]; then
+        rm "$one"
+        echo "slurm_load_jobs error: Unable to contact slurm controller (connect failure)" >&2
+        exit 1
+    fi
+done
+exec {shutil.which("squeue")} "$@"
+""")
+    script(f"{WORK}/health-check", f"""#!/bin/sh
+[ -e {WORK}/health-check-of-$(hostname) ] || exit 0
+rm {WORK}/health-check-of-$(hostname)
 exec {HERE}/memgauge-node-check
 """)
-    start_slurm(WORK, processes, f"Prolog={WORK}/prolog\nPrologFlags=Alloc\nEpilog={WORK}/epilog")
+    check = f"{HERE}/memgauge-node-check"
+    start_slurm(WORK, processes, f"Prolog={check}\nPrologFlags=Alloc\nEpilog={check}\nSchedulerParameters=bf_interval=1\n"
+                f"HealthCheckProgram={WORK}/health-check\nHealthCheckInterval=1")
     tests.run(all_nodes_are_idle)
     tests.run(the_prolog_drains_the_sick_node_with_the_reason)
     tests.run(the_epilog_drains_a_node_that_fell_sick_during_a_job)
     tests.run(the_health_check_drains_it_too)
-    tests.run(a_node_that_cannot_be_measured_is_not_drained)
-    script(f"{WORK}/all-nodes", "")
+    tests.run(a_node_that_cannot_be_checked_is_not_drained)
+    tests.run(a_node_that_could_not_be_drained_is_not_said_to_be)
     tests.run(all_nodes_are_measured_alone_and_the_missing_one_is_told)
     tests.run(the_results_are_gathered_for_a_fleet)
     tests.run(interrupted_it_takes_its_jobs_back)

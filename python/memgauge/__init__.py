@@ -146,6 +146,8 @@ def run(*arguments: str, timeout: Optional[float] = None) -> Result:
     """
     if arguments and arguments[0] in _WITHOUT_RESULT:
         raise ValueError(f"memgauge {arguments[0]} writes no result; run it as a program: {program()}")
+    # It shows nothing anyway; and where a file is named too, it would keep the result from here.
+    arguments = tuple(a for a in arguments if a not in ("-q", "--quiet"))
     done = _call(*arguments, "--format", "json", timeout=timeout)
     try:
         return Result(json.loads(done.stdout), done.returncode)

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
@@ -12,6 +15,12 @@ use crate::folders::project_folder;
 
 /// The status of a test whose engine is not installed (`integrations/testing.py`).
 const NOT_INSTALLED: i32 = 77;
+/// How long the test of a folder may take. The slowest needs half a minute here; one whose engine hangs must not stop the gate.
+const LIMIT: Duration = Duration::from_secs(600);
+/// How long it then has to end the engines that it started.
+const GRACE: Duration = Duration::from_secs(60);
+/// How often it is looked whether a test has ended.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The arguments of `cargo xtask integrations`.
 #[derive(Debug, clap::Args)]
@@ -38,31 +47,24 @@ pub(crate) fn integrations(args: &IntegrationsArgs) -> Result<()> {
     for (name, test) in chosen {
         let begun = Instant::now();
         let mut command = Command::new(&args.python);
-        command.arg(test).env("MEMGAUGE", &memgauge).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.arg(test).env("MEMGAUGE", &memgauge);
         if let Some(beside) = args.python.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             let path = std::env::var_os("PATH").unwrap_or_default();
             let folders = std::iter::once(beside.to_path_buf()).chain(std::env::split_paths(&path));
             command.env("PATH", std::env::join_paths(folders)?);
         }
-        let mut child = command.spawn().with_context(|| format!("cannot start {}", args.python.display()))?;
-        let mut failures = 0;
-        for line in BufReader::new(child.stdout.take().context("no output")?).lines() {
-            let line = line?;
-            println!("{line}");
-            if line.starts_with("test ") && line.contains(" ... ok") {
-                passed += 1;
-            } else if line.starts_with("test ") {
-                failures += 1;
-            }
-        }
-        let status = child.wait()?;
-        if status.code() == Some(NOT_INSTALLED) {
+        let run = run_test(&mut command, LIMIT, GRACE).with_context(|| format!("cannot run {}", test.display()))?;
+        passed += run.passed;
+        failed += run.failed;
+        if run.status.code() == Some(NOT_INSTALLED) {
             not_checked.push(name.as_str());
-        } else if !status.success() {
+        } else if !run.status.success() && run.failed == 0 {
             // A test that ended without a line failed as well.
-            failures = failures.max(1);
+            failed += 1;
         }
-        failed += failures;
+        if run.ended {
+            println!("integration {name}: ended, because it was not done after {} s", LIMIT.as_secs());
+        }
         println!("integration {name}: {:.1} s\n", begun.elapsed().as_secs_f64());
     }
     if !not_checked.is_empty() {
@@ -71,6 +73,58 @@ pub(crate) fn integrations(args: &IntegrationsArgs) -> Result<()> {
     println!("{passed} passed, {failed} failed, in {:.1} s", started.elapsed().as_secs_f64());
     ensure!(failed == 0, "integrations failed");
     Ok(())
+}
+
+/// What came of the test of a folder.
+#[derive(Debug)]
+struct TestRun {
+    passed: usize,
+    failed: usize,
+    status: ExitStatus,
+    /// Whether it was ended, because it was not done in time.
+    ended: bool,
+}
+
+/// Runs a test to its end, prints its lines, and counts those that say how a part of it went.
+///
+/// After `limit` it is asked to end, which `integrations/testing.py` answers by ending what it has started and by naming the part that
+/// ran; after `grace`, it is killed with its process group.
+fn run_test(command: &mut Command, limit: Duration, grace: Duration) -> Result<TestRun> {
+    let began = Instant::now();
+    // A group of its own: the signals reach what the test waits for.
+    let mut child = command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let output = child.stdout.take().context("no output")?;
+    let (sender, lines) = channel();
+    thread::spawn(move || BufReader::new(output).lines().map_while(Result::ok).all(|line| sender.send(line).is_ok()));
+    let (mut passed, mut failed, mut ended) = (0, 0, false);
+    let status = loop {
+        let status = child.try_wait()?;
+        match (lines.recv_timeout(LOOK), status) {
+            (Ok(line), _) => {
+                println!("{line}");
+                let part = line.starts_with("test ");
+                passed += usize::from(part && line.contains(" ... ok"));
+                failed += usize::from(part && !line.contains(" ... ok"));
+            }
+            // No more comes from it, even where something that it has started still holds its output.
+            (Err(_), Some(status)) => break status,
+            (Err(RecvTimeoutError::Disconnected), None) => thread::sleep(LOOK),
+            (Err(RecvTimeoutError::Timeout), None) => {}
+        }
+        if status.is_none() && !ended && began.elapsed() > limit {
+            ended = true;
+            signal_group(&child, libc::SIGTERM);
+        } else if status.is_none() && began.elapsed() > limit + grace {
+            signal_group(&child, libc::SIGKILL);
+        }
+    };
+    Ok(TestRun { passed, failed, status, ended })
+}
+
+/// Sends a signal to a process that was not waited for, and to all of its group.
+fn signal_group(child: &Child, signal: libc::c_int) {
+    // SAFETY: kill takes no pointer. The group is the child's own: its number is in use until the child has been waited for.
+    unsafe { libc::kill(-(child.id() as libc::pid_t), signal) };
 }
 
 /// The test of each folder, by its name.
@@ -85,4 +139,38 @@ fn tests() -> Result<BTreeMap<String, PathBuf>> {
         }
     }
     Ok(tests)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn lines_are_counted() {
+        let script = "echo 'test a::b ... ok (0.1 s)'; echo 'test a::c ... FAILED'; echo '    why: test'; exit 1";
+        let run = run_test(&mut sh(script), LIMIT, GRACE).unwrap();
+        assert_eq!((run.passed, run.failed, run.status.code(), run.ended), (1, 1, Some(1), false));
+    }
+
+    #[test]
+    fn what_hangs_is_ended_with_all_that_it_started() {
+        let folder = std::env::temp_dir().join(format!("memgauge-integrations-{}", std::process::id()));
+        // The first asks for nothing but a signal; the second listens to none.
+        for (script, grace) in [("", GRACE), ("trap '' TERM; ", Duration::from_millis(100))] {
+            let script = format!("{script}sleep 600 & echo $! >{}; wait; sleep 600", folder.display());
+            let run = run_test(&mut sh(&script), Duration::from_millis(500), grace).unwrap();
+            assert!(run.ended && !run.status.success());
+            let sleeper = std::fs::read_to_string(&folder).unwrap();
+            let state = std::fs::read_to_string(format!("/proc/{}/stat", sleeper.trim())).unwrap_or_default();
+            // Gone, or not yet waited for by whoever inherited it.
+            assert!(state.is_empty() || state.contains(") Z "), "{state}");
+        }
+        std::fs::remove_file(&folder).unwrap();
+    }
 }
