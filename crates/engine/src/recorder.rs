@@ -127,19 +127,7 @@ impl<'a> Recorder<'a> {
             _ => Metric::Latency,
         };
         if !matches!(error, CellError::Interrupted | CellError::OutOfTime) {
-            let message = format!("{}: {error}", wording::coordinates(&cell.at));
-            let note = match error {
-                CellError::Poisoned { fault, .. } if fault.directory.is_some() => {
-                    Note::error(scan::CORRUPTED, message).advise(SEE_MEDIA_ERRORS)
-                }
-                CellError::WrongPointer { .. } | CellError::Poisoned { .. } => Note::error(scan::CORRUPTED, message).advise(TEST_MEMORY),
-                CellError::MemoryGone { fault, .. } => Note::error("cell-not-measured", message).advise(match fault.kind {
-                    MemoryFaultKind::Truncated => "measure in a directory that nothing else changes",
-                    _ => SEE_MEDIA_ERRORS,
-                }),
-                _ => Note::error("cell-not-measured", message),
-            };
-            self.note(if let CellError::Memory(MemoryError { advice, .. }) = error { note.advise(advice) } else { note });
+            self.note(failure(format!("{}: {error}", wording::coordinates(&cell.at)), error));
         }
         let estimate = Estimate { not_measured: Some(error.into()), ..Estimate::default() };
         self.record(self.judge(cell.at.clone(), metric, estimate, Evidence::default()));
@@ -150,6 +138,20 @@ impl<'a> Recorder<'a> {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
+    }
+}
+
+/// The note on something that failed, and what to do about it.
+pub(crate) fn failure(message: String, error: &CellError) -> Note {
+    match error {
+        CellError::Poisoned { fault, .. } if fault.directory.is_some() => Note::error(scan::CORRUPTED, message).advise(SEE_MEDIA_ERRORS),
+        CellError::WrongPointer { .. } | CellError::Poisoned { .. } => Note::error(scan::CORRUPTED, message).advise(TEST_MEMORY),
+        CellError::MemoryGone { fault, .. } => Note::error("cell-not-measured", message).advise(match fault.kind {
+            MemoryFaultKind::Truncated => "measure in a directory that nothing else changes",
+            _ => SEE_MEDIA_ERRORS,
+        }),
+        CellError::Memory(MemoryError { advice, .. }) => Note::error("cell-not-measured", message).advise(advice),
+        _ => Note::error("cell-not-measured", message),
     }
 }
 

@@ -43,9 +43,24 @@ const GROWING_SHARE: f64 = 0.25;
 
 struct Region {
     buffer: Arc<Buffer>,
+    /// The error of its memory for which it is not read any more.
+    lost: Option<CellError>,
     /// GB/s of each pass.
     passes: BurstSamples,
     coverage: Vec<f64>,
+}
+
+impl Region {
+    /// What came of reading it; `None` where its memory has an error, which costs this region and no other.
+    fn unless_lost<T>(&mut self, outcome: Result<T>) -> Result<Option<T>> {
+        match outcome {
+            Err(error) if error.damaged() => {
+                self.lost = Some(error);
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
 }
 
 struct Pass {
@@ -61,21 +76,21 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
     let mut regions = grow(session, plan)?;
     session.watch(plan.cpus.first().unwrap_or(0), &plan.cpus)?;
     let (mut test, begun) = if plan.integrity {
-        let (test, begun) = session.unwatched(|session| Test::begin(session, plan, &regions));
+        let (test, begun) = session.unwatched(|session| Test::begin(session, plan, &mut regions));
         (Some(test), begun)
     } else {
         (None, Ok(()))
     };
     begun?;
-    let (kernel, tried) = fastest_reader(session, plan, &regions)?;
+    let (kernel, tried) = fastest_reader(session, plan, &mut regions)?;
     // What was measured before a failure or a signal is kept.
     let outcome = read(session, plan, kernel, &mut regions);
     let mut scheduler = SchedulerNoise::default();
     regions.iter().for_each(|r| scheduler.add(&r.passes.conditions().scheduler));
     let noise = session.unwatch(&scheduler);
-    let outcome = outcome.and_then(|()| test.as_mut().map_or(Ok(()), |test| test.rest(session, plan)));
+    let outcome = outcome.and_then(|()| test.as_mut().map_or(Ok(()), |test| test.rest(session, plan, &mut regions)));
     let mut checked = test.map(|test| test.finish(session, plan)).unwrap_or_default().into_iter();
-    if outcome.is_err() && regions.iter().all(|r| !r.passes.any_samples()) {
+    if outcome.is_err() && regions.iter().all(|r| r.lost.is_none() && !r.passes.any_samples()) {
         return outcome;
     }
     let why = outcome.as_ref().err().map(|error| match error {
@@ -85,12 +100,16 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
     let from = session.recorder.results.len();
     for (index, region) in regions.iter().enumerate() {
         let at = Coordinates { region: u32::try_from(index).ok(), ..at.clone() };
-        let estimate = match (region.passes.any_samples(), &why) {
-            (false, Some(why)) => Estimate { not_measured: Some(why.clone()), ..Estimate::default() },
-            _ => region.passes.estimate(0, session.budget.stop.relative_half_width),
+        let why = match &region.lost {
+            Some(error) => Some(NotMeasured::from(error)),
+            None => why.clone().filter(|_| !region.passes.any_samples()),
+        };
+        let estimate = match why {
+            Some(_) => Estimate { not_measured: why, ..Estimate::default() },
+            None => region.passes.estimate(0, session.budget.stop.relative_half_width),
         };
         let evidence = Evidence { integrity: checked.next(), ..evidence(plan, kernel, &tried, region, &estimate, &noise) };
-        let samples = Some(region.passes.keep(0));
+        let samples = region.lost.is_none().then(|| region.passes.keep(0));
         let result = session.recorder.judge(at, Metric::Bandwidth, estimate, evidence);
         session.recorder.record(Measurement { samples, ..result });
     }
@@ -122,7 +141,7 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
             Ok(buffer) => {
                 // Passes are as far apart as the scan is long, so what drifts is in their spread: they are one group of samples.
                 let passes = BurstSamples::new(GroupBy::Allocation, plan.passes);
-                regions.push(Region { buffer, passes, coverage: Vec::new() });
+                regions.push(Region { buffer, lost: None, passes, coverage: Vec::new() });
             }
             Err(error) if regions.is_empty() || matches!(error, CellError::Interrupted) => return Err(error),
             Err(error) => {
@@ -143,14 +162,21 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
 }
 
 /// The fastest of the plan's kernels, each tried on several regions.
-fn fastest_reader(session: &mut Session<'_>, plan: &Scan, regions: &[Region]) -> Result<TrialResult> {
+fn fastest_reader(session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> Result<TrialResult> {
     // Those that only read: several threads go over the same region.
     let mut readers = candidates(&plan.traffic);
     readers.retain(|k| k.written_per_step() == 0);
-    let mut next = regions.iter().cycle();
+    let mut next = (0..regions.len()).cycle();
     trials::compare(session, &readers, &plan.traffic, Contest::KeepAll, |session, kernel| {
-        let Some(region) = next.next() else { return Ok(None) };
-        Ok(Some(pass(session, plan, kernel, &region.buffer)?.gbs))
+        for index in next.by_ref().take(regions.len()) {
+            let region = &mut regions[index];
+            if region.lost.is_none()
+                && let Some(pass) = region.unless_lost(pass(session, plan, kernel, &region.buffer))?
+            {
+                return Ok(Some(pass.gbs));
+            }
+        }
+        Ok(None)
     })
 }
 
@@ -164,10 +190,10 @@ fn read(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, regions
                 return Err(CellError::Interrupted);
             }
             let region = &mut regions[index];
-            if pass_number >= plan.passes && region.passes.enough_undisturbed() {
+            if region.lost.is_some() || pass_number >= plan.passes && region.passes.enough_undisturbed() {
                 continue;
             }
-            let pass = pass(session, plan, kernel, &region.buffer)?;
+            let Some(pass) = region.unless_lost(pass(session, plan, kernel, &region.buffer))? else { continue };
             region.passes.add(0, vec![vec![pass.gbs]], pass.conditions);
             region.coverage.extend(pass.coverage);
             done += 1;
@@ -240,33 +266,36 @@ struct Test {
 
 impl Test {
     /// Writes the first pattern, so that what bits do while regions are read is found as well.
-    fn begin(session: &mut Session<'_>, plan: &Scan, regions: &[Region]) -> (Self, Result) {
+    fn begin(session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> (Self, Result) {
         let cpus: Vec<u32> = plan.cpus.iter().collect();
         let buffers = regions.iter().map(|region| TestedBuffer::new(region.buffer.clone(), cpus.clone())).collect();
         let mut test = Self { buffers, steps: integrity::steps(&plan.patterns), begun: 0, ecc: EccWatch::begin(session) };
-        let outcome = test.step(session, plan);
+        let outcome = test.step(session, plan, regions);
         (test, outcome)
     }
 
     /// Compares in all regions what they hold and writes the next step, region by region.
-    fn step(&mut self, session: &mut Session<'_>, plan: &Scan) -> Result {
+    fn step(&mut self, session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> Result {
         let step = self.steps.get(self.begun);
         // What the caches hold of the regions was read there before the first comparison.
         let drop_first = self.begun == 1;
         let hold = Duration::from_secs_f64(plan.hold_s);
         let how = How { descending: step.is_some_and(|s| s.descending), drop_first, hold };
         let blocks = (plan.region.bytes.0 as usize).div_ceil(BLOCK_BYTES) as u64;
-        for (buffer, first_block) in self.buffers.iter_mut().zip((0..).step_by(blocks as usize)) {
+        for ((buffer, region), first_block) in self.buffers.iter_mut().zip(regions).zip((0..).step_by(blocks as usize)) {
+            if region.lost.is_some() {
+                continue;
+            }
             let next = |_| step.map(|step| (step.words(session.plan.seed, first_block), Some(step.pattern)));
             let words = next(0);
-            crate::integrity::sweep(session, std::slice::from_mut(buffer), how, |_| words.clone())?;
+            region.unless_lost(crate::integrity::sweep(session, std::slice::from_mut(buffer), how, |_| words.clone()))?;
         }
         self.begun += 1;
         Ok(())
     }
 
     /// The rest of the steps, and the last comparison. Where a time for the whole run was given, all steps are made again while it lasts.
-    fn rest(&mut self, session: &mut Session<'_>, plan: &Scan) -> Result {
+    fn rest(&mut self, session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> Result {
         let (round, first, started) = (self.steps.clone(), self.begun, session.context.now());
         while self.begun <= self.steps.len() {
             let each = (session.context.now() - started) / (self.begun - first).max(1) as u32;
@@ -275,7 +304,7 @@ impl Test {
             {
                 self.steps.extend_from_slice(&round);
             }
-            self.step(session, plan)?;
+            self.step(session, plan, regions)?;
             let share = self.begun as f64 / (self.steps.len() + 1) as f64;
             session.progress.within_cell(GROWING_SHARE + (1.0 - GROWING_SHARE) * (0.5 + 0.5 * share));
         }

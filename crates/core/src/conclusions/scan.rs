@@ -85,7 +85,10 @@ pub fn notes(results: &[Measurement]) -> Vec<Note> {
         let of_node = node.map_or_else(String::new, |n| format!(" of node {n}"));
         notes.extend(weak_note(&of_node, &regions));
         notes.extend(corruption_note(&of_node, &regions));
-        let unknown = regions.iter().find_map(|m| m.evidence.physical.as_ref().filter(|p| p.first.is_none())?.reason.as_ref());
+        notes.extend(hardware_note(&of_node, &regions));
+        // The addresses of a region that lost a page are no matter of privileges.
+        let whole = regions.iter().filter(|m| hardware_error(m).is_none());
+        let unknown = { whole }.find_map(|m| m.evidence.physical.as_ref().filter(|p| p.first.is_none())?.reason.as_ref());
         notes.extend(unknown.map(|why| {
             Note::info("scan-no-addresses", format!("the physical addresses of the regions{of_node} are not known: {why}"))
                 .advise("run as root to see which addresses, and so which DIMM or window, a region stands for")
@@ -118,7 +121,8 @@ fn weak_note(of_node: &str, regions: &[&Measurement]) -> Option<Note> {
 }
 
 fn corruption_note(of_node: &str, regions: &[&Measurement]) -> Option<Note> {
-    let bad: Vec<&&Measurement> = regions.iter().filter(|m| corrupted(m)).collect();
+    let wrong = |m: &&&Measurement| m.evidence.integrity.as_ref().is_some_and(|i| i.mismatches > 0);
+    let bad: Vec<&&Measurement> = regions.iter().filter(wrong).collect();
     let all: u64 = bad.iter().filter_map(|m| Some(m.evidence.integrity.as_ref()?.mismatches)).sum();
     let words: Vec<String> = bad
         .iter()
@@ -132,8 +136,23 @@ fn corruption_note(of_node: &str, regions: &[&Measurement]) -> Option<Note> {
     let (wrong, regions) = (number_of(all, "word", "words"), number_of(bad.len() as u64, "region", "regions"));
     let were = if all == 1 { "was" } else { "were" };
     let message = format!("{wrong} {were} not what had been written there, in {regions}{of_node}: {}", words.join("; "));
-    let advice = "take the machine out of service and test its memory; look into the kernel's log for machine checks and EDAC";
-    (!bad.is_empty()).then(|| Note::error(CORRUPTED, message).advise(advice))
+    (!bad.is_empty()).then(|| Note::error(CORRUPTED, message).advise(SEE_KERNEL_LOG))
+}
+
+const SEE_KERNEL_LOG: &str = "take the machine out of service and test its memory; look into the kernel's log for machine checks and EDAC";
+
+/// Regions of which the hardware reported an error.
+fn hardware_note(of_node: &str, regions: &[&Measurement]) -> Option<Note> {
+    let bad: Vec<String> = regions.iter().filter_map(|m| Some(format!("{}: {}", name(m), hardware_error(m)?))).collect();
+    let listed = bad.iter().take(FAULTS_NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");
+    let (regions, have) = (number_of(bad.len() as u64, "region", "regions"), if bad.len() == 1 { "has" } else { "have" });
+    let message = format!("{regions}{of_node} {have} a hardware memory error: {listed}");
+    (!bad.is_empty()).then(|| Note::error(CORRUPTED, message).advise(SEE_KERNEL_LOG))
+}
+
+/// What was seen of an error of a region's memory that the hardware reported.
+fn hardware_error(m: &Measurement) -> Option<&str> {
+    if let Some(NotMeasured::Corrupted { detail }) = &m.estimate.not_measured { Some(detail) } else { None }
 }
 
 /// Whether a word was wrong again.
@@ -291,6 +310,23 @@ mod tests {
         let text = &notes[0].message;
         assert!(text.starts_with("1 word was not what had been written there, in 1 region of node 1: "), "{text}");
         assert!(text.contains("0x1010: bits 0x0000000000000004 differ, wrong when read again, CPU 3"), "{text}");
+    }
+
+    #[test]
+    fn a_hardware_error_is_named_as_one_and_costs_no_addresses() {
+        let mut regions: Vec<Measurement> = (0..4).map(|i| measurement(i, 100.0)).collect();
+        let detail = "CPU 0: its buffer has a hardware memory error at byte 4096".to_owned();
+        regions[3].estimate = Estimate { not_measured: Some(NotMeasured::Corrupted { detail }), ..Estimate::default() };
+        let unknown = |why: &str| Some(PhysicalRange { reason: Some(why.to_owned()), ..PhysicalRange::default() });
+        regions[3].evidence.physical = unknown("pages of it were replaced");
+        judge(&mut regions);
+        assert_eq!((regions[3].verdict.status, regions[3].verdict.reason), (VerdictStatus::Failure, VerdictReason::MemoryCorrupted));
+        let [note] = &notes(&regions)[..] else { panic!("{:?}", notes(&regions)) };
+        let expected =
+            "1 region of node 1 has a hardware memory error: region 3: CPU 0: its buffer has a hardware memory error at byte 4096";
+        assert_eq!((note.code.as_ref(), note.message.as_str()), (CORRUPTED, expected));
+        regions[0].evidence.physical = unknown("CAP_SYS_ADMIN");
+        assert!(notes(&regions).iter().any(|note| note.code == "scan-no-addresses" && note.message.contains("CAP_SYS_ADMIN")));
     }
 
     #[test]
