@@ -7,7 +7,9 @@ use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{Coordinates, Experiment, Method, Metric, Unit};
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Work};
-use memgauge_core::result::{Checksums, CurveSummary, Evidence, InterleaveSummary, Measurement, PairMatrix, RfoEvidence, Timing};
+use memgauge_core::result::{
+    Checksums, CurveSummary, Evidence, InterleaveSummary, Measurement, PairMatrix, PlacementStatus, RfoEvidence, Timing,
+};
 use memgauge_core::topology::Topology;
 use memgauge_core::traffic::Mix;
 use memgauge_core::wording;
@@ -131,6 +133,17 @@ impl<'a> Recorder<'a> {
         }
         let estimate = Estimate { not_measured: Some(error.into()), ..Estimate::default() };
         self.record(self.judge(cell.at.clone(), metric, estimate, Evidence::default()));
+    }
+
+    /// How many results and repeats there are.
+    pub(crate) fn measurements(&self) -> (usize, usize) {
+        (self.results.len(), self.repeats.len())
+    }
+
+    /// Whether pages of a result since then were on other nodes than they should.
+    pub(crate) fn moved_since(&self, (results, repeats): (usize, usize)) -> bool {
+        let new = self.results[results..].iter().chain(&self.repeats[repeats..]);
+        { new }.any(|m| m.evidence.placement.status == PlacementStatus::Wrong)
     }
 
     /// Adds a note, once.

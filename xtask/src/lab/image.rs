@@ -22,6 +22,7 @@ const EVERYWHERE: &[&str] = &["virtio_pci", "9pnet_virtio", "9p"];
 /// When its compression is unknown.
 pub(crate) fn kernel(package: &Path, release: &str, arch: Arch) -> Result<PathBuf> {
     let packed = package.join("boot").join(format!("vmlinuz-{release}"));
+    let packed = if packed.exists() { packed } else { modules_folder(package, release).join("vmlinuz") };
     if arch == Arch::Aarch64 {
         return Ok(packed);
     }
@@ -38,6 +39,12 @@ pub(crate) fn kernel(package: &Path, release: &str, arch: Arch) -> Result<PathBu
         fs::rename(partial, &unpacked)?;
     }
     Ok(unpacked)
+}
+
+/// Where a package of a kernel has its modules, and since Linux 7 the kernel.
+fn modules_folder(package: &Path, release: &str) -> PathBuf {
+    let folders = ["lib/modules", "usr/lib/modules"].map(|folder| package.join(folder).join(release));
+    if folders[0].exists() { folders[0].clone() } else { folders[1].clone() }
 }
 
 /// How kernels are packed: the first bytes, and what unpacks it and ignores what follows.
@@ -174,7 +181,7 @@ struct Modules {
 
 impl Modules {
     fn find(package: &Path, release: &str) -> Result<Self> {
-        let folder = package.join("lib/modules").join(release);
+        let folder = modules_folder(package, release);
         let mut files = BTreeMap::new();
         let mut folders = vec![folder.join("kernel")];
         while let Some(folder) = folders.pop() {
