@@ -12,6 +12,7 @@ pub mod fragment;
 pub mod guest;
 mod job;
 mod jobs;
+pub mod memory;
 pub mod program;
 pub mod record;
 pub mod recorded;

@@ -80,6 +80,16 @@ impl Memgauge {
         self
     }
 
+    /// With the result in this file.
+    #[must_use]
+    pub fn writing_to(mut self, json: &Path) -> Self {
+        let mut command = Command::new(MEMGAUGE);
+        command.args(self.command.get_args().map(|arg| if arg == self.json.as_os_str() { json.as_os_str() } else { arg }));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        (self.command, self.json) = (command, json.to_owned());
+        self
+    }
+
     /// As a user without privileges, the result in a folder of that user's.
     #[must_use]
     pub fn without_root(mut self) -> Self {
@@ -88,10 +98,8 @@ impl Memgauge {
         // What fails here shows when the program cannot write its result.
         let _ = fs::create_dir_all(folder).and_then(|()| std::os::unix::fs::chown(folder, Some(nobody), Some(nobody)));
         let json = folder.join(self.json.file_name().unwrap_or_default());
-        let mut command = Command::new(MEMGAUGE);
-        command.args(self.command.get_args().map(|arg| if arg == self.json.as_os_str() { json.as_os_str() } else { arg }));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).uid(nobody).gid(nobody);
-        (self.command, self.json) = (command, json);
+        self = self.writing_to(&json);
+        self.command.uid(nobody).gid(nobody);
         self
     }
 

@@ -52,15 +52,20 @@ pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
         }
     }
     // The text is a line for each size, without notes.
-    report.notes.iter().filter(|note| note.severity >= Severity::Warning).for_each(|note| Program::MEMGAUGE.message(&note.message));
-    let corrupted = report.results.iter().any(|m| m.evidence.proof.as_ref().is_some_and(|p| p.mismatches > 0));
+    let hardware = |note: &&Note| note.code == scan::CORRUPTED;
+    let warnings = report.notes.iter().filter(|note| note.severity >= Severity::Warning && !hardware(note));
+    warnings.for_each(|note| Program::MEMGAUGE.message(&note.message));
+    // The hardware said so, or what was read did.
+    let failed = report.notes.iter().any(|note| hardware(&note));
+    let wrong = report.results.iter().any(|m| m.evidence.proof.as_ref().is_some_and(|p| p.mismatches > 0));
+    let corrupted = failed || wrong;
     report.incomplete = stop.interruption();
-    if report.incomplete.is_none() && report.results.len() < specs.len() {
+    if report.incomplete.is_none() && (failed || report.results.len() < specs.len()) {
         report.incomplete = Some(Incomplete::CellsMissing);
     }
     report.complete = report.incomplete.is_none();
     report::end(&mut report);
-    if corrupted {
+    if wrong {
         report.notes.push(
             Note::error(scan::CORRUPTED, "what the loop read is not what was written".to_owned())
                 .advise("take the machine out of service, look for memory errors in its log, and test its memory"),

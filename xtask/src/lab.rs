@@ -182,7 +182,7 @@ fn check_tools(jobs: &[&Job], targets: &[&emulate::Target]) -> Result<()> {
         if job.machine.release != Release::Stable {
             needed.push(("zstd", "zstd"));
         }
-        needed.extend(job.machine.tools.iter().map(|&tool| (tool, tool_package(tool))));
+        needed.extend(job.machine.tools.iter().filter(|tool| fetched(tool).is_none()).map(|&tool| (tool, tool_package(tool))));
     }
     for target in targets {
         needed.extend(target.needs);
@@ -205,6 +205,11 @@ fn tool_package(tool: &str) -> &'static str {
         "mkfs.xfs" => "xfsprogs",
         _ => "ndctl",
     }
+}
+
+/// The package, and the place in it, of a tool that is fetched as the kernels are: where it is installed it changes the machine.
+fn fetched(tool: &str) -> Option<(&'static str, &'static str)> {
+    (tool == "apparmor_parser").then_some(("apparmor", "sbin/apparmor_parser"))
 }
 
 /// Everything that a guest boots.
@@ -254,18 +259,26 @@ fn prepare(job: &Job, folder: &Path) -> Result<Prepared> {
     let (qemu, firmware) = packages.qemu(qemu::program(arch))?;
     let built = build(arch)?;
     let kernel_tests = if job.machine.kernel_tests { emulate::test_programs(arch)? } else { Vec::new() };
+    let mut tools = Vec::new();
+    for &tool in job.machine.tools {
+        tools.push(match fetched(tool) {
+            Some((package, place)) => packages.get(package)?.join(place),
+            None => image::installed(tool)?,
+        });
+    }
     let contents = image::Contents {
         memgauge: &built.join("memgauge"),
         lab: &built.join("memgauge-lab"),
         busybox: &busybox,
         kernel_tests: &kernel_tests,
+        tools: &tools,
     };
     let own = folder.join("jobs").join(job.name);
     let share = own.join("share");
     let _ = fs::remove_dir_all(&own);
     fs::create_dir_all(&share)?;
     let image = own.join("image");
-    image::build(&own.join("root"), &image, &job.machine, (&package, &release), &contents)?;
+    image::build(&own.join("root"), &image, job.machine.modules, (&package, &release), &contents)?;
     let console = own.join("console");
     Ok(Prepared { qemu, firmware, kernel, image, own, share, console })
 }

@@ -58,7 +58,10 @@ fn describe(fault: &MemoryFault) -> String {
     let at = fault.offset;
     let file = fault.directory.as_ref().map_or_else(|| "its buffer".to_owned(), |directory| format!("its file in {directory}"));
     match fault.kind {
-        MemoryFaultKind::Poisoned => format!("{file} has a hardware memory error at byte {at} (SIGBUS, poisoned page)"),
+        MemoryFaultKind::Poisoned => {
+            let physical = fault.physical.map(|physical| format!(", physical address {physical:#x}")).unwrap_or_default();
+            format!("{file} has a hardware memory error at byte {at}{physical} (SIGBUS, poisoned page)")
+        }
         MemoryFaultKind::Truncated => format!("another process truncated {file}: it ends before byte {at}, which is measured"),
         MemoryFaultKind::Device => {
             format!("the file system or device failed to provide byte {at} of {file} (SIGBUS), though the file is that long")

@@ -226,6 +226,11 @@ impl TestedBuffer {
     /// Takes over what a sweep found.
     fn finish(&mut self, sweep: &Sweep, next: Option<(Words, Option<TestPattern>)>, started: Instant, ended: Instant) {
         let middle = started + (ended - started) / 2;
+        if self.buffer.fault().is_some() {
+            // Zeros are where the fault was, and what this sweep found of them is no news.
+            self.holds = None;
+            return;
+        }
         self.found.add(std::mem::take(&mut *sweep.found.lock().unwrap_or_else(PoisonError::into_inner)));
         self.busy += ended - started;
         if !sweep.portions.are_taken() {
@@ -294,7 +299,7 @@ pub(crate) struct How {
 /// Compares what the buffers hold and writes to each what `next` says, all at the same time. A CPU may work on several of them.
 ///
 /// # Errors
-/// When the run must end, or a thread is lost; what was found until then is in the buffers.
+/// When the run must end, a thread is lost, or memory has faulted; what was found until then is in the buffers.
 pub(crate) fn sweep(
     session: &mut Session<'_>,
     buffers: &mut [TestedBuffer],
@@ -319,7 +324,9 @@ pub(crate) fn sweep(
         buffer.finish(sweep, next, started, ended);
     }
     session.add_measuring(ended - started);
-    outcome
+    outcome?;
+    let fault = buffers.iter().find_map(|b| Some(CellError::fault(*b.cpus.first()?, b.buffer.fault()?)));
+    fault.map_or(Ok(()), Err)
 }
 
 /// Runs all sweeps to their end, piece by piece.
@@ -429,23 +436,27 @@ impl CheckedBuffers {
     }
 
     /// Compares the words and their complement, and writes the words again. A check that was cut short says so in its result.
-    pub(crate) fn end(&mut self, session: &mut Session<'_>) -> Integrity {
+    ///
+    /// # Errors
+    /// When memory has faulted.
+    pub(crate) fn end(&mut self, session: &mut Session<'_>) -> Result<Integrity> {
         let planned = self.planned + 2;
         let outcome = self.sweep(session, true).and_then(|()| self.sweep(session, false));
         self.planned = 0;
         let tested = std::mem::take(&mut self.tested);
         let each = self.buffers.iter_mut().map(|buffer| buffer.take(planned, tested.clone()));
         let mut all = each.reduce(joined).unwrap_or_default();
-        if let Err(error) = outcome
-            && !matches!(error, CellError::Interrupted)
-        {
-            session
-                .recorder
-                .note(memgauge_core::note::Note::warning("check-cut-short", format!("what was written was not compared: {error}")));
+        match outcome {
+            Err(error) if error.damaged() => return Err(error),
+            Ok(()) | Err(CellError::Interrupted) => {}
+            Err(error) => {
+                let message = format!("what was written was not compared: {error}");
+                session.recorder.note(memgauge_core::note::Note::warning("check-cut-short", message));
+            }
         }
         all.ecc = Some(self.ecc.end(session));
         name_devices(session, &mut all);
-        all
+        Ok(all)
     }
 
     fn sweep(&mut self, session: &mut Session<'_>, inverted: bool) -> Result {

@@ -13,7 +13,7 @@ use memgauge_core::directory::MemoryDir;
 use memgauge_core::experiment::ChaseOrder;
 use memgauge_core::plan::{BufferPlan, Loader, Plan, Probe, Work};
 use memgauge_core::protocol::KEPT_ALLOCATIONS;
-use memgauge_core::result::{PageEvidence, PageKind};
+use memgauge_core::result::{PageEvidence, PageKind, Placement, PlacementStatus};
 use memgauge_core::units::Bytes;
 use memgauge_kernels::LINE;
 use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
@@ -192,6 +192,17 @@ impl<'a> MemoryStore<'a> {
     pub(crate) fn forget(&mut self) {
         self.loaders.clear();
         self.chases.clear();
+    }
+
+    /// Drops buffers whose pages were moved to other nodes after they were allocated, as the kernel does where memory goes offline.
+    pub(crate) fn forget_moved(&mut self) {
+        let all = self.loaders.len() + self.chases.len();
+        let moved = |buffer: &Buffer| {
+            let wrong = |placement: &Placement| placement.status == PlacementStatus::Wrong;
+            !wrong(buffer.placement()) && wrong(&buffer.placement_among(all))
+        };
+        self.loaders.retain(|_, (_, buffer)| !moved(buffer));
+        self.chases.retain(|c| !moved(&c.buffer));
     }
 
     /// Drops the buffers that only the cell in progress had.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use memgauge_core::counters::WorkUnit;
+use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{Coordinates, Experiment, MemoryPlace, Metric};
 use memgauge_core::microbench::{LoopKind, LoopProof, LoopSpec};
 use memgauge_core::note::Note;
@@ -14,6 +15,7 @@ use memgauge_core::result::{Evidence, Measurement, Noise};
 use memgauge_core::stats;
 use memgauge_core::traffic::{LineUse, Mix};
 use memgauge_core::units::{Bytes, IdSet};
+use memgauge_core::wording;
 use memgauge_kernels::{self as kernels, Kernel, LINE, MAX_STREAMS, Walk};
 use memgauge_os::clock::Clock;
 use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
@@ -23,8 +25,8 @@ use crate::burst::chase::{self, ChainSpec, Chase, ExactHops};
 use crate::burst::counters::{ThreadCounters, certain};
 use crate::burst::workers::{Finished, run_observed};
 use crate::context::{Cutoff, RunContext};
-use crate::error::ChainError;
-use crate::recorder::Recorder;
+use crate::error::{CellError, ChainError};
+use crate::recorder::{self, Recorder};
 
 /// A stream reads words of this size; less cannot be read.
 const MIN_STREAM: Bytes = Bytes(8);
@@ -63,8 +65,8 @@ impl From<ChainError> for LoopError {
 /// Runs a loop in the calling thread.
 ///
 /// Pins the thread and binds the memory only where `spec` names a CPU or a node. Notes say that the buffer is smaller than usual, because
-/// less memory may be taken, and what could not be counted, where hardware events were asked for. Where the run is stopped, the passes until
-/// then are the result.
+/// less memory may be taken, and what could not be counted, where hardware events were asked for. Where the run is stopped, or the memory has
+/// an error, the passes until then are the result; a note names the error.
 ///
 /// # Errors
 /// When it was stopped before a pass was complete, the CPU may not be used, the memory cannot be allocated, or the order does not fit the buffer.
@@ -88,16 +90,24 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
         LoopKind::Stream => stream(spec, bytes, context, &buffer, &mut counters),
         LoopKind::Chase { .. } => chase(spec, bytes, context, &buffer, &mut counters),
     });
-    let (samples, proof, mut evidence) = value?;
+    let damaged = buffer.fault().map(|fault| CellError::fault(here, fault));
+    let (samples, proof, mut evidence) = match value {
+        // It came before a pass was complete.
+        Err(LoopError::Interrupted) if damaged.is_some() => Default::default(),
+        value => value?,
+    };
     evidence.noise = Noise { involuntary_switches: scheduler.switches, waited: scheduler.waited_share(), ..evidence.noise };
     evidence.threads = 1;
     evidence.allocations = 1;
     evidence.buffer = bytes;
     evidence.pages = buffer.pages().clone();
     evidence.placement = buffer.placement().clone();
-    evidence.proof = Some(proof);
-    // As many passes as were asked for, so no interval is too wide.
-    let estimate = stats::estimate(&[samples], f64::INFINITY);
+    evidence.proof = (!samples.is_empty()).then_some(proof);
+    let estimate = match &damaged {
+        Some(error) if samples.is_empty() => Estimate { not_measured: Some(error.into()), ..Estimate::default() },
+        // As many passes as were asked for, so no interval is too wide.
+        _ => stats::estimate(&[samples], f64::INFINITY),
+    };
     let (experiment, metric, work) = match spec.kind {
         LoopKind::Stream => (Experiment::Stream, Metric::Bandwidth, WorkUnit::Line),
         LoopKind::Chase { .. } => (Experiment::Chase, Metric::Latency, WorkUnit::Hop),
@@ -105,7 +115,9 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
     let certain = certain(context.machine, here, bytes);
     let (counters, note) = counters.map(|c| c.finish(&context.clock, work, certain)).unzip();
     let result = Recorder::new(&context.machine.topology, experiment, None).judge(coordinates(spec, bytes), metric, estimate, evidence);
-    Ok((Measurement { counters: counters.map(Box::new), ..result }, smaller.into_iter().chain(note.flatten()).collect()))
+    let damaged = damaged.map(|error| recorder::failure(format!("{}: {error}", wording::coordinates(&result.at)), &error));
+    let notes = smaller.into_iter().chain(note.flatten()).chain(damaged).collect();
+    Ok((Measurement { counters: counters.map(Box::new), ..result }, notes))
 }
 
 /// Where a loop's result stands.
@@ -170,6 +182,10 @@ fn stream(
         }
         let (ran, from) = (noise::thread_cpu_ns(), clock.stamp());
         let Some(read) = read(widest, buffer, bytes, laps, &cutoff) else { break };
+        // Zeros were read where the memory has an error.
+        if buffer.fault().is_some() {
+            break;
+        }
         sum = read;
         let ns = clock.ns(clock.stamp().saturating_sub(from).max(1));
         let ran = noise::thread_cpu_ns().zip(ran).map_or(ns, |(now, then)| now.saturating_sub(then) as f64);
@@ -267,7 +283,7 @@ fn chase(
     for _ in 0..spec.passes {
         let (took, moved_on) = chase.clone().exactly(hops, &clock, &cutoff);
         // Only whole passes count.
-        if took.hops() < hops {
+        if took.hops() < hops || buffer.fault().is_some() {
             break;
         }
         passes.extend(chased(&took, &clock));
@@ -285,8 +301,9 @@ fn chase(
     if let Some(counted) = counted {
         counted.stop(&clock, hops * u64::from(made));
     }
-    // A chase that met a wrong pointer may be anywhere.
-    let offset = chase.check(0).is_ok().then(|| chase.position() as usize - buffer.as_ptr() as usize);
+    // A chase that met a wrong pointer may be anywhere. Of memory that has an error it is the last pass before.
+    let sound = !matches!(chase.check(0), Err(CellError::WrongPointer { .. }));
+    let offset = sound.then(|| chase.position() as usize - buffer.as_ptr() as usize);
     let proof = LoopProof {
         passes: made,
         laps,

@@ -7,7 +7,9 @@ use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{Coordinates, Experiment, Method, Metric, Unit};
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Work};
-use memgauge_core::result::{Checksums, CurveSummary, Evidence, InterleaveSummary, Measurement, PairMatrix, RfoEvidence, Timing};
+use memgauge_core::result::{
+    Checksums, CurveSummary, Evidence, InterleaveSummary, Measurement, PairMatrix, PlacementStatus, RfoEvidence, Timing,
+};
 use memgauge_core::topology::Topology;
 use memgauge_core::traffic::Mix;
 use memgauge_core::wording;
@@ -127,22 +129,21 @@ impl<'a> Recorder<'a> {
             _ => Metric::Latency,
         };
         if !matches!(error, CellError::Interrupted | CellError::OutOfTime) {
-            let message = format!("{}: {error}", wording::coordinates(&cell.at));
-            let note = match error {
-                CellError::Poisoned { fault, .. } if fault.directory.is_some() => {
-                    Note::error(scan::CORRUPTED, message).advise(SEE_MEDIA_ERRORS)
-                }
-                CellError::WrongPointer { .. } | CellError::Poisoned { .. } => Note::error(scan::CORRUPTED, message).advise(TEST_MEMORY),
-                CellError::MemoryGone { fault, .. } => Note::error("cell-not-measured", message).advise(match fault.kind {
-                    MemoryFaultKind::Truncated => "measure in a directory that nothing else changes",
-                    _ => SEE_MEDIA_ERRORS,
-                }),
-                _ => Note::error("cell-not-measured", message),
-            };
-            self.note(if let CellError::Memory(MemoryError { advice, .. }) = error { note.advise(advice) } else { note });
+            self.note(failure(format!("{}: {error}", wording::coordinates(&cell.at)), error));
         }
         let estimate = Estimate { not_measured: Some(error.into()), ..Estimate::default() };
         self.record(self.judge(cell.at.clone(), metric, estimate, Evidence::default()));
+    }
+
+    /// How many results and repeats there are.
+    pub(crate) fn measurements(&self) -> (usize, usize) {
+        (self.results.len(), self.repeats.len())
+    }
+
+    /// Whether pages of a result since then were on other nodes than they should.
+    pub(crate) fn moved_since(&self, (results, repeats): (usize, usize)) -> bool {
+        let new = self.results[results..].iter().chain(&self.repeats[repeats..]);
+        { new }.any(|m| m.evidence.placement.status == PlacementStatus::Wrong)
     }
 
     /// Adds a note, once.
@@ -150,6 +151,20 @@ impl<'a> Recorder<'a> {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
+    }
+}
+
+/// The note on something that failed, and what to do about it.
+pub(crate) fn failure(message: String, error: &CellError) -> Note {
+    match error {
+        CellError::Poisoned { fault, .. } if fault.directory.is_some() => Note::error(scan::CORRUPTED, message).advise(SEE_MEDIA_ERRORS),
+        CellError::WrongPointer { .. } | CellError::Poisoned { .. } => Note::error(scan::CORRUPTED, message).advise(TEST_MEMORY),
+        CellError::MemoryGone { fault, .. } => Note::error("cell-not-measured", message).advise(match fault.kind {
+            MemoryFaultKind::Truncated => "measure in a directory that nothing else changes",
+            _ => SEE_MEDIA_ERRORS,
+        }),
+        CellError::Memory(MemoryError { advice, .. }) => Note::error("cell-not-measured", message).advise(advice),
+        _ => Note::error("cell-not-measured", message),
     }
 }
 

@@ -117,6 +117,7 @@ fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Re
         return Err(session.budget.interruption());
     }
     start.wait(session)?;
+    let before = session.recorder.measurements();
     let result = measure(session, cell);
     // Also where something was not begun because it would not have ended in time.
     let late = !session.budget.stopped();
@@ -124,6 +125,8 @@ fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Re
     session.memory.end_cell();
     if result.as_ref().is_err_and(CellError::damaged) {
         session.memory.forget();
+    } else if session.recorder.moved_since(before) {
+        session.memory.forget_moved();
     }
     // Where the cell has failed, what was seen does not count.
     session.noise = NoiseWatch::default();

@@ -43,9 +43,24 @@ const GROWING_SHARE: f64 = 0.25;
 
 struct Region {
     buffer: Arc<Buffer>,
+    /// The error of its memory for which it is not read any more.
+    lost: Option<CellError>,
     /// GB/s of each pass.
     passes: BurstSamples,
     coverage: Vec<f64>,
+}
+
+impl Region {
+    /// What came of reading it; `None` where its memory has an error, which costs this region and no other.
+    fn unless_lost<T>(&mut self, outcome: Result<T>) -> Result<Option<T>> {
+        match outcome {
+            Err(error) if error.damaged() => {
+                self.lost = Some(error);
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
 }
 
 struct Pass {
@@ -61,22 +76,22 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
     let mut regions = grow(session, plan)?;
     session.watch(plan.cpus.first().unwrap_or(0), &plan.cpus)?;
     let (mut test, begun) = if plan.integrity {
-        let (test, begun) = session.unwatched(|session| Test::begin(session, plan, &regions));
+        let (test, begun) = session.unwatched(|session| Test::begin(session, plan, &mut regions));
         (Some(test), begun)
     } else {
         (None, Ok(()))
     };
     begun?;
-    let (kernel, tried) = fastest_reader(session, plan, &regions)?;
+    let (kernel, tried) = fastest_reader(session, plan, &mut regions)?;
     // What was measured before a failure or a signal is kept.
     let outcome = read(session, plan, kernel, &mut regions);
     let mut scheduler = SchedulerNoise::default();
     regions.iter().for_each(|r| scheduler.add(&r.passes.conditions().scheduler));
     let noise = session.unwatch(&scheduler);
-    let outcome = outcome.and_then(|()| test.as_mut().map_or(Ok(()), |test| test.rest(session, plan)));
+    let outcome = outcome.and_then(|()| test.as_mut().map_or(Ok(()), |test| test.rest(session, plan, &mut regions)));
     let compared_as_planned = test.as_ref().is_none_or(|test| test.compared_as_planned(plan));
     let mut checked = test.map(|test| test.finish(session, plan)).unwrap_or_default().into_iter();
-    if outcome.is_err() && regions.iter().all(|r| !r.passes.any_samples()) {
+    if outcome.is_err() && regions.iter().all(|r| r.lost.is_none() && !r.passes.any_samples()) {
         return outcome;
     }
     let why = outcome.as_ref().err().map(|error| match error {
@@ -86,13 +101,16 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
     let from = session.recorder.results.len();
     for (index, region) in regions.iter().enumerate() {
         let at = Coordinates { region: u32::try_from(index).ok(), ..at.clone() };
-        let fault = region.buffer.fault().map(|fault| CellError::fault(plan.cpus.first().unwrap_or(0), fault));
-        let estimate = match not_measured(fault.as_ref(), region.passes.any_samples(), why.as_ref(), plan.region.node) {
-            Some(why) => Estimate { not_measured: Some(why), ..Estimate::default() },
+        let why = match &region.lost {
+            Some(error) => Some(NotMeasured::from(error)),
+            None => why.clone().filter(|_| !region.passes.any_samples()),
+        };
+        let estimate = match why {
+            Some(_) => Estimate { not_measured: why, ..Estimate::default() },
             None => region.passes.estimate(0, session.budget.stop.relative_half_width),
         };
         let evidence = Evidence { integrity: checked.next(), ..evidence(plan, kernel, &tried, region, &estimate, &noise) };
-        let samples = Some(region.passes.keep(0));
+        let samples = region.lost.is_none().then(|| region.passes.keep(0));
         let result = session.recorder.judge(at, Metric::Bandwidth, estimate, evidence);
         session.recorder.record(Measurement { samples, ..result });
     }
@@ -105,20 +123,6 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
             Ok(())
         }
         other => other,
-    }
-}
-
-/// Why a region has no value, where it has none: what happened to its own memory, or else, if it was not read, why the scan ended. `fault`
-/// is the region's, `read` says whether a pass over it was made, `ended` why the scan of `node` ended early.
-fn not_measured(fault: Option<&CellError>, read: bool, ended: Option<&NotMeasured>, node: u32) -> Option<NotMeasured> {
-    match (fault, read, ended) {
-        (Some(fault), ..) => Some(fault.into()),
-        // Other memory is damaged, of which this region says nothing.
-        (None, false, Some(NotMeasured::Corrupted { detail })) => {
-            Some(NotMeasured::NoRegion { node, detail: format!("the scan ended before that: {detail}") })
-        }
-        (None, false, ended) => ended.cloned(),
-        (None, true, _) => None,
     }
 }
 
@@ -142,7 +146,7 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
             Ok(buffer) => {
                 // Passes are as far apart as the scan is long, so what drifts is in their spread: they are one group of samples.
                 let passes = BurstSamples::new(GroupBy::Allocation, plan.passes);
-                regions.push(Region { buffer, passes, coverage: Vec::new() });
+                regions.push(Region { buffer, lost: None, passes, coverage: Vec::new() });
             }
             Err(error) if regions.is_empty() || matches!(error, CellError::Interrupted) => return Err(error),
             Err(error) => {
@@ -163,14 +167,21 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
 }
 
 /// The fastest of the plan's kernels, each tried on several regions.
-fn fastest_reader(session: &mut Session<'_>, plan: &Scan, regions: &[Region]) -> Result<TrialResult> {
+fn fastest_reader(session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> Result<TrialResult> {
     // Those that only read: several threads go over the same region.
     let mut readers = candidates(&plan.traffic);
     readers.retain(|k| k.written_per_step() == 0);
-    let mut next = regions.iter().cycle();
+    let mut next = (0..regions.len()).cycle();
     trials::compare(session, &readers, &plan.traffic, Contest::KeepAll, |session, kernel| {
-        let Some(region) = next.next() else { return Ok(None) };
-        Ok(Some(pass(session, plan, kernel, &region.buffer)?.gbs))
+        for index in next.by_ref().take(regions.len()) {
+            let region = &mut regions[index];
+            if region.lost.is_none()
+                && let Some(pass) = region.unless_lost(pass(session, plan, kernel, &region.buffer))?
+            {
+                return Ok(Some(pass.gbs));
+            }
+        }
+        Ok(None)
     })
 }
 
@@ -184,10 +195,10 @@ fn read(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, regions
                 return Err(CellError::Interrupted);
             }
             let region = &mut regions[index];
-            if pass_number >= plan.passes && region.passes.enough_undisturbed() {
+            if region.lost.is_some() || pass_number >= plan.passes && region.passes.enough_undisturbed() {
                 continue;
             }
-            let pass = pass(session, plan, kernel, &region.buffer)?;
+            let Some(pass) = region.unless_lost(pass(session, plan, kernel, &region.buffer))? else { continue };
             region.passes.add(0, vec![vec![pass.gbs]], pass.conditions);
             region.coverage.extend(pass.coverage);
             done += 1;
@@ -260,33 +271,36 @@ struct Test {
 
 impl Test {
     /// Writes the first pattern, so that what bits do while regions are read is found as well.
-    fn begin(session: &mut Session<'_>, plan: &Scan, regions: &[Region]) -> (Self, Result) {
+    fn begin(session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> (Self, Result) {
         let cpus: Vec<u32> = plan.cpus.iter().collect();
         let buffers = regions.iter().map(|region| TestedBuffer::new(region.buffer.clone(), cpus.clone())).collect();
         let mut test = Self { buffers, steps: integrity::steps(&plan.patterns), begun: 0, ecc: EccWatch::begin(session) };
-        let outcome = test.step(session, plan);
+        let outcome = test.step(session, plan, regions);
         (test, outcome)
     }
 
     /// Compares in all regions what they hold and writes the next step, region by region.
-    fn step(&mut self, session: &mut Session<'_>, plan: &Scan) -> Result {
+    fn step(&mut self, session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> Result {
         let step = self.steps.get(self.begun);
         // What the caches hold of the regions was read there before the first comparison.
         let drop_first = self.begun == 1;
         let hold = Duration::from_secs_f64(plan.hold_s);
         let how = How { descending: step.is_some_and(|s| s.descending), drop_first, hold };
         let blocks = (plan.region.bytes.0 as usize).div_ceil(BLOCK_BYTES) as u64;
-        for (buffer, first_block) in self.buffers.iter_mut().zip((0..).step_by(blocks as usize)) {
+        for ((buffer, region), first_block) in self.buffers.iter_mut().zip(regions).zip((0..).step_by(blocks as usize)) {
+            if region.lost.is_some() {
+                continue;
+            }
             let next = |_| step.map(|step| (step.words(session.plan.seed, first_block), Some(step.pattern)));
             let words = next(0);
-            crate::integrity::sweep(session, std::slice::from_mut(buffer), how, |_| words.clone())?;
+            region.unless_lost(crate::integrity::sweep(session, std::slice::from_mut(buffer), how, |_| words.clone()))?;
         }
         self.begun += 1;
         Ok(())
     }
 
     /// The rest of the steps, and the last comparison. Where a time for the whole run was given, all steps are made again while it lasts.
-    fn rest(&mut self, session: &mut Session<'_>, plan: &Scan) -> Result {
+    fn rest(&mut self, session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> Result {
         let (round, first, started) = (self.steps.clone(), self.begun, session.context.now());
         while self.begun <= self.steps.len() {
             let each = (session.context.now() - started) / (self.begun - first).max(1) as u32;
@@ -295,7 +309,7 @@ impl Test {
             {
                 self.steps.extend_from_slice(&round);
             }
-            self.step(session, plan)?;
+            self.step(session, plan, regions)?;
             let share = self.begun as f64 / (self.steps.len() + 1) as f64;
             session.progress.within_cell(GROWING_SHARE + (1.0 - GROWING_SHARE) * (0.5 + 0.5 * share));
         }
@@ -348,30 +362,5 @@ fn evidence(plan: &Scan, kernel: &Kernel, tried: &[Trial], region: &Region, esti
         physical: Some(region.buffer.physical()),
         noise,
         ..Evidence::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use memgauge_os::memory::{MemoryFault, MemoryFaultKind};
-
-    use super::*;
-
-    #[test]
-    fn a_damaged_region_has_the_error_and_no_other_has_it() {
-        let fault = CellError::fault(3, MemoryFault { kind: MemoryFaultKind::Poisoned, offset: 4096, directory: None });
-        let ended = NotMeasured::from(&fault);
-        assert!(matches!(&ended, NotMeasured::Corrupted { .. }));
-        for read in [false, true] {
-            assert_eq!(not_measured(Some(&fault), read, Some(&ended), 1), Some(ended.clone()), "its passes count for nothing");
-        }
-        assert_eq!(not_measured(None, true, Some(&ended), 1), None, "what was read before is kept");
-        let Some(NotMeasured::NoRegion { node: 1, detail }) = not_measured(None, false, Some(&ended), 1) else {
-            panic!("a region that was not read is not a damaged one")
-        };
-        assert!(detail.starts_with("the scan ended before that: ") && detail.contains("byte 4096"), "{detail}");
-        let late = NotMeasured::OutOfTime;
-        assert_eq!(not_measured(None, false, Some(&late), 1), Some(late));
-        assert_eq!(not_measured(None, false, None, 1), None, "no samples: the estimate says so itself");
     }
 }

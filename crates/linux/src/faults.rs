@@ -9,6 +9,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use crate::memory::base_page;
+
 /// Ranges watched at a time: the buffers of a thousand CPUs, and the regions of a scan of terabytes. More are not watched.
 const RANGES: usize = 8192;
 /// `si_code` of a SIGBUS for a page with a hardware error that this thread has used (`BUS_MCEERR_AR`, asm-generic/siginfo.h).
@@ -24,6 +26,9 @@ pub struct MemoryFault {
     pub kind: MemoryFaultKind,
     /// The first page that it happened to, as a distance in bytes from the start of the buffer, which is that of its file.
     pub offset: u64,
+    /// The physical address of that page, for hardware errors; `None` where the kernel does not tell: it does processes with CAP_SYS_ADMIN, and
+    /// not for pages of pools.
+    pub physical: Option<u64>,
     /// The directory of the buffer's file; `None` for memory without a file.
     pub directory: Option<String>,
 }
@@ -48,16 +53,22 @@ pub(crate) struct Fault {
     pub(crate) poisoned: bool,
     /// The page, as a distance in bytes from the start of the range.
     pub(crate) offset: u64,
+    /// The page's physical address, where it has an error and the kernel tells.
+    pub(crate) physical: Option<u64>,
 }
 
 impl Fault {
-    /// A number that is not 0. Offsets are those of pages, whose lowest bits are 0.
+    /// All but the physical address as a number that is not 0. Offsets are those of pages, whose lowest bits are 0.
     const fn packed(self) -> u64 {
         self.offset | 1 | (self.poisoned as u64) << 1
     }
 
-    const fn unpacked(packed: u64) -> Option<Self> {
-        if packed == 0 { None } else { Some(Self { poisoned: packed & 2 != 0, offset: packed & !3 }) }
+    const fn unpacked(packed: u64, physical: u64) -> Option<Self> {
+        if packed == 0 {
+            return None;
+        }
+        let physical = if physical == 0 { None } else { Some(physical) };
+        Some(Self { poisoned: packed & 2 != 0, offset: packed & !3, physical })
     }
 }
 
@@ -73,6 +84,8 @@ struct Range {
     page: AtomicUsize,
     /// A [`Fault`], or 0.
     fault: AtomicU64,
+    /// Its physical address, or 0.
+    physical: AtomicU64,
 }
 
 static WATCHED: [Range; RANGES] = [const { Range::free() }; RANGES];
@@ -87,8 +100,9 @@ struct Bounds {
 
 impl Range {
     const fn free() -> Self {
-        let [start, end, page] = [const { AtomicUsize::new(0) }; 3];
-        Self { fills: AtomicUsize::new(0), start, end, page, fault: AtomicU64::new(0) }
+        let [fills, start, end, page] = [const { AtomicUsize::new(0) }; 4];
+        let [fault, physical] = [const { AtomicU64::new(0) }; 2];
+        Self { fills, start, end, page, fault, physical }
     }
 
     /// The range in this place, where it has `address`.
@@ -119,7 +133,8 @@ impl Watched {
         Self(None)
     }
 
-    /// Watches `len` bytes from `start` on, which `page` bytes large pages back.
+    /// Watches `len` bytes from `start` on. `page` is the least of it that can be mapped anew: a page of its pool, and otherwise a base page,
+    /// as the kernel splits a transparent huge page where a part of it has an error.
     ///
     /// # Safety
     /// The range is mapped, whole pages, and the caller's until it drops this value: zeros may be mapped over any of its pages when an access
@@ -133,6 +148,7 @@ impl Watched {
             range.end.store(start as usize + len, Ordering::Release);
             range.page.store(page, Ordering::Release);
             range.fault.store(0, Ordering::Relaxed);
+            range.physical.store(0, Ordering::Relaxed);
             range.start.store(start as usize, Ordering::Release);
         }
         Self(place)
@@ -140,7 +156,8 @@ impl Watched {
 
     /// The first that happened to it.
     pub(crate) fn fault(&self) -> Option<Fault> {
-        Fault::unpacked(WATCHED[self.0?].fault.load(Ordering::Relaxed))
+        let range = &WATCHED[self.0?];
+        Fault::unpacked(range.fault.load(Ordering::Acquire), range.physical.load(Ordering::Relaxed))
     }
 }
 
@@ -159,8 +176,9 @@ fn install() {
             // SAFETY: a `sigaction` of zeros is valid: the default action with no flags.
             let (mut action, mut earlier): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
             action.sa_sigaction = handle as *const () as usize;
-            // The standard library has given every thread a stack of its own for handlers.
-            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+            // The standard library has given every thread a stack of its own for handlers. What the kernel announces may come in the middle of
+            // a system call of a thread that does not use the page.
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
             // SAFETY: both point to structures of this function; the handler does nothing that is not safe in one. A fault before `EARLIER` is
             // set finds it empty and the default action.
             unsafe { libc::sigaction(signal, &raw const action, &raw mut earlier) };
@@ -206,29 +224,54 @@ fn serve(code: i32, address: usize) -> bool {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
     // SAFETY: whole pages of a range whose owner agreed to this (`Watched::new`), and which it holds while a thread accesses it. `errno` is put
     // back for the code that was interrupted.
-    let mapped = unsafe {
+    let (mapped, physical) = unsafe {
         let errno = libc::__errno_location();
         let before = *errno;
+        // Only until it is mapped anew.
+        let physical = poisoned.then(|| physical_address(address)).flatten();
         let mapped = libc::mmap(from as *mut libc::c_void, len, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
         *errno = before;
-        mapped != libc::MAP_FAILED
+        (mapped != libc::MAP_FAILED, physical)
     };
     if mapped {
-        let fault = Fault { poisoned, offset: from.saturating_sub(start) as u64 };
+        let fault = Fault { poisoned, offset: from.saturating_sub(start) as u64, physical };
         // The first one stays: it is what went wrong, and others may follow from it.
-        let _ = range.fault.compare_exchange(0, fault.packed(), Ordering::Relaxed, Ordering::Relaxed);
+        if range.fault.compare_exchange(0, fault.packed(), Ordering::Release, Ordering::Relaxed).is_ok() {
+            range.physical.store(physical.unwrap_or(0), Ordering::Relaxed);
+        }
     }
     mapped
+}
+
+/// The physical address of a page with a hardware error. The kernel has left an entry of swap in its place whose offset is the page's frame
+/// number, and shows that to processes with CAP_SYS_ADMIN (Documentation/admin-guide/mm/pagemap.rst). May set `errno`; for a handler.
+fn physical_address(address: usize) -> Option<u64> {
+    /// Bits 0 to 54: five bits that say of which kind the entry of swap is, and then its offset.
+    const FRAME: u64 = (1 << 55) - 1;
+    const KIND_BITS: u32 = 5;
+    const SWAPPED: u64 = 1 << 62;
+    let page = base_page();
+    let mut entry = 0_u64;
+    // SAFETY: a string that ends in zero; reads eight bytes to a number; closes what was opened.
+    let read = unsafe {
+        let file = libc::open(c"/proc/self/pagemap".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if file < 0 {
+            return None;
+        }
+        let read = libc::pread(file, (&raw mut entry).cast(), size_of::<u64>(), (address / page * size_of::<u64>()) as libc::off_t);
+        libc::close(file);
+        read
+    };
+    if read != size_of::<u64>() as isize {
+        return None;
+    }
+    let frame = if entry & SWAPPED == 0 { 0 } else { (entry & FRAME) >> KIND_BITS };
+    (frame != 0).then(|| frame * page as u64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn base_page() -> usize {
-        // SAFETY: asks for a number.
-        usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap()
-    }
 
     /// Installs the handler as the first buffer does.
     fn installed() {
@@ -286,7 +329,7 @@ mod tests {
             data.add(len - 1).write_volatile(9);
             assert_eq!(data.add(len - 1).read_volatile(), 9);
         }
-        assert_eq!(watched.fault(), Some(Fault { poisoned: false, offset: 3 * page as u64 }));
+        assert_eq!(watched.fault(), Some(Fault { poisoned: false, offset: 3 * page as u64, physical: None }));
         drop(watched);
         // SAFETY: the test's own mapping, which nothing uses any more.
         unsafe { libc::munmap(data.cast(), len) };
@@ -327,11 +370,11 @@ mod tests {
 
     #[test]
     fn the_first_fault_is_kept_with_its_page() {
-        for fault in [Fault { poisoned: false, offset: 0 }, Fault { poisoned: true, offset: 0 }, Fault { poisoned: true, offset: 7 << 30 }]
-        {
-            assert_eq!(Fault::unpacked(fault.packed()), Some(fault));
+        for (poisoned, offset, physical) in [(false, 0, None), (true, 0, Some(4096)), (true, 7 << 30, None), (true, 4096, Some(5 << 40))] {
+            let fault = Fault { poisoned, offset, physical };
+            assert_eq!(Fault::unpacked(fault.packed(), physical.unwrap_or(0)), Some(fault));
         }
-        assert_eq!(Fault::unpacked(0), None);
+        assert_eq!(Fault::unpacked(0, 0), None);
     }
 
     /// Calls the part of the handler that serves ranges, as the kernel does for a page with a hardware error.
@@ -353,7 +396,8 @@ mod tests {
             let at = if code == BUS_MCEERR_AR { 2 } else { 5 };
             assert!(serve(code, data as usize + at * page + 24));
             assert!(serve(BUS_MCEERR_AR, data as usize + 6 * page), "another page, later");
-            assert_eq!(watched.fault(), Some(Fault { poisoned: true, offset: (at * page) as u64 }));
+            // The kernel knows of no error here.
+            assert_eq!(watched.fault(), Some(Fault { poisoned: true, offset: (at * page) as u64, physical: None }));
             // SAFETY: all bytes are within the mapping.
             let read = |at: usize| unsafe { data.add(at * page + 24).read_volatile() };
             assert_eq!((read(at - 1), read(at), read(at + 2)), (7, 0, 7));

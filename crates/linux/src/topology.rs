@@ -35,6 +35,11 @@ pub enum TopologyError {
          chroot that this runs in"
     )]
     NoSysfs,
+    /// This process may not read this machine's CPUs in sysfs.
+    #[error(
+        "/{CPU_DIR} cannot be read: {0}; a security module (AppArmor, SELinux) or a sandbox denies it: let this program read /sys and /proc"
+    )]
+    SysfsDenied(#[source] std::io::Error),
     /// There is no CPU below the root.
     #[error(
         "{} holds no CPU: a recorded machine is a folder with sys/devices/system/cpu/cpu0 and so on in it (and, better, proc/); \
@@ -57,7 +62,12 @@ pub fn read_machine(root: &Path) -> Result<Machine, TopologyError> {
     let info = identity::CpuInfo::read(tree);
     let (online, offline) = online_and_offline(tree);
     if online.is_empty() {
-        return Err(if tree.is_live() { TopologyError::NoSysfs } else { TopologyError::NoCpus(root.to_owned()) });
+        let denied = std::fs::read_dir(tree.path(CPU_DIR)).err().filter(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
+        return Err(match denied {
+            Some(error) if tree.is_live() => TopologyError::SysfsDenied(error),
+            _ if tree.is_live() => TopologyError::NoSysfs,
+            _ => TopologyError::NoCpus(root.to_owned()),
+        });
     }
     let mut nodes = nodes::read(tree, &online);
     devices::assign(tree, &mut nodes);

@@ -40,7 +40,7 @@ const QEMU: &[&str] = &[
 ];
 
 /// Every command that takes memory to measure, with buffers of its own choice. Times mean nothing here, so they are short.
-const COMMANDS: &[&str] = &[
+pub(super) const COMMANDS: &[&str] = &[
     "--within 2s",
     "latency --within 2s",
     "bandwidth --time 20ms",
@@ -55,7 +55,7 @@ const COMMANDS: &[&str] = &[
     "stream 24M --passes 1",
     "chase 24M --passes 1",
 ];
-const CELLS: &str = "[[threads]]\ncpus = \"0-1\"\n";
+pub(super) const CELLS: &str = "[[threads]]\ncpus = \"0-1\"\n";
 /// So many runs together take less than the machine has in groups of the largest limit.
 const AT_A_TIME: usize = 3;
 /// Far more than any of these runs needs here: what takes longer hangs.
@@ -110,7 +110,7 @@ fn kept_within(limit: Bytes, ran: &Ran, group: &Path) -> Result<()> {
 }
 
 /// It has measured all, or a part with reasons for what is missing, or refused with a reason.
-fn has_ended_well(line: &str, ran: &Ran) -> Result<()> {
+pub(super) fn has_ended_well(line: &str, ran: &Ran) -> Result<()> {
     let status = ran.status.with_context(|| format!("{line}: ended by a signal: {}", ran.stderr))?;
     // A health check has statuses of its own: 2 and 3 are verdicts.
     ensure!([0, 1, 4].contains(&status) || line.starts_with("quick"), "{line}: exit status {status}: {}", ran.stderr);

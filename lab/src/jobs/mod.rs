@@ -4,8 +4,10 @@ use crate::job::Job;
 
 mod arm;
 mod cgroup;
+mod confined;
 mod cxl;
 mod gigapages;
+mod hotplug;
 mod hugepages;
 mod icount;
 mod interleave;
@@ -18,6 +20,7 @@ mod numa;
 mod offline;
 mod pmem;
 mod pmem_nodes;
+mod poison;
 mod policies;
 mod quick;
 mod scan;
@@ -29,6 +32,9 @@ pub(crate) const ALL: &[&Job] = &[
     &cgroup::JOB,
     &offline::JOB,
     &limits::JOB,
+    &hotplug::JOB,
+    &poison::JOB,
+    &confined::JOB,
     &isolated::JOB,
     &policies::JOB,
     &kmem::JOB,

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
+use memgauge_lab::Arch;
 use memgauge_lab::contract::{KERNEL_TESTS, MODULES};
-use memgauge_lab::{Arch, Machine};
 
 use crate::programs::run;
 
@@ -22,6 +22,7 @@ const EVERYWHERE: &[&str] = &["virtio_pci", "9pnet_virtio", "9p"];
 /// When its compression is unknown.
 pub(crate) fn kernel(package: &Path, release: &str, arch: Arch) -> Result<PathBuf> {
     let packed = package.join("boot").join(format!("vmlinuz-{release}"));
+    let packed = if packed.exists() { packed } else { modules_folder(package, release).join("vmlinuz") };
     if arch == Arch::Aarch64 {
         return Ok(packed);
     }
@@ -38,6 +39,12 @@ pub(crate) fn kernel(package: &Path, release: &str, arch: Arch) -> Result<PathBu
         fs::rename(partial, &unpacked)?;
     }
     Ok(unpacked)
+}
+
+/// Where a package of a kernel has its modules, and since Linux 7 the kernel.
+fn modules_folder(package: &Path, release: &str) -> PathBuf {
+    let folders = ["lib/modules", "usr/lib/modules"].map(|folder| package.join(folder).join(release));
+    if folders[0].exists() { folders[0].clone() } else { folders[1].clone() }
 }
 
 /// How kernels are packed: the first bytes, and what unpacks it and ignores what follows.
@@ -71,13 +78,15 @@ pub(crate) struct Contents<'a> {
     pub(crate) busybox: &'a Path,
     /// Test programs of the kernels crate.
     pub(crate) kernel_tests: &'a [PathBuf],
+    /// Programs for the job's tests.
+    pub(crate) tools: &'a [PathBuf],
 }
 
-/// Packs the root image of a machine into `image`, by way of the folder `root`, which is made anew.
+/// Packs the root image of a machine with these modules into `image`, by way of the folder `root`, which is made anew.
 ///
 /// # Errors
 /// When a part is missing.
-pub(crate) fn build(root: &Path, image: &Path, machine: &Machine, kernel: (&Path, &str), contents: &Contents<'_>) -> Result<()> {
+pub(crate) fn build(root: &Path, image: &Path, modules: &[&str], kernel: (&Path, &str), contents: &Contents<'_>) -> Result<()> {
     let _ = fs::remove_dir_all(root);
     for folder in ["bin", "dev", "proc", "sys", "tmp", "modules", "tools"] {
         fs::create_dir_all(root.join(folder))?;
@@ -91,12 +100,11 @@ pub(crate) fn build(root: &Path, image: &Path, machine: &Machine, kernel: (&Path
     for test in contents.kernel_tests {
         copy(test, &tests.join(test.file_name().context("a test without name")?))?;
     }
-    for tool in machine.tools {
+    for tool in contents.tools {
         add_tool(root, tool)?;
     }
     let mut order = String::new();
-    let modules = Modules::find(kernel.0, kernel.1)?;
-    for path in modules.in_order(EVERYWHERE.iter().chain(machine.modules))? {
+    for path in Modules::find(kernel.0, kernel.1)?.in_order(EVERYWHERE.iter().chain(modules))? {
         let name = path.file_name().and_then(|n| n.to_str()).context("a module without name")?;
         match name.strip_suffix(".xz") {
             Some(plain) => {
@@ -119,12 +127,19 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A program of this machine, with the shared libraries that it needs, at the same places.
-fn add_tool(root: &Path, tool: &str) -> Result<()> {
+/// Where a program of this machine is.
+///
+/// # Errors
+/// When it is not installed.
+pub(crate) fn installed(tool: &str) -> Result<PathBuf> {
     let path = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].iter().map(|d| Path::new(d).join(tool)).find(|p| p.exists());
-    let path = path.with_context(|| format!("the program {tool} is not installed here"))?;
-    copy(&path, &root.join("tools").join(tool))?;
-    for word in run(Command::new("ldd").arg(&path))?.split_whitespace().filter(|w| w.starts_with('/')) {
+    path.with_context(|| format!("the program {tool} is not installed here"))
+}
+
+/// A program, with the shared libraries of this machine that it needs, at the same places.
+fn add_tool(root: &Path, tool: &Path) -> Result<()> {
+    copy(tool, &root.join("tools").join(tool.file_name().context("a tool without name")?))?;
+    for word in run(Command::new("ldd").arg(tool))?.split_whitespace().filter(|w| w.starts_with('/')) {
         let library = root.join(&word[1..]);
         fs::create_dir_all(library.parent().context("a library without folder")?)?;
         copy(Path::new(word), &library)?;
@@ -166,7 +181,7 @@ struct Modules {
 
 impl Modules {
     fn find(package: &Path, release: &str) -> Result<Self> {
-        let folder = package.join("lib/modules").join(release);
+        let folder = modules_folder(package, release);
         let mut files = BTreeMap::new();
         let mut folders = vec![folder.join("kernel")];
         while let Some(folder) = folders.pop() {

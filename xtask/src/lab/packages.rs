@@ -91,17 +91,38 @@ impl Packages {
         // One that is there will do: a new kernel every few weeks is no reason to need the network.
         let prefix = "linux-image-";
         let here = fs::read_dir(&self.folder).into_iter().flatten().filter_map(|e| e.ok()?.file_name().into_string().ok());
-        if let Some(name) = here.filter(|n| n.starts_with(prefix) && !n.ends_with(".partial")).max() {
-            return Ok((self.folder.join(&name), name[prefix.len()..].to_owned()));
-        }
-        self.update()?;
-        let mut cache = self.apt("apt-cache");
-        cache.args(self.target());
-        // The package without version depends on the current one.
-        let text = run(cache.args(["depends", &format!("{prefix}{}", self.debian_arch())]))?;
-        let name = text.lines().find_map(|l| l.trim().strip_prefix("Depends: ")).context("apt-cache names no kernel")?;
+        let here = here.filter(|n| n.starts_with(prefix) && !n.ends_with(".partial")).max();
+        let name = if let Some(name) = here {
+            name
+        } else {
+            self.update()?;
+            let mut cache = self.apt("apt-cache");
+            cache.args(self.target());
+            // The package without version depends on the current one.
+            let text = run(cache.args(["depends", &format!("{prefix}{}", self.debian_arch())]))?;
+            let names = text.lines().filter_map(|l| l.trim().strip_prefix("Depends: "));
+            { names }.find(|name| name.starts_with(prefix)).context("apt-cache names no kernel")?.to_owned()
+        };
         // Before a signed kernel appears in backports, its unsigned twin does.
-        Ok((self.get(name)?, name.trim_start_matches(prefix).to_owned()))
+        let (package, release) = (self.get(&name)?, name.trim_start_matches(prefix).to_owned());
+        if !package.join("boot").join(format!("vmlinuz-{release}")).exists() {
+            self.put_together(&package, &release)?;
+        }
+        Ok((package, release))
+    }
+
+    /// Since Linux 7, the package of a kernel is empty and depends on its parts: copies them to where it is unpacked.
+    fn put_together(&self, package: &Path, release: &str) -> Result<()> {
+        if package.join("usr/lib/modules").join(release).join("vmlinuz").exists() {
+            return Ok(());
+        }
+        // The kernel last: it shows that all others are there.
+        for part in ["base", "modules", "binary"] {
+            let part = self.get(&format!("linux-{part}-{release}"))?;
+            run(Command::new("cp").arg("-a").arg(part.join(".")).arg(package))?;
+            fs::remove_dir_all(part)?;
+        }
+        Ok(())
     }
 
     /// QEMU and the folder of its firmware: the installed one, or that of the release, which runs from where it was unpacked.

@@ -92,8 +92,11 @@ pub fn notes(results: &[Measurement]) -> Vec<Note> {
     for (node, regions) in nodes {
         let of_node = node.map_or_else(String::new, |n| format!(" of node {n}"));
         notes.extend(weak_note(&of_node, &regions));
-        notes.extend(corruption_notes(&of_node, &regions));
-        let unknown = regions.iter().find_map(|m| m.evidence.physical.as_ref().filter(|p| p.first.is_none())?.reason.as_ref());
+        notes.extend(corruption_note(&of_node, &regions));
+        notes.extend(hardware_note(&of_node, &regions));
+        // The addresses of a region that lost a page are no matter of privileges.
+        let whole = regions.iter().filter(|m| hardware_error(m).is_none());
+        let unknown = { whole }.find_map(|m| m.evidence.physical.as_ref().filter(|p| p.first.is_none())?.reason.as_ref());
         notes.extend(unknown.map(|why| {
             Note::info("scan-no-addresses", format!("the physical addresses of the regions{of_node} are not known: {why}"))
                 .advise("run as root to see which addresses, and so which DIMM or window, a region stands for")
@@ -125,34 +128,37 @@ fn weak_note(of_node: &str, regions: &[&Measurement]) -> Option<Note> {
     ))
 }
 
-/// What the regions of a node are that do not keep what is written to them: those with wrong words, and those whose memory reported an error.
-fn corruption_notes(of_node: &str, regions: &[&Measurement]) -> Vec<Note> {
-    let (wrong, failed): (Vec<&Measurement>, Vec<&Measurement>) =
-        regions.iter().copied().filter(|m| corrupted(m)).partition(|m| m.evidence.integrity.as_ref().is_some_and(|i| i.mismatches > 0));
-    let note = |message| Note::error(CORRUPTED, message).advise(TEST_MEMORY);
-    let number = |regions: &[&Measurement]| number_of(regions.len() as u64, "region", "regions");
-    let mut notes = Vec::new();
-    if !wrong.is_empty() {
-        let all: u64 = wrong.iter().filter_map(|m| Some(m.evidence.integrity.as_ref()?.mismatches)).sum();
-        let words: Vec<String> = wrong
-            .iter()
-            .flat_map(|m| m.evidence.integrity.iter().flat_map(|i| &i.first).map(move |w| (m, w)))
-            .take(FAULTS_NAMED)
-            .map(|(m, w)| {
-                let place = w.physical.map_or_else(|| format!("{} + {:#x}", name(m), w.offset), |p| format!("{p:#x}"));
-                format!("{place}: bits {:#018x} differ, {}, CPU {}", w.written ^ w.read, second_read(w), w.cpu)
-            })
-            .collect();
-        let (words_wrong, were) = (number_of(all, "word", "words"), if all == 1 { "was" } else { "were" });
-        let (regions, words) = (number(&wrong), words.join("; "));
-        notes.push(note(format!("{words_wrong} {were} not what had been written there, in {regions}{of_node}: {words}")));
-    }
-    if !failed.is_empty() {
-        let reason = |m: &&Measurement| Some(format!("{}: {}", name(m), reasons::not_measured(m.estimate.not_measured.as_ref()?)));
-        let named: Vec<String> = failed.iter().filter_map(reason).take(FAULTS_NAMED).collect();
-        notes.push(note(format!("memory failed in {}{of_node}: {}", number(&failed), named.join("; "))));
-    }
-    notes
+fn corruption_note(of_node: &str, regions: &[&Measurement]) -> Option<Note> {
+    let wrong = |m: &&&Measurement| m.evidence.integrity.as_ref().is_some_and(|i| i.mismatches > 0);
+    let bad: Vec<&&Measurement> = regions.iter().filter(wrong).collect();
+    let all: u64 = bad.iter().filter_map(|m| Some(m.evidence.integrity.as_ref()?.mismatches)).sum();
+    let words: Vec<String> = bad
+        .iter()
+        .flat_map(|m| m.evidence.integrity.iter().flat_map(|i| &i.first).map(move |w| (m, w)))
+        .take(FAULTS_NAMED)
+        .map(|(m, w)| {
+            let place = w.physical.map_or_else(|| format!("{} + {:#x}", name(m), w.offset), |p| format!("{p:#x}"));
+            format!("{place}: bits {:#018x} differ, {}, CPU {}", w.written ^ w.read, second_read(w), w.cpu)
+        })
+        .collect();
+    let (wrong, regions) = (number_of(all, "word", "words"), number_of(bad.len() as u64, "region", "regions"));
+    let were = if all == 1 { "was" } else { "were" };
+    let message = format!("{wrong} {were} not what had been written there, in {regions}{of_node}: {}", words.join("; "));
+    (!bad.is_empty()).then(|| Note::error(CORRUPTED, message).advise(TEST_MEMORY))
+}
+
+/// Regions of which the hardware reported an error.
+fn hardware_note(of_node: &str, regions: &[&Measurement]) -> Option<Note> {
+    let bad: Vec<String> = regions.iter().filter_map(|m| Some(format!("{}: {}", name(m), hardware_error(m)?))).collect();
+    let listed = bad.iter().take(FAULTS_NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");
+    let (regions, have) = (number_of(bad.len() as u64, "region", "regions"), if bad.len() == 1 { "has" } else { "have" });
+    let message = format!("{regions}{of_node} {have} a hardware memory error: {listed}");
+    (!bad.is_empty()).then(|| Note::error(CORRUPTED, message).advise(TEST_MEMORY))
+}
+
+/// What was seen of an error of a region's memory that the hardware reported.
+fn hardware_error(m: &Measurement) -> Option<&str> {
+    if let Some(NotMeasured::Corrupted { detail }) = &m.estimate.not_measured { Some(detail) } else { None }
 }
 
 /// Whether a word was wrong again.
@@ -314,23 +320,20 @@ mod tests {
     }
 
     #[test]
-    fn a_region_whose_memory_reported_an_error_is_named_with_it_and_others_are_not() {
-        let mut regions: Vec<Measurement> = (0..64).map(|i| measurement(i, 100.0)).collect();
-        let without = |why| Estimate { not_measured: Some(why), ..Estimate::default() };
-        let detail = "CPU 0: its buffer has a hardware memory error at byte 4096";
-        regions[17].estimate = without(NotMeasured::Corrupted { detail: detail.into() });
-        for region in &mut regions[18..] {
-            region.estimate = without(NotMeasured::NoRegion { node: 1, detail: format!("the scan ended before that: {detail}") });
-        }
+    fn a_hardware_error_is_named_as_one_and_costs_no_addresses() {
+        let mut regions: Vec<Measurement> = (0..4).map(|i| measurement(i, 100.0)).collect();
+        let detail = "CPU 0: its buffer has a hardware memory error at byte 4096".to_owned();
+        regions[3].estimate = Estimate { not_measured: Some(NotMeasured::Corrupted { detail }), ..Estimate::default() };
+        let unknown = |why: &str| Some(PhysicalRange { reason: Some(why.to_owned()), ..PhysicalRange::default() });
+        regions[3].evidence.physical = unknown("pages of it were replaced");
         judge(&mut regions);
-        let failed: Vec<u32> = regions.iter().filter(|m| m.verdict.status == VerdictStatus::Failure).filter_map(|m| m.at.region).collect();
-        assert_eq!(failed, [17]);
-        let notes = notes(&regions);
-        assert_eq!(notes.len(), 1, "{notes:?}");
-        assert_eq!(
-            (notes[0].code.as_str(), &notes[0].message),
-            (CORRUPTED, &format!("memory failed in 1 region of node 1: region 17: {detail}"))
-        );
+        assert_eq!((regions[3].verdict.status, regions[3].verdict.reason), (VerdictStatus::Failure, VerdictReason::MemoryCorrupted));
+        let [note] = &notes(&regions)[..] else { panic!("{:?}", notes(&regions)) };
+        let expected =
+            "1 region of node 1 has a hardware memory error: region 3: CPU 0: its buffer has a hardware memory error at byte 4096";
+        assert_eq!((note.code.as_ref(), note.message.as_str()), (CORRUPTED, expected));
+        regions[0].evidence.physical = unknown("CAP_SYS_ADMIN");
+        assert!(notes(&regions).iter().any(|note| note.code == "scan-no-addresses" && note.message.contains("CAP_SYS_ADMIN")));
     }
 
     #[test]

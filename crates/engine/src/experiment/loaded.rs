@@ -54,7 +54,7 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, loa
     let (stores, in_memory) = (stores.at_delay(group.longest_delay(delay)), group.memory_sized(session.context.machine));
     evidence.traffic = estimate.value.filter(|_| metric == Metric::Bandwidth).map(|gbs| series.load_totals.traffic(gbs, stores, in_memory));
     series.unwatch(session, &mut evidence);
-    evidence.integrity = checked.map(|mut checked| checked.end(session));
+    evidence.integrity = checked.map(|mut checked| checked.end(session)).transpose()?;
     let certain = group.certain(session.context.machine, &chosen, None);
     let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, certain);
     let samples = Some(series.samples.keep(0));
@@ -206,7 +206,7 @@ fn measure_point(
     evidence.pages = combined_pages(loaders.chain([(buffer.pages(), probe.buffer.bytes)]));
     evidence.placement = Placement::combined([evidence.placement, buffer.placement_now()]);
     series.unwatch(session, &mut evidence);
-    evidence.integrity = checked.as_mut().map(|checked| checked.end(session));
+    evidence.integrity = checked.as_mut().map(|checked| checked.end(session)).transpose()?;
     let target = session.budget.stop.relative_half_width;
     let latency = series.samples.estimate_with_drift(LATENCY, target);
     let bandwidth = series.samples.estimate_with_drift(BANDWIDTH, target);

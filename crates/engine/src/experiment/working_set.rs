@@ -54,7 +54,7 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep
     experiment(Vary::Nothing).watch(session)?;
     let buffer = session.allocate(&probe.buffer)?;
     let mut exits = None;
-    let points = measure_sizes(session, &sweep.sizes, |session, size| {
+    let (points, outcome) = measure_sizes(session, &sweep.sizes, |session, size| {
         let range = sweep.range(size, session.context.line());
         let (ring, layout, window) = session.unwatched(|session| prefix_chain(session, sweep, range, &buffer, &mut exits))?;
         let mut chase = Chase::new(ring);
@@ -75,9 +75,10 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep
         let certain = certain(session.context.machine, probe.cpu, size);
         let counters = session.counted(&series.chase_counters, WorkUnit::Hop, certain);
         Ok(point(session, series, evidence, counters))
-    })?;
+    });
     let (pages, file) = (buffer.pages().clone(), buffer.file().cloned());
-    record(session, at, Metric::Latency, points, || Evidence { pages, placement: buffer.placement_now(), file, ..Evidence::default() })
+    record(session, at, Metric::Latency, points, || Evidence { pages, placement: buffer.placement_now(), file, ..Evidence::default() });
+    outcome
 }
 
 pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, sweep: &BandwidthSweep) -> Result {
@@ -91,7 +92,7 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, swe
     experiment(Vary::Nothing).watch(session)?;
     let caches = levels::caches(&session.context.machine.topology, at).iter().map(|c| c.size).collect();
     let mut kernels = LevelKernels { group: &group, sweep, caches, chosen: None };
-    let points = measure_sizes(session, &sweep.sizes, |session, size| {
+    let (points, outcome) = measure_sizes(session, &sweep.sizes, |session, size| {
         let chosen = kernels.at(session, size)?;
         let loads = session.unwatched(|_| group.prefix_loads(|index| chosen.kernels[index], size))?;
         let experiment = experiment(Vary::WorkingSet(size));
@@ -111,8 +112,9 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, swe
         };
         point.evidence.traffic = point.estimate.value.map(|gbs| load_totals.traffic(gbs, stores, in_memory));
         Ok(point)
-    })?;
-    record(session, at, Metric::Bandwidth, points, || group.memory())
+    });
+    record(session, at, Metric::Bandwidth, points, || group.memory());
+    outcome
 }
 
 /// Part of a sweep's time that its buffers may take.
@@ -129,12 +131,12 @@ fn shorten(session: &mut Session<'_>, sizes: &mut Vec<Bytes>, buffers: &[&Buffer
     session.recorder.cut_short |= sizes.len() < before;
 }
 
-/// Measures size after size until the run is interrupted.
+/// Measures size after size until the run is interrupted or one fails. Returns the points before, and why there are no more.
 fn measure_sizes(
     session: &mut Session<'_>,
     sizes: &[Bytes],
     mut measure: impl FnMut(&mut Session<'_>, Bytes) -> Result<Point>,
-) -> Result<Vec<Point>> {
+) -> (Vec<Point>, Result) {
     let (mut points, budget_s) = (Vec::with_capacity(sizes.len()), session.budget.stop.budget_s);
     for (i, &size) in sizes.iter().enumerate() {
         session.budget.begin_point(budget_s, sizes.len() - i);
@@ -144,15 +146,16 @@ fn measure_sizes(
         }
         session.progress.within_cell(i as f64 / sizes.len() as f64);
         match measure(session, size) {
-            // What was measured before is kept.
+            Ok(point) => points.push(point),
             Err(CellError::Interrupted) if !points.is_empty() => {
                 session.recorder.cut_short = true;
                 break;
             }
-            point => points.push(point?),
+            Err(error) => return (points, Err(error)),
         }
     }
-    Ok(points)
+    let outcome = if points.is_empty() { Err(CellError::Interrupted) } else { Ok(()) };
+    (points, outcome)
 }
 
 fn point(session: &Session<'_>, series: Series, evidence: Evidence, counters: Option<Box<Counters>>) -> Point {
@@ -162,9 +165,9 @@ fn point(session: &Session<'_>, series: Series, evidence: Evidence, counters: Op
 
 /// Ends watching the sweep, and records the points, each with what the scheduler did to its threads, and with what was seen of the machine
 /// over the whole sweep. `memory` reads back where the memory is now.
-fn record(session: &mut Session<'_>, at: &Coordinates, metric: Metric, points: Vec<Point>, memory: impl FnOnce() -> Evidence) -> Result {
+fn record(session: &mut Session<'_>, at: &Coordinates, metric: Metric, points: Vec<Point>, memory: impl FnOnce() -> Evidence) {
     if points.is_empty() {
-        return Err(CellError::Interrupted);
+        return;
     }
     let mut all = Conditions::default();
     points.iter().for_each(|p| all.add(&p.samples.conditions()));
@@ -177,7 +180,6 @@ fn record(session: &mut Session<'_>, at: &Coordinates, metric: Metric, points: V
         let result = session.recorder.judge(vary.coordinates(at), metric, estimate, evidence);
         session.recorder.record(Measurement { counters, samples: Some(samples.keep(0)), ..result });
     }
-    Ok(())
 }
 
 /// Writes a chain over the first `size` bytes of `buffer`. Returns it with its layout and the window that it is random in.

@@ -118,3 +118,42 @@ fn a_sweep_that_is_interrupted_in_its_last_portions_is_not_complete() {
     let integrity = tested.take(1, vec![]);
     assert_eq!((integrity.patterns, integrity.compared), (0, Bytes(0)));
 }
+
+/// A file behind a buffer, by its size: it has no name.
+fn file_of(bytes: u64) -> std::path::PathBuf {
+    let files = std::fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
+    let is_its = |path: &std::path::PathBuf| {
+        let unnamed = std::fs::read_link(path).is_ok_and(|target| target.to_string_lossy().ends_with("(deleted)"));
+        unnamed && path.metadata().is_ok_and(|file| file.len() == bytes)
+    };
+    { files }.find(is_its).unwrap()
+}
+
+#[test]
+fn what_is_in_place_of_memory_that_faulted_is_no_mismatch() {
+    let (bytes, directory) = ((2 << 20) + (3 << 12), std::env::temp_dir().to_str().unwrap().to_owned());
+    let plan = BufferPlan {
+        bytes: Bytes(bytes),
+        node: 0,
+        pages: PageRequest::Auto,
+        touch: IdSet::one(cpu::current_cpu().unwrap()),
+        derived: false,
+        directory: Some(directory.clone()),
+        shared: false,
+        weights: None,
+    };
+    let buffer = Arc::new(Buffer::allocate(&plan, std::path::Path::new("/")).unwrap());
+    let mut tested = TestedBuffer::new(buffer.clone(), vec![0]);
+    let patterns = integrity::steps(&[TestPattern::Random]);
+    let next = |step: usize| Some((patterns[step].words(5, 0), Some(TestPattern::Random)));
+    go_over(&mut tested, next(0), How::default());
+    go_over(&mut tested, next(1), How::default());
+    assert!(buffer.fault().is_none());
+    // Its second half goes away, and reads as zeros.
+    std::fs::File::options().write(true).open(file_of(bytes)).unwrap().set_len(bytes / 2 / 4096 * 4096).unwrap();
+    go_over(&mut tested, next(0), How::default());
+    assert!(buffer.fault().is_some());
+    go_over(&mut tested, None, How::default());
+    let integrity = tested.take(3, vec![TestPattern::Random]);
+    assert_eq!((integrity.patterns, integrity.mismatches, integrity.compared), (1, 0, Bytes(bytes)), "{integrity:?}");
+}

@@ -11,7 +11,7 @@ use memgauge_core::result::{PageEvidence, PhysicalRange, Placement, PlacementMet
 use super::error::{self, MemoryError};
 use super::map::{Backing, Mapping, base_page};
 use super::placement::{self, Turns};
-use crate::faults::MemoryFault;
+use crate::faults::{Fault, MemoryFault};
 
 /// Bits 0 to 54 of an entry: the page frame number, which is 0 for processes without CAP_SYS_ADMIN (since Linux 4.2).
 const FRAME: u64 = (1 << 55) - 1;
@@ -93,8 +93,8 @@ impl Buffer {
 
     /// The first that happened to its memory since it was allocated; whatever was read from it since then is worth nothing.
     pub fn fault(&self) -> Option<MemoryFault> {
-        let (kind, offset) = self.mapping.fault()?;
-        Some(MemoryFault { kind, offset, directory: self.file.as_ref().map(|file| file.path.clone()) })
+        let (kind, Fault { offset, physical, .. }) = self.mapping.fault()?;
+        Some(MemoryFault { kind, offset, physical, directory: self.file.as_ref().map(|file| file.path.clone()) })
     }
 
     /// The node of its pages, read back after they were touched.
@@ -139,6 +139,10 @@ impl Buffer {
 
     /// The physical addresses of the buffer's pages, or the reason why they are unknown.
     pub fn physical(&self) -> PhysicalRange {
+        if self.mapping.fault().is_some() {
+            let reason = Some("pages of it were replaced after an error".to_owned());
+            return PhysicalRange { reason, ..PhysicalRange::default() };
+        }
         let map = File::open(PAGEMAP).map_err(|e| format!("{PAGEMAP}: {e}"));
         map.and_then(|map| range(self.as_ptr() as u64, self.len(), base_page(), |at, to| map.read_exact_at(to, at)))
             .unwrap_or_else(|why| PhysicalRange { reason: Some(why), ..PhysicalRange::default() })

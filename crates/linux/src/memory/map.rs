@@ -70,9 +70,10 @@ impl Mapping {
         let (guard, page) = (base_page(), backing.page());
         let len = len.next_multiple_of(page);
         let data = reserve(len, page, guard)?;
+        let least = if let Backing::Pool(page) = backing { page } else { base_page() };
         let mapping = |address: *mut u8| {
             NonNull::new(address)
-                .map(|data| Self::watching(data, len, guard, page))
+                .map(|data| Self::watching(data, len, guard, least))
                 .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
         };
         if let Backing::Pool(page) = backing {
@@ -129,16 +130,16 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Owns the `len` bytes from `data` on, in pages of `page` bytes, that were just mapped.
+    /// Owns the `len` bytes from `data` on that were just mapped, of which `page` bytes are the least that can be mapped anew.
     fn watching(data: NonNull<u8>, len: usize, guard: usize, page: usize) -> Self {
         // SAFETY: these are whole pages, which the value owns until it is dropped.
         let watched = unsafe { Watched::new(data.as_ptr(), len, page) };
         Self { data, len, guard, watched, file: None }
     }
 
-    /// What happened to its memory since it was mapped, and at which distance from its start.
-    pub(super) fn fault(&self) -> Option<(MemoryFaultKind, u64)> {
-        let Fault { poisoned, offset } = self.watched.fault()?;
+    /// What happened to its memory since it was mapped, and where.
+    pub(super) fn fault(&self) -> Option<(MemoryFaultKind, Fault)> {
+        let fault @ Fault { poisoned, offset, .. } = self.watched.fault()?;
         // The signal is the same for a page behind the file's end and for one that the device cannot provide.
         let len = self.file.as_ref().and_then(|file| Some(file.metadata().ok()?.len()));
         let kind = match len {
@@ -147,7 +148,7 @@ impl Mapping {
             Some(len) if len <= offset => MemoryFaultKind::Truncated,
             Some(_) => MemoryFaultKind::Device,
         };
-        Some((kind, offset))
+        Some((kind, fault))
     }
 
     /// The first usable byte.

@@ -1,6 +1,7 @@
 //! Words that memory did not return as they were written, and what was compared.
 
 use memgauge_core::conclusions::scan;
+use memgauge_core::estimate::NotMeasured;
 use memgauge_core::result::{Integrity, Measurement};
 
 use super::grid::Column;
@@ -50,6 +51,9 @@ pub(super) fn faults(page: &mut Page, ms: &[&Measurement]) {
 
 /// What was compared, when, and what could not be seen.
 pub(super) fn compared(ms: &[&Measurement]) -> Option<String> {
+    // A region with a hardware error was given up in the middle, which it says itself.
+    let given_up = |m: &Measurement| matches!(m.estimate.not_measured, Some(NotMeasured::Corrupted { .. }));
+    let ms: Vec<&Measurement> = ms.iter().copied().filter(|m| !given_up(m)).collect();
     let all: Vec<&Integrity> = ms.iter().filter_map(|m| m.evidence.integrity.as_ref()).collect();
     let patterns = all.iter().map(|i| i.patterns).min()?;
     let least = |value: fn(&Integrity) -> Option<f64>| all.iter().filter_map(|i| value(i)).min_by(f64::total_cmp);

@@ -19,7 +19,7 @@ pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding>
     let mut found: Vec<Finding> = memory_errors(report).into_iter().collect();
     let wrong = report.measurements().filter(|m| scan::corrupted(m)).count();
     if wrong > 0 {
-        let message = format!("{wrong} measurements read data that differs from what was written");
+        let message = format!("{wrong} measurements met memory that has errors, or read data that differs from what was written");
         let advice = "take the machine out of service and test its memory";
         found.push(Finding::new(scan::CORRUPTED, HealthStatus::Incident, message, advice));
     }

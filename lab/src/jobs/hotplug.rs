@@ -1,0 +1,214 @@
+//! Memory that comes and goes while it is measured: blocks of a module that the machine can plug in and out.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use memgauge_core::experiment::Experiment;
+use memgauge_core::result::{Measurement, PlacementStatus, QualityLevel};
+use memgauge_core::units::{Bytes, IdSet};
+use memgauge_core::wording::reasons;
+
+use crate::guest;
+use crate::job::{Job, Machine, PLAIN, tests};
+use crate::memory::{blocks, set_block};
+use crate::program::{Ran, Running, is_matrix, measured, memgauge};
+
+pub(crate) const JOB: Job = Job {
+    name: "hotplug",
+    about: "blocks of a node's memory that go and come in the middle of runs, and a module that is pulled",
+    optional: false,
+    machine: Machine { qemu: QEMU, kernel: &["numa_balancing=disable"], ..PLAIN },
+    tests: tests![
+        comes_online_in_the_middle,
+        a_part_goes_where_the_rest_has_room,
+        all_of_it_goes_and_its_cells_are_lost,
+        all_of_it_goes_and_comes_back,
+        a_part_goes_under_a_scan,
+        the_module_is_pulled_in_the_middle,
+    ],
+};
+
+/// A node with CPUs, and one of a module of memory: two blocks, which no page of the kernel's own is in.
+const QEMU: &[&str] = &[
+    "-machine q35",
+    "-cpu max,vendor=GenuineIntel",
+    "-smp 2",
+    "-m 768M,slots=2,maxmem=4G",
+    "-object memory-backend-ram,id=m0,size=768M",
+    "-object memory-backend-ram,id=m1,size=256M",
+    "-numa node,nodeid=0,memdev=m0,cpus=0-1",
+    "-numa node,nodeid=1",
+    "-numa dist,src=0,dst=1,val=17",
+    "-device pc-dimm,id=dimm1,memdev=m1,node=1",
+];
+
+/// The node of the module.
+const NODE: u32 = 1;
+/// Far more than any of these runs needs here: what takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Sets all blocks of the module, of which the kernel may have put some online by itself.
+fn set_all(online: bool) -> Result<()> {
+    for (block, _) in blocks(NODE)?.into_iter().filter(|(_, is)| *is != online) {
+        set(block, online)?;
+    }
+    Ok(())
+}
+
+/// Pages in passing use make the kernel refuse; it has them moved a moment later.
+fn set(block: u32, online: bool) -> Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while let Err(error) = set_block(block, online) {
+        ensure!(Instant::now() < deadline, error);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// The state of one of the module's blocks.
+fn first() -> Result<u32> {
+    blocks(NODE)?.into_keys().next().context("node 1 has no blocks")
+}
+
+/// Waits until it has touched this much on the node of the module.
+fn uses_the_node(running: &Running, bytes: u64) -> Result<()> {
+    running.until("it has its buffers on node 1", |id| {
+        let maps = std::fs::read_to_string(format!("/proc/{id}/numa_maps")).unwrap_or_default();
+        let pages = maps.split_whitespace().filter_map(|word| word.strip_prefix("N1=")?.parse::<u64>().ok()).sum::<u64>();
+        pages * 4096 >= bytes
+    })
+}
+
+/// All pages of it are on the node that was asked for.
+fn is_there(m: &Measurement, node: u32) -> bool {
+    let placement = &m.evidence.placement;
+    let nodes: IdSet = placement.pages_by_node.keys().copied().collect();
+    placement.status == PlacementStatus::Verified && nodes == IdSet::one(node)
+}
+
+/// Whatever has a value was measured where it says, or says that it was not.
+fn every_number_is_honest(ran: &Ran) -> Result<()> {
+    for m in ran.report()?.measurements().filter(|m| m.estimate.value.is_some()) {
+        let flagged = m.quality.level != QualityLevel::Good && m.evidence.placement.status != PlacementStatus::Verified;
+        ensure!(
+            m.at.memory_node().is_some_and(|node| is_there(m, node)) || flagged,
+            "{:?}: {:?} {:?}",
+            m.at,
+            m.quality,
+            m.evidence.placement
+        );
+    }
+    Ok(())
+}
+
+/// Cells that began after the node had gone are lost, with that reason.
+fn some_are_lost_with_the_node(ran: &Ran) -> Result<()> {
+    let whys = ran.report()?.measurements().filter_map(|m| m.estimate.not_measured.as_ref()).map(reasons::not_measured);
+    let whys: Vec<String> = whys.collect();
+    ensure!(!whys.is_empty(), "no cell is lost: {}", ran.stderr);
+    ensure!(whys.iter().all(|why| why.contains("memory node 1 went offline")), "{whys:?}");
+    ensure!(ran.status == Some(1) && ran.stderr.contains("memory node 1 went offline"), "exit status {:?}: {}", ran.status, ran.stderr);
+    ensure!(!ran.report()?.complete && ran.report()?.incomplete.is_some(), "{:?}", ran.report()?.incomplete);
+    Ok(())
+}
+
+/// A run that does not know of the node goes on without it, and the next one has it.
+fn comes_online_in_the_middle() -> Result<()> {
+    set_all(false)?;
+    memgauge("latency --node 1 --size 4M").run()?.refused(64, &["node 1"])?;
+    let running = memgauge("bandwidth --matrix --size 8M --time 600ms").start()?;
+    running.until("it measures", |_| !running.workers().is_empty())?;
+    set_all(true)?;
+    let ran = running.within(PATIENCE)?;
+    ensure!(ran.status == Some(0), "exit status {:?}: {}", ran.status, ran.stderr);
+    is_matrix(ran.report()?, Experiment::BandwidthMatrix, &IdSet::one(0), &IdSet::one(0))?;
+    let machine = memgauge("info").measure()?.machine;
+    let node = machine.topology.node(NODE).context("no node 1")?;
+    ensure!(node.memory == Bytes::mib(256) && machine.allowed.nodes.contains(NODE), "{node:?} {:?}", machine.allowed);
+    is_matrix(
+        &memgauge("bandwidth --matrix --size 8M --time 100ms").measure()?,
+        Experiment::BandwidthMatrix,
+        &IdSet::one(0),
+        &"0-1".parse()?,
+    )
+}
+
+/// The kernel moves the pages within the node, so that nothing is wrong.
+fn a_part_goes_where_the_rest_has_room() -> Result<()> {
+    let running = memgauge("bandwidth --cpu 0-1 --node 1 --mix all-reads,1:1 --size 16M --time 800ms").start()?;
+    let gone = uses_the_node(&running, 32 << 20).and_then(|()| set(first()?, false));
+    let ran = running.within(PATIENCE)?;
+    gone?;
+    ensure!(ran.status == Some(0) && ran.report()?.complete, "exit status {:?}: {}", ran.status, ran.stderr);
+    ensure!(measured(ran.report()?)?.into_iter().all(|m| is_there(m, NODE)), "{:?}", ran.report()?.results[0].evidence.placement);
+    let node = memgauge("info").measure()?.machine.topology.node(NODE).context("no node 1")?.clone();
+    ensure!(node.memory == Bytes::mib(128), "{node:?}");
+    set(first()?, true)
+}
+
+/// The kernel moves the pages to node 0. The cell that ran says so, and those after it are not measured elsewhere.
+fn all_of_it_goes_and_its_cells_are_lost() -> Result<()> {
+    for line in [
+        "bandwidth --cpu 0-1 --node 1 --mix all-reads,1:1,copy --size 8M --time 700ms",
+        "latency --cpu 0,1 --node 1 --size 8M --time 1s",
+        "bandwidth --matrix --one-thread-per-core --mix all-reads,1:1,copy --size 8M --time 500ms",
+    ] {
+        let running = memgauge(line).start()?;
+        let gone = uses_the_node(&running, 8 << 20).and_then(|()| set_all(false));
+        let ran = running.within(PATIENCE).with_context(|| line.to_owned())?;
+        gone.context(line)?;
+        set_all(true)?;
+        every_number_is_honest(&ran).context(line)?;
+        some_are_lost_with_the_node(&ran).context(line)?;
+    }
+    Ok(())
+}
+
+/// Buffers that the kernel has moved to node 0 are not taken for those of node 1 once that is back.
+fn all_of_it_goes_and_comes_back() -> Result<()> {
+    let running = memgauge("bandwidth --cpu 0 --node 1 --mix all-reads,1:1,copy,fill --size 8M --time 700ms").start()?;
+    let gone = uses_the_node(&running, 8 << 20).and_then(|()| set_all(false));
+    let back = set_all(true);
+    let ran = running.within(PATIENCE)?;
+    gone.and(back)?;
+    every_number_is_honest(&ran)?;
+    let last = ran.report()?.results.last().context("no results")?;
+    ensure!(is_there(last, NODE), "{:?}: {:?}", last.at, last.evidence.placement);
+    Ok(())
+}
+
+/// A scan holds most of the node: what does not fit in the rest of it goes to node 0, and no word of it changes on the way.
+fn a_part_goes_under_a_scan() -> Result<()> {
+    let running = memgauge("scan --node 1 --size 160M --region 8M --passes 6 --integrity --patterns random").start()?;
+    let gone = uses_the_node(&running, 150 << 20).and_then(|()| set(first()?, false));
+    let ran = running.within(PATIENCE)?;
+    gone?;
+    set_all(true)?;
+    ensure!(ran.status == Some(0), "exit status {:?}: {}", ran.status, ran.stderr);
+    every_number_is_honest(&ran)?;
+    for m in &ran.report()?.results {
+        let integrity = m.evidence.integrity.as_ref().context("nothing was compared")?;
+        ensure!((integrity.patterns, integrity.mismatches) == (integrity.patterns_planned, 0), "{:?}: {integrity:?}", m.at);
+    }
+    let elsewhere = ran.report()?.results.iter().filter(|m| !is_there(m, NODE)).count();
+    ensure!(elsewhere > 0 && elsewhere < ran.report()?.results.len(), "{elsewhere} regions elsewhere");
+    Ok(())
+}
+
+/// The firmware's way of taking a module out, which takes the node away as well.
+fn the_module_is_pulled_in_the_middle() -> Result<()> {
+    let device = std::fs::read_dir("/sys/bus/acpi/devices")?.filter_map(|entry| Some(entry.ok()?.path()));
+    let device = device.filter(|path| path.to_string_lossy().contains("PNP0C80")).find(|path| path.join("eject").exists());
+    let device = device.context("no module of memory that can be ejected")?;
+    let running = memgauge("bandwidth --cpu 0-1 --node 1 --mix all-reads,1:1,copy --size 8M --time 700ms").start()?;
+    let pulled = uses_the_node(&running, 8 << 20).and_then(|()| {
+        guest::write(device.join("eject"), "1")?;
+        running.until("the module is gone", |_| blocks(NODE).is_ok_and(|blocks| blocks.is_empty()) || blocks(NODE).is_err())
+    });
+    let ran = running.within(PATIENCE)?;
+    pulled?;
+    every_number_is_honest(&ran)?;
+    some_are_lost_with_the_node(&ran)?;
+    memgauge("latency --node 1 --size 4M").run()?.refused(64, &["node 1"])?;
+    is_matrix(&memgauge("latency --matrix --size 4M --time 30ms").measure()?, Experiment::IdleLatency, &IdSet::one(0), &IdSet::one(0))
+}
