@@ -7,7 +7,7 @@ use crate::experiment::Method;
 use crate::note::Note;
 use crate::result::{LimitSource, Measurement, Mismatch, PhysicalRange, Verdict, VerdictReason, VerdictStatus};
 use crate::stats;
-use crate::wording::{number_of, reasons};
+use crate::wording::number_of;
 
 /// A region is not weak if its interval comes this close to the median of all regions, as a share of the median. Refresh, the placement of
 /// pages over banks and other processes cost this much now and then.

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use memgauge_core::counters::{CountedWork, Counters, CountingContext, EventTotals, ExpectedEvents, Scope, WorkUnit};
+use memgauge_core::metrics::Role;
 use memgauge_core::note::Note;
 use memgauge_core::topology::Machine;
 use memgauge_core::units::{Bytes, IdSet};
