@@ -7,9 +7,11 @@ use memgauge_core::experiment::Unit;
 use memgauge_core::result::Measurement;
 use memgauge_core::units::Bytes;
 
-/// Digits after the point: two below 10, one below 1000, none above, for nanoseconds and GB/s alike.
+/// Digits after the point: two below 10, one below 1000, none above, for nanoseconds and GB/s alike. Below 1, as many as three significant
+/// digits need, at most nine.
 fn decimals(value: f64) -> usize {
     match value.abs() {
+        v if v > 0.0 && v < 0.9995 => ((2.0 - v.log10().floor()) as usize).min(9),
         v if v < 9.995 => 2,
         v if v < 999.95 => 1,
         _ => 0,
@@ -26,6 +28,17 @@ pub(crate) fn number(value: f64) -> String {
     }
     let d = decimals(value);
     format!("{value:.d$}")
+}
+
+/// A number that comes from a measurement: `~` before it where that is not reliable.
+pub(crate) fn marked(m: &Measurement, value: f64) -> String {
+    doubted(!m.is_reliable(), value)
+}
+
+/// The same of a number of which it is known whether to doubt it.
+pub(crate) fn doubted(doubt: bool, value: f64) -> String {
+    let sign = if doubt { "~" } else { "" };
+    format!("{sign}{}", number(value))
 }
 
 /// Digits of footnote marks.
@@ -183,6 +196,8 @@ mod tests {
     fn digits_follow_the_size_of_the_value() {
         let shown = [1.2345, 9.996, 98.24, 999.94, 999.96, 12345.6].map(number);
         assert_eq!(shown, ["1.23", "10.0", "98.2", "999.9", "1000", "12346"]);
+        let small = [0.0, 0.0041, -0.0041, 0.05, 0.1234, 0.99949, 0.99951].map(number);
+        assert_eq!(small, ["0.00", "0.00410", "-0.00410", "0.0500", "0.123", "0.999", "1.00"]);
         assert_eq!(number(f64::NAN), "—");
     }
 
@@ -192,6 +207,7 @@ mod tests {
         assert_eq!(half_width(&e(98.1, 98.6)), "±0.4");
         assert_eq!(half_width(&e(98.19, 98.21)), "±0.1");
         assert_eq!(half_width(&e(98.2, 98.2)), "±0.0");
+        assert_eq!(half_width_of(0.0041, Some(0.0040), Some(0.0042)), "±0.00010");
         assert_eq!(half_width(&Estimate { value: Some(98.2), ..Estimate::default() }), "");
     }
 
