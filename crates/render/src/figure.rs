@@ -20,7 +20,6 @@ mod interleave;
 mod labels;
 mod latency;
 mod layout;
-mod limit;
 mod loaded;
 mod misses;
 mod no_figure;

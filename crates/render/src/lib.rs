@@ -10,6 +10,7 @@ mod format;
 mod groups;
 mod html;
 mod json;
+mod limit;
 pub mod mlc;
 mod mlc_scan;
 mod number;
@@ -27,8 +28,8 @@ pub use mlc_scan::mlc_scan;
 pub use openmetrics::OpenMetrics;
 pub use openmetrics::hosts::{HostValues, openmetrics_of_hosts};
 pub use text::{
-    OneLine, Text, advice_line, advice_text, comparison_line, comparison_text, duration, fleet_baseline_text, fleet_history_text, fleet_outliers_text,
-    plan_line, plan_of_run_text, plan_text, published_text,
+    OneLine, Text, advice_line, advice_text, comparison_line, comparison_text, duration, fleet_baseline_text, fleet_history_text,
+    fleet_outliers_text, plan_line, plan_of_run_text, plan_text, published_text,
 };
 
 /// Columns of text that is written to a file: fits a page and most terminals.

@@ -11,7 +11,7 @@ use std::{env, fs};
 use memgauge_core::comparison::{ComparisonOptions, compare};
 use memgauge_core::conclusions::summary::summarise;
 use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::ChaseOrder;
+use memgauge_core::experiment::{ChaseOrder, Experiment};
 use memgauge_core::note::Note;
 use memgauge_core::result::{Finding, Health, HealthStatus, Host, Incomplete, Quality, QualityLevel, Report};
 use memgauge_core::traffic::Mix;
@@ -145,6 +145,7 @@ fn visible(page: &str) -> String {
 /// Digits as the program shows them.
 fn shown(value: f64) -> String {
     let digits = match value.abs() {
+        v if v > 0.0 && v < 0.9995 => (2.0 - v.log10().floor()) as usize,
         v if v < 9.995 => 2,
         v if v < 999.95 => 1,
         _ => 0,
@@ -325,4 +326,16 @@ fn browsers_show_pages_without_errors_and_keys_work() {
     let some = ["vm-2-cpus", "eight-nodes", "health", "failed", "hostile", "degraded", "scan", "before-after", "unlike", "comparison"];
     let said = read_pages("browser.py", |name| wanted_folder().is_some() || some.contains(&name));
     assert!(said.trim().parse::<usize>().unwrap() > 8 * some.len(), "{said} checks");
+}
+
+#[test]
+fn a_page_states_one_share_of_the_limit() {
+    let mut report = samples::two_nodes();
+    report.results.retain(|m| m.experiment == Experiment::Bandwidth && m.at.mix == Some(Mix::R2W1));
+    let m = &mut report.results[0];
+    let (value, limit) = (m.estimate.value.unwrap(), m.verdict.limit.unwrap());
+    m.evidence.traffic.as_mut().unwrap().bus_estimate_gbs = Some(value * 1.5);
+    let text = visible(&page(&summed_up(report)));
+    assert!(text.contains(&format!(" {:.0} %", 150.0 * value / limit)), "{text}");
+    assert!(!text.contains(&format!(" {:.0} %", 100.0 * value / limit)), "{text}");
 }

@@ -12,11 +12,11 @@ use super::bars::{Bar, Bars, Row};
 use super::chart::{Chart, Guide, PointLabel, Sample, Series, reach};
 use super::frame::{Caption, Panel};
 use super::labels::{ABOVE, BELOW, LEFT, UPPER_LEFT};
-use super::limit::{Limit, MAX_LIMIT_RATIO, bus_moves_what_is_asked, limit, limit_note, limit_of_program, limits};
 use super::node_matrix::node_matrix;
 use super::palette::{GREY, INK, Style, series};
 use super::source::{MAX_SERIES, ResultSet, caption, part_of, sample, shared_title};
 use crate::groups::{highest_by_mix, thread_count};
+use crate::limit::{Limit, MAX_LIMIT_RATIO, bus_moves_what_is_asked, limit, limit_note, limit_of_program, limits};
 use crate::number::number;
 
 /// Node of the CPUs and node of the memory.

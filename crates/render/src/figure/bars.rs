@@ -4,10 +4,10 @@ use memgauge_core::result::{Measurement, QualityLevel};
 
 use super::font::{self, CAPITALS, Weight};
 use super::frame::{Caption, LABEL, Panel, Space, shorten};
-use super::limit::limit_of_program;
 use super::palette::{Colour, GREY, GRID, INK, text_on};
 use super::scene::{Anchor, Area, Point, Scene, Stroke, Text};
 use super::source::{interval, is_degraded};
+use crate::limit::limit_of_program;
 use crate::number::{half_width, number, value_of};
 
 /// Height of a bar, and of the space between rows.

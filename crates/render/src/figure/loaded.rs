@@ -10,10 +10,10 @@ use super::axis::Axis;
 use super::chart::{Chart, Guide, PointLabel, Sample, Series, reach};
 use super::frame::{Caption, Panel};
 use super::labels::{ABOVE, BELOW, Direction, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
-use super::limit::{Limit, MAX_LIMIT_RATIO, bus_moves_what_is_asked, limit, limit_note};
 use super::palette::{Colour, GREY, INK, Style, text_of};
 use super::source::{MAX_SERIES, ResultSet, caption, interval, is_degraded, is_disturbed, part_of};
 use crate::groups::{LoadedCurve, LoadedPoint, loaded_curves, measured_by};
+use crate::limit::{Limit, MAX_LIMIT_RATIO, bus_moves_what_is_asked, limit, limit_note};
 use crate::number::{bounds, number, value_of};
 
 /// Points closer than this share of the plot get one label for their delays.

@@ -10,6 +10,7 @@ use memgauge_core::wording::spelled;
 use super::view::{Table, View, table};
 use crate::format::Named;
 use crate::groups::Section;
+use crate::limit::share_of_limit;
 use crate::number::{DASH, half_width, number, percent, unit, value_of};
 use crate::text::column::{Cell, Column};
 use crate::text::comparison::{place, quantity};
@@ -41,8 +42,7 @@ fn trust(m: &Measurement) -> String {
 }
 
 fn of_limit(m: &Measurement) -> Option<Cell> {
-    let limit = m.verdict.limit.filter(|limit| limit.is_finite() && *limit > 0.0)?;
-    Some(Cell::number(percent(value_of(&m.estimate)? / limit)))
+    Some(Cell::number(percent(share_of_limit(m)?)))
 }
 
 /// Nobody reads a table of more rows than this in a page.

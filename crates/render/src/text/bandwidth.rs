@@ -15,7 +15,8 @@ use super::footnotes::Footnotes;
 use super::grid::{CLAIMED, Cell, Column, column_name, matrix as matrix_table, row_names, without_half};
 use super::page::{INDENT, Page, Style};
 use crate::groups::{highest_by_mix, thread_count};
-use crate::number::{bar, bounds, maybe, number, percent, value_of};
+use crate::limit::share_of_limit;
+use crate::number::{bar, bounds, marked, maybe, number, percent, value_of};
 
 const ABOUT: &str = "GB/s: 10⁹ bytes loaded and stored a second";
 /// Columns of a full bar.
@@ -31,7 +32,7 @@ pub(super) fn by_mix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
         (_, 1) if ms.iter().any(|m| m.at.delay_cycles.is_some()) => "Bandwidth by injection delay",
         _ => "Peak bandwidth by mix",
     };
-    let bus = !page.verbose && ms.iter().any(|m| m.evidence.traffic.is_some_and(|t| t.bus_estimate_gbs.is_some()));
+    let bus = !page.verbose && bus_is_known(&ms);
     let about = if bus { "GB/s; bus: with the reads that stores cause" } else { ABOUT };
     context.heading(page, &ms, title, about);
     mixes_table(page, context, &ms);
@@ -72,7 +73,7 @@ fn mixes_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) 
         Column::numbers("of limit", ms.iter().map(|m| of_limit(m))),
         Column::numbers("read", ms.iter().map(|m| rate(m, |t| Some(t.app_read_gbs)))).only_if(page.verbose),
         Column::numbers("written", ms.iter().map(|m| rate(m, |t| Some(t.app_write_gbs)))).only_if(page.verbose),
-        Column::numbers("bus", ms.iter().map(|m| rate(m, |t| t.bus_estimate_gbs))),
+        Column::numbers("bus", ms.iter().map(|m| rate(m, |t| t.bus_estimate_gbs))).only_if(bus_is_known(ms)),
         Column::text("kernel", ms.iter().map(|m| kernel(m))).optional().only_if(page.verbose && differ(ms, kernel)),
         Column::text("what", ms.iter().map(|m| description(m))).optional(),
     ]);
@@ -158,21 +159,22 @@ fn rate(m: &Measurement, rate: fn(TrafficRates) -> Option<f64>) -> Cell {
     }
 }
 
-/// `82 %`, with a word when the verdict is not good.
+/// Whether it is known of any measurement what the bus moved.
+fn bus_is_known(ms: &[&Measurement]) -> bool {
+    ms.iter().any(|m| value_of(&m.estimate).is_some() && m.evidence.traffic.is_some_and(|t| t.bus_estimate_gbs.is_some()))
+}
+
+/// `82 %`, with a word when the verdict is not good; only the word where it is not known what the bus moved.
 fn of_limit(m: &Measurement) -> Cell {
     let word = match m.verdict.status {
         VerdictStatus::Warning => "low",
         VerdictStatus::Failure => "too low",
         VerdictStatus::Ok | VerdictStatus::Unknown => "",
     };
-    match (value_of(&m.estimate), m.verdict.limit.filter(|l| l.is_finite() && *l > 0.0)) {
-        (Some(v), Some(limit)) => {
-            // The limit is the bus's, so reads that stores cause count.
-            let v = m.evidence.traffic.and_then(|t| t.bus_estimate_gbs).unwrap_or(v);
-            Cell::Value { number: percent(v / limit), half: String::new(), claim: String::new(), marks: word.to_owned() }
-        }
-        (Some(_), None) if !word.is_empty() => word.into(),
-        _ => Cell::Blank,
+    match share_of_limit(m) {
+        Some(share) => Cell::Value { number: percent(share), half: String::new(), claim: String::new(), marks: word.to_owned() },
+        None if value_of(&m.estimate).is_some() && !word.is_empty() => word.into(),
+        None => Cell::Blank,
     }
 }
 
@@ -211,7 +213,7 @@ pub(super) fn ramp(page: &mut Page, context: &mut Context<'_>, ms: &[&Measuremen
     let mut footnotes = Footnotes::new(context, &ms);
     let highest = bounds(ms.iter().filter_map(|m| value_of(&m.estimate))).map(|b| b.1);
     let mixes: BTreeSet<_> = ms.iter().map(|m| m.at.mix).collect();
-    let per_cpu = |m: &Measurement| value_of(&m.estimate).map(|v| Cell::number(number(v / thread_count(m).max(1) as f64)));
+    let per_cpu = |m: &Measurement| value_of(&m.estimate).map(|v| Cell::number(marked(m, v / thread_count(m).max(1) as f64)));
     let shape = |m: &Measurement| value_of(&m.estimate).zip(highest).map(|(v, highest)| bar(v / highest, BAR));
     page.table([
         Column::text("mix", ms.iter().map(|m| m.at.mix.map(Mix::name))).only_if(mixes.len() > 1),

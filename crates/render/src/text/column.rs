@@ -1,7 +1,5 @@
 //! Columns of tables, and what stands in their cells.
 
-use crate::number::DASH;
-
 /// What stands in a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cell {
@@ -47,7 +45,8 @@ impl Cell {
         match self {
             Self::Blank => true,
             Self::Text(t) => t.is_empty(),
-            Self::Value { number, marks, .. } => number == DASH && marks.is_empty(),
+            // A dash says that something was not measured.
+            Self::Value { .. } => false,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The limit of the memory bus, as bars and charts show it.
+//! The limit of the memory bus, as tables, bars and charts show it.
 
 use memgauge_core::result::Measurement;
 use memgauge_core::traffic::Mix;
@@ -53,6 +53,11 @@ pub(crate) fn limit_of_program(m: &Measurement) -> Option<f64> {
         Some(bus) => Some(limit * value / bus),
         None => m.at.mix.is_some_and(moves_what_it_asks).then_some(limit),
     }
+}
+
+/// What the bus moved over its limit. `None` where it is not known what the bus moved, and where no limit is known.
+pub(crate) fn share_of_limit(m: &Measurement) -> Option<f64> {
+    Some(value_of(&m.estimate)? / limit_of_program(m)?)
 }
 
 /// Whether the bus moves exactly what the program reads and writes, whatever the machine does at stores.
