@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use memgauge_core::conclusions::scan;
 use memgauge_core::directory::FileEvidence;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, Metric, PrefetchRequest};
 use memgauge_core::plan::{Scan, Work};
@@ -108,6 +109,16 @@ pub(crate) fn where_and_how(m: &Measurement) -> String {
     let order = m.at.access.map(|access| format!(", {}", wording::access(access))).unwrap_or_default();
     let label = m.evidence.file.as_ref().map(FileEvidence::label).or_else(|| m.at.memory_dir.clone());
     order + &label.map(|label| format!(", files in {label}")).unwrap_or_default()
+}
+
+/// Whether it is of memory that did not return what was written to it: as a scan or a check of traffic found, or as a loop's proof says.
+pub(crate) fn corrupted(m: &Measurement) -> bool {
+    scan::corrupted(m) || m.evidence.proof.as_ref().is_some_and(|proof| proof.mismatches > 0)
+}
+
+/// How many results are of such memory.
+pub(crate) fn corrupted_results(report: &Report) -> usize {
+    report.measurements().filter(|m| corrupted(m)).count()
 }
 
 /// How many threads loaded memory.

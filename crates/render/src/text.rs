@@ -21,6 +21,7 @@ mod grid;
 mod headline;
 mod interleave;
 mod latency;
+mod load;
 mod loops;
 mod machine;
 mod notes;

@@ -13,7 +13,7 @@ use super::heat::{Cell, HeatMap, breaks, noise};
 use super::palette::{Style, series};
 use super::source::{ResultSet, about, caption};
 use crate::groups::transfers::{self, Pair, PairHome, PairMap, Relation, STATES, pair_maps};
-use crate::number::{bounds, number};
+use crate::number::{bounds, number, value_of};
 
 /// More pairs than this are summed up by the relation of their CPUs.
 const LISTED: usize = 40;
@@ -48,6 +48,9 @@ pub(crate) fn representatives(set: ResultSet<'_>) -> Bars {
     let parts = ["ns per line", "home: the node of the line's memory"];
     let mut caption = caption(std::slice::from_ref(&set), "Cache-to-cache transfers", &parts, false);
     caption.key = states.iter().enumerate().map(|(i, s)| (Style::of_bars(i), state_name(*s).to_owned())).collect();
+    if pairs.len() > LISTED && set.ms.iter().any(|m| value_of(&m.estimate).is_some() && !m.is_reliable()) {
+        caption.notes.push("Medians and ranges are of what is reliable.".to_owned());
+    }
     Bars { caption, unit: "ns", rows, limit_name: None }
 }
 

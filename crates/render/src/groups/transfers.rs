@@ -65,12 +65,12 @@ pub(crate) fn pairs(ms: &[&Measurement], topology: &Topology) -> Vec<(Relation, 
     pairs.into_iter().collect()
 }
 
-/// The values of all pairs by relation and state of the line.
+/// The reliable values of all pairs by relation and state of the line.
 pub(crate) fn by_relation(ms: &[&Measurement], topology: &Topology) -> ByRelation {
     let mut groups = ByRelation::new();
     for m in ms {
         let relation = Relation::between(topology, m.at.cpu, m.at.holder_cpu);
-        groups.entry((relation, m.at.state)).or_default().extend(value_of(&m.estimate));
+        groups.entry((relation, m.at.state)).or_default().extend(value_of(&m.estimate).filter(|_| m.is_reliable()));
     }
     groups
 }

@@ -8,7 +8,7 @@ use memgauge_core::topology::Topology;
 use memgauge_core::wording;
 
 use super::context::Context;
-use super::evidence::evidence;
+use super::evidence::{evidence, left_out};
 use super::footnotes::Footnotes;
 use super::grid::{Column, column_name, matrix, spread_columns, without_half};
 use super::page::{INDENT, Page, Style};
@@ -153,9 +153,10 @@ pub(super) fn matrices(page: &mut Page, report: &Report) {
     }
 }
 
-/// Fastest, median and slowest by what the CPUs share and the lines' state.
+/// Fastest, median and slowest of what is reliable, by what the CPUs share and the lines' state.
 fn by_relation(page: &mut Page, ms: &[&Measurement], topology: &Topology) {
     groups_by_relation(page, &transfers::by_relation(ms, topology));
+    page.paragraph(Style::Dim, left_out(ms).unwrap_or_default());
 }
 
 fn groups_by_relation(page: &mut Page, groups: &transfers::ByRelation) {

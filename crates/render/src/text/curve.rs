@@ -12,6 +12,7 @@ use super::evidence::evidence;
 use super::faults::checksums;
 use super::footnotes::Footnotes;
 use super::grid::{Cell, Column};
+use super::load::SummaryNumbers;
 use super::page::{INDENT, Page, Style};
 use crate::groups::{LoadedCurve, LoadedPoint, loaded_curves, measured_by};
 use crate::number::{bar, bounds, half_width, number, value_of};
@@ -54,10 +55,10 @@ fn one_curve(page: &mut Page, context: &mut Context<'_>, curve: &LoadedCurve<'_>
     let latencies: Vec<&Measurement> = points.iter().filter_map(|p| p.latency).collect();
     distributions(page, &latencies, "delay", |m| m.at.delay_cycles.map_or(String::new(), |d| d.to_string()));
     if let Some(summary) = summary.filter(|_| several || !context.brief) {
-        summary_lines(page, summary, all.len());
+        summary_lines(page, summary, &SummaryNumbers::new(context.report, summary), all.len());
     }
     if let Some(summary) = summary {
-        shares(page, summary);
+        shares(page, summary, all, &mut footnotes);
     }
     footnotes.print(page, &mut context.advised);
     page.paragraph(Style::Detail, "delay: core cycles between bursts of four lines; bandwidth includes the chase");
@@ -88,21 +89,29 @@ fn few_points<'a, 'm>(all: &'a [LoadedPoint<'m>], knee: Option<u32>) -> Vec<&'a 
     listed.into_iter().map(|i| &all[i]).collect()
 }
 
-/// Latency at the shares of the peak that were asked for.
-fn shares(page: &mut Page, summary: &CurveSummary) {
+/// Latency at the shares of the peak that were asked for, with what the points at these delays are marked with.
+fn shares(page: &mut Page, summary: &CurveSummary, points: &[LoadedPoint<'_>], footnotes: &mut Footnotes<'_>) {
     if summary.shares.is_empty() {
         return;
     }
-    let value = |e: &Estimate| {
-        value_of(e).map(|v| Cell::Value { number: number(v), half: half_width(e), claim: String::new(), marks: String::new() })
+    let mut value = |share: &CurveShare, of_point: for<'m> fn(&LoadedPoint<'m>) -> Option<&'m Measurement>, e: &Estimate| {
+        let point = points.iter().find(|p| p.delay.is_some() && p.delay == share.delay_cycles);
+        match point.and_then(of_point) {
+            Some(m) => footnotes.cell(Some(m)),
+            None => value_of(e)
+                .map(|v| Cell::Value { number: number(v), half: half_width(e), claim: String::new(), marks: String::new() })
+                .into(),
+        }
     };
+    let bandwidths: Vec<Cell> = summary.shares.iter().map(|s| value(s, |p| p.bandwidth, &s.bandwidth)).collect();
+    let latencies: Vec<Cell> = summary.shares.iter().map(|s| value(s, |p| p.latency, &s.latency)).collect();
     let texts = |text: fn(&CurveShare) -> Option<String>| summary.shares.iter().map(text);
     page.table([
         Column::numbers("of the peak", texts(|s| Some(format!("{} %", s.percent)))),
         Column::numbers("reached", texts(|s| Some(format!("{:.1} %", 100.0 * s.reached?)))),
         Column::numbers("delay", texts(|s| Some(s.delay_cycles?.to_string()))),
-        Column::numbers("GB/s", summary.shares.iter().map(|s| value(&s.bandwidth))),
-        Column::numbers("ns", summary.shares.iter().map(|s| value(&s.latency))),
+        Column::numbers("GB/s", bandwidths),
+        Column::numbers("ns", latencies),
     ]);
     for share in &summary.shares {
         if let Some(why) = share.missed.map(share_missed) {
@@ -112,12 +121,12 @@ fn shares(page: &mut Page, summary: &CurveSummary) {
 }
 
 /// The knee and the ends of the curve.
-fn summary_lines(page: &mut Page, s: &CurveSummary, points: usize) {
+fn summary_lines(page: &mut Page, s: &CurveSummary, numbers: &SummaryNumbers, points: usize) {
     let items = [
-        s.unloaded_ns.map(|v| format!("unloaded {} ns", number(v))),
-        s.knee.map(|k| format!("knee at {} GB/s with {} ns (delay {})", number(k.bandwidth_gbs), number(k.latency_ns), k.delay_cycles)),
-        s.saturated_ns.map(|v| format!("saturated {} ns", number(v))),
-        s.peak_gbs.map(|v| format!("peak {} GB/s", number(v))),
+        numbers.unloaded_ns.as_ref().map(|ns| format!("unloaded {ns} ns")),
+        numbers.knee.as_ref().map(|(gbs, ns, delay)| format!("knee at {gbs} GB/s with {ns} ns (delay {delay})")),
+        numbers.saturated_ns.as_ref().map(|ns| format!("saturated {ns} ns")),
+        numbers.peak_gbs.as_ref().map(|gbs| format!("peak {gbs} GB/s")),
         (s.knee.is_none() && points > 2).then(|| "no knee up to this load".to_owned()),
     ];
     page.items(Style::Plain, INDENT, items.into_iter().flatten());

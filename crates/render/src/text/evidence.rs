@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use memgauge_core::directory::{FileBacking, FileEvidence};
+use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{Measurement, PlacementStatus};
 use memgauge_core::stats::median;
@@ -123,11 +124,22 @@ fn prefetch(ms: &[&Measurement]) -> Option<String> {
 /// Up to this factor, sequential order gains no more than open DRAM pages give without any prefetcher.
 const PREFETCHED: f64 = 1.5;
 
-/// The widest interval of a matrix that shows values only.
+/// The widest interval of a matrix that shows values only: its larger half, rounded up, so that it never claims more than was measured.
 pub(super) fn widest_interval<'a>(ms: impl Iterator<Item = &'a &'a Measurement>) -> Option<String> {
-    let relative_half_width = |m: &&Measurement| Some((m.estimate.ci95_high? - m.estimate.ci95_low?) / 2.0 / value_of(&m.estimate)?);
-    let (_, widest) = bounds(ms.filter_map(relative_half_width))?;
-    Some(format!("all within ±{:.1} %; each interval is in the JSON result", widest * 100.0))
+    let values: Vec<(&Estimate, f64)> = ms.filter_map(|m| Some((&m.estimate, value_of(&m.estimate)?))).collect();
+    let larger_half = |(e, v): &(&Estimate, f64)| Some((v - e.ci95_low?).max(e.ci95_high? - v) / v).filter(|half| half.is_finite());
+    let halves: Vec<f64> = values.iter().filter_map(larger_half).collect();
+    let which = if halves.len() == values.len() { "all" } else { "all that have an interval" };
+    let (_, widest) = bounds(halves)?;
+    // The small constant keeps 0.4 from becoming 0.5 by binary rounding.
+    let percent = (widest * 1e3 - 1e-6).max(0.0).ceil() / 10.0;
+    Some(format!("{which} within ±{percent:.1} %; each interval is in the JSON result"))
+}
+
+/// How many values a sum leaves out because they are not reliable; `None` where there are none.
+pub(super) fn left_out(ms: &[&Measurement]) -> Option<String> {
+    let unreliable = ms.iter().filter(|m| value_of(&m.estimate).is_some() && !m.is_reliable()).count();
+    (unreliable > 0).then(|| format!("{unreliable} unreliable left out"))
 }
 
 /// Range and median of many values in one line.

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment};
+use memgauge_core::experiment::{ChaseOrder, Experiment};
 use memgauge_core::note::Severity;
 use memgauge_core::result::{Absent, CurveSummary, Measurement, QualityLevel, Report, Summary, SummaryValue};
 use memgauge_core::traffic::Mix;
 
+use super::load::{full_load_is_reliable, is_point_reliable};
 use super::notes::is_told;
 use super::page::{Page, Style};
 use crate::groups::Section;
+use crate::limit::share_of_limit;
 use crate::number::{half_width_of, number, percent, value_of};
 
 /// Columns of the longest name and the blanks after it.
@@ -83,8 +85,12 @@ fn bandwidth(report: &Report, summary: &Summary) -> Option<String> {
     });
     let any = summary.peak_any_mix.filter(|mix| *mix != Mix::AllReads);
     let any = any.and_then(|mix| Some(format!("{} {mix}", value(&summary.peak_any_gbs, "GB/s")?)));
-    let limited = report.results.iter().filter(|m| Section::for_measurement(m) == Section::Bandwidth && m.at.mix == Some(Mix::AllReads));
-    let share = limited.filter_map(|m| Some(value_of(&m.estimate)? / m.verdict.limit.filter(|limit| *limit > 0.0)?)).max_by(f64::total_cmp);
+    // Of the number that is shown, and of no other.
+    let shown = |m: &&Measurement| {
+        let reads = Section::for_measurement(m) == Section::Bandwidth && m.at.mix == Some(Mix::AllReads);
+        reads && m.is_reliable() && value_of(&m.estimate).is_some_and(|v| summary.peak_read_gbs.value == Some(v))
+    };
+    let share = report.results.iter().filter(shown).find_map(share_of_limit);
     joined([read, share.map(|share| format!("{} of the limit", percent(share))), any])
 }
 
@@ -98,23 +104,6 @@ fn loaded(report: &Report) -> Option<String> {
     let full = saturated_ns.zip(*peak_gbs).map(|(ns, gbs)| format!("{} ns at full load, up to {} GB/s", number(ns), number(gbs)));
     let knee = knee.filter(|k| is_point_reliable(report, curve, k.delay_cycles));
     joined([full, knee.map(|k| format!("knee at {} GB/s", number(k.bandwidth_gbs)))])
-}
-
-/// The measurements of a curve's points.
-fn points<'a>(report: &'a Report, curve: &'a CurveSummary) -> impl Iterator<Item = &'a Measurement> {
-    let of_curve =
-        |m: &&Measurement| m.experiment == Experiment::LoadedLatency && Coordinates { delay_cycles: None, ..m.at.clone() } == curve.at;
-    report.results.iter().filter(of_curve)
-}
-
-fn is_point_reliable(report: &Report, curve: &CurveSummary, delay_cycles: u32) -> bool {
-    points(report, curve).filter(|m| m.at.delay_cycles == Some(delay_cycles)).all(Measurement::is_reliable)
-}
-
-/// Whether the point of a curve's highest load is reliable.
-pub(super) fn full_load_is_reliable(report: &Report, curve: &CurveSummary) -> bool {
-    let measured = points(report, curve).filter(|m| value_of(&m.estimate).is_some());
-    measured.filter_map(|m| m.at.delay_cycles).min().is_some_and(|delay| is_point_reliable(report, curve, delay))
 }
 
 fn transfers(report: &Report, summary: &Summary) -> Option<String> {

@@ -9,12 +9,12 @@ use memgauge_core::wording;
 
 use super::context::{Context, memory_only};
 use super::distribution::distributions;
-use super::evidence::{evidence, spread, widest_interval};
+use super::evidence::{evidence, left_out, spread, widest_interval};
 use super::footnotes::Footnotes;
 use super::grid::{CLAIMED, Cell, Column, DETAILED_COLUMNS, column_name, matrix as matrix_table, row_names, spread_columns, without_half};
 use super::page::{INDENT, Page, Style};
 use crate::groups::order_meaning;
-use crate::number::{human, number, percent, value_of};
+use crate::number::{human, marked, number, percent, value_of};
 use crate::pages::pages;
 
 /// A row: node and CPU of the probe.
@@ -63,10 +63,13 @@ impl<'a> Cells<'a> {
     /// The same as text: `~` where one of the two is not reliable.
     fn translation_text(&self, row: Row, column: Option<MemoryPlace>) -> Option<String> {
         let cost = self.translation(row, column)?;
-        let orders = [ChaseOrder::FullRandom, ChaseOrder::WindowLocal];
-        let unreliable = orders.iter().filter_map(|order| self.get(row, column, *order)).any(|m| !m.is_reliable());
-        let sign = if unreliable || cost == 0.0 { "~" } else { "" };
+        let sign = if cost == 0.0 || !self.translation_is_reliable(row, column) { "~" } else { "" };
         Some(if cost == 0.0 { format!("{sign}0") } else { format!("{sign}{}", signed(cost)) })
+    }
+    /// Whether both orders are reliable.
+    fn translation_is_reliable(&self, row: Row, column: Option<MemoryPlace>) -> bool {
+        let orders = [ChaseOrder::FullRandom, ChaseOrder::WindowLocal];
+        orders.iter().filter_map(|order| self.get(row, column, *order)).all(|m| m.is_reliable())
     }
     fn pairs(&self) -> Vec<(Row, Option<MemoryPlace>)> {
         let all: BTreeSet<_> = self.by_place.keys().map(|k| (k.0, k.1)).collect();
@@ -99,6 +102,9 @@ pub(super) fn per_cpu(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
         list(page, &cells, context, &mut footnotes);
     } else {
         by_node(page, &cells);
+        let primary: Vec<&Measurement> =
+            cells.pairs().iter().filter_map(|(row, memory)| cells.get(*row, *memory, cells.primary())).collect();
+        page.paragraph(Style::Dim, left_out(&primary).unwrap_or_default());
         slowest(page, &cells);
     }
     finish(page, context, footnotes, &cells, ms);
@@ -154,11 +160,12 @@ fn signed(value: f64) -> String {
     if value < 0.0 { format!("−{}", number(-value)) } else { format!("+{}", number(value)) }
 }
 
-/// Many CPUs, summed up by node of the CPU and of the memory.
+/// Many CPUs, summed up by node of the CPU and of the memory. What is not reliable does not count.
 fn by_node(page: &mut Page, cells: &Cells<'_>) {
     let mut groups: BTreeMap<(Option<u32>, Option<MemoryPlace>), Vec<f64>> = BTreeMap::new();
     for (row, memory) in cells.pairs() {
-        groups.entry((row.0, memory)).or_default().extend(cells.value(row, memory, cells.primary()));
+        let reliable = cells.get(row, memory, cells.primary()).filter(|m| m.is_reliable());
+        groups.entry((row.0, memory)).or_default().extend(reliable.and_then(|m| value_of(&m.estimate)));
     }
     let mut columns = vec![
         Column::text("CPUs of", groups.keys().map(|(node, _)| wording::node(*node))),
@@ -170,10 +177,13 @@ fn by_node(page: &mut Page, cells: &Cells<'_>) {
 }
 
 fn slowest(page: &mut Page, cells: &Cells<'_>) {
-    let mut all: Vec<(f64, u32)> =
-        cells.pairs().into_iter().filter_map(|(row, memory)| Some((cells.value(row, memory, cells.primary())?, row.1?))).collect();
+    let value = |(row, memory): (Row, Option<MemoryPlace>)| {
+        let m = cells.get(row, memory, cells.primary())?;
+        Some((value_of(&m.estimate)?, row.1?, m))
+    };
+    let mut all: Vec<(f64, u32, &Measurement)> = cells.pairs().into_iter().filter_map(value).collect();
     all.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let list: Vec<String> = all.iter().take(8).map(|(v, cpu)| format!("CPU {cpu} {}", number(*v))).collect();
+    let list: Vec<String> = all.iter().take(8).map(|(v, cpu, m)| format!("CPU {cpu} {}", marked(m, *v))).collect();
     if !list.is_empty() {
         page.paragraph(Style::Plain, format!("slowest: {} (ns); every CPU is in the JSON result", list.join(", ")));
     }
@@ -181,7 +191,7 @@ fn slowest(page: &mut Page, cells: &Cells<'_>) {
 
 /// How much of the full-random latency is translation: `19 % of full-random`.
 fn translation_share(ms: &[&Measurement]) -> Option<String> {
-    let m = ms.iter().find(|m| m.evidence.translation_ns.is_some())?;
+    let m = ms.iter().find(|m| m.evidence.translation_ns.is_some() && m.is_reliable())?;
     if m.evidence.translation_ns == Some(0.0) {
         return Some("too small for the intervals to show".into());
     }
@@ -196,11 +206,19 @@ fn finish(page: &mut Page, context: &mut Context<'_>, footnotes: Footnotes<'_>, 
         let place = || Some(format!(", {} to {}", context.cpu_name(m.at.cpu?), wording::place(m.at.memory)));
         if pairs.len() > 1 { order + &place().unwrap_or_default() } else { order }
     });
-    let costs: Vec<f64> = pairs.iter().filter_map(|(row, memory)| cells.translation(*row, *memory)).collect();
+    let costs: Vec<(f64, bool)> = pairs
+        .iter()
+        .filter_map(|(row, memory)| Some((cells.translation(*row, *memory)?, cells.translation_is_reliable(*row, *memory))))
+        .collect();
+    let reliable: Vec<f64> = costs.iter().filter(|(_, reliable)| *reliable).map(|(cost, _)| *cost).collect();
     if pairs.len() > 1
-        && let Some(cost) = spread(&costs, "ns")
+        && let Some(cost) = spread(&reliable, "ns")
     {
-        page.paragraph(Style::Plain, format!("translation costs {cost} (full-random less window-local) on {}", pages(ms)));
+        let left_out = match costs.len() - reliable.len() {
+            0 => String::new(),
+            unreliable => format!("; {unreliable} unreliable left out"),
+        };
+        page.paragraph(Style::Plain, format!("translation costs {cost} (full-random less window-local) on {}{left_out}", pages(ms)));
     }
     footnotes.print(page, &mut context.advised);
     if pairs.len() == 1 && (cells.has(ChaseOrder::FullRandom) || cells.has(ChaseOrder::Sequential)) {

@@ -9,11 +9,11 @@ use memgauge_core::result::{Absent, Health, HealthStatus, Measurement, QualityLe
 use memgauge_core::traffic::Mix;
 use memgauge_core::wording::{reasons, spelled};
 
-use super::headline::full_load_is_reliable;
+use super::load::full_load_is_reliable;
 use super::page::clean;
 use super::{counters, loops, machine, plan, prefetch};
 use crate::format::{Format, RenderError};
-use crate::groups::Section;
+use crate::groups::{Section, corrupted_results};
 use crate::number::{count, half_width_of, number, range, unit, value_of};
 
 /// One line for each report: the verdict of a health check, the headline of other runs, a line for each size of a loop.
@@ -49,6 +49,8 @@ pub(crate) fn line(report: &Report) -> String {
         };
     }
     let mut parts: Vec<String> = report.incomplete.iter().map(|why| format!("INCOMPLETE: {}", reasons::incomplete(why))).collect();
+    let corrupted = corrupted_results(report);
+    parts.extend((corrupted > 0).then(|| format!("MEMORY CORRUPTED in {}", count(corrupted, "result", "results"))));
     match &report.health {
         Some(health) => parts.push(verdict(health)),
         None => {

@@ -8,6 +8,7 @@ use memgauge_core::units::IdSet;
 use memgauge_core::wording;
 
 use super::grid::{Cell, Column};
+use super::load::SummaryNumbers;
 use super::page::{INDENT, Page, Style};
 use crate::number::{human, number};
 
@@ -72,7 +73,10 @@ pub(super) fn loads(page: &mut Page, report: &Report) {
     };
     let nodes = |ids: &IdSet| ids.iter().map(node).collect::<Vec<_>>().join(" + ");
     let several = |text: fn(&CurveSummary) -> String| curves.iter().any(|c| text(c) != text(curves[0]));
-    let value = |value: Option<f64>| value.map(|v| Cell::number(number(v)));
+    let numbers: Vec<SummaryNumbers> = curves.iter().map(|curve| SummaryNumbers::new(report, curve)).collect();
+    let column = |head: &str, text: fn(&SummaryNumbers) -> &Option<String>| {
+        Column::numbers(head, numbers.iter().map(|n| text(n).clone().map(Cell::number)))
+    };
     page.heading("Latency of each tier by what is loaded", "ns per dependent load; GB/s of load and chase together");
     page.table([
         Column::text("CPUs of", curves.iter().map(|c| wording::node(c.at.cpu_node))),
@@ -80,9 +84,9 @@ pub(super) fn loads(page: &mut Page, report: &Report) {
             .only_if(several(|c| format!("{:?}", c.at.mix))),
         Column::text("chase in", curves.iter().map(|c| c.at.memory_node().map(node).unwrap_or_default())),
         Column::text("load on", curves.iter().map(|c| c.at.load_nodes.as_ref().map(nodes).unwrap_or_default())),
-        Column::numbers("unloaded", curves.iter().map(|c| value(c.unloaded_ns))),
-        Column::numbers("full load", curves.iter().map(|c| value(c.saturated_ns))),
-        Column::numbers("peak GB/s", curves.iter().map(|c| value(c.peak_gbs))),
+        column("unloaded", |n| &n.unloaded_ns),
+        column("full load", |n| &n.saturated_ns),
+        column("peak GB/s", |n| &n.peak_gbs),
     ]);
 }
 

@@ -1,0 +1,54 @@
+//! Which points of a curve under load are reliable, and so which numbers of its summary.
+
+use memgauge_core::experiment::{Coordinates, Experiment, Metric};
+use memgauge_core::result::{CurveSummary, Measurement, Report};
+
+use crate::number::{doubted, value_of};
+
+/// The measurements of a curve's points.
+fn points<'a>(report: &'a Report, curve: &'a CurveSummary) -> impl Iterator<Item = &'a Measurement> {
+    let of_curve =
+        |m: &&Measurement| m.experiment == Experiment::LoadedLatency && Coordinates { delay_cycles: None, ..m.at.clone() } == curve.at;
+    report.results.iter().filter(of_curve)
+}
+
+/// The delays at which something was measured.
+fn delays<'a>(report: &'a Report, curve: &'a CurveSummary) -> impl Iterator<Item = u32> {
+    points(report, curve).filter(|m| value_of(&m.estimate).is_some()).filter_map(|m| m.at.delay_cycles)
+}
+
+/// Whether latency and bandwidth at this delay are reliable.
+pub(super) fn is_point_reliable(report: &Report, curve: &CurveSummary, delay_cycles: u32) -> bool {
+    points(report, curve).filter(|m| m.at.delay_cycles == Some(delay_cycles)).all(Measurement::is_reliable)
+}
+
+/// Whether the point of a curve's highest load is reliable.
+pub(super) fn full_load_is_reliable(report: &Report, curve: &CurveSummary) -> bool {
+    delays(report, curve).min().is_some_and(|delay| is_point_reliable(report, curve, delay))
+}
+
+/// The numbers of a curve's summary as text: `~` before those whose points are not reliable.
+pub(super) struct SummaryNumbers {
+    pub(super) unloaded_ns: Option<String>,
+    pub(super) saturated_ns: Option<String>,
+    pub(super) peak_gbs: Option<String>,
+    /// Bandwidth, latency and delay.
+    pub(super) knee: Option<(String, String, u32)>,
+}
+
+impl SummaryNumbers {
+    pub(super) fn new(report: &Report, curve: &CurveSummary) -> Self {
+        let at = |delay: Option<u32>| delay.is_some_and(|delay| !is_point_reliable(report, curve, delay));
+        let at_peak = |m: &&Measurement| m.metric == Metric::Bandwidth && m.estimate.value == curve.peak_gbs;
+        let peak = points(report, curve).find(at_peak).and_then(|m| m.at.delay_cycles);
+        Self {
+            unloaded_ns: curve.unloaded_ns.map(|ns| doubted(at(delays(report, curve).max()), ns)),
+            saturated_ns: curve.saturated_ns.map(|ns| doubted(at(delays(report, curve).min()), ns)),
+            peak_gbs: curve.peak_gbs.map(|gbs| doubted(at(peak), gbs)),
+            knee: curve.knee.map(|knee| {
+                let doubt = at(Some(knee.delay_cycles));
+                (doubted(doubt, knee.bandwidth_gbs), doubted(doubt, knee.latency_ns), knee.delay_cycles)
+            }),
+        }
+    }
+}
