@@ -2,7 +2,7 @@
 //!
 //! A series lives for years, so its labels are what the user chose and what the machine has, never what one run found: of a curve under
 //! load its ends and its knee are written, of a sweep its levels. What a machine has thousands of, such as pairs of CPUs and regions of
-//! memory, is summed up by node as the smallest, the median and the largest. Values have no timestamps, which the collector refuses.
+//! memory, is summed up by node as the smallest, the median and the largest, without an interval. Values have no timestamps, which the collector refuses.
 
 mod encode;
 pub(crate) mod hosts;
@@ -18,7 +18,7 @@ use memgauge_core::wording::spelled;
 
 use crate::csv::durable;
 use crate::format::{Format, Named, RenderError};
-use crate::groups::loaded_curves;
+use crate::groups::{corrupted_results, loaded_curves};
 use encode::{Family, Labels, Unit};
 
 /// Gauges in base units, as OpenMetrics and the Prometheus text format write them.
@@ -120,6 +120,7 @@ struct Collected {
     run: BTreeMap<Labels, f64>,
     complete: BTreeMap<Labels, f64>,
     results: BTreeMap<Labels, f64>,
+    corrupted: BTreeMap<Labels, f64>,
     health: BTreeMap<Labels, f64>,
     quantities: BTreeMap<Quantity, BTreeMap<Labels, Sample>>,
 }
@@ -136,7 +137,7 @@ impl Collected {
         Self::add_matrices(report, shared, &mut groups);
         groups.into_iter().for_each(|((quantity, labels), samples)| self.sum_up(quantity, &labels, &samples));
         self.add_curves(&report.results, &report.curves, shared);
-        report.levels.iter().for_each(|levels| self.add_levels(levels, shared));
+        report.levels.iter().for_each(|levels| self.add_levels(&report.results, levels, shared));
     }
 
     /// Single values; those of which a machine has thousands are put into groups, to be summed up.
@@ -209,6 +210,7 @@ impl Collected {
         for (level, n) in [(Good, trust.good), (Degraded, trust.degraded), (Unreliable, trust.unreliable), (Missing, trust.missing)] {
             self.results.insert(with(shared, [label("quality", spelled(&level))]), f64::from(n));
         }
+        self.corrupted.insert(shared.clone(), corrupted_results(report) as f64);
         self.add_health(report.health.as_ref().map(|health| health.status), shared);
     }
 
@@ -246,15 +248,24 @@ impl Collected {
         }
     }
 
-    fn add_levels(&mut self, levels: &LevelSummary, shared: &Labels) {
+    /// Each level, with the worst quality of the points on its plateau.
+    fn add_levels(&mut self, results: &[Measurement], levels: &LevelSummary, shared: &Labels) {
         let quantity = match levels.metric {
             Some(Metric::Latency) => Quantity::LevelLatency,
             Some(Metric::Bandwidth) => Quantity::LevelBandwidth,
             None => return,
         };
+        let on_curve = |m: &&Measurement| {
+            let at = Coordinates { working_set: None, ..m.at.clone() };
+            m.experiment == Experiment::Sweep && Some(m.metric) == levels.metric && m.estimate.value.is_some() && at == levels.at
+        };
+        let points: Vec<(Bytes, QualityLevel)> =
+            results.iter().filter(on_curve).filter_map(|m| Some((m.at.working_set?, m.quality.level))).collect();
         for level in &levels.levels {
+            let plateau = points.iter().filter(|(size, _)| (level.from..=level.to).contains(size));
+            let quality = plateau.map(|(_, quality)| *quality).max();
             let labels = with(shared, coordinates(&levels.at).into_iter().chain([label("level", &level.name)]));
-            let sample = Sample { value: Some(level.value), low: Some(level.low), high: Some(level.high), quality: None };
+            let sample = Sample { value: Some(level.value), low: Some(level.low), high: Some(level.high), quality };
             self.insert(quantity, labels, sample);
         }
     }
@@ -284,6 +295,7 @@ impl Collected {
             plain("run_info", "The run that the other values come from; always 1", self.run),
             plain("run_complete", "Whether everything that was planned was measured: 1 or 0", self.complete),
             plain("results", "Number of results by quality", self.results),
+            plain("corrupted_results", "Number of results of memory that did not return what was written to it", self.corrupted),
             plain("health_status", "1 for the verdict of memgauge quick, 0 for all other verdicts", self.health),
         ];
         for (quantity, samples) in self.quantities {

@@ -3,15 +3,32 @@
 
 mod samples;
 
+use memgauge_core::conclusions::summary::summarise;
 use memgauge_core::estimate::*;
 use memgauge_core::experiment::*;
+use memgauge_core::microbench::LoopProof;
 use memgauge_core::result::*;
-use memgauge_render::{Format, Text};
+use memgauge_core::traffic::{Mix, Rfo};
+use memgauge_render::{Format, OneLine, Text};
 
 fn text(report: &Report) -> String {
-    let shown = String::from_utf8(Text { width: 100, colour: false, verbose: true }.render(report).unwrap()).unwrap();
+    words(report, true)
+}
+
+fn words(report: &Report, verbose: bool) -> String {
+    let shown = String::from_utf8(Text { width: 100, colour: false, verbose }.render(report).unwrap()).unwrap();
     // Lines are broken at the width; words are looked for.
     shown.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn line(report: &Report) -> String {
+    String::from_utf8(OneLine.render(report).unwrap()).unwrap()
+}
+
+/// Makes a number unreliable, with this value.
+fn disturb(m: &mut Measurement, value: f64) {
+    m.quality = Quality { level: QualityLevel::Unreliable, reasons: vec![QualityReason::BurstsDisturbed] };
+    (m.estimate.value, m.estimate.ci95_low, m.estimate.ci95_high) = (Some(value), Some(value / 2.0), Some(value * 2.0));
 }
 
 fn has(shown: &str, words: &[&str]) {
@@ -204,4 +221,149 @@ fn a_last_level_that_may_be_a_cache_says_how_to_tell() {
     report.results.retain(|m| m.at.working_set.is_none_or(|s| s.0 <= 128 << 20));
     report.levels = memgauge_core::conclusions::levels::summarise(&report.results, &report.machine);
     has(&text(&report), &["the sweep ends too early to tell the last level from a cache"]);
+}
+
+#[test]
+fn sums_of_cpus_and_pairs_leave_out_what_is_unreliable() {
+    let mut report = samples::machines::cpus(100);
+    report.results.retain(|m| m.experiment == Experiment::IdleLatencyPerCpu);
+    for m in report.results.iter_mut().filter(|m| matches!(m.at.cpu, Some(7 | 63))) {
+        disturb(m, 812.0);
+    }
+    let shown = text(&report);
+    has(&shown, &["2 unreliable left out", "slowest: CPU 7 ~812.0, CPU 63 ~812.0, CPU 33 1"]);
+    assert!(!shown.contains(" 812.0"), "{shown}");
+
+    let mut report = samples::degraded();
+    report.results.retain(|m| m.experiment == Experiment::CacheToCacheMatrix);
+    report.results.iter_mut().for_each(|m| m.quality = Quality::default());
+    assert!(!text(&report).contains("left out"));
+    disturb(report.results.iter_mut().find(|m| (m.at.cpu, m.at.holder_cpu) == (Some(0), Some(5))).unwrap(), 950.0);
+    let shown = text(&report);
+    has(&shown, &["~950.0", "1 unreliable left out"]);
+    assert!(!shown.contains(" 950.0"), "{shown}");
+
+    let mut report = only(Experiment::IdleLatency);
+    let full = |m: &&mut Measurement| m.at.order == Some(ChaseOrder::FullRandom) && m.at.cpu == Some(0);
+    disturb(report.results.iter_mut().find(full).unwrap(), 800.0);
+    let shown = text(&report);
+    let costs = shown.split("translation costs").nth(1).unwrap().split("all").next().unwrap();
+    assert!(costs.contains("; 1 unreliable left out") && !costs.contains("00."), "{costs}");
+}
+
+#[test]
+fn unreliable_points_are_marked_wherever_their_numbers_are_repeated() {
+    let mut report = only(Experiment::LoadedLatency);
+    report.curves.truncate(1);
+    let at = report.curves[0].at.clone();
+    let of_curve = |m: &Measurement| Coordinates { delay_cycles: None, ..m.at.clone() } == at;
+    report.results.retain(of_curve);
+    let latency = report.results.iter_mut().find(|m| m.at.delay_cycles == Some(0) && m.metric == Metric::Latency).unwrap();
+    latency.quality = Quality { level: QualityLevel::Unreliable, reasons: vec![QualityReason::BurstsDisturbed] };
+    let (latency, ns) = (latency.estimate.clone(), report.curves[0].saturated_ns.unwrap());
+    assert_eq!(latency.value, Some(ns));
+    let share = CurveShare { percent: 90, reached: Some(0.9), delay_cycles: Some(0), latency, ..CurveShare::default() };
+    report.curves[0].shares = vec![share];
+    let shown = text(&report);
+    has(&shown, &[&format!("saturated ~{ns:.1} ns")]);
+    // The curve's table, the sum and the table of shares.
+    assert_eq!(shown.matches(&format!("~{ns:.1}")).count(), 3, "{shown}");
+    assert!(!shown.contains(&format!(" {ns:.1}")), "{shown}");
+
+    let mut report = samples::tiers();
+    let curve = report.curves.iter().find(|c| c.at.load_nodes.is_some()).unwrap().clone();
+    let loaded = |m: &&mut Measurement| m.at.delay_cycles == Some(0) && Coordinates { delay_cycles: None, ..m.at.clone() } == curve.at;
+    let table = |report: &Report| text(report).split("chase in").nth(1).unwrap().split("Latency under load").next().unwrap().to_owned();
+    assert!(!table(&report).contains('~'), "{}", table(&report));
+    report.results.iter_mut().filter(loaded).for_each(|m| m.quality.level = QualityLevel::Unreliable);
+    has(&table(&report), &[&format!("~{:.1}", curve.saturated_ns.unwrap())]);
+
+    let mut report = samples::machines::cpus(8);
+    report.results.retain(|m| m.experiment == Experiment::BandwidthRamp && m.at.mix == Some(Mix::AllReads));
+    disturb(&mut report.results[1], 90.0);
+    has(&text(&report), &["~90.0", "~45.0"]);
+}
+
+#[test]
+fn the_share_of_the_limit_is_of_the_number_beside_it() {
+    let with_summary = |report: &Report| text(&Report { summary: Some(summarise(report)), ..report.clone() });
+    let share = |report: &Report| {
+        let shown = with_summary(report);
+        Some(shown.split(" of the limit").next().filter(|before| before.len() < shown.len())?.rsplit(" · ").next().unwrap().to_owned())
+    };
+    let mut report = samples::two_nodes();
+    let reads = |m: &Measurement| m.experiment == Experiment::Bandwidth && m.at.mix == Some(Mix::AllReads);
+    let first = share(&report).unwrap();
+    let mut other = report.results.iter().find(|m| reads(m)).unwrap().clone();
+    other.at.cpus = Some("0".parse().unwrap());
+    let higher = other.estimate.value.unwrap() * 1.2;
+    disturb(&mut other, higher);
+    report.results.push(other);
+    assert_eq!(share(&report).as_ref(), Some(&first), "of the unreliable one");
+    report.results.iter_mut().filter(|m| m.at.mix == Some(Mix::AllReads)).for_each(|m| m.quality.level = QualityLevel::Unreliable);
+    has(&with_summary(&report), &["all-reads not reliable"]);
+    assert_eq!(share(&report), None);
+}
+
+#[test]
+fn a_share_of_the_limit_needs_what_the_bus_moved() {
+    let mut report = only(Experiment::Bandwidth);
+    report.results.retain(|m| m.at.mix == Some(Mix::R2W1));
+    has(&text(&report), &["of limit", " %"]);
+    let traffic = report.results[0].evidence.traffic.as_mut().unwrap();
+    (traffic.bus_estimate_gbs, traffic.rfo) = (None, Rfo::Unknown);
+    let shown = text(&report);
+    assert!(!shown.contains("of limit") && shown.contains("2:1"), "{shown}");
+}
+
+#[test]
+fn the_widest_interval_of_a_matrix_is_its_larger_half_rounded_up() {
+    let mut report = samples::eight_nodes();
+    report.results.retain(|m| m.experiment == Experiment::IdleLatency);
+    for m in &mut report.results {
+        let value = m.estimate.value.unwrap();
+        (m.estimate.ci95_low, m.estimate.ci95_high) = (Some(value * 0.9999), Some(value * 1.0044));
+    }
+    has(&words(&report, false), &["all within ±0.5 %"]);
+    let e = &mut report.results[3].estimate;
+    (e.value, e.ci95_low, e.ci95_high) = (Some(120.6), Some(120.3), Some(180.6));
+    has(&words(&report, false), &["all within ±49.8 %"]);
+    (report.results[0].estimate.ci95_low, report.results[0].estimate.ci95_high) = (None, None);
+    has(&words(&report, false), &["all that have an interval within ±49.8 %"]);
+}
+
+#[test]
+fn corrupted_memory_is_said_first_and_is_in_the_list() {
+    let mut report = samples::scan();
+    report.results.retain(|m| m.at.memory_node() == Some(0));
+    assert!(!line(&report).contains("CORRUPTED"));
+    let fastest = report.results.iter_mut().max_by(|a, b| a.estimate.value.partial_cmp(&b.estimate.value).unwrap()).unwrap();
+    let (region, gbs) = (fastest.at.region.unwrap(), fastest.estimate.value.unwrap());
+    let integrity = fastest.evidence.integrity.as_mut().unwrap();
+    (integrity.mismatches, integrity.first) = (3, vec![]);
+    assert!(line(&report).starts_with("MEMORY CORRUPTED in 1 result · "), "{}", line(&report));
+    let shown = text(&report);
+    let row = shown.split("from median").nth(1).unwrap().split("weak").next().unwrap().to_owned();
+    assert!(row.contains(&format!(" {region} 0x")) && row.contains(&format!("{gbs:.1}")) && row.contains("corrupted"), "{row}");
+    has(&shown, &["1 region CORRUPTED", "the 10 corrupted and slowest are listed"]);
+    let mut report = samples::sweeps::one_loop();
+    report.results[0].estimate = Estimate { not_measured: Some(NotMeasured::Corrupted { detail: "bit 3".into() }), ..Estimate::default() };
+    assert!(line(&report).contains("MEMORY CORRUPTED"), "{}", line(&report));
+}
+
+#[test]
+fn loops_pass_no_escape_sequences_on() {
+    let mut report = samples::sweeps::one_loop();
+    let m = &mut report.results[0];
+    m.evidence.proof = Some(LoopProof { checksum: Some("abc\x1b[2J\x07".into()), ..LoopProof::default() });
+    m.evidence.pages.reason = Some("x\x1b[2J".into());
+    for shown in [text(&report), line(&report)] {
+        assert!(shown.contains("abc") && !shown.contains(['\x1b', '\x07']), "{shown:?}");
+    }
+}
+
+#[test]
+fn a_column_of_which_nothing_was_measured_stays() {
+    let shown = words(&samples::interrupted(), false);
+    has(&shown, &["mix GB/s what", "all-reads — loads only"]);
 }

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 
 use memgauge_core::conclusions::levels;
 use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::LineState;
-use memgauge_core::result::{Health, HealthStatus, PairMatrix, Quality, QualityLevel, Report};
+use memgauge_core::experiment::{LineState, Metric};
+use memgauge_core::result::{Health, HealthStatus, Measurement, PairMatrix, Quality, QualityLevel, Report};
 use memgauge_core::topology::Node;
 use memgauge_core::units::Bytes;
 use memgauge_render::{Format, Named, OpenMetrics};
@@ -134,6 +134,31 @@ fn a_thousand_cpus_are_summed_up_by_node() {
     assert!(series(&few, "memgauge_cpu_idle_latency_seconds{").len() <= 12, "{few}");
     let scan = self::text(&samples::scan());
     assert!(!scan.contains("region=") && scan.contains("memgauge_scan_bandwidth_bytes_per_second{"), "{scan}");
+}
+
+#[test]
+fn levels_have_the_quality_of_their_sizes_and_statistics_no_interval() {
+    let mut report = samples::sweeps::counted(&[], 1000);
+    let l1 = report.levels.iter().find(|l| l.metric == Some(Metric::Latency)).unwrap().levels[0].clone();
+    let quality = |report: &Report, level: &str| -> Vec<f64> {
+        let text = text(report);
+        let all = series(&text, "memgauge_level_latency_quality{").into_iter();
+        all.filter(|s| s.contains(&format!("level=\"{level}\""))).map(|s| s.rsplit_once(' ').unwrap().1.parse().unwrap()).collect()
+    };
+    assert_eq!((l1.name.as_str(), quality(&report, "L1d")), ("L1d", vec![0.0]));
+    let on_plateau = |m: &&mut Measurement| m.metric == Metric::Latency && m.at.working_set == Some(l1.to);
+    report.results.iter_mut().find(on_plateau).unwrap().quality.level = QualityLevel::Unreliable;
+    assert_eq!((quality(&report, "L1d"), quality(&report, "L2")), (vec![2.0], vec![0.0]));
+    let scan = text(&samples::scan());
+    assert!(scan.contains("memgauge_scan_bandwidth_quality{") && !scan.contains("memgauge_scan_bandwidth_low"), "{scan}");
+}
+
+#[test]
+fn corrupted_memory_has_a_series_to_alert_on() {
+    let mut report = samples::scan();
+    assert!(text(&report).contains("\nmemgauge_corrupted_results 0.0\n"));
+    report.results[3].evidence.integrity.as_mut().unwrap().mismatches = 3;
+    assert!(text(&report).contains("\nmemgauge_corrupted_results 1.0\n"));
 }
 
 #[test]

@@ -5,7 +5,8 @@ use memgauge_core::microbench::LoopProof;
 use memgauge_core::result::{Measurement, QualityLevel, Report};
 use memgauge_core::wording;
 
-use super::page::{INDENT, Page, Style};
+use super::page::{INDENT, Page, Style, clean};
+use crate::groups::corrupted;
 use crate::number::{count, half_width, human, maybe, percent, range, unit, value_of};
 use crate::pages::pages;
 
@@ -15,7 +16,7 @@ pub(super) fn lines(report: &Report) -> Option<String> {
     if report.results.is_empty() || !report.results.iter().all(is_loop) {
         return None;
     }
-    Some(report.results.iter().map(|m| line(m) + "\n").collect())
+    Some(report.results.iter().map(|m| clean(&line(m)) + "\n").collect())
 }
 
 /// The same lines among the results of something else.
@@ -43,6 +44,7 @@ fn line(m: &Measurement) -> String {
     let hops = proof.hops.map(|h| format!(" of {h} hops")).unwrap_or_default();
     parts.push(format!("{}{hops}{spread}", count(proof.passes as usize, "pass", "passes")));
     parts.push(proof_text(&proof));
+    parts.extend((corrupted(m) && proof.mismatches == 0).then(|| "MEMORY CORRUPTED".to_owned()));
     parts.extend(m.at.order.map(|o| wording::chase_order(o).to_owned()));
     parts.extend(m.at.cpu.map(|c| format!("CPU {c}")));
     parts.extend(m.at.memory_node().map(|n| format!("node {n}")));

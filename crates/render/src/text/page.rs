@@ -124,7 +124,7 @@ impl Page {
         if text.is_empty() || self.keep(|| Block::Fact { name: clean(name.trim()), text: clean(text) }) {
             return;
         }
-        let first = format!("{indent}{name:columns$}");
+        let first = clean(&format!("{indent}{name:columns$}"));
         self.text(style, &first, &" ".repeat(width(&first)), text);
     }
 
@@ -268,6 +268,7 @@ mod tests {
         let mut page = Page::new(80, false);
         page.heading("a\x1b[2Jb", "c\nd");
         page.items(Style::Plain, "", &["x\x07y".to_owned()]);
+        page.fact(Style::Plain, "", ("n\x1b[2Jm", 9), "x\x1b[2Jy");
         assert!(!page.into_text().contains(['\x1b', '\x07']));
     }
 

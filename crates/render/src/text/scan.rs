@@ -51,8 +51,9 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
     if regions.len() > LISTED {
         // What is not below the median is not among the weakest, however few are.
         listed.retain(|m| value_of(&m.estimate).is_none_or(|v| median.is_none_or(|median| v < median)) || scan::corrupted(m));
-        // Those without a value first: nothing is known of them.
-        listed.sort_by(|a, b| value_of(&a.estimate).unwrap_or(f64::MIN).total_cmp(&value_of(&b.estimate).unwrap_or(f64::MIN)));
+        // Corrupted ones first, then those without a value: nothing is known of them.
+        let value = |m: &Measurement| value_of(&m.estimate).unwrap_or(f64::MIN);
+        listed.sort_by(|a, b| scan::corrupted(b).cmp(&scan::corrupted(a)).then(value(a).total_cmp(&value(b))));
         listed.truncate(LISTED);
     }
     let mut footnotes = Footnotes::new(context, &listed);
@@ -73,6 +74,8 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
     if let Some(range) = range(values.iter().copied()) {
         items.push(format!("{range} GB/s, median {}, MAD {}", maybe(median), maybe(stats::mad(&values))));
     }
+    let corrupted = regions.iter().filter(|m| scan::corrupted(m)).count();
+    items.extend((corrupted > 0).then(|| format!("{} CORRUPTED", count(corrupted, "region", "regions"))));
     let weak = regions.iter().filter(|m| scan::found_weak(m)).count();
     match regions.iter().find_map(|m| m.verdict.limit.filter(|_| m.verdict.limit_source == Some(LimitSource::RegionsOfNode))) {
         Some(limit) if weak == 0 => items.push(format!("none is weak (interval below {})", number(limit))),
@@ -83,7 +86,11 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
     items.extend(compared(regions));
     if regions.len() > listed.len() {
         let degraded = regions.iter().filter(|m| matches!(m.quality.level, QualityLevel::Degraded | QualityLevel::Unreliable)).count();
-        let which = if weak > 0 { "weakest" } else { "slowest" };
+        let which = match (corrupted, weak) {
+            (0, 0) => "slowest",
+            (0, _) => "weakest",
+            _ => "corrupted and slowest",
+        };
         items.push(format!("the {} {which} are listed; all are in the JSON result (-o FILE.json)", listed.len()));
         items.extend((degraded > 0).then(|| format!("{degraded} of {} are degraded; the JSON result has the reasons", regions.len())));
     }
@@ -114,6 +121,7 @@ fn end(gbs: f64) -> String {
 fn verdict_word(m: &Measurement) -> &'static str {
     match m.verdict.reason {
         VerdictReason::MemoryCorrupted => "corrupted",
+        _ if scan::corrupted(m) => "corrupted",
         VerdictReason::WeakRegion => "weak",
         _ => "",
     }
