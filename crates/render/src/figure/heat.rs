@@ -44,6 +44,8 @@ const DIRECTION: &str = "darker is slower";
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Cell {
     Value(f64),
+    /// Measured, but not reliable: shown with a sign and without a colour of the scale.
+    Unreliable(f64),
     /// It could not be measured.
     Missing,
     /// There is nothing to measure, such as a CPU's transfer to itself.
@@ -53,14 +55,29 @@ pub(crate) enum Cell {
 impl Cell {
     /// The cell of a measurement; [`Cell::Void`] where there is none.
     pub(crate) fn for_measurement(m: Option<&Measurement>) -> Self {
-        m.map_or(Self::Void, |m| value_of(&m.estimate).map_or(Self::Missing, Self::Value))
+        let value =
+            |m: &Measurement| value_of(&m.estimate).map_or(Self::Missing, if m.is_reliable() { Self::Value } else { Self::Unreliable });
+        m.map_or(Self::Void, value)
+    }
+
+    /// Its number, if it has one.
+    fn number(&self) -> Option<f64> {
+        match self {
+            Self::Value(v) | Self::Unreliable(v) => Some(*v).filter(|v| v.is_finite()),
+            Self::Missing | Self::Void => None,
+        }
+    }
+
+    /// What stands before its number.
+    const fn sign(&self) -> &'static str {
+        if matches!(self, Self::Unreliable(_)) { "~" } else { "" }
     }
 }
 
 /// The share of their values by which cells differ without a reason: the median width of their intervals.
 pub(crate) fn noise(ms: &[&Measurement]) -> f64 {
     let width = |m: &&Measurement| Some((interval(m)?.1 - interval(m)?.0) / value_of(&m.estimate).filter(|v| *v > 0.0)?);
-    median(&ms.iter().filter_map(width).collect::<Vec<_>>()).unwrap_or(0.0)
+    median(&ms.iter().filter(|m| m.is_reliable()).filter_map(width).collect::<Vec<_>>()).unwrap_or(0.0)
 }
 
 /// Where a row or column differs from the one before. Empty when all differ, because lines everywhere say nothing.
@@ -158,8 +175,14 @@ fn widest(names: &[String], size: f64) -> f64 {
 }
 
 impl HeatMap {
+    /// The reliable values, which the colours span.
     fn values(&self) -> impl Iterator<Item = f64> + '_ {
-        self.cells.iter().filter_map(|c| if let Cell::Value(v) = c { Some(*v).filter(|v| v.is_finite()) } else { None })
+        self.cells.iter().filter(|c| matches!(c, Cell::Value(_))).filter_map(Cell::number)
+    }
+
+    /// What the cells with a number show.
+    fn numbers(&self) -> Vec<String> {
+        self.cells.iter().filter_map(|c| Some(format!("{}{}", c.sign(), self.shown(c.number()?)))).collect()
     }
 
     /// The ranges of colour: one, or the minority's after the main one.
@@ -214,7 +237,7 @@ impl HeatMap {
         let keys_below = space.fixed && self.keyed(&ranges) && beside < LEAST_MAP.min(LEAST_CELL * c as f64);
         let keys = |high| if keys_below { 4.0 } else { keys(high) };
         let room = if keys_below { space.width - left - keys(0.0) } else { beside } / c.max(1) as f64;
-        let shown: Vec<String> = self.values().map(|v| self.shown(v)).collect();
+        let shown = self.numbers();
         let (low, high): (f64, f64) = match larger {
             0..=2 => (80.0, 50.0),
             3..=4 => (78.0, 44.0),
@@ -248,6 +271,10 @@ impl HeatMap {
             let text = format!("Green: the nearest pairs, up to {} {}, on a scale of their own.", number(near.high), self.unit);
             caption.notes.insert(0, text);
         }
+        if self.cells.iter().any(|c| matches!(c, Cell::Unreliable(_))) {
+            let text = if text.is_some() { "~ and grey: not reliable, not on the scale." } else { "Grey: not reliable, or not measured." };
+            caption.notes.insert(0, text.to_owned());
+        }
         let above = caption.above(width);
         let map = Area::new(at.0 + left, at.1 + above + 42.0, wide, high);
         let keyed = if self.keyed(&ranges) { key_height(if keys_below { 0.0 } else { high }) } else { 0.0 };
@@ -266,7 +293,7 @@ impl HeatMap {
     fn draw_cells(&self, scene: &mut Scene, l: &Layout) {
         let colour = |cell: &Cell| match cell {
             Cell::Value(v) if v.is_finite() => self.colour(&l.ranges, *v),
-            Cell::Value(_) | Cell::Missing => EMPTY,
+            Cell::Value(_) | Cell::Unreliable(_) | Cell::Missing => EMPTY,
             Cell::Void => WHITE,
         };
         let Some(size) = l.text else {
@@ -281,10 +308,10 @@ impl HeatMap {
             let area = Area::new(l.map.x + column as f64 * l.cell.0, l.map.y + row as f64 * l.cell.1, l.cell.0, l.cell.1);
             let fill = colour(cell);
             scene.rect(area.grown(-gap), fill);
-            if let (Cell::Value(v), Some(from), Some(to)) = (cell, self.rows.get(row), self.columns.get(column)) {
+            if let (Some(v), Some(from), Some(to)) = (cell.number(), self.rows.get(row), self.columns.get(column)) {
                 let title = |title: &str, name: &str| format!("{} {name}", title.trim_end_matches([' ', '↓', '→']));
                 let (row, column) = (title(&self.row_title, from), title(&self.column_title, to));
-                scene.hint(area, format!("{row}\n{column}\n{} {}", number(*v), self.unit));
+                scene.hint(area, format!("{row}\n{column}\n{}{} {}", cell.sign(), number(v), self.unit));
             }
             if *cell == Cell::Void {
                 // Not a value: struck out, so that it looks like none of the colours.
@@ -292,9 +319,9 @@ impl HeatMap {
                 scene.line((inner.x, inner.bottom()), (inner.right(), inner.y), Stroke::new(STRUCK, 1.0));
                 continue;
             }
-            let (text, ink) = match cell {
-                Cell::Value(v) if v.is_finite() => (self.shown(*v), text_on(fill)),
-                Cell::Value(_) | Cell::Missing | Cell::Void => ("—".to_owned(), GREY),
+            let (text, ink) = match cell.number() {
+                Some(v) => (format!("{}{}", cell.sign(), self.shown(v)), text_on(fill)),
+                None => ("—".to_owned(), GREY),
             };
             let at = (area.x + area.width / 2.0, area.y + area.height / 2.0 + size * CAPITALS / 2.0);
             scene.text(Text::new(text, at, size, ink).anchored(Anchor::Middle));
@@ -404,7 +431,7 @@ impl Panel for HeatMap {
         let l = self.layout(at, space);
         l.caption.draw_above(scene, at, l.size.0);
         let above = l.caption.above(l.size.0);
-        if !l.ranges.is_empty() {
+        if l.drawn > 0.0 {
             self.draw_cells(scene, &l);
             self.draw_names(scene, &l);
             if self.keyed(&l.ranges) {
@@ -453,6 +480,19 @@ mod tests {
         let bandwidth = colours(&[100.0, 140.0, 200.0], true);
         assert!(light(latency[0]) > light(latency[1]) && light(latency[1]) > light(latency[2]));
         assert!(light(bandwidth[0]) < light(bandwidth[1]) && light(bandwidth[1]) < light(bandwidth[2]));
+    }
+
+    #[test]
+    fn unreliable_cells_have_a_sign_and_no_colour_of_the_scale() {
+        let reliable = map(&[100.0, 140.0, 200.0], false);
+        let mut with_one = reliable.clone();
+        with_one.cells.push(Cell::Unreliable(950.0));
+        with_one.columns.push(String::new());
+        assert_eq!(with_one.ranges(), reliable.ranges());
+        assert_eq!(with_one.numbers(), ["100.0", "140.0", "200.0", "~950.0"]);
+        let mut scene = Scene::new("map");
+        with_one.draw(&mut scene, (0.0, 0.0), Space::default());
+        assert!(scene.texts().iter().any(|(text, _)| text.starts_with("~950")), "{:?}", scene.texts());
     }
 
     #[test]

@@ -308,3 +308,20 @@ fn without_titles_only_the_plot_and_its_notes_remain() {
     assert!(!holds(&scene, "Idle latency") && !holds(&scene, "ns per dependent load") && !holds(&scene, "i5-12600K"));
     assert!(holds(&scene, "Degraded") && holds(&scene, "CPU 0, node 0") && holds(&scene, "HITM"));
 }
+
+#[test]
+fn an_unreliable_cell_of_a_map_is_marked_and_stretches_no_scale() {
+    let mut report = samples::eight_nodes();
+    report.results.retain(|m| m.experiment == Experiment::BandwidthMatrix);
+    let before = lay_out("map of nodes", &one(&report));
+    let m = &mut report.results[3];
+    m.quality.level = QualityLevel::Unreliable;
+    m.quality.reasons = vec![QualityReason::BurstsDisturbed];
+    (m.estimate.value, m.estimate.ci95_low, m.estimate.ci95_high) = (Some(12.0), Some(5.0), Some(60.0));
+    let after = lay_out("map of nodes with an unreliable cell", &one(&report));
+    assert!(holds(&after, "~12.0") && holds(&after, "~ and grey: not reliable, not on the scale."), "{:?}", after.texts());
+    // The labels of the scale, and the other numbers, are the same.
+    let texts = |scene: &Scene| -> Vec<String> { scene.texts().iter().map(|(t, _)| (*t).to_owned()).collect() };
+    let new: Vec<String> = texts(&after).into_iter().filter(|t| !texts(&before).contains(t)).collect();
+    assert!(new.iter().all(|t| t.starts_with('~') || t.starts_with("Unreliable")), "{new:?}");
+}
