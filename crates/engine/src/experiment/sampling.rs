@@ -502,7 +502,7 @@ mod sampler_tests {
     }
 
     fn fault(round: u32, kind: MemoryFaultKind) -> Result {
-        let fault = MemoryFault { kind, offset: 0, directory: None };
+        let fault = MemoryFault { kind, offset: 0, physical: None, directory: None };
         if round == 4 { Err(CellError::fault(0, fault)) } else { Ok(()) }
     }
 
