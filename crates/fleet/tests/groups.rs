@@ -241,7 +241,7 @@ fn properties_that_change_together_are_named_together() {
 #[test]
 fn medians_of_populations_are_those_that_were_measured() {
     let mut rows = hosts(80);
-    let (old_bios, old_kernel) = (|host: u32| host % 2 == 0, |host: u32| host % 4 < 2);
+    let (old_bios, old_kernel) = (|host: u32| host.is_multiple_of(2), |host: u32| host % 4 < 2);
     change(&mut rows, |host, run| {
         run.fingerprint.firmware = Some(if old_bios(host) { "BIOS 1" } else { "BIOS 2" }.into());
         run.fingerprint.kernel = Some(if old_kernel(host) { "6.1" } else { "6.6" }.into());
