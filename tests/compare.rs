@@ -97,8 +97,13 @@ fn the_quiet_verdict_is_whole_in_a_narrow_terminal() {
     }
     write_runs(&base, &after, 5, 1.0);
     let line = |columns: &str, quiet: &[&str]| {
-        let output =
-            program().env("COLUMNS", columns).arg("compare").args(quiet).args([&before, Path::new("--"), &after]).output().unwrap();
+        let output = program()
+            .env("COLUMNS", columns)
+            .arg("compare")
+            .args(quiet)
+            .args([before.as_path(), Path::new("--"), after.as_path()])
+            .output()
+            .unwrap();
         text(&output.stdout).split_inclusive('\n').map(str::to_owned).collect::<Vec<_>>()
     };
     let quiet = line("60", &["-q"]);
