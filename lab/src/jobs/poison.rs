@@ -183,8 +183,8 @@ fn loops_keep_earlier_sizes() -> Result<()> {
 fn every_other_command() -> Result<()> {
     for line in [
         "loaded --delay 0,5000 --pages 4k --size 4M --time 1s",
-        "c2c --cpu 0,1 --state hitm --pages 4k --size 4M --time 4s",
-        "sweep --cpu 0 --min 64K --max 4M --pages 4k --time 200ms",
+        "c2c --cpu 0,1 --state hitm --pages 4k --size 4M --time 3s",
+        "sweep --cpu 0 --min 2M --max 4M --points-per-octave 1 --pages 4k --time 500ms",
         "run /tmp/cells --pages 4k --time 1s",
     ] {
         std::fs::write("/tmp/cells", "[[threads]]\ncpus = \"0-1\"\nsize = \"4M\"\n")?;
