@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
@@ -19,8 +19,6 @@ const FRAME: u64 = (1 << 55) - 1;
 const PRESENT: u64 = 1 << 63;
 /// How long a page must stay where it is before an error is put there: the kernel may be joining pages to huge ones.
 const SETTLED: Duration = Duration::from_millis(20);
-/// How long a buffer takes at most to be gone over, or given back.
-const MET_WITHIN: Duration = Duration::from_millis(500);
 
 /// A range of addresses that a process measures.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,14 +31,14 @@ pub struct Buffer {
     pub path: String,
 }
 
-/// The buffers of memgauge: they are the ranges that it keeps out of core dumps (`dd` of `VmFlags`).
+/// The buffers of memgauge: they are the ranges that it keeps out of core dumps (`dd` of `VmFlags`), and those of pages of pools (`ht`).
 pub fn buffers(process: u32) -> Vec<Buffer> {
     let text = fs::read_to_string(format!("/proc/{process}/smaps")).unwrap_or_default();
     let mut range = None;
     let mut found = Vec::new();
     for line in text.lines() {
         if let Some(flags) = line.strip_prefix("VmFlags:") {
-            found.extend(range.take().filter(|_| flags.split_whitespace().any(|flag| flag == "dd")));
+            found.extend(range.take().filter(|_| flags.split_whitespace().any(|flag| ["dd", "ht"].contains(&flag))));
         } else if let Some(header) = header(line) {
             range = header;
         }
@@ -66,7 +64,7 @@ fn physical(process: u32, address: u64) -> Option<u64> {
     (entry & PRESENT != 0 && entry & FRAME != 0).then_some((entry & FRAME) * PAGE)
 }
 
-/// A page that has an error, which the process has met.
+/// A page that has an error.
 #[derive(Debug, Clone)]
 pub struct Poisoned {
     /// Its place in its buffer, in bytes.
@@ -76,39 +74,23 @@ pub struct Poisoned {
 }
 
 /// Waits until memgauge has a buffer of this size, and lets the kernel treat the page at `offset` in it as one of which the hardware reported
-/// an error that it cannot correct. Where that page is not used again, the next buffer gets an error, until memgauge has met one: it then has
-/// other memory at that address. Buffers must live for a second or so: a page that was given back meanwhile may be anybody's.
+/// an error that it cannot correct. The buffer must live for a second or so: a page that was given back meanwhile may be anybody's.
 ///
 /// # Errors
-/// When it ends before, or has no such buffer within half a minute, or the kernel refuses.
+/// When there is no such buffer within half a minute, or the kernel refuses.
 pub fn poison(running: &Running, bytes: u64, offset: u64) -> Result<Poisoned> {
     let mut place = None;
-    loop {
-        running.until("it meets an error in its buffer", |id| {
-            place = buffers(id).into_iter().find(|buffer| buffer.bytes == bytes).and_then(|buffer| {
-                let before = physical(id, buffer.start + offset)?;
-                std::thread::sleep(SETTLED);
-                let after = physical(id, buffer.start + offset).filter(|after| *after == before)?;
-                Some((buffer.start + offset, after))
-            });
-            place.is_some()
-        })?;
-        let (address, physical) = place.context("it has no place")?;
-        guest::write("/sys/devices/system/memory/hard_offline_page", &format!("{physical:#x}"))?;
-        let deadline = Instant::now() + MET_WITHIN;
-        while Instant::now() < deadline {
-            if replaced(running.id(), address) {
-                return Ok(Poisoned { offset, physical });
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-}
-
-/// Whether a mapping of its own begins at an address in the middle of a buffer.
-fn replaced(process: u32, address: u64) -> bool {
-    let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
-    maps.lines().any(|line| line.starts_with(&format!("{address:x}-")))
+    running.until("it has touched its buffer", |id| {
+        place = buffers(id).into_iter().find(|buffer| buffer.bytes == bytes).and_then(|buffer| {
+            let before = physical(id, buffer.start + offset)?;
+            std::thread::sleep(SETTLED);
+            physical(id, buffer.start + offset).filter(|after| *after == before)
+        });
+        place.is_some()
+    })?;
+    let physical = place.context("it has no place")?;
+    guest::write("/sys/devices/system/memory/hard_offline_page", &format!("{physical:#x}"))?;
+    Ok(Poisoned { offset, physical })
 }
 
 /// KiB that the kernel has set aside because of errors.

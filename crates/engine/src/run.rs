@@ -118,7 +118,11 @@ fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Re
     }
     start.wait(session)?;
     let before = session.recorder.measurements();
-    let result = measure(session, cell);
+    let result = match measure(session, cell) {
+        // Memory that went offline in the middle is more than too little of it.
+        Err(error @ CellError::Memory(_)) => Err(check_allowed(session.context, &cell.work).err().unwrap_or(error)),
+        result => result,
+    };
     // Also where something was not begun because it would not have ended in time.
     let late = !session.budget.stopped();
     let result = if late && matches!(result, Err(CellError::Interrupted)) { Err(CellError::OutOfTime) } else { result };

@@ -8,7 +8,7 @@ use memgauge_core::units::{Bytes, IdSet, MAX_ID};
 
 use crate::cgroup;
 use crate::system_call;
-use crate::tree::{CPU_DIR, Tree, field, parse_mask};
+use crate::tree::{CPU_DIR, NODE_DIR, Tree, field, parse_mask};
 
 /// Bits in a word of a mask.
 const WORD: u32 = u64::BITS;
@@ -50,7 +50,11 @@ pub(crate) fn online_and_offline(tree: Tree<'_>) -> (IdSet, IdSet) {
 pub fn read_allowed(root: &Path, topology: &Topology) -> AllowedSets {
     let tree = Tree::new(root);
     let online = online_and_offline(tree).0.intersection(&topology.online());
-    let with_memory: IdSet = topology.nodes.iter().filter(|n| n.memory > Bytes(0)).map(|n| n.id).collect();
+    let mut with_memory: IdSet = topology.nodes.iter().filter(|n| n.memory > Bytes(0)).map(|n| n.id).collect();
+    // All blocks of a node may have gone offline since the topology was read.
+    if let Some(now) = tree.ids(&format!("{NODE_DIR}/has_memory")).filter(|ids| !ids.is_empty()) {
+        with_memory = with_memory.intersection(&now);
+    }
     let status = tree.text("proc/self/status").unwrap_or_default();
     let stated = |name: &str, mask: &str| -> Option<IdSet> {
         field(&status, name).and_then(|list| list.parse().ok()).or_else(|| parse_mask(field(&status, mask)?))

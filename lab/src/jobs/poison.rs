@@ -114,7 +114,7 @@ fn a_chase_of_base_pages() -> Result<()> {
 
 /// The kernel splits the huge page, of which only a small part is lost.
 fn stores_to_huge_pages() -> Result<()> {
-    let (ran, found) = with_error("bandwidth --cpu 0-1 --mix 1:1,all-reads --pages thp --size 4M --time 600ms", 4 << 20, OFFSET)?;
+    let (ran, found) = with_error("bandwidth --cpu 0-1 --mix 1:1,all-reads --pages thp --size 4M --time 1s", 4 << 20, OFFSET)?;
     names_it(&ran, &place(&found))?;
     costs_one(&ran).map(drop)
 }
@@ -123,7 +123,7 @@ fn stores_to_huge_pages() -> Result<()> {
 fn a_page_of_a_pool() -> Result<()> {
     guest::write(pool(0, HUGE >> 10).join("nr_hugepages"), "8")?;
     let outcome = (|| {
-        let (ran, _) = with_error("bandwidth --cpu 0 --mix all-reads,1:1 --pages 2m --size 4M --time 600ms", 4 << 20, HUGE)?;
+        let (ran, _) = with_error("bandwidth --cpu 0 --mix all-reads,1:1 --pages 2m --size 4M --time 1s", 4 << 20, HUGE)?;
         names_it(&ran, &[format!("at byte {HUGE} ")])?;
         costs_one(&ran)?;
         let (all, free) = pool_state(0, HUGE >> 10)?;
@@ -155,7 +155,7 @@ fn a_region_of_a_scan() -> Result<()> {
 
 /// What was written is compared before, during and after a measurement: zeros in place of the page are no words that differ.
 fn checked_contents() -> Result<()> {
-    let line = "bandwidth --ramp --cpu 0,1 --line check --mix all-reads --pages 4k --size 4M --time 500ms";
+    let line = "bandwidth --ramp --cpu 0,1 --line check --mix all-reads --pages 4k --size 4M --time 1s";
     let (ran, found) = with_error(line, 4 << 20, OFFSET)?;
     names_it(&ran, &place(&found))?;
     let words = ran.report()?.measurements().filter_map(|m| m.evidence.integrity.as_ref()).map(|i| i.mismatches).sum::<u64>();
@@ -182,10 +182,10 @@ fn loops_keep_earlier_sizes() -> Result<()> {
 /// None crashes, each names the error, and what was measured until then is there.
 fn every_other_command() -> Result<()> {
     for line in [
-        "loaded --delay 0,5000 --pages 4k --size 4M --time 700ms",
-        "c2c --cpu 0,1 --state hitm --pages 4k --size 4M --time 6s",
-        "sweep --cpu 0 --min 64K --max 4M --pages 4k --time 200ms",
-        "run /tmp/cells --pages 4k --time 700ms",
+        "loaded --delay 0,5000 --pages 4k --size 4M --time 1s",
+        "c2c --cpu 0,1 --state hitm --pages 4k --size 4M --time 3s",
+        "sweep --cpu 0 --min 2M --max 4M --points-per-octave 1 --pages 4k --time 500ms",
+        "run /tmp/cells --pages 4k --time 1s",
     ] {
         std::fs::write("/tmp/cells", "[[threads]]\ncpus = \"0-1\"\nsize = \"4M\"\n")?;
         let (ran, found) = with_error(line, 4 << 20, OFFSET).with_context(|| line.to_owned())?;
@@ -197,7 +197,7 @@ fn every_other_command() -> Result<()> {
 /// Files of a tmpfs are memory as well.
 fn a_file_in_memory() -> Result<()> {
     guest::mount("tmpfs", "/tmp/files", "tmpfs", "size=64m")?;
-    let line = "bandwidth --cpu 0 --mix all-reads,1:1 --size 4M --time 600ms --memory-dir /tmp/files";
+    let line = "bandwidth --cpu 0 --mix all-reads,1:1 --size 4M --time 1s --memory-dir /tmp/files";
     let (ran, found) = with_error(line, 4 << 20, OFFSET)?;
     names_it(&ran, &place(&found))?;
     names_it(&ran, &["its file in /tmp/files".to_owned()])?;
@@ -210,7 +210,7 @@ fn a_file_in_memory() -> Result<()> {
 fn announced_early() -> Result<()> {
     guest::write(EARLY, "1")?;
     let outcome = (|| {
-        let (ran, found) = with_error("bandwidth --cpu 0-1 --mix all-reads,1:1 --pages 4k --size 4M --time 600ms", 4 << 20, OFFSET)?;
+        let (ran, found) = with_error("bandwidth --cpu 0-1 --mix all-reads,1:1 --pages 4k --size 4M --time 1s", 4 << 20, OFFSET)?;
         names_it(&ran, &place(&found))?;
         costs_one(&ran).map(drop)
     })();
@@ -227,7 +227,7 @@ fn a_file_on_a_device() -> Result<()> {
     guest::mount(device, directory, "ext4", "dax")?;
     guest::write(EARLY, "1")?;
     let outcome = (|| {
-        let line = format!("bandwidth --cpu 0 --mix all-reads,1:1 --size 4M --time 600ms --memory-dir {directory}");
+        let line = format!("bandwidth --cpu 0 --mix all-reads,1:1 --size 4M --time 1s --memory-dir {directory}");
         let (ran, found) = with_error(&line, 4 << 20, OFFSET)?;
         names_it(&ran, &[format!("its file in {directory} has a hardware memory error at byte {}", found.offset)])?;
         costs_one(&ran).map(drop)
@@ -238,7 +238,7 @@ fn a_file_on_a_device() -> Result<()> {
 
 /// Without the right to see physical addresses, the place in the buffer is named.
 fn without_privileges() -> Result<()> {
-    let running = memgauge("bandwidth --cpu 0 --mix all-reads,1:1 --pages 4k --size 4M --time 600ms").without_root().start()?;
+    let running = memgauge("bandwidth --cpu 0 --mix all-reads,1:1 --pages 4k --size 4M --time 1s").without_root().start()?;
     let found = poison(&running, 4 << 20, OFFSET);
     let ran = running.within(PATIENCE)?;
     names_it(&ran, &[format!("at byte {} (SIGBUS", found?.offset)])?;
