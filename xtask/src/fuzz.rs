@@ -23,7 +23,7 @@ use memgauge_core::units::parse_duration;
 use crate::folders::target_folder;
 use input::{MAX_BYTES, Source};
 pub(crate) use scratch::scratch;
-use scratch::scratch_of;
+use scratch::{SCRATCH, scratch_of};
 use targets::{TARGETS, Target};
 
 /// CPU time that one input may take.
@@ -120,7 +120,7 @@ fn run_target(target: &Target, time: Duration, seed: u64, folder: &Path) -> Resu
         let ended = watch(&mut child, &progress, end);
         let number = read_number(&progress)?;
         // What its targets had made.
-        for name in targets::SCRATCH {
+        for name in SCRATCH {
             let folder = scratch_of(name, child.id());
             if folder.exists() {
                 fs::remove_dir_all(folder)?;

@@ -18,7 +18,6 @@ pub use run::{ExportError, ExportRun};
 pub use superbench::{superbench, superbench_baseline};
 
 use crate::row::{HostId, Row};
-use crate::rows::ID_DIGITS;
 use crate::store::{Store, StoreError, StoredRun, kind};
 
 /// The newest run of each host that is chosen: of all hosts if none is named, and of those whose kind contains the word. One name with two
@@ -39,20 +38,6 @@ pub fn latest_runs(store: &Store, hosts: &[String], word: Option<&str>) -> Resul
         }
     }
     Ok(latest.into_values().collect())
-}
-
-/// What the host of each run is called: its name, and where several hosts have that name, the first digits of its machine id behind it.
-fn names(runs: &[ExportRun]) -> Vec<String> {
-    let mut ids: BTreeMap<&str, BTreeSet<&Option<String>>> = BTreeMap::new();
-    for run in runs {
-        ids.entry(&run.run.host).or_default().insert(&run.run.machine_id_hash);
-    }
-    let name = |run: &ExportRun| {
-        let host = &run.run;
-        let id = host.machine_id_hash.as_ref().filter(|_| ids[host.host.as_str()].len() > 1);
-        id.map_or_else(|| host.host.clone(), |id| format!("{}-{}", host.host, id.chars().take(ID_DIGITS).collect::<String>()))
-    };
-    runs.iter().map(name).collect()
 }
 
 /// Runs with their rows.

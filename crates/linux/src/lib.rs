@@ -32,6 +32,13 @@ mod tests;
 mod tree;
 mod trusted;
 
+/// The kernel's base page in bytes.
+fn base_page() -> usize {
+    // SAFETY: sysconf takes a number and touches no memory of ours.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).unwrap_or(4096)
+}
+
 /// Makes a system call, again when a signal interrupted it, and returns its error when `succeeds` does not hold.
 fn system_call(mut succeeds: impl FnMut() -> bool) -> std::io::Result<()> {
     while !succeeds() {

@@ -20,7 +20,6 @@ mod touch;
 mod watch;
 
 pub use buffer::Buffer;
-pub(crate) use map::base_page;
 
 pub use error::{MemoryError, MemoryErrorKind};
 pub use interrupted::Interrupted;

@@ -15,8 +15,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::base_page;
 use crate::faults::Watched;
-use crate::memory::base_page;
 
 /// No measurement was requested yet. A new word has this value.
 pub const IDLE: u32 = 0;

@@ -11,8 +11,7 @@ use memgauge_core::result::Report;
 use memgauge_fleet::{Fingerprint, IngestOptions, Row, Store, baseline, group_for, ingest, rows};
 use memgauge_render::{fleet_baseline_csv, fleet_baseline_text, read};
 
-use super::scratch::scratch;
-use super::targets::{Run, SCRATCH};
+use super::scratch::{SCRATCH, scratch};
 use crate::folders::project_folder;
 
 /// The list of batches in a fleet's folder.
@@ -42,7 +41,7 @@ pub(super) fn batches() -> Result<Vec<Vec<u8>>> {
 }
 
 /// Reads a store whose list of batches is the input.
-pub(super) fn stores() -> Result<Run> {
+pub(super) fn stores() -> Result<Box<dyn Fn(&[u8])>> {
     let folder = store(SCRATCH[3])?;
     Ok(Box::new(move |bytes| {
         let _ = fs::write(folder.join(BATCHES), bytes);
@@ -66,7 +65,7 @@ pub(super) fn baselines() -> Result<Vec<Vec<u8>>> {
 }
 
 /// Judges a result by a baseline, and shows the baseline.
-pub(super) fn judged() -> Result<Run> {
+pub(super) fn judged() -> Result<Box<dyn Fn(&[u8])>> {
     let report = saved()?.1;
     let fingerprint = Fingerprint::of(&report);
     Ok(Box::new(move |bytes| {

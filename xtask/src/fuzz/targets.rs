@@ -16,7 +16,7 @@ use memgauge_os::topology::read_machine;
 use memgauge_render::{for_path, mlc, mlc_scan, read};
 
 use super::fleets;
-use super::scratch::scratch;
+use super::scratch::{SCRATCH, scratch};
 use crate::folders::project_folder;
 
 /// One thing to fuzz.
@@ -33,7 +33,7 @@ pub(super) struct Target {
 }
 
 /// What is called with each input.
-pub(super) type Run = Box<dyn Fn(&[u8])>;
+type Run = Box<dyn Fn(&[u8])>;
 
 /// Bitmaps and PDF take more than a parser: a page is up to some tens of MiB before it is compressed.
 const DRAWING: u64 = 4;
@@ -71,9 +71,6 @@ pub(super) const TARGETS: &[Target] = &[
     Target { name: "stores", corpus: fleets::batches, words: FLEET, memory_times: 1, prepare: fleets::stores },
     Target { name: "baselines", corpus: fleets::baselines, words: FLEET, memory_times: 1, prepare: fleets::judged },
 ];
-
-/// The names of folders that targets make.
-pub(super) const SCRATCH: [&str; 5] = ["fuzz-machine", "fuzz-journal", "fuzz-tree", "fuzz-fleet", "fuzz-batches"];
 
 const TOML: &[&str] =
     &["[[threads]]\n", "[chase]\n", "[[rule]]\n", "cpus = ", "size = ", "mix = ", "experiment = ", "delays = [", "\"\"\"", "below = "];

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::note::Note;
 use crate::prefetchers::PrefetchState;
-use crate::result::DimmErrors;
+use crate::result::integrity::DimmErrors;
 use crate::traffic::{Mix, Rfo};
 use crate::units::IdSet;
 

@@ -6,8 +6,7 @@ use memgauge_core::estimate::Estimate;
 use memgauge_core::result::{Evidence, Measurement, Quality, QualityLevel, Verdict};
 use memgauge_render::HostValues;
 
-use super::names;
-use super::run::{ExportError, ExportRun};
+use super::run::{ExportError, ExportRun, names};
 use crate::row::Row;
 
 /// Gauges of the hosts. A host with several runs has those of the first; hosts of one name have their machine ids in the label `host`.

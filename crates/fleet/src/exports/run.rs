@@ -1,11 +1,12 @@
 //! A run as it is exported, and why it cannot be.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use memgauge_core::result::{HealthStatus, QualityLevel, Report};
 
 use crate::row::{HostRun, Row};
-use crate::rows::rows;
+use crate::rows::{ID_DIGITS, rows};
 use crate::store::{StoreError, kind};
 
 /// A run to write in another format.
@@ -67,4 +68,18 @@ impl ExportRun {
 /// Whether a value may be compared: it is there, and disturbances do not make it wrong.
 pub(super) fn is_usable(row: &Row) -> bool {
     row.value.is_some() && row.quality.is_some_and(|quality| quality < QualityLevel::Unreliable)
+}
+
+/// What the host of each run is called: its name, and where several hosts have that name, the first digits of its machine id behind it.
+pub(super) fn names(runs: &[ExportRun]) -> Vec<String> {
+    let mut ids: BTreeMap<&str, BTreeSet<&Option<String>>> = BTreeMap::new();
+    for run in runs {
+        ids.entry(&run.run.host).or_default().insert(&run.run.machine_id_hash);
+    }
+    let name = |run: &ExportRun| {
+        let host = &run.run;
+        let id = host.machine_id_hash.as_ref().filter(|_| ids[host.host.as_str()].len() > 1);
+        id.map_or_else(|| host.host.clone(), |id| format!("{}-{}", host.host, id.chars().take(ID_DIGITS).collect::<String>()))
+    };
+    runs.iter().map(name).collect()
 }

@@ -8,8 +8,7 @@ use memgauge_core::stats::median;
 use memgauge_core::wording::spelled;
 use serde_json::{Map, json};
 
-use super::names;
-use super::run::{ExportError, ExportRun, is_usable};
+use super::run::{ExportError, ExportRun, is_usable, names};
 use crate::row::Cell;
 use crate::store::places;
 

@@ -9,8 +9,9 @@ use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{PageEvidence, PhysicalRange, Placement, PlacementMethod, PlacementStatus};
 
 use super::error::{self, MemoryError};
-use super::map::{Backing, Mapping, base_page};
+use super::map::{Backing, Mapping};
 use super::placement::{self, Turns};
+use crate::base_page;
 use crate::faults::{Fault, MemoryFault};
 
 /// Bits 0 to 54 of an entry: the page frame number, which is 0 for processes without CAP_SYS_ADMIN (since Linux 4.2).

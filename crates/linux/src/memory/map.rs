@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 
 use super::interrupted::Interrupted;
 use super::readback::{self, PageCounts};
+use crate::base_page;
 use crate::faults::{Fault, MemoryFaultKind, Watched};
 use crate::system_call;
 
@@ -223,13 +224,6 @@ fn reserve(len: usize, align: usize, guard: usize) -> io::Result<usize> {
     unmap(low as usize, data - guard - low as usize);
     unmap(data + len + guard, low as usize + total - (data + len + guard));
     Ok(data)
-}
-
-/// The kernel's base page in bytes.
-pub(crate) fn base_page() -> usize {
-    // SAFETY: sysconf takes a number and touches no memory of ours.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(size).unwrap_or(4096)
 }
 
 fn map(at: *mut u8, len: usize, protection: i32, flags: i32) -> io::Result<*mut u8> {

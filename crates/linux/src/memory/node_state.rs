@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use memgauge_core::topology::PagePool;
 use memgauge_core::units::{Bytes, IdSet};
 
-use super::map::{Backing, base_page};
+use super::map::Backing;
+use crate::base_page;
 use crate::topology::nodes::pools;
 use crate::tree::{CPU_DIR, NODE_DIR, POOLS_DIR, Tree, field, kib_field};
 

@@ -11,9 +11,10 @@ use memgauge_core::result::{Placement, PlacementMethod, PlacementProblem, Placem
 use memgauge_core::units::IdSet;
 
 use super::error::{self, MemoryError};
-use super::map::{Backing, Mapping, base_page};
+use super::map::{Backing, Mapping};
 use super::node_state::NodeState;
 use super::readback;
+use crate::base_page;
 
 /// `MPOL_BIND` of linux/mempolicy.h: these nodes only. NUMA balancing does not migrate pages that are bound so.
 const MPOL_BIND: libc::c_long = 2;

@@ -182,7 +182,8 @@ pub(super) fn read_present(mut start: u64, end: u64) -> Result<PresentBytes, Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::map::{Backing, Mapping, base_page};
+    use crate::base_page;
+    use crate::memory::map::{Backing, Mapping};
     use crate::memory::touch;
     use memgauge_core::units::IdSet;
 

@@ -10,9 +10,10 @@ use memgauge_core::plan::BufferPlan;
 use memgauge_core::units::IdSet;
 
 use super::interrupted::{Interrupted, interruption};
-use super::map::{Backing, Mapping, base_page};
+use super::map::{Backing, Mapping};
 use super::node_state::NodeState;
 use super::placement::Turns;
+use crate::base_page;
 use crate::system_call;
 
 /// `MADV_POPULATE_WRITE` (Linux 5.14) faults pages in for writing, and fails where a store would raise SIGBUS.

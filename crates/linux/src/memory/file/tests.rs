@@ -104,7 +104,7 @@ fn a_disk_is_the_page_cache_placed_by_first_touch() {
 fn guard_pages_surround_a_file_too() {
     let folder = Folder::shm("guards");
     let buffer = buffer(&folder.plan(Bytes::mib(4))).unwrap();
-    let page = super::super::map::base_page();
+    let page = crate::base_page();
     // SAFETY: the guard page belongs to the buffer's mapping. Only its address is used.
     let below = unsafe { buffer.as_ptr().sub(page) };
     let text = fs::read_to_string("/proc/self/maps").unwrap();
