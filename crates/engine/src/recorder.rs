@@ -142,8 +142,8 @@ impl<'a> Recorder<'a> {
 
     /// Whether pages of a result since then were on other nodes than they should.
     pub(crate) fn moved_since(&self, (results, repeats): (usize, usize)) -> bool {
-        let new = self.results[results..].iter().chain(&self.repeats[repeats..]);
-        { new }.any(|m| m.evidence.placement.status == PlacementStatus::Wrong)
+        let mut new = self.results[results..].iter().chain(&self.repeats[repeats..]);
+        new.any(|m| m.evidence.placement.status == PlacementStatus::Wrong)
     }
 
     /// Adds a note, once.

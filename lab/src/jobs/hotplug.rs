@@ -208,12 +208,14 @@ fn the_module_is_pulled_in_the_middle() -> Result<()> {
     let device = device.filter(|path| path.to_string_lossy().contains("PNP0C80")).find(|path| path.join("eject").exists());
     let device = device.context("no module of memory that can be ejected")?;
     let running = memgauge("bandwidth --cpu 0-1 --node 1 --mix all-reads,1:1,copy --size 8M --time 700ms").start()?;
-    let pulled = uses_the_node(&running, 8 << 20).and_then(|()| {
-        guest::write(device.join("eject"), "1")?;
-        running.until("the module is gone", |_| blocks(NODE).is_ok_and(|blocks| blocks.is_empty()) || blocks(NODE).is_err())
-    });
+    let pulled = uses_the_node(&running, 8 << 20).and_then(|()| guest::write(device.join("eject"), "1"));
     let ran = running.within(PATIENCE)?;
     pulled?;
+    let deadline = Instant::now() + PATIENCE;
+    while blocks(NODE).is_ok_and(|blocks| !blocks.is_empty()) {
+        ensure!(Instant::now() < deadline, "the module is still there");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     every_number_is_honest(&ran)?;
     some_are_lost_with_the_node(&ran)?;
     memgauge("latency --node 1 --size 4M").run()?.refused(64, &["node 1"])?;

@@ -100,8 +100,8 @@ impl Packages {
             cache.args(self.target());
             // The package without version depends on the current one.
             let text = run(cache.args(["depends", &format!("{prefix}{}", self.debian_arch())]))?;
-            let names = text.lines().filter_map(|l| l.trim().strip_prefix("Depends: "));
-            { names }.find(|name| name.starts_with(prefix)).context("apt-cache names no kernel")?.to_owned()
+            let mut names = text.lines().filter_map(|l| l.trim().strip_prefix("Depends: "));
+            names.find(|name| name.starts_with(prefix)).context("apt-cache names no kernel")?.to_owned()
         };
         // Before a signed kernel appears in backports, its unsigned twin does.
         let (package, release) = (self.get(&name)?, name.trim_start_matches(prefix).to_owned());

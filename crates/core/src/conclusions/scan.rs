@@ -95,8 +95,8 @@ pub fn notes(results: &[Measurement]) -> Vec<Note> {
         notes.extend(corruption_note(&of_node, &regions));
         notes.extend(hardware_note(&of_node, &regions));
         // The addresses of a region that lost a page are no matter of privileges.
-        let whole = regions.iter().filter(|m| hardware_error(m).is_none());
-        let unknown = { whole }.find_map(|m| m.evidence.physical.as_ref().filter(|p| p.first.is_none())?.reason.as_ref());
+        let mut whole = regions.iter().filter(|m| hardware_error(m).is_none());
+        let unknown = whole.find_map(|m| m.evidence.physical.as_ref().filter(|p| p.first.is_none())?.reason.as_ref());
         notes.extend(unknown.map(|why| {
             Note::info("scan-no-addresses", format!("the physical addresses of the regions{of_node} are not known: {why}"))
                 .advise("run as root to see which addresses, and so which DIMM or window, a region stands for")

@@ -121,12 +121,12 @@ fn a_sweep_that_is_interrupted_in_its_last_portions_is_not_complete() {
 
 /// A file behind a buffer, by its size: it has no name.
 fn file_of(bytes: u64) -> std::path::PathBuf {
-    let files = std::fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
+    let mut files = std::fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
     let is_its = |path: &std::path::PathBuf| {
         let unnamed = std::fs::read_link(path).is_ok_and(|target| target.to_string_lossy().ends_with("(deleted)"));
         unnamed && path.metadata().is_ok_and(|file| file.len() == bytes)
     };
-    { files }.find(is_its).unwrap()
+    files.find(is_its).unwrap()
 }
 
 #[test]
