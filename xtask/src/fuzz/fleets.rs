@@ -14,6 +14,9 @@ use memgauge_render::{fleet_baseline_csv, fleet_baseline_text, read};
 use super::scratch::{SCRATCH, scratch};
 use crate::folders::project_folder;
 
+/// What is called with each input.
+pub(super) type Run = Box<dyn Fn(&[u8])>;
+
 /// The list of batches in a fleet's folder.
 const BATCHES: &str = "memgauge-fleet.json";
 /// As many hosts as a group needs.
@@ -41,7 +44,7 @@ pub(super) fn batches() -> Result<Vec<Vec<u8>>> {
 }
 
 /// Reads a store whose list of batches is the input.
-pub(super) fn stores() -> Result<Box<dyn Fn(&[u8])>> {
+pub(super) fn stores() -> Result<Run> {
     let folder = store(SCRATCH[3])?;
     Ok(Box::new(move |bytes| {
         let _ = fs::write(folder.join(BATCHES), bytes);
@@ -65,7 +68,7 @@ pub(super) fn baselines() -> Result<Vec<Vec<u8>>> {
 }
 
 /// Judges a result by a baseline, and shows the baseline.
-pub(super) fn judged() -> Result<Box<dyn Fn(&[u8])>> {
+pub(super) fn judged() -> Result<Run> {
     let report = saved()?.1;
     let fingerprint = Fingerprint::of(&report);
     Ok(Box::new(move |bytes| {

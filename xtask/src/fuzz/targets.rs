@@ -15,7 +15,7 @@ use memgauge_os::prefetch::PrefetchRegisters;
 use memgauge_os::topology::read_machine;
 use memgauge_render::{for_path, mlc, mlc_scan, read};
 
-use super::fleets;
+use super::fleets::{self, Run};
 use super::scratch::{SCRATCH, scratch};
 use crate::folders::project_folder;
 
@@ -31,9 +31,6 @@ pub(super) struct Target {
     /// Prepares what a run needs, and returns the function of bytes.
     pub(super) prepare: fn() -> Result<Run>,
 }
-
-/// What is called with each input.
-type Run = Box<dyn Fn(&[u8])>;
 
 /// Bitmaps and PDF take more than a parser: a page is up to some tens of MiB before it is compressed.
 const DRAWING: u64 = 4;

@@ -81,7 +81,7 @@ fn stalled_us(tree: Tree<'_>) -> Option<u64> {
 fn swapped_out(tree: Tree<'_>) -> Option<u64> {
     let text = tree.text("proc/vmstat")?;
     let pages: u64 = text.lines().find_map(|line| line.strip_prefix("pswpout ")?.trim().parse().ok())?;
-    Some(pages.saturating_mul(super::map::base_page() as u64))
+    Some(pages.saturating_mul(crate::base_page() as u64))
 }
 
 /// Asks the kernel to kill this process first when memory runs out, because a benchmark must not harm the real work of a machine.

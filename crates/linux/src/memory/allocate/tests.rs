@@ -7,7 +7,7 @@ use memgauge_core::result::{Placement, PlacementSource};
 use memgauge_core::units::IdSet;
 
 use super::*;
-use crate::memory::{map, node_state, prefer_out_of_memory_kill, readback};
+use crate::memory::{node_state, prefer_out_of_memory_kill, readback};
 
 pub(in crate::memory) fn plan(bytes: Bytes, pages: PageRequest) -> BufferPlan {
     BufferPlan { bytes, node: first_node(), pages, touch: local_cpus(), derived: false, directory: None, shared: false, weights: None }
@@ -68,12 +68,12 @@ fn base_pages_are_base_pages_on_the_node() {
     let buffer = Buffer::allocate(&plan(Bytes::mib(64), PageRequest::Base), root()).unwrap();
     let pages = buffer.pages();
     assert_eq!((pages.obtained, pages.share), (Some(PageKind::Base), Some(1.0)), "{pages:?}");
-    assert_eq!(pages.page, Some(Bytes(map::base_page() as u64)));
+    assert_eq!(pages.page, Some(Bytes(crate::base_page() as u64)));
     assert_eq!(buffer.len(), 64 << 20);
     let placement = buffer.placement();
     assert_eq!(placement.status, PlacementStatus::Verified, "{placement:?}");
     if placement.source == Some(PlacementSource::MovePages) {
-        assert_eq!(placement.pages_by_node.values().sum::<u64>(), ((64 << 20) / map::base_page() as u64).min(8192));
+        assert_eq!(placement.pages_by_node.values().sum::<u64>(), ((64 << 20) / crate::base_page() as u64).min(8192));
     }
 }
 
@@ -129,7 +129,7 @@ fn a_small_buffer_of_huge_pages_is_rounded_up_and_its_length_is_not() {
 fn guard_pages_surround_a_buffer_and_nothing_remains() {
     for pages in [PageRequest::Base, PageRequest::Auto] {
         let buffer = Buffer::allocate(&plan(Bytes::mib(6), pages), root()).unwrap();
-        let (page, start) = (map::base_page(), buffer.as_ptr() as usize);
+        let (page, start) = (crate::base_page(), buffer.as_ptr() as usize);
         let end = start + buffer.mapping.len();
         let around = maps(start - page, end + page);
         assert!(around.iter().any(|(low, high, _)| *low == start && *high == end), "{around:x?}");
@@ -236,7 +236,7 @@ fn a_made_up_machine_is_read() {
     assert!(state.pool_for(1, 2 << 20, 10 << 20).is_ok());
     let auto = BufferPlan { node: 1, ..plan(Bytes::mib(12), PageRequest::Auto) };
     let (backings, reasons) = choose_backings(&auto, 12 << 20, &state).unwrap();
-    assert_eq!(backings, [Backing::Base(map::base_page())]);
+    assert_eq!(backings, [Backing::Base(crate::base_page())]);
     assert_eq!(reasons.len(), 2, "{reasons:?}");
     assert!(reasons[1].contains("512 MiB"), "{reasons:?}");
     let (backings, _) = choose_backings(&auto, 4 << 30, &state).unwrap();
@@ -351,7 +351,7 @@ fn where_policies_are_refused_first_touch_places_and_numa_maps_proves() {
         assert_eq!((placement.status, placement.method), (PlacementStatus::Verified, Some(PlacementMethod::FirstTouch)), "{placement:?}");
         assert_eq!(placement.source, Some(PlacementSource::NumaMaps));
         // A transparent huge page counts as its base pages, and a pool page counts once.
-        let page = if buffer.pages().obtained == Some(PageKind::Pool) { 2 << 20 } else { map::base_page() as u64 };
+        let page = if buffer.pages().obtained == Some(PageKind::Pool) { 2 << 20 } else { crate::base_page() as u64 };
         assert_eq!(placement.pages_by_node.get(&first_node()), Some(&((64 << 20) / page)));
     }
     // The refusal is remembered: the call is not tried again even where it would be allowed.
@@ -429,7 +429,7 @@ fn many_buffers_are_read_back_in_the_time_of_one() {
         eprintln!("skipped: pages cannot be looked up one by one");
         return;
     }
-    let pages = (16 << 20) / map::base_page() as u64;
+    let pages = (16 << 20) / crate::base_page() as u64;
     assert_eq!(looked_up(buffer.placement_now()), pages);
     assert_eq!(looked_up(buffer.placement_among(4)), pages.min(8192 / 4));
     assert_eq!(looked_up(buffer.placement_among(1024)), 64, "and not all of each");
