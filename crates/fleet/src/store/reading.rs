@@ -19,6 +19,9 @@ use super::run::StoredRun;
 use super::table::Table;
 use crate::row::{Cell, Fingerprint, HostRun, Row};
 
+/// Rows for which there is room before any was read: the list of batches may be damaged, and claim any number.
+const MOST_RESERVED: usize = 1 << 16;
+
 /// Opens a committed file, whether it has got its name yet or not.
 fn open(path: &Path) -> Result<File, StoreError> {
     let mut last = None;
@@ -134,7 +137,7 @@ pub(super) fn rows(folder: &Path, batches: &[Batch], wanted: &dyn Fn(&StoredRun)
             continue;
         }
         let all = runs.len() == listed.len();
-        rows.reserve(if all { usize::try_from(batch.rows).unwrap_or_default().min(1 << 24) } else { 0 });
+        rows.reserve(if all { usize::try_from(batch.rows).unwrap_or_default().min(MOST_RESERVED) } else { 0 });
         for file in batch.files.iter().skip(1) {
             let path = folder.join(&file.name);
             let table = table(&path, file)?;
