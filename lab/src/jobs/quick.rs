@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{Experiment, Metric};
-use memgauge_core::result::{Finding, Health, HealthStatus, Measurement, Report};
+use memgauge_core::result::{Finding, Health, HealthStatus, Measurement, QualityLevel, Report};
 
 use crate::contract::SHARE;
 use crate::job::{Job, Machine, PLAIN, tests};
@@ -71,6 +71,8 @@ fn baseline(name: &str, mut report: Report, change: impl Fn(&mut Estimate, Optio
     report.health = None;
     report.repeats.clear();
     for m in &mut report.results {
+        // Its numbers are made up, and nobody compares with one that was unreliable.
+        m.quality.level = QualityLevel::Good;
         change(&mut m.estimate, m.at.memory_node(), m.metric);
     }
     let path = Path::new(SHARE).join(name);
