@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use memgauge_core::comparison::DifferentField;
-use memgauge_core::experiment::{Coordinates, MemoryPlace, Metric};
+use memgauge_core::experiment::{Coordinates, Metric};
 use memgauge_core::result::{Measurement, PairMatrix, QualityLevel, Report};
 use memgauge_core::stats::median;
 
@@ -66,15 +66,7 @@ fn between_nodes(run: &Arc<HostRun>, matrix: &PairMatrix, report: &Report) -> Ve
     let missing = report.incomplete.as_ref().map_or_else(|| "cells-missing".to_owned(), memgauge_render::cause);
     let row = |((cpu_node, holder_node), Pairs { values, mut qualities }): (Nodes, Pairs)| {
         qualities.sort_unstable();
-        let at = Coordinates {
-            cpu_node,
-            holder_node,
-            memory: matrix.home.map(MemoryPlace::Node),
-            memory_dir: matrix.memory_dir.clone(),
-            state: Some(matrix.state),
-            order: matrix.order,
-            ..Coordinates::default()
-        };
+        let at = Coordinates { cpu_node, holder_node, ..matrix.shared_coordinates() };
         let value = median(&values);
         Row {
             run: run.clone(),

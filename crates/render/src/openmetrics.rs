@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use memgauge_core::conclusions::summary::summarise;
 use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPlace, Metric};
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, Metric};
 use memgauge_core::result::{CurveSummary, HealthStatus, LevelSummary, Measurement, QualityLevel, Report};
 use memgauge_core::units::Bytes;
 use memgauge_core::wording::spelled;
@@ -174,13 +174,7 @@ impl Collected {
     /// All pairs of CPUs, as groups by the nodes of both.
     fn add_matrices(report: &Report, shared: &Labels, groups: &mut BTreeMap<Group, Vec<Sample>>) {
         for matrix in &report.matrices {
-            let at = Coordinates {
-                state: Some(matrix.state),
-                order: matrix.order,
-                memory: matrix.home.map(MemoryPlace::Node),
-                memory_dir: matrix.memory_dir.clone(),
-                ..Coordinates::default()
-            };
+            let at = matrix.shared_coordinates();
             let mut by_nodes: BTreeMap<(Option<u32>, Option<u32>), Vec<Sample>> = BTreeMap::new();
             let nodes: Vec<Option<u32>> = matrix.cpus.iter().map(|&cpu| node_of(report, Some(cpu))).collect();
             for (row, reader) in nodes.iter().enumerate() {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::effect::RunSamples;
 use super::outcome::{Aspect, NotCompared, WhyNotCompared};
-use crate::experiment::{Coordinates, Experiment, MemoryPlace, Metric, Unit};
+use crate::experiment::{Coordinates, Experiment, Metric, Unit};
 use crate::result::{CurvePoint, CurveSummary, Measurement, QualityLevel, Report, Samples};
 use crate::stats::median;
 
@@ -229,14 +229,7 @@ fn matrices(before: &[Report], after: &[Report], (pairs, not_compared): Found<'_
         for report in reports {
             let mut values: BTreeMap<(Experiment, Coordinates), Vec<f64>> = BTreeMap::new();
             for matrix in &report.matrices {
-                let at = Coordinates {
-                    state: Some(matrix.state),
-                    order: matrix.order,
-                    memory: matrix.home.map(MemoryPlace::Node),
-                    memory_dir: matrix.memory_dir.clone(),
-                    cpus: Some(matrix.cpus.iter().copied().collect()),
-                    ..Coordinates::default()
-                };
+                let at = Coordinates { cpus: Some(matrix.cpus.iter().copied().collect()), ..matrix.shared_coordinates() };
                 values.entry((matrix.experiment, at)).or_default().extend(matrix.pairs().map(|p| p.value));
             }
             for (key, values) in values {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::estimate::Estimate;
-use crate::experiment::{ChaseOrder, Experiment, LineState, Unit};
+use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPlace, Unit};
 use crate::result::evidence::Evidence;
 use crate::result::measurement::{Quality, QualityLevel, QualityReason};
 
@@ -61,6 +61,17 @@ pub struct Pair {
 }
 
 impl PairMatrix {
+    /// The coordinates that all pairs have in common.
+    pub fn shared_coordinates(&self) -> Coordinates {
+        Coordinates {
+            state: Some(self.state),
+            order: self.order,
+            memory: self.home.map(MemoryPlace::Node),
+            memory_dir: self.memory_dir.clone(),
+            ..Coordinates::default()
+        }
+    }
+
     /// A matrix without a number, for these CPUs, ascending.
     pub fn new(cpus: Vec<u32>, state: LineState, home: Option<u32>) -> Self {
         let n = cpus.len();

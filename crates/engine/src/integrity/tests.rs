@@ -6,13 +6,17 @@ use memgauge_core::units::IdSet;
 use super::*;
 
 fn buffer(bytes: u64) -> Arc<Buffer> {
+    allocated(bytes, None)
+}
+
+fn allocated(bytes: u64, directory: Option<String>) -> Arc<Buffer> {
     let plan = BufferPlan {
         bytes: Bytes(bytes),
         node: 0,
         pages: PageRequest::Auto,
         touch: IdSet::one(cpu::current_cpu().unwrap()),
         derived: false,
-        directory: None,
+        directory,
         shared: false,
         weights: None,
     };
@@ -132,17 +136,7 @@ fn file_of(bytes: u64) -> std::path::PathBuf {
 #[test]
 fn what_is_in_place_of_memory_that_faulted_is_no_mismatch() {
     let (bytes, directory) = ((2 << 20) + (3 << 12), std::env::temp_dir().to_str().unwrap().to_owned());
-    let plan = BufferPlan {
-        bytes: Bytes(bytes),
-        node: 0,
-        pages: PageRequest::Auto,
-        touch: IdSet::one(cpu::current_cpu().unwrap()),
-        derived: false,
-        directory: Some(directory.clone()),
-        shared: false,
-        weights: None,
-    };
-    let buffer = Arc::new(Buffer::allocate(&plan, std::path::Path::new("/")).unwrap());
+    let buffer = allocated(bytes, Some(directory));
     let mut tested = TestedBuffer::new(buffer.clone(), vec![0]);
     let patterns = integrity::steps(&[TestPattern::Random]);
     let next = |step: usize| Some((patterns[step].words(5, 0), Some(TestPattern::Random)));
