@@ -60,7 +60,7 @@ pub(crate) fn measure_until_sure(session: &mut Session<'_>, stop: StopAfter, sam
             // What was measured before is kept.
             Err(CellError::Interrupted) if sampler.samples().any(BurstSamples::any_samples) => return Ok(rounds),
             // Another process took the memory of the next allocation. What happens to memory that was measured is not such an error.
-            Err(CellError::Memory(why)) if sampler.samples().any(BurstSamples::any_samples) => {
+            Err(CellError::Memory(why)) if !why.is_fault() && sampler.samples().any(BurstSamples::any_samples) => {
                 let message = format!("{rounds} allocations were measured, where at least {} were planned: {why}", stop.min_rounds);
                 session.recorder.note(Note::warning("fewer-allocations", message).advise(why.advice));
                 return Ok(rounds);
@@ -475,29 +475,36 @@ mod sampler_tests {
 
     #[test]
     fn allocations_that_were_measured_are_kept_where_there_is_no_memory_for_another() {
-        fn full() -> Result {
-            Err(CellError::Memory(MemoryError {
-                kind: MemoryErrorKind::Space,
-                what: "cannot allocate 512 MiB on node 0".into(),
-                why: "node 0 has 90 MiB free or reclaimable".into(),
-                advice: "free memory on this node".into(),
-            }))
-        }
-        let (rounds, notes) = failing(|round| if round == 4 { full() } else { Ok(()) });
+        let (rounds, notes) = failing(|round| if round == 4 { cannot_allocate(MemoryErrorKind::Space) } else { Ok(()) });
         assert_eq!((rounds.unwrap(), notes.len()), (4, 1));
         assert_eq!((notes[0].code.as_str(), notes[0].advice.as_deref()), ("fewer-allocations", Some("free memory on this node")));
         assert!(notes[0].message.starts_with("4 allocations were measured, where at least 6 were planned: cannot allocate"), "{notes:?}");
-        let (none, notes) = failing(|_| full());
+        let (none, notes) = failing(|_| cannot_allocate(MemoryErrorKind::Space));
         assert!(matches!(none, Err(CellError::Memory(_))) && notes.is_empty(), "{none:?}");
+    }
+
+    fn cannot_allocate(kind: MemoryErrorKind) -> Result {
+        Err(CellError::Memory(MemoryError {
+            kind,
+            what: "cannot allocate 512 MiB on node 0".into(),
+            why: "node 0 has 90 MiB free or reclaimable".into(),
+            advice: "free memory on this node".into(),
+        }))
     }
 
     #[test]
     fn allocations_do_not_outlive_a_fault_of_memory() {
-        let failures: [fn(u32) -> Result; 2] =
-            [|round| fault(round, MemoryFaultKind::Poisoned), |round| fault(round, MemoryFaultKind::Truncated)];
+        let failures: [fn(u32) -> Result; 4] = [
+            |round| fault(round, MemoryFaultKind::Poisoned),
+            |round| fault(round, MemoryFaultKind::Truncated),
+            // The same, met while the next buffer was made: its file was truncated, or its pages are poisoned.
+            |round| if round == 4 { cannot_allocate(MemoryErrorKind::File) } else { Ok(()) },
+            |round| if round == 4 { cannot_allocate(MemoryErrorKind::System) } else { Ok(()) },
+        ];
         for failure in failures {
-            let (lost, _) = failing(failure);
-            assert!(matches!(lost, Err(CellError::Poisoned { .. } | CellError::MemoryGone { .. })), "{lost:?}");
+            let (lost, notes) = failing(failure);
+            assert!(matches!(lost, Err(CellError::Poisoned { .. } | CellError::MemoryGone { .. } | CellError::Memory(_))), "{lost:?}");
+            assert!(notes.is_empty(), "{notes:?}");
         }
     }
 

@@ -52,6 +52,11 @@ impl MemoryError {
         };
         Self { kind, what, why: why.into(), advice: advice.into() }
     }
+
+    /// Whether something is wrong with the memory itself (its file or device, or a hardware error), and not only with how much of it is free.
+    pub const fn is_fault(&self) -> bool {
+        matches!(self.kind, MemoryErrorKind::File | MemoryErrorKind::System)
+    }
 }
 
 pub(super) const UNCONFINED: &str = "allow memory policies: in Docker or Podman add --cap-add SYS_NICE, in Kubernetes the capability SYS_NICE; or measure this node from its own CPUs";
@@ -169,9 +174,11 @@ pub(super) fn touch(plan: &BufferPlan, backing: Backing, state: &NodeState, e: &
     MemoryError::new(kind, plan, why, advice)
 }
 
-pub(super) fn truncated(plan: &BufferPlan) -> MemoryError {
-    let advice = "measure in a directory that nothing else changes";
-    MemoryError::new(MemoryErrorKind::File, plan, "another process truncated the file while it was made", advice)
+/// Another process truncated the file to `len` bytes while it was made.
+pub(super) fn truncated(plan: &BufferPlan, len: u64) -> MemoryError {
+    let directory = plan.directory.as_deref().unwrap_or_default();
+    let why = format!("another process truncated its file in {directory}: it ends before byte {len}, while it is made");
+    MemoryError::new(MemoryErrorKind::File, plan, why, "measure in a directory that nothing else changes")
 }
 
 pub(super) fn not_obtained(plan: &BufferPlan, obtained: PageKind, share: f64, state: &NodeState) -> MemoryError {

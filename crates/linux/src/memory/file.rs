@@ -65,8 +65,10 @@ pub(super) fn allocate(
     reserve(&file, whole, &cpus, dax, interrupted).map_err(|e| error::file_space(plan, &e))?;
     touch::populate(&mut mapping, backing, &cpus, strict, interrupted).map_err(|e| {
         // The kernel has one error for a page behind the file's end and for one that the device cannot provide.
-        let is_shorter = file.metadata().is_ok_and(|file| file.len() < whole as u64);
-        if is_shorter && e.kind() != io::ErrorKind::Interrupted { error::truncated(plan) } else { error::touch(plan, backing, state, &e) }
+        match file.metadata().map(|file| file.len()) {
+            Ok(shorter) if shorter < whole as u64 && e.kind() != io::ErrorKind::Interrupted => error::truncated(plan, shorter),
+            _ => error::touch(plan, backing, state, &e),
+        }
     })?;
 
     let pages = pages(plan, &mapping, dax, state);

@@ -207,6 +207,28 @@ fn a_file_system_without_room_is_an_error_and_not_a_signal() {
 }
 
 #[test]
+fn a_file_that_is_truncated_while_it_is_made_is_named() {
+    let folder = Folder::shm("truncated");
+    // Called before each portion: the file has its blocks by then, and not all of its pages are mapped.
+    let calls = AtomicUsize::new(0);
+    let truncate = || {
+        if calls.fetch_add(1, Ordering::Relaxed) > 0 {
+            let open = fs::read_dir("/proc/self/fd").unwrap().flatten().map(|entry| entry.path());
+            for path in open.filter(|path| fs::read_link(path).is_ok_and(|file| file.starts_with(&folder.0))) {
+                let _ = fs::File::options().write(true).open(path).and_then(|file| file.set_len(4096));
+            }
+        }
+        false
+    };
+    let plan = folder.plan(Bytes(8 << 20));
+    let failed = Buffer::allocate_under(&plan, Path::new("/"), &Policy::new(), &truncate).map(drop).unwrap_err();
+    let directory = folder.0.display();
+    assert_eq!(failed.kind, MemoryErrorKind::File, "{failed}");
+    let says = format!("another process truncated its file in {directory}: it ends before byte 4096");
+    assert!(failed.to_string().contains(&says), "{failed}");
+}
+
+#[test]
 fn a_limit_on_file_sizes_is_an_error_and_not_a_signal() {
     let folder = Folder::shm("limit");
     let file = directory::create_nameless(&folder.0).unwrap();
