@@ -82,14 +82,15 @@ impl Arrivals {
 }
 
 /// Watches for these signals from now on. The first asks to stop; a third, or one that comes more than two seconds after the first, ends the
-/// program at once.
+/// program at once. SIGHUP stays ignored where it was when the program started: `nohup` keeps a run alive that way.
 ///
 /// # Errors
 /// When the kernel refuses a handler.
 pub(crate) fn watch() -> io::Result<Stop> {
     let stop = Stop { flag: Arc::default(), signal: Arc::default() };
     let (arrivals, began) = (Arc::new(Arrivals::none()), Instant::now());
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    let watched = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| *signal != SIGHUP || !memgauge_os::process::is_ignored(SIGHUP));
+    for signal in watched {
         let (flag, first, arrivals) = (stop.flag.clone(), stop.signal.clone(), arrivals.clone());
         let arrived = move || {
             if arrivals.insists(began.elapsed()) {

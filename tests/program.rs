@@ -20,7 +20,7 @@ use memgauge_core::result::{
 use memgauge_core::traffic::Rfo;
 use memgauge_core::units::IdSet;
 
-use support::{beside_another, program, refused, report, run, temporary, text};
+use support::{beside_another, hangup, program, refused, report, run, temporary, text};
 
 /// CPUs that this test may use.
 fn allowed_cpus() -> IdSet {
@@ -279,12 +279,10 @@ fn a_huge_page_pool_that_is_empty_is_refused_with_advice() {
 fn ctrl_c_keeps_what_was_measured() {
     let _permit = beside_another();
     for (signal, name) in [(libc::SIGINT, "SIGINT"), (libc::SIGTERM, "SIGTERM"), (libc::SIGHUP, "SIGHUP")] {
-        let mut child = program()
-            .args(["bandwidth", "--mix", "all-reads,1:1", "--size", "32M", "--time", "30s", "--format", "json"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = program();
+        command.args(["bandwidth", "--mix", "all-reads,1:1", "--size", "32M", "--time", "30s", "--format", "json"]);
+        hangup(&mut command, false);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(1500));
         let sent = Instant::now();
         // SAFETY: the process is our child and has not been waited for, so its number is still its own.

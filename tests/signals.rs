@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use memgauge_core::result::{Incomplete, Report};
 
-use support::{alone, program, temporary, text};
+use support::{alone, hangup, program, temporary, text};
 
 /// Runs end half a second after a signal. Other processes may have the CPUs for a while.
 const SOON: Duration = Duration::from_secs(3);
@@ -20,6 +20,7 @@ const SIGNALS: [(i32, &str); 3] = [(libc::SIGINT, "SIGINT"), (libc::SIGTERM, "SI
 /// first.
 fn signalled(mut command: Command, delay: Duration, signals: &[i32]) -> (Output, Duration) {
     let _permit = alone();
+    hangup(&mut command, false);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(delay);
     let sent = Instant::now();
@@ -137,6 +138,21 @@ fn two_signals_at_once_lose_nothing() {
     let printed = text(&output.stdout);
     assert!(took < SOON && output.status.code() == Some(130), "{took:?} {:?}", output.status);
     assert!(printed.contains("ALL Reads"), "what was measured is printed: {printed}");
+}
+
+#[test]
+fn nohup_keeps_a_run_alive() {
+    let _permit = alone();
+    let mut command = memgauge("bandwidth --mix all-reads --size 16M --time 3s");
+    hangup(&mut command, true);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    // SAFETY: the process is our child and has not been waited for, so its number is still its own.
+    unsafe { libc::kill(child.id() as i32, libc::SIGHUP) };
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{:?} {}", output.status, text(&output.stderr));
+    let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(report.complete, "{:?}", report.incomplete);
 }
 
 #[test]

@@ -148,7 +148,9 @@ fn finish(report: &Report, stop: &Stop, failures: &[anyhow::Error], sinks: &Sink
             let foreseen = report.notes.iter().find(|note| *why == Incomplete::OutOfTime && note.code == "within-too-short");
             let foreseen = foreseen.map(|note| format!("; {}", console::with_advice(note))).unwrap_or_default();
             let nothing = if report.measured() == 0 { "nothing was measured: " } else { "" };
-            Program::MEMGAUGE.message(format_args!("{nothing}{}{foreseen}", reasons::incomplete(why)));
+            let reason = report.measurements().find_map(|m| m.estimate.not_measured.as_ref()).filter(|_| *why == Incomplete::CellsMissing);
+            let reason = reason.map(|reason| format!(" ({})", reasons::not_measured(reason))).unwrap_or_default();
+            Program::MEMGAUGE.message(format_args!("{nothing}{}{reason}{foreseen}", reasons::incomplete(why)));
         }
     }
     if report.measurements().any(scan::corrupted) {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is the failure report of its test")]
 #![allow(dead_code, reason = "no test program needs all of it")]
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -13,6 +14,18 @@ pub(crate) fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_memgauge"));
     command.stdin(Stdio::null()).env_remove("NO_COLOR");
     command
+}
+
+/// Starts the program with the default action for SIGHUP, also where the tests were started by `nohup`, or with SIGHUP ignored.
+pub(crate) fn hangup(command: &mut Command, ignored: bool) {
+    let action = if ignored { libc::SIG_IGN } else { libc::SIG_DFL };
+    // SAFETY: between fork and exec it makes one system call only.
+    unsafe {
+        command.pre_exec(move || match libc::signal(libc::SIGHUP, action) {
+            libc::SIG_ERR => Err(std::io::Error::last_os_error()),
+            _ => Ok(()),
+        });
+    }
 }
 
 /// How many runs may measure at once: most of a short run is set-up on one CPU.

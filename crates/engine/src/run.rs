@@ -273,12 +273,17 @@ mod tests {
         };
         let mut spec = Spec::new(Task::Latency(LatencyShape::One));
         spec.size = Some(memgauge_core::units::Bytes::mib(16));
-        // Twelve bursts of three seconds in each of two orders: the run ends within the first of them.
-        spec.time = Some(Duration::from_secs(36));
-        let plan = memgauge_core::planner::plan(&spec, &machine, &[]).unwrap();
-        let (stop, deadline) = (std::sync::Arc::new(AtomicBool::new(false)), Some(Instant::now() + Duration::from_secs(2)));
-        let context = RunContext { deadline, ..RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop) };
-        let outcome = run(&plan, &context, &mut Silent);
+        let mut run_for = |seconds| {
+            // Twelve bursts in each of two orders, each longer than the run: it ends within the first of them.
+            spec.time = Some(Duration::from_secs(18 * seconds));
+            let plan = memgauge_core::planner::plan(&spec, &machine, &[]).unwrap();
+            let (stop, deadline) = (std::sync::Arc::new(AtomicBool::new(false)), Some(Instant::now() + Duration::from_secs(seconds)));
+            let context = RunContext { deadline, ..RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop) };
+            run(&plan, &context, &mut Silent)
+        };
+        // A busy machine may need longer to begin.
+        let began = |outcome: &Outcome| outcome.results[0].estimate.not_measured != Some(NotMeasured::OutOfTime);
+        let outcome = [2, 8, 20].into_iter().map(&mut run_for).find(began).unwrap();
         let [first, second] = &outcome.results[..] else { panic!("{} results", outcome.results.len()) };
         assert!(first.estimate.value.is_some(), "{:?}", first.estimate);
         assert_eq!((second.estimate.value, &second.estimate.not_measured), (None, &Some(NotMeasured::OutOfTime)));

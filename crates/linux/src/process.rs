@@ -65,6 +65,14 @@ extern "C" fn look_at_output() {
     OUTPUT_CLOSED.store(flags == -1, Ordering::Relaxed);
 }
 
+/// Whether this process was started with the signal ignored, as `nohup` does it with SIGHUP. To be asked before a handler is installed.
+pub fn is_ignored(signal: i32) -> bool {
+    // SAFETY: all zeros is a valid `sigaction`: the default action, no flags, an empty mask.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: without a new action the call only writes the current one to `action`, which is a `sigaction`.
+    unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_IGN }
+}
+
 /// Whether the program has privileges that the user who started it does not have: it is setuid, or its file has capabilities (`AT_SECURE`).
 pub fn has_more_privileges_than_its_user() -> bool {
     // SAFETY: the call takes a number and touches no memory of ours.

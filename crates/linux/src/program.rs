@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use memgauge_core::counters::ProgramRun;
 
-use crate::system_call;
+use crate::{process, system_call};
 
 /// The process id of the child that signals are passed on to; 0 before it has started and after it has ended.
 static CHILD: AtomicI32 = AtomicI32::new(0);
@@ -47,11 +47,7 @@ pub fn run(command: &mut Command) -> io::Result<ProgramRun> {
 
 /// Installs the handler for one signal. A signal that this process was started with as ignored stays ignored, here and in the program.
 fn install(signal: i32) -> io::Result<()> {
-    // SAFETY: all zeros is a valid `sigaction`: the default action, no flags, an empty mask.
-    let mut old: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: without a new action the call only writes the current one to `old`, which is a `sigaction`.
-    system_call(|| unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut old) == 0 })?;
-    if old.sa_sigaction == libc::SIG_IGN {
+    if process::is_ignored(signal) {
         return Ok(());
     }
     // SAFETY: all zeros is a valid `sigaction`. The handler and its flags are set below.

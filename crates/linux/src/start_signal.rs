@@ -81,12 +81,27 @@ impl StartSignal {
         };
         remove_abandoned(bare);
         // Only memory that this call creates is removed later, so O_EXCL makes it fail when the name exists.
-        let (created, fd) = match open(libc::O_CREAT | libc::O_EXCL) {
-            Some(fd) => (true, fd),
-            None if io::Error::last_os_error().kind() == io::ErrorKind::AlreadyExists => (false, open(0).ok_or_else(|| failed("opened"))?),
-            None => return Err(failed("created")),
+        let (created, fd) = loop {
+            if let Some(fd) = open(libc::O_CREAT | libc::O_EXCL) {
+                break (true, fd);
+            }
+            if io::Error::last_os_error().kind() != io::ErrorKind::AlreadyExists {
+                return Err(failed("created"));
+            }
+            match open(0) {
+                Some(fd) => break (false, fd),
+                // Another run has just removed it.
+                None if io::Error::last_os_error().kind() == io::ErrorKind::NotFound => {}
+                None => return Err(failed("opened")),
+            }
         };
         let file = File::from(fd.try_clone().map_err(|_| failed("opened"))?);
+        // So that one run does not remove what another takes over. A program that keeps the lock is none of ours.
+        let _ = lock(&file);
+        if !created && file.metadata().is_ok_and(|found| found.nlink() == 0) {
+            // Another run has removed what a killed one had left, after it was opened here.
+            return Self::open(name);
+        }
         // Another program may still have the memory of a run that was killed, so it is not replaced.
         let taken_over = !created && is_abandoned(&file);
         let mut signal = Self { name: path, word: std::ptr::null_mut(), watched: Watched::nothing(), created: created || taken_over };
@@ -94,6 +109,8 @@ impl StartSignal {
             // Without the note, which a full file system refuses, only this process can remove the memory.
             let _ = note(std::process::id()).map(|note| file.write_all_at(note.as_bytes(), WORD as u64));
         }
+        // SAFETY: flock takes a descriptor, which `file` keeps open, and a number.
+        unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
         let size = file.metadata().map_err(|_| failed("read"))?.len();
         // SAFETY: the call takes an open descriptor of ours and a number. The new bytes are zero, so the word is `IDLE`.
         if size < WORD as u64 && unsafe { libc::ftruncate(fd.as_raw_fd(), WORD as libc::off_t) } != 0 {
@@ -182,6 +199,17 @@ fn is_abandoned(file: &File) -> bool {
     namespace(found.trim_end()) == namespace(ours.trim_end()) && process.is_some_and(|process| note(process).as_deref() != Some(found))
 }
 
+/// Locks the memory. Waits a moment where another run is just taking it over or removing it.
+fn lock(file: &File) -> bool {
+    (0..100).any(|nth| {
+        if nth > 0 {
+            crate::process::sleep(POLL_INTERVAL);
+        }
+        // SAFETY: flock takes a descriptor, which `file` keeps open, and a number.
+        unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+    })
+}
+
 /// Removes what killed processes of this user have left under other names than `name`. What cannot be removed stays.
 fn remove_abandoned(name: &str) {
     let user = Path::new("/proc/self").metadata().map(|own| own.uid());
@@ -189,7 +217,11 @@ fn remove_abandoned(name: &str) {
         let ours = |found: fs::Metadata| {
             found.is_file() && found.len() == (WORD + NOTE_LENGTH) as u64 && user.as_ref().is_ok_and(|user| *user == found.uid())
         };
-        if entry.file_name() != name && entry.metadata().is_ok_and(ours) && File::open(entry.path()).is_ok_and(|file| is_abandoned(&file)) {
+        if entry.file_name() == name || !entry.metadata().is_ok_and(ours) {
+            continue;
+        }
+        let Ok(file) = File::open(entry.path()) else { continue };
+        if lock(&file) && is_abandoned(&file) {
             let _ = fs::remove_file(entry.path());
         }
     }

@@ -124,11 +124,14 @@ pub mod prefetch {
 ///
 /// - [`run`](process::run): runs the program with enough stack, whatever the limit on stacks.
 /// - [`warn_of_cpu_limit`](process::warn_of_cpu_limit): a limit on CPU time is a signal first, so that what was measured can be kept.
+/// - [`is_ignored`](process::is_ignored): whether the process was started with a signal ignored, as by `nohup`.
 /// - [`sleep`](process::sleep): sleeps, without panicking where a filter of system calls denies that.
 /// - [`standard_output_was_closed`](process::standard_output_was_closed): what is printed then is lost, without an error.
 /// - [`has_more_privileges_than_its_user`](process::has_more_privileges_than_its_user): the environment is then not to be trusted.
 pub mod process {
-    pub use crate::system::process::{has_more_privileges_than_its_user, run, sleep, standard_output_was_closed, warn_of_cpu_limit};
+    pub use crate::system::process::{
+        has_more_privileges_than_its_user, is_ignored, run, sleep, standard_output_was_closed, warn_of_cpu_limit,
+    };
 }
 
 /// Other programs.

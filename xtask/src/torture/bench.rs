@@ -1,6 +1,6 @@
 //! Running memgauge once, and judging how it ended.
 
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -45,6 +45,14 @@ impl Bench {
         let mut command = Command::new(&self.memgauge);
         command.args(words).current_dir(&self.folder).env("RUST_BACKTRACE", "0");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // What `nohup` makes this process ignore would be ignored there, too.
+        // SAFETY: between fork and exec it makes one system call only, which cannot fail for this signal.
+        unsafe {
+            command.pre_exec(|| {
+                libc::signal(libc::SIGHUP, libc::SIG_DFL);
+                Ok(())
+            });
+        }
         command
     }
 

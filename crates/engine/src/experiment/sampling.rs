@@ -74,8 +74,8 @@ pub(crate) fn measure_until_sure(session: &mut Session<'_>, stop: StopAfter, sam
         let sure = || sampler.samples().all(|s| (!stop.want_undisturbed || s.enough_undisturbed()) && s.converged(target));
         let enough = match sampler.hops() {
             None => rounds >= stop.min_rounds && (over() || (!fixed_time && sure())),
-            // A chase that gets no time at all is given up like any other.
-            Some((0, wanted)) if wanted > 0 => over(),
+            // A chase that gets no time at all is given up like any other, and so is one that never runs beside its loaders.
+            Some((made, wanted)) if wanted > 0 && (made == 0 || !sampled) => over(),
             Some((made, wanted)) => made >= wanted,
         };
         // A round that would not end in time is not begun.
@@ -530,5 +530,8 @@ mod sampler_tests {
         let steady: fn(u32) -> Option<f64> = |_| Some(100.0);
         assert_eq!(rounds(steady, Some((7, 7)), false, None), 1);
         assert_eq!(rounds(steady, Some((0, 7)), false, None), 10, "a chase that gets no time is given up");
+        let late: fn(u32) -> Option<f64> = |round| (round == 4).then_some(100.0);
+        assert_eq!(rounds(late, Some((7, 7)), false, None), 5, "hops of bursts without a sample are not enough");
+        assert_eq!(rounds(|_| None, Some((7, 7)), false, None), 80, "without any sample there is more time");
     }
 }

@@ -395,6 +395,6 @@ mod tests {
         let measured = once.clone().filter(|m| m.estimate.value.is_some_and(|ns| ns > 0.0)).count();
         assert_eq!(once.count(), n * (n - 1), "each pair one way, in both states");
         // Other processes may keep two CPUs from ever running at the same time.
-        assert!(2 * measured > n * (n - 1), "{measured} measured");
+        assert!(2 * measured >= n * (n - 1), "{measured} measured");
     }
 }

@@ -211,6 +211,7 @@ pub(super) fn file_space(plan: &BufferPlan, e: &io::Error) -> MemoryError {
     }
     let advice = match e.raw_os_error() {
         Some(libc::ENOSPC | libc::EDQUOT | libc::ENOMEM) => "give a smaller --size, use fewer CPUs, or free space there",
+        Some(libc::EMFILE | libc::ENFILE) => "use fewer CPUs, or lift the limit on open files: ulimit -n",
         Some(libc::EFBIG) => "give a smaller --size, or lift the limit on a file's size: ulimit -f",
         _ => return file(plan, e),
     };

@@ -41,7 +41,7 @@ pub(super) fn allocate(
     interrupted: Interrupted<'_>,
 ) -> Result<Buffer, MemoryError> {
     let failed = |e: io::Error| error::file(plan, &e);
-    let file = directory::create_nameless(Path::new(directory)).map_err(failed)?;
+    let file = directory::create_nameless(Path::new(directory)).map_err(|e| error::file_space(plan, &e))?;
     let evidence = directory::describe(&file, directory, &state.root).map_err(failed)?.file;
     let backing = Backing::File(state.base_page);
     let dax = evidence.backing == FileBacking::Dax;

@@ -7,7 +7,7 @@ use memgauge_core::wording;
 
 use super::block::Block;
 pub(super) use super::column::{Cell, Column};
-use super::page::{INDENT, Page, clean, width};
+use super::page::{INDENT, LONGEST, Page, clean, width};
 use crate::number::{DASH, bounds, number};
 
 impl Column {
@@ -65,9 +65,6 @@ impl Column {
 
 /// Blanks between columns where there is room, and where there is not.
 const GAPS: [usize; 2] = [3, 2];
-
-/// Longer texts are cut: they would push everything else off the page.
-pub(super) const LONGEST: usize = 60;
 
 fn clipped(text: &str) -> String {
     if width(text) <= LONGEST {

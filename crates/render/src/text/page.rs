@@ -124,8 +124,10 @@ impl Page {
         if text.is_empty() || self.keep(|| Block::Fact { name: clean(name.trim()), text: clean(text) }) {
             return;
         }
+        // A name from a damaged file may be longer than any page.
+        let columns = columns.min(LONGEST);
         let first = clean(&format!("{indent}{name:columns$}"));
-        self.text(style, &first, &" ".repeat(width(&first)), text);
+        self.text(style, &first, &" ".repeat(width(indent) + columns), text);
     }
 
     /// A table: indented, its head bold, marks and dashes yellow.
@@ -239,6 +241,9 @@ impl Page {
     }
 }
 
+/// Longer texts of a table are cut: they would push everything else off the page.
+pub(super) const LONGEST: usize = 60;
+
 /// Indentation of everything below a heading.
 pub(super) const INDENT: &str = "  ";
 
@@ -270,6 +275,15 @@ mod tests {
         page.items(Style::Plain, "", &["x\x07y".to_owned()]);
         page.fact(Style::Plain, "", ("n\x1b[2Jm", 9), "x\x1b[2Jy");
         assert!(!page.into_text().contains(['\x1b', '\x07']));
+    }
+
+    #[test]
+    fn a_name_longer_than_any_page_is_written_once() {
+        let mut page = Page::new(80, false);
+        let name = "n".repeat(1 << 17);
+        page.fact(Style::Plain, "  ", (&name, name.len()), &"word ".repeat(30));
+        let text = page.into_text();
+        assert!(text.contains(&name) && text.len() < name.len() + 10_000, "{}", text.len());
     }
 
     #[test]

@@ -13,8 +13,8 @@ use memgauge_core::units::IdSet;
 use memgauge_core::wording;
 
 use self::row::Row;
-use super::grid::{Column, LONGEST, grid};
-use super::page::{INDENT, Page, Style};
+use super::grid::{Column, grid};
+use super::page::{INDENT, LONGEST, Page, Style};
 use super::{evidence, machine, notes, places, tiers};
 use crate::number::{count, human, percent, seconds, sizes};
 
