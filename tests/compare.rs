@@ -4,7 +4,6 @@
 mod support;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::{Duration, Instant};
@@ -12,7 +11,7 @@ use std::time::{Duration, Instant};
 use memgauge_core::comparison::{Comparison, ComparisonVerdict};
 use memgauge_core::result::{QualityLevel, Report};
 
-use support::{program, report, temporary, text};
+use support::{program, report, temporary, text, write_script};
 
 /// Writes runs of which every sample is `factor` times as high as in `base`. Runs differ by a tenth of a percent.
 fn write_runs(base: &Report, folder: &Path, count: u32, factor: f64) {
@@ -146,8 +145,7 @@ fn commands_are_run_in_turn_and_their_results_kept() {
     let folder = temporary("compare-runs");
     let (log, kept) = (folder.join("log"), folder.join("kept"));
     let step = folder.join("step");
-    fs::write(&step, format!("#!/bin/sh\necho \"$1\" >> {}\n", log.display())).unwrap();
-    fs::set_permissions(&step, fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(&step, &format!("#!/bin/sh\necho \"$1\" >> {}\n", log.display()));
     let measure = "latency --cpu 0 --size 1M --order window-local --time 20ms";
     let run = |commands: &[&str]| {
         let mut program = program();

@@ -5,7 +5,6 @@
 
 use std::io::Read;
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -106,14 +105,20 @@ fn the_programs_output_and_status_are_its_own() {
 
 #[test]
 fn signals_reach_the_program() {
+    let begun = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("count-begun-{}", std::process::id()));
     let started = Instant::now();
-    let mut child = program(&["count", "-q", "-r", "3", "--", "sleep", "30"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(400));
+    let line = ["count", "-q", "-r", "3", "--", "sh", "-c", "echo >> \"$0\"; exec sleep 30", begun.to_str().unwrap()];
+    let mut child = program(&line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !begun.exists() {
+        assert!(started.elapsed() < Duration::from_secs(20), "the program does not run");
+        std::thread::sleep(Duration::from_millis(5));
+    }
     // SAFETY: the child has not been waited for, so its number is still its own.
     assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGTERM) }, 0);
     let status = child.wait().unwrap();
     assert_eq!((status.code(), status.signal()), (Some(128 + libc::SIGTERM), None));
-    assert!(started.elapsed() < Duration::from_secs(20), "the program ended, and no other run began");
+    assert_eq!(std::fs::read_to_string(&begun).unwrap().lines().count(), 1, "the program ended, and no other run began");
+    std::fs::remove_file(begun).unwrap();
 }
 
 #[test]
@@ -121,8 +126,9 @@ fn runs_before_one_that_does_not_start_are_kept() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("count-again-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let (script, json) = (folder.join("once"), folder.join("once.json"));
-    std::fs::write(&script, "#!/bin/sh\nrm -- \"$0\"\n").unwrap();
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let write = "printf '#!/bin/sh\\nrm -- \"$0\"\\n' > \"$0\" && chmod 755 \"$0\"";
+    // A child of another test would have the file open for writing if this process wrote it, and the kernel would not run it (ETXTBSY).
+    assert!(Command::new("sh").arg("-c").arg(write).arg(&script).status().unwrap().success());
     let output = run(&["count", "-q", "-r", "3", "-o", json.to_str().unwrap(), "--", script.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(127));
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot run"));

@@ -150,7 +150,11 @@ fn closed_standard_output_is_an_error() {
     for (line, status) in [("memgauge info", 64), ("memgauge latency --plan", 4), ("mlc --idle_latency -b200 -t0.05", 4)] {
         let (program, arguments) = line.split_once(' ').unwrap();
         let path = if program == "mlc" { env!("CARGO_BIN_EXE_mlc") } else { env!("CARGO_BIN_EXE_memgauge") };
-        let output = Command::new("sh").args(["-c", &format!("exec {path} {arguments} >&-")]).output().unwrap();
+        let output = Command::new("sh")
+            .args(["-c", &format!("exec {path} {arguments} >&-")])
+            .env("MEMGAUGE_MLC_PREFETCH", "leave")
+            .output()
+            .unwrap();
         assert_eq!(output.status.code(), Some(status), "{line}: {}", stderr(&output));
         assert!(stderr(&output).contains("standard output"), "{line}: {}", stderr(&output));
     }

@@ -116,7 +116,7 @@ fn a_limit_on_threads_is_named() {
     }
     let folder = support::temporary("threads");
     let copy = folder.join("memgauge");
-    std::fs::copy(program().get_program(), &copy).unwrap();
+    support::copy_program(program().get_program().as_ref(), &copy);
     let mut command = Command::new("/bin/sh");
     // The limit counts the processes of the user, and does not bind root. Nobody else runs as this one.
     confined::limit(&mut command, libc::RLIMIT_NPROC as u32, 1);
@@ -195,7 +195,7 @@ fn without_proc_or_sys_or_a_root_that_can_be_written_it_measures_or_says_why() {
 fn capabilities_of_the_file_are_enough_without_root() {
     let folder = support::temporary("capabilities");
     let (copy, tested) = (folder.join("memgauge"), "physical addresses with file capabilities");
-    std::fs::copy(program().get_program(), &copy).unwrap();
+    support::copy_program(program().get_program().as_ref(), &copy);
     let able = Command::new("setcap").arg("cap_perfmon,cap_sys_admin,cap_sys_rawio+ep").arg(&copy).output();
     if !able.is_ok_and(|output| output.status.success()) {
         return eprintln!("NOT TESTED: {tested}: setcap is missing or may not do it");

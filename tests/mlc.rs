@@ -150,7 +150,7 @@ fn loaded_latency() {
     if one_cpu() {
         return;
     }
-    let out = printed("--loaded_latency -e -r -t0.02 -b4m -W5");
+    let out = printed("--loaded_latency -e -r -t0.02 -b64m -W5");
     let rows: Vec<Vec<f64>> = out
         .lines()
         .skip_while(|l| !l.starts_with("====="))

@@ -178,10 +178,13 @@ impl Word {
         file.write_all_at(&value.to_ne_bytes(), 0).unwrap();
     }
     fn wait_for(&self, wanted: Option<u32>, child: &mut Child) {
+        self.wait_until(|value| value == wanted, child);
+    }
+    fn wait_until(&self, wanted: impl Fn(Option<u32>) -> bool, child: &mut Child) {
         let begin = Instant::now();
-        while self.read() != wanted {
-            assert!(begin.elapsed() < Duration::from_secs(20), "{:?} for {wanted:?}", self.read());
-            assert!(wanted.is_none() || child.try_wait().unwrap().is_none(), "it ended before {wanted:?}");
+        while !wanted(self.read()) {
+            assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", self.read());
+            assert!(child.try_wait().unwrap().is_none() || wanted(self.read()), "it ended with {:?}", self.read());
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -197,10 +200,11 @@ fn another_program_starts_each_cell() {
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(word.read(), Some(0), "it waits");
     word.write(1);
-    word.wait_for(Some(2), &mut child);
+    word.wait_until(|value| value != Some(1), &mut child);
     word.wait_for(Some(3), &mut child);
     word.write(1);
-    word.wait_for(Some(2), &mut child);
+    // It says 2 for as long as it measures, which nobody may see on a busy machine.
+    word.wait_until(|value| value != Some(1), &mut child);
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     let report: Report = serde_json::from_slice(&output.stdout).unwrap();

@@ -412,10 +412,11 @@ fn plans_for_recorded_machines_are_sane() {
 
 #[test]
 fn a_plan_says_what_and_how_long_and_measures_nothing() {
+    let _permit = beside_another();
     let begin = Instant::now();
-    let output = run("--plan");
+    let output = program().arg("--plan").output().unwrap();
     assert!(output.status.success());
-    assert!(begin.elapsed() < Duration::from_secs(2));
+    assert!(begin.elapsed() < Duration::from_secs(15), "a suite takes longer");
     assert!(text(&output.stdout).contains("Idle latency"));
 }
 

@@ -10,9 +10,9 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use memgauge_core::result::Report;
+use memgauge_core::result::{Incomplete, Report};
 
-use support::{beside_another, program, temporary, text};
+use support::{beside_another, copy_program, program, temporary, text};
 
 /// A user that is neither root nor the one that runs the tests.
 const NOBODY: u32 = 65_534;
@@ -69,14 +69,17 @@ fn wait_for_lock(folder: &Path, child: &mut Child) {
 fn a_check_keeps_its_result_and_the_newest_stay() {
     let _permit = beside_another();
     let folder = temporary("state").join("made by the first check");
+    let began = memgauge_os::clock::moment().utc;
     let first = check(&folder).output().unwrap();
     assert!(ended_well(&first), "{first:?}");
-    assert_eq!(stderr(&first), "");
     let [only] = &results(&folder)[..] else { panic!("{:?}", names(&folder)) };
     assert_eq!(names(&folder), [only.as_str(), "latest.json", "lock"]);
     let report: Report = serde_json::from_slice(&fs::read(folder.join("latest.json")).unwrap()).unwrap();
     assert!(report.health.is_some() && report.measured() > 0);
-    assert_eq!(only.replace('-', ":")[..16], report.started.utc.replace('-', ":")[..16], "named by the time of the check, to the minute");
+    assert!(stderr(&first).is_empty() || !report.complete, "{first:?}");
+    // To the millisecond, and made before the result says when it began.
+    let name = |utc: &str| utc.replace(':', "-")[..23].to_owned();
+    assert!(*name(&began) <= only[..23] && only[..23] <= *name(&report.started.utc), "named by the time of the check: {only}");
     assert_eq!(fs::metadata(folder.join("lock")).unwrap().mode() & 0o777, 0o600, "nobody else can hold the lock");
     // What is not a result stays.
     for old in ["2026-01-02T03-04-05.678Z.json", "2026-01-01T03-04-05.678Z.json", "first-day.json", "2026-01-01.json"] {
@@ -118,8 +121,11 @@ fn two_at_once_are_one_after_the_other() {
     let second = second.wait_with_output().unwrap();
     assert!(ended_well(&second) && stderr(&second).contains(&format!("{named}; waiting until it ends")), "{second:?}");
     let both = results(&folder);
-    let complete = |name: &String| serde_json::from_slice::<Report>(&fs::read(folder.join(name)).unwrap()).unwrap().complete;
-    assert_eq!(both.iter().map(complete).collect::<Vec<_>>(), [false, true], "{both:?}");
+    let interrupted = |name: &String| {
+        let report: Report = serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap();
+        matches!(report.incomplete, Some(Incomplete::Signal { .. }))
+    };
+    assert_eq!(both.iter().map(interrupted).collect::<Vec<_>>(), [true, false], "{both:?}");
     fs::remove_dir_all(folder).unwrap();
 }
 
@@ -170,10 +176,10 @@ fn a_folder_that_cannot_be_used_is_named_before_anything_is_measured() {
     }
     // Others reach the folder but not the program's own.
     let copy = folder.join("memgauge");
-    fs::copy(env!("CARGO_BIN_EXE_memgauge"), &copy).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_memgauge").as_ref(), &copy);
     let roots = Path::new("/tmp").join(format!("memgauge-scheduled-{}", std::process::id()));
     fs::create_dir(&roots).unwrap();
-    fs::copy(&copy, roots.join("memgauge")).unwrap();
+    copy_program(&copy, &roots.join("memgauge"));
     let mut nobody = Command::new(roots.join("memgauge"));
     nobody.args(["quick", "-q", "--state"]).arg(roots.join("state")).uid(NOBODY).gid(NOBODY);
     assert!(refused(nobody).contains("the folder cannot be made: Permission denied"));

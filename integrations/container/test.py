@@ -16,7 +16,7 @@ from testing import MEMGAUGE, Tests, folder, need, need_hosts, output_of, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 IMAGE = "registry.example/memgauge:latest"
-ARGUMENTS = ["bandwidth", "--mix", "all-reads", "--size", "16M", "--time", "1s", "--quiet", "--format", "json", "--label", "node=n1"]
+ARGUMENTS = ["bandwidth", "--mix", "all-reads", "--size", "16M", "--time", "3s", "--quiet", "--format", "json", "--label", "node=n1"]
 
 need("buildah", "podman", "runc", "catatonit")
 need_hosts()
@@ -32,7 +32,7 @@ def build():
 
 
 def pod():
-    """The pod of Kubernetes' job, which podman can play as well; it measures for a second."""
+    """The pod of Kubernetes' job, which podman can play as well; it measures for three seconds, in which it is looked at."""
     with open(f"{HERE}/../kubernetes/job.yaml") as file:
         text = file.read()
     template = textwrap.dedent(text.split("\n  template:\n")[1])

@@ -86,7 +86,7 @@ def all_nodes_are_measured_alone_and_the_missing_one_is_told():
         file.write("a result of yesterday")
     # The sick node is back, and nobody knows: the Prolog will find it.
     output_of("scontrol", "update", f"NodeName={SICK}", "State=RESUME")
-    output_of("sbatch", "--nodelist", "n1", "--cpus-per-task", "1", "--output", "/dev/null", "--wrap", f"sleep 3; date +%s.%N >{ended}")
+    output_of("sbatch", "--nodelist", "n1", "--cpus-per-task", "1", "--output", "/dev/null", "--wrap", f"until [ -e {WORK}/go ]; do sleep 0.2; done; date +%s.%N >{ended}")
     until("another job on n1", lambda: states()["n1"] in ("mixed", "allocated"))
     # A job that waits for n1 and n4: n4 is idle, and planned for it.
     output_of("sbatch", "--nodelist", "n1,n4", "--exclusive", "--output", "/dev/null", "--wrap", "true")
@@ -96,12 +96,17 @@ def all_nodes_are_measured_alone_and_the_missing_one_is_told():
         script(f"{WORK}/no-answer-{name}", "")
     environment = {**os.environ, "MEMGAUGE": f"{WORK}/by-node", "PATH": f"{WORK}/bin:{os.environ['PATH']}"}
     options = ["bandwidth", "--mix", "all-reads", "--size", "32M", "--time", "50ms"]
-    run = subprocess.run([f"{HERE}/memgauge-all-nodes", results, *options], env=environment, capture_output=True, text=True, timeout=240)
+    run = subprocess.Popen([f"{HERE}/memgauge-all-nodes", results, *options], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    first = run.stdout.readline()
+    # Only now may the other job end: n4 is planned until then.
+    with open(f"{WORK}/go", "w"):
+        pass
+    stdout, stderr = run.communicate(timeout=240)
     # The Prolog drains the sick node, and its task is held for ever.
-    told = run.stderr.splitlines()
-    assert run.returncode == 1 and told[-1] == f"no result of: {SICK}", (run.returncode, run.stdout, run.stderr)
+    told = stderr.splitlines()
+    assert run.returncode == 1 and told[-1] == f"no result of: {SICK}", (run.returncode, first, stdout, stderr)
     assert told[0].startswith(f"its task cannot start: {SICK}") and "30 % below" in reason(SICK), (told, reason(SICK))
-    assert run.stdout.startswith("4 nodes, a task each of job "), run.stdout
+    assert first.startswith("4 nodes, a task each of job "), first
     assert not [name for name in os.listdir(WORK) if name.startswith("no-answer")], "slurmctld answered always"
     assert output_of("squeue", "--noheader") == ""
     for name in NODES:

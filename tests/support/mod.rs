@@ -28,6 +28,18 @@ pub(crate) fn hangup(command: &mut Command, ignored: bool) {
     }
 }
 
+/// Copies a program to where it is run at once. `cp` does it: a descriptor that this process has open for writing would be in the children that
+/// other tests just start, and the kernel runs no file that is being written (ETXTBSY).
+pub(crate) fn copy_program(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
+}
+
+/// Writes a program in the same way.
+pub(crate) fn write_script(to: &Path, content: &str) {
+    let write = "printf '%s' \"$1\" > \"$0\" && chmod 755 \"$0\"";
+    assert!(Command::new("sh").arg("-c").arg(write).arg(to).arg(content).status().unwrap().success());
+}
+
 /// How many runs may measure at once: most of a short run is set-up on one CPU.
 const AT_ONCE: u32 = 2;
 static FREE: Mutex<u32> = Mutex::new(AT_ONCE);

@@ -162,7 +162,8 @@ mod tests {
         }
         for path in files().unwrap().keys().filter(|path| path.starts_with("man")) {
             let page = project_folder().join("docs").join(path);
-            let output = Command::new("man").args(["--warnings", "-E", "UTF-8", "-l", "-Z"]).arg(&page).output().unwrap();
+            let output =
+                Command::new("man").args(["--warnings", "-E", "UTF-8", "-l", "-Z"]).arg(&page).env("LC_ALL", "C.UTF-8").output().unwrap();
             assert!(output.status.success() && output.stderr.is_empty(), "{path:?}: {}", String::from_utf8_lossy(&output.stderr));
         }
     }
@@ -172,7 +173,8 @@ mod tests {
         let script = "source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
                       _memgauge memgauge \"${@: -1}\" \"${@: -2:1}\"; printf '%s\\n' \"${COMPREPLY[@]}\"";
         let completions = project_folder().join("docs/completions/memgauge.bash");
-        let output = Command::new("bash").args(["-c", script, "bash"]).arg(completions).args(words).output().unwrap();
+        let output =
+            Command::new("bash").args(["-c", script, "bash"]).arg(completions).args(words).env("LC_ALL", "C.UTF-8").output().unwrap();
         assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
     }

@@ -164,7 +164,7 @@ mod tests {
         // The first asks for nothing but a signal; the second listens to none.
         for (script, grace) in [("", GRACE), ("trap '' TERM; ", Duration::from_millis(100))] {
             let script = format!("{script}sleep 600 & echo $! >{}; wait; sleep 600", folder.display());
-            let run = run_test(&mut sh(&script), Duration::from_millis(500), grace).unwrap();
+            let run = run_test(&mut sh(&script), Duration::from_secs(2), grace).unwrap();
             assert!(run.ended && !run.status.success());
             let sleeper = std::fs::read_to_string(&folder).unwrap();
             // Gone, or not yet waited for by whoever inherited it; a busy machine may need a moment for that.
@@ -175,7 +175,7 @@ mod tests {
                 thread::sleep(LOOK);
             }
             assert!(!is_there(), "{stat}");
+            std::fs::remove_file(&folder).unwrap();
         }
-        std::fs::remove_file(&folder).unwrap();
     }
 }

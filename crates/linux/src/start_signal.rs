@@ -80,22 +80,25 @@ impl StartSignal {
             (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
         };
         remove_abandoned(bare);
+        // Made beforehand, so that a run that is killed leaves its memory without a note only within a few instructions.
+        let own_note = note(std::process::id());
         // Only memory that this call creates is removed later, so O_EXCL makes it fail when the name exists.
-        let (created, fd) = loop {
+        let (created, file) = loop {
             if let Some(fd) = open(libc::O_CREAT | libc::O_EXCL) {
-                break (true, fd);
+                let file = File::from(fd);
+                annotate(&file, own_note.as_ref());
+                break (true, file);
             }
             if io::Error::last_os_error().kind() != io::ErrorKind::AlreadyExists {
                 return Err(failed("created"));
             }
             match open(0) {
-                Some(fd) => break (false, fd),
+                Some(fd) => break (false, File::from(fd)),
                 // Another run has just removed it.
                 None if io::Error::last_os_error().kind() == io::ErrorKind::NotFound => {}
                 None => return Err(failed("opened")),
             }
         };
-        let file = File::from(fd.try_clone().map_err(|_| failed("opened"))?);
         // So that one run does not remove what another takes over. A program that keeps the lock is none of ours.
         let _ = lock(&file);
         if !created && file.metadata().is_ok_and(|found| found.nlink() == 0) {
@@ -104,21 +107,20 @@ impl StartSignal {
         }
         // Another program may still have the memory of a run that was killed, so it is not replaced.
         let taken_over = !created && is_abandoned(&file);
-        let mut signal = Self { name: path, word: std::ptr::null_mut(), watched: Watched::nothing(), created: created || taken_over };
-        if signal.created {
-            // Without the note, which a full file system refuses, only this process can remove the memory.
-            let _ = note(std::process::id()).map(|note| file.write_all_at(note.as_bytes(), WORD as u64));
+        if taken_over {
+            annotate(&file, own_note.as_ref());
         }
+        let mut signal = Self { name: path, word: std::ptr::null_mut(), watched: Watched::nothing(), created: created || taken_over };
         // SAFETY: flock takes a descriptor, which `file` keeps open, and a number.
         unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
         let size = file.metadata().map_err(|_| failed("read"))?.len();
         // SAFETY: the call takes an open descriptor of ours and a number. The new bytes are zero, so the word is `IDLE`.
-        if size < WORD as u64 && unsafe { libc::ftruncate(fd.as_raw_fd(), WORD as libc::off_t) } != 0 {
+        if size < WORD as u64 && unsafe { libc::ftruncate(file.as_raw_fd(), WORD as libc::off_t) } != 0 {
             return Err(failed("grown"));
         }
         let flags = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: the kernel chooses the address, so no existing mapping is replaced. The file holds at least a word.
-        let map = unsafe { libc::mmap(std::ptr::null_mut(), WORD, flags, libc::MAP_SHARED, fd.as_raw_fd(), 0) };
+        let map = unsafe { libc::mmap(std::ptr::null_mut(), WORD, flags, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         if map == libc::MAP_FAILED {
             return Err(failed("mapped"));
         }
@@ -187,6 +189,11 @@ fn note(process: u32) -> Option<String> {
     let namespace = fs::metadata("/proc/self/ns/pid").ok()?.ino();
     let note = format!("{NOTE}{process} started {start} in {namespace}");
     Some(format!("{note:<width$}\n", width = NOTE_LENGTH - 1))
+}
+
+/// Notes whose memory it is. Without the note, which a full file system refuses, only this process can remove the memory.
+fn annotate(file: &File, note: Option<&String>) {
+    let _ = note.map(|note| file.write_all_at(note.as_bytes(), WORD as u64));
 }
 
 /// Whether a process of this namespace has created the memory, and has ended without removing it.

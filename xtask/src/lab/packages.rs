@@ -66,9 +66,16 @@ impl Packages {
         println!("fetching {package} ({})", self.debian_arch());
         let downloads = self.folder.join("downloads");
         fs::create_dir_all(&downloads)?;
-        let mut apt = self.apt("apt-get");
-        apt.args(self.target());
-        run(apt.args(["-qq", "download", package]).current_dir(&downloads))?;
+        let download = || {
+            let mut apt = self.apt("apt-get");
+            run(apt.args(self.target()).args(["-qq", "-o", "Acquire::Retries=3", "download", package]).current_dir(&downloads))
+        };
+        if download().is_err() {
+            // The lists may be older than what the mirror has.
+            let _ = fs::remove_file(self.folder.join("apt/updated"));
+            self.update()?;
+            download()?;
+        }
         let prefix = format!("{package}_");
         let deb = fs::read_dir(&downloads)?
             .filter_map(|entry| Some(entry.ok()?.path()))

@@ -10,7 +10,7 @@ use memgauge_lab::contract::{JOB_ARGUMENT, OUTCOMES, SHARE_TAG, SHELL_ARGUMENT};
 use memgauge_lab::{Arch, Job};
 
 /// A guest that reports no result for this long hangs: the slowest test needs half of this on two busy CPUs.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(420);
 
 /// For every kernel: quick to boot, quiet, dead rather than stuck after a panic.
 const KERNEL: &str = "quiet panic=-1 cryptomgr.notests rcupdate.rcu_expedited=1 random.trust_cpu=on audit=0 apparmor=0 selinux=0 nowatchdog rodata=off mitigations=off nokaslr";
