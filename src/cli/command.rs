@@ -81,7 +81,7 @@ enum Command {
     Info(InfoArgs),
     /// Measure idle latency: one CPU and node, or all of them.
     Latency(LatencyArgs),
-    /// Measure bandwidth: one mix of reads and writes, all mixes, a node matrix, or 1 to n CPUs.
+    /// Measure bandwidth: one mix of reads and writes, the usual ten, a node matrix, or 1 to n CPUs.
     Bandwidth(BandwidthArgs),
     /// Measure latency while other CPUs load memory, from idle to saturation.
     Loaded(LoadedArgs),

@@ -81,7 +81,7 @@ fn read_contents(path: &Path) -> anyhow::Result<Vec<LineContent>> {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   memgauge bandwidth                      all CPUs read their own nodes' memory
-  memgauge bandwidth --peak               every mix of reads and writes
+  memgauge bandwidth --peak               ten usual mixes of reads and writes
   memgauge bandwidth --matrix             from every node to every node
   memgauge bandwidth --ramp --mix 2:1     1, 2, 4 ... CPUs
   memgauge bandwidth --ramp 1,2,4-48:2    1, 2, 4, 6, 8 ... 48 CPUs
@@ -93,7 +93,7 @@ pub(super) struct BandwidthArgs {
     /// From every node with CPUs to every node with memory
     #[arg(long, group = "shape", conflicts_with = "delays")]
     matrix: bool,
-    /// Every mix of reads and writes
+    /// Ten usual mixes of reads and writes; others with --mix
     #[arg(long, group = "shape")]
     peak: bool,
     /// Growing numbers of CPUs: 1, 2, 4 ... all, or a LIST such as 1,2,4-48:2

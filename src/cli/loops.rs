@@ -5,7 +5,7 @@ use memgauge_core::microbench::{LoopKind, LoopSpec};
 use memgauge_core::units::{Bytes, ParseError};
 
 use super::options::{Counting, Order, Pages, without_effect};
-use super::output::ReportOptions;
+use super::output::{ReportOptions, without_figures};
 
 /// What both take.
 #[derive(Debug, Args)]
@@ -103,7 +103,7 @@ Exit status:
   64  wrong usage";
 
 #[derive(Debug, Args)]
-#[command(after_help = STREAM_AFTER_HELP)]
+#[command(mut_args(without_figures), after_help = STREAM_AFTER_HELP)]
 pub(super) struct StreamArgs {
     #[command(flatten)]
     options: LoopOptions,
@@ -135,7 +135,7 @@ Exit status:
   64  wrong usage";
 
 #[derive(Debug, Args)]
-#[command(after_help = CHASE_AFTER_HELP)]
+#[command(mut_args(without_figures), after_help = CHASE_AFTER_HELP)]
 pub(super) struct ChaseArgs {
     #[command(flatten)]
     options: LoopOptions,

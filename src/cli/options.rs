@@ -67,7 +67,8 @@ pub(super) struct Precision {
     /// End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     within: Option<Duration>,
-    /// Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%]
+    /// Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual
+    /// machine 3%]
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     confidence: Option<f64>,
     /// Seed of the random orders; the same seed repeats them exactly

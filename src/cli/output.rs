@@ -77,8 +77,14 @@ fn needs_a_figure(option: &'static str) -> Result<(), UsageError> {
 
 /// Takes figures and evidence out of the help of a command that measures nothing.
 pub(crate) fn text_only(option: Arg) -> Arg {
+    let hidden = option.is_hide_set() || option.get_id() == "verbose";
+    without_figures(option.hide(hidden))
+}
+
+/// Takes figures out of the help of a command whose results have none.
+pub(crate) fn without_figures(option: Arg) -> Arg {
     let help = option.get_help().map(ToString::to_string).unwrap_or_default();
-    let hidden = option.is_hide_set() || option.get_id() == "verbose" || option.get_help_heading() == Some("Figures");
+    let hidden = option.is_hide_set() || option.get_help_heading() == Some("Figures");
     option.hide(hidden).help(help.replace(", .html (a page), or .svg, .png, .pdf for figures", " or .html (a page)"))
 }
 
@@ -122,6 +128,7 @@ impl Output {
     pub(crate) fn check_figures(&self, drawn: &[PanelKind], instead: &str) -> Result<(), UsageError> {
         match (self.figure_files().next(), self.figure.given()) {
             (Some(path), _) if drawn.is_empty() => Err(UsageError::file(path, format!("there is nothing to draw; {instead}"))),
+            (None, Some(option)) if drawn.is_empty() => Err(UsageError(format!("{option} is for figures, and there is nothing to draw; {instead}"))),
             (None, Some(option)) => needs_a_figure(option),
             _ => match self.figure.panels.iter().find(|panel| !drawn.contains(panel)) {
                 Some(panel) => Err(UsageError(format!("this measurement has no panel '{panel}'; it can have: {}", PanelKind::list(drawn)))),

@@ -10,8 +10,8 @@ use super::request::{Common, PmemPaths, Request};
 
 const AFTER_HELP: &str = "\
 For every node with CPUs and every directory: idle latency in sequential and random order, ten bandwidths (sequential and random; reads, \
-non-temporal writes, 2:1 non-temporal, 1:1, 2:1), and the number of writers that is fastest. Each CPU's file has 400,000 KiB, or what there \
-is room for. The files have no names and disappear at the end, however the run ends.
+non-temporal writes, 2:1 non-temporal, 1:1, 2:1), and the number of writers that is fastest. Each CPU's file has 400,000 KiB or, where that \
+is more, four times the caches; or what there is room for. The files have no names and disappear at the end, however the run ends.
 
 Persistent memory is measured where the file system is mounted with DAX. Whatever else a directory is (tmpfs, the page cache, an emulated \
 device) is measured as well, and called a volatile stand-in in every output.
@@ -27,7 +27,7 @@ Examples:
 #[command(
     mut_arg("budget", |budget| with_default(budget, "0.48s")),
     mut_arg("node", |arg| arg.help("Nodes whose CPUs measure, such as 0,2 [default: all nodes with CPUs]")),
-    mut_arg("size", |arg| arg.help("Size of each file: that of the chase and those of the loaders [default: 400000K for loaders]")),
+    mut_arg("size", |arg| arg.help("Size of each file: that of the chase and those of the loaders [default: 400000K or more for loaders, see below]")),
     mut_arg("pages", |arg| arg.hide(true)),
     mut_arg("machine", |arg| arg.hide(true).conflicts_with("directories")),
     after_help = AFTER_HELP

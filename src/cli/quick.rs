@@ -51,7 +51,7 @@ Exit status:
 #[command(
     mut_arg("budget", |budget| with_default(budget, "0.5s")),
     mut_arg("within", |arg| arg.help("End the whole check after this time: everything is measured more coarsely until it fits [default: 45s]")),
-    mut_arg("confidence", |confidence| with_default(confidence, "1.5%")),
+    mut_arg("confidence", |confidence| with_default(confidence, "1.5%, in a virtual machine 3%")),
     mut_arg("peak_gbs", |arg| arg.help_heading("Verdict")),
     after_help = AFTER_HELP
 )]

@@ -23,8 +23,8 @@ Examples:
 
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("budget", |budget| with_default(budget, "0.25s")),
-    mut_arg("confidence", |confidence| with_default(confidence, "2%")),
+    mut_arg("budget", |budget| with_default(budget, "0.25s, with --counters 0.35s")),
+    mut_arg("confidence", |confidence| with_default(confidence, "2%, in a virtual machine 3%")),
     after_help = AFTER_HELP
 )]
 pub(super) struct SweepArgs {

@@ -20,7 +20,7 @@ use memgauge_os::counters::{self, Catalogue, CounterError, EncodedEvent, EventSe
 use memgauge_os::{program, topology};
 
 use crate::cli::options::without_effect;
-use crate::cli::output::ReportOptions;
+use crate::cli::output::{ReportOptions, without_figures};
 use crate::console::{Program, Stream};
 use crate::exit::{ExitStatus, UsageError};
 use crate::report;
@@ -40,7 +40,7 @@ Examples:
   memgauge count -o counts.json -- ./app";
 
 #[derive(Debug, Args)]
-#[command(mut_arg("verbose", without_effect), after_help = AFTER_HELP)]
+#[command(mut_arg("verbose", without_effect), mut_args(without_figures), after_help = AFTER_HELP)]
 pub(crate) struct CountArgs {
     /// Events to count instead of those for the metrics; may be repeated
     #[arg(short, long = "event", value_name = "EVENT,...")]

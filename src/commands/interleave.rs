@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use memgauge_core::interleave::Weights;
 use memgauge_core::note::Note;
 use memgauge_core::result::Report;
-use memgauge_os::interleave::{KernelWeights, WeightsState};
+use memgauge_os::interleave::{KernelWeights, RestoredWeights, WeightsState};
 use memgauge_os::prefetch::JOURNALS;
 
 use crate::cli::interleave::WeightsAction;
@@ -24,8 +24,15 @@ pub(crate) fn change(action: WeightsAction) -> anyhow::Result<ExitStatus> {
     let done = match action {
         WeightsAction::Apply(weights) => applied(&weights, &kernel().apply(&weights)?),
         WeightsAction::Restore => match kernel().restore()? {
-            Some(WeightsState { auto: Some(true), .. }) => "the kernel derives its weights automatically again".to_owned(),
-            Some(state) => format!("put back the weights {}", listed(&state)),
+            Some(RestoredWeights { automatic: true, .. }) => "the kernel derives its weights automatically again".to_owned(),
+            Some(RestoredWeights { before, .. }) => {
+                let boot = if before.auto == Some(true) {
+                    "; the kernel derives weights automatically only after the next boot: it refused to before, as it does where firmware states no bandwidths"
+                } else {
+                    ""
+                };
+                format!("put back the weights {}{boot}", listed(&before))
+            }
             None => "no weights to put back: memgauge has set none since the last boot".to_owned(),
         },
     };

@@ -50,6 +50,8 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     // Which kernels can run is known for this machine's CPUs only. The plan for another machine names none.
     let kernels = if run.machine.is_none() { memgauge_kernels::rows() } else { Vec::new() };
     let mut plan = memgauge_core::planner::plan(&spec, &machine, &kernels)?;
+    // A plan that is shown says that its command line works, so it is read for that as well.
+    let references = quick.map(quick::read_references).transpose()?;
     if run.plan {
         sinks::show_plan(&plan, &machine, output)?;
         return Ok(ExitStatus::SUCCESS);
@@ -61,7 +63,6 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     check_histogram(spec.chase.histogram, clock.step_ns())?;
     let mut sinks = Sinks::open(output, Stream::Output)?;
     state.iter().try_for_each(|state| sinks.add_json(&state.result()))?;
-    let references = quick.map(quick::read_references).transpose()?;
     let stop = signals::watch().context("cannot install signal handlers")?;
     // The guardian is started first, because it must not inherit what comes next: this process offers itself to the out-of-memory killer.
     let mut guard = PrefetchGuard::begin(&spec, &mut plan, &machine)?;

@@ -7,6 +7,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use memgauge_core::interleave::Weights;
 
@@ -19,6 +20,8 @@ pub(crate) const WEIGHTS_DIR: &str = "sys/kernel/mm/mempolicy/weighted_interleav
 const AUTO: [&str; 2] = ["auto", "__auto_type"];
 /// Changes with each boot, which resets the weights.
 const BOOT_ID: &str = "proc/sys/kernel/random/boot_id";
+/// How long another change is waited for.
+const LOCK_WAIT: Duration = Duration::from_millis(500);
 const TITLE: &str = "memgauge interleave journal 1";
 /// A journal without this line is incomplete.
 const END: &str = "end";
@@ -68,6 +71,15 @@ pub enum WeightsError {
     Container(PathBuf),
 }
 
+/// What was put back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestoredWeights {
+    /// What was before the first change.
+    pub before: WeightsState,
+    /// The kernel computes the weights again.
+    pub automatic: bool,
+}
+
 impl KernelWeights {
     /// Those below `root`, with the journal in the folder `journals`.
     pub fn new(root: &Path, journals: &Path) -> Self {
@@ -113,11 +125,11 @@ impl KernelWeights {
         Ok(before)
     }
 
-    /// Puts back what the journal of this boot says. Returns that; `None` if nothing was changed since the boot.
+    /// Puts back what the journal of this boot says; `None` if nothing was changed since the boot.
     ///
     /// # Errors
     /// When the journal cannot be used or a file cannot be written.
-    pub fn restore(&self) -> Result<Option<WeightsState>, WeightsError> {
+    pub fn restore(&self) -> Result<Option<RestoredWeights>, WeightsError> {
         // Whoever may not look into the folder is told so, and not that there is nothing.
         match fs::symlink_metadata(self.journal_file()) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -126,17 +138,22 @@ impl KernelWeights {
         }
         let _lock = self.lock()?;
         let Some(saved) = self.journal()? else { return Ok(None) };
-        self.put_back(&saved)?;
+        let automatic = self.put_back(&saved)?;
         self.remove_journal()?;
-        Ok(Some(saved))
+        Ok(Some(RestoredWeights { automatic, before: saved }))
     }
 
-    fn put_back(&self, saved: &WeightsState) -> Result<(), WeightsError> {
-        // Automatic weights are the kernel's to compute; writing one would end them.
-        match (saved.auto, self.auto_file()) {
-            (Some(true), Some(file)) => write(&file, "1"),
-            _ => self.set(saved.weights.iter().map(|(node, weight)| (*node, *weight))),
+    /// Puts the weights back. Returns whether the kernel computes them again.
+    fn put_back(&self, saved: &WeightsState) -> Result<bool, WeightsError> {
+        // Automatic weights are the kernel's to compute; writing one would end them. Where firmware states no bandwidths, the kernel begins
+        // with automatic weights (all are 1), and refuses to go back to them before the next boot (ENODEV).
+        if saved.auto == Some(true)
+            && let Some(file) = self.auto_file()
+            && write(&file, "1").is_ok()
+        {
+            return Ok(true);
         }
+        self.set(saved.weights.iter().map(|(node, weight)| (*node, *weight))).map(|()| false)
     }
 
     fn set(&self, weights: impl Iterator<Item = (u32, u32)>) -> Result<(), WeightsError> {
@@ -171,10 +188,16 @@ impl KernelWeights {
         let file = trusted::open(&path, OpenOptions::new().write(true).create(true).mode(0o600)).map_err(io)?;
         let file = file.map_err(|why| WeightsError::Journal(path.clone(), why))?;
         // SAFETY: flock takes a descriptor and a number, and `file` keeps the descriptor open.
-        match system_call(|| unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }) {
-            Ok(()) => Ok(file),
-            Err(e) if e.raw_os_error() == Some(libc::EWOULDBLOCK) => Err(WeightsError::Busy(path)),
-            Err(e) => Err(WeightsError::Io(path, e)),
+        let lock = || system_call(|| unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 });
+        let began = Instant::now();
+        loop {
+            match lock() {
+                Ok(()) => return Ok(file),
+                // A change takes milliseconds; and a process that is just started has a copy of the lock until it runs its program.
+                Err(e) if e.raw_os_error() == Some(libc::EWOULDBLOCK) && began.elapsed() < LOCK_WAIT => crate::process::sleep(LOCK_WAIT / 50),
+                Err(e) if e.raw_os_error() == Some(libc::EWOULDBLOCK) => return Err(WeightsError::Busy(path)),
+                Err(e) => return Err(WeightsError::Io(path, e)),
+            }
         }
     }
 

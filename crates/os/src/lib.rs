@@ -102,7 +102,7 @@ pub mod noise {
 ///
 /// - [`KernelWeights`](interleave::KernelWeights): reads them, sets them with a journal, and puts back what they were.
 pub mod interleave {
-    pub use crate::system::interleave::{KernelWeights, WeightsError, WeightsState};
+    pub use crate::system::interleave::{KernelWeights, RestoredWeights, WeightsError, WeightsState};
 }
 
 /// The registers that switch hardware prefetchers, changed so that they are always restored.

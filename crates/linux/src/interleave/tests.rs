@@ -50,7 +50,7 @@ fn what_was_before_the_first_change_is_put_back() {
     assert_eq!((kernel.get("node0"), kernel.get("node2")), ("5".into(), "2".into()));
     // Another process, as after one that was killed.
     kernel.weights().apply(&weights("0=7,2=4")).unwrap();
-    assert_eq!(kernel.weights().restore().unwrap().unwrap().weights, [(0, 3), (2, 1)].into());
+    assert_eq!(kernel.weights().restore().unwrap().unwrap().before.weights, [(0, 3), (2, 1)].into());
     assert_eq!((kernel.get("node0"), kernel.get("node2")), ("3".into(), "1".into()));
     assert_eq!(kernel.weights().restore().unwrap(), None, "once");
 }
@@ -62,9 +62,23 @@ fn automatic_weights_become_automatic_again() {
         assert_eq!(kernel.weights().apply(&weights("0=5,2=2")).unwrap().auto, Some(true));
         // The kernel does this when a weight is written.
         kernel.put(file, "false\n");
-        kernel.weights().restore().unwrap().unwrap();
+        assert!(kernel.weights().restore().unwrap().unwrap().automatic);
         assert_eq!((kernel.get(file), kernel.get("node0")), ("1".into(), "5".into()), "the weights are the kernel's to compute");
     }
+}
+
+#[test]
+fn a_kernel_that_does_not_go_back_to_automatic_weights_gets_the_ones_it_had() {
+    let kernel = Kernel::new("refused", Some(("auto", "true\n")));
+    kernel.weights().apply(&weights("0=5,2=2")).unwrap();
+    let auto = kernel.root.join(WEIGHTS_DIR).join("auto");
+    fs::remove_file(&auto).unwrap();
+    // Every write to it fails, as one to the kernel's file does where firmware states no bandwidths.
+    std::os::unix::fs::symlink("/dev/full", &auto).unwrap();
+    let restored = kernel.weights().restore().unwrap().unwrap();
+    assert_eq!((restored.automatic, restored.before.auto), (false, Some(true)));
+    assert_eq!((kernel.get("node0"), kernel.get("node2")), ("3".into(), "1".into()));
+    assert_eq!(kernel.weights().restore().unwrap(), None, "the journal is gone");
 }
 
 #[test]
