@@ -128,7 +128,9 @@ impl Output {
     pub(crate) fn check_figures(&self, drawn: &[PanelKind], instead: &str) -> Result<(), UsageError> {
         match (self.figure_files().next(), self.figure.given()) {
             (Some(path), _) if drawn.is_empty() => Err(UsageError::file(path, format!("there is nothing to draw; {instead}"))),
-            (None, Some(option)) if drawn.is_empty() => Err(UsageError(format!("{option} is for figures, and there is nothing to draw; {instead}"))),
+            (None, Some(option)) if drawn.is_empty() => {
+                Err(UsageError(format!("{option} is for figures, and there is nothing to draw; {instead}")))
+            }
             (None, Some(option)) => needs_a_figure(option),
             _ => match self.figure.panels.iter().find(|panel| !drawn.contains(panel)) {
                 Some(panel) => Err(UsageError(format!("this measurement has no panel '{panel}'; it can have: {}", PanelKind::list(drawn)))),

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, anyhow};
 use memgauge_core::conclusions::scan;
 use memgauge_core::experiment::PageRequest;
-use memgauge_core::note::Severity;
+use memgauge_core::note::{Note, Severity};
 use memgauge_core::plan::{KernelRow, Plan, Work};
 use memgauge_core::planner::PlanError;
 use memgauge_core::result::Report;
@@ -307,9 +307,15 @@ impl SectionRunner<'_> {
         if section.kind == SectionKind::Scan {
             scan_messages(report).iter().for_each(message);
         }
+        // What changes the meaning of a number is always said. A scan says above why it took no more, unreliable results are counted below, and one node needs no warning.
+        let told = ["scan-stopped-growing", "one-node", "machine-busy"];
+        let shown = |note: &&Note| match note.severity {
+            Severity::Warning => self.verbose || !told.contains(&note.code.as_str()),
+            Severity::Error => self.verbose && report.complete,
+            Severity::Info => self.verbose,
+        };
+        report.notes.iter().filter(shown).for_each(|note| translated(mode, with_advice(note)));
         if self.verbose {
-            let notes = report.notes.iter().filter(|n| n.severity != Severity::Error || report.complete);
-            notes.for_each(|note| translated(mode, with_advice(note)));
             report.measurements().for_each(|m| message(evidence(m)));
         }
     }

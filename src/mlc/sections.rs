@@ -275,6 +275,9 @@ impl Translator<'_> {
         let mut spec = self.spec(Task::Latency(if l.every_cpu { LatencyShape::PerCpu } else { LatencyShape::One }));
         self.chase(&mut spec);
         spec.cpus = l.cpu.filter(|_| !l.every_cpu).map(IdSet::one);
+        if l.cpu.is_some() && l.every_cpu {
+            self.note("-c: no effect with -a, which measures from every CPU");
+        }
         if l.one_thread_per_core && !l.every_cpu {
             // The CPU that is named may be a core's second thread.
             self.note("-X: no effect on the latency of one CPU; give -a");
@@ -328,6 +331,7 @@ impl Translator<'_> {
         let mut mixes = if l.shared { vec![Mix::AllReads] } else { PEAK.to_vec() };
         match l.mix {
             Some(mix) if PEAK_MORE.contains(&mix) && !l.shared => mixes.push(mix),
+            Some(_) if l.shared => self.note("-W: no effect with -u, which only reads"),
             Some(_) => self.note("-W: no effect here: the table has its own mixes, and additional rows for 4, 6 and 12 only"),
             None => {}
         }
@@ -366,6 +370,8 @@ impl Translator<'_> {
                 (l.node.is_some(), "-j"),
                 (l.histogram_log2.is_some(), "-f"),
                 (l.random_chase, "-r"),
+                (l.million_hops.is_some(), "-x"),
+                (l.chase_window_lines.is_some(), "-D"),
             ] {
                 if given {
                     self.note(format!("{letter}: no effect with -T, which measures no latency"));
@@ -393,6 +399,9 @@ impl Translator<'_> {
     /// `-o` with a line for the latency CPU alone: what `loaded` would measure, without load.
     fn unloaded(&mut self, loaded: Spec) -> Section {
         let delay = loaded.delays.first().copied().unwrap_or(0);
+        if self.letters.checked {
+            self.note("-I: no effect: no CPU makes traffic, so nothing is checked");
+        }
         if loaded.delays.len() > 1 {
             self.note("-o: no CPU makes traffic, so that injection delays have no effect: one row is measured");
         }
@@ -418,7 +427,11 @@ impl Translator<'_> {
         let stride = 2 * self.inputs.line();
         spec.window = l.transfer_window.map(|w| Bytes((w.0 / stride).max(2) * stride));
         self.hops(&mut spec);
-        spec.chase.touch = l.touch;
+        if pair {
+            spec.chase.touch = l.touch;
+        } else if l.touch.is_some() {
+            self.note("-i: no effect on the matrix, which has a buffer for each node; give -c and -w");
+        }
         let transfer = &mut spec.transfer;
         transfer.holder_pushes = l.writer_pushes;
         transfer.reader_pushes = l.reader_pushes;

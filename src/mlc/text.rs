@@ -56,6 +56,10 @@ pub(super) fn header(kind: SectionKind, translation: &Translation, plans: &[Plan
 fn largest_buffers<'a>(works: impl Iterator<Item = &'a Work>) -> (Bytes, Bytes) {
     let (mut reads, mut writes) = (Bytes(0), Bytes(0));
     for work in works {
+        if let Work::Latency { probe, .. } = work {
+            reads = reads.max(probe.buffer.bytes);
+            continue;
+        }
         let (Work::Bandwidth { loaders, traffic, .. } | Work::Curve { loaders, traffic, .. }) = work else { continue };
         for loader in loaders {
             let mix = loader.own.as_ref().map_or(traffic.mix, |own| own.traffic.mix);

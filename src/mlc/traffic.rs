@@ -21,7 +21,14 @@ impl Translator<'_> {
         let text = (self.inputs.read)(path)?;
         let threads = files::threads(&text, latency_cpu, self.inputs.directory).map_err(|why| format!("{}: {why}", path.display()))?;
         let l = self.letters;
-        for (given, letters) in [(l.mix.is_some(), "-W, -R"), (l.loaders.is_some(), "-k, -m"), (l.random_traffic, "-U")] {
+        let said_by_lines = [
+            (l.mix.is_some(), "-W, -R"),
+            (l.loaders.is_some(), "-k, -m"),
+            (l.random_traffic, "-U"),
+            (l.shared, "-u"),
+            (l.lines_or_node.is_some(), "-n"),
+        ];
+        for (given, letters) in said_by_lines {
             if given {
                 self.note(format!("{letters}: no effect on traffic with -o, whose lines say that of each CPU"));
             }
@@ -33,8 +40,12 @@ impl Translator<'_> {
             return Ok(threads.pmem);
         };
         spec.size = Some(size);
-        if place != BufferPlace::Local && spec.chase.touch.take().is_some() {
-            self.note("-i: no effect where -o says where the latency buffer is");
+        if place != BufferPlace::Local {
+            for (given, letter) in [(spec.chase.touch.take().is_some(), "-i"), (self.letters.node.is_some(), "-j")] {
+                if given {
+                    self.note(format!("{letter}: no effect where -o says where the latency buffer is"));
+                }
+            }
         }
         match place {
             BufferPlace::Local => {}
@@ -52,7 +63,8 @@ impl Translator<'_> {
             [] => spec.mixes.iter().map(|mix| (*mix, spec.traffic.access)).collect(),
             threads => threads.iter().map(|t| (t.mix, t.access)).collect(),
         };
-        let mut storing = traffic.iter().filter(|(mix, _)| mix.lines().1 > 0);
+        // Non-temporal stores leave nothing in caches that could be written back.
+        let mut storing = traffic.iter().filter(|(mix, _)| mix.lines().1 > 0 && !mix.non_temporal());
         let stores = storing.clone().next().is_some();
         match (l.flush || (l.flush_pmem && pmem), l.flush || l.flush_pmem) {
             (true, _) if stores && !storing.any(|(_, access)| *access == Access::Sequential) => {
@@ -62,7 +74,7 @@ impl Translator<'_> {
                 spec.traffic.line = LineUse::WrittenBack;
                 self.fit(spec);
             }
-            (_, true) if !stores => self.note("-P, -Q: no effect on traffic without stores"),
+            (_, true) if !stores => self.note("-P, -Q: no effect on traffic without stores through the caches"),
             (false, true) => self.note("-P: no effect: no buffer is persistent memory"),
             _ => {}
         }
@@ -71,7 +83,8 @@ impl Translator<'_> {
     /// What letters say about traffic, as far as this CPU has kernels for it.
     pub(super) fn traffic(&mut self, spec: &mut Spec) -> Result<(), String> {
         let l = self.letters;
-        spec.traffic.shared = l.shared;
+        // The lines of a file give each CPU a buffer of its own.
+        spec.traffic.shared = l.shared && spec.traffic.threads.is_empty();
         if let Some(path) = &l.contents {
             spec.traffic.contents = contents::parse(&(self.inputs.read)(path)?).map_err(|why| format!("{}: {why}", path.display()))?;
         }
@@ -94,6 +107,10 @@ impl Translator<'_> {
         }
         let ordered = spec.traffic.access == Access::Sequential;
         let part = l.part_of_line.unwrap_or_else(|| ordered && self.parts_by_default(spec));
+        let unordered = spec.traffic.threads.iter().any(|t| t.access != Access::Sequential);
+        if (l.checked || l.part_of_line == Some(true)) && unordered {
+            self.note("-K, -I: no effect on the CPUs whose lines of -o say rand: what they read is not checked");
+        }
         if (l.checked || part) && !ordered {
             self.note("-K, -I: no effect on traffic that is not sequential");
         } else if l.checked {
@@ -145,9 +162,21 @@ impl Translator<'_> {
                 threads => threads.iter().all(|t| one(t.mix, t.access)),
             }
         };
-        let mixes = spec.mixes.iter().map(|m| m.name()).collect::<Vec<_>>().join(", ");
+        let mut mixes: Vec<&str> = match spec.traffic.threads.as_slice() {
+            [] => spec.mixes.iter().map(|m| m.name()).collect(),
+            threads => threads.iter().map(|t| t.mix.name()).collect(),
+        };
+        mixes.sort_unstable();
+        mixes.dedup();
+        let mixes = mixes.join(", ");
         if !has(spec, None) && spec.traffic.line != LineUse::Whole {
-            self.note(format!("-K, -I, -P, -Q: no kernel of this CPU does that with {mixes}; whole lines are loaded and stored"));
+            let letters = match spec.traffic.line {
+                LineUse::Checked => "-I",
+                LineUse::Part => "-K",
+                _ => "-P, -Q",
+            };
+            let several = if mixes.contains(',') { "all of " } else { "" };
+            self.note(format!("{letters}: no kernel of this CPU does that with {several}{mixes}; whole lines are loaded and stored"));
             spec.traffic.line = LineUse::Whole;
         }
         if !has(spec, None) && spec.traffic.access != Access::Sequential {

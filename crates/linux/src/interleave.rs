@@ -194,7 +194,9 @@ impl KernelWeights {
             match lock() {
                 Ok(()) => return Ok(file),
                 // A change takes milliseconds; and a process that is just started has a copy of the lock until it runs its program.
-                Err(e) if e.raw_os_error() == Some(libc::EWOULDBLOCK) && began.elapsed() < LOCK_WAIT => crate::process::sleep(LOCK_WAIT / 50),
+                Err(e) if e.raw_os_error() == Some(libc::EWOULDBLOCK) && began.elapsed() < LOCK_WAIT => {
+                    crate::process::sleep(LOCK_WAIT / 50)
+                }
                 Err(e) if e.raw_os_error() == Some(libc::EWOULDBLOCK) => return Err(WeightsError::Busy(path)),
                 Err(e) => return Err(WeightsError::Io(path, e)),
             }

@@ -182,19 +182,14 @@ pub fn loaded(report: &Report, wording: Wording) -> String {
         text.push_str(&per_thread(report, &cells));
     }
     text.push_str(LOADED_COLUMNS);
-    // In the order of measurement, which is the order of the delays asked for.
-    let mut delays: Vec<u32> = Vec::new();
-    for delay in cells.iter().filter(|m| m.at.mix == mix).map(|m| delay_of(m)) {
-        if !delays.contains(&delay) {
-            delays.push(delay);
-        }
-    }
-    let find = |delay: u32, metric: Metric| cells.iter().find(|m| m.at.mix == mix && delay_of(m) == delay && m.metric == metric).copied();
-    for delay in delays {
-        let latency = find(delay, Metric::Latency);
+    // In the order of measurement, which is the order of the delays asked for. One that is asked for twice has two rows.
+    let of = |metric: Metric| cells.iter().filter(move |m| m.at.mix == mix && m.metric == metric).copied();
+    let nth_of_its_delay = |nth: usize, m: &Measurement| of(Metric::Bandwidth).take(nth).filter(|b| delay_of(b) == delay_of(m)).count();
+    for (nth, bandwidth) in of(Metric::Bandwidth).enumerate() {
+        let delay = delay_of(bandwidth);
+        let latency = of(Metric::Latency).filter(|m| delay_of(m) == delay).nth(nth_of_its_delay(nth, bandwidth));
         let ns = if latency.is_some() { latency.and_then(|m| m.estimate.value) } else { Some(0.0) };
-        let mbs = find(delay, Metric::Bandwidth).and_then(megabytes);
-        text.push_str(&loaded_row(delay, ns, mbs));
+        text.push_str(&loaded_row(delay, ns, megabytes(bandwidth)));
     }
     text
 }

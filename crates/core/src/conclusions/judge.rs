@@ -52,7 +52,7 @@ pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
     let reasons: Vec<R> = found.into_iter().filter_map(|(reason, seen)| seen.then_some(reason)).collect();
     let level = match () {
         () if reasons.is_empty() => QualityLevel::Good,
-        () if unreliable(estimate, noise, &reasons) => QualityLevel::Unreliable,
+        () if unreliable(estimate, evidence, &reasons) => QualityLevel::Unreliable,
         () => QualityLevel::Degraded,
     };
     Quality { level, reasons }
@@ -65,19 +65,24 @@ const UNRELIABLE: f64 = 0.02;
 /// Share of the time left out from which on a wide interval shows what others do to the caches and the memory between interruptions. It moves
 /// all samples one way: a compiler beside a chase makes page walks a fifth slower.
 const MOSTLY_BUSY: f64 = 0.2;
+/// The least share of the time in which all threads ran.
+const MIN_TOGETHER: f64 = 0.5;
 /// Half of an interval's width over the value from which on the number is no use beside its interval.
 const WIDE: f64 = 0.1;
 
 /// Whether the number may be wrong by more than its interval says, by what disturbed it.
-fn unreliable(estimate: &Estimate, noise: &Noise, reasons: &[QualityReason]) -> bool {
+fn unreliable(estimate: &Estimate, evidence: &Evidence, reasons: &[QualityReason]) -> bool {
     use QualityReason as R;
+    let noise = &evidence.noise;
     let has = |reason| reasons.contains(&reason);
     let few = few_bursts_count(noise);
     // What is measured on another CPU is another number.
     let elsewhere = has(R::Migrated);
     let Some(left_out) = noise.left_out else {
         let away = |share: Option<f64>| share.is_none_or(|share| share > UNRELIABLE);
-        return few || elsewhere || (has(R::InvoluntarySwitches) && away(noise.waited)) || (has(R::Steal) && away(noise.steal));
+        // Threads that ran together for less than half of the time show what each of them does alone.
+        let apart = evidence.coverage.is_some_and(|share| share < MIN_TOGETHER);
+        return few || elsewhere || apart || (has(R::InvoluntarySwitches) && away(noise.waited)) || (has(R::Steal) && away(noise.steal));
     };
     let wide =
         || estimate.ci95_high.zip(estimate.ci95_low).zip(estimate.value).is_none_or(|((high, low), value)| high - low > 2.0 * WIDE * value);

@@ -171,9 +171,12 @@ impl Planner<'_> {
         }
         let allowed = &self.machine.allowed;
         let mut limits = vec![(allowed.memory.0, allowed.memory_limited_by.clone())];
-        limits.extend(allowed.node_memory.get(&node).map(|b| (b.0, format!("free memory of node {node}"))));
+        let may_be_taken = allowed.node_memory.get(&node).map(|b| b.0);
+        limits.extend(may_be_taken.map(|bytes| (bytes, format!("free memory of node {node}"))));
         limits.extend(found.free.map(|free| {
-            (free.0.saturating_sub(margin), format!("free memory of node {node}, less the {} that stay free", approximately(margin)))
+            // A machine that has run for a while has little free memory, because the kernel keeps files in it that it can read again.
+            let left = free.0.max(may_be_taken.unwrap_or_default());
+            (left.saturating_sub(margin), format!("free memory of node {node}, less the {} that stay free", approximately(margin)))
         }));
         let (bytes, limited_by) = limits.into_iter().min_by_key(|(bytes, _)| *bytes).unwrap_or_default();
         NodeRoom { bytes, limited_by, margin }

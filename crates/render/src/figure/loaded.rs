@@ -158,7 +158,8 @@ fn chart(sets: &[ResultSet<'_>], curves: &[Drawn<'_>], axes: &Axes) -> Chart {
     if let [Drawn { curve: only, .. }] = curves {
         chart.point_labels.extend(delays(only, chart.x.high, chart.y.high));
         let peak = only.summary.and_then(|s| s.peak_gbs).filter(|p| p.is_finite());
-        chart.guides.extend(peak.map(|at| Guide::vertical(at, format!("peak {} GB/s", number(at)), GREY)));
+        let is_apart = |at: f64| only.points.iter().any(|(_, point)| point.apart && point.x == at);
+        chart.guides.extend(peak.map(|at| Guide::vertical(at, format!("peak {} GB/s{}", number(at), unreliable(is_apart(at))), GREY)));
     }
     chart.guides.extend(shown.map(|l| Guide::vertical(l.gbs, format!("limit {}", l.text()), INK)));
     chart
@@ -171,12 +172,19 @@ fn curves_caption(sets: &[ResultSet<'_>], drawn: &[Drawn<'_>]) -> Caption {
     let cpus: BTreeSet<String> = curves.iter().map(|c| measured_by(&c.at)).collect();
     let cpus = cpus.iter().next().filter(|_| cpus.len() == 1).cloned().unwrap_or_default();
     let rings = match curves.as_slice() {
+        // What was disturbed shows no knee, whether there is one or not.
+        _ if curves.iter().all(|c| c.points.iter().all(|(_, point)| point.apart)) => "",
         _ if curves.iter().all(|c| c.summary.is_none_or(|s| s.knee.is_none())) => "no knee up to this load",
         [only] if only.summary.is_some_and(|s| !s.shares.is_empty()) => "rings: knee, and shares of the peak that were asked for",
         _ => "rings: knees",
     };
     let delays = if curves.len() == 1 { "small numbers: injection delay in core cycles" } else { "" };
     caption(sets, &format!("Latency under load{mix}"), &[&cpus, rings, delays], true)
+}
+
+/// What a number's label has at its end.
+const fn unreliable(is: bool) -> &'static str {
+    if is { " (unreliable)" } else { "" }
 }
 
 /// Labels at the points that matter: idle, knee, and with several curves the peak.
@@ -195,7 +203,7 @@ fn marks(curve: &Curve<'_>, colour: Colour, curve_count: usize) -> Vec<PointLabe
         mark((knee.bandwidth_gbs, knee.latency_ns), name, true, curve_count > 1, &beside);
     }
     if let Some((_, first)) = curve.points.first().filter(|_| curve_count == 1 && curve.points.len() > 1) {
-        let name = format!("{} ns unloaded", number(first.y));
+        let name = format!("{} ns unloaded{}", number(first.y), unreliable(first.apart));
         mark((first.x, first.y), name, false, false, &[ABOVE, UPPER_RIGHT, BELOW, LOWER_RIGHT, RIGHT]);
     }
     // What --at looked for.
@@ -207,7 +215,7 @@ fn marks(curve: &Curve<'_>, colour: Colour, curve_count: usize) -> Vec<PointLabe
     }
     let peak = curve.points.iter().map(|p| p.1).max_by(|a, b| a.x.total_cmp(&b.x));
     if let Some(peak) = peak.filter(|_| curve_count > 1) {
-        let name = format!("peak {} GB/s", number(peak.x));
+        let name = format!("peak {} GB/s{}", number(peak.x), unreliable(peak.apart));
         mark((peak.x, peak.y), name, false, true, &[RIGHT, LEFT, UPPER_LEFT, LOWER_RIGHT, ABOVE, BELOW]);
     }
     marks

@@ -70,7 +70,9 @@ fn verdict(comparison: &Comparison) -> (String, Style) {
     ];
     let counts: Vec<String> = counts.into_iter().flatten().collect();
     let what = number_of(comparison.cells.len() as u64, "number", "numbers");
-    let counts = if counts.is_empty() { "nothing is in both".to_owned() } else { format!("of {what} {}", counts.join(", ")) };
+    let unreliable = comparison.not_compared.iter().any(|missing| missing.why == WhyNotCompared::Unreliable);
+    let nothing = if unreliable { "no number is reliable on both sides" } else { "nothing is in both" };
+    let counts = if counts.is_empty() { nothing.to_owned() } else { format!("of {what} {}", counts.join(", ")) };
     (format!("{word}: {counts}"), style)
 }
 
@@ -237,7 +239,7 @@ fn means(page: &mut Page, comparison: &Comparison) {
 
 fn missing(page: &mut Page, not_compared: &[NotCompared]) {
     let reasons = [
-        (WhyNotCompared::Unreliable, "unreliable on one side"),
+        (WhyNotCompared::Unreliable, "unreliable on one side or both"),
         (WhyNotCompared::OnlyBefore, "measured before only"),
         (WhyNotCompared::OnlyAfter, "measured after only"),
     ];

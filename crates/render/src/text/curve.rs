@@ -122,15 +122,17 @@ fn shares(page: &mut Page, summary: &CurveSummary, points: &[LoadedPoint<'_>], f
 
 /// The knee and the ends of the curve.
 fn summary_lines(page: &mut Page, s: &CurveSummary, numbers: &SummaryNumbers, points: usize) {
+    // Numbers that are not reliable show no knee, whether there is one or not.
+    let no_knee = s.knee.is_none() && points > 2 && numbers.peak_gbs.as_ref().is_some_and(|peak| !peak.starts_with('~'));
     let items = [
         numbers.unloaded_ns.as_ref().map(|ns| format!("unloaded {ns} ns")),
         numbers.knee.as_ref().map(|(gbs, ns, delay)| format!("knee at {gbs} GB/s with {ns} ns (delay {delay})")),
         numbers.saturated_ns.as_ref().map(|ns| format!("saturated {ns} ns")),
         numbers.peak_gbs.as_ref().map(|gbs| format!("peak {gbs} GB/s")),
-        (s.knee.is_none() && points > 2).then(|| "no knee up to this load".to_owned()),
+        no_knee.then(|| "no knee up to this load".to_owned()),
     ];
     page.items(Style::Plain, INDENT, items.into_iter().flatten());
-    if s.knee.is_none() && points > 2 {
+    if no_knee {
         page.paragraph(Style::Detail, "no knee: latency does not grow much faster than bandwidth, or by no more than the intervals");
     }
     if s.over_saturated {

@@ -109,7 +109,11 @@ fn one_change(page: &mut Page, history: &FleetHistory, at: &Change) {
 fn series(page: &mut Page, history: &FleetHistory) {
     page.heading("Numbers", "the levels between changes, in order of time");
     let rows = || history.series.iter();
-    let levels = |s: &Series| s.levels.iter().map(|l| format!("{} ({})", number(l.median), l.values)).collect::<Vec<_>>().join(" → ");
+    // Too few values for levels are shown themselves.
+    let levels = |s: &Series| match s.levels.as_slice() {
+        [] => s.points.iter().filter_map(|p| p.value).map(number).collect::<Vec<_>>().join(", "),
+        levels => levels.iter().map(|l| format!("{} ({})", number(l.median), l.values)).collect::<Vec<_>>().join(" → "),
+    };
     let values = |s: &Series| Cell::number(s.points.iter().filter(|p| p.value.is_some()).count().to_string());
     let lines = |s: &Series| {
         let noise = s.noise.map(|noise| format!(" · noise {}", percent(noise))).unwrap_or_default();

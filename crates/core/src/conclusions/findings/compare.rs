@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::conclusions::findings::rules::{References, Rules};
 use crate::conclusions::findings::suspicion::{Suspicion, capped, format_value, name};
-use crate::conclusions::limit::disturbed;
+use crate::conclusions::limit::{disturbed, is_of_memory};
 use crate::experiment::{ChaseOrder, Experiment, Metric};
 use crate::result::{Finding, HealthStatus, Measurement, Report, VerdictStatus};
 use crate::stats;
@@ -102,10 +102,10 @@ fn family<'a>(report: &'a Report, m: &Measurement) -> Option<Family<'a>> {
     })
 }
 
-/// Measurements of the same family, where there are several.
-fn families(report: &Report, view: &[&Measurement]) -> Vec<Vec<usize>> {
+/// Measurements of the same family, where there are several of which this is true.
+fn families(report: &Report, view: &[&Measurement], counts: Counts) -> Vec<Vec<usize>> {
     let mut all: BTreeMap<Family<'_>, Vec<usize>> = BTreeMap::new();
-    for (index, m) in view.iter().enumerate().filter(|(_, m)| m.estimate.value.is_some()) {
+    for (index, m) in view.iter().enumerate().filter(|(_, m)| counts(m)) {
         if let Some(family) = family(report, m) {
             all.entry(family).or_default().push(index);
         }
@@ -116,7 +116,7 @@ fn families(report: &Report, view: &[&Measurement]) -> Vec<Vec<usize>> {
 /// Parts of the machine that are slower than similar ones.
 pub(super) fn siblings(report: &Report, view: &[&Measurement]) -> Vec<Suspicion> {
     let mut found = Vec::new();
-    for members in families(report, view) {
+    for members in families(report, view, has_value) {
         for &index in &members {
             let m = view[index];
             let others: Vec<usize> = members.iter().copied().filter(|other| *other != index).collect();
@@ -145,13 +145,14 @@ pub(super) fn siblings(report: &Report, view: &[&Measurement]) -> Vec<Suspicion>
     found
 }
 
-/// The baseline's measurement of the same cell, with the same pages.
-fn counterpart<'b>(m: &Measurement, baseline: &'b Report) -> Option<&'b Measurement> {
+/// The baseline's measurement of the same cell, with the same pages, and of memory where this one is, or of a cache.
+fn counterpart<'b>(report: &Report, m: &Measurement, baseline: &'b Report) -> Option<&'b Measurement> {
+    let of_memory = |m: &Measurement| is_of_memory(&report.machine.topology, m);
     baseline
         .results
         .iter()
         .find(|b| b.is_of_same_cell(m))
-        .filter(|b| b.estimate.value.is_some() && b.evidence.pages.obtained == m.evidence.pages.obtained)
+        .filter(|b| b.estimate.value.is_some() && b.evidence.pages.obtained == m.evidence.pages.obtained && of_memory(b) == of_memory(m))
 }
 
 /// Why two machines cannot be compared.
@@ -172,7 +173,7 @@ pub(super) fn baseline(report: &Report, view: &[&Measurement], baseline: &Report
         return Vec::new();
     }
     let worse = view.iter().enumerate().filter_map(|(index, m)| {
-        let before = counterpart(m, baseline)?;
+        let before = counterpart(report, m, baseline)?;
         let (now, then) = (Bounds::new(m)?, Bounds::new(before)?);
         let by = now.worse_than(then, m.metric)?;
         let mut severity = capped(severity(by, m.metric), m, report);
@@ -194,8 +195,8 @@ pub(super) fn reference_problems(report: &Report, references: References<'_>) ->
         if let Some(why) = machine_difference(report, baseline) {
             let message = format!("the baseline is of another machine: {why}");
             found.push(Finding::new("baseline-of-another-machine", HealthStatus::Warning, message, advice));
-        } else if !report.results.iter().any(|m| counterpart(m, baseline).is_some()) {
-            let message = "the baseline has none of the numbers that were measured here, or they were measured with other pages";
+        } else if !report.results.iter().any(|m| counterpart(report, m, baseline).is_some()) {
+            let message = "the baseline has none of the numbers that were measured here, or they were measured with other pages or buffers of another size";
             found.push(Finding::new("baseline-without-cells", HealthStatus::Warning, message, advice));
         }
     }
@@ -208,15 +209,38 @@ pub(super) fn reference_problems(report: &Report, references: References<'_>) ->
     found
 }
 
-/// What the numbers of this report were compared with.
+/// Which measurements count.
+type Counts = fn(&Measurement) -> bool;
+
+const fn has_value(m: &Measurement) -> bool {
+    m.estimate.value.is_some()
+}
+
+fn is_conclusive(m: &Measurement) -> bool {
+    Bounds::new(m).is_some()
+}
+
+/// What the numbers of this report were compared with. One that is not reliable, or has no interval, was not compared.
 pub(super) fn compared_with(report: &Report, results: &[&Measurement], references: References<'_>) -> Vec<String> {
-    let judged = |m: &&&Measurement| matches!(m.verdict.status, VerdictStatus::Ok | VerdictStatus::Warning | VerdictStatus::Failure);
-    let usable =
-        |baseline: &&Report| machine_difference(report, baseline).is_none() && results.iter().any(|m| counterpart(m, baseline).is_some());
-    let ruled = |rules: &&Rules| rules.rules.iter().any(|rule| results.iter().any(|m| rule.applies_to(m)));
+    let judged = |m: &&Measurement| matches!(m.verdict.status, VerdictStatus::Ok | VerdictStatus::Warning | VerdictStatus::Failure);
+    with(report, results, references, results.iter().any(judged), is_conclusive)
+}
+
+/// What they would have been compared with if all of them were reliable.
+pub(super) fn comparable_with(report: &Report, results: &[&Measurement], references: References<'_>) -> Vec<String> {
+    with(report, results, references, results.iter().any(|m| m.verdict.limit.is_some()), has_value)
+}
+
+fn with(report: &Report, results: &[&Measurement], references: References<'_>, limit: bool, counts: Counts) -> Vec<String> {
+    let usable = |baseline: &&Report| {
+        let pair = |m: &&Measurement| counts(m) && counterpart(report, m, baseline).is_some_and(counts);
+        machine_difference(report, baseline).is_none() && results.iter().any(|m| pair(m))
+    };
+    // A rule is about a number as it is.
+    let ruled = |rules: &&Rules| rules.rules.iter().any(|rule| results.iter().any(|m| has_value(m) && rule.applies_to(m)));
     [
-        ("siblings", !families(report, results).is_empty()),
-        ("limit", results.iter().any(|m| judged(&m))),
+        ("siblings", !families(report, results, counts).is_empty()),
+        ("limit", limit),
         ("baseline", references.baseline.as_ref().is_some_and(usable)),
         ("rules", references.rules.as_ref().is_some_and(ruled)),
     ]

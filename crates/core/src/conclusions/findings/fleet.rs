@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::conclusions::findings::compare::{Bounds, severity, worse};
 use crate::conclusions::findings::rules::{FleetSiblings, References};
-use crate::conclusions::findings::suspicion::{Suspicion, capped, format_value, name};
+use crate::conclusions::findings::suspicion::{MEASURE_AGAIN, Suspicion, capped, format_value, name};
 use crate::experiment::Metric;
 use crate::fleet::{BaselineNumber, GroupBaseline};
 use crate::result::{Finding, HealthStatus, Measurement, PageKind, Report};
@@ -85,7 +85,16 @@ pub(super) fn worse_than_siblings(report: &Report, view: &[&Measurement], refere
 
 /// Whether any number was compared.
 pub(super) fn is_compared(results: &[&Measurement], references: References<'_>) -> bool {
+    group(references).is_some_and(|group| results.iter().any(|m| is_conclusive(m, group)))
+}
+
+/// Whether any number would be if it were reliable.
+pub(super) fn is_comparable(results: &[&Measurement], references: References<'_>) -> bool {
     group(references).is_some_and(|group| results.iter().any(|m| m.estimate.value.is_some() && counterpart(m, group).is_some()))
+}
+
+fn is_conclusive(m: &Measurement, group: &GroupBaseline) -> bool {
+    Bounds::new(m).is_some() && counterpart(m, group).is_some()
 }
 
 /// Which hosts the machine was compared with, or why with none.
@@ -100,11 +109,15 @@ pub(super) fn about_group(results: &[&Measurement], references: References<'_>) 
         None => return Vec::new(),
     };
     let mut findings: Vec<Finding> = other_pages(results, group).into_iter().collect();
-    let compared = results.iter().filter(|m| counterpart(m, group).is_some()).count();
+    let compared = results.iter().filter(|m| is_conclusive(m, group)).count();
+    let there = results.iter().filter(|m| m.estimate.value.is_some() && counterpart(m, group).is_some()).count();
     let (all, hosts, level) = (results.len(), group.group.hosts, group_level(group.group.level));
     if compared > 0 {
         let message = format!("{compared} of {all} numbers compared with {hosts} hosts of the fleet that have {level}");
         findings.push(Finding::new("fleet-group", HealthStatus::Ok, message, ""));
+    } else if there > 0 {
+        let message = format!("none of {there} numbers compared with {hosts} hosts of the fleet that have {level}: they are not reliable");
+        findings.push(Finding::new("fleet-not-compared", HealthStatus::Unknown, message, MEASURE_AGAIN));
     } else if findings.is_empty() {
         let message = format!("{hosts} hosts of the fleet have {level}, but none of the numbers that were measured here");
         findings.push(Finding::new("fleet-without-numbers", HealthStatus::Unknown, message, advice));

@@ -2,7 +2,7 @@
 
 use crate::conclusions::findings::machine::general;
 use crate::conclusions::findings::rules::References;
-use crate::conclusions::findings::suspicion::{Suspicion, name};
+use crate::conclusions::findings::suspicion::{MEASURE_AGAIN, Suspicion, name};
 use crate::conclusions::findings::{compare, fleet, rules};
 use crate::experiment::{Coordinates, Experiment};
 use crate::plan::{Cell, Plan, Step};
@@ -80,7 +80,11 @@ pub fn judge(report: &Report, references: References<'_>) -> Health {
     findings.extend(general(report, &results));
     findings.extend(compare::reference_problems(report, references));
     findings.extend(fleet::about_group(&results, references));
-    if compared_with.is_empty() {
+    let comparable = || !compare::comparable_with(report, &results, references).is_empty() || fleet::is_comparable(&results, references);
+    if compared_with.is_empty() && comparable() {
+        let message = "no number is reliable enough to be compared";
+        findings.push(Finding::new("numbers-not-reliable", HealthStatus::CouldNotMeasure, message, MEASURE_AGAIN));
+    } else if compared_with.is_empty() {
         let message = "this machine has no parts to compare with each other, and its limit is not known";
         let advice = "give the limit (--limit GB/s), a result to compare with (--against FILE.json), a fleet (--baseline FLEET) or rules (--rules FILE.toml)";
         findings.push(Finding::new("nothing-to-compare-with", HealthStatus::Unknown, message, advice));

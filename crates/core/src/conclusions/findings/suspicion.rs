@@ -20,6 +20,9 @@ pub(super) fn capped(severity: HealthStatus, m: &Measurement, report: &Report) -
     if severity == HealthStatus::Failure && !may_fail { HealthStatus::Warning } else { severity }
 }
 
+/// What to do about numbers that are not reliable.
+pub(super) const MEASURE_AGAIN: &str = "measure again when the machine is idle (--wait-quiet 60s waits for it), or longer (--budget)";
+
 /// A measurement in words.
 pub(super) fn name(m: &Measurement) -> String {
     let at = &m.at;
