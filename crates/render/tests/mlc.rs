@@ -207,6 +207,26 @@ fn a_curve_without_load_is_one_row() {
 }
 
 #[test]
+fn a_delay_that_is_asked_for_twice_has_two_rows() {
+    let mut report = samples::two_nodes();
+    let loaded: Vec<_> = report.results.iter().filter(|m| m.experiment == Experiment::LoadedLatency).cloned().collect();
+    let first = loaded[0].at.delay_cycles;
+    let again = loaded.into_iter().filter(|m| m.at.delay_cycles == first);
+    let again: Vec<_> = again
+        .map(|mut m| {
+            m.estimate.value = m.estimate.value.map(|value| value * 2.0);
+            m
+        })
+        .collect();
+    let before = curve(&mlc::loaded(&report, Wording::default()));
+    report.results.extend(again);
+    let rows = curve(&mlc::loaded(&report, Wording::default()));
+    assert_eq!(rows[..before.len()], before);
+    let [(delay, ns, _)] = rows[before.len()..] else { panic!("{rows:?}") };
+    assert!(delay == before[0].0 && (ns - 2.0 * before[0].1).abs() < 0.02, "{rows:?}");
+}
+
+#[test]
 fn a_thread_with_a_delay_of_its_own_is_labelled_with_it() {
     let mut report = samples::four_nodes();
     let mut plan = samples::vm().plan.unwrap();

@@ -233,6 +233,16 @@ fn letters_without_effect_are_reported_and_no_others() {
         "--loaded_latency -ostores -U",
         "--loaded_latency -ostores -l256",
         "--loaded_latency -U -n8",
+        "--loaded_latency -T -x10",
+        "--loaded_latency -T -D64",
+        "--loaded_latency -ostores -u",
+        "--loaded_latency -ostores -n64",
+        "--loaded_latency -othreads -j0",
+        "--loaded_latency -othreads -I",
+        "--loaded_latency -W6 -Q",
+        "--idle_latency -a -c1",
+        "--c2c_latency -i0",
+        "--max_bandwidth -u -W6",
     ] {
         assert_eq!(ask(line).notes.len(), 1, "{line}: {:?}", ask(line).notes);
     }

@@ -219,7 +219,8 @@ fn last_name(level: &Level, largest: Option<Bytes>, left: &[CacheSize], hidden: 
     let beyond = |cache: Bytes| level.to.0 / 2 >= cache.0;
     let past_known = beyond(largest) || level.from >= largest || (left.is_empty() && level.to > largest);
     // One of the caches without a level.
-    let cache = left.iter().find(|c| c.size >= level.from && !beyond(c.size)).map(|c| &c.name);
+    let own = || left.iter().filter(|c| c.size >= level.from);
+    let cache = own().find(|c| !beyond(c.size)).or_else(|| own().next_back()).map(|c| &c.name);
     match cache {
         _ if past_known && beyond(hidden) => "memory".into(),
         Some(cache) if past_known => format!("{cache} or memory"),

@@ -82,8 +82,12 @@ pub fn judge(report: &Report, references: References<'_>) -> Health {
     findings.extend(fleet::about_group(&results, references));
     let comparable = || !compare::comparable_with(report, &results, references).is_empty() || fleet::is_comparable(&results, references);
     if compared_with.is_empty() && comparable() {
-        let message = "no number is reliable enough to be compared";
-        findings.push(Finding::new("numbers-not-reliable", HealthStatus::CouldNotMeasure, message, MEASURE_AGAIN));
+        let none = results.iter().filter(|m| m.estimate.value.is_some()).all(|m| !m.is_reliable());
+        let (severity, message) = match none {
+            true => (HealthStatus::CouldNotMeasure, "no number is reliable enough to be compared"),
+            false => (HealthStatus::Unknown, "too few numbers are reliable enough to be compared"),
+        };
+        findings.push(Finding::new("numbers-not-reliable", severity, message, MEASURE_AGAIN));
     } else if compared_with.is_empty() {
         let message = "this machine has no parts to compare with each other, and its limit is not known";
         let advice = "give the limit (--limit GB/s), a result to compare with (--against FILE.json), a fleet (--baseline FLEET) or rules (--rules FILE.toml)";

@@ -180,7 +180,11 @@ fn nothing_is_concluded_from_a_number_that_disturbances_are_in() {
     let slow = |level| Measurement { quality: Quality { level, reasons: vec![QualityReason::BurstsDisturbed] }, ..node(1, 30.0) };
     let found = |level| health(vec![node(0, 60.0), slow(level), again(slow(level)), again(slow(level))]);
     assert_eq!(codes(&found(QualityLevel::Degraded)), ["slower-than-siblings"]);
-    assert_eq!(codes(&found(QualityLevel::Unreliable)), Vec::<&str>::new());
+    let one = found(QualityLevel::Unreliable);
+    assert_eq!((one.status, codes(&one), one.compared_with.len()), (HealthStatus::Unknown, vec!["numbers-not-reliable"], 0));
+    let unreliable = |m: Measurement| Measurement { quality: Quality { level: QualityLevel::Unreliable, reasons: Vec::new() }, ..m };
+    let both = health(vec![unreliable(node(0, 60.0)), unreliable(node(1, 30.0))]);
+    assert_eq!((both.status, both.compared_with.len()), (HealthStatus::CouldNotMeasure, 0), "as fast as it may look, no verdict");
 }
 
 #[test]
@@ -336,6 +340,9 @@ fn a_baseline_of_the_same_machine_is_compared_cell_by_cell() {
     let mut another = now.clone();
     another.machine.identity.model_name = Some("another".into());
     assert_eq!(codes(&against(&another)), ["baseline-of-another-machine"]);
+    let mut sizes = now.clone();
+    sizes.results.iter_mut().for_each(|m| (m.evidence.buffer, m.evidence.plateau) = (Bytes::kib(64), None));
+    assert_eq!(codes(&against(&sizes)), ["baseline-without-cells"], "one is of memory, and one of a cache");
     let mut pages = now;
     pages.results.iter_mut().for_each(|m| m.evidence.pages.obtained = Some(PageKind::Thp));
     assert_eq!(codes(&against(&pages)), ["baseline-without-cells"]);

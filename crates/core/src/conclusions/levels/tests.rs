@@ -145,6 +145,11 @@ fn the_last_plateau_is_a_cache_that_has_none_yet_or_memory() {
         (names(&levels).into_iter().map(str::to_owned).collect::<Vec<_>>(), unseen.len())
     };
     assert_eq!(of(&[(48 * KIB, 1.1), (640 * KIB, 3.9)], 14.0, 4 * MIB).0, ["L1d", "L2", "L3"]);
+    // Swept to 256 KiB in points that a busy machine has levelled: eight times the L1d is not the L1d.
+    let level = |from, to| Level { name: String::new(), from: Bytes(from), to: Bytes(to), value: 1.4, low: 1.4, high: 1.4, knee: None };
+    let left = [("L1d", 48 * KIB), ("L2", MIB)].map(|(name, size)| CacheSize { name: name.into(), size: Bytes(size) });
+    assert_eq!(last_name(&level(4 * KIB, 256 * KIB), Some(Bytes(32 * MIB)), &left, Bytes(0)), "L2");
+    assert_eq!(last_name(&level(4 * KIB, 48 * KIB), Some(Bytes(32 * MIB)), &left, Bytes(0)), "L1d");
     // Neighbours that leave nothing of the L3, and a sweep that ends at twice its size.
     assert_eq!(of(&[(48 * KIB, 1.1), (MIB, 3.9)], 140.0, 64 * MIB), (vec!["L1d".into(), "L2".into(), "memory".into()], 1));
 }

@@ -59,6 +59,9 @@ fn a_scan_keeps_its_margin_and_says_where_it_is_smaller() {
     // 544 MiB in regions of 64.
     assert_eq!((scan.region.bytes, scan.regions), (Bytes::mib(64), 8));
     assert!(has_note(&small, "scan-margin") && has_note(&small, "scan-region"));
+    // The kernel keeps files in nearly all of it, which it gives up.
+    let cached = tight(Bytes::gib(100), Bytes::gib(1), Bytes::gib(11)).unwrap();
+    assert_eq!(scans(&cached)[0].regions, 6);
     let full = tight(Bytes::gib(1), Bytes::mib(257), Bytes::mib(200)).unwrap_err();
     assert!(
         matches!(&full, PlanError::Unavailable(text) if text.contains("no room for a region") && text.contains("256 MiB that stay free")),
