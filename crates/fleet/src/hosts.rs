@@ -111,8 +111,10 @@ impl<'a> Hosts<'a> {
 
     fn known(&self, id: &HostId) -> KnownHost {
         let runs = self.runs.get(id).map(Vec::as_slice).unwrap_or_default();
-        let digits = id.1.as_ref().map(|id| id.chars().take(ID_DIGITS).collect::<String>());
-        let choices = digits.into_iter().flat_map(|digits| [digits.clone(), format!("{}-{digits}", id.0)]);
+        let choices = id.1.iter().flat_map(|whole| {
+            let digits: String = whole.chars().take(ID_DIGITS).collect();
+            [format!("{}-{digits}", id.0), format!("{}-{whole}", id.0)].into_iter().chain([digits]).rev()
+        });
         KnownHost {
             host: id.0.clone(),
             choice: choices.into_iter().find(|choice| self.find(choice).is_ok_and(|found| found.len() == 1)),
@@ -201,6 +203,11 @@ mod tests {
                 assert_eq!(hosts.one(known.choice.as_ref().unwrap()).unwrap().0, known.host);
             }
         }
+        // Twelve digits do not tell these apart.
+        let alike = ["0".repeat(64), "0".repeat(63) + "1"];
+        let alike = alike.map(|id| HostRun { machine_id_hash: Some(id.clone()), ..run("node", None, "2026-03-01T00:00:00Z") });
+        let said = Hosts::of(&alike).one("node").unwrap_err().to_string();
+        assert!(alike.iter().all(|run| said.contains(&format!("--host node-{} ", run.machine_id_hash.as_ref().unwrap()))), "{said}");
         let many: Vec<HostRun> = (0..30).map(|i| run("node", Some(&format!("{i:08x}")), "2026-03-01T00:00:00Z")).collect();
         let said = Hosts::of(&many).one("node").unwrap_err().to_string();
         assert!(said.starts_with("'node' means 30 machines: ") && said.ends_with(", and 22 more"), "{said}");
