@@ -137,7 +137,7 @@ impl Ratios {
 
     /// Where the axis begins and ends in a panel of this width.
     fn ends(&self, width: f64) -> (f64, f64) {
-        let names = if width < NARROW { 0.0 } else { self.widest.0.min(NAMES).min(0.52 * width) + 14.0 };
+        let names = if width < NARROW { TICK / 3.0 } else { self.widest.0.min(NAMES).min(0.52 * width) + 14.0 };
         (names, width - self.widest.1 - 14.0)
     }
 
@@ -186,11 +186,18 @@ impl Panel for Ratios {
         let axis = self.axis(width);
         let along = |share: f64| left + axis.share(100.0 * share).clamp(0.0, 1.0) * (right - left);
         let margin = (along(-self.margin), along(self.margin));
-        scene.rect(Area { x: margin.0, y: top, width: margin.1 - margin.0, height: bottom - top }, BAND);
+        // Lines do not cross names.
+        let below_name = |i: usize| (top + row_height * (i + 1) as f64 - ROW, top + row_height * (i + 1) as f64);
+        let strips: Vec<(f64, f64)> = if narrow { (0..self.rows.len()).map(below_name).collect() } else { vec![(top, bottom)] };
+        for &(from, to) in &strips {
+            scene.rect(Area { x: margin.0, y: from, width: margin.1 - margin.0, height: to - from }, BAND);
+        }
         for tick in &axis.ticks {
             let x = along(tick.value / 100.0);
             let zero = tick.value.abs() < 1e-9;
-            scene.line((x, top), (x, bottom), Stroke::new(if zero { INK } else { GRID }, 1.0));
+            for &(from, to) in &strips {
+                scene.line((x, from), (x, to), Stroke::new(if zero { INK } else { GRID }, 1.0));
+            }
             if let Some(label) = &tick.label {
                 scene.text(Text::new(label, (x, bottom + 16.0), LABEL, GREY).anchored(Anchor::Middle));
             }
