@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
+use memgauge_core::fleet::FleetHistory;
 use memgauge_core::result::{Host, Report};
 use memgauge_fleet::{IngestOutcome, SkipReason, Store, read};
 
@@ -188,6 +189,38 @@ fn two_ingests_at_once_take_turns() {
 }
 
 #[test]
+fn one_of_two_hosts_of_one_name_is_chosen_by_its_machine_id() {
+    let folder = temporary("fleet-one-name");
+    let (inbox, store) = (folder.join("inbox"), folder.join("fleet"));
+    fs::create_dir_all(&inbox).unwrap();
+    let mut report: Report = serde_json::from_str(VM).unwrap();
+    for (i, id) in ["3fa2c1d09e11", "3fa2c1d09e11", "b0b1b2b3b4b5"].into_iter().enumerate() {
+        report.run.id = format!("{i:032x}");
+        report.run.host = Some(Host { hostname: Some("localhost".into()), machine_id_hash: Some(format!("{id:0<64}")) });
+        fs::write(inbox.join(format!("{i}.json")), serde_json::to_vec(&report).unwrap()).unwrap();
+    }
+    assert!(fleet(&["ingest"], &[&store, &inbox]).status.success());
+    let runs = |arguments: &[&str]| {
+        let output = fleet(&[&["history", "--format", "json"], arguments].concat(), &[&store]);
+        let told: FleetHistory = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(&output.stderr)));
+        (told.host, told.machine_id_hashes.len(), told.runs.len())
+    };
+    assert_eq!(runs(&["--host", "3fa2c1d0"]), ("localhost".to_owned(), 1, 2));
+    assert_eq!(runs(&["--host", "localhost-b0b1b2b3b4b5"]), ("localhost".to_owned(), 1, 1));
+    assert_eq!(runs(&["--host", "localhost", "--as-one"]), ("localhost".to_owned(), 2, 3));
+    for (command, advice) in [(&["history"][..], true), (&["export", "--format", "superbench"], false)] {
+        let refused = fleet(&[command, &["--host", "localhost"]].concat(), &[&store]);
+        let said = text(&refused.stderr);
+        assert!(refused.status.code() == Some(64) && refused.stdout.is_empty(), "{said}");
+        assert!(said.contains("--host 3fa2c1d09e11 (2 runs") && said.contains("--host b0b1b2b3b4b5 (1 run"), "{said}");
+        assert_eq!(said.contains("--as-one"), advice, "{said}");
+    }
+    let exported = fleet(&["export", "--format", "superbench", "--host", "b0b1b2b3b4b5"], &[&store]);
+    assert_eq!(text(&exported.stdout).lines().count(), 1);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn exports_from_a_fleet_and_from_a_result_hold_the_same() {
     let folder = temporary("fleet-export");
     let (inbox, store) = (folder.join("inbox"), folder.join("fleet"));
@@ -210,6 +243,6 @@ fn exports_from_a_fleet_and_from_a_result_hold_the_same() {
     assert_eq!(several.status.code(), Some(64));
     assert!(text(&several.stderr).contains("choose one with --host"));
     let none = fleet(&["export", "--format", "ocptv", "--host", "n9"], &[&store]);
-    assert_eq!((none.status.code(), text(&none.stderr).contains("no host is chosen by 'n9'")), (Some(64), true));
+    assert_eq!((none.status.code(), text(&none.stderr).contains("no host 'n9'")), (Some(64), true));
     fs::remove_dir_all(folder).unwrap();
 }

@@ -115,8 +115,8 @@ pub(crate) struct ExportArgs {
     /// The other tool's format
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: ExportFormat,
-    /// Only this host; may be repeated
-    #[arg(long, value_name = "NAME")]
+    /// Only this host, by its name or by the first eight or more digits of its machine id; may be repeated
+    #[arg(long, value_name = "HOST")]
     pub(crate) host: Vec<String>,
     /// Only hosts of this kind: the name of a folder below the fleet's values/, or a part of it
     #[arg(long, value_name = "WORD")]

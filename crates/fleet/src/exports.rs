@@ -17,20 +17,17 @@ pub use openmetrics::openmetrics;
 pub use run::{ExportError, ExportRun};
 pub use superbench::{superbench, superbench_baseline};
 
-use crate::row::{HostId, Row};
+use crate::hosts::Hosts;
+use crate::row::{HostId, HostRun, Row};
 use crate::store::{Store, StoreError, StoredRun, kind};
 
-/// The newest run of each host that is chosen: of all hosts if none is named, and of those whose kind contains the word. One name with two
-/// machine ids is two hosts.
+/// The newest run of each host that is chosen. One name with two machine ids is two hosts.
 ///
 /// # Errors
-/// When a file of the store cannot be read.
-pub fn latest_runs(store: &Store, hosts: &[String], word: Option<&str>) -> Result<Vec<StoredRun>, StoreError> {
+/// When a file of the store cannot be read, or a host that is named is none or several.
+pub fn latest_runs(store: &Store, hosts: &[String], word: Option<&str>) -> Result<Vec<StoredRun>, ExportError> {
     let mut latest: BTreeMap<HostId, StoredRun> = BTreeMap::new();
-    let chosen = |run: &StoredRun| {
-        (hosts.is_empty() || hosts.contains(&run.run.host)) && word.is_none_or(|word| kind(&run.run.fingerprint).contains(word))
-    };
-    for run in store.runs()?.into_iter().filter(chosen) {
+    for run in chosen(store.runs()?, |run| &run.run, hosts, word)? {
         let id = run.run.id();
         match latest.get(&id) {
             Some(known) if known.run.started >= run.run.started => {}
@@ -38,6 +35,20 @@ pub fn latest_runs(store: &Store, hosts: &[String], word: Option<&str>) -> Resul
         }
     }
     Ok(latest.into_values().collect())
+}
+
+/// Those of all runs whose kind contains the word, of the hosts that are named, by names or machine ids; of all hosts if none is.
+///
+/// # Errors
+/// When a host that is named is none or several.
+pub fn chosen<T>(mut all: Vec<T>, run: impl Fn(&T) -> &HostRun, hosts: &[String], word: Option<&str>) -> Result<Vec<T>, ExportError> {
+    all.retain(|one| word.is_none_or(|word| kind(&run(one).fingerprint).contains(word)));
+    if !hosts.is_empty() && !all.is_empty() {
+        let known = Hosts::of(all.iter().map(&run));
+        let wanted = hosts.iter().map(|host| known.one(host)).collect::<Result<BTreeSet<HostId>, _>>()?;
+        all.retain(|one| wanted.iter().any(|host| run(one).is_of(host)));
+    }
+    Ok(all)
 }
 
 /// Runs with their rows.

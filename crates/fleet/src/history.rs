@@ -7,6 +7,7 @@
 //! make a level of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use memgauge_core::comparison::Difference;
 use memgauge_core::experiment::Metric;
@@ -16,15 +17,9 @@ use memgauge_core::fleet::{
 use memgauge_core::result::QualityLevel;
 
 use crate::groups::properties;
+use crate::hosts::{HostError, Hosts};
 use crate::robust::median;
 use crate::row::{Cell, HostRun, Row};
-
-/// No host has this name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnknownName {
-    /// Names that resemble it, at most five.
-    pub similar: Vec<String>,
-}
 
 /// Values that a series needs before levels are told: three of either side of a step.
 const MIN_VALUES: usize = 6;
@@ -37,15 +32,18 @@ const OFF: f64 = 2.0;
 /// No noise is smaller than this share.
 const MIN_NOISE: f64 = 0.001;
 
-/// The numbers of a host over time, and when they or the host's properties changed.
+/// The numbers of a host over time, and when they or the host's properties changed. `word`: its name, or the beginning of its machine id.
+/// `as_one`: all machines that the word means are one host, which was installed again or renamed.
 ///
 /// # Errors
-/// When no host has this name.
-pub fn history(rows: &[Row], host: &str) -> Result<FleetHistory, UnknownName> {
-    let own: Vec<&Row> = rows.iter().filter(|row| row.run.host == host).collect();
-    if own.is_empty() {
-        return Err(UnknownName { similar: similar(rows, host) });
-    }
+/// When the word means no host, or several that are not one.
+pub fn history(rows: &[Row], word: &str, as_one: bool) -> Result<FleetHistory, HostError> {
+    let mut runs: Vec<&Arc<HostRun>> = rows.iter().map(|row| &row.run).collect();
+    runs.sort_unstable_by_key(|run| Arc::as_ptr(run));
+    runs.dedup_by(|a, b| Arc::ptr_eq(a, b));
+    let hosts = Hosts::of(runs.into_iter().map(|run| &**run));
+    let chosen = if as_one { hosts.find(word)? } else { BTreeSet::from([hosts.one(word)?]) };
+    let own: Vec<&Row> = rows.iter().filter(|row| chosen.iter().any(|id| row.run.is_of(id))).collect();
     let by_id: BTreeMap<(&str, &str), &HostRun> = own.iter().map(|r| ((r.run.started.as_str(), r.run.run_id.as_str()), &*r.run)).collect();
     let runs: Vec<&HostRun> = by_id.values().copied().collect();
     let number: BTreeMap<&str, u32> = runs.iter().map(|run| run.run_id.as_str()).zip(0..).collect();
@@ -55,27 +53,16 @@ pub fn history(rows: &[Row], host: &str) -> Result<FleetHistory, UnknownName> {
     }
     let tests = cells.values().map(BTreeMap::len).sum();
     let series: Vec<Series> = cells.into_iter().map(|(cell, rows)| one_series(cell, &rows, tests)).collect();
+    let names: BTreeSet<&str> = runs.iter().map(|run| run.host.as_str()).collect();
     let ids: BTreeSet<&String> = runs.iter().filter_map(|run| run.machine_id_hash.as_ref()).collect();
     Ok(FleetHistory {
         fleet_version: FLEET_VERSION,
-        host: host.to_owned(),
+        host: names.into_iter().collect::<Vec<_>>().join(", "),
         machine_id_hashes: ids.into_iter().cloned().collect(),
         changes: changes(&runs, &series),
         runs: runs.iter().map(|r| HistoryRun { run_id: r.run_id.clone(), started: r.started.clone(), complete: r.complete }).collect(),
         series,
     })
-}
-
-/// Names that have all letters of the name in its order, as `n005` has those of `n5`, or that the name contains.
-fn similar(rows: &[Row], host: &str) -> Vec<String> {
-    let wanted = host.to_lowercase();
-    let resembles = |name: &&str| {
-        let name = name.to_lowercase();
-        let mut letters = name.chars();
-        !wanted.is_empty() && (wanted.contains(&name) || wanted.chars().all(|letter| letters.any(|other| other == letter)))
-    };
-    let names: BTreeSet<&str> = rows.iter().map(|row| row.run.host.as_str()).filter(resembles).collect();
-    names.into_iter().take(5).map(str::to_owned).collect()
 }
 
 fn one_series(cell: &Cell, rows: &BTreeMap<u32, &Row>, tests: usize) -> Series {

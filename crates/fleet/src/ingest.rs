@@ -106,6 +106,7 @@ pub fn ingest(
     };
     outcome.recovered = recovered;
     change.merge_small()?;
+    change.add_columns(stop)?;
     let mut hosts = BTreeSet::new();
     let mut known = HashSet::new();
     for stored in change.runs()? {

@@ -6,6 +6,7 @@ mod compared;
 pub mod exports;
 mod groups;
 mod history;
+mod hosts;
 mod ingest;
 mod latest;
 mod outliers;
@@ -19,7 +20,8 @@ mod store;
 
 pub use baseline::{baseline, group_for};
 pub use compared::compared;
-pub use history::{UnknownName, history};
+pub use history::history;
+pub use hosts::{HostError, KnownHost};
 pub use ingest::{
     INGEST_VERSION, IngestError, IngestEvent, IngestOptions, IngestOutcome, SkipReason, Skipped, ingest, ingest_line, ingest_text,
 };

@@ -39,7 +39,7 @@ pub struct Cell {
 }
 
 /// One run on one host.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostRun {
     /// The host's name: its hostname, else `id-` and the first twelve digits of the hash of its machine id, else `run-` and the run's id.
     pub host: String,
@@ -64,6 +64,11 @@ impl HostRun {
     /// Which host it is of.
     pub(crate) fn id(&self) -> HostId {
         (self.host.clone(), self.machine_id_hash.clone())
+    }
+
+    /// Whether it is of this host.
+    pub(crate) fn is_of(&self, host: &HostId) -> bool {
+        self.host == host.0 && self.machine_id_hash == host.1
     }
 }
 

@@ -356,13 +356,13 @@ fn a_history_tells_when_numbers_changed_and_what_changed_with_them() {
         slow(&mut of_run, 0.07, |_, row| changed && row.cell.experiment == Experiment::BandwidthMatrix);
         rows.extend(of_run);
     }
-    let told = history(&rows, "n00000").unwrap();
+    let told = history(&rows, "n00000", false).unwrap();
     assert_eq!((told.runs.len(), told.series.len()), (30, 60));
     let [change] = &told.changes[..] else { panic!("{:?}", told.changes) };
     assert_eq!((change.before, change.after, change.numbers.len()), (17, 18, 12));
     assert!(change.numbers.iter().all(|n| n.worse && (n.ratio - 0.93).abs() < 0.01), "{:?}", change.numbers);
     assert_eq!(change.differences.iter().map(|d| d.field).collect::<Vec<_>>(), [DifferentField::Firmware]);
-    assert_eq!(history(&rows, "N0").unwrap_err().similar, ["n00000"]);
+    assert_eq!(history(&rows, "N0", false).unwrap_err().to_string(), "no host 'N0'; it has n00000");
 }
 
 #[test]
@@ -378,7 +378,7 @@ fn hosts_that_do_not_change_have_no_changes() {
             });
             rows.extend(of_run);
         }
-        with_change += u32::from(!history(&rows, "n00000").unwrap().changes.is_empty());
+        with_change += u32::from(!history(&rows, "n00000", false).unwrap().changes.is_empty());
     }
     assert!(with_change <= 5, "{with_change} of 100 hosts, 60 numbers each");
 }

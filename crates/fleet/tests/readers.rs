@@ -11,7 +11,8 @@ use memgauge_fleet::{IngestOptions, Row, ingest, read};
 use serde_json::json;
 use tempfile::TempDir;
 
-/// A fleet of every saved result, and of ten more runs on hosts like that of one of them; one host has two.
+/// A fleet that version 0.1.0 began, without some of today's columns, with every saved result, and with ten more runs on hosts like that of
+/// one of them; one host has two.
 fn fleet(folder: &Path) -> Vec<Row> {
     let inbox = folder.join("inbox");
     fs::create_dir(&inbox).unwrap();
@@ -31,10 +32,19 @@ fn fleet(folder: &Path) -> Vec<Row> {
         fs::write(inbox.join(format!("{i}.json")), serde_json::to_vec(&report).unwrap()).unwrap();
     }
     let fleet = folder.join("it's a fleet");
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores/0.1.0"), &fleet);
     // Several batches.
     let options = IngestOptions { copy: false, batch: 7 };
     ingest(&fleet, &[inbox], &options, &AtomicBool::new(false), |_| {}).unwrap();
     read(&fleet).unwrap()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(|entry| entry.unwrap()) {
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() { copy(&entry.path(), &to) } else { fs::copy(entry.path(), to).map(drop).unwrap() }
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 "use strict";
-// The page reads without this: it sorts tables, searches in long ones, shows values under the pointer, and unfolds everything for print.
+// The page reads without this: it sorts tables, searches in long ones, shows values under the pointer, and unfolds what has room, and
+// everything for print.
 
 // A cell as something to sort by: its number without interval and sign of doubt, or its text.
 function sortKey(cell) {
@@ -102,6 +103,9 @@ addEventListener("beforeprint", () => {
 });
 addEventListener("afterprint", () => folded.forEach((details) => { details.open = false; }));
 addEventListener("hashchange", openTarget);
+
+// What a phone folds has room on a wide page.
+if (matchMedia("(min-width: 781px)").matches) document.querySelectorAll("details.wide").forEach((details) => { details.open = true; });
 
 document.querySelectorAll("table.sorted").forEach(makeSortable);
 document.querySelectorAll(".table.searched").forEach(makeSearchable);

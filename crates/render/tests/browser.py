@@ -1,7 +1,8 @@
 """Opens pages in headless Chromium: browser.py FILE... Prints how many checks passed.
 
 Each page is opened without a network at the widths of a desk and of a phone. The console must be empty, the page must not scroll sideways, and
-keys must sort, unfold and search. Screenshots are put beside the files: NAME-1280.png, NAME-390.png, NAME-dark.png."""
+keys must sort, unfold and search. A page that folds more on a phone than on a desk is loaded on both. Screenshots are put beside the files:
+NAME-1280.png, NAME-390.png, NAME-dark.png, NAME-phone.png."""
 
 import base64
 import json
@@ -32,6 +33,11 @@ CONTRAST = """
     if (ratio < 4.5) bad.push(`${e.tagName} '${e.textContent.trim().slice(0, 30)}' ${ratio.toFixed(2)}`);
   }
   return bad;
+"""
+# What of tables whose rows are stacked is beyond the edge of the page.
+OUTSIDE = """
+  return Array.from(document.querySelectorAll(".stacked th,.stacked td")).filter((e) => e.getBoundingClientRect().right > innerWidth)
+    .map((e) => e.textContent);
 """
 
 
@@ -123,6 +129,18 @@ def check(browser, path):
         wide = browser.run("return [document.documentElement.scrollWidth, innerWidth]")
         expect(wide[0] <= width, f"scrolls sideways at {width}: {wide}")
         browser.screenshot(f"{stem}-{name}.png")
+    if browser.run("return document.querySelector('details.wide') !== null"):
+        expect(browser.run("return document.querySelectorAll('details.wide:not([open])').length") == 0, "a wide page folds what has room")
+        browser.width(390, phone=True)
+        browser.post("/refresh", {})
+        expect(browser.run("return document.querySelectorAll('details[open]').length") == 0, "a phone unfolds what has no room")
+        height = browser.run("return document.documentElement.scrollHeight")
+        expect(height < 3000, f"a phone has to scroll through {height} pixels")
+        browser.screenshot(f"{stem}-phone.png")
+        outside = browser.run(OUTSIDE)
+        expect(not outside, f"a phone shows these in part only: {outside[:5]}")
+        browser.width(1280)
+        browser.post("/refresh", {})
     browser.width(1280)
     for dark in [False, True]:
         browser.dark(dark)

@@ -52,6 +52,13 @@ fn every_number_is_a_row_and_a_point() {
     let svg = String::from_utf8(svg).unwrap();
     assert_eq!(svg.matches("<circle").count(), worse.cells.len(), "{svg}");
     assert!(svg.contains("What changed") && svg.contains("before: before (5 runs)"), "{svg}");
+    // In a column of a paper and on a phone, changes are still apart, and the numbers below the axis do not touch.
+    let narrow = FigureOptions { width: Some("85mm".parse().unwrap()), ..FigureOptions::default() };
+    let narrow = String::from_utf8(comparison_figure(&worse, Picture::Svg, &narrow).unwrap()).unwrap();
+    let x = |text: &str| text.split(" x=\"").nth(1)?.split('"').next()?.parse::<f64>().ok();
+    let middle = narrow.split("<text").filter(|text| text.contains("\"middle\"") && !text.contains("Change"));
+    let ticks: Vec<f64> = middle.filter_map(x).collect();
+    assert!(ticks.len() > 2 && ticks.windows(2).all(|pair| pair[1] - pair[0] > 25.0), "{ticks:?}");
     let nothing = Comparison { cells: Vec::new(), ..worse };
     assert!(comparison_figure(&nothing, Picture::Png, &FigureOptions::default()).is_err());
 }

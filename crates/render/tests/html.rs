@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::{env, fs};
 
-use memgauge_core::comparison::{ComparisonOptions, compare};
+use memgauge_core::comparison::{Comparison, ComparisonOptions, ComparisonVerdict, compare};
 use memgauge_core::conclusions::summary::summarise;
 use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{ChaseOrder, Experiment};
@@ -125,10 +125,15 @@ fn make_pages() -> Vec<(String, String)> {
 }
 
 fn comparison() -> String {
+    html(comparison_html(&compared(1.2)).unwrap())
+}
+
+/// Two sides, of which the second has values `factor` times as high.
+fn compared(factor: f64) -> Comparison {
     let runs = |factor: f64| -> Vec<Report> { (0..5).map(|n| samples::machines::scaled(factor * (1.0 + 0.002 * f64::from(n)))).collect() };
-    let sides = (runs(1.0), runs(1.2));
+    let sides = (runs(1.0), runs(factor));
     let name = format!("before {HOSTILE}");
-    html(comparison_html(&compare((&name, &sides.0), ("after", &sides.1), ComparisonOptions::default())).unwrap())
+    compare((&name, &sides.0), ("after", &sides.1), ComparisonOptions::default())
 }
 
 /// The text between tags, and what stands in attributes is left out; entities as their characters.
@@ -245,6 +250,33 @@ fn results_stand_beside_each_other() {
     assert!(visible(&page).contains("+10.0 %"), "no change");
     let unlike = page_of(&[("vm", summed_up(samples::vm())), ("two", summed_up(samples::two_nodes()))]);
     assert!(unlike.contains("What differs besides the numbers") && unlike.contains("AMD EPYC 9R14"));
+}
+
+#[test]
+fn a_comparison_says_first_what_became_worse_and_folds_the_rest() {
+    for (factor, verdict, title) in [(1.2, ComparisonVerdict::Worse, Some("Worse")), (1.0, ComparisonVerdict::Same, None)] {
+        let comparison = compared(factor);
+        assert_eq!(comparison.verdict, verdict);
+        let page = html(comparison_html(&comparison).unwrap());
+        let (open, folded) = page.split_once("<details").unwrap();
+        let rows = |part: &str| part.matches("<th scope=\"row\"").count();
+        let decisive = if title.is_some() { comparison.count(verdict) as usize } else { 0 };
+        // A few more than fit are not worth a click.
+        let shown = if decisive > 7 { 6 } else { decisive };
+        assert_eq!(rows(open), shown, "{verdict:?}: of {decisive}");
+        if let Some(title) = title {
+            assert!(open.find("of ").unwrap() < open.find(&format!("<h3>{title}")).unwrap(), "the verdict, then the numbers behind it");
+            assert_eq!(folded.contains(&format!("<summary>{title}, smaller changes ({})", decisive - shown)), decisive > shown);
+        }
+        // The runs of both sides are a table, too.
+        assert_eq!(rows(open) + rows(folded), comparison.cells.len() + 10, "every number is in the page");
+        let count = comparison.count(ComparisonVerdict::Same);
+        assert_eq!(folded.contains(&format!("<details class=\"all\"><summary>The same ({count})")), count > 0, "folded on any screen");
+        assert!(
+            !page.contains("<details open") && folded.starts_with(" class=\"all wide\"><summary>As a figure"),
+            "script unfolds where there is room"
+        );
+    }
 }
 
 #[test]

@@ -76,15 +76,18 @@ const HISTORY_HELP: &str = "\
 Change points are found in the logarithms of each number's values over time (PELT, with the noise from run to run). Changes below 3 % are \
 not shown, and neither is one run that is off alone. A number needs six values.
 
+Where several machines have one name, their machine ids are listed.
+
 Examples:
   memgauge fleet history fleet/ --host n17
   memgauge fleet history fleet/ --host n17 -v          levels of every number
   memgauge fleet history fleet/ --host n17 -o n17.csv  every value of every run
+  memgauge fleet history fleet/ --host 3fa2c1d09e11    one of two hosts of one name
 
 Exit status:
   0    shown
   4    the fleet is empty, or cannot be read
-  64   wrong usage, or no host has this name";
+  64   wrong usage, or no single host has this name or machine id";
 
 /// Which host of which fleet, and how to show its history.
 #[derive(Debug, Args)]
@@ -93,9 +96,12 @@ pub(crate) struct HistoryArgs {
     /// The fleet's folder
     #[arg(value_name = "FLEET")]
     pub(crate) fleet: PathBuf,
-    /// The host's name
-    #[arg(long, value_name = "NAME")]
+    /// The host's name, or the first eight or more digits of its machine id
+    #[arg(long, value_name = "HOST")]
     pub(crate) host: String,
+    /// Show all machines that HOST means as one: a host that was installed again, or renamed
+    #[arg(long)]
+    pub(crate) as_one: bool,
     #[command(flatten)]
     pub(crate) output: FleetOutput,
 }

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use memgauge_core::result::Report;
-use memgauge_fleet::exports::{ExportError, ExportRun, hwloc, latest_runs, ocptv, openmetrics, superbench, superbench_baseline, with_rows};
+use memgauge_fleet::exports::{
+    ExportError, ExportRun, chosen, hwloc, latest_runs, ocptv, openmetrics, superbench, superbench_baseline, with_rows,
+};
 use memgauge_fleet::{Store, StoreError, StoredRun};
 
 use crate::cli::fleet::{ExportArgs, ExportFormat};
@@ -24,7 +26,9 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitStatus> {
     let file = args.output.as_deref().map(OutputFile::open).transpose()?;
     let source = open(args)?;
     let bytes = render(args, source).map_err(|error| match error.downcast::<ExportError>() {
-        Ok(error @ (ExportError::SeveralKinds(_) | ExportError::SeveralHosts(_))) => UsageError(error.to_string()).into(),
+        Ok(error @ (ExportError::SeveralKinds(_) | ExportError::SeveralHosts(_) | ExportError::Host(_))) => {
+            UsageError(error.to_string()).into()
+        }
         Ok(error) => error.into(),
         Err(error) => error,
     })?;
@@ -68,19 +72,16 @@ fn render(args: &ExportArgs, source: Source) -> anyhow::Result<Vec<u8>> {
             }
             with_rows(&store, runs)?
         }
-        Source::Results(mut reports) => {
-            let chosen = |report: &Report| {
-                let run = ExportRun::of(report);
-                (args.host.is_empty() || args.host.contains(&run.run.host)) && word.is_none_or(|word| run.kind().contains(word))
-            };
-            reports.retain(chosen);
-            if reports.is_empty() {
+        Source::Results(reports) => {
+            let all = reports.into_iter().map(|report| (ExportRun::of(&report), report)).collect();
+            let chosen = chosen(all, |(run, _): &(ExportRun, Report)| &run.run, &args.host, word)?;
+            if chosen.is_empty() {
                 bail!(nothing_chosen(args));
             }
             if args.format == ExportFormat::Hwloc {
-                return Ok(hwloc(one(&reports)?)?);
+                return Ok(hwloc(&one(&chosen)?.1)?);
             }
-            reports.iter().map(ExportRun::of).collect()
+            chosen.into_iter().map(|(run, _)| run).collect()
         }
     };
     Ok(match args.format {

@@ -15,6 +15,7 @@ mod image;
 mod installed;
 mod listed;
 mod subject;
+mod units;
 
 use subject::Outcome::{NotChecked, Passed};
 use subject::{Outcome, missing, scratch};
@@ -33,17 +34,26 @@ pub(super) fn check(checked: &Checked<'_>) -> Result<()> {
     totals.run("debs_list_what_is_documented", || listed::debs(checked));
     totals.run("rpms_list_what_is_documented", || listed::rpms(checked));
     totals.run("lintian_finds_no_error", || lintian(checked));
-    totals.run("deb_is_installed_in_a_bare_root_run_and_removed", || installed::deb_in_bare_root(checked));
-    totals.run("rpm_is_installed_in_a_bare_root_run_and_removed", || installed::rpm_in_bare_root(checked));
+    totals.run("units_of_systemd_are_valid_and_confined", || units::verified(checked));
+    totals.run("deb_is_installed_in_a_bare_root_run_and_removed", || here(checked, installed::deb_in_bare_root));
+    totals.run("rpm_is_installed_in_a_bare_root_run_and_removed", || here(checked, installed::rpm_in_bare_root));
     totals.run("images_are_whole", || image::whole(checked));
-    totals.run("image_runs_in_podman", || image::runs(checked));
-    totals.run("wheel_is_installed_used_and_removed", || wheel(checked));
+    totals.run("image_runs_in_podman", || here(checked, image::runs));
+    totals.run("wheel_is_installed_used_and_removed", || here(checked, wheel));
     if checked.args.full {
         totals.run("bills_of_materials_fit_the_schema", || bills_of_materials(checked));
-        totals.run("deb_is_installed_in_a_fresh_debian", || installed::deb_in_debian(checked));
+        totals.run("deb_is_installed_in_a_fresh_debian", || here(checked, installed::deb_in_debian));
         totals.run("built_elsewhere_is_byte_for_byte_the_same", || built_elsewhere(checked));
     }
     totals.end(begun)
+}
+
+/// Does a check of packages that are installed and run, if one is for this machine.
+fn here(checked: &Checked<'_>, check: impl FnOnce(&Checked<'_>) -> Result<Outcome>) -> Result<Outcome> {
+    if checked.own().is_err() {
+        return Ok(NotChecked(format!("no package is for {}, this machine's instruction set", std::env::consts::ARCH)));
+    }
+    check(checked)
 }
 
 /// How many checks passed, failed, and could not be done.
@@ -134,6 +144,7 @@ fn archives(checked: &Checked<'_>) -> Result<Outcome> {
         };
         let said = call("memgauge", "--version")?;
         ensure!(said.trim() == format!("memgauge {}", checked.release.version), "{name}: {said}");
+        ensure!(call("memgauge", "info")?.contains("CPUs"), "{name}: memgauge info");
         ensure!(call("mlc", "--help")?.contains("--loaded_latency"), "{name}: mlc --help");
     }
     if not_run.is_empty() {

@@ -14,7 +14,7 @@ pub struct FleetHistory {
     pub fleet_version: u32,
     /// The host.
     pub host: String,
-    /// The hashes of its machine ids: several where it was installed again, or where several hosts have one name.
+    /// The hashes of its machine ids: several only where machines are shown as one.
     pub machine_id_hashes: Vec<String>,
     /// Its runs, in order of time.
     pub runs: Vec<HistoryRun>,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use memgauge_core::result::{HealthStatus, QualityLevel, Report};
 
+use crate::hosts::HostError;
 use crate::row::{HostRun, Row};
 use crate::rows::{ID_DIGITS, rows};
 use crate::store::{StoreError, kind};
@@ -30,11 +31,14 @@ pub enum ExportError {
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// What was to choose a host chooses none, or several.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// A median over machines that differ tells nothing.
     #[error("the hosts are of several kinds, and a baseline is of one: choose with --fingerprint one of {}", .0.join(", "))]
     SeveralKinds(Vec<String>),
     /// The format describes one host.
-    #[error("this format describes one host, and there are {0}; choose one with --host NAME, or name its result")]
+    #[error("this format describes one host, and there are {0}; choose one with --host HOST, or name its result")]
     SeveralHosts(usize),
     /// The run has nothing that the format can hold.
     #[error("{0} has no latency and no bandwidth by node; measure with memgauge, or with memgauge latency --matrix")]

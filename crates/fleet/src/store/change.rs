@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parquet::errors::ParquetError;
@@ -139,6 +140,24 @@ impl Change {
         Ok(())
     }
 
+    /// Writes batches of older programs again, with the columns that they lack: Polars refuses a folder whose files have different columns,
+    /// and pandas shows those of the first. A batch at a time; once `stop` is set, the rest is left to the next ingest.
+    ///
+    /// # Errors
+    /// When a file cannot be read or written.
+    pub(crate) fn add_columns(&mut self, stop: &AtomicBool) -> Result<(), StoreError> {
+        for batch in self.manifest.batches.clone() {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            if reading::lacks_columns(&self.folder, &batch)? {
+                self.merge(&[batch])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Commits batches as one.
     fn merge(&mut self, small: &[Batch]) -> Result<(), StoreError> {
         let mut by_run: HashMap<String, Vec<Row>> = HashMap::new();
         for row in reading::rows(&self.folder, small, &|_| true)? {

@@ -1,7 +1,9 @@
 //! The columns of a store's two tables: runs, and measurements. A column is declared once, where its value is taken from a run, a cell or a
 //! row. Columns of measurements repeat those of their run, so that a question needs no join: in Parquet that costs a few bytes a run.
 
-use memgauge_core::experiment::MemoryPlace;
+use std::sync::Arc;
+
+use memgauge_core::experiment::{Coordinates, Experiment, MemoryPlace, Metric, Unit};
 use memgauge_core::wording::spelled;
 use memgauge_render::durable;
 use parquet::data_type::ByteArray;
@@ -159,6 +161,22 @@ pub(super) fn value(row: &Row) -> Vec<Field> {
         word("quality", row.quality),
         text("not_measured", row.not_measured.as_ref()),
     ]
+}
+
+/// The columns of both tables, runs and measurements.
+pub(super) fn names() -> [Vec<&'static str>; 2] {
+    let any = Cell { experiment: Experiment::IdleLatency, at: Coordinates::default(), metric: Metric::Latency, unit: Unit::Nanoseconds };
+    let row = Row {
+        run: Arc::new(HostRun::default()),
+        cell: Arc::new(any),
+        value: None,
+        interval: None,
+        pages: None,
+        quality: None,
+        not_measured: None,
+    };
+    let measurement = host(&row.run).into_iter().chain(cell(&row.cell)).chain(value(&row));
+    [run(&StoredRun::default()).into_iter().map(|(name, ..)| name).collect(), measurement.map(|(name, ..)| name).collect()]
 }
 
 #[cfg(test)]

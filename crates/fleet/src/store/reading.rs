@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Seek};
+use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as WordError, StrDeserializer};
 
+use super::columns;
 use super::error::StoreError;
 use super::manifest::{Batch, BatchFile, checksum, pending};
 use super::run::StoredRun;
@@ -51,6 +53,19 @@ fn table(path: &Path, of: &BatchFile) -> Result<Table, StoreError> {
 
 fn damaged(path: &Path, error: &ParquetError) -> StoreError {
     StoreError::Damaged { path: path.to_owned(), detail: error.to_string() }
+}
+
+/// Whether a file of a batch lacks a column that this program writes.
+pub(super) fn lacks_columns(folder: &Path, batch: &Batch) -> Result<bool, StoreError> {
+    let [runs, measurements] = columns::names();
+    for (file, names) in batch.files.iter().zip(iter::once(&runs).chain(iter::repeat(&measurements))) {
+        let path = folder.join(&file.name);
+        let table = Table::open(open(&path)?).map_err(|e| damaged(&path, &e))?;
+        if names.iter().any(|name| !table.has(name)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The runs of batches, in order.

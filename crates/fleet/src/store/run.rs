@@ -7,7 +7,7 @@ use memgauge_core::result::HealthStatus;
 use crate::row::HostRun;
 
 /// A run, where it came from, and how much of it was measured.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StoredRun {
     /// The run.
     pub run: Arc<HostRun>,

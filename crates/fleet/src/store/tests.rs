@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::atomic::AtomicBool;
 
 use memgauge_core::result::{PageKind, Report};
 use tempfile::TempDir;
@@ -128,17 +129,27 @@ fn a_copy_has_its_name_only_with_its_run() {
     assert_eq!(fs::read(&copy).unwrap(), b"result 2");
 }
 
-/// A fleet of two hosts of one name that version 0.1.0 wrote: its values have neither machine ids nor their own kinds of pages.
+/// Makes a fleet of two hosts of one name that version 0.1.0 wrote: its values have neither machine ids nor their own kinds of pages.
+fn write_old(fleet: &Path) {
+    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores/0.1.0");
+    let files = files(&old);
+    restore(fleet, &files.into_iter().map(|(path, bytes)| (fleet.join(path.strip_prefix(&old).unwrap()), bytes)).collect());
+}
+
+/// Makes a folder hold these files and no others.
+fn restore(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) {
+    let _ = fs::remove_dir_all(folder);
+    for (path, bytes) in files {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+}
+
 #[test]
 fn stores_of_older_programs_are_read_and_added_to() {
     let folder = TempDir::new().unwrap();
     let fleet = folder.path().join("fleet");
-    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores/0.1.0");
-    for (path, bytes) in files(&old) {
-        let copy = fleet.join(path.strip_prefix(&old).unwrap());
-        fs::create_dir_all(copy.parent().unwrap()).unwrap();
-        fs::write(copy, bytes).unwrap();
-    }
+    write_old(&fleet);
     let before = read(&fleet).unwrap();
     assert_eq!(before.len(), 24);
     assert!(before.iter().all(|row| row.pages == Some(PageKind::Pool) && row.run.fingerprint.pages.as_deref() == Some("pool")));
@@ -149,6 +160,97 @@ fn stores_of_older_programs_are_read_and_added_to() {
     let after = read(&fleet).unwrap();
     assert_eq!(after[..24], before[..]);
     assert!(after.len() > 24 && after[24..].iter().all(|row| row.pages == Some(PageKind::Base)));
+}
+
+/// Adds the columns that files lack.
+fn add_columns(change: &mut Change) {
+    change.add_columns(&AtomicBool::new(false)).unwrap();
+}
+
+#[test]
+fn older_batches_get_the_columns_of_newer_ones_and_no_kill_loses_or_doubles_a_row() {
+    let folder = TempDir::new().unwrap();
+    let fleet = folder.path().join("fleet");
+    write_old(&fleet);
+    let lacking = |fleet: &Path| {
+        let batches = Store::open(fleet).unwrap().manifest.batches;
+        batches.iter().filter(|batch| reading::lacks_columns(fleet, batch).unwrap()).count()
+    };
+    // A batch of a newer program behind it.
+    change(&fleet).0.add(&batch(0..2)).unwrap();
+    let (rows, before) = (read(&fleet).unwrap(), files(&fleet));
+    assert_eq!((lacking(&fleet), counts(&fleet).len()), (1, 4));
+    let (mut changing, _) = change(&fleet);
+    changing.add_columns(&AtomicBool::new(true)).unwrap();
+    assert_eq!(files(&fleet), before, "an ingest that is to stop leaves it to the next");
+    add_columns(&mut changing);
+    let after = files(&fleet);
+    assert_eq!((lacking(&fleet), read(&fleet).unwrap()), (0, rows.clone()), "the same rows in the same order");
+    add_columns(&mut changing);
+    assert_eq!(files(&fleet), after, "once is enough");
+    drop(changing);
+
+    let only = |all: &BTreeMap<PathBuf, Vec<u8>>, others: &BTreeMap<PathBuf, Vec<u8>>| -> Vec<PathBuf> {
+        all.keys().filter(|path| !others.contains_key(*path)).cloned().collect()
+    };
+    let (gone, new) = (only(&before, &after), only(&after, &before));
+    assert_eq!((gone.len(), new.len()), (2, 2), "runs and values");
+    let check = |state: &BTreeMap<PathBuf, Vec<u8>>, when: &str| {
+        restore(&fleet, state);
+        assert_eq!(read(&fleet).unwrap(), rows, "killed {when}: a question before the next ingest");
+        add_columns(&mut change(&fleet).0);
+        assert_eq!(files(&fleet), after, "killed {when}: the next ingest");
+    };
+    // Killed before the commit, while files were written, whole or in part.
+    for written in 0..=new.len() {
+        let mut state = before.clone();
+        for (i, path) in new.iter().take(written).enumerate() {
+            let bytes = &after[path];
+            state.insert(manifest::pending(path), bytes[..if i + 1 == written { bytes.len() / 2 } else { bytes.len() }].to_vec());
+        }
+        check(&state, &format!("at file {written}"));
+    }
+    // Killed after the commit, while the old files were removed, then while the new ones got their names.
+    let mut state = after.clone();
+    for path in &new {
+        let bytes = state.remove(path).unwrap();
+        state.insert(manifest::pending(path), bytes);
+    }
+    gone.iter().for_each(|path| drop(state.insert(path.clone(), before[path].clone())));
+    check(&state, "after the commit");
+    for path in &gone {
+        state.remove(path);
+        check(&state, "while old files were removed");
+    }
+    for path in &new {
+        let bytes = state.remove(&manifest::pending(path)).unwrap();
+        state.insert(path.clone(), bytes);
+        check(&state, "while new files got their names");
+    }
+}
+
+#[test]
+fn damage_where_a_file_says_its_columns_is_named() {
+    let folder = TempDir::new().unwrap();
+    let fleet = folder.path().join("fleet");
+    change(&fleet).0.add(&batch(0..1)).unwrap();
+    let manifest = Store::open(&fleet).unwrap().manifest;
+    let batch = &manifest.batches[0];
+    for file in &batch.files {
+        let path = fleet.join(&file.name);
+        let bytes = fs::read(&path).unwrap();
+        let length = u32::from_le_bytes(bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap()) as usize;
+        for at in (bytes.len() - 8 - length..bytes.len()).step_by(length / 400 + 1) {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1 << (at % 8);
+            fs::write(&path, &changed).unwrap();
+            // Whatever it says now, it is found when rows are read; here it must not end the program.
+            let _ = reading::lacks_columns(&fleet, batch);
+        }
+        fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+        assert!(reading::lacks_columns(&fleet, batch).unwrap_err().to_string().contains(&*path.to_string_lossy()));
+        fs::write(&path, &bytes).unwrap();
+    }
 }
 
 #[test]

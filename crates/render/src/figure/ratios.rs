@@ -16,6 +16,11 @@ use crate::text::comparison::{change, place, what};
 
 /// Height of a row.
 const ROW: f64 = 20.0;
+/// In a narrower panel, names stand above their rows, which are so high.
+const NARROW: f64 = 520.0;
+const NARROW_ROW: f64 = 34.0;
+/// Width for a number below the axis.
+const TICK: f64 = 36.0;
 /// Room below the rows for the axis.
 const AXIS: f64 = 44.0;
 /// The widest name.
@@ -130,18 +135,30 @@ impl Ratios {
         }
     }
 
-    fn axis(&self) -> Axis {
-        Axis::linear("Change (%)", 100.0 * self.span.0, 100.0 * self.span.1, 9)
+    /// Where the axis begins and ends in a panel of this width.
+    fn ends(&self, width: f64) -> (f64, f64) {
+        let names = if width < NARROW { TICK / 3.0 } else { self.widest.0.min(NAMES).min(0.52 * width) + 14.0 };
+        (names, width - self.widest.1 - 14.0)
     }
 
-    fn is_cut(&self) -> bool {
-        let axis = self.axis();
+    const fn row(width: f64) -> f64 {
+        if width < NARROW { NARROW_ROW } else { ROW }
+    }
+
+    fn axis(&self, width: f64) -> Axis {
+        let (left, right) = self.ends(width);
+        let ticks = ((right - left) / TICK).clamp(3.0, 9.0) as usize;
+        Axis::linear("Change (%)", 100.0 * self.span.0, 100.0 * self.span.1, ticks)
+    }
+
+    fn is_cut(&self, width: f64) -> bool {
+        let axis = self.axis(width);
         self.rows.iter().filter_map(|r| r.interval).any(|(low, high)| 100.0 * low < axis.low || 100.0 * high > axis.high)
     }
 
-    fn with_notes(&self) -> Caption {
+    fn with_notes(&self, width: f64) -> Caption {
         let mut caption = self.caption.clone();
-        if self.is_cut() {
+        if self.is_cut(width) {
             caption.notes.push("Intervals that end at the edge reach beyond it.".to_owned());
         }
         caption
@@ -155,33 +172,43 @@ impl Panel for Ratios {
 
     fn size(&self, space: Space) -> (f64, f64) {
         let width = space.width;
-        (width, self.caption.above(width) + ROW * self.rows.len() as f64 + AXIS + self.with_notes().below(width))
+        (width, self.caption.above(width) + Self::row(width) * self.rows.len() as f64 + AXIS + self.with_notes(width).below(width))
     }
 
     fn draw(&self, scene: &mut Scene, at: Point, space: Space) {
         let width = space.width;
         self.caption.draw_above(scene, at, width);
         let top = at.1 + self.caption.above(width);
-        let bottom = top + ROW * self.rows.len() as f64;
-        let (names, labels) = (self.widest.0.min(NAMES).min(0.52 * width), self.widest.1);
-        let (left, right) = (at.0 + names + 14.0, at.0 + width - labels - 14.0);
-        let axis = self.axis();
+        let (narrow, row_height) = (width < NARROW, Self::row(width));
+        let bottom = top + row_height * self.rows.len() as f64;
+        let ends = self.ends(width);
+        let (left, right) = (at.0 + ends.0, at.0 + ends.1);
+        let axis = self.axis(width);
         let along = |share: f64| left + axis.share(100.0 * share).clamp(0.0, 1.0) * (right - left);
         let margin = (along(-self.margin), along(self.margin));
-        scene.rect(Area { x: margin.0, y: top, width: margin.1 - margin.0, height: bottom - top }, BAND);
+        // Lines do not cross names.
+        let below_name = |i: usize| (top + row_height * (i + 1) as f64 - ROW, top + row_height * (i + 1) as f64);
+        let strips: Vec<(f64, f64)> = if narrow { (0..self.rows.len()).map(below_name).collect() } else { vec![(top, bottom)] };
+        for &(from, to) in &strips {
+            scene.rect(Area { x: margin.0, y: from, width: margin.1 - margin.0, height: to - from }, BAND);
+        }
         for tick in &axis.ticks {
             let x = along(tick.value / 100.0);
             let zero = tick.value.abs() < 1e-9;
-            scene.line((x, top), (x, bottom), Stroke::new(if zero { INK } else { GRID }, 1.0));
+            for &(from, to) in &strips {
+                scene.line((x, from), (x, to), Stroke::new(if zero { INK } else { GRID }, 1.0));
+            }
             if let Some(label) = &tick.label {
                 scene.text(Text::new(label, (x, bottom + 16.0), LABEL, GREY).anchored(Anchor::Middle));
             }
         }
         scene.text(Text::new(&axis.title, ((left + right) / 2.0, bottom + 36.0), LABEL, INK).anchored(Anchor::Middle));
         for (i, row) in self.rows.iter().enumerate() {
-            let middle = top + ROW * (i as f64 + 0.5);
+            let begin = top + row_height * i as f64;
+            let middle = begin + row_height - ROW / 2.0;
             let base = middle + LABEL * CAPITALS / 2.0;
-            scene.text(Text::new(shorten(&row.name, names, LABEL), (at.0, base), LABEL, INK));
+            let (room, name_base) = if narrow { (width, base - LABEL - 3.0) } else { (ends.0 - 14.0, base) };
+            scene.text(Text::new(shorten(&row.name, room, LABEL), (at.0, name_base), LABEL, INK));
             if let Some((low, high)) = row.interval {
                 scene.line((along(low), middle), (along(high), middle), Stroke::new(row.colour, 1.6));
             }

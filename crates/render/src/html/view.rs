@@ -28,9 +28,20 @@ pub(super) struct Table {
     /// Its script may sort it and search in it.
     pub(super) sorted: bool,
     pub(super) searched: bool,
+    /// On a phone each row is a few lines.
+    pub(super) stacked: bool,
+}
+
+impl Table {
+    /// The rows from this one on, as a table of their own.
+    pub(super) fn split_off(&mut self, at: usize) -> Self {
+        let rows = self.rows.split_off(at.min(self.rows.len()));
+        Self { heads: self.heads.clone(), sorted: rows.len() >= SORTED, rows, ..*self }
+    }
 }
 
 /// The head of a column.
+#[derive(Clone)]
 pub(super) struct Head {
     pub(super) text: String,
     /// `n` for numbers.
@@ -108,7 +119,7 @@ pub(super) fn table(columns: &[Column]) -> Table {
             row.push(Entry { head: i == 0, ..entry(cell, column.right, &widths) });
         }
     }
-    Table { heads, rows, sorted: count >= SORTED, searched: false }
+    Table { heads, rows, sorted: count >= SORTED, searched: false, stacked: false }
 }
 
 /// Characters that the parts of a column's numbers take at most.

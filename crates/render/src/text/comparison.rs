@@ -38,18 +38,28 @@ fn write(page: &mut Page, comparison: &Comparison) {
     headline(page, comparison);
     differences(page, comparison);
     let tables = [
-        (ComparisonVerdict::Worse, "Worse", true),
-        (ComparisonVerdict::Better, "Better", true),
-        (ComparisonVerdict::Inconclusive, "Inconclusive", true),
-        (ComparisonVerdict::Same, "The same", page.verbose),
+        (ComparisonVerdict::Worse, true),
+        (ComparisonVerdict::Better, true),
+        (ComparisonVerdict::Inconclusive, true),
+        (ComparisonVerdict::Same, page.verbose),
     ];
-    for (verdict, title, shown) in tables {
+    for (verdict, shown) in tables {
         let mut cells: Vec<&CellComparison> = comparison.cells.iter().filter(|c| shown && c.verdict == verdict).collect();
         cells.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
-        table(page, title, &cells);
+        table(page, title(verdict), &cells);
     }
     means(page, comparison);
     missing(page, &comparison.not_compared);
+}
+
+/// What the table of the numbers with a verdict is called.
+pub(crate) const fn title(verdict: ComparisonVerdict) -> &'static str {
+    match verdict {
+        ComparisonVerdict::Better => "Better",
+        ComparisonVerdict::Same => "The same",
+        ComparisonVerdict::Inconclusive => "Inconclusive",
+        ComparisonVerdict::Worse => "Worse",
+    }
 }
 
 /// The verdict, and its style.

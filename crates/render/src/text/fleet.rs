@@ -117,10 +117,14 @@ pub(crate) fn spot(at: &Coordinates) -> String {
     format!("{}{state}", place(at))
 }
 
+/// The digits of a machine id that `--host` takes.
+fn short_id(id: &str) -> String {
+    id.chars().take(12).collect()
+}
+
 fn slow_numbers(page: &mut Page, host: &SlowHost) {
     let name = &host.name;
-    let id =
-        name.machine_id_hash.as_ref().map(|id| format!(", machine id {}", id.chars().take(12).collect::<String>())).unwrap_or_default();
+    let id = name.machine_id_hash.as_ref().map(|id| format!(", machine id {}", short_id(id))).unwrap_or_default();
     page.heading(&name.host, &format!("run {}{id}", name.run_id));
     let rows = || host.numbers.iter();
     let lines = |n: &SlowNumber| {
@@ -272,8 +276,10 @@ fn duplicates(page: &mut Page, all: &[Duplicate]) {
                 format!("{list}: one machine id under {} names; one host renamed, or hosts installed from one image", hosts.len())
             }
             Duplicate::OneNameManyIds { host, machine_id_hashes } => {
-                let ids = machine_id_hashes.len();
-                format!("{host}: one name with {ids} machine ids; installed again, or several hosts of one name; judged apart")
+                let digits: Vec<String> = machine_id_hashes.iter().map(|id| short_id(id)).collect();
+                let list = names(digits.iter().map(String::as_str), digits.len(), if page.verbose { usize::MAX } else { BRIEF_NAMES });
+                let ids = digits.len();
+                format!("{host}: one name with {ids} machine ids, {list}; installed again, or several hosts of one name; judged apart")
             }
         };
         page.text(Style::Plain, "  ", "    ", &text);

@@ -40,8 +40,7 @@ fn headline(page: &mut Page, history: &FleetHistory) {
         page.text(Style::Dim, "", "  ", &format!("{span} · {}", number_of(history.series.len() as u64, "number", "numbers")));
     }
     if history.machine_id_hashes.len() > 1 {
-        let text =
-            format!("{} machine ids have this name: a host that was installed again, or several hosts", history.machine_id_hashes.len());
+        let text = format!("machines with {} ids are shown as one host", history.machine_id_hashes.len());
         page.remark(Style::Warning, "  ! ", &text, None);
     }
     let untold = history.series.iter().filter(|s| s.levels.is_empty()).count();
