@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use memgauge_os::security::explained;
 use tempfile::{Builder, NamedTempFile};
 
 use crate::exit::UsageError;
@@ -47,7 +48,7 @@ impl OutputFile {
         let refused = |why: &str| Err(UsageError::file(path, why));
         let unwritable = |resolved: &Path, e: io::Error| {
             let directory = directory_of(resolved);
-            let why = if directory.exists() { format!("takes no new file: {e}") } else { "does not exist".to_owned() };
+            let why = if directory.exists() { format!("takes no new file: {}", explained(&e)) } else { "does not exist".to_owned() };
             UsageError::file(path, format_args!("cannot be written: the directory {} {why}", directory.display()))
         };
         let target = match resolve(path)? {
