@@ -139,7 +139,7 @@ pub fn why_not_pinned(error: &io::Error) -> String {
         Some(libc::EINVAL) => "it is offline, or not in this process's cpuset (cpuset.cpus, taskset -p)".to_owned(),
         // The kernel's own refusal is EPERM.
         Some(libc::EACCES) => {
-            format!("a security module denies binding a thread to it (sched_setaffinity: {error}); {}", security::culprit())
+            format!("binding a thread to it is denied (sched_setaffinity: {error}): {}", security::culprit())
         }
         _ => format!("the kernel refuses to bind a thread to it (sched_setaffinity: {error}), as filters of system calls (seccomp) do"),
     }

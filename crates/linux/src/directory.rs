@@ -62,7 +62,7 @@ pub fn read(path: &Path, root: &Path) -> Result<MemoryDir, DirectoryError> {
         return Err(request("it is a hugetlbfs; for the pages of its pool use --pages 2m or --pages 1g and leave --memory-dir out"));
     }
     describe(&file, text, root)
-        .map_err(|e| unavailable(format!("files there cannot be mapped: {e}; give a directory of another file system")))
+        .map_err(|e| unavailable(format!("files there cannot be mapped: {}; give a directory of another file system", explained(&e))))
 }
 
 fn cannot_create(e: &io::Error) -> String {

@@ -37,8 +37,8 @@ impl fmt::Display for Confinement {
 impl Confinement {
     /// Reads it below a root; `None` where nothing confines the process, or it may not see that.
     fn read(tree: Tree<'_>) -> Option<Self> {
-        // Modules may be stacked, and only the first of them has the file without a folder.
-        let own = ["apparmor/current", "current"].into_iter().find_map(|file| tree.text(&format!("proc/self/attr/{file}")))?;
+        // Modules may be stacked, and only the first of them has the file without a folder. A policy may hide the main thread's from others.
+        let own = ["apparmor/current", "current"].into_iter().find_map(|file| tree.text(&format!("proc/thread-self/attr/{file}")))?;
         if let Some((profile, mode)) = own.rsplit_once(" (") {
             return (mode != "complain)").then(|| Self::AppArmor(profile.to_owned()));
         }
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_domain_or_profile_in_force_confines() {
         let context = "system_u:system_r:memgauge_t:s0";
-        let (own, enforce) = ("proc/self/attr/current", "sys/fs/selinux/enforce");
+        let (own, enforce) = ("proc/thread-self/attr/current", "sys/fs/selinux/enforce");
         assert_eq!(confined(&[(own, &format!("{context}\0")), (enforce, "1")]), Some(Confinement::SeLinux(context.into())));
         assert_eq!(confined(&[(own, context)]), Some(Confinement::SeLinux(context.into())), "/sys may be hidden");
         assert_eq!(confined(&[(own, context), (enforce, "0")]), None, "permissive");
@@ -108,14 +108,14 @@ mod tests {
         assert_eq!(confined(&[(own, "docker-default (enforce)\n")]), Some(Confinement::AppArmor("docker-default".into())));
         assert_eq!(confined(&[(own, "a profile (complain)")]), None);
         assert_eq!(confined(&[(own, "unconfined\n")]), None);
-        let stacked = confined(&[(own, context), ("proc/self/attr/apparmor/current", "strict (enforce)")]);
+        let stacked = confined(&[(own, context), ("proc/thread-self/attr/apparmor/current", "strict (enforce)")]);
         assert_eq!(stacked, Some(Confinement::AppArmor("strict".into())));
         assert_eq!(confined(&[]), None);
     }
 
     #[test]
     fn a_refusal_names_what_confines_and_other_errors_do_not() {
-        let fixture = Fixture::new().file("proc/self/attr/current", "u:r:memgauge_t:s0");
+        let fixture = Fixture::new().file("proc/thread-self/attr/current", "u:r:memgauge_t:s0");
         let says = |errno| explain(&io::Error::from_raw_os_error(errno), Tree::new(fixture.root()));
         for errno in [libc::EACCES, libc::EPERM] {
             assert!(says(errno).contains("SELinux confines this program to u:r:memgauge_t:s0"), "{}", says(errno));
