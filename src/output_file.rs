@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use memgauge_os::security::explained;
 use tempfile::{Builder, NamedTempFile};
 
 use crate::exit::UsageError;
@@ -47,7 +48,9 @@ impl OutputFile {
         let refused = |why: &str| Err(UsageError::file(path, why));
         let unwritable = |resolved: &Path, e: io::Error| {
             let directory = directory_of(resolved);
-            let why = if directory.exists() { format!("takes no new file: {e}") } else { "does not exist".to_owned() };
+            // One that may not be seen does not look like one that is not there.
+            let missing = directory.metadata().is_err_and(|found| found.kind() != io::ErrorKind::PermissionDenied);
+            let why = if missing { "does not exist".to_owned() } else { format!("takes no new file: {}", explained(&e)) };
             UsageError::file(path, format_args!("cannot be written: the directory {} {why}", directory.display()))
         };
         let target = match resolve(path)? {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use memgauge_os::security::explained;
 use memgauge_os::{clock, process};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
@@ -41,8 +42,8 @@ impl StateFolder {
     /// When the folder cannot be used ([`UsageError`]), or the other check did not end in time.
     pub(crate) fn open(path: &Path, keep: usize, longest: Duration) -> anyhow::Result<Self> {
         let refused = |why: String| UsageError::file(path, why);
-        fs::create_dir_all(path).map_err(|e| refused(format!("the folder cannot be made: {e}; name another one")))?;
-        let found = fs::metadata(path).map_err(|e| refused(format!("the folder cannot be used: {e}")))?;
+        fs::create_dir_all(path).map_err(|e| refused(format!("the folder cannot be made: {}; name another one", explained(&e))))?;
+        let found = fs::metadata(path).map_err(|e| refused(format!("the folder cannot be used: {}", explained(&e))))?;
         // Their owner could put links in the place of files that are removed here.
         if ![0, rustix::process::geteuid().as_raw()].contains(&found.uid()) {
             return Err(refused(format!("the folder is another user's (user ID {}); name one of your own", found.uid())).into());
@@ -53,7 +54,8 @@ impl StateFolder {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(LOCK_MODE).custom_flags(OFlags::NOFOLLOW.bits() as i32);
         let opened = options.open(path.join(LOCK));
-        let mut lock = opened.map_err(|e| refused(format!("its file '{LOCK}' cannot be opened: {e}; name a folder of your own")))?;
+        let mut lock =
+            opened.map_err(|e| refused(format!("its file '{LOCK}' cannot be opened: {}; name a folder of your own", explained(&e))))?;
         keep_private(&lock).map_err(|e| refused(format!("its file '{LOCK}' cannot be kept from others: {e}")))?;
         acquire(&mut lock, path, longest)?;
         // Only a message needs the number: a full disk is no reason not to measure.

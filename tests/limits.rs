@@ -11,10 +11,10 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Output};
 
 use memgauge_core::experiment::PrefetchRequest;
-use memgauge_core::result::{Incomplete, Report};
+use memgauge_core::result::{Incomplete, PlacementSource, PlacementStatus, Report};
 use memgauge_core::units::Bytes;
 
-use confined::{CONTAINER, Group, SYSTEM_SERVICE};
+use confined::{CONTAINER, Group, PODMAN, PODMAN_ABSENT, SYSTEM_SERVICE, fails};
 use support::{beside_another, program, text};
 
 /// Short runs of everything that allocates.
@@ -161,12 +161,29 @@ fn a_denied_system_call_is_named_and_never_a_panic() {
 
 #[test]
 fn profiles_of_containers_and_services_let_it_measure() {
-    for (name, calls) in [("containers", CONTAINER), ("services", SYSTEM_SERVICE)] {
+    let (refused, absent) = (fails(libc::EPERM), fails(libc::ENOSYS));
+    let podman = [(PODMAN, refused), (PODMAN_ABSENT, absent)];
+    // A unit that does not set SystemCallErrorNumber= has the program killed at the first call that is denied.
+    let killed = [(SYSTEM_SERVICE, libc::SECCOMP_RET_KILL_PROCESS)];
+    let profiles: [(&str, &[(&[libc::c_long], u32)]); 4] = [
+        ("Docker", &[(CONTAINER, refused)]),
+        ("podman", &podman),
+        ("services with an error number", &[(SYSTEM_SERVICE, refused)]),
+        ("services", &killed),
+    ];
+    for (name, lists) in profiles {
         for line in ["latency --size 1M --time 40ms", "bandwidth --size 4M --time 60ms", "stream 1M", "c2c --time 100ms", "info"] {
-            let output = run(line, |c| confined::deny(c, calls, libc::EPERM));
+            let output = run(line, |c| confined::filter(c, lists));
             let stderr = ended_well(&format!("{name}: {line}"), &output);
             assert_eq!(output.status.code(), Some(0), "{name}: {line}: {stderr}");
         }
+    }
+    // Where pages are is then known from another place, and no less certain.
+    let output = run("latency --size 1M --time 40ms --format json", |c| confined::filter(c, &podman));
+    for m in &report(&output).results {
+        let placement = &m.evidence.placement;
+        let other = placement.source.is_some_and(|source| source != PlacementSource::MovePages);
+        assert!(placement.status == PlacementStatus::Verified && other, "{placement:?}");
     }
 }
 

@@ -43,13 +43,14 @@ pub struct Running {
     json: PathBuf,
 }
 
-/// `memgauge LINE`, arguments separated by blanks.
+/// `memgauge LINE`, arguments separated by blanks. What follows `--` is another program's.
 pub fn memgauge(line: &str) -> Memgauge {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let name = format!("{}-{}.json", guest::current(), NEXT.fetch_add(1, Ordering::Relaxed));
     let json = Path::new(SHARE).join(name);
     let mut command = Command::new(MEMGAUGE);
-    command.args(line.split_whitespace()).arg("--quiet").arg("--output").arg(&json);
+    let (own, program) = line.split_at(line.find(" -- ").unwrap_or(line.len()));
+    command.args(own.split_whitespace()).arg("--quiet").arg("--output").arg(&json).args(program.split_whitespace());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     Memgauge { command, json }
 }

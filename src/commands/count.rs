@@ -17,6 +17,7 @@ use memgauge_core::result::Incomplete;
 use memgauge_core::stats;
 use memgauge_core::topology::Cpu;
 use memgauge_os::counters::{self, Catalogue, CounterError, EncodedEvent, EventSet, OpenCounters};
+use memgauge_os::security::explained;
 use memgauge_os::{program, topology};
 
 use crate::cli::options::without_effect;
@@ -241,7 +242,7 @@ fn exit_code(ended: &ProgramRun) -> u8 {
 /// Reports why the program did not start, and returns the exit status that says so.
 fn not_started(command: &[OsString], error: &io::Error) -> u8 {
     let program = command.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
-    Program::MEMGAUGE.message(format_args!("cannot run {program}: {error}"));
+    Program::MEMGAUGE.message(format_args!("cannot run {program}: {}", explained(error)));
     if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_RUN }
 }
 

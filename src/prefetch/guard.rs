@@ -79,7 +79,7 @@ fn out_of_reach(error: &PrefetchError) -> bool {
     match error {
         PrefetchError::Register(error) => matches!(
             error.fault,
-            MsrFault::NoModule(_) | MsrFault::NotPermitted(_) | MsrFault::NoRegister | MsrFault::Refused(_) | MsrFault::Other(..)
+            MsrFault::NoModule(_) | MsrFault::NotPermitted(..) | MsrFault::NoRegister | MsrFault::Refused(_) | MsrFault::Other(..)
         ),
         PrefetchError::Folder(..) | PrefetchError::Container(_) => true,
         _ => false,

@@ -27,12 +27,24 @@ pub(crate) fn limits(command: &mut Command, which: u32, soft: u64, hard: u64) {
 
 /// Makes these system calls fail with `errno`, as filters of containers do.
 pub(crate) fn deny(command: &mut Command, calls: &[libc::c_long], errno: i32) {
+    filter(command, &[(calls, fails(errno))]);
+}
+
+/// What a filter does with a call that shall fail with this error.
+pub(crate) const fn fails(errno: i32) -> u32 {
+    libc::SECCOMP_RET_ERRNO | errno as u32
+}
+
+/// Does with each system call what the first list that has it says, and lets through those that are in none.
+pub(crate) fn filter(command: &mut Command, lists: &[(&[libc::c_long], u32)]) {
     let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
     // The number of the call is the first word of seccomp_data.
     let mut program = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)];
-    for &call in calls {
-        program.push(libc::sock_filter { jf: 1, ..statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, call as u32) });
-        program.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | errno as u32));
+    for (calls, action) in lists {
+        for &call in *calls {
+            program.push(libc::sock_filter { jf: 1, ..statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, call as u32) });
+            program.push(statement(libc::BPF_RET | libc::BPF_K, *action));
+        }
     }
     program.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW));
     let install = move || {
@@ -49,7 +61,7 @@ pub(crate) fn deny(command: &mut Command, calls: &[libc::c_long], errno: i32) {
 }
 
 /// What Docker's default profile denies without capabilities (moby/profiles, seccomp/default.json of seccomp/v0.2.3), as far as a program that
-/// measures may ask for it. Podman's descends from it.
+/// measures may ask for it.
 pub(crate) const CONTAINER: &[libc::c_long] = &[
     libc::SYS_bpf,
     libc::SYS_get_mempolicy,
@@ -64,18 +76,98 @@ pub(crate) const CONTAINER: &[libc::c_long] = &[
     libc::SYS_userfaultfd,
 ];
 
-/// What systemd's `SystemCallFilter=@system-service` denies, as far as a program that measures may ask for it: the groups of calls that
-/// systemd.exec(5) leaves out of it (`@debug`, `@mount`, and others).
-pub(crate) const SYSTEM_SERVICE: &[libc::c_long] = &[
+/// What podman's default profile denies without capabilities with `EPERM` (golang-github-containers-common 0.50.1,
+/// /usr/share/containers/seccomp.json). Unlike Docker's it allows memory policies, and not the call that tells where pages are.
+pub(crate) const PODMAN: &[libc::c_long] = &[
+    libc::SYS_acct,
     libc::SYS_bpf,
-    libc::SYS_mount,
+    libc::SYS_chroot,
+    libc::SYS_clock_settime,
+    libc::SYS_delete_module,
+    libc::SYS_fanotify_init,
+    libc::SYS_finit_module,
+    libc::SYS_init_module,
+    libc::SYS_kcmp,
+    libc::SYS_kexec_load,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
+    libc::SYS_open_by_handle_at,
     libc::SYS_perf_event_open,
-    libc::SYS_personality,
-    libc::SYS_pivot_root,
-    libc::SYS_process_vm_readv,
-    libc::SYS_ptrace,
-    libc::SYS_setns,
+    libc::SYS_process_madvise,
+    libc::SYS_quotactl,
+    libc::SYS_setdomainname,
+    libc::SYS_sethostname,
+    libc::SYS_settimeofday,
+    libc::SYS_swapoff,
+    libc::SYS_swapon,
     libc::SYS_userfaultfd,
+    libc::SYS_vhangup,
+    libc::SYS_vmsplice,
+];
+
+/// And what it does not list: such calls fail with `ENOSYS`, as if the kernel did not have them.
+pub(crate) const PODMAN_ABSENT: &[libc::c_long] = &[
+    libc::SYS_add_key,
+    libc::SYS_futex_waitv,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_io_uring_setup,
+    libc::SYS_quotactl_fd,
+    libc::SYS_request_key,
+    libc::SYS_set_mempolicy_home_node,
+];
+
+/// What systemd's `SystemCallFilter=@system-service` denies (`systemd-analyze syscall-filter`, systemd 252): every call that is not in the
+/// group and that all instruction sets have.
+pub(crate) const SYSTEM_SERVICE: &[libc::c_long] = &[
+    libc::SYS_acct,
+    libc::SYS_adjtimex,
+    libc::SYS_bpf,
+    libc::SYS_chroot,
+    libc::SYS_clock_adjtime,
+    libc::SYS_clock_settime,
+    libc::SYS_delete_module,
+    libc::SYS_fanotify_init,
+    libc::SYS_fanotify_mark,
+    libc::SYS_finit_module,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fsopen,
+    libc::SYS_fspick,
+    libc::SYS_init_module,
+    libc::SYS_kexec_load,
+    libc::SYS_landlock_add_rule,
+    libc::SYS_landlock_create_ruleset,
+    libc::SYS_landlock_restrict_self,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_memfd_secret,
+    libc::SYS_mincore,
+    libc::SYS_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_move_mount,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_open_tree,
+    libc::SYS_perf_event_open,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pivot_root,
+    libc::SYS_pkey_alloc,
+    libc::SYS_pkey_free,
+    libc::SYS_pkey_mprotect,
+    libc::SYS_process_mrelease,
+    libc::SYS_ptrace,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_reboot,
+    libc::SYS_seccomp,
+    libc::SYS_setdomainname,
+    libc::SYS_sethostname,
+    libc::SYS_settimeofday,
+    libc::SYS_swapoff,
+    libc::SYS_swapon,
+    libc::SYS_syslog,
+    libc::SYS_umount2,
+    libc::SYS_vhangup,
 ];
 
 /// A control group with a limit on memory; removed when dropped.

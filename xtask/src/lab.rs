@@ -209,7 +209,11 @@ fn tool_package(tool: &str) -> &'static str {
 
 /// The package, and the place in it, of a tool that is fetched as the kernels are: where it is installed it changes the machine.
 fn fetched(tool: &str) -> Option<(&'static str, &'static str)> {
-    (tool == "apparmor_parser").then_some(("apparmor", "sbin/apparmor_parser"))
+    match tool {
+        "apparmor_parser" => Some(("apparmor", "sbin/apparmor_parser")),
+        "secilc" => Some(("secilc", "usr/bin/secilc")),
+        _ => None,
+    }
 }
 
 /// Everything that a guest boots.

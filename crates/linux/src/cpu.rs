@@ -7,6 +7,7 @@ use memgauge_core::topology::Topology;
 use memgauge_core::units::{Bytes, IdSet, MAX_ID};
 
 use crate::cgroup;
+use crate::security;
 use crate::system_call;
 use crate::tree::{CPU_DIR, NODE_DIR, Tree, field, parse_mask};
 
@@ -136,6 +137,10 @@ pub fn why_not_pinned(error: &io::Error) -> String {
     match error.raw_os_error() {
         // The mask has no CPU that is online and allowed.
         Some(libc::EINVAL) => "it is offline, or not in this process's cpuset (cpuset.cpus, taskset -p)".to_owned(),
+        // The kernel's own refusal is EPERM.
+        Some(libc::EACCES) => {
+            format!("binding a thread to it is denied (sched_setaffinity: {error}): {}", security::culprit())
+        }
         _ => format!("the kernel refuses to bind a thread to it (sched_setaffinity: {error}), as filters of system calls (seccomp) do"),
     }
 }
@@ -143,7 +148,7 @@ pub fn why_not_pinned(error: &io::Error) -> String {
 /// Pins the calling thread to `cpu`.
 ///
 /// # Errors
-/// When the CPU does not exist, is offline or is not in the cpuset (EINVAL), or when the call is forbidden (EPERM).
+/// When the CPU does not exist, is offline or is not in the cpuset (EINVAL), or when the call is forbidden (EPERM, and EACCES by a security module).
 pub fn pin_to(cpu: u32) -> io::Result<()> {
     set_affinity(&IdSet::one(cpu))
 }

@@ -17,6 +17,7 @@ use memgauge_core::units::Bytes;
 
 use crate::mount::{self, Mount};
 use crate::persistent;
+use crate::security::explained;
 use crate::system_call;
 use crate::tree::{Tree, field};
 
@@ -50,7 +51,7 @@ pub fn read(path: &Path, root: &Path) -> Result<MemoryDir, DirectoryError> {
     let full = fs::canonicalize(path).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => request("there is no such directory; make it, or mount a file system there"),
         io::ErrorKind::NotADirectory => request("it is not a directory; give the directory that a file system is mounted at"),
-        _ => unavailable(format!("{e}; give a directory that this user may use")),
+        _ => unavailable(format!("{}; give a directory that this user may use", explained(&e))),
     })?;
     if !full.is_dir() {
         return Err(request("it is not a directory; give the directory that a file system is mounted at"));
@@ -61,7 +62,7 @@ pub fn read(path: &Path, root: &Path) -> Result<MemoryDir, DirectoryError> {
         return Err(request("it is a hugetlbfs; for the pages of its pool use --pages 2m or --pages 1g and leave --memory-dir out"));
     }
     describe(&file, text, root)
-        .map_err(|e| unavailable(format!("files there cannot be mapped: {e}; give a directory of another file system")))
+        .map_err(|e| unavailable(format!("files there cannot be mapped: {}; give a directory of another file system", explained(&e))))
 }
 
 fn cannot_create(e: &io::Error) -> String {
@@ -71,7 +72,7 @@ fn cannot_create(e: &io::Error) -> String {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free space there",
         _ => "give a directory of another file system",
     };
-    format!("no file can be created there: {e}; {advice}")
+    format!("no file can be created there: {}; {advice}", explained(e))
 }
 
 /// Creates a file in `dir` that has no name, so that it goes away with this process however the process ends.

@@ -9,6 +9,7 @@ use memgauge_core::topology::{Machine, Node};
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::limits::{gib, memory_groups};
+use crate::security::held_capabilities;
 use crate::tree::{CPU_DIR, NODE_DIR, Tree, field, kib_field};
 
 /// Capabilities that matter here, by bit (`include/uapi/linux/capability.h`).
@@ -29,7 +30,7 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
     let status = tree.text("proc/self/status").unwrap_or_default();
     // The real, effective, saved and file system user.
     let effective_user = field(&status, "Uid").and_then(|ids| ids.split_whitespace().nth(1));
-    let held = field(&status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
+    let held = held_capabilities(&status);
     let [governors, energy_preferences, drivers] =
         cpufreq(tree, machine, ["scaling_governor", "energy_performance_preference", "scaling_driver"]);
     let mut environment = Environment {

@@ -20,6 +20,7 @@ pub mod prefetch;
 pub mod process;
 pub mod processes;
 pub mod program;
+pub mod security;
 pub mod start_signal;
 pub mod topology;
 

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use crate::base_page;
 use crate::faults::Watched;
+use crate::security::explained;
 
 /// No measurement was requested yet. A new word has this value.
 pub const IDLE: u32 = 0;
@@ -40,7 +41,7 @@ const NOTE_LENGTH: usize = 92;
 
 /// Why the shared memory cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("shared memory '{name}' cannot be {what}: {why}")]
+#[error("shared memory '{name}' cannot be {what}: {}", explained(.why))]
 pub struct StartSignalError {
     name: String,
     what: &'static str,

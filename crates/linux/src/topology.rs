@@ -18,6 +18,7 @@ use memgauge_core::topology::{Cpu, Machine, Topology};
 use memgauge_core::units::IdSet;
 
 use crate::cpu::{self, online_and_offline};
+use crate::security::explained;
 use crate::tree::{CPU_DIR, Tree};
 use crate::{limits, persistent};
 
@@ -37,7 +38,8 @@ pub enum TopologyError {
     NoSysfs,
     /// This process may not read this machine's CPUs in sysfs.
     #[error(
-        "/{CPU_DIR} cannot be read: {0}; a security module (AppArmor, SELinux) or a sandbox denies it: let this program read /sys and /proc"
+        "/{CPU_DIR} cannot be read: {}; a security module (AppArmor, SELinux) or a sandbox denies it: let this program read /sys and /proc",
+        explained(.0)
     )]
     SysfsDenied(#[source] std::io::Error),
     /// There is no CPU below the root.

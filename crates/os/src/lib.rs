@@ -141,6 +141,13 @@ pub mod program {
     pub use crate::system::program::run;
 }
 
+/// What denies something to this process.
+///
+/// - [`explained`](security::explained): an error in words, and with a refusal the security module that confines this process.
+pub mod security {
+    pub use crate::system::security::explained;
+}
+
 /// A word of shared memory by which another program starts a measurement.
 ///
 /// - [`StartSignal`](start_signal::StartSignal): opens or creates it by name, waits for the start, says when it is done.

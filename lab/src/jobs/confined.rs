@@ -31,7 +31,7 @@ pub(crate) const JOB: Job = Job {
 };
 
 /// Two nodes, as some commands need.
-const QEMU: &[&str] = &[
+pub(super) const QEMU: &[&str] = &[
     "-machine q35",
     "-cpu max,vendor=GenuineIntel,family=6,model=85",
     "-smp 3",
@@ -103,7 +103,7 @@ fn every_command_with_what_measuring_needs() -> Result<()> {
 }
 
 /// It refuses, whether the command line or the machine is to blame, with these words.
-fn refuses(run: Memgauge, words: &[&str]) -> Result<()> {
+pub(super) fn refuses(run: Memgauge, words: &[&str]) -> Result<()> {
     let ran = run.run()?;
     ran.refused(if ran.status == Some(64) { 64 } else { 4 }, words)?;
     ensure!(ran.report.is_none(), "it measured: {:?}", ran.report);

@@ -1,7 +1,7 @@
 //! A pool of one 1 GiB page, on one of two nodes.
 
-use anyhow::{Result, ensure};
-use memgauge_core::result::{PageKind, PlacementStatus};
+use anyhow::{Context, Result, ensure};
+use memgauge_core::result::{Measurement, PageKind, PlacementStatus};
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::guest::pool_state;
@@ -13,7 +13,7 @@ pub(crate) const JOB: Job = Job {
     about: "a 1 GiB page is used where there is one, and refused where there is none",
     optional: false,
     machine: Machine { qemu: QEMU, kernel: &["hugepagesz=1G", "hugepages=1:1"], ..PLAIN },
-    tests: tests![used_where_there_is_one, refused_where_there_is_none],
+    tests: tests![used_where_there_is_one, a_loop_uses_it, a_scan_tells_where_it_is, refused_where_there_is_none],
 };
 
 /// An aligned gigabyte must be free on node 1, whose memory is above the hole for devices.
@@ -33,11 +33,8 @@ const QEMU: &[&str] = &[
 /// Pages of the pool, in KiB.
 const GIANT_KIB: u64 = 1 << 20;
 
-/// Only once, because the kernel needs seconds to clear the page.
-fn used_where_there_is_one() -> Result<()> {
-    ensure!(pool_state(1, GIANT_KIB)? == (1, 1), "the guest has no page of 1 GiB on node 1: {:?}", pool_state(1, GIANT_KIB)?);
-    let report = memgauge("bandwidth --cpu 0 --node 1 --pages 1g --size 256M --time 200ms").measure()?;
-    let [m] = &measured(&report)?[..] else { anyhow::bail!("one result expected") };
+/// All of it is in the one page, on node 1, and the pool has it back.
+fn is_in_the_page(m: &Measurement) -> Result<()> {
     let pages = &m.evidence.pages;
     ensure!(pages.obtained == Some(PageKind::Pool) && pages.page == Some(Bytes::gib(1)) && pages.share == Some(1.0), "{pages:?}");
     let placement = &m.evidence.placement;
@@ -47,8 +44,41 @@ fn used_where_there_is_one() -> Result<()> {
     Ok(())
 }
 
+/// Latency first, then bandwidth: each run has the page cleared by the kernel.
+fn used_where_there_is_one() -> Result<()> {
+    ensure!(pool_state(1, GIANT_KIB)? == (1, 1), "the guest has no page of 1 GiB on node 1: {:?}", pool_state(1, GIANT_KIB)?);
+    for line in ["latency", "bandwidth --mix all-reads"] {
+        let report = memgauge(&format!("{line} --cpu 0 --node 1 --pages 1g --size 256M --time 100ms")).measure()?;
+        let [m] = &measured(&report)?[..] else { anyhow::bail!("{line}: one result expected") };
+        is_in_the_page(m).context(line)?;
+    }
+    Ok(())
+}
+
+fn a_loop_uses_it() -> Result<()> {
+    let report = memgauge("stream 16M --node 1 --pages 1g --passes 2").measure()?;
+    let [m] = &measured(&report)?[..] else { anyhow::bail!("one result expected") };
+    is_in_the_page(m)
+}
+
+/// A region that is one page is in one piece of physical memory, at a multiple of its size.
+fn a_scan_tells_where_it_is() -> Result<()> {
+    let report = memgauge("scan --node 1 --pages 1g --size 1G --region 1G --passes 1").measure()?;
+    let [m] = &measured(&report)?[..] else { anyhow::bail!("one region expected") };
+    is_in_the_page(m)?;
+    let physical = m.evidence.physical.as_ref().context("no addresses")?;
+    let first = physical.first.context("no address")?;
+    ensure!(physical.contiguous == Some(true) && first % Bytes::gib(1).0 == 0, "{physical:?}");
+    ensure!(physical.low == Some(first) && physical.high == Some(first + Bytes::gib(1).0), "{physical:?}");
+    Ok(())
+}
+
+/// Every command says which page is missing, and the command that reserves one.
 fn refused_where_there_is_none() -> Result<()> {
-    let ran = memgauge("bandwidth --cpu 0 --node 0 --pages 1g --size 256M --time 200ms").run()?;
     let file = "/sys/devices/system/node/node0/hugepages/hugepages-1048576kB/nr_hugepages";
-    ran.refused(4, &["0 free of 0", "1 are needed", file, "hugepagesz=1G"])
+    for line in ["bandwidth --cpu 0 --size 256M", "latency --cpu 0 --size 256M", "scan --size 1G", "stream 16M", "chase 16M"] {
+        let ran = memgauge(&format!("{line} --node 0 --pages 1g")).run()?;
+        ran.refused(4, &["0 free of 0", "1 are needed", &format!("echo 1 | sudo tee {file}"), "hugepagesz=1G"]).context(line)?;
+    }
+    Ok(())
 }

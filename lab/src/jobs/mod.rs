@@ -24,6 +24,7 @@ mod poison;
 mod policies;
 mod quick;
 mod scan;
+mod selinux;
 
 pub(crate) const ALL: &[&Job] = &[
     &numa::JOB,
@@ -35,6 +36,7 @@ pub(crate) const ALL: &[&Job] = &[
     &hotplug::JOB,
     &poison::JOB,
     &confined::JOB,
+    &selinux::JOB,
     &isolated::JOB,
     &policies::JOB,
     &kmem::JOB,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use memgauge_core::conclusions::scan;
-use memgauge_core::result::Measurement;
+use memgauge_core::result::{HealthStatus, Measurement};
 use memgauge_core::wording::reasons;
 
 use crate::guest::{self, pool, pool_state};
@@ -35,6 +35,7 @@ pub(crate) const JOB: Job = Job {
         checked_contents,
         loops_keep_earlier_sizes,
         every_other_command,
+        a_health_check,
         a_file_in_memory,
         announced_early,
         a_file_on_a_device,
@@ -191,6 +192,25 @@ fn every_other_command() -> Result<()> {
         let (ran, found) = with_error(line, 4 << 20, OFFSET).with_context(|| line.to_owned())?;
         names_it(&ran, &place(&found)).context(line)?;
     }
+    Ok(())
+}
+
+/// The verdict is an incident, whatever else was found; the first finding is the error, and every other cell is measured.
+fn a_health_check() -> Result<()> {
+    let (ran, found) = with_error("quick --within 20s --pages 4k --size 4M --time 200ms", 4 << 20, OFFSET)?;
+    names_it(&ran, &place(&found))?;
+    let report = ran.report()?;
+    let health = report.health.as_ref().context("no verdict")?;
+    ensure!(health.status == HealthStatus::Incident, "{health:?}");
+    let first = health.findings.first().context("no findings")?;
+    ensure!(first.code == scan::CORRUPTED && first.severity == HealthStatus::Incident && first.advice.is_some(), "{health:?}");
+    let (lost, kept): (Vec<&Measurement>, Vec<&Measurement>) = report.results.iter().partition(|m| m.estimate.value.is_none());
+    ensure!(!kept.is_empty(), "nothing is kept: {}", ran.stderr);
+    for m in &lost {
+        let why = m.estimate.not_measured.as_ref().map(reasons::not_measured).unwrap_or_default();
+        ensure!(why.contains("hardware memory error"), "{:?}: {why}", m.at);
+    }
+    ensure!(!lost.is_empty() && kept.iter().all(|m| !scan::corrupted(m)), "{} lost, {} kept", lost.len(), kept.len());
     Ok(())
 }
 

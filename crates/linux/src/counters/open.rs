@@ -39,7 +39,8 @@ impl OpenCounters {
     /// The kernel's work for the program is counted too if this process may see it.
     pub fn for_program(groups: &[Vec<EncodedEvent>]) -> Self {
         let all = Self::open(groups, Target::Program, false);
-        let refused = |o: &Opened| matches!(o.counters, Err(CounterError::Refused(..) | CounterError::Forbidden));
+        let refused =
+            |o: &Opened| matches!(o.counters, Err(CounterError::Refused(..) | CounterError::Withheld(_) | CounterError::Forbidden));
         if all.opened.iter().any(refused) { Self::open(groups, Target::Program, true) } else { all }
     }
 

@@ -1,8 +1,12 @@
 //! `perf_event_open(2)`, its ioctls and its errors.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
+
+use crate::security::{CAP_PERFMON, CAP_SYS_ADMIN, culprit, has_capability};
+use crate::tree::Tree;
 
 /// `PERF_ATTR_SIZE_VER1`: the attributes up to `config2`. Every kernel since 2.6.33 accepts this size.
 const ATTR_BYTES: u32 = 72;
@@ -126,6 +130,9 @@ pub enum CounterError {
     /// `EACCES`: the value of the sysctl in words, and what to do about it.
     #[error("is refused (EACCES; kernel.perf_event_paranoid is {0}); {1}")]
     Refused(String, &'static str),
+    /// `EACCES`, and neither the sysctl nor capabilities are the reason: who denied it.
+    #[error("is refused (EACCES) though this process may count it by kernel.perf_event_paranoid or CAP_PERFMON: {0}")]
+    Withheld(String),
     /// `EPERM`, as filters of system calls say.
     #[error("is refused (EPERM): a container's filter of system calls, a security module or lockdown forbids perf_event_open")]
     Forbidden,
@@ -155,9 +162,10 @@ pub enum CounterError {
 }
 
 impl CounterError {
-    /// `paranoid` is the value of the sysctl, where it can be read.
-    fn from_errno(error: &io::Error, machine_wide: bool, paranoid: Option<&str>) -> Self {
+    /// `paranoid` is the value of the sysctl, where it can be read; `permitted`: by it, or by a capability, the event may be counted.
+    fn from_errno(error: &io::Error, machine_wide: bool, paranoid: Option<&str>, permitted: bool) -> Self {
         match error.raw_os_error() {
+            Some(libc::EACCES) if permitted => Self::Withheld(culprit()),
             Some(libc::EACCES) => {
                 let advice = if machine_wide {
                     "whole-machine events need kernel.perf_event_paranoid=0, CAP_PERFMON or root"
@@ -176,6 +184,16 @@ impl CounterError {
             _ => Self::Other(error.to_string()),
         }
     }
+}
+
+/// Whether this value of the sysctl lets a process without capabilities count (`Documentation/admin-guide/sysctl/kernel.rst`).
+fn permits(paranoid: Option<&str>, machine_wide: bool, user_only: bool) -> bool {
+    let highest = match (machine_wide, user_only) {
+        (true, _) => 0,
+        (false, false) => 1,
+        (false, true) => 2,
+    };
+    paranoid.and_then(|level| level.parse::<i32>().ok()).is_some_and(|level| level <= highest)
 }
 
 impl Count for Counter {
@@ -208,8 +226,12 @@ impl Count for Counter {
         let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, pid, cpu, group, CLOSE_ON_EXEC) };
         if fd < 0 {
             let error = io::Error::last_os_error();
-            let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
-            return Err(CounterError::from_errno(&error, matches!(target, Target::Cpu(_)), paranoid.as_deref().map(str::trim)));
+            let tree = Tree::new(Path::new("/"));
+            let paranoid = tree.text("proc/sys/kernel/perf_event_paranoid");
+            let machine_wide = matches!(target, Target::Cpu(_));
+            let capable = [CAP_SYS_ADMIN, CAP_PERFMON].iter().any(|number| has_capability(tree, *number));
+            let permitted = capable || permits(paranoid.as_deref(), machine_wide, user_only);
+            return Err(CounterError::from_errno(&error, machine_wide, paranoid.as_deref(), permitted));
         }
         // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd as i32) }.into()))
@@ -237,7 +259,7 @@ mod tests {
     use super::*;
 
     fn words(errno: i32, machine_wide: bool) -> String {
-        CounterError::from_errno(&io::Error::from_raw_os_error(errno), machine_wide, Some("4")).to_string()
+        CounterError::from_errno(&io::Error::from_raw_os_error(errno), machine_wide, Some("4"), false).to_string()
     }
 
     #[test]
@@ -246,6 +268,15 @@ mod tests {
         assert!(own.contains("perf_event_paranoid is 4") && own.contains("=2 or lower") && own.contains("CAP_PERFMON"), "{own}");
         let all = words(libc::EACCES, true);
         assert!(all.contains("=0") && all.contains("whole-machine"), "{all}");
+    }
+
+    #[test]
+    fn a_refusal_of_what_is_permitted_is_a_security_module() {
+        assert!(permits(Some("2"), false, true) && !permits(Some("3"), false, true), "user code");
+        assert!(permits(Some("1"), false, false) && !permits(Some("2"), false, false), "the kernel's part too");
+        assert!(permits(Some("-1"), true, false) && !permits(Some("1"), true, false) && !permits(None, true, false), "all CPUs");
+        let why = CounterError::from_errno(&io::Error::from_raw_os_error(libc::EACCES), false, Some("1"), true).to_string();
+        assert!(!why.contains("set kernel.perf") && why.contains("denied"), "{why}");
     }
 
     #[test]

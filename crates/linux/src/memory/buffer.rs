@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use memgauge_core::directory::{FileBacking, FileEvidence};
 use memgauge_core::plan::BufferPlan;
@@ -13,6 +14,8 @@ use super::map::{Backing, Mapping};
 use super::placement::{self, Turns};
 use crate::base_page;
 use crate::faults::{Fault, MemoryFault};
+use crate::security::{CAP_SYS_ADMIN, culprit, explained, has_capability};
+use crate::tree::Tree;
 
 /// Bits 0 to 54 of an entry: the page frame number, which is 0 for processes without CAP_SYS_ADMIN (since Linux 4.2).
 const FRAME: u64 = (1 << 55) - 1;
@@ -144,7 +147,7 @@ impl Buffer {
             let reason = Some("pages of it were replaced after an error".to_owned());
             return PhysicalRange { reason, ..PhysicalRange::default() };
         }
-        let map = File::open(PAGEMAP).map_err(|e| format!("{PAGEMAP}: {e}"));
+        let map = File::open(PAGEMAP).map_err(|e| format!("{PAGEMAP}: {}", explained(&e)));
         map.and_then(|map| range(self.as_ptr() as u64, self.len(), base_page(), |at, to| map.read_exact_at(to, at)))
             .unwrap_or_else(|why| PhysicalRange { reason: Some(why), ..PhysicalRange::default() })
     }
@@ -181,7 +184,7 @@ fn range(start: u64, len: usize, page: usize, mut read: impl FnMut(u64, &mut [u8
             }
             let frame = entry & FRAME;
             if frame == 0 {
-                return Err("the kernel shows page frames only to processes with CAP_SYS_ADMIN".to_owned());
+                return Err(hidden(has_capability(Tree::new(Path::new("/")), CAP_SYS_ADMIN)));
             }
             let address = frame * page;
             first = first.or(Some(address));
@@ -193,6 +196,12 @@ fn range(start: u64, len: usize, page: usize, mut read: impl FnMut(u64, &mut [u8
     }
     first.ok_or("it has no pages")?;
     Ok(PhysicalRange { first, low: Some(low), high: Some(high), contiguous: Some(contiguous), reason: None })
+}
+
+/// Why the kernel does not show page frames to a process that has the capability for that, or not.
+fn hidden(capable: bool) -> String {
+    let shown = "the kernel shows page frames only to processes with CAP_SYS_ADMIN";
+    if capable { format!("{shown}, and this one has it: {}", culprit()) } else { shown.to_owned() }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use memgauge_core::units::{Bytes, IdSet};
 
 use super::map::Backing;
 use super::node_state::NodeState;
+use crate::security::explained;
 
 /// Why a buffer could not be allocated as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -127,7 +128,7 @@ pub(super) fn mapping(plan: &BufferPlan, backing: Backing, e: &io::Error) -> Mem
         ),
         _ => (MemoryErrorKind::System, FILTERED),
     };
-    MemoryError::new(kind, plan, format!("the kernel refused the mapping: {e}"), advice)
+    MemoryError::new(kind, plan, format!("the kernel refused the mapping: {}", explained(e)), advice)
 }
 
 pub(super) fn bind(plan: &BufferPlan, state: &NodeState, e: &io::Error) -> MemoryError {

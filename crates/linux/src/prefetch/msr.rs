@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use memgauge_core::units::IdSet;
 
+use crate::security::explained;
+
 /// The folder in which the kernel's module has a folder for each CPU.
 pub const MSR_DEVICES: &str = "/dev/cpu";
 
@@ -36,8 +38,8 @@ pub enum MsrFault {
     NoModule(PathBuf),
     /// The CPU has no device, or there is no CPU behind it.
     Offline,
-    /// This device may not be opened: not root, or without the capability.
-    NotPermitted(PathBuf),
+    /// This device may not be opened, and the system's error: not root, or without the capability.
+    NotPermitted(PathBuf, String),
     /// Kernel lockdown of this mode refuses writes.
     Lockdown(String),
     /// The module's parameter refuses writes.
@@ -74,7 +76,9 @@ impl fmt::Display for MsrError {
         match fault {
             MsrFault::NoModule(device) => write!(f, "there is no {}: the kernel's msr module is not loaded", device.display()),
             MsrFault::Offline => write!(f, "CPU {cpu} is offline"),
-            MsrFault::NotPermitted(device) => write!(f, "{} may not be opened: it takes root with CAP_SYS_RAWIO", device.display()),
+            MsrFault::NotPermitted(device, why) => {
+                write!(f, "{} may not be opened: {why}; it takes root with CAP_SYS_RAWIO", device.display())
+            }
             MsrFault::Lockdown(mode) => {
                 write!(f, "the kernel refuses to write registers: it is locked down ({mode}), as it is after Secure Boot")
             }
@@ -104,7 +108,7 @@ impl MsrError {
             MsrFault::Offline => {
                 "bring it online (echo 1 > /sys/devices/system/cpu/cpuN/online), and run 'memgauge prefetch restore' if a run was changing it"
             }
-            MsrFault::NotPermitted(_) => "run as root, outside of containers, or with CAP_SYS_RAWIO",
+            MsrFault::NotPermitted(..) => "run as root, outside of containers, or with CAP_SYS_RAWIO",
             MsrFault::Lockdown(_) => "switch prefetchers in the BIOS set-up, or boot without Secure Boot and lockdown=",
             MsrFault::WritesOff => "as root: echo default > /sys/module/msr/parameters/allow_writes, or boot without msr.allow_writes=off",
             MsrFault::Refused(_) => "run as root with CAP_SYS_RAWIO, outside of containers; see dmesg for lockdown",
@@ -191,8 +195,8 @@ impl Msr {
     /// Finds out which refusal it was, because all of them are EPERM (`arch/x86/kernel/msr.c`: `msr_open`, `msr_write`, `filter_write`).
     fn refusal(&self, cpu: u32, writing: bool) -> MsrFault {
         let device = self.device(cpu);
-        if OpenOptions::new().read(true).open(&device).is_err() {
-            return MsrFault::NotPermitted(device);
+        if let Err(error) = OpenOptions::new().read(true).open(&device) {
+            return MsrFault::NotPermitted(device, explained(&error));
         }
         if writing {
             let text = |file: &str| std::fs::read_to_string(self.root.join(file)).unwrap_or_default();

@@ -12,6 +12,7 @@ use std::io::{self, ErrorKind, Read};
 use memgauge_core::installed::{InstalledMemory, MemoryDevice};
 use memgauge_core::units::Bytes;
 
+use crate::security::{CAP_DAC_OVERRIDE, explained, has_capability};
 use crate::tree::Tree;
 
 /// The kernel lets only root read it, because it holds serial numbers.
@@ -33,6 +34,8 @@ pub(crate) fn read(tree: Tree<'_>) -> InstalledMemory {
 /// The bytes of firmware's table, or why they cannot be read.
 fn table(tree: Tree<'_>) -> Result<Vec<u8>, String> {
     table_bytes(tree).map_err(|error| match error.kind() {
+        // Root reads it whatever its mode: what is denied then is denied by something else.
+        ErrorKind::PermissionDenied if has_capability(tree, CAP_DAC_OVERRIDE) => format!("/{TABLE} cannot be read: {}", explained(&error)),
         ErrorKind::PermissionDenied => format!("only root may read /{TABLE}"),
         ErrorKind::NotFound => "this machine shows no firmware table (SMBIOS)".to_owned(),
         _ => format!("/{TABLE} cannot be read: {error}"),
