@@ -42,7 +42,11 @@ impl StateFolder {
     /// When the folder cannot be used ([`UsageError`]), or the other check did not end in time.
     pub(crate) fn open(path: &Path, keep: usize, longest: Duration) -> anyhow::Result<Self> {
         let refused = |why: String| UsageError::file(path, why);
-        fs::create_dir_all(path).map_err(|e| refused(format!("the folder cannot be made: {}; name another one", explained(&e))))?;
+        // Of a folder that may not be seen it says that something else is there.
+        let seen = |e| fs::metadata(path).err().filter(|found| found.kind() == io::ErrorKind::PermissionDenied).unwrap_or(e);
+        fs::create_dir_all(path)
+            .map_err(seen)
+            .map_err(|e| refused(format!("the folder cannot be made: {}; name another one", explained(&e))))?;
         let found = fs::metadata(path).map_err(|e| refused(format!("the folder cannot be used: {}", explained(&e))))?;
         // Their owner could put links in the place of files that are removed here.
         if ![0, rustix::process::geteuid().as_raw()].contains(&found.uid()) {

@@ -53,7 +53,9 @@ pub fn read(path: &Path, root: &Path) -> Result<MemoryDir, DirectoryError> {
         io::ErrorKind::NotADirectory => request("it is not a directory; give the directory that a file system is mounted at"),
         _ => unavailable(format!("{}; give a directory that this user may use", explained(&e))),
     })?;
-    if !full.is_dir() {
+    // One that may not be seen is not something else.
+    let found = full.metadata().map_err(|e| unavailable(format!("{}; give a directory that this user may use", explained(&e))))?;
+    if !found.is_dir() {
         return Err(request("it is not a directory; give the directory that a file system is mounted at"));
     }
     let text = full.to_str().ok_or_else(|| request("its name is not UTF-8, so no result can hold it; give it another name"))?;

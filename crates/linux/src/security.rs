@@ -54,8 +54,21 @@ pub fn explained(error: &io::Error) -> String {
     explain(error, Tree::new(Path::new("/")))
 }
 
+/// The same for a thread that was not started. C libraries make every error of that the one of a limit, `EAGAIN`.
+pub fn explained_start(error: &io::Error) -> String {
+    explain_start(error, Tree::new(Path::new("/")))
+}
+
+fn explain_start(error: &io::Error, tree: Tree<'_>) -> String {
+    match Confinement::read(tree) {
+        Some(confinement) => format!("{error}, or it is denied; {confinement}"),
+        None => error.to_string(),
+    }
+}
+
 fn explain(error: &io::Error, tree: Tree<'_>) -> String {
-    let refused = matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM));
+    // By its kind: a library may have added a path to the error, and has then lost its number.
+    let refused = error.kind() == io::ErrorKind::PermissionDenied;
     match Confinement::read(tree).filter(|_| refused) {
         Some(confinement) => format!("{error}; {confinement}"),
         None => error.to_string(),
@@ -121,6 +134,10 @@ mod tests {
             assert!(says(errno).contains("SELinux confines this program to u:r:memgauge_t:s0"), "{}", says(errno));
         }
         assert!(!says(libc::ENOSPC).contains("SELinux"), "{}", says(libc::ENOSPC));
+        let start = explain_start(&io::Error::from_raw_os_error(libc::EAGAIN), Tree::new(fixture.root()));
+        assert!(start.contains("or it is denied; SELinux"), "{start}");
+        let wrapped = io::Error::new(io::ErrorKind::PermissionDenied, "at path \"/results\"");
+        assert!(explain(&wrapped, Tree::new(fixture.root())).contains("SELinux"), "{wrapped}");
         let plain = explain(&io::Error::from_raw_os_error(libc::EACCES), Tree::new(Fixture::new().root()));
         assert_eq!(plain, io::Error::from_raw_os_error(libc::EACCES).to_string());
         assert!(culprit_in(Tree::new(fixture.root())).contains("memgauge_t"));

@@ -144,8 +144,9 @@ pub mod program {
 /// What denies something to this process.
 ///
 /// - [`explained`](security::explained): an error in words, and with a refusal the security module that confines this process.
+/// - [`explained_start`](security::explained_start): the same for a thread that was not started, whose errors all look like a limit.
 pub mod security {
-    pub use crate::system::security::explained;
+    pub use crate::system::security::{explained, explained_start};
 }
 
 /// A word of shared memory by which another program starts a measurement.

@@ -13,13 +13,23 @@ pub(crate) const JOB: Job = Job {
     about: "a 1 GiB page is used where there is one, and refused where there is none",
     optional: false,
     machine: Machine { qemu: QEMU, kernel: &["hugepagesz=1G", "hugepages=1:1"], ..PLAIN },
-    tests: tests![used_where_there_is_one, a_loop_uses_it, a_scan_tells_where_it_is, refused_where_there_is_none],
+    tests: tests![used_where_there_is_one, loops_use_it, refused_where_there_is_none],
+};
+
+/// Latency takes the page a dozen times, and the kernel clears it each time; a scan reads all of it.
+pub(crate) const SCAN: Job = Job {
+    name: "gigascan",
+    about: "a 1 GiB page is used by latency and by a scan, which tells where it is",
+    optional: true,
+    machine: Machine { qemu: QEMU, kernel: &["hugepagesz=1G", "hugepages=1:1"], ..PLAIN },
+    tests: tests![latency_in_the_page, a_scan_tells_where_it_is],
 };
 
 /// An aligned gigabyte must be free on node 1, whose memory is above the hole for devices.
 const QEMU: &[&str] = &[
     "-machine q35",
-    "-cpu max,vendor=GenuineIntel",
+    // Without the fast instruction for it, which is the slowest when it is emulated: the kernel clears a page in one second instead of eight.
+    "-cpu max,vendor=GenuineIntel,erms=off,fsrm=off",
     "-smp 2,sockets=2,cores=1,threads=1",
     "-m 5G",
     "-object memory-backend-ram,id=m0,size=2G",
@@ -44,21 +54,25 @@ fn is_in_the_page(m: &Measurement) -> Result<()> {
     Ok(())
 }
 
-/// Latency first, then bandwidth: each run has the page cleared by the kernel.
 fn used_where_there_is_one() -> Result<()> {
     ensure!(pool_state(1, GIANT_KIB)? == (1, 1), "the guest has no page of 1 GiB on node 1: {:?}", pool_state(1, GIANT_KIB)?);
-    for line in ["latency", "bandwidth --mix all-reads"] {
-        let report = memgauge(&format!("{line} --cpu 0 --node 1 --pages 1g --size 256M --time 100ms")).measure()?;
+    let report = memgauge("bandwidth --cpu 0 --node 1 --pages 1g --size 256M --time 100ms").measure()?;
+    let [m] = &measured(&report)?[..] else { anyhow::bail!("one result expected") };
+    is_in_the_page(m)
+}
+
+fn loops_use_it() -> Result<()> {
+    for line in ["stream", "chase"] {
+        let report = memgauge(&format!("{line} 1M --node 1 --pages 1g --passes 2")).measure()?;
         let [m] = &measured(&report)?[..] else { anyhow::bail!("{line}: one result expected") };
         is_in_the_page(m).context(line)?;
     }
     Ok(())
 }
 
-fn a_loop_uses_it() -> Result<()> {
-    let report = memgauge("stream 16M --node 1 --pages 1g --passes 2").measure()?;
-    let [m] = &measured(&report)?[..] else { anyhow::bail!("one result expected") };
-    is_in_the_page(m)
+fn latency_in_the_page() -> Result<()> {
+    let report = memgauge("latency --cpu 0 --node 1 --pages 1g --size 256M --time 100ms").measure()?;
+    measured(&report)?.into_iter().try_for_each(is_in_the_page)
 }
 
 /// A region that is one page is in one piece of physical memory, at a multiple of its size.
@@ -76,7 +90,7 @@ fn a_scan_tells_where_it_is() -> Result<()> {
 /// Every command says which page is missing, and the command that reserves one.
 fn refused_where_there_is_none() -> Result<()> {
     let file = "/sys/devices/system/node/node0/hugepages/hugepages-1048576kB/nr_hugepages";
-    for line in ["bandwidth --cpu 0 --size 256M", "latency --cpu 0 --size 256M", "scan --size 1G", "stream 16M", "chase 16M"] {
+    for line in ["bandwidth --cpu 0 --size 256M", "latency --cpu 0 --size 256M", "stream 16M", "chase 16M"] {
         let ran = memgauge(&format!("{line} --node 0 --pages 1g")).run()?;
         ran.refused(4, &["0 free of 0", "1 are needed", &format!("echo 1 | sudo tee {file}"), "hugepagesz=1G"]).context(line)?;
     }

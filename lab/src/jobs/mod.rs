@@ -30,6 +30,7 @@ pub(crate) const ALL: &[&Job] = &[
     &numa::JOB,
     &hugepages::JOB,
     &gigapages::JOB,
+    &gigapages::SCAN,
     &cgroup::JOB,
     &offline::JOB,
     &limits::JOB,

@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::process::Command;
 use std::time::Duration;
 
@@ -52,6 +53,8 @@ const LAB: &str = "(allow memgauge_t nfs_t (dir (getattr open read search write 
 (allow memgauge_t memgauge_var_lib_t (filesystem (getattr)))
 ";
 
+/// Commands that ask the kernel for nothing that the default run does not ask for: the job `confined` has them.
+const LIKE_THE_DEFAULT: [&str; 4] = ["latency", "bandwidth", "sweep", "interleave"];
 /// Far more than any of these runs needs here: what takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -116,7 +119,9 @@ fn the_domain_is_in_force() -> Result<()> {
 
 /// Time is short here, and is the only reason for what is missing.
 fn every_command_with_what_measuring_needs() -> Result<()> {
-    for lines in COMMANDS.chunks(4) {
+    let lines: Vec<&str> =
+        COMMANDS.iter().copied().filter(|line| !LIKE_THE_DEFAULT.iter().any(|command| line.starts_with(command))).collect();
+    for lines in lines.chunks(5) {
         let started = lines.iter().map(|line| Ok((line, memgauge(&line.replace("/tmp ", &format!("{FOLDER} "))).start()?)));
         for (line, running) in started.collect::<Result<Vec<_>>>()? {
             let ran = running.within(PATIENCE).with_context(|| (*line).to_owned())?;
@@ -129,7 +134,10 @@ fn every_command_with_what_measuring_needs() -> Result<()> {
     }
     // A start signal is a file of its own kind.
     let running = memgauge("bandwidth --size 1M --time 50ms --start-signal lab").start()?;
-    running.until("it waits", |_| fs::write("/dev/shm/lab", 1u32.to_ne_bytes()).is_ok())?;
+    running.until("it waits", |_| {
+        let word = fs::OpenOptions::new().write(true).open("/dev/shm/lab");
+        word.and_then(|word| word.write_all_at(&1u32.to_ne_bytes(), 0)).is_ok()
+    })?;
     let ran = running.within(PATIENCE)?;
     ensure!(ran.status == Some(0), "start signal: exit status {:?}: {}", ran.status, ran.stderr);
     Ok(())
@@ -142,7 +150,7 @@ fn pages_of_a_pool() -> Result<()> {
     let report = memgauge(line).measure()?;
     ensure!(report.results.iter().all(|m| m.evidence.pages.obtained == Some(PageKind::Pool)), "{:?}", report.results);
     confine(&documented_without(&["hugetlbfs_t"])?)?;
-    refuses(memgauge(line), &["Permission denied", "SELinux", "memgauge_t"])?;
+    memgauge(line).run()?.refused(4, &["Permission denied", "SELinux", "memgauge_t"])?;
     confine(&documented()?)?;
     guest::write(pool(0, 2048).join("nr_hugepages"), "0")
 }
@@ -157,19 +165,24 @@ fn folders_that_may_not_be_written() -> Result<()> {
     memgauge("count -- /bin/busybox true").run()?.refused(126, &["/bin/busybox", "Permission denied", "SELinux"])
 }
 
-/// Root may count by the kernel's own rules, so the sysctl is not to blame.
+/// Everybody may count by the kernel's own rules, so its sysctl is not to blame.
 fn counters_that_may_not_be_opened() -> Result<()> {
+    // Debian's kernel starts with 3, for which it takes a capability, and the domain has none.
+    guest::write("/proc/sys/kernel/perf_event_paranoid", "1")?;
     let run = "(allow memgauge_t bin_t (file (getattr open read map execute execute_no_trans)))\n";
     let line = "count -e context-switches -- /bin/busybox true";
-    confine(&(documented()? + run))?;
+    confine(&(documented()? + run + "(allow memgauge_t self (perf_event (kernel)))\n"))?;
     let counted = |report: &memgauge_core::result::Report| report.program.as_ref().and_then(|p| p.events.first()?.estimate.value);
     ensure!(counted(&memgauge(line).measure()?).is_some(), "nothing is counted");
-    confine(&(documented_without(&["perf_event"])? + run))?;
-    let ran = memgauge(line).run()?;
-    ensure!(ran.status == Some(0) && counted(ran.report()?).is_none(), "exit status {:?}: {}", ran.status, ran.stderr);
-    let event = ran.report()?.program.as_ref().and_then(|p| p.events.first()).context("no event")?;
-    let why = event.estimate.not_measured.as_ref().map(reasons::not_measured).unwrap_or_default();
-    ensure!(why.contains("memgauge_t") && !why.contains("set kernel.perf_event_paranoid"), "{why}");
+    // The documented module lets it count its own threads' user code; the kernel's part is denied by it, and all by the other.
+    for module in [documented()?, documented_without(&["perf_event"])?] {
+        confine(&(module + run))?;
+        let ran = memgauge(line).run()?;
+        ensure!(ran.status == Some(0) && counted(ran.report()?).is_none(), "exit status {:?}: {}", ran.status, ran.stderr);
+        let event = ran.report()?.program.as_ref().and_then(|p| p.events.first()).context("no event")?;
+        let why = event.estimate.not_measured.as_ref().map(reasons::not_measured).unwrap_or_default();
+        ensure!(why.contains("memgauge_t") && !why.contains("set kernel.perf_event_paranoid"), "{why}");
+    }
     confine(&documented()?)
 }
 
@@ -189,25 +202,25 @@ fn addresses_and_registers() -> Result<()> {
 fn threads_that_may_not_be_bound_or_started() -> Result<()> {
     let line = "latency --cpu 0 --node 0 --size 1M --time 50ms";
     confine(&documented()?.replace(" setsched", ""))?;
-    refuses(memgauge(line), &["cannot run on CPU 0", "binding a thread to it is denied", "memgauge_t"])?;
+    memgauge(line).run()?.refused(4, &["cannot run on CPU 0", "binding a thread to it is denied", "memgauge_t"])?;
     let report = memgauge("stream 1M --passes 2").measure()?;
     measured(&report)?;
     confine(&documented()?.replace("(fork ", "("))?;
-    refuses(memgauge(line), &["cannot start a thread", "Permission denied", "memgauge_t"])?;
+    memgauge(line).run()?.refused(4, &["cannot start a thread", "or it is denied", "memgauge_t"])?;
     confine(&documented()?)
 }
 
 /// Without /sys nothing is known of the machine. Without /proc it measures, and does not know everything that it would say of the conditions.
 fn without_sysfs_or_proc() -> Result<()> {
     confine(&documented_without(&["sysfs_t"])?)?;
-    for line in ["info", "latency --size 1M", "quick --within 2s", "chase 1M", "scan --size 16M"] {
+    for line in ["info", "quick --within 2s", "chase 1M"] {
         memgauge(line).run()?.refused(4, &["/sys/devices/system/cpu cannot be read: Permission denied", "memgauge_t"]).context(line)?;
     }
     let module = documented()?;
     let proc = ["memgauge_t proc_t", "memgauge_t sysctl_type", "memgauge_t domain", "memgauge_t self (file"];
     let kept: Vec<&str> = module.lines().filter(|line| !proc.iter().any(|word| line.contains(word))).collect();
     confine(&kept.join("\n"))?;
-    for line in ["latency --cpu 0 --size 1M --time 50ms", "bandwidth --size 1M --time 50ms", "chase 1M --passes 2"] {
+    for line in ["bandwidth --size 1M --time 50ms", "chase 1M --passes 2"] {
         let ran = memgauge(line).start()?.within(PATIENCE)?;
         has_ended_well(line, &ran)?;
         ensure!(ran.status == Some(0) || ran.stderr.contains("/proc"), "{line}: exit status {:?}: {}", ran.status, ran.stderr);

@@ -97,9 +97,12 @@ impl Planner<'_> {
     fn node_scan(&mut self, node: u32, cpus: IdSet, mix: Mix, room: &NodeRoom) -> Result<Scan, PlanError> {
         let bytes = match self.spec.size {
             Some(Bytes(requested)) if requested > room.bytes => {
+                let advice = self
+                    .reserve(node, requested)
+                    .map_or("give a smaller --size".to_owned(), |how| format!("give a smaller --size, or {how}"));
                 let (requested, most, limited_by) = (Bytes(requested), approximately(room.bytes), &room.limited_by);
                 return unavailable(format!(
-                    "{requested} of node {node} are more than the {most} that may be taken there (limited by {limited_by}); give a smaller --size"
+                    "{requested} of node {node} are more than the {most} that may be taken there (limited by {limited_by}); {advice}"
                 ));
             }
             Some(Bytes(requested)) => requested,
@@ -155,6 +158,25 @@ impl Planner<'_> {
         taken
     }
 
+    /// The command that makes a node's pool large enough for so many bytes; `None` where no pages of a pool are asked for.
+    fn reserve(&self, node: u32, bytes: u64) -> Option<String> {
+        let page = self.spec.pages.pool_page()?;
+        let (total, free) = self
+            .machine
+            .topology
+            .node(node)
+            .and_then(|node| node.pools.iter().find(|pool| pool.page == page))
+            .map_or((0, 0), |p| (p.total, p.free));
+        let all = total + bytes.div_ceil(page.0).saturating_sub(free);
+        let file = format!("/sys/devices/system/node/node{node}/hugepages/hugepages-{}kB/nr_hugepages", page.0 >> 10);
+        let boot = if page == Bytes::gib(1) {
+            format!(" (when memory is too fragmented: boot with hugepagesz=1G hugepages={all})")
+        } else {
+            String::new()
+        };
+        Some(format!("reserve pages: echo {all} | sudo tee {file}{boot}"))
+    }
+
     /// Within the limits of other measurements, and with 5 % of the node, or 2 GiB, left free.
     fn node_room(&mut self, node: u32) -> NodeRoom {
         if self.spec.pages.pool_page().is_some() {
@@ -187,15 +209,15 @@ impl Planner<'_> {
         let pool_page = self.spec.pages.pool_page();
         let page = pool_page.unwrap_or(MIN_REGION);
         let limited_by = if self.spec.size.is_some() { "--size" } else { &room.limited_by };
-        let advice = match pool_page {
-            Some(_) => "make its pool larger, or leave --pages out",
-            None => "free some there, raise the limit, or give a smaller --region",
+        let more = |region: Bytes| match self.reserve(node, region.0) {
+            Some(how) => format!("{how}; or leave --pages out"),
+            None => "free some there, raise the limit, or give a smaller --region".to_owned(),
         };
         let fitting = |region: Bytes, room: u64| {
             if region.0 <= room {
                 return Ok(region.0);
             }
-            let all = approximately(bytes);
+            let (all, advice) = (approximately(bytes), more(region));
             unavailable(format!(
                 "node {node} has no room for a region of {region}: {all} are to be taken (limited by {limited_by}); {advice}"
             ))

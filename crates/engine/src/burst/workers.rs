@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use memgauge_core::result::Noise;
-use memgauge_os::security::explained;
+use memgauge_os::security::explained_start;
 use memgauge_os::{cpu, noise};
 
 use crate::error::WorkerError;
@@ -192,7 +192,7 @@ impl Worker {
             .name(format!("cpu{cpu}"))
             .stack_size(STACK_BYTES)
             .spawn(move || inbox.into_iter().for_each(|task| task()))
-            .map_err(|e| WorkerError::Start { cpu, why: explained(&e) })?;
+            .map_err(|e| WorkerError::Start { cpu, why: explained_start(&e) })?;
         Ok(Self { tasks, thread })
     }
 }

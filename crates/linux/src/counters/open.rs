@@ -41,7 +41,17 @@ impl OpenCounters {
         let all = Self::open(groups, Target::Program, false);
         let refused =
             |o: &Opened| matches!(o.counters, Err(CounterError::Refused(..) | CounterError::Withheld(_) | CounterError::Forbidden));
-        if all.opened.iter().any(refused) { Self::open(groups, Target::Program, true) } else { all }
+        if !all.opened.iter().any(refused) {
+            return all;
+        }
+        let mut user = Self::open(groups, Target::Program, true);
+        // What denies the kernel's part is then the reason that its events are not counted.
+        for (user, all) in user.opened.iter_mut().zip(all.opened) {
+            if let (Err(CounterError::InKernelOnly), Err(denied @ CounterError::Withheld(_))) = (&user.counters, all.counters) {
+                user.counters = Err(denied);
+            }
+        }
+        user
     }
 
     /// Opens the memory controller events of the set, switched off.
