@@ -260,7 +260,7 @@ fn a_comparison_says_first_what_became_worse_and_folds_the_rest() {
         let page = html(comparison_html(&comparison).unwrap());
         let (open, folded) = page.split_once("<details").unwrap();
         let rows = |part: &str| part.matches("<th scope=\"row\"").count();
-        let decisive = if title.is_some() { comparison.count(verdict) as usize } else { 0 };
+        let decisive = if title.is_some() { comparison.count(verdict) } else { 0 };
         // A few more than fit are not worth a click.
         let shown = if decisive > 7 { 6 } else { decisive };
         assert_eq!(rows(open), shown, "{verdict:?}: of {decisive}");
