@@ -1028,7 +1028,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__fleet__subcmd__history)
-            opts="-o -q -v -h --host --format --output --quiet --verbose --help"
+            opts="-o -q -v -h --host --as-one --format --output --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -46,7 +46,7 @@ thp\t''
 1g\t''"
 complete -c memgauge -n "__fish_memgauge_needs_command" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_needs_command" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
-complete -c memgauge -n "__fish_memgauge_needs_command" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%]' -r
+complete -c memgauge -n "__fish_memgauge_needs_command" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_needs_command" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_needs_command" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
@@ -88,7 +88,7 @@ complete -c memgauge -n "__fish_memgauge_needs_command" -s h -l help -d 'Print h
 complete -c memgauge -n "__fish_memgauge_needs_command" -s V -l version -d 'Print version'
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "info" -d 'Show the machine as memgauge sees it: CPUs, caches, memory nodes, page pools, and limits of this process'
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "latency" -d 'Measure idle latency: one CPU and node, or all of them'
-complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "bandwidth" -d 'Measure bandwidth: one mix of reads and writes, all mixes, a node matrix, or 1 to n CPUs'
+complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "bandwidth" -d 'Measure bandwidth: one mix of reads and writes, the usual ten, a node matrix, or 1 to n CPUs'
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "loaded" -d 'Measure latency while other CPUs load memory, from idle to saturation'
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "c2c" -d 'Measure transfers from one CPU\'s cache to another\'s'
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "quick" -d 'Check the machine\'s memory in under 45 s: a verdict, findings with advice, and an exit status for schedulers'
@@ -163,7 +163,7 @@ thp\t''
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l budget -d 'Measure one cell for at most this long [default: 4s, or 1s in large matrices]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
@@ -246,7 +246,7 @@ thp\t''
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l budget -d 'Measure one cell for at most this long [default: 4s, or 1s in large matrices]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
@@ -282,7 +282,7 @@ off\t''
 on\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l memory-dir -d 'Use files in DIR as buffers: persistent memory (a file system mounted with -o dax), a tmpfs, or the page cache of any other file system, which is DRAM. The files have no names and disappear at the end of the run' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l matrix -d 'From every node with CPUs to every node with memory'
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l peak -d 'Every mix of reads and writes'
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l peak -d 'Ten usual mixes of reads and writes; others with --mix'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l search -d 'The highest bandwidth of each mix: over several numbers of CPUs and injection delays, because too many requests at once can cost bandwidth'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l shared-buffer -d 'Let all loaders read one buffer; if it is small, this is the bandwidth of shared caches'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. What this machine cannot count is left out, and a note says why'
@@ -341,7 +341,7 @@ thp\t''
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l budget -d 'Measure one cell for at most this long [default: 4s, or 1s in large matrices]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
@@ -409,7 +409,7 @@ thp\t''
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l budget -d 'Measure one cell for at most this long [default: 4s, or 1s in large matrices]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
@@ -503,7 +503,7 @@ off\t''
 on\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l budget -d 'Measure one cell for at most this long [default: 0.5s]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l within -d 'End the whole check after this time: everything is measured more coarsely until it fits [default: 45s]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1.5%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1.5%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which only root may read]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
@@ -523,7 +523,7 @@ thp\t''
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l budget -d 'Measure one cell for at most this long [default: 4s, or 1s in large matrices]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
@@ -686,8 +686,8 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l figure-width
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l budget -d 'Measure one cell for at most this long [default: 0.25s]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 2%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l budget -d 'Measure one cell for at most this long [default: 0.25s, with --counters 0.35s]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 2%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l latency -d 'Measure only latency; with --bandwidth, and without either, both'
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l bandwidth -d 'Measure only bandwidth'
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l per-domain -d 'A curve for each last-level cache, measured on the CPUs that share it [default: the first CPU only]'
@@ -704,7 +704,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l out -d 'Write
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
@@ -739,7 +739,7 @@ off\t''
 on\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l budget -d 'Measure one cell for at most this long [default: 0.48s]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l node -d 'Nodes whose CPUs measure, such as 0,2 [default: all nodes with CPUs]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l size -d 'Size of each file: that of the chase and those of the loaders [default: 400000K for loaders]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l size -d 'Size of each file: that of the chase and those of the loaders [default: 400000K or more for loaders, see below]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
 4k\t''
 thp\t''
@@ -778,7 +778,7 @@ thp\t''
 1g\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
@@ -842,7 +842,7 @@ thp\t''
 1g\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
@@ -892,7 +892,7 @@ json\t''
 csv\t''
 openmetrics\t''
 html\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics) or .html (a page); may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -935,7 +935,7 @@ json\t''
 csv\t''
 openmetrics\t''
 html\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics) or .html (a page); may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -981,7 +981,7 @@ json\t''
 csv\t''
 openmetrics\t''
 html\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand count" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand count" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics) or .html (a page); may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand count" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -1187,7 +1187,7 @@ thp\t''
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l budget -d 'Measure one cell for at most this long [default: 4s, or 1s in large matrices]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
@@ -1356,11 +1356,12 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -s q -l quiet -d 'Print only the first line (nothing where the answer goes to a file)'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -s v -l verbose -d 'Show everything: long lists whole, and each number'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -s h -l help -d 'Print help'
-complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -l host -d 'The host\'s name' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -l host -d 'The host\'s name, or the first eight or more digits of its machine id' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv; may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -l as-one -d 'Show all machines that HOST means as one: a host that was installed again, or renamed'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -s q -l quiet -d 'Print only the first line (nothing where the answer goes to a file)'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -s v -l verbose -d 'Show everything: long lists whole, and each number'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -s h -l help -d 'Print help'
@@ -1369,7 +1370,7 @@ superbench\t''
 superbench-baseline\t''
 openmetrics\t''
 hwloc\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from export" -l host -d 'Only this host; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from export" -l host -d 'Only this host, by its name or by the first eight or more digits of its machine id; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from export" -l fingerprint -d 'Only hosts of this kind: the name of a folder below the fleet\'s values/, or a part of it' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from export" -s o -l output -d 'Write to FILE instead of standard output' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help'
@@ -1385,7 +1386,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand reference" -l sources 
 complete -c memgauge -n "__fish_memgauge_using_subcommand reference" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "info" -d 'Show the machine as memgauge sees it: CPUs, caches, memory nodes, page pools, and limits of this process'
 complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "latency" -d 'Measure idle latency: one CPU and node, or all of them'
-complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "bandwidth" -d 'Measure bandwidth: one mix of reads and writes, all mixes, a node matrix, or 1 to n CPUs'
+complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "bandwidth" -d 'Measure bandwidth: one mix of reads and writes, the usual ten, a node matrix, or 1 to n CPUs'
 complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "loaded" -d 'Measure latency while other CPUs load memory, from idle to saturation'
 complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "c2c" -d 'Measure transfers from one CPU\'s cache to another\'s'
 complete -c memgauge -n "__fish_memgauge_using_subcommand help; and not __fish_seen_subcommand_from info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help" -f -a "quick" -d 'Check the machine\'s memory in under 45 s: a verdict, findings with advice, and an exit status for schedulers'
