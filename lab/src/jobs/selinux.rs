@@ -162,7 +162,7 @@ fn folders_that_may_not_be_written() -> Result<()> {
     refuses(memgauge("bandwidth --size 1M --time 50ms --memory-dir /tmp/denied"), &words)?;
     refuses(memgauge("quick --within 2s --state /tmp/denied"), &words)?;
     ensure!(fs::read_dir("/tmp/denied")?.next().is_none(), "something was written to /tmp/denied");
-    memgauge("count -- /bin/busybox true").run()?.refused(126, &["/bin/busybox", "Permission denied", "SELinux"])
+    memgauge("count -- /bin/busybox true").start()?.within(PATIENCE)?.refused(126, &["/bin/busybox", "Permission denied", "SELinux"])
 }
 
 /// Everybody may count by the kernel's own rules, so its sysctl is not to blame.
