@@ -159,13 +159,16 @@ fn a_denied_system_call_is_named_and_never_a_panic() {
     assert!(code == Some(4) && stderr.contains("seccomp") && !stderr.contains("cpuset"), "{stderr}");
 }
 
+/// System calls, and what a filter does with them.
+type Lists<'a> = &'a [(&'a [libc::c_long], u32)];
+
 #[test]
 fn profiles_of_containers_and_services_let_it_measure() {
     let (refused, absent) = (fails(libc::EPERM), fails(libc::ENOSYS));
     let podman = [(PODMAN, refused), (PODMAN_ABSENT, absent)];
     // A unit that does not set SystemCallErrorNumber= has the program killed at the first call that is denied.
     let killed = [(SYSTEM_SERVICE, libc::SECCOMP_RET_KILL_PROCESS)];
-    let profiles: [(&str, &[(&[libc::c_long], u32)]); 4] = [
+    let profiles: [(&str, Lists<'_>); 4] = [
         ("Docker", &[(CONTAINER, refused)]),
         ("podman", &podman),
         ("services with an error number", &[(SYSTEM_SERVICE, refused)]),

@@ -234,7 +234,7 @@ pub(super) fn comparable_with(report: &Report, results: &[&Measurement], referen
 fn with(report: &Report, results: &[&Measurement], references: References<'_>, limit: bool, counts: Counts) -> Vec<String> {
     let usable = |baseline: &&Report| {
         let pair = |m: &&Measurement| counts(m) && counterpart(report, m, baseline).is_some_and(counts);
-        machine_difference(report, baseline).is_none() && results.iter().any(|m| pair(m))
+        machine_difference(report, baseline).is_none() && results.iter().any(pair)
     };
     // A rule is about a number as it is.
     let ruled = |rules: &&Rules| rules.rules.iter().any(|rule| results.iter().any(|m| has_value(m) && rule.applies_to(m)));
