@@ -50,7 +50,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     // Which kernels can run is known for this machine's CPUs only. The plan for another machine names none.
     let kernels = if run.machine.is_none() { memgauge_kernels::rows() } else { Vec::new() };
     let mut plan = memgauge_core::planner::plan(&spec, &machine, &kernels)?;
-    // A plan that is shown says that its command line works, so it is read for that as well.
+    // For --plan as well: whoever tries a command line with it learns of a file that cannot be read.
     let references = quick.map(quick::read_references).transpose()?;
     if run.plan {
         sinks::show_plan(&plan, &machine, output)?;

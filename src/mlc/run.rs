@@ -307,7 +307,8 @@ impl SectionRunner<'_> {
         if section.kind == SectionKind::Scan {
             scan_messages(report).iter().for_each(message);
         }
-        // What changes the meaning of a number is always said. A scan says above why it took no more, unreliable results are counted below, and one node needs no warning.
+        // What changes the meaning of a number is always said. A scan says above why it took no more, unreliable results are counted below, and
+        // one node needs no warning.
         let told = ["scan-stopped-growing", "one-node", "machine-busy"];
         let shown = |note: &&Note| match note.severity {
             Severity::Warning => self.verbose || !told.contains(&note.code.as_str()),

@@ -63,8 +63,9 @@ impl Translator<'_> {
             [] => spec.mixes.iter().map(|mix| (*mix, spec.traffic.access)).collect(),
             threads => threads.iter().map(|t| (t.mix, t.access)).collect(),
         };
-        // Non-temporal stores leave nothing in caches that could be written back.
-        let mut storing = traffic.iter().filter(|(mix, _)| mix.lines().1 > 0 && !mix.non_temporal());
+        // Non-temporal stores leave nothing in caches that could be written back. Of the lines of a file, any may have others.
+        let any = !spec.traffic.threads.is_empty();
+        let mut storing = traffic.iter().filter(|(mix, _)| mix.lines().1 > 0 && (any || !mix.non_temporal()));
         let stores = storing.clone().next().is_some();
         match (l.flush || (l.flush_pmem && pmem), l.flush || l.flush_pmem) {
             (true, _) if stores && !storing.any(|(_, access)| *access == Access::Sequential) => {

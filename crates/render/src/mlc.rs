@@ -183,11 +183,11 @@ pub fn loaded(report: &Report, wording: Wording) -> String {
     }
     text.push_str(LOADED_COLUMNS);
     // In the order of measurement, which is the order of the delays asked for. One that is asked for twice has two rows.
-    let of = |metric: Metric| cells.iter().filter(move |m| m.at.mix == mix && m.metric == metric).copied();
-    let nth_of_its_delay = |nth: usize, m: &Measurement| of(Metric::Bandwidth).take(nth).filter(|b| delay_of(b) == delay_of(m)).count();
-    for (nth, bandwidth) in of(Metric::Bandwidth).enumerate() {
+    let results = |metric: Metric| cells.iter().filter(move |m| m.at.mix == mix && m.metric == metric).copied();
+    for (row, bandwidth) in results(Metric::Bandwidth).enumerate() {
         let delay = delay_of(bandwidth);
-        let latency = of(Metric::Latency).filter(|m| delay_of(m) == delay).nth(nth_of_its_delay(nth, bandwidth));
+        let before = results(Metric::Bandwidth).take(row).filter(|m| delay_of(m) == delay).count();
+        let latency = results(Metric::Latency).filter(|m| delay_of(m) == delay).nth(before);
         let ns = if latency.is_some() { latency.and_then(|m| m.estimate.value) } else { Some(0.0) };
         text.push_str(&loaded_row(delay, ns, megabytes(bandwidth)));
     }

@@ -82,7 +82,7 @@ Examples:
   memgauge fleet history fleet/ --host n17
   memgauge fleet history fleet/ --host n17 -v          levels of every number
   memgauge fleet history fleet/ --host n17 -o n17.csv  every value of every run
-  memgauge fleet history fleet/ --host 3fa2c1d09e11    one of two hosts of one name
+  memgauge fleet history fleet/ --host 3fa2c1d09e11    one of two with one name
 
 Exit status:
   0    shown

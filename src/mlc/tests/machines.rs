@@ -238,7 +238,6 @@ fn letters_without_effect_are_reported_and_no_others() {
         "--loaded_latency -ostores -u",
         "--loaded_latency -ostores -n64",
         "--loaded_latency -othreads -j0",
-        "--loaded_latency -othreads -I",
         "--loaded_latency -W6 -Q",
         "--idle_latency -a -c1",
         "--c2c_latency -i0",
@@ -246,4 +245,7 @@ fn letters_without_effect_are_reported_and_no_others() {
     ] {
         assert_eq!(ask(line).notes.len(), 1, "{line}: {:?}", ask(line).notes);
     }
+    // Whoever tests memory must not be told that all is well where nothing was checked.
+    let unchecked = ask("--loaded_latency -othreads -I").notes;
+    assert!(unchecked.iter().any(|note| note.contains("say rand: what they read is not checked")), "{unchecked:?}");
 }
