@@ -113,7 +113,8 @@ impl<'a> Hosts<'a> {
         let runs = self.runs.get(id).map(Vec::as_slice).unwrap_or_default();
         let choices = id.1.iter().flat_map(|whole| {
             let digits: String = whole.chars().take(ID_DIGITS).collect();
-            [format!("{}-{digits}", id.0), format!("{}-{whole}", id.0)].into_iter().chain([digits]).rev()
+            // The shortest first.
+            [digits.clone(), format!("{}-{digits}", id.0), format!("{}-{whole}", id.0)]
         });
         KnownHost {
             host: id.0.clone(),
