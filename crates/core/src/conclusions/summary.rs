@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::estimate::Estimate;
 use crate::experiment::{ChaseOrder, Experiment, LineState, Metric};
-use crate::result::{
-    Absent, Measurement, PairMatrix, QualityLevel, QualityReason, Report, Summary, SummaryValue, Trust, TrustReason, VerdictReason,
-};
+use crate::result::{Absent, Measurement, PairMatrix, QualityLevel, QualityReason, Report, Summary, SummaryValue, Trust, TrustReason};
 use crate::stats;
 use crate::traffic::Mix;
 
@@ -26,16 +24,8 @@ pub fn summarise(report: &Report) -> Summary {
     if remote.is_empty() && with_cpus.len() < 2 {
         idle_latency_remote_ns.absent = Some(Absent::OneNode);
     }
-    let (streams, in_caches): (Vec<_>, Vec<_>) =
-        select(report, is_streaming).into_iter().partition(|m| m.verdict.reason != VerdictReason::NotMemory);
-    let peak = |wanted: &dyn Fn(&Measurement) -> bool| {
-        let (mut value, fastest) = highest(streams.iter().copied().filter(|m| wanted(m)));
-        if value.absent == Some(Absent::NotPlanned) && in_caches.iter().any(|m| wanted(m)) {
-            value.absent = Some(Absent::InCaches);
-        }
-        (value, fastest)
-    };
-    let (peak_any_gbs, fastest) = peak(&|_| true);
+    let streams = select(report, is_streaming);
+    let (peak_any_gbs, fastest) = highest(streams.iter().copied());
     let transfers = |state| {
         let listed = select(report, move |m| is_transfer(m) && m.at.state == Some(state));
         let matrices: Vec<&PairMatrix> = report.matrices.iter().filter(|m| m.state == state && m.memory_dir.is_none()).collect();
@@ -44,7 +34,7 @@ pub fn summarise(report: &Report) -> Summary {
     Summary {
         idle_latency_local_ns: median(&local),
         idle_latency_remote_ns,
-        peak_read_gbs: peak(&|m| m.at.mix == Some(Mix::AllReads)).0,
+        peak_read_gbs: highest(streams.into_iter().filter(|m| m.at.mix == Some(Mix::AllReads))).0,
         peak_any_gbs,
         peak_any_mix: fastest.and_then(|m| m.at.mix),
         transfer_hit_ns: transfers(LineState::Hit),

@@ -58,8 +58,6 @@ pub enum Absent {
     NotMeasured,
     /// Its cells have values, but each of them is unreliable.
     Unreliable,
-    /// Its cells have values, but their buffers may stay in caches, so that they are not of memory.
-    InCaches,
 }
 
 /// How far to trust the numbers of a run.

@@ -56,7 +56,6 @@ fn value(value: &SummaryValue, unit: &str) -> Option<String> {
         }
         (None, Some(Absent::Unreliable)) => Some("not reliable".to_owned()),
         (None, Some(Absent::NotMeasured)) => Some("not measured".to_owned()),
-        (None, Some(Absent::InCaches)) => Some("not of memory: the buffers may stay in caches".to_owned()),
         (None, Some(Absent::NotPlanned | Absent::OneNode) | None) => None,
     }
 }

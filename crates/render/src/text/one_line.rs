@@ -81,7 +81,6 @@ fn headline(report: &Report, summary: &Summary) -> Vec<String> {
             let why = match value.absent? {
                 Absent::Unreliable => "not reliable",
                 Absent::NotMeasured => "not measured",
-                Absent::InCaches => "in caches, not of memory",
                 Absent::NotPlanned | Absent::OneNode => return None,
             };
             return Some(format!("{name} {why}"));

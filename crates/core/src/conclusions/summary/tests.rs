@@ -118,20 +118,6 @@ fn what_is_missing_says_why() {
 }
 
 #[test]
-fn bandwidth_of_caches_is_no_peak_of_memory() {
-    let in_cache = |mut m: Measurement| {
-        m.verdict.reason = VerdictReason::NotMemory;
-        m
-    };
-    let both = summary(vec![reading(30.0), in_cache(reading(110.0))]);
-    assert_eq!((both.peak_read_gbs.value, both.peak_any_gbs.value), (Some(30.0), Some(30.0)));
-    let one = summary(vec![in_cache(reading(110.0))]);
-    for value in [&one.peak_read_gbs, &one.peak_any_gbs] {
-        assert_eq!((value.value, value.absent), (None, Some(Absent::InCaches)));
-    }
-}
-
-#[test]
 fn a_value_has_the_worst_quality_of_its_results() {
     let results = vec![idle(0, 0, 90.0), degraded(idle(1, 1, 100.0), &[QualityReason::Steal])];
     assert_eq!(summary(results).idle_latency_local_ns.quality, Some(QualityLevel::Degraded));
