@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use memgauge_core::result::PageKind;
 use memgauge_core::wording::reasons;
 
-use super::confined::refuses;
+use super::confined::{nothing_is_denied, refuses};
 use super::limits::{CELLS, COMMANDS, has_ended_well};
 use crate::guest::{self, pool};
 use crate::job::{Job, Machine, PLAIN, tests};
@@ -121,17 +121,7 @@ fn the_domain_is_in_force() -> Result<()> {
 fn every_command_with_what_measuring_needs() -> Result<()> {
     let lines: Vec<&str> =
         COMMANDS.iter().copied().filter(|line| !LIKE_THE_DEFAULT.iter().any(|command| line.starts_with(command))).collect();
-    for lines in lines.chunks(5) {
-        let started = lines.iter().map(|line| Ok((line, memgauge(&line.replace("/tmp ", &format!("{FOLDER} "))).start()?)));
-        for (line, running) in started.collect::<Result<Vec<_>>>()? {
-            let ran = running.within(PATIENCE).with_context(|| (*line).to_owned())?;
-            has_ended_well(line, &ran)?;
-            let missing = ran.report()?.measurements().filter_map(|m| m.estimate.not_measured.as_ref()).map(reasons::not_measured);
-            for text in missing.chain([ran.stderr.clone()]) {
-                ensure!(!text.contains("denied") && !text.contains("not permitted") && !text.contains("SELinux"), "{line}: {text}");
-            }
-        }
-    }
+    nothing_is_denied(&lines, 5, FOLDER)?;
     // A start signal is a file of its own kind.
     let running = memgauge("bandwidth --size 1M --time 50ms --start-signal lab").start()?;
     running.until("it waits", |_| {

@@ -389,12 +389,14 @@ mod tests {
         let mut memory = allocate(&mut session, transfers).unwrap();
         // Without a calibration, whose answer is the machine's.
         let rounds: Vec<_> = PairRounds::new(spec.cpus.as_ref().unwrap(), &machine.topology).iter().collect();
-        measure_rounds(&mut session, transfers, &rounds, &mut memory).unwrap();
         let n = spec.cpus.as_ref().unwrap().len();
-        let once = session.recorder.results.iter();
-        let measured = once.clone().filter(|m| m.estimate.value.is_some_and(|ns| ns > 0.0)).count();
-        assert_eq!(once.count(), n * (n - 1), "each pair one way, in both states");
-        // Other processes may keep two CPUs from ever running at the same time.
-        assert!(2 * measured >= n * (n - 1), "{measured} measured");
+        // Other processes may keep two CPUs from ever running at the same time, for a while.
+        let mut measured = (0..3).map(|_| {
+            session.recorder.results.clear();
+            measure_rounds(&mut session, transfers, &rounds, &mut memory).unwrap();
+            assert_eq!(session.recorder.results.len(), n * (n - 1), "each pair one way, in both states");
+            session.recorder.results.iter().filter(|m| m.estimate.value.is_some_and(|ns| ns > 0.0)).count()
+        });
+        assert!(measured.any(|measured| 2 * measured > n * (n - 1)), "less than half in each of three tries");
     }
 }
