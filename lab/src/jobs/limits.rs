@@ -181,8 +181,9 @@ fn the_clock_jumps_in_the_middle() -> Result<()> {
         for said in [report.timing.total_s, stamped] {
             ensure!((0.5..=took).contains(&said), "{line}, {hours} h: it says {said} s and took {took} s");
         }
-        // Far less than an hour, and enough for an emulated machine on a busy host.
-        ensure!(took < PATIENCE.as_secs_f64(), "{line}, {hours} h: took {took} s");
+        // Far less than an hour. An emulated machine also needs seconds to start and end a program, which are not in what the run says.
+        let total = report.timing.total_s;
+        ensure!(total < 6.0 * 1.1 + 4.0, "{line}, {hours} h: took {total} s");
     }
     Ok(())
 }
