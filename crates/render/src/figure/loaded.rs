@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use memgauge_core::experiment::Coordinates;
-use memgauge_core::result::{CurveSummary, Measurement};
+use memgauge_core::result::{CurveSummary, Measurement, QualityLevel};
 use memgauge_core::wording;
 
 use super::axis::Axis;
@@ -26,7 +26,16 @@ struct Curve<'a> {
     summary: Option<&'a CurveSummary>,
     /// Delay and sample.
     points: Vec<(Option<u32>, Sample)>,
+    /// Delays of which a number is unreliable.
+    unreliable: BTreeSet<Option<u32>>,
     bandwidths: Vec<&'a Measurement>,
+}
+
+impl Curve<'_> {
+    /// What a number's label has at its end.
+    fn doubt(&self, delay: Option<u32>) -> &'static str {
+        if self.unreliable.contains(&delay) { " (unreliable)" } else { "" }
+    }
 }
 
 /// All curves of all results, in charts of about as many, at most as there are colours. All charts have the same axes, so that they compare.
@@ -83,10 +92,15 @@ fn curves_of<'a>(set: &ResultSet<'a>) -> Vec<Curve<'a>> {
         set_name: set.name,
         summary: set.report.curves.iter().find(|c| c.at == curve.at),
         points: curve.points.iter().filter_map(|p| Some((p.delay, point(p)?))).collect(),
+        unreliable: curve.points.iter().filter(|p| is_unreliable(p)).map(|p| p.delay).collect(),
         bandwidths: curve.points.iter().filter_map(|p| p.bandwidth).collect(),
         at: curve.at,
     };
     loaded_curves(&set.ms).into_iter().map(curve).collect()
+}
+
+fn is_unreliable(p: &LoadedPoint<'_>) -> bool {
+    [p.latency, p.bandwidth].into_iter().flatten().any(|m| m.quality.level == QualityLevel::Unreliable)
 }
 
 /// Latency over bandwidth; `None` where one of them has no value.
@@ -158,8 +172,8 @@ fn chart(sets: &[ResultSet<'_>], curves: &[Drawn<'_>], axes: &Axes) -> Chart {
     if let [Drawn { curve: only, .. }] = curves {
         chart.point_labels.extend(delays(only, chart.x.high, chart.y.high));
         let peak = only.summary.and_then(|s| s.peak_gbs).filter(|p| p.is_finite());
-        let is_apart = |at: f64| only.points.iter().any(|(_, point)| point.apart && point.x == at);
-        chart.guides.extend(peak.map(|at| Guide::vertical(at, format!("peak {} GB/s{}", number(at), unreliable(is_apart(at))), GREY)));
+        let doubt = |at: f64| only.points.iter().find(|(_, point)| point.x == at).map_or("", |(delay, _)| only.doubt(*delay));
+        chart.guides.extend(peak.map(|at| Guide::vertical(at, format!("peak {} GB/s{}", number(at), doubt(at)), GREY)));
     }
     chart.guides.extend(shown.map(|l| Guide::vertical(l.gbs, format!("limit {}", l.text()), INK)));
     chart
@@ -172,19 +186,14 @@ fn curves_caption(sets: &[ResultSet<'_>], drawn: &[Drawn<'_>]) -> Caption {
     let cpus: BTreeSet<String> = curves.iter().map(|c| measured_by(&c.at)).collect();
     let cpus = cpus.iter().next().filter(|_| cpus.len() == 1).cloned().unwrap_or_default();
     let rings = match curves.as_slice() {
-        // What was disturbed shows no knee, whether there is one or not.
-        _ if curves.iter().all(|c| c.points.iter().all(|(_, point)| point.apart)) => "",
+        // Unreliable numbers show no knee, whether there is one or not.
+        _ if curves.iter().all(|c| c.points.iter().all(|(delay, _)| c.unreliable.contains(delay))) => "",
         _ if curves.iter().all(|c| c.summary.is_none_or(|s| s.knee.is_none())) => "no knee up to this load",
         [only] if only.summary.is_some_and(|s| !s.shares.is_empty()) => "rings: knee, and shares of the peak that were asked for",
         _ => "rings: knees",
     };
     let delays = if curves.len() == 1 { "small numbers: injection delay in core cycles" } else { "" };
     caption(sets, &format!("Latency under load{mix}"), &[&cpus, rings, delays], true)
-}
-
-/// What a number's label has at its end.
-const fn unreliable(is: bool) -> &'static str {
-    if is { " (unreliable)" } else { "" }
 }
 
 /// Labels at the points that matter: idle, knee, and with several curves the peak.
@@ -197,13 +206,14 @@ fn marks(curve: &Curve<'_>, colour: Colour, curve_count: usize) -> Vec<PointLabe
         }
     };
     if let Some(knee) = curve.summary.and_then(|s| s.knee) {
-        let place = format!("{} ns at {} GB/s", number(knee.latency_ns), number(knee.bandwidth_gbs));
+        let doubt = curve.doubt(Some(knee.delay_cycles));
+        let place = format!("{} ns at {} GB/s{doubt}", number(knee.latency_ns), number(knee.bandwidth_gbs));
         let name = if curve_count == 1 { format!("knee: {place}") } else { place };
         let beside = [UPPER_LEFT, LOWER_RIGHT, ABOVE, BELOW, LEFT, RIGHT, LOWER_LEFT];
         mark((knee.bandwidth_gbs, knee.latency_ns), name, true, curve_count > 1, &beside);
     }
-    if let Some((_, first)) = curve.points.first().filter(|_| curve_count == 1 && curve.points.len() > 1) {
-        let name = format!("{} ns unloaded{}", number(first.y), unreliable(first.apart));
+    if let Some((delay, first)) = curve.points.first().filter(|_| curve_count == 1 && curve.points.len() > 1) {
+        let name = format!("{} ns unloaded{}", number(first.y), curve.doubt(*delay));
         mark((first.x, first.y), name, false, false, &[ABOVE, UPPER_RIGHT, BELOW, LOWER_RIGHT, RIGHT]);
     }
     // What --at looked for.
@@ -213,9 +223,9 @@ fn marks(curve: &Curve<'_>, colour: Colour, curve_count: usize) -> Vec<PointLabe
             mark((gbs, ns), name, true, false, &[UPPER_LEFT, ABOVE, LEFT, LOWER_RIGHT, BELOW, RIGHT]);
         }
     }
-    let peak = curve.points.iter().map(|p| p.1).max_by(|a, b| a.x.total_cmp(&b.x));
-    if let Some(peak) = peak.filter(|_| curve_count > 1) {
-        let name = format!("peak {} GB/s{}", number(peak.x), unreliable(peak.apart));
+    let peak = curve.points.iter().max_by(|a, b| a.1.x.total_cmp(&b.1.x));
+    if let Some((delay, peak)) = peak.filter(|_| curve_count > 1) {
+        let name = format!("peak {} GB/s{}", number(peak.x), curve.doubt(*delay));
         mark((peak.x, peak.y), name, false, true, &[RIGHT, LEFT, UPPER_LEFT, LOWER_RIGHT, ABOVE, BELOW]);
     }
     marks
@@ -253,7 +263,7 @@ mod tests {
             let cpus = Some([cpu + 1, cpu + 2].into_iter().collect());
             let (memory, load_nodes) = (Some(MemoryPlace::Node(memory)), Some(IdSet::one(load)));
             let at = Coordinates { cpu: Some(cpu), cpus, memory, load_nodes, ..Coordinates::default() };
-            Curve { at, set_name: None, summary: None, points: vec![], bandwidths: vec![] }
+            Curve { at, set_name: None, summary: None, points: vec![], unreliable: BTreeSet::new(), bandwidths: vec![] }
         };
         let of = |curves: &[Curve<'_>]| names(curves).into_iter().flatten().collect::<Vec<_>>();
         let one_socket = [curve(0, 0, 2), curve(0, 2, 0)];

@@ -95,6 +95,20 @@ fn disturbed_points_are_apart_and_the_rest_is_in_order() {
 }
 
 #[test]
+fn labels_of_unreliable_numbers_say_so_and_deny_no_knee() {
+    let reliable = lay_out("a reliable curve", &one(&curve()));
+    assert!(!reliable.texts().iter().any(|(text, _)| text.contains("unreliable")));
+    let mut report = curve();
+    report.results.iter_mut().for_each(|m| m.quality.level = QualityLevel::Unreliable);
+    report.curves.iter_mut().for_each(|curve| curve.knee = None);
+    let scene = lay_out("an unreliable curve", &one(&report));
+    for label in ["peak ", "112."] {
+        assert!(scene.texts().iter().any(|(text, _)| text.starts_with(label) && text.ends_with("(unreliable)")), "{:?}", scene.texts());
+    }
+    assert!(!scene.texts().iter().any(|(text, _)| text.contains("no knee")), "{:?}", scene.texts());
+}
+
+#[test]
 fn nothing_strikes_through_the_label_of_the_unloaded_latency() {
     let mut report = curve();
     for m in report.results.iter_mut().filter(|m| m.at.delay_cycles == Some(20_000)) {
