@@ -178,6 +178,17 @@ impl Running {
         Ok(self.child.kill()?)
     }
 
+    /// Stops it, or lets it go on.
+    ///
+    /// # Errors
+    /// When it has ended already.
+    pub fn stop(&self, stop: bool) -> Result<()> {
+        // SAFETY: the process is a child that has not been waited for, so its number is nobody else's.
+        let sent = unsafe { libc::kill(self.id() as libc::pid_t, if stop { libc::SIGSTOP } else { libc::SIGCONT }) };
+        ensure!(sent == 0 && !self.has_ended(), "memgauge has ended");
+        Ok(())
+    }
+
     /// Waits until `seen` is true of it.
     ///
     /// # Errors

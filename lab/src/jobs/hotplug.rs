@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{Measurement, PlacementStatus, QualityLevel};
 use memgauge_core::units::{Bytes, IdSet};
@@ -22,6 +22,7 @@ pub(crate) const JOB: Job = Job {
         comes_online_in_the_middle,
         a_part_goes_and_the_rest_has_room,
         all_of_it_goes_and_its_cells_are_lost,
+        all_of_it_goes_while_it_is_touched,
         all_of_it_goes_and_comes_back,
         a_part_goes_under_a_scan,
         the_module_is_pulled_in_the_middle,
@@ -72,11 +73,13 @@ fn first() -> Result<u32> {
 
 /// Waits until it has touched this much on the node of the module.
 fn uses_the_node(running: &Running, bytes: u64) -> Result<()> {
-    running.until("it has its buffers on node 1", |id| {
-        let maps = std::fs::read_to_string(format!("/proc/{id}/numa_maps")).unwrap_or_default();
-        let pages = maps.split_whitespace().filter_map(|word| word.strip_prefix("N1=")?.parse::<u64>().ok()).sum::<u64>();
-        pages * 4096 >= bytes
-    })
+    running.until("it has its buffers on node 1", |id| bytes_on_the_node(id) >= bytes)
+}
+
+/// Bytes of a process on the node of the module.
+fn bytes_on_the_node(id: u32) -> u64 {
+    let maps = std::fs::read_to_string(format!("/proc/{id}/numa_maps")).unwrap_or_default();
+    4096 * maps.split_whitespace().filter_map(|word| word.strip_prefix("N1=")?.parse::<u64>().ok()).sum::<u64>()
 }
 
 /// All pages of it are on the node that was asked for.
@@ -169,6 +172,32 @@ fn all_of_it_goes_and_its_cells_are_lost() -> Result<()> {
         some_are_lost_with_the_node(&ran).context(line)?;
     }
     Ok(())
+}
+
+/// A buffer of which a part is touched when the node goes: the kernel kills nobody for want of a page on it, and what was measured is kept.
+fn all_of_it_goes_while_it_is_touched() -> Result<()> {
+    const BYTES: u64 = 96 << 20;
+    // Whoever stops it late, when all of the buffer is touched, tries again. Small pages take longest.
+    for _ in 0..10 {
+        let running = memgauge("latency --matrix --size 96M --time 100ms --pages 4k").start()?;
+        uses_the_node(&running, 1)?;
+        running.stop(true)?;
+        let touched = bytes_on_the_node(running.id());
+        let gone = set_all(false);
+        running.stop(false)?;
+        let ran = running.within(PATIENCE)?;
+        gone?;
+        set_all(true)?;
+        if touched >= BYTES {
+            continue;
+        }
+        every_number_is_honest(&ran)?;
+        some_are_lost_with_the_node(&ran)?;
+        let kept = ran.report()?.results.iter().find(|m| m.at.memory_node() == Some(0)).context("no cell of node 0")?;
+        ensure!(kept.estimate.value.is_some(), "{:?}", kept.estimate);
+        return Ok(());
+    }
+    bail!("it was never stopped before all of its buffer was touched")
 }
 
 /// Buffers that the kernel has moved to node 0 are not taken for those of node 1 once that is back.

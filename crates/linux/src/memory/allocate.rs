@@ -13,7 +13,7 @@ use super::error::{self, MemoryError, MemoryErrorKind};
 use super::interrupted::Interrupted;
 use super::map::{Backing, Mapping};
 use super::node_state::NodeState;
-use super::placement::{self, Policy, Turns};
+use super::placement::{self, Policy, Rule, Turns};
 use super::readback::PageCounts;
 use super::{file, touch};
 
@@ -119,13 +119,13 @@ impl Buffer {
             error::check_room(plan, state, len)?;
         }
         let mut mapping = Mapping::new(len, backing).map_err(|e| error::mapping(plan, backing, &e))?;
-        let bound = policy
-            .bind(mapping.data(), mapping.len(), &IdSet::one(plan.node), state.allows(plan.node))
-            .map_err(|e| error::bind(plan, state, &e))?;
+        let rule = if matches!(backing, Backing::Pool(_)) { Rule::Only } else { state.rule(len) };
+        let bound =
+            policy.place(&mapping, rule, &IdSet::one(plan.node), state.allows(plan.node)).map_err(|e| error::bind(plan, state, &e))?;
         let (cpus, strict) = touch::choose_cpus(plan, state, bound.is_ok());
         touch::populate(&mut mapping, backing, &cpus, strict, interrupted).map_err(|e| error::touch(plan, backing, state, &e))?;
+        let placement = placement::read_back_bound(&mapping, backing, plan, state, policy, (rule, bound))?;
         let pages = read_pages(plan, &mapping, backing, state, reasons, interrupted)?;
-        let placement = placement::read_back_bound(&mapping, backing, plan, state, policy, bound)?;
         let (node, only_node) = (plan.node, state.only_node);
         Ok(Self { mapping, len, pages, placement, file: None, backing, node, only_node, reserved: false, turns: None })
     }
@@ -147,20 +147,24 @@ impl Buffer {
             let here = BufferPlan { node, ..plan.clone() };
             let there = NodeState::read(&state.root, node).map_err(|online| error::no_such_node(node, &online))?;
             let share = (mapping.len() as f64 * weights.share(node)) as usize;
-            match backing {
+            let rule = match backing {
                 Backing::Pool(page) => {
                     there.pool_for(node, page as u64, share).map_err(|why| error::pool(&here, &there, page as u64, share, why))?;
+                    Rule::Only
                 }
-                _ => error::check_room(&here, &there, share)?,
-            }
-            let bound = policy.bind(mapping.data(), mapping.len(), &IdSet::one(node), there.allows(node));
+                _ => {
+                    error::check_room(&here, &there, share)?;
+                    there.rule(share)
+                }
+            };
+            let bound = policy.place(&mapping, rule, &IdSet::one(node), there.allows(node));
             bound.map_err(|e| error::bind(&here, &there, &e))?.map_err(|refusal| error::cannot_interleave(&here, &refusal))?;
             let touched = touch::populate_turn(&mut mapping, backing, &plan.touch, (&turns, node), interrupted);
             touched.map_err(|e| error::touch(&here, backing, &there, &e))?;
         }
         // The last node's policy would stay otherwise. Automatic balancing leaves bound pages alone.
         let all = weights.nodes();
-        let bound = policy.bind(mapping.data(), mapping.len(), &all, all.iter().all(|node| state.allows(node)));
+        let bound = policy.place(&mapping, Rule::Only, &all, all.iter().all(|node| state.allows(node)));
         bound.map_err(|e| error::bind(plan, state, &e))?.map_err(|refusal| error::cannot_interleave(plan, &refusal))?;
         let pages = read_pages(plan, &mapping, backing, state, reasons, interrupted)?;
         let placement = Placement { method: Some(PlacementMethod::Mbind), ..turns.read_back(&mapping, backing, policy, usize::MAX) };

@@ -1,10 +1,12 @@
 //! Why a buffer could not be allocated, and what to do about it.
 
 use std::io;
+use std::path::Path;
 
 use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::PageKind;
+use memgauge_core::result::{PageKind, Placement};
 use memgauge_core::units::{Bytes, IdSet};
+use memgauge_core::wording::reasons;
 
 use super::map::Backing;
 use super::node_state::NodeState;
@@ -79,11 +81,24 @@ pub(super) fn no_such_node(node: u32, online: &IdSet) -> MemoryError {
     }
 }
 
+/// What helps where a node is full.
+const LESS: &str = "give a smaller --size, use fewer CPUs, or free memory on this node";
+
 /// Checks that the node can hold the buffer now. The kernel does not refuse a bound allocation beyond that: it kills the process.
 pub(super) fn check_room(plan: &BufferPlan, state: &NodeState, len: usize) -> Result<(), MemoryError> {
     let Some(room) = state.room.filter(|room| *room < len as u64) else { return Ok(()) };
     let why = format!("node {} has {} MiB free or reclaimable", plan.node, room >> 20);
-    Err(MemoryError::new(MemoryErrorKind::Space, plan, why, "give a smaller --size, use fewer CPUs, or free memory on this node"))
+    Err(MemoryError::new(MemoryErrorKind::Space, plan, why, LESS))
+}
+
+/// The node had room for the buffer, and it was gone before all pages were touched.
+pub(super) fn went_elsewhere(plan: &BufferPlan, root: &Path, placement: &Placement) -> MemoryError {
+    let node = plan.node;
+    let room = match NodeState::read(root, node) {
+        Err(online) => return no_such_node(node, &online),
+        Ok(state) => state.room.map_or_else(String::new, |room| format!("node {node} has {} MiB free or reclaimable now; ", room >> 20)),
+    };
+    MemoryError::new(MemoryErrorKind::Space, plan, format!("{room}{}", reasons::placement_problems(&placement.problems)), LESS)
 }
 
 pub(super) fn thp_off(plan: &BufferPlan, why: String) -> MemoryError {

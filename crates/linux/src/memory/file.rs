@@ -53,11 +53,12 @@ pub(super) fn allocate(
     // Huge pages need an address with the alignment of the file's blocks, those of DAX in particular.
     let align = if len >= state.huge_page { state.huge_page } else { state.base_page };
     let mut mapping = Mapping::map_file(&file, whole, align, evidence.map_sync).map_err(failed)?;
+    let rule = state.rule(len);
     let bound = match evidence.backing {
         // Before blocks are allocated, because tmpfs takes pages for them at once.
-        FileBacking::Tmpfs => policy
-            .bind(mapping.data(), mapping.len(), &IdSet::one(plan.node), state.allows(plan.node))
-            .map_err(|e| error::bind(plan, state, &e))?,
+        FileBacking::Tmpfs => {
+            policy.place(&mapping, rule, &IdSet::one(plan.node), state.allows(plan.node)).map_err(|e| error::bind(plan, state, &e))?
+        }
         FileBacking::PageCache => Err("the page cache follows no memory policy".to_owned()),
         FileBacking::Dax => Ok(()),
     };
@@ -75,7 +76,7 @@ pub(super) fn allocate(
     let placement = if dax {
         on_device(plan.node, &evidence, state.only_node)
     } else {
-        placement::read_back_bound(&mapping, backing, plan, state, policy, bound)?
+        placement::read_back_bound(&mapping, backing, plan, state, policy, (rule, bound))?
     };
     Ok(Buffer {
         mapping,

@@ -6,6 +6,7 @@ use memgauge_core::topology::PagePool;
 use memgauge_core::units::{Bytes, IdSet};
 
 use super::map::Backing;
+use super::placement::Rule;
 use crate::base_page;
 use crate::topology::nodes::pools;
 use crate::tree::{CPU_DIR, NODE_DIR, POOLS_DIR, Tree, field, kib_field};
@@ -29,6 +30,8 @@ pub(super) struct NodeState {
     pub(super) pools: Vec<PagePool>,
     /// Bytes free or reclaimable on the node; `None` when the kernel does not say.
     pub(super) room: Option<u64>,
+    /// Bytes free on the node; `None` when the kernel does not say.
+    free: Option<u64>,
     /// Transparent huge pages as a backing, or in words why there are none.
     pub(super) thp: Result<Backing, String>,
     /// The setting of transparent huge pages.
@@ -58,13 +61,15 @@ impl NodeState {
         let status = Tree::new(Path::new("/")).text("proc/self/status").unwrap_or_default();
         let mems = field(&status, "Mems_allowed_list");
         let (thp, thp_setting) = thp(root);
+        let meminfo = tree.text(&format!("{NODE_DIR}/node{node}/meminfo"));
         let mut state = Self {
             numa: online.is_some(),
             node_cpus: node_cpus.unwrap_or_default(),
             only_node: list("has_memory").or(online).is_none_or(|ids| ids == IdSet::one(node)),
             mems_allowed: mems.and_then(|m| m.parse().ok()),
             pools: Vec::new(),
-            room: tree.text(&format!("{NODE_DIR}/node{node}/meminfo")).and_then(|meminfo| room(&meminfo)),
+            room: meminfo.as_deref().and_then(room),
+            free: meminfo.as_deref().and_then(|meminfo| kib_field(meminfo, "MemFree")),
             thp: thp.map(Backing::Thp),
             thp_setting,
             base_page: base_page(),
@@ -73,6 +78,14 @@ impl NodeState {
         };
         state.pools = pools(tree, &state.pool_folder(node));
         Ok(state)
+    }
+
+    /// The rule under which `len` bytes are touched. Where twice as much is free now, the kernel finds room for all of them on the node unless
+    /// others take it at this moment, or it goes offline: then pages go elsewhere, and nothing is killed. Where less is free, the kernel has
+    /// to make room, which it does for pages that may be on this node only.
+    pub(super) fn rule(&self, len: usize) -> Rule {
+        let ample = self.free.is_some_and(|free| free / 2 >= len as u64);
+        if ample && !self.only_node { Rule::First } else { Rule::Only }
     }
 
     /// Whether the pool of `page` bytes on the node has `len` bytes free, or in words why not.

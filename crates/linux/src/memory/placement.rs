@@ -16,8 +16,28 @@ use super::node_state::NodeState;
 use super::readback;
 use crate::base_page;
 
-/// `MPOL_BIND` of linux/mempolicy.h: these nodes only. NUMA balancing does not migrate pages that are bound so.
-const MPOL_BIND: libc::c_long = 2;
+/// How the kernel chooses the node of a page that is touched first (linux/mempolicy.h).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// `MPOL_BIND`: these nodes only. Where they have no memory left, the kernel kills a process. NUMA balancing does not migrate such pages.
+    Only,
+    /// `MPOL_PREFERRED`: this node while it has free memory, then others, so that nothing is killed.
+    First,
+}
+
+impl Rule {
+    const fn mode(self) -> libc::c_long {
+        match self {
+            Self::First => 1,
+            Self::Only => 2,
+        }
+    }
+}
+
+/// `MPOL_MF_STRICT`: an error where a page is elsewhere.
+const MPOL_MF_STRICT: libc::c_long = 1;
+/// `MPOL_MF_MOVE`: pages that are elsewhere are moved. Where no room can be made for them they stay: for this nothing is killed.
+const MPOL_MF_MOVE: libc::c_long = 2;
 /// The most pages looked up, which takes about 2 ms. A larger buffer is sampled evenly, with its first and last page.
 pub(super) const SAMPLE: usize = 8192;
 /// And the fewest of one of many buffers: enough to show that a part of it is elsewhere.
@@ -44,27 +64,33 @@ impl Policy {
         Self { bind_refused: AtomicI32::new(0), query_refused: AtomicI32::new(0) }
     }
 
-    /// Binds the range to `nodes`; pages that are there stay where they are. `Ok(Err(why))`: policies may not be used here. The error `EINVAL` means that a node may not, unless they are
-    /// `allowed`: then something between this process and the kernel's policies (a filter, an emulator) refuses them.
-    pub(super) fn bind(&self, data: *mut u8, len: usize, nodes: &IdSet, allowed: bool) -> io::Result<Result<(), String>> {
+    /// Sets the rule for the mapping's pages; those that are there stay where they are. `Ok(Err(why))`: policies may not be used here. The
+    /// error `EINVAL` means that a node may not, unless they are `allowed`: then something between this process and the kernel's policies (a
+    /// filter, an emulator) refuses them.
+    pub(super) fn place(&self, mapping: &Mapping, rule: Rule, nodes: &IdSet, allowed: bool) -> io::Result<Result<(), String>> {
         let refusal = |errno: i32| format!("memory policies are refused here (mbind: {})", io::Error::from_raw_os_error(errno));
         let known = self.bind_refused.load(Ordering::Relaxed);
         if known != 0 {
             return Ok(Err(refusal(known)));
         }
-        let (mask, maxnode) = mask(nodes);
-        // SAFETY: sets the policy of a range that the caller owns. The kernel reads `maxnode - 1` bits of the mask, which has as many.
-        let rc = unsafe { libc::syscall(libc::SYS_mbind, data, len, MPOL_BIND, mask.as_ptr(), maxnode, 0) };
-        if rc == 0 {
-            return Ok(Ok(()));
-        }
-        let e = io::Error::last_os_error();
+        let Err(e) = mbind(mapping, rule, nodes, 0) else { return Ok(Ok(())) };
         match e.raw_os_error() {
             Some(errno) if matches!(errno, libc::EPERM | libc::ENOSYS | libc::EACCES) || (allowed && errno == libc::EINVAL) => {
                 self.bind_refused.store(errno, Ordering::Relaxed);
                 Ok(Err(refusal(errno)))
             }
             _ => Err(e),
+        }
+    }
+
+    /// Binds a mapping whose pages were touched under [`Rule::First`], and moves those that are elsewhere. The read-back shows what could not
+    /// be moved.
+    pub(super) fn gather(mapping: &Mapping, nodes: &IdSet) {
+        // Asking takes a walk through the page tables. Moving makes every CPU of the machine give back the pages that it keeps for itself.
+        for flags in [MPOL_MF_STRICT, MPOL_MF_MOVE, 0] {
+            if mbind(mapping, Rule::Only, nodes, flags).is_ok() {
+                return;
+            }
         }
     }
 
@@ -94,6 +120,14 @@ pub(super) fn node_of(address: *mut u8) -> Option<u32> {
     u32::try_from(*PROCESS.query_nodes(&[address]).ok()?.first()?).ok()
 }
 
+fn mbind(mapping: &Mapping, rule: Rule, nodes: &IdSet, flags: libc::c_long) -> io::Result<()> {
+    let (mask, maxnode) = mask(nodes);
+    // SAFETY: sets the policy of a mapping of ours, and moves its pages at most, whose addresses and content stay. The kernel reads
+    // `maxnode - 1` bits of the mask, which has as many.
+    let rc = unsafe { libc::syscall(libc::SYS_mbind, mapping.data(), mapping.len(), rule.mode(), mask.as_ptr(), maxnode, flags) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// A mask with the bits of `nodes`, and its `maxnode`: the kernel reads one bit less than that number.
 fn mask(nodes: &IdSet) -> (Vec<usize>, usize) {
     let bits = usize::BITS as usize;
@@ -103,18 +137,22 @@ fn mask(nodes: &IdSet) -> (Vec<usize>, usize) {
     (words, maxnode)
 }
 
-/// Reads back the placement of a buffer. `bound` is what [`Policy::bind`] returned for it.
+/// Reads back the placement of a buffer that was touched under `rule`. `bound` is what [`Policy::place`] returned for it.
 ///
 /// # Errors
-/// When policies are refused, no CPU of the node may be used, and the pages are not known to be on the node.
+/// When policies are refused, no CPU of the node may be used, and the pages are not known to be on the node; and when the node had no room
+/// for all of them.
 pub(super) fn read_back_bound(
     mapping: &Mapping,
     backing: Backing,
     plan: &BufferPlan,
     state: &NodeState,
     policy: &Policy,
-    bound: Result<(), String>,
+    (rule, bound): (Rule, Result<(), String>),
 ) -> Result<Placement, MemoryError> {
+    if rule == Rule::First && bound.is_ok() {
+        Policy::gather(mapping, &IdSet::one(plan.node));
+    }
     let mut placement = read_back(mapping, backing, plan.node, state.only_node, policy, SAMPLE);
     placement.method = Some(if bound.is_ok() { PlacementMethod::Mbind } else { PlacementMethod::FirstTouch });
     if let Err(refusal) = bound
@@ -124,6 +162,8 @@ pub(super) fn read_back_bound(
             return Err(error::cannot_place(plan, &refusal));
         }
         placement.problems.push(PlacementProblem::PolicyRefused { detail: refusal });
+    } else if rule == Rule::First && placement.status == PlacementStatus::Wrong {
+        return Err(error::went_elsewhere(plan, &state.root, &placement));
     }
     Ok(placement)
 }
