@@ -307,9 +307,9 @@ impl SectionRunner<'_> {
         if section.kind == SectionKind::Scan {
             scan_messages(report).iter().for_each(message);
         }
-        // What changes the meaning of a number is always said. A scan says above why it took no more, unreliable results are counted below, and
-        // one node needs no warning.
-        let told = ["scan-stopped-growing", "one-node", "machine-busy"];
+        // What changes the meaning of a number is always said. A scan says above why it took no more, unreliable results are counted below, one
+        // node needs no warning, and whoever gives a size in KiB with -b often asks for a cache.
+        let told = ["scan-stopped-growing", "one-node", "machine-busy", "size-in-caches"];
         let shown = |note: &&Note| match note.severity {
             Severity::Warning => self.verbose || !told.contains(&note.code.as_str()),
             Severity::Error => self.verbose && report.complete,

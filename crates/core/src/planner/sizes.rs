@@ -200,8 +200,23 @@ impl<'a> Sizes<'a> {
     pub(super) fn probe_buffer(&self, cpu: u32, node: u32, reserved: u64, notes: &mut Vec<Note>) -> Result<BufferPlan, PlanError> {
         // The other half is for loaders, which run beside some chases.
         let room = self.room(node, reserved, 1, 1).bytes / 2;
-        let behind = if self.spec.size.is_some() { 0 } else { self.behind_memory_side_cache(node, 0, 1, room, notes) };
+        let behind = match self.spec.size {
+            Some(given) => {
+                self.warn_if_in_caches(given, given.0, cpu, notes);
+                0
+            }
+            None => self.behind_memory_side_cache(node, 0, 1, room, notes),
+        };
         self.transfer_buffer(cpu, node, reserved, behind, notes)
+    }
+
+    /// Warns where buffers of a size that was given, together so many bytes behind the last-level cache of `cpu`, may stay in caches.
+    fn warn_if_in_caches(&self, given: Bytes, together: u64, cpu: u32, notes: &mut Vec<Note>) {
+        let reach = self.caches(cpu).reach;
+        if together < SHORT_CACHES_TIMES * reach {
+            let message = format!("buffers of {given} may stay in caches of {}: the numbers may be theirs, not memory's", Bytes(reach));
+            notes.push(Note::warning("size-in-caches", message).advise("leave --size out to measure memory"));
+        }
     }
 
     /// The buffer of a chase from `cpu` on `node` that need not leave the caches, of at least so many bytes.
@@ -297,6 +312,7 @@ impl<'a> Sizes<'a> {
                     if requested.0 > room.bytes {
                         return Err(Self::too_much(requested.0, "a buffer for each CPU", &room));
                     }
+                    self.warn_if_in_caches(requested, requested.0.saturating_mul(sharers), cpu, notes);
                     return Ok(Loader { cpu, buffer: self.buffer(requested, node, false), own: None });
                 }
                 let (wanted, here) = (self.wanted_by_loader(cpu, sharers), on_node.get(&node).copied().unwrap_or(1));

@@ -277,6 +277,21 @@ fn little_memory_shrinks_derived_buffers_and_says_so() {
 }
 
 #[test]
+fn a_size_that_caches_hold_is_planned_with_a_warning() {
+    let warns = |task: Task, size: Bytes| {
+        let plan = planned(task, |s| s.size = Some(size)).unwrap();
+        plan.notes.iter().filter(|n| n.code == "size-in-caches" && n.message.contains(&size.to_string())).count()
+    };
+    // 16 MiB of L3, and two L2 of 1 MiB before it.
+    let latency = Task::Latency(LatencyShape::Matrix);
+    assert_eq!([35, 36].map(|mib| warns(latency, Bytes::mib(mib))), [1, 0]);
+    // Several loaders share it.
+    let bandwidth = Task::Bandwidth(BandwidthShape::One);
+    assert_eq!([4, 32].map(|mib| warns(bandwidth, Bytes::mib(mib))), [1, 0]);
+    assert_eq!(warns(Task::C2c(TransferShape::Representatives), Bytes::kib(64)), 0, "transfers are between caches");
+}
+
+#[test]
 fn pages_of_a_pool_are_room_beside_free_memory() {
     let mut machine = machine();
     machine.allowed.node_memory.insert(1, Bytes::mib(16));
