@@ -134,5 +134,10 @@ fn trust(trust: &Trust) -> String {
     };
     let parts = [(trust.unreliable, "not reliable"), (trust.missing, "missing")];
     let parts: Vec<String> = parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} of {all} {what}")).collect();
-    if parts.is_empty() { word.to_owned() } else { format!("{word}: {}", parts.join(", ")) }
+    match parts.join(", ") {
+        parts if parts.is_empty() => word.to_owned(),
+        // The count says it.
+        parts if trust.level == QualityLevel::Unreliable && trust.unreliable > 0 => parts,
+        parts => format!("{word}: {parts}"),
+    }
 }
