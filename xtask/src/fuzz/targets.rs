@@ -161,7 +161,7 @@ fn results() -> Result<Vec<Vec<u8>>> {
     let folder = project_folder().join("tests/results");
     let mut files: Vec<_> = fs::read_dir(&folder)?.collect::<std::io::Result<Vec<_>>>()?.into_iter().map(|entry| entry.path()).collect();
     files.sort();
-    files.push(project_folder().join("crates/render/tests/samples/version-1.json"));
+    files.push(project_folder().join("crates/render/tests/all/samples/version-1.json"));
     // A small part of the mutations of a large file hits something that is read.
     let mut all: Vec<Vec<u8>> = files.iter().map(fs::read).collect::<std::io::Result<_>>()?;
     all.retain(|bytes| bytes.len() <= 128 << 10);

@@ -6,7 +6,7 @@ use memgauge_core::metrics::Role;
 use memgauge_core::result::{CurveShare, Report, ShareMissed};
 use memgauge_core::traffic::Mix;
 
-use super::samples::{self, machines, sweeps};
+use crate::samples::{self, machines, sweeps};
 use memgauge_core::units::Bytes;
 use memgauge_render::for_path;
 

@@ -1,5 +1,4 @@
 //! A figure of the hosts of a fleet that are slower than their siblings. `SNAPSHOTS=overwrite cargo test -p memgauge-render` writes it anew.
-#![allow(clippy::unwrap_used, reason = "a panic is the failure report of its test")]
 
 use memgauge_core::experiment::{Coordinates, Experiment, Metric, Unit};
 use memgauge_core::fleet::{BaselineNumber, ComparedHost, ComparedNumber, FLEET_VERSION, FleetOutliers, GroupLevel, HostGroup};

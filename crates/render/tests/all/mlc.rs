@@ -1,7 +1,4 @@
 //! The text of the drop-in: golden for saved results, and read back by parsers written here in the styles that scripts have.
-#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure report")]
-
-mod samples;
 
 use std::path::PathBuf;
 
@@ -12,6 +9,8 @@ use memgauge_core::traffic::Mix;
 use memgauge_render::Format;
 use memgauge_render::mlc::{self, Mlc, Wording};
 use snapbox::Data;
+
+use crate::samples;
 
 fn whole(report: &Report) -> String {
     String::from_utf8(Mlc.render(report).unwrap()).unwrap()

@@ -1,7 +1,4 @@
 //! Results of what was asked of the chase and of transfers. `SNAPSHOTS=overwrite cargo test -p memgauge-render` writes the texts anew.
-#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure report")]
-
-mod samples;
 
 use std::path::PathBuf;
 
@@ -15,6 +12,8 @@ use memgauge_core::traffic::{Access, Form, LineUse, Mix};
 use memgauge_core::units::Bytes;
 use memgauge_render::{Format, Text, plan_text};
 use snapbox::Data;
+
+use crate::samples;
 
 fn check(name: &str, text: String) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);

@@ -1,15 +1,9 @@
 //! Figures: golden SVG of saved results, and the rules of layout at every size.
-#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure report")]
 
-#[path = "figures/faults.rs"]
 mod faults;
-#[path = "figures/kinds.rs"]
 mod kinds;
-#[path = "figures/limits.rs"]
 mod limits;
-#[path = "figures/lines.rs"]
 mod lines;
-mod samples;
 
 use std::path::PathBuf;
 
@@ -21,7 +15,7 @@ use memgauge_render::figure::{Figure, Histogram, Scene, WorkingSet, WorkingSetLi
 use memgauge_render::{Named, Picture, for_path};
 use snapbox::Data;
 
-use samples::machines;
+use crate::samples::{self, machines};
 
 fn check(name: &str, figure: &Figure) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.svg"));

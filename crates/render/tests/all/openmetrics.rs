@@ -1,7 +1,4 @@
 //! OpenMetrics: valid, in base units, and few series however large the machine is.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic in a test is its failure report; a test that is skipped prints why")]
-
-mod samples;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -14,6 +11,8 @@ use memgauge_core::result::{Health, HealthStatus, Measurement, PairMatrix, Quali
 use memgauge_core::topology::Node;
 use memgauge_core::units::Bytes;
 use memgauge_render::{Format, Named, OpenMetrics};
+
+use crate::samples;
 
 fn text(report: &Report) -> String {
     String::from_utf8(OpenMetrics.render(report).unwrap()).unwrap()

@@ -1,7 +1,4 @@
 //! Saved results in every format, as checked in. `SNAPSHOTS=overwrite cargo test -p memgauge-render` writes them anew.
-#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure report")]
-
-mod samples;
 
 use std::path::PathBuf;
 
@@ -12,6 +9,8 @@ use memgauge_core::note::Note;
 use memgauge_core::result::{Finding, Health, HealthStatus, Quality, QualityLevel, QualityReason, Report};
 use memgauge_render::{Format, Json, OneLine, Text, mlc_scan, plan_line, plan_text};
 use snapbox::Data;
+
+use crate::samples;
 
 fn check(path: PathBuf, text: String) {
     // Raw: what a terminal gets is compared byte for byte.

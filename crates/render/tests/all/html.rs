@@ -1,7 +1,4 @@
 //! Results and comparisons as pages: everything is in them, nothing else gets in, and browsers show them.
-#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure report")]
-
-mod samples;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,6 +13,8 @@ use memgauge_core::note::Note;
 use memgauge_core::result::{Finding, Health, HealthStatus, Host, Incomplete, Quality, QualityLevel, Report};
 use memgauge_core::traffic::Mix;
 use memgauge_render::{Format, Html, Json, Named, comparison_html, for_path};
+
+use crate::samples;
 
 /// What an attacker would put where a result takes any text.
 const HOSTILE: &str = "</style></title><script>document.title='owned'</script><img src=x onerror=\"alert(1)\">'&quot;";

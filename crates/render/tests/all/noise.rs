@@ -1,7 +1,4 @@
 //! What texts say of disturbed bursts, drift and outliers, of shares of the peak and load on other nodes, and of translation.
-#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure report")]
-
-mod samples;
 
 use memgauge_core::conclusions::summary::summarise;
 use memgauge_core::estimate::*;
@@ -10,6 +7,8 @@ use memgauge_core::microbench::LoopProof;
 use memgauge_core::result::*;
 use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_render::{Format, OneLine, Text};
+
+use crate::samples;
 
 fn text(report: &Report) -> String {
     words(report, true)

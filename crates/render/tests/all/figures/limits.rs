@@ -6,8 +6,8 @@ use memgauge_core::traffic::Mix;
 use memgauge_render::Named;
 use memgauge_render::figure::{Figure, Scene};
 
-use super::samples::{self, machines};
 use super::{holds, lay_out, one};
+use crate::samples::{self, machines};
 
 /// Bandwidths of a mix each, against this limit.
 fn limited(gbs: f64, keep: impl Fn(Mix) -> bool) -> Report {

@@ -1,7 +1,4 @@
 //! CSV holds every number of a result once, with all its digits.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic in a test is its failure report; a test that is skipped prints why")]
-
-mod samples;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,6 +12,8 @@ use memgauge_core::result::{PairMatrix, Quality, QualityLevel, QualityReason, Re
 use memgauge_render::{Csv, Format, Json, Named};
 use proptest::prelude::*;
 use serde_json::Value;
+
+use crate::samples;
 
 type Row = BTreeMap<String, String>;
 

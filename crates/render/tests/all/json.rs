@@ -1,10 +1,9 @@
 //! The layout and the size of saved results, and which files are read.
-#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure report")]
-
-mod samples;
 
 use memgauge_core::result::{Report, Trial};
 use memgauge_render::{Format, Json, ReadError, read};
+
+use crate::samples;
 
 fn json(report: &Report) -> String {
     String::from_utf8(Json.render(report).unwrap()).unwrap()

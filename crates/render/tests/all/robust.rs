@@ -1,7 +1,4 @@
 //! No report makes the text renderer panic, write control characters or forget to end its last line.
-#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure report")]
-
-mod samples;
 
 use memgauge_core::experiment::{Experiment, MemoryPlace};
 use memgauge_core::result::Report;
@@ -9,6 +6,8 @@ use memgauge_core::units::Bytes;
 use memgauge_render::{FILE_WIDTH, Format, Text, for_path, plan_text};
 use proptest::prelude::*;
 use serde_json::Value;
+
+use crate::samples;
 
 fn show(report: &Report) {
     for (width, colour, verbose) in [(0, false, true), (80, true, true), (80, false, false), (200, false, false), (usize::MAX, false, true)]

@@ -1,7 +1,4 @@
 //! Prefetchers in text. `SNAPSHOTS=overwrite cargo test -p memgauge-render` writes the texts anew.
-#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure report")]
-
-mod samples;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,6 +11,8 @@ use memgauge_core::result::{Measurement, Report};
 use memgauge_core::units::IdSet;
 use memgauge_render::{Format, Text};
 use snapbox::Data;
+
+use crate::samples;
 
 fn check(name: &str, report: &Report) {
     let text = String::from_utf8(Text { width: 100, colour: false, verbose: true }.render(report).unwrap()).unwrap();

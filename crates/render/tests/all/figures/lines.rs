@@ -4,8 +4,8 @@ use memgauge_core::units::Bytes;
 use memgauge_render::Named;
 use memgauge_render::figure::Figure;
 
-use super::samples::{machines, sweeps};
 use super::{holds, lay_out, one};
+use crate::samples::{machines, sweeps};
 
 #[test]
 fn a_sweep_of_24_domains_is_four_charts_of_six_lines() {

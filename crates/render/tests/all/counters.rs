@@ -1,5 +1,4 @@
 //! Text of hardware counters: metrics beside each other, each formula explained, what is missing left to the notes.
-#![allow(clippy::unwrap_used)]
 
 use memgauge_core::counters::{
     CountedWork, Counters, CountingContext, Event, EventEstimate, EventOutcome, EventTotals, ExpectedEvents, MetricEstimate, ProgramCount,
@@ -10,7 +9,7 @@ use memgauge_core::metrics::Role;
 use memgauge_core::result::Report;
 use memgauge_render::{Format, Text};
 
-mod samples;
+use crate::samples;
 
 fn counted(name: &str, role: Role, value: u64, running: u64) -> EventOutcome {
     let mut tally = EventTotals::default();

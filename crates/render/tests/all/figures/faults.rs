@@ -7,8 +7,8 @@ use memgauge_core::traffic::Mix;
 use memgauge_render::figure::{Area, Figure, FigureOptions, Histogram, PanelKind, Scene};
 use memgauge_render::{Named, Picture, figure_for_path};
 
-use super::samples::{self, machines, sweeps};
 use super::{holds, laid_out, lay_out, one};
+use crate::samples::{self, machines, sweeps};
 
 /// Where a text stands that begins like this.
 fn place(scene: &Scene, text: &str) -> Area {

@@ -1,7 +1,4 @@
 //! A comparison as text, table and figure.
-#![allow(clippy::unwrap_used, reason = "a panic is the failure report of its test")]
-
-mod samples;
 
 use memgauge_core::comparison::{Comparison, ComparisonOptions, ComparisonVerdict, compare};
 use memgauge_core::experiment::Metric;
@@ -9,6 +6,8 @@ use memgauge_core::result::Report;
 use memgauge_core::traffic::Mix;
 use memgauge_render::figure::FigureOptions;
 use memgauge_render::{Picture, comparison_csv, comparison_figure, comparison_text};
+
+use crate::samples;
 
 /// Five runs of the sample machine, which differ by tenths of a percent; latencies `factor` times as high.
 fn runs(factor: f64) -> Vec<Report> {
