@@ -1,6 +1,6 @@
 //! `cargo xtask lab`: boots the lab's guests and prints their tests' results.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -63,13 +63,18 @@ pub(crate) fn lab(args: &LabArgs) -> Result<()> {
     fs::create_dir_all(&folder)?;
     if args.shell {
         let [job] = jobs[..] else { bail!("--shell needs the name of one guest; 'cargo xtask lab --list' names them") };
-        return prepare(job, &folder)?.boot(job, true);
+        return prepare(job, &build(job.machine.arch)?, &folder)?.boot(job, true);
     }
     let began = Instant::now();
     // Built before anything runs: a compiler beside a guest would starve it.
+    let mut built = BTreeMap::new();
+    for arch in jobs.iter().map(|job| job.machine.arch).collect::<BTreeSet<_>>() {
+        built.insert(arch, build(arch)?);
+    }
     let mut work = VecDeque::new();
     for job in jobs {
-        work.push_back(Work::Guest(job, prepare(job, &folder).with_context(|| format!("job {}", job.name))?));
+        let prepared = prepare(job, &built[&job.machine.arch], &folder).with_context(|| format!("job {}", job.name))?;
+        work.push_back(Work::Guest(job, prepared));
     }
     for target in targets {
         emulate::build(target)?;
@@ -254,14 +259,14 @@ impl Prepared {
     }
 }
 
-fn prepare(job: &Job, folder: &Path) -> Result<Prepared> {
+/// Makes a guest's image with the programs in the folder `built`.
+fn prepare(job: &Job, built: &Path, folder: &Path) -> Result<Prepared> {
     let arch = job.machine.arch;
     let packages = Packages::new(folder, arch, job.machine.release);
     let (package, release) = packages.kernel()?;
     let kernel = image::kernel(&package, &release, arch)?;
     let busybox = packages.get("busybox-static")?;
     let (qemu, firmware) = packages.qemu(qemu::program(arch))?;
-    let built = build(arch)?;
     let kernel_tests = if job.machine.kernel_tests { emulate::test_programs(arch)? } else { Vec::new() };
     let mut tools = Vec::new();
     for &tool in job.machine.tools {
@@ -287,7 +292,7 @@ fn prepare(job: &Job, folder: &Path) -> Result<Prepared> {
     Ok(Prepared { qemu, firmware, kernel, image, own, share, console })
 }
 
-/// Builds the program and the tests for a guest; the folder that they are in.
+/// Builds the program and the tests for guests; the folder that they are in.
 fn build(arch: Arch) -> Result<PathBuf> {
     let target = format!("{arch}-unknown-linux-musl");
     let profile = match arch {
