@@ -119,9 +119,8 @@ impl Buffer {
             error::check_room(plan, state, len)?;
         }
         let mut mapping = Mapping::new(len, backing).map_err(|e| error::mapping(plan, backing, &e))?;
-        let rule = if matches!(backing, Backing::Pool(_)) { Rule::Only } else { state.rule(len) };
-        let bound =
-            policy.place(&mapping, rule, &IdSet::one(plan.node), state.allows(plan.node)).map_err(|e| error::bind(plan, state, &e))?;
+        let rule = if matches!(backing, Backing::Pool(_)) { Rule::Only } else { Rule::choose(len, state) };
+        let bound = policy.place(&mapping, rule, &IdSet::one(plan.node), state).map_err(|e| error::bind(plan, state, &e))?;
         let (cpus, strict) = touch::choose_cpus(plan, state, bound.is_ok());
         touch::populate(&mut mapping, backing, &cpus, strict, interrupted).map_err(|e| error::touch(plan, backing, state, &e))?;
         let placement = placement::read_back_bound(&mapping, backing, plan, state, policy, (rule, bound))?;
@@ -154,17 +153,17 @@ impl Buffer {
                 }
                 _ => {
                     error::check_room(&here, &there, share)?;
-                    there.rule(share)
+                    Rule::choose(share, &there)
                 }
             };
-            let bound = policy.place(&mapping, rule, &IdSet::one(node), there.allows(node));
+            let bound = policy.place(&mapping, rule, &IdSet::one(node), &there);
             bound.map_err(|e| error::bind(&here, &there, &e))?.map_err(|refusal| error::cannot_interleave(&here, &refusal))?;
             let touched = touch::populate_turn(&mut mapping, backing, &plan.touch, (&turns, node), interrupted);
             touched.map_err(|e| error::touch(&here, backing, &there, &e))?;
         }
         // The last node's policy would stay otherwise. Automatic balancing leaves bound pages alone.
         let all = weights.nodes();
-        let bound = policy.place(&mapping, Rule::Only, &all, all.iter().all(|node| state.allows(node)));
+        let bound = policy.place(&mapping, Rule::Only, &all, state);
         bound.map_err(|e| error::bind(plan, state, &e))?.map_err(|refusal| error::cannot_interleave(plan, &refusal))?;
         let pages = read_pages(plan, &mapping, backing, state, reasons, interrupted)?;
         let placement = Placement { method: Some(PlacementMethod::Mbind), ..turns.read_back(&mapping, backing, policy, usize::MAX) };

@@ -21,7 +21,7 @@ use super::error::{self, MemoryError};
 use super::interrupted::{Interrupted, interruption};
 use super::map::{Backing, Mapping};
 use super::node_state::NodeState;
-use super::placement::{self, Policy};
+use super::placement::{self, Policy, Rule};
 use super::{readback, touch};
 use crate::{cpu, directory, system_call};
 
@@ -53,12 +53,10 @@ pub(super) fn allocate(
     // Huge pages need an address with the alignment of the file's blocks, those of DAX in particular.
     let align = if len >= state.huge_page { state.huge_page } else { state.base_page };
     let mut mapping = Mapping::map_file(&file, whole, align, evidence.map_sync).map_err(failed)?;
-    let rule = state.rule(len);
+    let rule = Rule::choose(len, state);
     let bound = match evidence.backing {
         // Before blocks are allocated, because tmpfs takes pages for them at once.
-        FileBacking::Tmpfs => {
-            policy.place(&mapping, rule, &IdSet::one(plan.node), state.allows(plan.node)).map_err(|e| error::bind(plan, state, &e))?
-        }
+        FileBacking::Tmpfs => policy.place(&mapping, rule, &IdSet::one(plan.node), state).map_err(|e| error::bind(plan, state, &e))?,
         FileBacking::PageCache => Err("the page cache follows no memory policy".to_owned()),
         FileBacking::Dax => Ok(()),
     };

@@ -6,7 +6,6 @@ use memgauge_core::topology::PagePool;
 use memgauge_core::units::{Bytes, IdSet};
 
 use super::map::Backing;
-use super::placement::Rule;
 use crate::base_page;
 use crate::topology::nodes::pools;
 use crate::tree::{CPU_DIR, NODE_DIR, POOLS_DIR, Tree, field, kib_field};
@@ -31,7 +30,7 @@ pub(super) struct NodeState {
     /// Bytes free or reclaimable on the node; `None` when the kernel does not say.
     pub(super) room: Option<u64>,
     /// Bytes free on the node; `None` when the kernel does not say.
-    free: Option<u64>,
+    pub(super) free: Option<u64>,
     /// Transparent huge pages as a backing, or in words why there are none.
     pub(super) thp: Result<Backing, String>,
     /// The setting of transparent huge pages.
@@ -43,9 +42,11 @@ pub(super) struct NodeState {
 }
 
 impl NodeState {
-    /// Whether the kernel says that this process may use memory of `node`.
-    pub(super) fn allows(&self, node: u32) -> bool {
-        self.mems_allowed.as_ref().is_some_and(|nodes| nodes.contains(node))
+    /// Whether the kernel says now that this process may use memory of `node`, and that there is any.
+    pub(super) fn still_allows(&self, node: u32) -> bool {
+        let allows = |now: Self| now.mems_allowed.is_some_and(|nodes| nodes.contains(node));
+        let has_memory = || Tree::new(&self.root).ids(&format!("{NODE_DIR}/has_memory")).is_none_or(|nodes| nodes.contains(node));
+        Self::read(&self.root, node).is_ok_and(allows) && has_memory()
     }
 
     /// Reads what affects an allocation on `node`. The error has the nodes that are online, when `node` is not among them.
@@ -78,14 +79,6 @@ impl NodeState {
         };
         state.pools = pools(tree, &state.pool_folder(node));
         Ok(state)
-    }
-
-    /// The rule under which `len` bytes are touched. Where twice as much is free now, the kernel finds room for all of them on the node unless
-    /// others take it at this moment, or it goes offline: then pages go elsewhere, and nothing is killed. Where less is free, the kernel has
-    /// to make room, which it does for pages that may be on this node only.
-    pub(super) fn rule(&self, len: usize) -> Rule {
-        let ample = self.free.is_some_and(|free| free / 2 >= len as u64);
-        if ample && !self.only_node { Rule::First } else { Rule::Only }
     }
 
     /// Whether the pool of `page` bytes on the node has `len` bytes free, or in words why not.

@@ -26,6 +26,14 @@ pub(super) enum Rule {
 }
 
 impl Rule {
+    /// The rule under which `len` bytes are touched on a node. Where twice as much is free now, the kernel finds room for all of them there
+    /// unless others take it at this moment, or the node goes offline: then pages go elsewhere, and nothing is killed. Where less is free, the
+    /// kernel has to make room, which it does for pages that may be on this node only.
+    pub(super) fn choose(len: usize, state: &NodeState) -> Self {
+        let ample = state.free.is_some_and(|free| free / 2 >= len as u64);
+        if ample && !state.only_node { Self::First } else { Self::Only }
+    }
+
     const fn mode(self) -> libc::c_long {
         match self {
             Self::First => 1,
@@ -65,9 +73,9 @@ impl Policy {
     }
 
     /// Sets the rule for the mapping's pages; those that are there stay where they are. `Ok(Err(why))`: policies may not be used here. The
-    /// error `EINVAL` means that a node may not, unless they are `allowed`: then something between this process and the kernel's policies (a
-    /// filter, an emulator) refuses them.
-    pub(super) fn place(&self, mapping: &Mapping, rule: Rule, nodes: &IdSet, allowed: bool) -> io::Result<Result<(), String>> {
+    /// error `EINVAL` means that a node may not, or has gone offline; where all may, something between this process and the kernel's policies
+    /// (a filter, an emulator) refuses them.
+    pub(super) fn place(&self, mapping: &Mapping, rule: Rule, nodes: &IdSet, state: &NodeState) -> io::Result<Result<(), String>> {
         let refusal = |errno: i32| format!("memory policies are refused here (mbind: {})", io::Error::from_raw_os_error(errno));
         let known = self.bind_refused.load(Ordering::Relaxed);
         if known != 0 {
@@ -75,7 +83,10 @@ impl Policy {
         }
         let Err(e) = mbind(mapping, rule, nodes, 0) else { return Ok(Ok(())) };
         match e.raw_os_error() {
-            Some(errno) if matches!(errno, libc::EPERM | libc::ENOSYS | libc::EACCES) || (allowed && errno == libc::EINVAL) => {
+            Some(errno)
+                if matches!(errno, libc::EPERM | libc::ENOSYS | libc::EACCES)
+                    || (errno == libc::EINVAL && nodes.iter().all(|node| state.still_allows(node))) =>
+            {
                 self.bind_refused.store(errno, Ordering::Relaxed);
                 Ok(Err(refusal(errno)))
             }

@@ -234,7 +234,7 @@ fn a_made_up_machine_is_read() {
     // Nine are free on the node, but 15 of the machine's 20 free ones are reserved by others.
     assert_eq!(state.usable(&state.pools[0]), 5);
     // 1 MiB is free; what is reclaimable the kernel makes room of for bound pages only.
-    assert_eq!([512 << 10, (512 << 10) + 1].map(|len| state.rule(len)), [Rule::First, Rule::Only]);
+    assert_eq!([512 << 10, (512 << 10) + 1].map(|len| Rule::choose(len, &state)), [Rule::First, Rule::Only]);
     assert!(state.pool_for(1, 2 << 20, 10 << 20).is_ok());
     let auto = BufferPlan { node: 1, ..plan(Bytes::mib(12), PageRequest::Auto) };
     let (backings, reasons) = choose_backings(&auto, 12 << 20, &state).unwrap();
@@ -264,7 +264,8 @@ fn pages_touched_where_a_node_was_only_preferred_are_bound_afterwards() {
     let (backing, nodes) = (Backing::Base(crate::base_page()), IdSet::one(first_node()));
     let mut mapping = Mapping::new(4 << 20, backing).unwrap();
     let policy = Policy::new();
-    if let Err(refusal) = policy.place(&mapping, Rule::First, &nodes, true).unwrap() {
+    let state = NodeState::read(root(), first_node()).unwrap();
+    if let Err(refusal) = policy.place(&mapping, Rule::First, &nodes, &state).unwrap() {
         eprintln!("skipped: {refusal}");
         return;
     }
@@ -275,7 +276,6 @@ fn pages_touched_where_a_node_was_only_preferred_are_bound_afterwards() {
     };
     let before = rule(&mapping);
     touch::populate(&mut mapping, backing, &local_cpus(), false, &|| false).unwrap();
-    let state = NodeState::read(root(), first_node()).unwrap();
     let plan = plan(Bytes::mib(4), PageRequest::Base);
     let placement = placement::read_back_bound(&mapping, backing, &plan, &state, &policy, (Rule::First, Ok(()))).unwrap();
     assert_eq!((placement.status, placement.method), (PlacementStatus::Verified, Some(PlacementMethod::Mbind)));
