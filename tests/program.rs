@@ -15,12 +15,12 @@ use memgauge_core::directory::FileBacking;
 use memgauge_core::experiment::{ChaseOrder, Experiment, Metric};
 use memgauge_core::plan::Plan;
 use memgauge_core::result::{
-    Absent, HealthStatus, Incomplete, LimitSource, PageKind, PlacementStatus, QualityLevel, Report, VerdictReason,
+    Absent, Health, HealthStatus, Incomplete, LimitSource, PageKind, PlacementStatus, QualityLevel, Report, VerdictReason,
 };
 use memgauge_core::traffic::Rfo;
 use memgauge_core::units::IdSet;
 
-use support::{beside_another, hangup, program, refused, report, run, temporary, text};
+use support::{alone, beside_another, hangup, program, refused, report, run, temporary, text};
 
 /// CPUs that this test may use.
 fn allowed_cpus() -> IdSet {
@@ -113,27 +113,49 @@ fn a_health_check_gives_a_verdict_and_an_exit_status() {
     let folder = temporary("quick");
     let (saved, rules) = (folder.join("quick.json"), folder.join("rules.toml"));
     let quick = |more: &[&str]| {
-        let _permit = beside_another();
+        let _permit = alone();
         let output = program().args(["quick", "--time", "60ms", "--size", "32M", "--format", "json"]).args(more).output().unwrap();
         let report: Report = serde_json::from_slice(&output.stdout).unwrap();
         let health = report.health.clone().unwrap();
         assert_eq!(output.status.code(), Some(code_of(health.status)), "{health:?}");
         (report, health)
     };
+    // Where others had the CPUs, numbers are not reliable: nothing is compared, and that is the verdict.
+    let in_few_tries = |what: &str, seen: &mut dyn FnMut() -> (bool, Health)| {
+        let mut last = None;
+        for _ in 0..8 {
+            let (seen, health) = seen();
+            if seen {
+                return;
+            }
+            assert!(health.findings.iter().any(|f| f.code == "numbers-not-reliable"), "{what}: {health:?}");
+            last = Some(health);
+        }
+        panic!("{what}: {last:?}");
+    };
     let (report, _) = quick(&["-o", saved.to_str().unwrap()]);
     assert!(report.results.iter().any(|m| m.experiment == Experiment::IdleLatency && m.estimate.value.is_some()));
     assert!(report.results.iter().any(|m| m.experiment == Experiment::BandwidthMatrix && m.estimate.value.is_some()));
     assert!(report.timing.total_s < 45.0, "{:?}", report.timing);
 
-    let (_, again) = quick(&["--against", saved.to_str().unwrap()]);
-    assert!(again.compared_with.iter().any(|with| with == "baseline"), "{again:?}");
+    in_few_tries("compared with a saved result", &mut || {
+        let (_, again) = quick(&["--against", saved.to_str().unwrap()]);
+        let compared = again.compared_with.iter().any(|with| with == "baseline");
+        if !compared {
+            quick(&["-o", saved.to_str().unwrap()]);
+        }
+        (compared, again)
+    });
 
     // No memory has a bandwidth of 10^9 GB/s, so the rule is broken three times out of three.
     std::fs::write(&rules, "[[rule]]\nexperiment = \"bandwidth\"\nmix = \"all-reads\"\nwarn-below = 1e9\n").unwrap();
-    let (report, broken) = quick(&["--rules", rules.to_str().unwrap()]);
-    assert!(broken.findings.iter().any(|f| f.code == "rule-broken" && f.severity >= HealthStatus::Warning), "{broken:?}");
-    let reads = report.repeats.iter().filter(|m| m.at.mix.is_some_and(|mix| mix.lines().1 == 0));
-    assert!(reads.count() >= 2, "what looks wrong is measured twice more");
+    in_few_tries("a broken rule", &mut || {
+        let (report, broken) = quick(&["--rules", rules.to_str().unwrap()]);
+        let found = broken.findings.iter().any(|f| f.code == "rule-broken" && f.severity >= HealthStatus::Warning);
+        let reads = report.repeats.iter().filter(|m| m.at.mix.is_some_and(|mix| mix.lines().1 == 0));
+        assert!(!found || reads.count() >= 2, "what looks wrong is measured twice more");
+        (found, broken)
+    });
 
     std::fs::write(&rules, "[[rule]]\nexperiment = \"bandwidth\"\nbelow = 3\n").unwrap();
     assert!(refused(&format!("quick --rules {}", rules.display()), 64).contains("rules.toml"));
