@@ -45,6 +45,9 @@ pub(crate) const TARGETS: &[Target] = &[
     },
 ];
 
+/// What the kernels' tests need of the core takes no time, and optimising it for each instruction set would take a minute.
+const UNOPTIMISED: [&str; 2] = ["--config", "profile.dev.package.memgauge-core.opt-level=0"];
+
 /// Checks that the whole program compiles for a target, where no guest runs it, and builds the kernels' tests.
 ///
 /// # Errors
@@ -52,7 +55,8 @@ pub(crate) const TARGETS: &[Target] = &[
 pub(crate) fn build(target: &Target) -> Result<()> {
     run(Command::new("rustup").args(["target", "add", target.triple]))?;
     let builds = |what: &[&str]| -> Result<bool> {
-        Ok(cargo_for(target.triple, target.linker).args(what).args(["--quiet", "--target", target.triple]).status()?.success())
+        let mut cargo = cargo_for(target.triple, target.linker);
+        Ok(cargo.args(what).args(UNOPTIMISED).args(["--quiet", "--target", target.triple]).status()?.success())
     };
     ensure!(!target.check_program || builds(&["check", "-p", "memgauge"])?, "memgauge does not compile for {}", target.triple);
     ensure!(builds(&["test", "--no-run", "-p", "memgauge-kernels"])?, "the kernels' tests do not build for {}", target.triple);
@@ -66,7 +70,8 @@ pub(crate) fn build(target: &Target) -> Result<()> {
 pub(crate) fn run_tests(target: &Target, outcomes: &mut Vec<Outcome>) -> Result<()> {
     let mut cargo = cargo_for(target.triple, target.linker);
     cargo.env(format!("CARGO_TARGET_{}_RUNNER", target.triple.to_uppercase().replace('-', "_")), target.runner);
-    cargo.args(["test", "--quiet", "--no-fail-fast", "-p", "memgauge-kernels", "--target", target.triple, "--", "--format", "pretty"]);
+    cargo.args(["test", "--quiet", "--no-fail-fast", "-p", "memgauge-kernels", "--target", target.triple]).args(UNOPTIMISED);
+    cargo.args(["--", "--format", "pretty"]);
     let output = cargo.stdin(Stdio::null()).output().context("cannot start cargo")?;
     let text = String::from_utf8_lossy(&output.stdout);
     // The test runner does not say how long each took.
@@ -92,7 +97,9 @@ pub(crate) fn run_tests(target: &Target, outcomes: &mut Vec<Outcome>) -> Result<
 pub(crate) fn test_programs(arch: Arch) -> Result<Vec<PathBuf>> {
     let target = format!("{arch}-unknown-linux-musl");
     let mut cargo = cargo_for(&target, "rust-lld");
-    cargo.args(["test", "--quiet", "--no-run", "--message-format", "json", "-p", "memgauge-kernels", "--target", &target]);
+    cargo
+        .args(["test", "--quiet", "--no-run", "--message-format", "json", "-p", "memgauge-kernels", "--target", &target])
+        .args(UNOPTIMISED);
     let messages = run(&mut cargo)?;
     let programs = messages.lines().filter_map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;
