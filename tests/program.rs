@@ -121,35 +121,29 @@ fn a_health_check_gives_a_verdict_and_an_exit_status() {
         (report, health)
     };
     // Where others had the CPUs, numbers are not reliable: nothing is compared, and that is the verdict.
-    let in_few_tries = |what: &str, seen: &mut dyn FnMut() -> (bool, Health)| {
-        let mut last = None;
-        for _ in 0..8 {
+    let in_few_tries = |seen: &mut dyn FnMut() -> (bool, Health)| {
+        let tries = (0..8).any(|_| {
             let (seen, health) = seen();
-            if seen {
-                return;
-            }
-            assert!(health.findings.iter().any(|f| f.code == "numbers-not-reliable"), "{what}: {health:?}");
-            last = Some(health);
-        }
-        panic!("{what}: {last:?}");
+            assert!(seen || health.findings.iter().any(|f| f.code == "numbers-not-reliable"), "{health:?}");
+            seen
+        });
+        assert!(tries, "numbers were reliable in no try");
     };
     let (report, _) = quick(&["-o", saved.to_str().unwrap()]);
     assert!(report.results.iter().any(|m| m.experiment == Experiment::IdleLatency && m.estimate.value.is_some()));
     assert!(report.results.iter().any(|m| m.experiment == Experiment::BandwidthMatrix && m.estimate.value.is_some()));
     assert!(report.timing.total_s < 45.0, "{:?}", report.timing);
 
-    in_few_tries("compared with a saved result", &mut || {
+    in_few_tries(&mut || {
         let (_, again) = quick(&["--against", saved.to_str().unwrap()]);
-        let compared = again.compared_with.iter().any(|with| with == "baseline");
-        if !compared {
-            quick(&["-o", saved.to_str().unwrap()]);
-        }
-        (compared, again)
+        // The saved numbers may be what is not reliable.
+        quick(&["-o", saved.to_str().unwrap()]);
+        (again.compared_with.iter().any(|with| with == "baseline"), again)
     });
 
     // No memory has a bandwidth of 10^9 GB/s, so the rule is broken three times out of three.
     std::fs::write(&rules, "[[rule]]\nexperiment = \"bandwidth\"\nmix = \"all-reads\"\nwarn-below = 1e9\n").unwrap();
-    in_few_tries("a broken rule", &mut || {
+    in_few_tries(&mut || {
         let (report, broken) = quick(&["--rules", rules.to_str().unwrap()]);
         let found = broken.findings.iter().any(|f| f.code == "rule-broken" && f.severity >= HealthStatus::Warning);
         let reads = report.repeats.iter().filter(|m| m.at.mix.is_some_and(|mix| mix.lines().1 == 0));

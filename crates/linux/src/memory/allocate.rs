@@ -123,7 +123,7 @@ impl Buffer {
         let bound = policy.place(&mapping, rule, &IdSet::one(plan.node), state).map_err(|e| error::bind(plan, state, &e))?;
         let (cpus, strict) = touch::choose_cpus(plan, state, bound.is_ok());
         touch::populate(&mut mapping, backing, &cpus, strict, interrupted).map_err(|e| error::touch(plan, backing, state, &e))?;
-        let placement = placement::read_back_bound(&mapping, backing, plan, state, policy, (rule, bound))?;
+        let placement = placement::bind_and_read_back(&mapping, backing, plan, state, policy, (rule, bound))?;
         let pages = read_pages(plan, &mapping, backing, state, reasons, interrupted)?;
         let (node, only_node) = (plan.node, state.only_node);
         Ok(Self { mapping, len, pages, placement, file: None, backing, node, only_node, reserved: false, turns: None })

@@ -74,7 +74,7 @@ pub(super) fn allocate(
     let placement = if dax {
         on_device(plan.node, &evidence, state.only_node)
     } else {
-        placement::read_back_bound(&mapping, backing, plan, state, policy, (rule, bound))?
+        placement::bind_and_read_back(&mapping, backing, plan, state, policy, (rule, bound))?
     };
     Ok(Buffer {
         mapping,

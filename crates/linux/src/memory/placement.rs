@@ -148,12 +148,12 @@ fn mask(nodes: &IdSet) -> (Vec<usize>, usize) {
     (words, maxnode)
 }
 
-/// Reads back the placement of a buffer that was touched under `rule`. `bound` is what [`Policy::place`] returned for it.
+/// Binds a buffer that was touched under [`Rule::First`], and reads back the placement of any. `bound` is what [`Policy::place`] returned for it.
 ///
 /// # Errors
 /// When policies are refused, no CPU of the node may be used, and the pages are not known to be on the node; and when the node had no room
 /// for all of them.
-pub(super) fn read_back_bound(
+pub(super) fn bind_and_read_back(
     mapping: &Mapping,
     backing: Backing,
     plan: &BufferPlan,

@@ -277,7 +277,7 @@ fn pages_touched_where_a_node_was_only_preferred_are_bound_afterwards() {
     let before = rule(&mapping);
     touch::populate(&mut mapping, backing, &local_cpus(), false, &|| false).unwrap();
     let plan = plan(Bytes::mib(4), PageRequest::Base);
-    let placement = placement::read_back_bound(&mapping, backing, &plan, &state, &policy, (Rule::First, Ok(()))).unwrap();
+    let placement = placement::bind_and_read_back(&mapping, backing, &plan, &state, &policy, (Rule::First, Ok(()))).unwrap();
     assert_eq!((placement.status, placement.method), (PlacementStatus::Verified, Some(PlacementMethod::Mbind)));
     let node = first_node();
     if before.is_some() {
