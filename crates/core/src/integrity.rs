@@ -158,6 +158,8 @@ impl Words {
     }
 
     /// The words of block `number` of this memory.
+    // Compiled where memory is checked, for the registers that are used there.
+    #[inline(always)]
     pub fn block(&self, number: u64, to: &mut [u64; BLOCK_WORDS]) {
         let number = self.first_block + number;
         let mask = if self.inverted { u64::MAX } else { 0 };

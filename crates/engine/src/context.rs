@@ -134,6 +134,8 @@ pub(crate) struct TimeBudget<'a> {
     pub(crate) stop: StopRule,
     /// When the cell in progress must end, so that others have their share of the run's time.
     pub(crate) cell_end: Option<Instant>,
+    /// Until when the cell in progress may go on with more of the same.
+    pub(crate) fill_end: Option<Instant>,
 }
 
 impl TimeBudget<'_> {
@@ -158,6 +160,11 @@ impl TimeBudget<'_> {
     /// Time until the cell in progress must end, where the run has a deadline.
     pub(crate) fn left(&self) -> Option<Duration> {
         self.until(self.context.deadline.into_iter().chain(self.cell_end).min())
+    }
+
+    /// Time that the cell in progress may fill with more of the same, where the run has a deadline.
+    pub(crate) fn left_to_fill(&self) -> Option<Duration> {
+        self.until(self.fill_end.into_iter().chain(self.context.deadline).min())
     }
 
     /// Whether there is no time for something that takes as long as `this`.

@@ -87,33 +87,26 @@ impl Sweep {
         if self.drop_first {
             self.drop_lines(lines);
         }
-        let blocks = portion.start / BLOCK_BYTES..portion.end / BLOCK_BYTES;
-        let mut words = [0; BLOCK_WORDS];
-        let mut go_over = |block: usize| {
-            let offset = block * BLOCK_BYTES;
-            let bytes = (self.buffer.len() - offset).min(BLOCK_BYTES) / 8 * 8;
-            if let Some((compare, pattern)) = &self.compare {
-                // The next block comes while this one is computed: hardware prefetchers begin anew with every page.
-                let next = if self.descending { offset.wrapping_sub(BLOCK_BYTES) } else { offset + BLOCK_BYTES };
-                for line in (0..BLOCK_BYTES).step_by(kernels::LINE as usize) {
-                    kernels::prefetch(self.buffer.as_ptr().wrapping_add(next).wrapping_add(line));
-                }
-                compare.block(block as u64, &mut words);
-                self.compare_block(offset, &words[..bytes / 8], *pattern, found);
-            }
-            if let Some(write) = &self.write {
-                write.block(block as u64, &mut words);
-                // SAFETY: `bytes` bytes from `offset` on, a multiple of a block, are inside the buffer, which begins with a page and lives as
-                // long as `self`, in a portion that only this thread has.
-                unsafe { kernels::write_past_caches(self.buffer.as_ptr().add(offset).cast(), &words[..bytes / 8]) };
-            }
-        };
-        if self.descending {
-            blocks.rev().for_each(&mut go_over)
-        } else {
-            blocks.for_each(&mut go_over)
-        }
+        kernels::with_wide_registers(Blocks { sweep: self, blocks: portion.start / BLOCK_BYTES..portion.end / BLOCK_BYTES, found });
         kernels::fence();
+    }
+
+    /// Compares a block and writes the next content to it. `words` is room for a block.
+    #[inline(always)]
+    fn block(&self, block: usize, words: &mut [u64; BLOCK_WORDS], found: &mut Found) {
+        let offset = block * BLOCK_BYTES;
+        let bytes = (self.buffer.len() - offset).min(BLOCK_BYTES) / 8 * 8;
+        if let Some((compare, pattern)) = &self.compare {
+            let next = if self.descending { offset.wrapping_sub(BLOCK_BYTES) } else { offset + BLOCK_BYTES };
+            compare.block(block as u64, words);
+            self.compare_block(offset, next, &words[..bytes / 8], *pattern, found);
+        }
+        if let Some(write) = &self.write {
+            write.block(block as u64, words);
+            // SAFETY: `bytes` bytes from `offset` on, a multiple of a block, are inside the buffer, which begins with a page and lives as
+            // long as `self`, in a portion that only this thread has.
+            unsafe { kernels::write_past_caches(self.buffer.as_ptr().add(offset).cast(), &words[..bytes / 8]) };
+        }
     }
 
     fn drop_lines(&self, lines: Range<usize>) {
@@ -125,10 +118,12 @@ impl Sweep {
     }
 
     /// Compares the words at `offset` with what they must be, a line at a time. Each line is read once: what is reported is what the
-    /// comparison saw.
-    fn compare_block(&self, offset: usize, expected: &[u64], pattern: Option<TestPattern>, found: &mut Found) {
+    /// comparison saw. Those of the next block, at `next`, come meanwhile: hardware prefetchers begin anew with every page.
+    #[inline(always)]
+    fn compare_block(&self, offset: usize, next: usize, expected: &[u64], pattern: Option<TestPattern>, found: &mut Found) {
         let (lines, rest) = expected.as_chunks::<LINE_WORDS>();
         for (index, expected) in lines.iter().enumerate() {
+            kernels::prefetch(self.buffer.as_ptr().wrapping_add(next).wrapping_add(index * size_of_val(expected)));
             let offset = offset + index * size_of_val(expected);
             // SAFETY: whole words inside the buffer, which lives as long as `self`, in a portion that only this thread has.
             let read = unsafe { self.buffer.as_ptr().add(offset).cast::<[u64; LINE_WORDS]>().read() };
@@ -174,6 +169,27 @@ impl Sweep {
             read,
             second_read,
             cpu: cpu::current_cpu().unwrap_or_default(),
+        }
+    }
+}
+
+/// The blocks of a portion.
+struct Blocks<'a> {
+    sweep: &'a Sweep,
+    blocks: Range<usize>,
+    found: &'a mut Found,
+}
+
+impl kernels::Wide for Blocks<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Range { start, end } = self.blocks;
+        let mut words = [0; BLOCK_WORDS];
+        for nth in 0..end - start {
+            let block = if self.sweep.descending { end - 1 - nth } else { start + nth };
+            self.sweep.block(block, &mut words, self.found);
         }
     }
 }

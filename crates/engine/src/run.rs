@@ -39,13 +39,14 @@ pub fn run(plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -
             let share = shares.as_mut().map(|(end, shares)| shares.next(end.saturating_duration_since(context.now()).as_secs_f64()));
             if let Some(Some(share)) = share {
                 session.budget.stop.budget_s = share.budget_s;
-                session.budget.cell_end = Some(context.now() + Duration::from_secs_f64(share.at_most_s));
+                let after = |seconds| Some(context.now() + Duration::from_secs_f64(seconds));
+                (session.budget.cell_end, session.budget.fill_end) = (after(share.at_most_s), after(share.fill_s));
                 // A buffer may take more than the cell's share where the machine is slow: others get less then, but this one is measured.
                 session.memory.end = deadline;
             }
             (session.recorder.experiment, session.recorder.repeating) = (step.experiment, cell.repeat);
             let result = if share == Some(None) { Err(CellError::OutOfTime) } else { measure_cell(&mut session, &signal, cell) };
-            (session.budget.cell_end, session.memory.end) = (None, None);
+            (session.budget.cell_end, session.budget.fill_end, session.memory.end) = (None, None, None);
             if let Err(error) = result {
                 complete = false;
                 session.recorder.record_failure(cell, &error);

@@ -40,6 +40,8 @@ const SLOWEST_BYTES_S: u64 = 20 << 20;
 const MARGIN_DIVISOR: u64 = 2;
 /// Part of a scan's time that growing takes, for the progress bar.
 const GROWING_SHARE: f64 = 0.25;
+/// Part of the time left for a scan after which it takes no more regions: a host may need a second for each GiB that its guest uses first.
+const GROWING_LIMIT: f64 = 0.5;
 
 struct Region {
     buffer: Arc<Buffer>,
@@ -126,16 +128,21 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
     }
 }
 
-/// Takes region after region until the plan's number is reached or memory gets scarce.
+/// Takes region after region until the plan's number is reached, or memory or time gets scarce.
 fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
     let node = plan.region.node;
     let margin = Bytes(plan.margin.0 / MARGIN_DIVISOR);
     let mut scarcity = MemoryWatch::start(&session.context.root, node, margin);
     let mut regions: Vec<Region> = Vec::new();
     let mut objection = None;
+    let end = session.budget.left().map(|left| session.context.now() + left.mul_f64(GROWING_LIMIT));
     while regions.len() < plan.regions as usize {
         if session.interrupted() {
             return Err(CellError::Interrupted);
+        }
+        if !regions.is_empty() && end.is_some_and(|end| session.context.now() > end) {
+            objection = Some("the time given would not be enough to read more".into());
+            break;
         }
         // Pages of a pool are taken from no free memory; a plan for them has no margin.
         objection = (plan.margin.0 > 0).then(|| scarcity.shortage(plan.region.bytes)).flatten();
@@ -161,7 +168,12 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
             return Err(CellError::NoRegion { bytes: plan.region.bytes, node, why });
         }
         let message = format!("{} of {} regions were taken on node {node}: {why}", regions.len(), plan.regions);
-        session.recorder.note(Note::warning("scan-stopped-growing", message).advise("free memory there and scan again to reach the rest"));
+        let advice = if end.is_some_and(|end| session.context.now() > end) {
+            "give it more time with --within to reach the rest"
+        } else {
+            "free memory there and scan again to reach the rest"
+        };
+        session.recorder.note(Note::warning("scan-stopped-growing", message).advise(advice));
     }
     Ok(regions)
 }
@@ -305,8 +317,8 @@ impl Test {
         while self.begun <= self.steps.len() {
             let each = (session.context.now() - started) / (self.begun - first).max(1) as u32;
             let again = each * (round.len() + 1) as u32;
-            if self.begun == self.steps.len() && self.begun > first && session.budget.left().is_some_and(|left| left > again + again / ROOM)
-            {
+            let room = session.budget.left_to_fill().is_some_and(|left| left > again + again / ROOM);
+            if self.begun == self.steps.len() && self.begun > first && room {
                 self.steps.extend_from_slice(&round);
             }
             self.step(session, plan, regions)?;

@@ -59,7 +59,7 @@ impl<'a> Session<'a> {
         Self {
             context,
             plan,
-            budget: TimeBudget { context, stop: plan.stop, cell_end: None },
+            budget: TimeBudget { context, stop: plan.stop, cell_end: None, fill_end: None },
             runner: BurstRunner::new(plan, context),
             memory: MemoryStore::new(plan, context),
             noise: NoiseWatch::default(),

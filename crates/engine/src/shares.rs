@@ -25,6 +25,8 @@ pub(crate) struct Share {
     pub(crate) budget_s: f64,
     /// Seconds after which it ends, with all of its set-up.
     pub(crate) at_most_s: f64,
+    /// Seconds that it may fill, if what it does can go on for ever: with an equal part of the time that nobody is planned to need.
+    pub(crate) fill_s: f64,
 }
 
 impl Shares {
@@ -51,6 +53,7 @@ impl Shares {
                 }
             }
         }
+        let cells = self.left.len() as f64;
         self.left.pop();
         let part = ((seconds - least) / (most - least).max(1e-9)).clamp(0.0, 1.0);
         let planned = own.least_s + part * (own.most_s - own.least_s);
@@ -61,7 +64,9 @@ impl Shares {
         // Where even the least is too much, all get less in proportion.
         let planned = planned * (seconds / least.max(1e-9)).min(1.0);
         let budget_s = if self.fixed_time { self.budget_s } else { part * self.budget_s };
-        fits.then(|| Share { budget_s, at_most_s: planned.max(spare.min((OVERRUN * planned).max(unplanned))).max(0.0) })
+        let fill_s = planned + (seconds - most).max(0.0) / cells;
+        let at_most_s = fill_s.max(spare.min((OVERRUN * planned).max(unplanned))).max(0.0);
+        fits.then_some(Share { budget_s, at_most_s, fill_s })
     }
 }
 
@@ -76,7 +81,7 @@ mod tests {
     }
 
     /// The seconds of all cells where each takes what `takes` makes of its share, and which of them were measured.
-    fn run(within: f64, takes: impl Fn(usize, Share) -> f64) -> (f64, String) {
+    fn run(within: f64, mut takes: impl FnMut(usize, Share) -> f64) -> (f64, String) {
         let (mut shares, mut spent, mut measured) = (shares(), 0.0, String::new());
         for index in 0..6 {
             let share = shares.next(within - spent);
@@ -114,6 +119,16 @@ mod tests {
         assert!(spent == 35.0 && measured == "xxxxxx", "{spent} {measured}");
         let (spent, measured) = run(60.0, |_, _| 100.0);
         assert!(spent <= 60.0 && measured == "xxxxxx", "{spent} {measured}");
+    }
+
+    #[test]
+    fn what_can_go_on_for_ever_fills_the_time_of_all_in_equal_parts() {
+        let mut filled = Vec::new();
+        let (spent, _) = run(60.0, |_, share| {
+            filled.push(share.fill_s);
+            share.fill_s
+        });
+        assert!((spent - 60.0).abs() < 1e-9 && filled.iter().all(|seconds| (seconds - 10.0).abs() < 1e-9), "{filled:?}");
     }
 
     #[test]

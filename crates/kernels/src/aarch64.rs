@@ -163,6 +163,11 @@ pub(crate) fn prefetch(line: *const u8) {
     unsafe { asm!("prfm pldl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly)) };
 }
 
+// NEON is part of AArch64.
+pub(crate) fn with_wide_registers<W: crate::Wide>(work: W) -> W::Output {
+    work.run()
+}
+
 #[inline(always)]
 pub(crate) unsafe fn write_past_caches(to: *mut u64, words: &[u64]) {
     // Non-temporal pairs (`stnp`) are only a hint, so lines are dropped instead.

@@ -173,6 +173,20 @@ pub unsafe fn write_past_caches(to: *mut u64, words: &[u64]) {
     unsafe { arch::write_past_caches(to, words) }
 }
 
+/// What [`with_wide_registers`] does.
+pub trait Wide {
+    /// What comes of it.
+    type Output;
+
+    /// Does it. This and all that its loops call are `#[inline(always)]`: what is not is compiled for the CPUs that have least.
+    fn run(self) -> Self::Output;
+}
+
+/// Runs what the compiler turns into vector instructions with the widest registers of this CPU that it uses.
+pub fn with_wide_registers<W: Wide>(work: W) -> W::Output {
+    arch::with_wide_registers(work)
+}
+
 /// Whether [`flush`] drops lines from the caches on this instruction set.
 pub const fn flushes() -> bool {
     arch::FLUSHES

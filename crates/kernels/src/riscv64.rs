@@ -145,6 +145,11 @@ pub(crate) unsafe fn flush(_line: *const u8) {}
 #[inline(always)]
 pub(crate) fn prefetch(_line: *const u8) {}
 
+// Vectors are used by the kernels only.
+pub(crate) fn with_wide_registers<W: crate::Wide>(work: W) -> W::Output {
+    work.run()
+}
+
 #[inline(always)]
 pub(crate) unsafe fn write_past_caches(to: *mut u64, words: &[u64]) {
     // SAFETY: the caller promises room for all words, which nobody else uses.

@@ -12,7 +12,8 @@ mod strided;
 use crate::kernel::Kernel;
 
 pub(crate) use cpu::{
-    FLUSHES, counter_frequency, fence, flush, has_prefetch_control, invariant_counter, prefetch, ticks, ticks_fenced, write_past_caches,
+    FLUSHES, counter_frequency, fence, flush, has_prefetch_control, invariant_counter, prefetch, ticks, ticks_fenced, with_wide_registers,
+    write_past_caches,
 };
 
 pub(crate) const ISA: &str = "x86_64";

@@ -115,6 +115,8 @@ pub enum Coarsening {
     BufferBytes,
     /// Kernels among which the fastest is found for a mix. The widest stays.
     Kernels,
+    /// Regions of a scan: the rest of the memory is not read.
+    Regions,
     /// Cells. Of a matrix each node's own memory and one other node's stay.
     Cells,
 }

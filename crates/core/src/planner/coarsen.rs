@@ -10,6 +10,7 @@ use crate::note::Note;
 use crate::plan::{BufferPlan, Cell, Coarsened, Coarsening, Delays, Step, StopRule, Work};
 use crate::planner::context::Planner;
 use crate::planner::cost;
+use crate::planner::scan::FEW_REGIONS;
 use crate::units::Bytes;
 
 /// Cells keep this share of their budget while there is something else to give up that costs less: bursts are then about as long as usual.
@@ -33,11 +34,20 @@ enum Lever {
     Orders(Bytes),
     Buffers,
     Kernels,
+    Regions,
     Cells,
 }
 
-const ALL: [Lever; 7] =
-    [Lever::Repetitions, Lever::Points, Lever::Orders(LONG_SHUFFLE), Lever::Buffers, Lever::Kernels, Lever::Orders(Bytes(0)), Lever::Cells];
+const ALL: [Lever; 8] = [
+    Lever::Repetitions,
+    Lever::Points,
+    Lever::Orders(LONG_SHUFFLE),
+    Lever::Buffers,
+    Lever::Kernels,
+    Lever::Orders(Bytes(0)),
+    Lever::Regions,
+    Lever::Cells,
+];
 
 /// A step before it was coarsened, to say what has become of it.
 #[derive(Clone, Copy, PartialEq)]
@@ -47,6 +57,7 @@ struct Extent {
     orders: f64,
     bytes: f64,
     kernels: f64,
+    regions: f64,
     cells: f64,
 }
 
@@ -74,6 +85,9 @@ impl Planner<'_> {
             self.coarsened.push(Coarsened { step: None, what: Coarsening::Seconds, from: stop.budget_s, to: budget_s });
         }
         self.say(&before, steps);
+        if self.coarsened.iter().any(|c| c.what == Coarsening::Regions) {
+            self.say_what_is_scanned(steps);
+        }
         budget_s
     }
 
@@ -120,6 +134,9 @@ impl Planner<'_> {
         match (lever, work) {
             (Lever::Repetitions, Work::Latency { allocations, hops: None, .. }) => lower(allocations, FEWEST_ALLOCATIONS),
             (Lever::Repetitions, Work::Scan(scan)) => lower(&mut scan.passes, 1),
+            // So much memory was asked for.
+            (Lever::Regions, Work::Scan(_)) if self.spec.size.is_some() => false,
+            (Lever::Regions, Work::Scan(scan)) => lower(&mut scan.regions, FEW_REGIONS as u32),
             (Lever::Points, Work::Curve { delays: Delays::Adaptive { points }, .. }) => lower(points, FEWEST_POINTS as u32),
             (Lever::Points, Work::Curve { delays: Delays::Cycles(list), .. }) => thin(list, FEWEST_POINTS),
             (Lever::Points, Work::LatencySweep(sweep)) => thin(&mut sweep.sizes, FEWEST_SIZES),
@@ -208,7 +225,8 @@ impl Planner<'_> {
 
 impl Extent {
     fn of(step: &Step) -> Self {
-        let mut all = Self { repetitions: 0.0, points: 0.0, orders: 0.0, bytes: 0.0, kernels: 0.0, cells: step.cells.len() as f64 };
+        let mut all =
+            Self { repetitions: 0.0, points: 0.0, orders: 0.0, bytes: 0.0, kernels: 0.0, regions: 0.0, cells: step.cells.len() as f64 };
         for Cell { work, .. } in &step.cells {
             let (repetitions, points, orders) = match work {
                 Work::Latency { allocations, orders, .. } => (*allocations, 0, if orders.is_empty() { 2 } else { orders.len() }),
@@ -229,18 +247,20 @@ impl Extent {
             all.points = all.points.max(points as f64);
             all.orders = all.orders.max(orders as f64);
             all.kernels = all.kernels.max(kernels as f64);
+            all.regions += if let Work::Scan(scan) = work { f64::from(scan.regions) } else { 0.0 };
             all.bytes = all.bytes.max(bytes as f64);
         }
         all
     }
 
-    const fn parts(&self) -> [(Coarsening, f64); 6] {
+    const fn parts(&self) -> [(Coarsening, f64); 7] {
         [
             (Coarsening::Repetitions, self.repetitions),
             (Coarsening::Points, self.points),
             (Coarsening::Orders, self.orders),
             (Coarsening::BufferBytes, self.bytes),
             (Coarsening::Kernels, self.kernels),
+            (Coarsening::Regions, self.regions),
             (Coarsening::Cells, self.cells),
         ]
     }
@@ -279,6 +299,7 @@ fn words(what: Coarsening, list: &[&Coarsened]) -> String {
             format!("buffers of {} instead of {}", range(to, bytes), range(from, bytes))
         }
         Coarsening::Kernels => "the widest kernel without a trial".into(),
+        Coarsening::Regions => format!("{} regions of memory instead of {}", number(to), number(from)),
         Coarsening::Cells => format!("{} cells of a table instead of {}", number(to), number(from)),
     }
 }

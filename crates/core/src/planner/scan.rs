@@ -17,7 +17,7 @@ const REGION: Bytes = Bytes::gib(1);
 /// The smallest region: several threads need some huge pages each for a pass that is longer than their start.
 const MIN_REGION: Bytes = Bytes::mib(1);
 /// With fewer regions none can be told from the others.
-const FEW_REGIONS: u64 = 4;
+pub(super) const FEW_REGIONS: u64 = 4;
 /// The number of regions to aim for if the default region is too large.
 const WANTED_REGIONS: u64 = 8;
 /// Passes over each region. With ten, the interval of the median leaves out the fastest and the slowest.
@@ -34,6 +34,8 @@ const CHECK_S: f64 = 600.0;
 const CHECK_SHARE: f64 = 0.5;
 /// On small nodes the least margin is one part in this many of the node's memory.
 const SMALL_NODE: u64 = 4;
+
+const SHARE_NOTE: &str = "scan-share";
 
 /// The memory of a node that may be scanned.
 struct NodeRoom {
@@ -79,6 +81,17 @@ impl Planner<'_> {
             self.notes.extend(share_note(&scanned, &self.machine.topology));
         }
         Ok(self.step("Memory scan", Experiment::MemoryScan, cells))
+    }
+
+    /// Says how much memory is scanned once more, where the time allows for less.
+    pub(super) fn say_what_is_scanned(&mut self, steps: &[Step]) {
+        let scans = steps.iter().flat_map(|step| &step.cells).filter_map(|cell| match &cell.work {
+            Work::Scan(scan) => Some((scan.region.node, scan.bytes().0, "--within".to_owned())),
+            _ => None,
+        });
+        let note = share_note(&scans.collect::<Vec<_>>(), &self.machine.topology);
+        self.notes.retain(|note| note.code != SHARE_NOTE);
+        self.notes.extend(note);
     }
 
     /// The named CPUs, otherwise the node's own. For a node without CPUs, those of the nearest node that has some.
@@ -151,7 +164,8 @@ impl Planner<'_> {
         if !left_out.is_empty() {
             let (names, patterns): (Vec<&str>, Vec<TestPattern>) = left_out.into_iter().unzip();
             let (more_s, names) = (takes_s(&patterns), names.join(","));
-            let message = format!("patterns left out on node {node}, because they would take about {:.0} min more: {names}", more_s / 60.0);
+            let more = if more_s < 90.0 { format!("{more_s:.0} s") } else { format!("{:.0} min", more_s / 60.0) };
+            let message = format!("patterns left out on node {node}, because they would take about {more} more: {names}");
             let advice = format!("name them for a scan with them: --patterns {names}");
             self.notes.push(Note::info("patterns-left-out", message).advise(advice));
         }
@@ -271,7 +285,7 @@ fn share_note(scanned: &[(u32, u64, String)], topology: &Topology) -> Option<Not
     };
     let (bytes, of) = (approximately(bytes), approximately(all));
     let message = format!("{bytes} of the {of} of {what} are scanned ({share:.0} %), {limit}; what is in use or stays free is not");
-    (all > 0).then(|| Note::info("scan-share", message))
+    (all > 0).then(|| Note::info(SHARE_NOTE, message))
 }
 
 /// How much memory of a node stays free, and whether that is less than usual because the node is small.

@@ -100,17 +100,32 @@ pub(crate) fn prefetch(line: *const u8) {
     unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.cast()) };
 }
 
+pub(crate) fn with_wide_registers<W: crate::Wide>(work: W) -> W::Output {
+    #[target_feature(enable = "avx2")]
+    fn with_avx2<W: crate::Wide>(work: W) -> W::Output {
+        work.run()
+    }
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: this CPU has AVX2, and the system saves its registers.
+        unsafe { with_avx2(work) }
+    } else {
+        work.run()
+    }
+}
+
 #[inline(always)]
 pub(crate) unsafe fn write_past_caches(to: *mut u64, words: &[u64]) {
     use std::arch::x86_64::{_mm_loadu_si128, _mm_stream_si64, _mm_stream_si128};
-    let (pairs, rest) = words.as_chunks::<2>();
-    for (index, pair) in pairs.iter().enumerate() {
-        // SAFETY: the caller promises room for all words from an address that is a multiple of 16; SSE2 is part of x86-64.
-        unsafe { _mm_stream_si128(to.add(2 * index).cast(), _mm_loadu_si128(pair.as_ptr().cast())) };
+    let (lines, rest) = words.as_chunks::<8>();
+    for (index, line) in lines.iter().enumerate() {
+        for pair in 0..4 {
+            // SAFETY: the caller promises room for all words from an address that is a multiple of 16; SSE2 is part of x86-64.
+            unsafe { _mm_stream_si128(to.add(8 * index + 2 * pair).cast(), _mm_loadu_si128(line.as_ptr().add(2 * pair).cast())) };
+        }
     }
-    for word in rest {
-        // SAFETY: the last word that the caller promises room for.
-        unsafe { _mm_stream_si64(to.add(2 * pairs.len()).cast(), word.cast_signed()) };
+    for (index, word) in rest.iter().enumerate() {
+        // SAFETY: the last words that the caller promises room for.
+        unsafe { _mm_stream_si64(to.add(8 * lines.len() + index).cast(), word.cast_signed()) };
     }
 }
 

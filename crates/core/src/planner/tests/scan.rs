@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::integrity::TestPattern;
-use crate::plan::Scan;
+use crate::plan::{Coarsening, Scan};
 
 fn scans(plan: &Plan) -> Vec<&Scan> {
     let of = |cell: &'_ Cell| matches!(cell.work, Work::Scan(_));
@@ -87,6 +87,31 @@ fn a_scan_of_a_size_in_regions() {
     ] {
         assert!(matches!(wrong, PlanError::Request(_)), "{wrong}");
     }
+}
+
+#[test]
+fn a_scan_that_must_end_soon_reads_fewer_regions_and_says_so() {
+    let within = |seconds, size| {
+        let plan = planned(Task::Scan, |s| {
+            (s.nodes, s.scan.region, s.within, s.size) = (Some(IdSet::one(0)), Some(Bytes::mib(256)), seconds, size)
+        });
+        plan.unwrap()
+    };
+    let whole = within(None, None);
+    assert_eq!(scans(&whole)[0].regions, 16);
+    let seconds = Some(Duration::from_secs(1));
+    let part = within(seconds, None);
+    let regions = scans(&part)[0].regions;
+    assert!((4..16).contains(&regions), "{regions}");
+    assert!(
+        part.coarsened.iter().any(|c| (c.what, c.from, c.to) == (Coarsening::Regions, 16.0, f64::from(regions))),
+        "{:?}",
+        part.coarsened
+    );
+    let share: Vec<_> = part.notes.iter().filter(|n| n.code == "scan-share").collect();
+    assert!(matches!(share[..], [note] if note.message.contains("limited by --within")), "{share:?}");
+    let asked_for = within(seconds, Some(Bytes::gib(4)));
+    assert_eq!(scans(&asked_for)[0].regions, 16, "so much memory was asked for");
 }
 
 #[test]
