@@ -11,6 +11,7 @@ mod strided;
 use std::arch::asm;
 
 use crate::kernel::Kernel;
+use crate::wide::Wide;
 
 pub(crate) const ISA: &str = "aarch64";
 
@@ -164,7 +165,7 @@ pub(crate) fn prefetch(line: *const u8) {
 }
 
 // NEON is part of AArch64.
-pub(crate) fn with_wide_registers<W: crate::Wide>(work: W) -> W::Output {
+pub(crate) fn with_wide_registers<W: Wide>(work: W) -> W::Output {
     work.run()
 }
 

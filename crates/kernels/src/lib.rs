@@ -43,6 +43,7 @@ mod order;
 mod recovery;
 #[macro_use]
 mod text;
+mod wide;
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -63,6 +64,7 @@ pub use line::{LINE, Line, STORED_BYTE};
 pub use order::Order;
 pub use recovery::{is_lost, recover};
 pub use text::CHASE_UNROLL;
+pub use wide::Wide;
 
 /// Every kernel of this instruction set, whether or not this CPU can run it.
 pub fn all() -> &'static [Kernel] {
@@ -171,15 +173,6 @@ pub fn prefetch(line: *const u8) {
 pub unsafe fn write_past_caches(to: *mut u64, words: &[u64]) {
     // SAFETY: the caller's promise is the function's requirement.
     unsafe { arch::write_past_caches(to, words) }
-}
-
-/// What [`with_wide_registers`] does.
-pub trait Wide {
-    /// What comes of it.
-    type Output;
-
-    /// Does it. This and all that its loops call are `#[inline(always)]`: what is not is compiled for the CPUs that have least.
-    fn run(self) -> Self::Output;
 }
 
 /// Runs what the compiler turns into vector instructions with the widest registers of this CPU that it uses.

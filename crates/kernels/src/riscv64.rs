@@ -10,6 +10,7 @@ mod strided;
 use std::arch::asm;
 
 use crate::kernel::Kernel;
+use crate::wide::Wide;
 
 pub(crate) const ISA: &str = "riscv64";
 
@@ -146,7 +147,7 @@ pub(crate) unsafe fn flush(_line: *const u8) {}
 pub(crate) fn prefetch(_line: *const u8) {}
 
 // Vectors are used by the kernels only.
-pub(crate) fn with_wide_registers<W: crate::Wide>(work: W) -> W::Output {
+pub(crate) fn with_wide_registers<W: Wide>(work: W) -> W::Output {
     work.run()
 }
 

@@ -43,6 +43,7 @@ pub(crate) const JOB: Job = Job {
         delay_between_bursts,
         latency_twice,
         bandwidth_of_loads,
+        checks_of_memory,
         software_counters,
         counted_chase,
         turns_are_scaled,
@@ -172,6 +173,22 @@ fn bandwidth_of_loads() -> Result<()> {
     // A block is 512 steps, 17,920 instructions; what is around it, the reading of the clock included, takes some 120 more. A real core
     // overlaps most of them with the loads.
     ensure!((0.99..=1.0).contains(&share), "{share} of the bandwidth expected");
+    Ok(())
+}
+
+/// What a word costs that is computed and compared, computed anew and written: an emulated NEON register holds two. Unoptimised, or with a call
+/// for each, it takes many times as long.
+const MOST_INSTRUCTIONS_A_WORD: f64 = 0.0;
+
+fn checks_of_memory() -> Result<()> {
+    for pattern in ["random", "address", "moving-inversions", "walking-ones"] {
+        let report = memgauge(&format!("scan --cpu 1 --size 64M --region 16M --passes 1 --integrity --patterns {pattern}")).measure()?;
+        let checked = report.results.iter().filter_map(|m| m.evidence.integrity.as_ref());
+        let (bytes, seconds) = checked.fold((0, 0.0), |(bytes, seconds), i| (bytes + i.compared.0, seconds + i.seconds));
+        ensure!(bytes > 0, "nothing was compared");
+        let instructions = seconds * 1e9 / (bytes / 8) as f64;
+        ensure!(instructions < MOST_INSTRUCTIONS_A_WORD, "{pattern}: {instructions} instructions a word");
+    }
     Ok(())
 }
 

@@ -4,6 +4,8 @@ use std::arch::asm;
 use std::arch::x86_64::{__cpuid, __cpuid_count, CpuidResult};
 use std::sync::LazyLock;
 
+use crate::wide::Wide;
+
 /// CPUID bits that the functions here depend on. CPUID causes a VM exit in a virtual machine, so it is read once.
 pub(super) struct Features {
     /// CLFLUSH without its order.
@@ -100,9 +102,9 @@ pub(crate) fn prefetch(line: *const u8) {
     unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.cast()) };
 }
 
-pub(crate) fn with_wide_registers<W: crate::Wide>(work: W) -> W::Output {
+pub(crate) fn with_wide_registers<W: Wide>(work: W) -> W::Output {
     #[target_feature(enable = "avx2")]
-    fn with_avx2<W: crate::Wide>(work: W) -> W::Output {
+    fn with_avx2<W: Wide>(work: W) -> W::Output {
         work.run()
     }
     if std::arch::is_x86_feature_detected!("avx2") {
