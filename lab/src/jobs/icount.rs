@@ -176,19 +176,17 @@ fn bandwidth_of_loads() -> Result<()> {
     Ok(())
 }
 
-/// What a word costs that is computed and compared, computed anew and written: an emulated NEON register holds two. Unoptimised, or with a call
-/// for each, it takes many times as long.
-const MOST_INSTRUCTIONS_A_WORD: f64 = 0.0;
+/// Instructions for a word that is computed and compared, computed anew and written: 12 where the compiler used vectors.
+const MOST_INSTRUCTIONS_A_WORD: f64 = 16.0;
 
 fn checks_of_memory() -> Result<()> {
-    for pattern in ["random", "address", "moving-inversions", "walking-ones"] {
-        let report = memgauge(&format!("scan --cpu 1 --size 64M --region 16M --passes 1 --integrity --patterns {pattern}")).measure()?;
-        let checked = report.results.iter().filter_map(|m| m.evidence.integrity.as_ref());
-        let (bytes, seconds) = checked.fold((0, 0.0), |(bytes, seconds), i| (bytes + i.compared.0, seconds + i.seconds));
-        ensure!(bytes > 0, "nothing was compared");
-        let instructions = seconds * 1e9 / (bytes / 8) as f64;
-        ensure!(instructions < MOST_INSTRUCTIONS_A_WORD, "{pattern}: {instructions} instructions a word");
-    }
+    let patterns = "random,address,checkerboard,moving-inversions";
+    let report = memgauge(&format!("scan --cpu 1 --size 64M --region 16M --passes 1 --integrity --patterns {patterns}")).measure()?;
+    let checked = report.results.iter().filter_map(|m| m.evidence.integrity.as_ref());
+    let (bytes, seconds) = checked.fold((0, 0.0), |(bytes, seconds), i| (bytes + i.compared.0, seconds + i.seconds));
+    ensure!(bytes > 0, "nothing was compared");
+    let instructions = seconds * 1e9 / (bytes / 8) as f64;
+    ensure!(instructions < MOST_INSTRUCTIONS_A_WORD, "{instructions} instructions a word");
     Ok(())
 }
 
