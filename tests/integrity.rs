@@ -70,8 +70,10 @@ fn memgauge(line: &str) -> Command {
 
 #[test]
 fn a_scan_finds_stuck_bits() {
-    let line = "scan --size 128M --region 32M --passes 3 --node 0 --integrity --patterns random,moving-inversions --format json";
-    finds_stuck_bits("scan --integrity", 32 * MIB, Duration::from_millis(400), || memgauge(line));
+    // Held for so long, the patterns last until the late ones begin, and beyond.
+    let patterns = "--integrity --patterns random,moving-inversions --hold 200ms";
+    let line = format!("scan --size 128M --region 32M --passes 3 --node 0 {patterns} --format json");
+    finds_stuck_bits("scan --integrity", 32 * MIB, Duration::from_millis(400), || memgauge(&line));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use memgauge_core::conclusions::scan;
 use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{Coordinates, Metric};
-use memgauge_core::integrity::{self, BLOCK_BYTES, TestStep};
+use memgauge_core::integrity::{self, BLOCK_BYTES, TestPattern, TestStep};
 use memgauge_core::note::Note;
 use memgauge_core::plan::Scan;
 use memgauge_core::result::{Evidence, Integrity, Measurement, Noise, TrafficRates, Trial};
@@ -269,7 +269,7 @@ fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region:
     Ok(Pass { gbs: reading.bytes() as f64 / ns, coverage, conditions })
 }
 
-/// Another round of patterns is begun where the time that is left is longer than the last one by one part in so many.
+/// A pattern is written again where the time that is left is longer than what it takes by one part in so many.
 const ROOM: u32 = 8;
 
 /// The patterns of a scan: what its regions hold now, and what was compared.
@@ -311,15 +311,21 @@ impl Test {
         Ok(())
     }
 
-    /// The rest of the steps, and the last comparison. Where a time for the whole run was given, all steps are made again while it lasts.
+    /// The rest of the steps, and the last comparison. Where a time for the whole run was given, patterns are written again while it lasts, in
+    /// turn, those that still fit.
     fn rest(&mut self, session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> Result {
-        let (round, first, started) = (self.steps.clone(), self.begun, session.context.now());
+        let (first, started) = (self.begun, session.context.now());
+        let mut in_turn = plan.patterns.iter().cycle();
         while self.begun <= self.steps.len() {
-            let each = (session.context.now() - started) / (self.begun - first).max(1) as u32;
-            let again = each * (round.len() + 1) as u32;
-            let room = session.budget.left_to_fill().is_some_and(|left| left > again + again / ROOM);
-            if self.begun == self.steps.len() && self.begun > first && room {
-                self.steps.extend_from_slice(&round);
+            if self.begun == self.steps.len() && self.begun > first {
+                let each = (session.context.now() - started) / (self.begun - first) as u32;
+                let room = session.budget.left_to_fill();
+                let fits = |pattern: &&TestPattern| {
+                    let time = each * (pattern.writes() + 1);
+                    room.is_some_and(|room| room > time + time / ROOM)
+                };
+                let next = in_turn.by_ref().take(plan.patterns.len()).find(fits);
+                self.steps.extend(next.iter().flat_map(|pattern| integrity::steps(&[**pattern])));
             }
             self.step(session, plan, regions)?;
             let share = self.begun as f64 / (self.steps.len() + 1) as f64;
