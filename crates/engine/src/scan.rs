@@ -40,8 +40,9 @@ const SLOWEST_BYTES_S: u64 = 20 << 20;
 const MARGIN_DIVISOR: u64 = 2;
 /// Part of a scan's time that growing takes, for the progress bar.
 const GROWING_SHARE: f64 = 0.25;
-/// Part of the time left for a scan after which it takes no more regions: a host may need a second for each GiB that its guest uses first.
-const GROWING_LIMIT: f64 = 0.5;
+/// Part of a scan's time after which it takes no more regions, so that those it has are read: a host may need two seconds for each GiB that its
+/// guest has not used before.
+const GROWING_LIMIT: f64 = 0.75;
 
 struct Region {
     buffer: Arc<Buffer>,
@@ -128,6 +129,8 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
     }
 }
 
+const FREE_MEMORY: &str = "free memory there and scan again to reach the rest";
+
 /// Takes region after region until the plan's number is reached, or memory or time gets scarce.
 fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
     let node = plan.region.node;
@@ -141,12 +144,15 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
             return Err(CellError::Interrupted);
         }
         if !regions.is_empty() && end.is_some_and(|end| session.context.now() > end) {
-            objection = Some("the time given would not be enough to read more".into());
+            let why = "the time given would not be enough to read more".to_owned();
+            objection = Some((why, "give it more time with --within to reach the rest"));
+            session.recorder.cut_short = true;
             break;
         }
         // Pages of a pool are taken from no free memory; a plan for them has no margin.
-        objection = (plan.margin.0 > 0).then(|| scarcity.shortage(plan.region.bytes)).flatten();
-        if objection.is_some() {
+        let shortage = (plan.margin.0 > 0).then(|| scarcity.shortage(plan.region.bytes)).flatten();
+        if let Some(why) = shortage {
+            objection = Some((why, FREE_MEMORY));
             break;
         }
         match session.allocate(&plan.region) {
@@ -157,22 +163,17 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
             }
             Err(error) if regions.is_empty() || matches!(error, CellError::Interrupted) => return Err(error),
             Err(error) => {
-                objection = Some(error.to_string());
+                objection = Some((error.to_string(), FREE_MEMORY));
                 break;
             }
         }
         session.progress.within_cell(GROWING_SHARE * regions.len() as f64 / f64::from(plan.regions.max(1)));
     }
-    if let Some(why) = objection {
+    if let Some((why, advice)) = objection {
         if regions.is_empty() {
             return Err(CellError::NoRegion { bytes: plan.region.bytes, node, why });
         }
         let message = format!("{} of {} regions were taken on node {node}: {why}", regions.len(), plan.regions);
-        let advice = if end.is_some_and(|end| session.context.now() > end) {
-            "give it more time with --within to reach the rest"
-        } else {
-            "free memory there and scan again to reach the rest"
-        };
         session.recorder.note(Note::warning("scan-stopped-growing", message).advise(advice));
     }
     Ok(regions)

@@ -175,7 +175,7 @@ pub unsafe fn write_past_caches(to: *mut u64, words: &[u64]) {
     unsafe { arch::write_past_caches(to, words) }
 }
 
-/// Runs what the compiler turns into vector instructions with the widest registers of this CPU that it uses.
+/// Runs loops that the compiler turns into vector instructions, compiled for wider registers where this CPU has them: AVX2 on x86-64.
 pub fn with_wide_registers<W: Wide>(work: W) -> W::Output {
     arch::with_wide_registers(work)
 }
