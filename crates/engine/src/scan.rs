@@ -329,7 +329,11 @@ impl Test {
                 self.steps.extend(next.iter().flat_map(|pattern| integrity::steps(&[**pattern])));
             }
             self.step(session, plan, regions)?;
-            let share = self.begun as f64 / (self.steps.len() + 1) as f64;
+            let elapsed = (session.context.now() - started).as_secs_f64();
+            let share = session.budget.left_to_fill().map_or(self.begun as f64 / (self.steps.len() + 1) as f64, |room| {
+                // Steps are added while the time lasts.
+                elapsed / (elapsed + room.as_secs_f64()).max(1e-9)
+            });
             session.progress.within_cell(GROWING_SHARE + (1.0 - GROWING_SHARE) * (0.5 + 0.5 * share));
         }
         Ok(())
