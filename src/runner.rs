@@ -101,8 +101,11 @@ impl<'a> Runner<'a> {
 
     /// Why a report is incomplete. A run that was interrupted always is.
     fn incompleteness(&self, report: &Report) -> Option<Incomplete> {
+        // Where each number is there, a scan has fewer regions than planned, or a sweep fewer sizes, because its time was over.
+        let nothing_missing =
+            || report.measurements().all(|m| m.estimate.value.is_some()) && report.matrices.iter().all(|m| m.counts().2 == 0);
         let over = || {
-            self.context.deadline.is_some_and(|end| self.context.now() >= end)
+            self.context.deadline.is_some_and(|end| self.context.now() >= end || nothing_missing())
                 || report.measurements().any(|m| m.estimate.not_measured == Some(NotMeasured::OutOfTime))
         };
         match self.stop.interruption() {
@@ -124,6 +127,25 @@ mod tests {
 
     use super::*;
     use crate::host::HostIdentity;
+
+    #[test]
+    fn where_no_number_is_missing_the_time_was_over() {
+        let machine = topology::read_machine(Path::new("/")).unwrap();
+        let stop = Stop::raised(None);
+        let mut report: Report = serde_json::from_str(include_str!("../tests/results/two-nodes.json")).unwrap();
+        report.complete = false;
+        let why = |within: Option<Duration>, report: &Report| {
+            let mut context = RunContext::new(&machine, Clock::calibrate(Path::new("/")), "/".into(), stop.flag());
+            context.deadline = within.map(|within| context.now() + within);
+            Runner::begin(context, &stop, true).incompleteness(report)
+        };
+        let hour = Some(Duration::from_secs(3600));
+        assert!(report.measurements().all(|m| m.estimate.value.is_some()));
+        assert_eq!(why(hour, &report), Some(Incomplete::OutOfTime));
+        assert_eq!(why(None, &report), Some(Incomplete::CellsMissing), "without a time nothing was cut short by it");
+        report.results[0].estimate.value = None;
+        assert_eq!(why(hour, &report), Some(Incomplete::CellsMissing));
+    }
 
     #[test]
     fn memory_errors_are_those_of_the_whole_run() {
