@@ -138,12 +138,16 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
     let mut scarcity = MemoryWatch::start(&session.context.root, node, margin);
     let mut regions: Vec<Region> = Vec::new();
     let mut objection = None;
-    let end = session.budget.left().map(|left| session.context.now() + left.mul_f64(GROWING_LIMIT));
+    let started = session.context.now();
+    let end = session.budget.left().map(|left| started + left.mul_f64(GROWING_LIMIT));
     while regions.len() < plan.regions as usize {
         if session.interrupted() {
             return Err(CellError::Interrupted);
         }
-        if !regions.is_empty() && end.is_some_and(|end| session.context.now() > end) {
+        // Another one would take as long as those before.
+        let now = session.context.now();
+        let next = (now - started) / regions.len().max(1) as u32;
+        if !regions.is_empty() && end.is_some_and(|end| now + next > end) {
             let why = "the time given would not be enough to read more".to_owned();
             objection = Some((why, "give it more time with --within to reach the rest"));
             session.recorder.cut_short = true;
