@@ -1,14 +1,12 @@
 //! Which host a report comes from: its name, a hash of its machine ID, the user's labels, and an ID of the run.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
 
 use hmac::{Hmac, KeyInit, Mac};
 use memgauge_core::result::{Host, Run};
-use memgauge_os::clock;
+use memgauge_os::{clock, host};
 use sha2::Sha256;
 
 use crate::exit::UsageError;
@@ -16,8 +14,6 @@ use crate::exit::UsageError;
 /// memgauge's own ID, random once and for all. The machine ID itself must not be published; see machine-id(5).
 const APPLICATION_ID: [u8; 16] = [0x6f, 0x1b, 0x3d, 0x52, 0x0c, 0x7e, 0x4a, 0x91, 0xb6, 0x28, 0xe5, 0x94, 0xd7, 0x03, 0x5a, 0xcf];
 
-/// The most that is read of a file with a name or an ID. Hostnames have 64 characters at most.
-const MAX_BYTES: u64 = 4096;
 /// More labels than this are a mistake of a script.
 const MAX_LABELS: usize = 64;
 
@@ -85,16 +81,7 @@ pub(crate) fn describe_run(root: &Path, identity: &HostIdentity) -> Run {
 }
 
 fn read_host(root: &Path) -> Host {
-    let read = |path: &str| {
-        let (path, mut text) = (root.join(path), String::new());
-        // A recorded machine may have anything there: a pipe would never end.
-        let file = path.metadata().is_ok_and(|found| found.is_file()).then(|| fs::File::open(path))?.ok()?;
-        file.take(MAX_BYTES).read_to_string(&mut text).ok().map(|_| text)
-    };
-    Host {
-        hostname: read("proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()),
-        machine_id_hash: read("etc/machine-id").and_then(|id| hash_machine_id(id.trim())),
-    }
+    Host { hostname: host::name(root), machine_id_hash: host::machine_id(root).and_then(|id| hash_machine_id(&id)) }
 }
 
 /// The application-specific ID of machine-id(5), as `sd_id128_get_machine_app_specific` makes it: HMAC-SHA256 of our ID, keyed with the
@@ -117,11 +104,10 @@ const fn uuid_bits(random: u128) -> u128 {
     random & !(0xf000 << 64) & !(0xc000 << 48) | (0x4000 << 64) | (0x8000 << 48)
 }
 
-/// A random UUID of the running kernel's.
+/// A random UUID of the system's.
 fn new_run_id() -> String {
-    let uuid = fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap_or_default();
-    if uuid.trim().len() == 36 {
-        return uuid.trim().to_owned();
+    if let Some(uuid) = host::random_uuid() {
+        return uuid;
     }
     // Without /proc: the time and the process are unique enough to tell runs apart.
     let now = clock::moment();
@@ -132,6 +118,8 @@ fn new_run_id() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn labels(texts: &[&str]) -> Vec<Label> {

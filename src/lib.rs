@@ -40,7 +40,7 @@ pub fn main() -> ExitCode {
 
 fn main_by_name() -> ExitCode {
     let name = std::env::args_os().next();
-    if name.is_some_and(|name| Path::new(&name).file_name().is_some_and(|name| name == "mlc")) {
+    if name.is_some_and(|name| Path::new(&name).file_name().is_some_and(|name| name == "mlc" || name == "mlc.exe")) {
         return drop_in_main();
     }
     survive_limits();
@@ -94,7 +94,7 @@ fn drop_in_main() -> ExitCode {
 
 /// A write beyond the limit on file sizes shall fail with a reason. Where the kernel refuses the handler, it ends the program, as usual.
 fn survive_limits() {
-    let _ = signals::survive_file_size_limit();
+    let _ = memgauge_os::signals::survive_file_size_limit();
 }
 
 /// Reports an error and chooses the exit status. A reader that went away is not an error.

@@ -1,10 +1,10 @@
 //! Files that results are written to: whole or not at all, and never through a link that another user has planted.
 
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use memgauge_os::files;
 use memgauge_os::security::explained;
 use tempfile::{Builder, NamedTempFile};
 
@@ -12,10 +12,6 @@ use crate::exit::UsageError;
 
 /// Links that are followed before a path counts as a circle, as in the kernel.
 const MAX_LINKS: usize = 40;
-/// What umask leaves of this are the permissions of a new file.
-const NEW_MODE: u32 = 0o666;
-/// The permissions of a temporary file until it gets those of the file that it replaces.
-const PRIVATE_MODE: u32 = 0o600;
 /// Of a target's name, as many characters are in that of its temporary file: a file system allows 255 bytes.
 const NAME_CHARS: usize = 40;
 /// What follows the target's name in that of a temporary file.
@@ -56,9 +52,8 @@ impl OutputFile {
         let target = match resolve(path)? {
             resolved if resolved.is_dir() => return refused("is a directory; name a file in it"),
             resolved => match fs::metadata(path) {
-                Ok(found) if found.file_type().is_fifo() || found.file_type().is_char_device() => Target::Stream,
-                // The file of a descriptor, such as /dev/fd/3: whoever opened it waits for content in this very file.
-                Ok(_) if resolved.starts_with("/proc") => Target::Stream,
+                _ if files::is_stream(path) => Target::Stream,
+                Ok(_) if files::names_open_file(&resolved) => Target::Stream,
                 Ok(found) if !found.is_file() => return refused("is neither a file nor a pipe; name a file"),
                 _ => {
                     temporary(&resolved, None).map_err(|e| unwritable(&resolved, e))?;
@@ -95,7 +90,7 @@ impl OutputFile {
         let mut file = temporary(target, old.as_ref())?;
         file.write_all(bytes)?;
         if let Some(old) = old {
-            hand_on(&old, file.as_file())?;
+            files::hand_on(target, &old, file.as_file())?;
         }
         // Only then may it take the name: after a power cut, some file systems would have the name without the content.
         file.as_file().sync_all()?;
@@ -103,18 +98,18 @@ impl OutputFile {
     }
 }
 
-/// The path after all links. Links of this user and of root are followed; those of others could lead to any file that this user may write.
+/// The path after all links. Links of this user and of the administrator are followed; those of others could lead to any file that this user
+/// may write.
 fn resolve(path: &Path) -> Result<PathBuf, UsageError> {
     let mut at = path.to_owned();
     for _ in 0..MAX_LINKS {
         let Ok(found) = at.symlink_metadata() else { return Ok(at) };
         // The kernel's links to open files have no path to follow.
-        if !found.is_symlink() || at.starts_with("/proc") {
+        if !found.is_symlink() || files::names_open_file(&at) {
             return Ok(at);
         }
-        if ![0, rustix::process::geteuid().as_raw()].contains(&found.uid()) {
-            let why =
-                format!("{} is a link that another user made (user ID {}); name the file that it leads to", at.display(), found.uid());
+        if let Some(owner) = files::foreign_owner(&at) {
+            let why = format!("{} is a link that another user made ({owner}); name the file that it leads to", at.display());
             return Err(UsageError::file(path, why));
         }
         let next = fs::read_link(&at).map_err(|e| UsageError::file(path, format_args!("cannot be followed: {e}")))?;
@@ -129,10 +124,14 @@ fn directory_of(path: &Path) -> &Path {
 
 /// A new file beside the target, which goes away with the value. Nobody else can know its name, and an existing file is never opened.
 fn temporary(target: &Path, old: Option<&Metadata>) -> io::Result<NamedTempFile> {
-    let mode = if old.is_some() { PRIVATE_MODE } else { NEW_MODE };
     let prefix = format!("{}{}-", prefix(target), std::process::id());
     let mut builder = Builder::new();
-    let file = builder.prefix(&prefix).suffix(SUFFIX).permissions(Permissions::from_mode(mode)).tempfile_in(directory_of(target));
+    builder.prefix(&prefix).suffix(SUFFIX);
+    // Until it gets those of the file that it replaces.
+    if let Some(permissions) = files::permissions(old.is_some()) {
+        builder.permissions(permissions);
+    }
+    let file = builder.tempfile_in(directory_of(target));
     // The library's errors name the temporary file behind the cause, which says nothing to the user.
     file.map_err(|e| {
         let text = e.to_string();
@@ -151,18 +150,6 @@ pub(crate) fn temporary_name(target: &Path) -> PathBuf {
     directory_of(target).join(format!("{}{}-link{SUFFIX}", prefix(target), std::process::id()))
 }
 
-/// Gives a new file the permissions and the owner of the one that it will replace.
-fn hand_on(old: &Metadata, file: &File) -> io::Result<()> {
-    let (new, mode) = (file.metadata()?, old.mode() & 0o777);
-    let group_kept = new.gid() == old.gid() || fchown(file, None, Some(old.gid())).is_ok();
-    if new.uid() != old.uid() {
-        // Only root may give files away.
-        let _ = fchown(file, Some(old.uid()), None);
-    }
-    // What the old group was allowed is not for another one.
-    file.set_permissions(Permissions::from_mode(if group_kept { mode } else { mode & !0o070 }))
-}
-
 /// Removes temporary files for this target whose process has ended: it was killed. What cannot be removed stays.
 fn remove_stale(target: &Path) {
     let prefix = prefix(target);
@@ -178,16 +165,13 @@ pub(crate) fn remove_all_stale(folder: &Path) {
 ///
 /// It runs before this process has one of its own. Where each run is the only process of a container, an earlier one had the same number.
 fn remove_ended(folder: &Path, process_and_rest: impl Fn(&str) -> Option<&str>) {
-    let user = rustix::process::geteuid().as_raw();
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let rest = name.to_str().and_then(|name| process_and_rest(name)?.strip_suffix(SUFFIX));
         let process = rest.and_then(|rest| rest.split_once('-')?.0.parse::<u32>().ok());
-        // Without /proc, nobody knows which other processes have ended.
-        let gone = |id: u32| Path::new("/proc/self").exists() && !Path::new("/proc").join(id.to_string()).exists();
-        let ended = process.is_some_and(|id| id == std::process::id() || gone(id));
-        if ended && entry.metadata().is_ok_and(|found| (found.is_file() || found.is_symlink()) && found.uid() == user) {
+        let ended = process.is_some_and(|id| id == std::process::id() || files::process_has_ended(id) == Some(true));
+        if ended && entry.metadata().is_ok_and(|found| found.is_file() || found.is_symlink()) && files::is_own(&entry.path()) {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -202,7 +186,8 @@ pub(crate) fn save_elsewhere(bytes: &[u8]) -> Option<PathBuf> {
         Ok(file.keep().map_err(|e| e.error)?.1)
     };
     // The working directory, and memory where the disks are full.
-    [std::env::temp_dir().as_path(), Path::new("."), Path::new("/dev/shm")].into_iter().find_map(|directory| save(directory).ok())
+    let folders = [Some(std::env::temp_dir()), Some(PathBuf::from(".")), files::folder_in_memory()];
+    folders.into_iter().flatten().find_map(|directory| save(&directory).ok())
 }
 
 #[cfg(test)]

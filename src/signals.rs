@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use memgauge_core::result::Incomplete;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXCPU, SIGXFSZ};
-use signal_hook::flag;
+use memgauge_os::signals;
 
 use crate::exit::ExitStatus;
 
@@ -32,24 +31,9 @@ impl Stop {
 
     /// Which signal ended the run, if one did.
     pub(crate) fn interruption(&self) -> Option<Incomplete> {
-        let name = match self.signal.load(Ordering::SeqCst) as i32 {
-            0 => return None,
-            SIGINT => "SIGINT".to_owned(),
-            SIGTERM => "SIGTERM".to_owned(),
-            SIGHUP => "SIGHUP".to_owned(),
-            SIGXCPU => "SIGXCPU (the limit on CPU time, ulimit -t)".to_owned(),
-            number => format!("signal {number}"),
-        };
-        Some(Incomplete::Signal { name })
+        let number = self.signal.load(Ordering::SeqCst) as i32;
+        (number != 0).then(|| Incomplete::Signal { name: signals::name(number) })
     }
-}
-
-/// Makes a write beyond the limit on file sizes (`ulimit -f`) fail with a reason. Without a handler, the signal ends the program.
-///
-/// # Errors
-/// When the kernel refuses a handler.
-pub(crate) fn survive_file_size_limit() -> io::Result<()> {
-    flag::register(SIGXFSZ, Arc::default()).map(drop)
 }
 
 /// A second signal that comes so soon after the first belongs to it: `timeout` signals its program and then its group.
@@ -81,32 +65,23 @@ impl Arrivals {
     }
 }
 
-/// Watches for these signals from now on. The first asks to stop; a third, or one that comes more than two seconds after the first, ends the
-/// program at once. SIGHUP stays ignored where it was when the program started: `nohup` keeps a run alive that way.
+/// Watches from now on for what asks to end. The first asks to stop; a third, or one that comes more than two seconds after the first, ends the
+/// program at once.
 ///
 /// # Errors
-/// When the kernel refuses a handler.
+/// When the system refuses a handler.
 pub(crate) fn watch() -> io::Result<Stop> {
     let stop = Stop { flag: Arc::default(), signal: Arc::default() };
-    let (arrivals, began) = (Arc::new(Arrivals::none()), Instant::now());
-    let watched = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| *signal != SIGHUP || !memgauge_os::process::is_ignored(SIGHUP));
-    for signal in watched {
-        let (flag, first, arrivals) = (stop.flag.clone(), stop.signal.clone(), arrivals.clone());
-        let arrived = move || {
-            if arrivals.insists(began.elapsed()) {
-                signal_hook::low_level::exit(i32::from(ExitStatus::INTERRUPTED.0));
-            }
-            let _ = first.compare_exchange(0, signal as usize, Ordering::SeqCst, Ordering::SeqCst);
-            flag.store(true, Ordering::SeqCst);
-        };
-        // SAFETY: a handler may only do what is safe in one: this reads the monotonic clock, changes atomics and calls `_exit`; it neither
-        // allocates nor locks nor panics.
-        unsafe { signal_hook::low_level::register(signal, arrived) }?;
-    }
-    // The kernel repeats this one every second, until it kills the process.
-    flag::register(SIGXCPU, stop.flag.clone())?;
-    flag::register_usize(SIGXCPU, stop.signal.clone(), SIGXCPU as usize)?;
-    memgauge_os::process::warn_of_cpu_limit(std::thread::available_parallelism().map_or(1, usize::from));
+    let (arrivals, began) = (Arrivals::none(), Instant::now());
+    let (flag, first) = (stop.flag.clone(), stop.signal.clone());
+    // This runs in a handler: it reads the monotonic clock and changes atomics, and neither allocates nor locks nor panics.
+    signals::watch(move |number| {
+        if !signals::is_repeated(number) && arrivals.insists(began.elapsed()) {
+            signals::end_now(i32::from(ExitStatus::INTERRUPTED.0));
+        }
+        let _ = first.compare_exchange(0, number as usize, Ordering::SeqCst, Ordering::SeqCst);
+        flag.store(true, Ordering::SeqCst);
+    })?;
     Ok(stop)
 }
 

@@ -1,16 +1,13 @@
 //! The folder of scheduled checks (`memgauge quick --state`): one check at a time, the newest results, and a link to the last of them.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use memgauge_os::security::explained;
-use memgauge_os::{clock, process};
-use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::io::Errno;
+use memgauge_os::{clock, files, process};
 
 use crate::console::Program;
 use crate::exit::UsageError;
@@ -22,8 +19,6 @@ const LOCK: &str = "lock";
 const LATEST: &str = "latest.json";
 /// How often it is looked whether the other check has ended.
 const LOOK: Duration = Duration::from_millis(100);
-/// Nobody else may open the lock: whoever can open a file can hold its lock for ever.
-const LOCK_MODE: u32 = 0o600;
 
 /// The folder, and the lock on it until the value goes away. The kernel gives the lock back when the process ends, however it ends.
 #[derive(Debug)]
@@ -47,20 +42,16 @@ impl StateFolder {
         fs::create_dir_all(path)
             .map_err(seen)
             .map_err(|e| refused(format!("the folder cannot be made: {}; name another one", explained(&e))))?;
-        let found = fs::metadata(path).map_err(|e| refused(format!("the folder cannot be used: {}", explained(&e))))?;
-        // Their owner could put links in the place of files that are removed here.
-        if ![0, rustix::process::geteuid().as_raw()].contains(&found.uid()) {
-            return Err(refused(format!("the folder is another user's (user ID {}); name one of your own", found.uid())).into());
+        // Its owner could put links in the place of files that are removed here.
+        if let Some(owner) = fs::canonicalize(path).ok().and_then(|path| files::foreign_owner(&path)) {
+            return Err(refused(format!("the folder is another user's ({owner}); name one of your own")).into());
         }
-        if found.mode() & 0o002 != 0 {
+        if files::is_open_to_all(path) {
             return Err(refused("everybody may write to the folder; take that away (chmod o-w), or name another one".into()).into());
         }
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(LOCK_MODE).custom_flags(OFlags::NOFOLLOW.bits() as i32);
-        let opened = options.open(path.join(LOCK));
+        let opened = files::open_private(&path.join(LOCK));
         let mut lock =
             opened.map_err(|e| refused(format!("its file '{LOCK}' cannot be opened: {}; name a folder of your own", explained(&e))))?;
-        keep_private(&lock).map_err(|e| refused(format!("its file '{LOCK}' cannot be kept from others: {e}")))?;
         acquire(&mut lock, path, longest)?;
         // Only a message needs the number: a full disk is no reason not to measure.
         let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
@@ -94,7 +85,7 @@ impl StateFolder {
         let waiting = output_file::temporary_name(&self.path.join(LATEST));
         // A check that was killed here left its link; in a container its number may have been this one's.
         let _ = fs::remove_file(&waiting);
-        symlink(&self.name, &waiting)?;
+        files::link_to(&self.name, &waiting)?;
         fs::rename(&waiting, self.path.join(LATEST)).inspect_err(|_| drop(fs::remove_file(&waiting)))
     }
 
@@ -116,21 +107,13 @@ fn is_result(name: &str) -> bool {
     name.len() == FORM.len() && name.bytes().zip(FORM.bytes()).all(fits)
 }
 
-/// Takes from others the right to open a lock of one's own, which something else may have made before the first check.
-fn keep_private(lock: &File) -> io::Result<()> {
-    let found = lock.metadata()?;
-    let own = found.uid() == rustix::process::geteuid().as_raw();
-    if own && found.mode() & 0o077 != 0 { lock.set_permissions(Permissions::from_mode(LOCK_MODE)) } else { Ok(()) }
-}
-
 /// Waits for the lock.
 fn acquire(lock: &mut File, folder: &Path, longest: Duration) -> anyhow::Result<()> {
     let (begin, mut said) = (Instant::now(), false);
     loop {
-        match flock(&*lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(()),
-            Err(Errno::INTR) => continue,
-            Err(Errno::WOULDBLOCK) => {}
+        match files::try_lock(lock) {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
             Err(error) => bail!(UsageError::file(folder, format_args!("its file '{LOCK}' cannot be locked: {error}"))),
         }
         let other = || holder(lock).map(|id| format!(" (process {id})")).unwrap_or_default();
@@ -155,9 +138,9 @@ fn acquire(lock: &mut File, folder: &Path, longest: Duration) -> anyhow::Result<
 /// The process that holds the lock, where it can be told: one of another container has another number there.
 fn holder(lock: &File) -> Option<u32> {
     let mut text = [0; 16];
-    let length = lock.read_at(&mut text, 0).ok()?;
+    let length = files::read_locked(lock, &mut text).ok()?;
     let id: u32 = std::str::from_utf8(&text[..length]).ok()?.trim_end().parse().ok()?;
-    Path::new("/proc").join(id.to_string()).exists().then_some(id)
+    (files::process_has_ended(id) == Some(false)).then_some(id)
 }
 
 #[cfg(test)]
@@ -203,26 +186,14 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         // Checks in a container all have the same number.
         let link = output_file::temporary_name(&folder.join(LATEST));
-        symlink("2026-11-01T03-00-00.000Z.json", &link).unwrap();
+        fs::write(folder.join("2026-11-01T03-00-00.000Z.json"), "").unwrap();
+        files::link_to("2026-11-01T03-00-00.000Z.json", &link).unwrap();
         let state = StateFolder::open(&folder, 2, Duration::ZERO).unwrap();
         assert!(link.symlink_metadata().is_err(), "it is removed when the next check begins");
-        symlink("2026-11-01T03-00-00.000Z.json", &link).unwrap();
+        files::link_to("2026-11-01T03-00-00.000Z.json", &link).unwrap();
         fs::write(state.result(), "").unwrap();
         state.finish().unwrap();
         assert_eq!(fs::read_link(folder.join(LATEST)).unwrap(), Path::new(&state.name));
-        fs::remove_dir_all(folder).unwrap();
-    }
-
-    #[test]
-    fn a_lock_that_was_made_for_everybody_is_kept_from_others() {
-        let folder = std::env::temp_dir().join(format!("memgauge-made-before-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let lock = folder.join(LOCK);
-        fs::write(&lock, "").unwrap();
-        fs::set_permissions(&lock, Permissions::from_mode(0o644)).unwrap();
-        let state = StateFolder::open(&folder, 1, Duration::ZERO).unwrap();
-        assert_eq!(fs::metadata(&lock).unwrap().mode() & 0o777, LOCK_MODE);
-        drop(state);
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -11,7 +11,7 @@ use anyhow::{Context, anyhow, bail};
 use memgauge_core::comparison::{Comparison, ComparisonOptions, ComparisonVerdict, compare as compare_runs, unlike};
 use memgauge_core::result::Report;
 use memgauge_core::wording::reasons;
-use rustix::process::{Pid, Signal, kill_process};
+use memgauge_os::signals::interrupt_child;
 use tempfile::TempDir;
 
 use crate::cli::compare::CompareArgs;
@@ -224,7 +224,7 @@ fn run(mut command: Command, stop: &Stop) -> io::Result<ExitStatusOfChild> {
         if stop.flag().load(Ordering::SeqCst) && !told {
             told = true;
             // It may have ended just now.
-            let _ = kill_process(Pid::from_child(&child), Signal::INT);
+            let _ = interrupt_child(&child);
         }
         thread::sleep(LOOK);
     }

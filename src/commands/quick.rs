@@ -110,7 +110,7 @@ mod tests {
         };
         let report = confirmed(&Stop::raised(None));
         assert!(report.complete && report.incomplete.is_none() && report.health.is_some());
-        let report = confirmed(&Stop::raised(Some(signal_hook::consts::SIGTERM)));
+        let report = confirmed(&Stop::raised(Some(memgauge_os::signals::TERMINATE)));
         assert!(!report.complete && report.health.is_some());
         assert_eq!(report.incomplete, Some(Incomplete::Signal { name: "SIGTERM".into() }));
     }

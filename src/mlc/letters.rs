@@ -4,7 +4,6 @@
 //! An argument is one option, its value attached (`-t5`, `-k0-3,8`); modes and letters come in any order and the last one wins.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -218,7 +217,7 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Invocation, UsageError> {
     let mut given: Vec<(&Letter, &OsStr, String)> = Vec::new();
     for arg in args {
         let shown = arg.to_string_lossy();
-        let bytes = arg.as_bytes();
+        let bytes = arg.as_encoded_bytes();
         if let Some(rest) = shown.strip_prefix(['\u{2013}', '\u{2014}', '\u{2212}']) {
             return refuse(pasted_dash(&shown, rest));
         }
@@ -232,7 +231,8 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Invocation, UsageError> {
         } else {
             let row = shown.strip_prefix('-').and_then(|rest| rest.chars().next()).and_then(|c| LETTERS.iter().find(|l| l.letter == c));
             let Some(row) = row else { return refuse(format!("there is no option {shown}")) };
-            let value = OsStr::from_bytes(bytes.get(2..).unwrap_or_default());
+            // SAFETY: they follow a hyphen and a letter of ASCII, so they are whole characters of an argument.
+            let value = unsafe { OsStr::from_encoded_bytes_unchecked(bytes.get(2..).unwrap_or_default()) };
             (row.set)(&mut Letters::default(), value).map_err(|why| UsageError(format!("{shown}: {why}")))?;
             given.push((row, value, shown.into_owned()));
         }

@@ -17,6 +17,7 @@ mod contents;
 mod crates;
 mod deb;
 mod image;
+mod pe;
 mod release;
 mod rpm;
 mod sbom;
@@ -24,7 +25,7 @@ mod target;
 mod tree;
 mod wheel;
 
-use build::Programs;
+use build::{Origin, Programs};
 use contents::Sources;
 use release::Release;
 use target::Target;
@@ -34,10 +35,17 @@ pub(crate) use release::DistArgs;
 pub(crate) fn dist(args: &DistArgs) -> Result<()> {
     let begun = Instant::now();
     let release = Release::find(args.maintainer.clone())?;
-    let targets = target::chosen(&args.arches)?;
-    let mut programs = BTreeMap::new();
-    for target in &targets {
-        programs.insert(target.name, Programs::of(target, args.programs.as_deref())?);
+    let (mut targets, mut programs, mut left_out) = (Vec::new(), BTreeMap::new(), Vec::new());
+    for target in target::chosen(&args.arches)? {
+        match Origin::find(target, args.programs.as_deref()) {
+            Ok(origin) => {
+                programs.insert(target.name, origin.programs()?);
+                targets.push(target);
+            }
+            // Who names it wants it.
+            Err(why) if args.arches.is_empty() && target.linux().is_none() => left_out.push(format!("{why:#}")),
+            Err(why) => return Err(why),
+        }
     }
     let packages = pack(&release, &targets, &programs)?;
     let out = project_folder().join(&args.out);
@@ -49,6 +57,7 @@ pub(crate) fn dist(args: &DistArgs) -> Result<()> {
     if !rpm::can_be_made() {
         println!("no rpm was made: rpmbuild is not installed (on Debian: apt-get install rpm)");
     }
+    left_out.iter().for_each(|why| println!("no package for Windows was made: {why}"));
     for (name, programs) in &programs {
         if !programs.auditable {
             println!(
@@ -80,16 +89,21 @@ fn pack(release: &Release, targets: &[&'static Target], programs: &BTreeMap<&str
         let sources = Sources::read(release, programs, &crates)?;
         let version = release.version;
         let mut add = |name: String, bytes: Vec<u8>| drop(packages.insert(name, bytes));
-        let folder = format!("memgauge-{version}-{}-linux", target.name);
+        let folder = format!("memgauge-{version}-{}", target.platform());
+        let Some(names) = target.linux() else {
+            add(format!("{folder}.zip"), archive::zip_of(&sources.windows_archive().below(&folder), release)?);
+            add(format!("{folder}.cdx.json"), sbom::sbom(release, programs, &crates)?);
+            continue;
+        };
         add(format!("{folder}.tar.gz"), archive::tar_gz(&sources.archive().below(&folder), release.epoch)?);
         for package in sources.packages(deb::ZSH)? {
-            add(format!("{}_{version}-1_{}.deb", package.name, target.deb), deb::deb(release, target, &package)?);
+            add(format!("{}_{version}-1_{}.deb", package.name, names.deb), deb::deb(release, names, &package)?);
         }
         for package in sources.packages(rpm::ZSH)?.iter().filter(|_| rpm::can_be_made()) {
-            add(format!("{}-{version}-1.{}.rpm", package.name, target.rpm), rpm::rpm(release, target, package, &sources)?);
+            add(format!("{}-{version}-1.{}.rpm", package.name, names.rpm), rpm::rpm(release, names, package, &sources)?);
         }
-        add(format!("memgauge-{version}-{}-oci.tar", target.name), image::image(release, target, &sources)?);
-        let (name, wheel) = wheel::wheel(release, target, &sources)?;
+        add(format!("memgauge-{version}-{}-oci.tar", target.name), image::image(release, names, &sources)?);
+        let (name, wheel) = wheel::wheel(release, names, &sources)?;
         add(name, wheel);
         add(format!("memgauge-{version}-{}.cdx.json", target.name), sbom::sbom(release, programs, &crates)?);
     }

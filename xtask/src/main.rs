@@ -20,6 +20,8 @@ mod peers;
 mod programs;
 mod schema;
 mod torture;
+mod windows;
+mod wine;
 
 /// memgauge's development tasks.
 #[derive(Debug, Parser)]
@@ -63,6 +65,8 @@ enum Command {
     Integrations(integrations::IntegrationsArgs),
     /// Make the packages of a release: archives, deb, rpm, images, wheels, bills of materials, checksums
     Dist(dist::DistArgs),
+    /// Build the programs for Windows and run them under Wine
+    Windows(windows::WindowsArgs),
     /// Fail where files of a crate import each other in a circle
     Circles(circles::CirclesArgs),
 }
@@ -81,6 +85,7 @@ fn main() -> ExitCode {
         Command::Torture(args) => torture::torture(&args),
         Command::Integrations(args) => integrations::integrations(&args),
         Command::Dist(args) => dist::dist(&args),
+        Command::Windows(args) => windows::windows(&args),
         Command::Circles(args) => circles::circles(&args),
     };
     match done {

@@ -113,7 +113,7 @@ impl MemoryDir {
                 .advise(if persistent {
                     "mount the file system with -o dax; a namespace without DAX must be put into fsdax mode first (ndctl create-namespace -f -e NAMESPACE -m fsdax, which destroys its content)"
                 } else {
-                    "to measure persistent memory, give a directory of a file system on it that is mounted with -o dax; to measure DRAM, leave --memory-dir out"
+                    "to measure persistent memory, give a directory of a file system on it that has DAX (mounted with -o dax; on Windows, formatted with /dax:enable); to measure DRAM, leave --memory-dir out"
                 }),
             ),
             FileBacking::Tmpfs => {

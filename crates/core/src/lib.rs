@@ -20,6 +20,7 @@ pub mod fleet;
 pub mod installed;
 pub mod integrity;
 pub mod interleave;
+pub mod memory;
 pub mod metrics;
 pub mod microbench;
 pub mod note;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::experiment::PageRequest;
 use crate::installed::InstalledMemory;
 use crate::persistent::PersistentRegion;
 use crate::units::{Bytes, IdSet};
@@ -32,7 +33,10 @@ pub struct Identity {
     pub model_name: Option<String>,
     /// Family, model, stepping and microcode (x86), or implementer, part, variant and revision (Arm).
     pub model: BTreeMap<String, String>,
-    /// Kernel release.
+    /// The operating system; absent if it is Linux.
+    #[serde(default, skip_serializing_if = "OperatingSystem::is_linux")]
+    pub system: OperatingSystem,
+    /// Kernel release; on Windows its version and name.
     pub kernel: Option<String>,
     /// System vendor, product and BIOS version from DMI, as far as they can be read without root.
     pub firmware: BTreeMap<String, String>,
@@ -41,6 +45,25 @@ pub struct Identity {
     /// Its memory devices as firmware lists them.
     #[serde(default, skip_serializing_if = "InstalledMemory::is_silent")]
     pub installed: InstalledMemory,
+}
+
+/// An operating system that memgauge runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum OperatingSystem {
+    /// Linux.
+    #[default]
+    Linux,
+    /// Windows.
+    Windows,
+}
+
+impl OperatingSystem {
+    /// Whether it is Linux.
+    pub const fn is_linux(&self) -> bool {
+        matches!(self, Self::Linux)
+    }
 }
 
 /// CPUs, caches and memory nodes.
@@ -256,6 +279,11 @@ impl PagePool {
 }
 
 impl Machine {
+    /// The size of the pages that these come from a pool of, where they do. Windows takes large pages from free memory.
+    pub fn pool_page(&self, pages: PageRequest) -> Option<Bytes> {
+        pages.pool_page().filter(|_| self.identity.system.is_linux())
+    }
+
     /// The CPUs to use where none are named: all that may be used, but isolated ones only on a node that has no others.
     pub fn default_cpus(&self) -> IdSet {
         let Allowed { cpus, isolated, .. } = &self.allowed;

@@ -182,7 +182,7 @@ impl<'a> MemoryStore<'a> {
         let fits = self.chase_bytes(Some(plan.node)) + plan.bytes.0 <= room.0 / KEPT_ONE_IN
             && self.chase_bytes(None) + plan.bytes.0 <= allowed.memory.0 / KEPT_ONE_IN;
         // Kept pages of a pool would leave other pages to the next allocation, and a file takes room that belongs to others.
-        let plain = plan.directory.is_none() && buffer.pages().obtained != Some(PageKind::Pool);
+        let plain = plan.directory.is_none() && !matches!(buffer.pages().obtained, Some(PageKind::Pool | PageKind::Large));
         let keep = plain && fits && used_by_several_cells(self.plan, plan);
         self.chases.push(ChaseBuffer { plan: plan.clone(), nth, buffer: buffer.clone(), keep, chains: Default::default() });
         Ok(buffer)
@@ -344,6 +344,7 @@ fn name(kind: PageKind) -> &'static str {
         PageKind::Base => "base pages",
         PageKind::Thp => "transparent huge pages",
         PageKind::Pool => "pool pages",
+        PageKind::Large => "large pages",
         PageKind::File => "pages of files",
         PageKind::Dax => "pages of a device",
     }

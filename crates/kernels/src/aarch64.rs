@@ -22,7 +22,11 @@ pub(crate) fn kernels() -> Vec<Kernel> {
 
 /// Where the program counter is in what a signal handler gets of a thread: `pc` of `uc_mcontext` in `ucontext_t`, behind the fault's address, 31 registers
 /// and the stack pointer.
+#[cfg(not(windows))]
 pub(crate) const COUNTER_IN_CONTEXT: usize = 176 + 8 + 31 * 8 + 8;
+/// Where it is in what an exception handler gets: `Pc` of `CONTEXT` (winnt.h).
+#[cfg(windows)]
+pub(crate) const COUNTER_IN_CONTEXT: usize = 0x108;
 
 /// A chase goes on at the label `$again` from a line that leads to itself.
 macro_rules! lost {

@@ -90,6 +90,7 @@ macro_rules! framed {
 /// What comes after a chase's loop whose loads are between the labels 7 and 8: the instructions `$lost`, which put the address of
 /// [`CELL`](crate::recovery::CELL) into the chase's register and go back into the loop, and the entry that leads there. They are in a later part
 /// of the section, behind the function.
+#[cfg(not(windows))]
 macro_rules! recovers {
     ($lost:expr) => {
         concat!(
@@ -97,6 +98,20 @@ macro_rules! recovers {
             $lost,
             "\n.previous\n",
             ".pushsection memgauge_recoveries,\"aR\",@progbits\n.balign 4\n.long 7b - .\n.long 8b - .\n.long 9b - .\n.popsection\n"
+        )
+    };
+}
+
+/// The same for the object files of Windows, whose sections have no parts: a jump leads around the instructions. A linker may leave out what
+/// nothing refers to, so four bytes behind them, which nothing executes, refer to the entry.
+#[cfg(windows)]
+macro_rules! recovers {
+    ($lost:expr) => {
+        concat!(
+            "jmp 21f\n9:\n",
+            $lost,
+            "\n.long 20f - .\n21:\n",
+            ".pushsection .mgrecov,\"dr\"\n.balign 4\n20:\n.long 7b - .\n.long 8b - .\n.long 9b - .\n.popsection\n"
         )
     };
 }

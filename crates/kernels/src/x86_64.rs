@@ -24,7 +24,11 @@ pub(crate) fn kernels() -> Vec<Kernel> {
 }
 
 /// Where the program counter is in what a signal handler gets of a thread: `gregs[REG_RIP]` of `uc_mcontext` in `ucontext_t`.
+#[cfg(not(windows))]
 pub(crate) const COUNTER_IN_CONTEXT: usize = 40 + 16 * 8;
+/// Where it is in what an exception handler gets: `Rip` of `CONTEXT` (winnt.h).
+#[cfg(windows)]
+pub(crate) const COUNTER_IN_CONTEXT: usize = 0xF8;
 
 /// A chase goes on at the label `$again` from a line that leads to itself.
 macro_rules! lost {

@@ -19,33 +19,6 @@ const BUS_MCEERR_AR: i32 = 4;
 /// `vm.memory_failure_early_kill` ask for that, and always where it is a page of persistent memory.
 const BUS_MCEERR_AO: i32 = 5;
 
-/// What happened to memory that was in use, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemoryFault {
-    /// What happened.
-    pub kind: MemoryFaultKind,
-    /// The first page that it happened to, as a distance in bytes from the start of the buffer, which is that of its file.
-    pub offset: u64,
-    /// The physical address of that page, for hardware errors; `None` where the kernel does not tell: it does processes with CAP_SYS_ADMIN, and
-    /// not for pages of pools.
-    pub physical: Option<u64>,
-    /// The directory of the buffer's file; `None` for memory without a file.
-    pub directory: Option<String>,
-}
-
-/// What happened to memory that was in use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemoryFaultKind {
-    /// The page is not there any more (SIGBUS with `BUS_ADRERR`), and nothing tells why.
-    Gone,
-    /// The file ends before the page: another process truncated it.
-    Truncated,
-    /// The file still has the page, and its file system or device did not provide it.
-    Device,
-    /// The hardware reported an error that it could not correct (SIGBUS with `BUS_MCEERR_AR` or `BUS_MCEERR_AO`).
-    Poisoned,
-}
-
 /// The first fault in a range: what the signal said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fault {

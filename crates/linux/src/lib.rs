@@ -12,6 +12,8 @@ pub mod directory;
 pub mod edac;
 pub mod environment;
 pub mod faults;
+pub mod files;
+pub mod host;
 pub mod interleave;
 pub mod limits;
 pub mod memory;
@@ -21,6 +23,7 @@ pub mod process;
 pub mod processes;
 pub mod program;
 pub mod security;
+pub mod signals;
 pub mod start_signal;
 pub mod topology;
 

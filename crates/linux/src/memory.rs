@@ -21,6 +21,5 @@ mod watch;
 
 pub use buffer::Buffer;
 
-pub use error::{MemoryError, MemoryErrorKind};
 pub use interrupted::Interrupted;
 pub use watch::{MemoryWatch, prefer_out_of_memory_kill};

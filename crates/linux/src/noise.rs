@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use memgauge_core::result::{DimmErrors, Noise};
 use memgauge_core::units::IdSet;
 
-use crate::clock::kernel_time::gettime_ns;
+use crate::clock::gettime_ns;
 use crate::edac::{dimm_errors, memory_errors};
 
 /// `/proc/stat` counts in steps of 10 ms (`USER_HZ` 100). In less time than this, the steps would hide everything else.

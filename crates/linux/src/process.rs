@@ -31,7 +31,7 @@ pub fn run<T: Send>(main: impl FnOnce() -> T + Send) -> io::Result<T> {
 
 /// Makes the kernel warn with SIGXCPU before it kills the process at the limit on CPU time (`RLIMIT_CPU`, `ulimit -t`): a second early for
 /// each of `cpus` CPUs, but not before half of the time.
-pub fn warn_of_cpu_limit(cpus: usize) {
+pub(crate) fn warn_of_cpu_limit(cpus: usize) {
     let Some(limit) = limit(libc::RLIMIT_CPU as _).filter(|limit| limit.rlim_cur != libc::RLIM_INFINITY) else { return };
     let early = (cpus as u64).clamp(1, (limit.rlim_max / 2).max(1));
     let soft = limit.rlim_cur.min(limit.rlim_max.saturating_sub(early)).max(1);
@@ -63,14 +63,6 @@ extern "C" fn look_at_output() {
     // SAFETY: the call asks for a descriptor's flags; it takes numbers and touches no memory of ours. Nothing here needs the runtime.
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
     OUTPUT_CLOSED.store(flags == -1, Ordering::Relaxed);
-}
-
-/// Whether this process was started with the signal ignored, as `nohup` does it with SIGHUP. To be asked before a handler is installed.
-pub fn is_ignored(signal: i32) -> bool {
-    // SAFETY: all zeros is a valid `sigaction`: the default action, no flags, an empty mask.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: without a new action the call only writes the current one to `action`, which is a `sigaction`.
-    unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_IGN }
 }
 
 /// Whether the program has privileges that the user who started it does not have: it is setuid, or its file has capabilities (`AT_SECURE`).

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use memgauge_core::counters::ProgramRun;
 
-use crate::{process, system_call};
+use crate::{signals, system_call};
 
 /// The process id of the child that signals are passed on to; 0 before it has started and after it has ended.
 static CHILD: AtomicI32 = AtomicI32::new(0);
@@ -47,7 +47,7 @@ pub fn run(command: &mut Command) -> io::Result<ProgramRun> {
 
 /// Installs the handler for one signal. A signal that this process was started with as ignored stays ignored, here and in the program.
 fn install(signal: i32) -> io::Result<()> {
-    if process::is_ignored(signal) {
+    if signals::is_ignored(signal) {
         return Ok(());
     }
     // SAFETY: all zeros is a valid `sigaction`. The handler and its flags are set below.

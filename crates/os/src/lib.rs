@@ -11,16 +11,10 @@
 
 #[cfg(target_os = "linux")]
 use memgauge_linux as system;
+#[cfg(windows)]
+use memgauge_windows as system;
 
-/// The clock for stamps and intervals, the frequency of cores, the date.
-///
-/// - [`Clock`](clock::Clock): a monotonic clock that is cheap to read on every CPU, calibrated against one that no time service adjusts. It
-///   reports its frequency, resolution, cost and the error of its calibration, and can check that the CPUs agree.
-/// - [`core_ghz`](clock::core_ghz), [`warm_up`](clock::warm_up): the frequency of the core that the caller runs on.
-/// - [`moment`](clock::moment): the date, with the monotonic time; [`suspended_ns`](clock::suspended_ns): how long the machine has slept.
-pub mod clock {
-    pub use crate::system::clock::{Clock, ClockError, ClockOffsets, core_ghz, moment, suspended_ns, warm_up};
-}
+pub mod clock;
 
 /// Hardware performance counters and the system's own event counters.
 ///
@@ -75,8 +69,9 @@ pub mod environment {
 /// How much memory and CPU time the process may use (limits of the system, of containers and of the user) is in
 /// `Machine::allowed`, which [`topology::read_machine`] fills.
 pub mod memory {
-    pub use crate::system::faults::{MemoryFault, MemoryFaultKind};
-    pub use crate::system::memory::{Buffer, MemoryError, MemoryErrorKind, MemoryWatch, prefer_out_of_memory_kill};
+    pub use memgauge_core::memory::{MemoryError, MemoryErrorKind, MemoryFault, MemoryFaultKind};
+
+    pub use crate::system::memory::{Buffer, MemoryWatch, prefer_out_of_memory_kill};
     pub use crate::system::topology::DeviceMap;
 }
 
@@ -96,6 +91,30 @@ pub mod noise {
         NoiseProbe, busy_seconds, stolen_seconds, thread_cpu_ns, thread_involuntary_switches, thread_waited_ns,
     };
     pub use crate::system::processes::ProcessTimes;
+}
+
+/// Files and folders: whose they are, locks, and what is no file.
+///
+/// - [`foreign_owner`](files::foreign_owner), [`is_own`](files::is_own), [`is_open_to_all`](files::is_open_to_all): whom a path can be trusted
+///   to come from.
+/// - [`is_stream`](files::is_stream), [`names_open_file`](files::names_open_file): what is written to as it is, not replaced.
+/// - [`permissions`](files::permissions), [`hand_on`](files::hand_on): what a new file gets, or takes over from the one that it replaces.
+/// - [`open_private`](files::open_private), [`try_lock`](files::try_lock): a file that only one process holds; the system gives its lock back
+///   when the process ends. Its content can be read meanwhile.
+/// - [`process_has_ended`](files::process_has_ended): whether what a process left may be removed.
+/// - [`sync_folder`](files::sync_folder): the names in a folder outlast a power cut.
+/// - [`link_to`](files::link_to), [`folder_in_memory`](files::folder_in_memory): a second name for a file; a folder that needs no disk.
+pub mod files {
+    pub use crate::system::files::{
+        folder_in_memory, foreign_owner, hand_on, is_open_to_all, is_own, is_stream, link_to, names_open_file, open_private, permissions,
+        process_has_ended, read_locked, sync_folder, try_lock,
+    };
+}
+
+/// Which host this is: its [`name`](host::name), a [`machine_id`](host::machine_id) that stays the same and is not to be published, and
+/// [`random_uuid`](host::random_uuid) to tell runs apart.
+pub mod host {
+    pub use crate::system::host::{machine_id, name, random_uuid};
 }
 
 /// The kernel's weights for weighted interleave.
@@ -123,15 +142,11 @@ pub mod prefetch {
 /// This process, and the limits that it was started with.
 ///
 /// - [`run`](process::run): runs the program with enough stack, whatever the limit on stacks.
-/// - [`warn_of_cpu_limit`](process::warn_of_cpu_limit): a limit on CPU time is a signal first, so that what was measured can be kept.
-/// - [`is_ignored`](process::is_ignored): whether the process was started with a signal ignored, as by `nohup`.
 /// - [`sleep`](process::sleep): sleeps, without panicking where a filter of system calls denies that.
 /// - [`standard_output_was_closed`](process::standard_output_was_closed): what is printed then is lost, without an error.
 /// - [`has_more_privileges_than_its_user`](process::has_more_privileges_than_its_user): the environment is then not to be trusted.
 pub mod process {
-    pub use crate::system::process::{
-        has_more_privileges_than_its_user, is_ignored, run, sleep, standard_output_was_closed, warn_of_cpu_limit,
-    };
+    pub use crate::system::process::{has_more_privileges_than_its_user, run, sleep, standard_output_was_closed};
 }
 
 /// Other programs.
@@ -147,6 +162,18 @@ pub mod program {
 /// - [`explained_start`](security::explained_start): the same for a thread that was not started, whose errors all look like a limit.
 pub mod security {
     pub use crate::system::security::{explained, explained_start};
+}
+
+/// Events that ask the program to end: signals, or those of a console.
+///
+/// - [`watch`](signals::watch): calls a function with the number of each; [`name`](signals::name): what people call it.
+/// - [`INTERRUPT`](signals::INTERRUPT), [`TERMINATE`](signals::TERMINATE): Ctrl-C, and what a service manager sends.
+/// - [`is_repeated`](signals::is_repeated): it comes again by itself, so that a second one does not insist.
+/// - [`end_now`](signals::end_now): ends the program at once, from within such a function.
+/// - [`interrupt_child`](signals::interrupt_child): passes the wish to end on to a program that this one has started.
+/// - [`survive_file_size_limit`](signals::survive_file_size_limit): a write beyond a limit on file sizes fails, and ends nothing.
+pub mod signals {
+    pub use crate::system::signals::{INTERRUPT, TERMINATE, end_now, interrupt_child, is_repeated, name, survive_file_size_limit, watch};
 }
 
 /// A word of shared memory by which another program starts a measurement.

@@ -28,6 +28,7 @@ pub(crate) fn pages(ms: &[&Measurement]) -> String {
                 PageKind::Base => format!("{size}base pages"),
                 PageKind::Thp => format!("{size}transparent huge pages"),
                 PageKind::Pool => format!("{size}huge pages of the pool"),
+                PageKind::Large => format!("{size}large pages"),
                 PageKind::File => format!("{size}pages of files"),
                 PageKind::Dax => format!("{size}pages of the device"),
             };

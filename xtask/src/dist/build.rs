@@ -6,14 +6,15 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::target::{Build, Target};
+use super::pe;
+use super::target::{Build, Target, is_windows, program};
 use crate::folders::{project_folder, target_folder};
 use crate::programs::{find_program, run};
 
 /// The section in which cargo-auditable leaves the list of crates.
 const AUDIT_SECTION: &[u8] = b".dep-v0\0";
 
-/// Both programs of one instruction set.
+/// Both programs of a target.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Programs {
     pub(super) memgauge: Vec<u8>,
@@ -24,30 +25,45 @@ pub(super) struct Programs {
     pub(super) auditable: bool,
 }
 
-impl Programs {
-    /// Builds them, or reads those in `folder`.
+/// Where the programs of a target come from.
+pub(super) struct Origin {
+    way: &'static Build,
+    /// Where cargo has left them; `None` when they are to be built.
+    folder: Option<PathBuf>,
+}
+
+impl Origin {
+    /// A way to build them here, or where they are in `folder`.
     ///
     /// # Errors
-    /// When they do not build, are missing or are not static.
-    pub(super) fn of(target: &Target, folder: Option<&Path>) -> Result<Self> {
+    /// When there is neither.
+    pub(super) fn find(target: &Target, folder: Option<&Path>) -> Result<Self> {
         match folder {
-            None => Self::build(target, &project_folder(), &target_folder().join("dist")),
+            None => Ok(Self { way: Self::way(target)?, folder: None }),
             Some(folder) => {
                 let folder = project_folder().join(folder);
-                let built = |build: &&Build| release(&folder, build.triple).join("memgauge").is_file();
+                let built = |build: &&Build| release(&folder, build.triple).join(program("memgauge", build.triple)).is_file();
                 let names = || target.builds.iter().map(|build| build.triple).collect::<Vec<_>>().join(" or ");
-                let build =
+                let way =
                     target.builds.iter().find(built).with_context(|| format!("{} has no programs for {}", folder.display(), names()))?;
-                Self::read(&folder, build.triple)
+                Ok(Self { way, folder: Some(folder) })
             }
         }
     }
 
-    /// Builds the sources in `source` below `folder`.
+    /// Builds them, or reads those that are there.
     ///
     /// # Errors
-    /// When they do not build, in none of the ways that the target has.
-    pub(super) fn build(target: &Target, source: &Path, folder: &Path) -> Result<Self> {
+    /// When they do not build, or need more than their system has.
+    pub(super) fn programs(&self) -> Result<Programs> {
+        match &self.folder {
+            None => Programs::compiled(self.way, &project_folder(), &target_folder().join("dist")),
+            Some(folder) => Programs::read(folder, self.way.triple),
+        }
+    }
+
+    /// The first way to build a target for which everything is here.
+    fn way(target: &Target) -> Result<&'static Build> {
         let mut why = Vec::new();
         for way in target.builds {
             let added = run(Command::new("rustup").args(["target", "add", way.triple]).env("RUST_BACKTRACE", "0"));
@@ -58,21 +74,38 @@ impl Programs {
                 }
                 Ok(_) => {
                     why.iter().for_each(|why| println!("{why}"));
-                    compile(way, source, folder)?;
-                    return Self::read(folder, way.triple);
+                    return Ok(way);
                 }
             }
         }
         bail!("{} cannot be built here: {}", target.name, why.join("; "))
     }
+}
+
+impl Programs {
+    /// Builds the sources in `source` below `folder`.
+    ///
+    /// # Errors
+    /// When they do not build, in none of the ways that the target has.
+    pub(super) fn build(target: &Target, source: &Path, folder: &Path) -> Result<Self> {
+        Self::compiled(Origin::way(target)?, source, folder)
+    }
+
+    fn compiled(way: &Build, source: &Path, folder: &Path) -> Result<Self> {
+        compile(way, source, folder)?;
+        let programs = Self::read(folder, way.triple)?;
+        for program in [&programs.memgauge, &programs.mlc].into_iter().filter(|_| is_windows(way.triple)) {
+            ensure!(pe::Program::read(program)?.linked_at()? == 0, "the programs for {} say when they were linked", way.triple);
+        }
+        Ok(programs)
+    }
 
     /// Reads what cargo has built.
     fn read(folder: &Path, triple: &'static str) -> Result<Self> {
         let read = |name: &str| -> Result<Vec<u8>> {
-            let path = release(folder, triple).join(name);
+            let path = release(folder, triple).join(program(name, triple));
             let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            ensure!(bytes.starts_with(b"\x7fELF"), "{} is no program", path.display());
-            ensure!(!needs_interpreter(&bytes), "{} is not static: it asks for a dynamic linker", path.display());
+            stands_alone(&bytes, triple).with_context(|| path.display().to_string())?;
             Ok(bytes)
         };
         let (memgauge, mlc) = (read("memgauge")?, read("mlc")?);
@@ -101,6 +134,7 @@ fn compile(way: &Build, source: &Path, folder: &Path) -> Result<()> {
         "-Ctarget-feature=+crt-static".to_owned(),
         format!("-Clinker={}", way.linker),
     ];
+    flags.extend(way.flags.iter().map(|flag| format!("-Clink-arg={flag}")));
     if way.needs.is_none() {
         flags.push("-Clink-self-contained=yes".to_owned());
     }
@@ -113,6 +147,18 @@ fn compile(way: &Build, source: &Path, folder: &Path) -> Result<()> {
 fn cargo_home() -> PathBuf {
     let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo");
     std::env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
+}
+
+/// Fails if a program needs what is not part of every system of its kind.
+fn stands_alone(bytes: &[u8], triple: &str) -> Result<()> {
+    if is_windows(triple) {
+        let foreign = pe::Program::read(bytes)?.foreign_libraries()?;
+        ensure!(foreign.is_empty(), "it needs libraries that are not part of Windows: {}", foreign.join(", "));
+    } else {
+        ensure!(bytes.starts_with(b"\x7fELF"), "it is no program");
+        ensure!(!needs_interpreter(bytes), "it is not static: it asks for a dynamic linker");
+    }
+    Ok(())
 }
 
 /// Whether an ELF file of 64 bits, least significant byte first, has a header of type PT_INTERP.

@@ -16,6 +16,7 @@ mod installed;
 mod listed;
 mod subject;
 mod units;
+mod windows;
 
 use subject::Outcome::{NotChecked, Passed};
 use subject::{Outcome, missing, scratch};
@@ -30,16 +31,22 @@ pub(super) fn check(checked: &Checked<'_>) -> Result<()> {
     let (begun, mut totals) = (Instant::now(), Totals::default());
     totals.run("packed_twice_is_byte_for_byte_the_same", || packed_twice(checked));
     totals.run("checksums_are_right", || checksums(checked));
-    totals.run("programs_of_the_archives_run", || archives(checked));
-    totals.run("debs_list_what_is_documented", || listed::debs(checked));
-    totals.run("rpms_list_what_is_documented", || listed::rpms(checked));
-    totals.run("lintian_finds_no_error", || lintian(checked));
-    totals.run("units_of_systemd_are_valid_and_confined", || units::verified(checked));
-    totals.run("deb_is_installed_in_a_bare_root_run_and_removed", || here(checked, installed::deb_in_bare_root));
-    totals.run("rpm_is_installed_in_a_bare_root_run_and_removed", || here(checked, installed::rpm_in_bare_root));
-    totals.run("images_are_whole", || image::whole(checked));
-    totals.run("image_runs_in_podman", || here(checked, image::runs));
-    totals.run("wheel_is_installed_used_and_removed", || here(checked, wheel));
+    // The packages may be those of one system only.
+    if checked.targets.iter().any(|target| target.linux().is_some()) {
+        totals.run("programs_of_the_archives_run", || archives(checked));
+        totals.run("debs_list_what_is_documented", || listed::debs(checked));
+        totals.run("rpms_list_what_is_documented", || listed::rpms(checked));
+        totals.run("lintian_finds_no_error", || lintian(checked));
+        totals.run("units_of_systemd_are_valid_and_confined", || units::verified(checked));
+        totals.run("deb_is_installed_in_a_bare_root_run_and_removed", || here(checked, installed::deb_in_bare_root));
+        totals.run("rpm_is_installed_in_a_bare_root_run_and_removed", || here(checked, installed::rpm_in_bare_root));
+        totals.run("images_are_whole", || image::whole(checked));
+        totals.run("image_runs_in_podman", || here(checked, image::runs));
+        totals.run("wheel_is_installed_used_and_removed", || here(checked, wheel));
+    }
+    if let Some(target) = checked.targets.iter().find(|target| target.linux().is_none()) {
+        totals.run("zip_for_windows_is_whole_and_its_programs_run", || windows::zip(checked, target));
+    }
     if checked.args.full {
         totals.run("bills_of_materials_fit_the_schema", || bills_of_materials(checked));
         totals.run("deb_is_installed_in_a_fresh_debian", || here(checked, installed::deb_in_debian));
@@ -118,9 +125,9 @@ fn runner(target: &Target) -> Option<Vec<PathBuf>> {
 
 fn archives(checked: &Checked<'_>) -> Result<Outcome> {
     let mut not_run = Vec::new();
-    for target in checked.targets {
+    for target in checked.targets.iter().filter(|target| target.linux().is_some()) {
         let folder = scratch("archive")?;
-        let name = format!("memgauge-{}-{}-linux", checked.release.version, target.name);
+        let name = format!("memgauge-{}-{}", checked.release.version, target.platform());
         run(Command::new("tar").arg("-xzf").arg(checked.out.join(format!("{name}.tar.gz"))).arg("-C").arg(&folder))?;
         for part in [
             "README.md",
@@ -166,8 +173,8 @@ fn lintian(checked: &Checked<'_>) -> Result<Outcome> {
 }
 
 fn wheel(checked: &Checked<'_>) -> Result<Outcome> {
-    let target = checked.own()?;
-    let wheel = checked.with_ending(&format!("{}.whl", target.wheel)).pop().context("no wheel")?;
+    let names = checked.own()?;
+    let wheel = checked.with_ending(&format!("{}.whl", names.wheel)).pop().context("no wheel")?;
     let mut test = Command::new(&checked.args.python);
     test.arg(project_folder().join("python/test.py")).arg(wheel);
     if checked.args.full {

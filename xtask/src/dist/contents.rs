@@ -10,6 +10,7 @@ use super::archive::{BEST, gzip};
 use super::build::Programs;
 use super::crates::{self, Crate};
 use super::release::Release;
+use super::target::program;
 use super::tree::Tree;
 use crate::folders::project_folder;
 
@@ -23,6 +24,8 @@ pub(super) struct Sources<'a> {
     completions: BTreeMap<String, Vec<u8>>,
     schema: BTreeMap<String, Vec<u8>>,
     units: BTreeMap<String, Vec<u8>>,
+    /// The page on Windows, for its archive.
+    windows: Vec<u8>,
     /// What users read: both licences, those of what the programs contain, README, changes.
     texts: BTreeMap<&'static str, Vec<u8>>,
 }
@@ -41,6 +44,8 @@ pub(super) struct Package {
 
 /// The manual page of the drop-in, which is in its own package.
 const MLC_PAGE: &str = "mlc.1";
+/// What is different on Windows, where the README leads to it.
+const WINDOWS_PAGE: &str = "docs/windows.md";
 
 impl<'a> Sources<'a> {
     /// Reads them from this checkout; manual pages and completions are made from the command line.
@@ -63,11 +68,12 @@ impl<'a> Sources<'a> {
         for name in ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHANGELOG.md"] {
             texts.insert(name, read(&project.join(name))?);
         }
-        texts.insert("THIRD-PARTY.txt", crates::licences(crates)?.into_bytes());
+        texts.insert("THIRD-PARTY.txt", crates::licences(crates, programs.triple)?.into_bytes());
         let changes = String::from_utf8_lossy(&texts["CHANGELOG.md"]);
         super::changelog::of_version(&changes, release.version)?;
         let folder = |path: &str| files_in(&project.join(path));
-        Ok(Self { programs, manuals, completions, schema: folder("schema")?, units: folder("packaging/systemd")?, texts })
+        let windows = read(&project.join(WINDOWS_PAGE))?;
+        Ok(Self { programs, manuals, completions, schema: folder("schema")?, units: folder("packaging/systemd")?, windows, texts })
     }
 
     pub(super) fn text(&self, name: &str) -> &[u8] {
@@ -81,6 +87,15 @@ impl<'a> Sources<'a> {
         for (folder, files) in parts {
             files.iter().for_each(|(name, bytes)| tree.file(format!("{folder}/{name}"), bytes.clone()));
         }
+        self.texts.iter().for_each(|(name, bytes)| tree.file(*name, bytes.clone()));
+        tree
+    }
+
+    /// The archive for Windows: no manual pages, completions of Unix shells and units.
+    pub(super) fn windows_archive(&self) -> Tree {
+        let mut tree = self.both_programs("");
+        self.schema.iter().for_each(|(name, bytes)| tree.file(format!("schema/{name}"), bytes.clone()));
+        tree.file(WINDOWS_PAGE, self.windows.clone());
         self.texts.iter().for_each(|(name, bytes)| tree.file(*name, bytes.clone()));
         tree
     }
@@ -105,8 +120,8 @@ impl<'a> Sources<'a> {
 
     fn both_programs(&self, folder: &str) -> Tree {
         let mut tree = Tree::default();
-        tree.program(format!("{folder}memgauge"), self.programs.memgauge.clone());
-        tree.program(format!("{folder}mlc"), self.programs.mlc.clone());
+        tree.program(format!("{folder}{}", program("memgauge", self.programs.triple)), self.programs.memgauge.clone());
+        tree.program(format!("{folder}{}", program("mlc", self.programs.triple)), self.programs.mlc.clone());
         tree
     }
 

@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
+use super::target::is_windows;
 use crate::folders::project_folder;
 use crate::programs::run;
 
@@ -123,7 +124,7 @@ fn name_and_version(line: &str) -> Option<(String, String)> {
 ///
 /// # Errors
 /// When one cannot be read.
-pub(super) fn licences(crates: &[Crate]) -> Result<String> {
+pub(super) fn licences(crates: &[Crate], triple: &str) -> Result<String> {
     let mut by_text: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut text = "What the programs of memgauge contain besides memgauge, and its licences.\n\n".to_owned();
     for krate in crates.iter().filter(|krate| krate.checksum.is_some()) {
@@ -135,7 +136,8 @@ pub(super) fn licences(crates: &[Crate]) -> Result<String> {
         }
     }
     let project = project_folder();
-    text += "Inter, the font of figures: OFL-1.1\nRust's standard library, musl, libunwind: at the end\n";
+    let (runtime, file) = runtime(triple);
+    text += &format!("Inter, the font of figures: OFL-1.1\n{runtime}: at the end\n");
     by_text
         .entry(fs::read_to_string(project.join("crates/render/fonts/LICENSE-OFL.txt"))?.trim().to_owned())
         .or_default()
@@ -144,8 +146,17 @@ pub(super) fn licences(crates: &[Crate]) -> Result<String> {
         let names: Vec<String> = names.into_iter().collect();
         text += &format!("\n{}\n{}\n\n{licence}\n", "=".repeat(80), names.join(", "));
     }
-    text += &format!("\n{}\n{}", "=".repeat(80), fs::read_to_string(project.join("packaging/licences/runtime.txt"))?);
+    text += &format!("\n{}\n{}", "=".repeat(80), fs::read_to_string(project.join("packaging/licences").join(file))?);
     Ok(text)
+}
+
+/// What is linked besides crates, and the file of its licences.
+fn runtime(triple: &str) -> (&'static str, &'static str) {
+    if is_windows(triple) {
+        ("Rust's standard library, mingw-w64, libgcc", "runtime-windows.txt")
+    } else {
+        ("Rust's standard library, musl, libunwind", "runtime.txt")
+    }
 }
 
 /// The files of a crate that have its licence.
@@ -181,9 +192,23 @@ mod tests {
         assert!(names.is_superset(&["memgauge", "memgauge-core", "clap", "libc", "serde_json"].into()), "{names:?}");
         assert!(names.is_disjoint(&["xtask", "proptest", "schemars", "syn", "clap_derive", "memgauge-simulation"].into()), "{names:?}");
         assert!(crates.iter().all(|c| c.name.starts_with("memgauge") == c.checksum.is_none()));
-        let texts = licences(&crates).unwrap();
+        let texts = licences(&crates, "x86_64-unknown-linux-musl").unwrap();
         for part in ["clap 4", "Rich Felker", "SIL OPEN FONT LICENSE", "Apache License"] {
             assert!(texts.contains(part), "{part}");
         }
+    }
+
+    #[test]
+    fn what_is_linked_for_windows_has_its_own_bindings_and_licences() {
+        const TRIPLE: &str = "x86_64-pc-windows-gnu";
+        let crates = linked(TRIPLE).unwrap();
+        let names: BTreeSet<&str> = crates.iter().map(|c| c.name.as_str()).collect();
+        assert!(names.is_superset(&["memgauge", "memgauge-windows", "windows-sys"].into()), "{names:?}");
+        assert!(names.is_disjoint(&["memgauge-linux", "signal-hook", "rustix"].into()), "{names:?}");
+        let texts = licences(&crates, TRIPLE).unwrap();
+        for part in ["windows-sys 0", "the mingw-w64 project", "GCC Runtime Library Exception", "SIL OPEN FONT LICENSE"] {
+            assert!(texts.contains(part), "{part}");
+        }
+        assert!(!texts.contains("\nmusl\n----"), "musl is not linked");
     }
 }

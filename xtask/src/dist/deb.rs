@@ -9,7 +9,7 @@ use anyhow::Result;
 use super::archive::{BEST, gzip, tar_gz};
 use super::contents::Package;
 use super::release::Release;
-use super::target::Target;
+use super::target::Names;
 use super::tree::{Node, Tree, hexadecimal};
 use crate::folders::project_folder;
 
@@ -22,7 +22,7 @@ const WIDTH: usize = 79;
 ///
 /// # Errors
 /// When a part of it cannot be read.
-pub(super) fn deb(release: &Release, target: &Target, package: &Package) -> Result<Vec<u8>> {
+pub(super) fn deb(release: &Release, names: &Names, package: &Package) -> Result<Vec<u8>> {
     let name = package.name;
     let mut files = package.tree.clone();
     files.file(format!("usr/share/doc/{name}/copyright"), copyright(&std::fs::read_to_string(project_folder().join("LICENSE-MIT"))?));
@@ -31,7 +31,7 @@ pub(super) fn deb(release: &Release, target: &Target, package: &Package) -> Resu
     // Rust's musl targets link statically, so that one package runs on every release.
     files.file(format!("usr/share/lintian/overrides/{name}"), format!("{name}: statically-linked-binary\n"));
     let mut control = Tree::default();
-    control.file("control", fields(release, target, package, &files));
+    control.file("control", fields(release, names, package, &files));
     control.file("md5sums", sums(&files));
     if package.units {
         let script = |file: &str| std::fs::read_to_string(project_folder().join("packaging/scripts").join(file));
@@ -62,11 +62,11 @@ fn ar(members: &[(&str, Vec<u8>)], epoch: u64) -> Vec<u8> {
 }
 
 /// The file `control`.
-fn fields(release: &Release, target: &Target, package: &Package, files: &Tree) -> String {
+fn fields(release: &Release, names: &Names, package: &Package, files: &Tree) -> String {
     let kib = files.bytes().div_ceil(1024);
     let Release { version, maintainer, .. } = release;
     let Package { name, summary, description, .. } = package;
-    let arch = target.deb;
+    let arch = names.deb;
     let text: String = wrapped(description, WIDTH - 1).iter().map(|line| format!(" {line}\n")).collect();
     format!(
         "Package: {name}\nVersion: {version}-1\nArchitecture: {arch}\nMaintainer: {maintainer}\nInstalled-Size: {kib}\nSection: utils\n\

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::archive::{FAST, gzip, tar};
 use super::contents::Sources;
 use super::release::Release;
-use super::target::Target;
+use super::target::Names;
 use super::tree::{Tree, sha256};
 
 /// Neither root nor any other user that a machine knows; who needs more says so (`podman run --user 0`).
@@ -16,13 +16,13 @@ const USER: &str = "65534:65534";
 ///
 /// # Errors
 /// When a part of it cannot be made.
-pub(super) fn image(release: &Release, target: &Target, sources: &Sources<'_>) -> Result<Vec<u8>> {
+pub(super) fn image(release: &Release, names: &Names, sources: &Sources<'_>) -> Result<Vec<u8>> {
     let created = release.time("%Y-%m-%dT%H:%M:%SZ")?;
     let layer = tar(&sources.image(), release.epoch)?;
     let mut blobs = Blobs(Tree::default());
     let config = json!({
         "created": created,
-        "architecture": target.oci,
+        "architecture": names.oci,
         "os": "linux",
         "config": {
             "User": USER,
@@ -46,7 +46,7 @@ pub(super) fn image(release: &Release, target: &Target, sources: &Sources<'_>) -
         "layers": [blobs.add("application/vnd.oci.image.layer.v1.tar+gzip", gzip(&layer, FAST)?)],
     });
     let mut described = blobs.add("application/vnd.oci.image.manifest.v1+json", serde_json::to_vec(&manifest)?);
-    described["platform"] = json!({ "architecture": target.oci, "os": "linux" });
+    described["platform"] = json!({ "architecture": names.oci, "os": "linux" });
     described["annotations"] = json!({ "org.opencontainers.image.ref.name": format!("memgauge:{}", release.version) });
     let index = json!({ "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [described] });
     let mut layout = blobs.0;

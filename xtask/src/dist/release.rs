@@ -11,7 +11,7 @@ use crate::programs::run;
 /// The arguments of `cargo xtask dist`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DistArgs {
-    /// Instruction sets: x86_64, aarch64, riscv64; may be repeated [default: all]
+    /// Instruction sets of Linux (x86_64, aarch64, riscv64), or windows; may be repeated [default: all]
     #[arg(long = "arch", value_name = "NAME")]
     pub(super) arches: Vec<String>,
     /// Where the packages go

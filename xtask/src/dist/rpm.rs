@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use super::contents::{Package, Sources};
 use super::release::Release;
-use super::target::Target;
+use super::target::Names;
 use super::tree::{Node, Tree};
 use crate::folders::{project_folder, target_folder};
 use crate::programs::{find_program, run};
@@ -39,7 +39,7 @@ pub(super) fn can_be_made() -> bool {
 ///
 /// # Errors
 /// When rpmbuild fails.
-pub(super) fn rpm(release: &Release, target: &Target, package: &Package, sources: &Sources<'_>) -> Result<Vec<u8>> {
+pub(super) fn rpm(release: &Release, names: &Names, package: &Package, sources: &Sources<'_>) -> Result<Vec<u8>> {
     let mut files = package.tree.clone();
     // Those of what the program contains are among the documents of every package.
     for (name, bytes) in sources.licences().filter(|(name, _)| name.starts_with("LICENSE")) {
@@ -52,13 +52,13 @@ pub(super) fn rpm(release: &Release, target: &Target, package: &Package, sources
     let spec = folder.join("package.spec");
     fs::write(&spec, describe(release, package, &files, &staged)?)?;
     let mut command = Command::new(RPMBUILD);
-    command.args(["-bb", "--quiet", "--target", &format!("{}-linux", target.rpm)]).arg("--buildroot").arg(folder.join("root"));
+    command.args(["-bb", "--quiet", "--target", &format!("{}-linux", names.rpm)]).arg("--buildroot").arg(folder.join("root"));
     command.env("SOURCE_DATE_EPOCH", release.epoch.to_string()).env("LC_ALL", "C");
     for setting in SETTINGS {
         command.args(["--define", setting]);
     }
     run(command.arg("--define").arg(format!("_topdir {}", folder.display())).arg(&spec))?;
-    let made = folder.join("RPMS").join(target.rpm).join(format!("{}-{}-1.{}.rpm", package.name, release.version, target.rpm));
+    let made = folder.join("RPMS").join(names.rpm).join(format!("{}-{}-1.{}.rpm", package.name, release.version, names.rpm));
     let bytes = fs::read(&made).with_context(|| format!("rpmbuild made no {}", made.display()))?;
     fs::remove_dir_all(&folder)?;
     Ok(bytes)

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::build::Programs;
 use super::crates::Crate;
 use super::release::Release;
+use super::target::program;
 use super::tree::sha256;
 
 /// The program itself.
@@ -47,7 +48,8 @@ pub(super) fn sbom(release: &Release, programs: &Programs, crates: &[Crate]) -> 
     }
     let file =
         |name: &str, bytes: &[u8]| json!({ "type": "file", "name": name, "hashes": [{ "alg": "SHA-256", "content": sha256(bytes) }] });
-    main["components"] = json!([file("memgauge", &programs.memgauge), file("mlc", &programs.mlc)]);
+    main["components"] =
+        json!([file(&program("memgauge", programs.triple), &programs.memgauge), file(&program("mlc", programs.triple), &programs.mlc)]);
     main["properties"] = json!([{ "name": "memgauge:target", "value": programs.triple }]);
     let needs = |krate: &Crate| {
         let on: Vec<String> = krate.needs.iter().map(|(name, version)| reference(name, version)).collect();

@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Cursor, Write};
 
 use anyhow::{Context, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
-use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, DateTime, ZipWriter};
+use zip::DateTime;
 
+use super::archive::zip;
 use super::contents::Sources;
 use super::release::Release;
-use super::target::Target;
+use super::target::Names;
 use crate::folders::project_folder;
 
 /// The oldest Python that has what the module uses.
@@ -23,7 +22,7 @@ const PYTHON: &str = ">=3.9";
 ///
 /// # Errors
 /// When a file of the module cannot be read.
-pub(super) fn wheel(release: &Release, target: &Target, sources: &Sources<'_>) -> Result<(String, Vec<u8>)> {
+pub(super) fn wheel(release: &Release, names: &Names, sources: &Sources<'_>) -> Result<(String, Vec<u8>)> {
     let (version, info) = (release.version, format!("memgauge-{}.dist-info", release.version));
     let mut files: BTreeMap<String, (Vec<u8>, bool)> = BTreeMap::new();
     for entry in fs::read_dir(project_folder().join("python/memgauge")).context("the module in python/memgauge")? {
@@ -41,7 +40,7 @@ pub(super) fn wheel(release: &Release, target: &Target, sources: &Sources<'_>) -
     }
     let licences: String = sources.licences().map(|(name, _)| format!("License-File: {name}\n")).collect();
     files.insert(format!("{info}/METADATA"), (metadata(version, &licences)?.into_bytes(), false));
-    let tags: String = target.wheel.split('.').map(|tag| format!("Tag: py3-none-{tag}\n")).collect();
+    let tags: String = names.wheel.split('.').map(|tag| format!("Tag: py3-none-{tag}\n")).collect();
     let about = format!("Wheel-Version: 1.0\nGenerator: cargo xtask dist ({version})\nRoot-Is-Purelib: false\n{tags}");
     files.insert(format!("{info}/WHEEL"), (about.into_bytes(), false));
     let line = |(name, (bytes, _)): (&String, &(Vec<u8>, bool))| {
@@ -51,7 +50,10 @@ pub(super) fn wheel(release: &Release, target: &Target, sources: &Sources<'_>) -
     // The description comes last, as the format recommends: then it can be replaced without moving the rest.
     let record = (format!("{info}/RECORD"), (record.into_bytes(), false));
     let (described, others): (Vec<_>, Vec<_>) = files.into_iter().partition(|(name, _)| name.starts_with(&info));
-    Ok((format!("memgauge-{version}-py3-none-{}.whl", target.wheel), zip(others.into_iter().chain(described).chain([record]))?))
+    let files: Vec<_> = others.into_iter().chain(described).chain([record]).collect();
+    let files = files.iter().map(|(name, (bytes, executable))| (name.as_str(), bytes.as_slice(), *executable));
+    // Any time would do.
+    Ok((format!("memgauge-{version}-py3-none-{}.whl", names.wheel), zip(files, DateTime::default())?))
 }
 
 fn metadata(version: &str, licences: &str) -> Result<String> {
@@ -63,20 +65,4 @@ fn metadata(version: &str, licences: &str) -> Result<String> {
          Classifier: Topic :: System :: Benchmark\nClassifier: Typing :: Typed\nRequires-Python: {PYTHON}\nProvides-Extra: pandas\n\
          Requires-Dist: pandas; extra == \"pandas\"\nDescription-Content-Type: text/markdown; charset=UTF-8\n\n{readme}"
     ))
-}
-
-/// An archive of files, of which some are programs.
-fn zip(files: impl Iterator<Item = (String, (Vec<u8>, bool))>) -> Result<Vec<u8>> {
-    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
-    for (name, (bytes, executable)) in files {
-        // The format counts time from 1980, in local time: no other time is the same everywhere.
-        let options = SimpleFileOptions::default()
-            .compression_method(CompressionMethod::Deflated)
-            .compression_level(Some(6))
-            .last_modified_time(DateTime::default())
-            .unix_permissions(if executable { 0o755 } else { 0o644 });
-        archive.start_file(name, options)?;
-        archive.write_all(&bytes)?;
-    }
-    Ok(archive.finish()?.into_inner())
 }

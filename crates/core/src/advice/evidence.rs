@@ -26,6 +26,11 @@ pub(super) struct Section {
 }
 
 impl<'a> Results<'a> {
+    /// Whether all of them were measured on Linux.
+    pub(super) fn are_of_linux(&self) -> bool {
+        self.0.iter().all(|(_, report)| report.machine.identity.system.is_linux())
+    }
+
     /// What the document says about the results.
     pub(super) fn files(&self) -> Vec<ResultFile> {
         let file = |(name, report): &(&str, &Report)| ResultFile {

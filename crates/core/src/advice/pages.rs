@@ -14,7 +14,7 @@ fn is_backed_by(found: &Found<'_>, huge: bool) -> bool {
     let pages = &found.m.evidence.pages;
     match pages.obtained {
         Some(PageKind::Base) => !huge,
-        Some(PageKind::Thp | PageKind::Pool) => huge && pages.share.is_none_or(|share| share > 0.99),
+        Some(PageKind::Thp | PageKind::Pool | PageKind::Large) => huge && pages.share.is_none_or(|share| share > 0.99),
         _ => false,
     }
 }
@@ -92,6 +92,11 @@ fn translation(all: &[Found<'_>], section: &mut Section) {
     }
     let kind = measured.and_then(|f| f.m.evidence.pages.obtained);
     let why = kind.map_or(Why::NotMeasured, |pages| Why::OneKindOfPages { pages });
-    let command = if kind == Some(PageKind::Base) { "--pages thp -o huge.json" } else { "--pages 4k -o base.json" };
+    let thp = measured.is_none_or(|f| f.report.machine.identity.system.is_linux());
+    let command = match kind {
+        Some(PageKind::Base) if thp => "--pages thp -o huge.json",
+        Some(PageKind::Base) => "--pages 2m -o huge.json",
+        _ => "--pages 4k -o base.json",
+    };
     section.add_gap(Topic::HugePages, why, &[], Some(format!("memgauge latency {command}")));
 }

@@ -15,7 +15,11 @@ pub(super) fn on_or_off(results: &Results<'_>) -> Section {
     let latencies: Vec<Found<'_>> = results.of(&[Experiment::PrefetchComparison], Metric::Latency).filter(is_random).collect();
     let all: Vec<Found<'_>> = bandwidths.iter().chain(&latencies).copied().collect();
     if all.is_empty() {
-        return Section::gap(Topic::Prefetchers, Why::NotMeasured, COMMAND);
+        // Windows lets only drivers write these registers.
+        return match results.are_of_linux() {
+            true => Section::gap(Topic::Prefetchers, Why::NotMeasured, COMMAND),
+            false => Section::without_command(Topic::Prefetchers, Why::NotMeasured),
+        };
     }
     if all.iter().any(|f| f.report.notes.iter().any(|note| note.code == NOT_EFFECTIVE)) {
         return Section::gap(Topic::Prefetchers, Why::PrefetchersStillOn, COMMAND);

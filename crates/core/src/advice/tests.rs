@@ -4,7 +4,7 @@ use crate::experiment::{ChaseOrder, Coordinates, Experiment, MemoryPlace, Metric
 use crate::interleave::{Goal, Reading, Search, Trial, Weights};
 use crate::note::Note;
 use crate::result::{CurvePoint, CurveSummary, InterleaveSummary, Measurement, PageKind, QualityLevel, QualityReason, Report};
-use crate::topology::{Cpu, Machine};
+use crate::topology::{Cpu, Machine, OperatingSystem};
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
 
@@ -348,6 +348,18 @@ fn pages_are_compared_where_both_kinds_were_measured() {
     let gap_of_pages = gap(&one, Topic::HugePages);
     assert_eq!(gap_of_pages.why, Why::OneKindOfPages { pages: PageKind::Base });
     assert_eq!(gap_of_pages.command.as_deref(), Some("memgauge latency --pages thp -o huge.json"));
+    assert!(gap(&one, Topic::Prefetchers).command.is_some());
+}
+
+#[test]
+fn no_command_is_advised_that_windows_does_not_have() {
+    let mut base = idle(0, 0, ChaseOrder::FullRandom, 150.0);
+    base.evidence.pages.obtained = Some(PageKind::Base);
+    let mut windows = report(server(1), vec![base]);
+    windows.machine.identity.system = OperatingSystem::Windows;
+    let advice = advise(&[("windows.json", &windows)], &[]);
+    assert_eq!(gap(&advice, Topic::HugePages).command.as_deref(), Some("memgauge latency --pages 2m -o huge.json"));
+    assert_eq!(gap(&advice, Topic::Prefetchers).command, None);
 }
 
 #[test]

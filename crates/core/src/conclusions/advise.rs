@@ -7,7 +7,7 @@ use crate::estimate::Estimate;
 use crate::experiment::{ChaseOrder, Coordinates, Method, Metric, PageRequest};
 use crate::note::Note;
 use crate::result::{Measurement, PageKind};
-use crate::topology::Machine;
+use crate::topology::{Machine, OperatingSystem};
 use crate::units::Bytes;
 
 /// Below this ratio of random to sequential latency, prefetchers do not seem to help a sequential chase at all.
@@ -48,6 +48,10 @@ fn translation(results: &[Measurement]) -> Option<f64> {
     translation_ns(local, full).filter(|ns| *ns > 0.0)
 }
 
+/// How a user gets large pages on Windows.
+const LARGE_PAGES_OF_WINDOWS: &str = "for large pages, grant this user 'Lock pages in memory' (secpol.msc, Local Policies, User Rights \
+     Assignment), and log on again";
+
 fn small_pages(results: &[Measurement], machine: &Machine) -> Option<Note> {
     // A region of a scan is read in order, so few of its loads wait for a translation.
     let small = |m: &&Measurement| {
@@ -67,9 +71,15 @@ fn small_pages(results: &[Measurement], machine: &Machine) -> Option<Note> {
     // The number is that of all pages of the pool: a smaller one would take away those that are free.
     let pool = machine.topology.node(node).and_then(|node| node.pools.iter().find(|pool| pool.page == POOL_PAGE));
     let total = pool.map_or(needed, |pool| pool.total_for(needed));
-    Some(Note::warning("small-pages", format!("pages are {page}: {cost}")).advise(format!(
-        "as root, reserve 2 MiB pages: echo {total} > /sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages"
-    )))
+    let advice = match machine.identity.system {
+        OperatingSystem::Linux => {
+            format!(
+                "as root, reserve 2 MiB pages: echo {total} > /sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages"
+            )
+        }
+        OperatingSystem::Windows => LARGE_PAGES_OF_WINDOWS.to_owned(),
+    };
+    Some(Note::warning("small-pages", format!("pages are {page}: {cost}")).advise(advice))
 }
 
 fn prefetchers(results: &[Measurement]) -> Option<Note> {

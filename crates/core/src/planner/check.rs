@@ -138,7 +138,7 @@ pub(super) fn check_traffic(spec: &Spec) -> Result<(), PlanError> {
 /// Checks that a pool named with `--pages` has pages enough for at least one cell. Where it has, the cells that lack pages say so themselves.
 pub(super) fn check_pool(spec: &Spec, machine: &Machine, steps: &[Step]) -> Result<(), PlanError> {
     // Scans take what there is, and interleaved pages are on several nodes.
-    let Some(page) = spec.pages.pool_page().filter(|_| !matches!(spec.task, Task::Scan | Task::Interleave)) else { return Ok(()) };
+    let Some(page) = machine.pool_page(spec.pages).filter(|_| !matches!(spec.task, Task::Scan | Task::Interleave)) else { return Ok(()) };
     let pool = |node: u32| machine.topology.node(node).and_then(|node| node.pools.iter().find(|pool| pool.page == page));
     let lacks = |buffer: &&BufferPlan| {
         buffer.directory.is_none() && buffer.bytes.0.div_ceil(page.0) > pool(buffer.node).map_or(0, |pool| pool.free)

@@ -36,7 +36,7 @@ pub fn loop_size(spec: &LoopSpec, machine: &Machine) -> Result<(Bytes, Option<No
 
 /// Checks that the pool named with `--pages` can hold the buffer.
 fn check_pool(spec: &LoopSpec, machine: &Machine, wanted: Bytes) -> Result<(), PlanError> {
-    let Some(page) = spec.pages.pool_page() else { return Ok(()) };
+    let Some(page) = machine.pool_page(spec.pages) else { return Ok(()) };
     let nodes = machine.topology.nodes.iter().filter(|n| spec.node.is_none_or(|node| node == n.id));
     let pools: Vec<&PagePool> = nodes.flat_map(|node| &node.pools).filter(|pool| pool.page == page).collect();
     let sum = |count: fn(&PagePool) -> u64| pools.iter().map(|pool| count(pool)).sum();

@@ -174,7 +174,7 @@ impl Planner<'_> {
 
     /// The command that makes a node's pool large enough for so many bytes; `None` where no pages of a pool are asked for.
     fn reserve(&self, node: u32, bytes: u64) -> Option<String> {
-        let page = self.spec.pages.pool_page()?;
+        let page = self.machine.pool_page(self.spec.pages)?;
         let (total, free) = self
             .machine
             .topology
@@ -193,7 +193,7 @@ impl Planner<'_> {
 
     /// Within the limits of other measurements, and with 5 % of the node, or 2 GiB, left free.
     fn node_room(&mut self, node: u32) -> NodeRoom {
-        if self.spec.pages.pool_page().is_some() {
+        if self.machine.pool_page(self.spec.pages).is_some() {
             // Pages of a pool left free memory when the pool was made, so using them does not reduce it.
             let limited_by = format!("the free {} pages of node {node}'s pool", self.spec.pages.name());
             return NodeRoom { bytes: self.sizes.in_pool(node), limited_by, margin: 0 };

@@ -147,6 +147,8 @@ pub enum PageKind {
     Thp,
     /// Page of a huge-page pool.
     Pool,
+    /// Large page of Windows (`MEM_LARGE_PAGES`), which is locked in memory.
+    Large,
     /// Page of a file in DRAM: page cache or tmpfs.
     File,
     /// Page of a device mapped by DAX.
@@ -199,6 +201,8 @@ impl Placement {
 pub enum PlacementMethod {
     /// A memory policy of the buffer.
     Mbind,
+    /// A preferred node of the buffer (`VirtualAllocExNuma`, Windows).
+    VirtualAllocNuma,
     /// First touch by a CPU of the node, because policies are refused or have no effect.
     FirstTouch,
     /// The file system's choice, with DAX.
@@ -217,6 +221,9 @@ pub enum PlacementSource {
     /// `/proc/self/numa_maps`.
     #[serde(rename = "numa_maps")]
     NumaMaps,
+    /// `QueryWorkingSetEx` (Windows).
+    #[serde(rename = "QueryWorkingSetEx")]
+    QueryWorkingSetEx,
     /// The machine has no other node.
     #[serde(rename = "only-node")]
     OnlyNode,

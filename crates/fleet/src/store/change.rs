@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use memgauge_os::files;
 use parquet::errors::ParquetError;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::columns::{self, Field, Kind, Value};
@@ -350,15 +349,13 @@ fn refuse_other_folders(folder: &Path) -> Result<(), StoreError> {
 
 /// Waits for the lock. Whether it was got.
 fn acquire(lock: &File, mut wait: impl FnMut() -> bool) -> io::Result<bool> {
-    loop {
-        match flock(lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(true),
-            Err(Errno::WOULDBLOCK) if !wait() => return Ok(false),
-            Err(Errno::WOULDBLOCK) => std::thread::sleep(LOOK),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+    while !files::try_lock(lock)? {
+        if !wait() {
+            return Ok(false);
         }
+        std::thread::sleep(LOOK);
     }
+    Ok(true)
 }
 
 fn as_io(error: ParquetError) -> io::Error {

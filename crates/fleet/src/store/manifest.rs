@@ -119,5 +119,5 @@ pub(crate) fn content_id(bytes: &[u8]) -> String {
 
 /// Makes the names in a folder outlast a power cut.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+    memgauge_os::files::sync_folder(folder)
 }

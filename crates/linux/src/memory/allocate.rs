@@ -4,12 +4,13 @@ use std::path::Path;
 
 use memgauge_core::experiment::PageRequest;
 use memgauge_core::interleave::Weights;
+use memgauge_core::memory::{MemoryError, MemoryErrorKind};
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{PageEvidence, PageKind, Placement, PlacementMethod, PlacementStatus};
 use memgauge_core::units::{Bytes, IdSet};
 
 use super::buffer::Buffer;
-use super::error::{self, MemoryError, MemoryErrorKind};
+use super::error;
 use super::interrupted::Interrupted;
 use super::map::{Backing, Mapping};
 use super::node_state::NodeState;
@@ -175,7 +176,7 @@ impl Buffer {
 /// The size of the buffer, when it is possible.
 fn checked_len(plan: &BufferPlan) -> Result<usize, MemoryError> {
     let len = usize::try_from(plan.bytes.0).ok().filter(|&n| n > 0 && n <= isize::MAX as usize / 2);
-    len.ok_or_else(|| error::size(plan))
+    len.ok_or_else(|| MemoryError::size(plan))
 }
 
 /// What to try for this request, in order, and why better kinds are not among it.

@@ -6,14 +6,15 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use memgauge_core::directory::{FileBacking, FileEvidence};
+use memgauge_core::memory::{MemoryError, MemoryFault};
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{PageEvidence, PhysicalRange, Placement, PlacementMethod, PlacementStatus};
 
-use super::error::{self, MemoryError};
+use super::error;
 use super::map::{Backing, Mapping};
 use super::placement::{self, Turns};
 use crate::base_page;
-use crate::faults::{Fault, MemoryFault};
+use crate::faults::Fault;
 use crate::security::{CAP_SYS_ADMIN, culprit, explained, has_capability};
 use crate::tree::Tree;
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use memgauge_core::memory::{MemoryError, MemoryErrorKind};
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{PageKind, Placement};
 use memgauge_core::units::{Bytes, IdSet};
@@ -12,65 +13,11 @@ use super::map::Backing;
 use super::node_state::NodeState;
 use crate::security::explained;
 
-/// Why a buffer could not be allocated as asked.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what}: {why}")]
-pub struct MemoryError {
-    /// What kind of failure it is.
-    pub kind: MemoryErrorKind,
-    /// What failed, and on what.
-    pub what: String,
-    /// Why.
-    pub why: String,
-    /// What to do about it.
-    pub advice: String,
-}
-
-/// What kind of failure it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemoryErrorKind {
-    /// The size is zero or beyond the address space.
-    Size,
-    /// The node does not exist or may not be used.
-    Node,
-    /// The pages asked for are not available.
-    Pages,
-    /// There is not enough memory.
-    Space,
-    /// Pages cannot be put on the node.
-    Placement,
-    /// A file cannot be created or mapped in the directory asked for.
-    File,
-    /// The kernel refused for another reason.
-    System,
-    /// The caller gave up.
-    Interrupted,
-}
-
-impl MemoryError {
-    fn new(kind: MemoryErrorKind, plan: &BufferPlan, why: impl Into<String>, advice: impl Into<String>) -> Self {
-        let what = match &plan.directory {
-            Some(directory) => format!("cannot allocate {} in a file in {directory}", plan.bytes),
-            None => format!("cannot allocate {} on node {} with pages '{}'", plan.bytes, plan.node, plan.pages.name()),
-        };
-        Self { kind, what, why: why.into(), advice: advice.into() }
-    }
-
-    /// Whether something is wrong with the memory itself (its file or device, or a hardware error), and not only with how much of it is free.
-    pub const fn is_fault(&self) -> bool {
-        matches!(self.kind, MemoryErrorKind::File | MemoryErrorKind::System)
-    }
-}
-
 pub(super) const UNCONFINED: &str = "allow memory policies: in Docker or Podman add --cap-add SYS_NICE, in Kubernetes the capability SYS_NICE; or measure this node from its own CPUs";
 
 /// The kernel does not refuse to map private memory for any other reason than that there is too little.
 const FILTERED: &str =
     "look for a filter of system calls (the container's seccomp profile, SystemCallFilter=) or a security module that denies mmap";
-
-pub(super) fn size(plan: &BufferPlan) -> MemoryError {
-    MemoryError::new(MemoryErrorKind::Size, plan, "the size is zero or beyond the address space", "give --size, such as --size 512M")
-}
 
 pub(super) fn no_such_node(node: u32, online: &IdSet) -> MemoryError {
     MemoryError {
@@ -160,7 +107,7 @@ pub(super) fn touch(plan: &BufferPlan, backing: Backing, state: &NodeState, e: &
     /// `EHWPOISON` of asm-generic/errno.h.
     const EHWPOISON: i32 = 133;
     if e.kind() == io::ErrorKind::Interrupted {
-        return interrupted(plan);
+        return MemoryError::interrupted(plan);
     }
     let (kind, why, advice) = match (backing, e.raw_os_error()) {
         (_, Some(EHWPOISON)) => (
@@ -202,6 +149,7 @@ pub(super) fn not_obtained(plan: &BufferPlan, obtained: PageKind, share: f64, st
         PageKind::Base => "base pages",
         PageKind::Thp => "transparent huge pages",
         PageKind::Pool => "pool pages",
+        PageKind::Large => "large pages",
         PageKind::File => "pages of a file",
         PageKind::Dax => "pages of a device",
     };
@@ -217,13 +165,9 @@ pub(super) fn file(plan: &BufferPlan, e: &io::Error) -> MemoryError {
     MemoryError::new(MemoryErrorKind::File, plan, e.to_string(), advice)
 }
 
-fn interrupted(plan: &BufferPlan) -> MemoryError {
-    MemoryError::new(MemoryErrorKind::Interrupted, plan, "interrupted", "run again")
-}
-
 pub(super) fn file_space(plan: &BufferPlan, e: &io::Error) -> MemoryError {
     if e.kind() == io::ErrorKind::Interrupted {
-        return interrupted(plan);
+        return MemoryError::interrupted(plan);
     }
     let advice = match e.raw_os_error() {
         Some(libc::ENOSPC | libc::EDQUOT | libc::ENOMEM) => "give a smaller --size, use fewer CPUs, or free space there",

@@ -12,12 +12,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memgauge_core::directory::{FileBacking, FileEvidence};
+use memgauge_core::memory::MemoryError;
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{PageEvidence, PageKind, Placement, PlacementMethod, PlacementProblem, PlacementSource, PlacementStatus};
 use memgauge_core::units::{Bytes, IdSet};
 
 use super::buffer::Buffer;
-use super::error::{self, MemoryError};
+use super::error;
 use super::interrupted::{Interrupted, interruption};
 use super::map::{Backing, Mapping};
 use super::node_state::NodeState;

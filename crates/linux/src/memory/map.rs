@@ -5,10 +5,12 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
+use memgauge_core::memory::MemoryFaultKind;
+
 use super::interrupted::Interrupted;
 use super::readback::{self, PageCounts};
 use crate::base_page;
-use crate::faults::{Fault, MemoryFaultKind, Watched};
+use crate::faults::{Fault, Watched};
 use crate::system_call;
 
 /// The bit of `mmap`'s flags where the logarithm of the pool's page size begins (`MAP_HUGE_SHIFT`, asm-generic/hugetlb_encode.h).

@@ -6,11 +6,12 @@ use std::io::{self, BufReader};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use memgauge_core::interleave::Weights;
+use memgauge_core::memory::MemoryError;
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{Placement, PlacementMethod, PlacementProblem, PlacementSource, PlacementStatus};
 use memgauge_core::units::IdSet;
 
-use super::error::{self, MemoryError};
+use super::error;
 use super::map::{Backing, Mapping};
 use super::node_state::NodeState;
 use super::readback;

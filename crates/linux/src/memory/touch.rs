@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, RwLock};
 
+use memgauge_core::memory::{CONTENT, CONTENT_WORDS, GOLDEN};
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::units::IdSet;
 
@@ -23,22 +24,6 @@ const MADV_POPULATE_WRITE: i32 = 23;
 /// to be in a second-level cache still when they are filled. With a thousand of those, one after the other, one thread for
 /// each buffer would take many seconds.
 const PORTION: usize = 2 << 20;
-/// 4 KiB, the smallest page: no page is larger than what differs.
-const CONTENT_WORDS: usize = 512;
-/// Words without pattern (SplitMix64). Each 4 KiB of memory begins with another word instead of the first of these.
-const CONTENT: [u64; CONTENT_WORDS] = {
-    let (mut words, mut i) = ([0; CONTENT_WORDS], 0);
-    while i < CONTENT_WORDS {
-        let mut z = (i as u64 + 1).wrapping_mul(GOLDEN);
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        words[i] = z ^ (z >> 31);
-        i += 1;
-    }
-    words
-};
-/// 2⁶⁴ over the golden ratio, odd: multiples of different numbers differ.
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 /// These threads need little stack, and there may be a thousand of them.
 const STACK: usize = 128 << 10;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::topology::Identity;
+use memgauge_core::topology::{Identity, OperatingSystem};
 
 use super::smbios;
 use crate::tree::{CPU_DIR, Tree};
@@ -133,6 +133,7 @@ pub(crate) fn read(tree: Tree<'_>, info: &CpuInfo) -> Identity {
         vendor: vendor(info),
         model_name: model_name(info),
         model: model(tree, info),
+        system: OperatingSystem::Linux,
         kernel: kernel(tree),
         hypervisor: hypervisor(tree, info, &firmware),
         firmware,

@@ -46,8 +46,11 @@ fn one_search(page: &mut Page, context: &mut Context<'_>, summary: &InterleaveSu
     for line in conclusions(summary) {
         page.paragraph(Style::Plain, line);
     }
-    for line in commands(summary) {
-        page.command(&line);
+    // Windows has no policy of weights: a program places its pages itself there.
+    if context.report.machine.identity.system.is_linux() {
+        for line in commands(summary) {
+            page.command(&line);
+        }
     }
     let what = "weights: pages in turn on each node; bandwidth includes the chase; the front has no other weights with both more bandwidth and less latency";
     page.paragraph(Style::Detail, what);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::persistent::PersistentNamespace;
 use memgauge_core::result::{ClockReport, Measurement, Report};
-use memgauge_core::topology::{Machine, Node, Topology};
+use memgauge_core::topology::{Machine, Node, OperatingSystem, Topology};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_core::wording;
 
@@ -54,7 +54,7 @@ pub(super) fn identity(machine: &Machine) -> Vec<String> {
         items.push(format!("{} allowed", count(machine.allowed.cpus.len(), "CPU", "CPUs")));
     }
     items.push(id.hypervisor.as_ref().map_or("no hypervisor".into(), |h| format!("virtual machine ({h})")));
-    items.extend(id.kernel.as_ref().map(|k| format!("Linux {k}")));
+    items.extend(id.kernel.as_ref().map(|k| if id.system.is_linux() { format!("Linux {k}") } else { k.clone() }));
     items
 }
 
@@ -101,7 +101,7 @@ pub(super) fn details(page: &mut Page, report: &Report) {
     let m = &report.machine;
     processors(page, m);
     caches(page, &m.topology);
-    nodes(page, &m.topology);
+    nodes(page, &m.topology, m.identity.system);
     kinds(page, report);
     persistent(page, &m.topology);
     devices(page, m);
@@ -184,7 +184,7 @@ fn caches(page: &mut Page, t: &Topology) {
     ]);
 }
 
-fn nodes(page: &mut Page, t: &Topology) {
+fn nodes(page: &mut Page, t: &Topology, system: OperatingSystem) {
     if t.nodes.is_empty() {
         return;
     }
@@ -202,7 +202,7 @@ fn nodes(page: &mut Page, t: &Topology) {
         Column::text("memory-side cache", t.nodes.iter().map(side)),
         Column::text("huge pages free", t.nodes.iter().map(pools)),
     ]);
-    if t.nodes.iter().all(|n| n.pools.iter().all(|p| p.total == 0)) {
+    if system.is_linux() && t.nodes.iter().all(|n| n.pools.iter().all(|p| p.total == 0)) {
         page.paragraph(Style::Dim, "no huge pages are reserved in any pool");
     }
 }

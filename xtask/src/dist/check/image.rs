@@ -48,7 +48,7 @@ pub(super) fn runs(checked: &Checked<'_>) -> Result<Outcome> {
         return Ok(outcome);
     }
     let folder = scratch("podman")?;
-    let image = checked.out.join(format!("memgauge-{}-{}-oci.tar", checked.release.version, checked.own()?.name));
+    let image = checked.out.join(format!("memgauge-{}-{}-oci.tar", checked.release.version, std::env::consts::ARCH));
     // Storage of its own, and what works inside a virtual machine or another container.
     let podman = |words: &[&str]| {
         let mut command = Command::new("podman");

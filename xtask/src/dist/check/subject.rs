@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::dist::build::Programs;
 use crate::dist::release::{DistArgs, Release};
-use crate::dist::target::Target;
+use crate::dist::target::{Names, Target};
 use crate::folders::target_folder;
 use crate::programs::find_program;
 
@@ -38,9 +38,10 @@ impl Checked<'_> {
         self.packages.keys().filter(|name| name.ends_with(ending)).map(|name| self.out.join(name)).collect()
     }
 
-    /// The target whose programs run here.
-    pub(super) fn own(&self) -> Result<&'static Target> {
-        self.targets.iter().copied().find(|target| target.runs_here()).context("no package is for this machine's instruction set")
+    /// What packages call this machine's instruction set, if there are any for it.
+    pub(super) fn own(&self) -> Result<&'static Names> {
+        let own = self.targets.iter().copied().find(|target| target.runs_here()).and_then(Target::linux);
+        own.context("no package is for this machine's instruction set")
     }
 }
 

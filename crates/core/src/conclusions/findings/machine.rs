@@ -8,6 +8,7 @@ use crate::estimate::NotMeasured;
 use crate::experiment::{ChaseOrder, Method, PrefetchRequest};
 use crate::result::{Finding, HealthStatus, Measurement, QualityReason, Report};
 use crate::stats;
+use crate::topology::OperatingSystem;
 use crate::units::IdSet;
 use crate::wording::reasons;
 
@@ -62,7 +63,10 @@ fn memory_errors(report: &Report) -> Option<Finding> {
     };
     let of = if dimms.is_empty() { String::new() } else { format!(" of {}", dimms.into_iter().collect::<Vec<_>>().join(", ")) };
     let message = format!("the kernel reported memory errors during the check ({errors}{of})");
-    let advice = "look at /sys/devices/system/edac and the kernel's log for the DIMM";
+    let advice = match report.machine.identity.system {
+        OperatingSystem::Linux => "look at /sys/devices/system/edac and the kernel's log for the DIMM",
+        OperatingSystem::Windows => "look at the events of WHEA-Logger in the system's log for the DIMM",
+    };
     (errors > 0).then(|| Finding::new("memory-errors", HealthStatus::Incident, message, advice))
 }
 

@@ -107,7 +107,7 @@ fn auto_takes_the_best_pages_and_says_why_none_better() {
         PageKind::Pool => assert!(state.pools.iter().any(|p| p.page == Bytes::mib(2) && p.total >= 32)),
         PageKind::Thp => assert!(state.thp.is_ok()),
         PageKind::Base => assert!(pages.reason.is_some(), "{pages:?}"),
-        PageKind::File | PageKind::Dax => panic!("{pages:?}"),
+        PageKind::File | PageKind::Dax | PageKind::Large => panic!("{pages:?}"),
     }
     // Every page is present, private and unlike the others.
     // SAFETY: the buffer is 64 MiB long and nothing else uses it.

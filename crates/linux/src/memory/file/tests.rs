@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use memgauge_core::experiment::PageRequest;
 
 use super::*;
-use crate::memory::{MemoryErrorKind, allocate::tests as memory};
+use memgauge_core::memory::MemoryErrorKind;
+
+use crate::memory::allocate::tests as memory;
 
 /// A folder that is removed when dropped.
 struct Folder(PathBuf);

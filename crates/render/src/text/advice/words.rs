@@ -250,6 +250,7 @@ const fn page_kind(kind: PageKind) -> &'static str {
         PageKind::Base => "base pages",
         PageKind::Thp => "transparent huge pages",
         PageKind::Pool => "huge pages of a pool",
+        PageKind::Large => "large pages",
         PageKind::File => "pages of a file",
         PageKind::Dax => "pages of a device",
     }

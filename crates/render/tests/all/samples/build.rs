@@ -64,6 +64,7 @@ impl Lab {
                 vendor: Some(vendor.into()),
                 model_name: Some(model.into()),
                 model: BTreeMap::from([("family".into(), "25".into()), ("model".into(), "17".into()), ("stepping".into(), "1".into())]),
+                system: OperatingSystem::Linux,
                 kernel: Some("6.12.48".into()),
                 firmware: BTreeMap::new(),
                 hypervisor: hypervisor.map(str::to_owned),

@@ -1,6 +1,5 @@
 //! The clock: its source, and the measurement of its frequency, resolution and cost.
 
-use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -8,7 +7,8 @@ use std::time::Duration;
 
 use memgauge_core::result::ClockReport;
 
-use super::kernel_time::gettime_ns;
+use crate::system::clock::{REFERENCE, reference_ns, trusted_counter};
+use crate::system::process;
 
 /// Samples for the calibration. Samples that are half the series apart make 32 slopes, which is enough for a 95 % interval of their median.
 const SAMPLES: usize = 64;
@@ -35,20 +35,20 @@ pub struct Clock {
 enum Source {
     /// The CPU's counter of this name.
     Counter(&'static str),
-    /// `CLOCK_MONOTONIC_RAW` in nanoseconds.
-    MonotonicRaw,
+    /// The system's clock, in nanoseconds.
+    Reference,
 }
 
 impl Clock {
     /// Chooses the source and measures its frequency, resolution and cost. This takes about 80 ms.
     ///
-    /// `root` is the root of the sysfs that shows the kernel's clock source.
+    /// `root` is the root of the machine's description, in which the system may say whether it trusts the CPU's counter.
     pub fn calibrate(root: &Path) -> Self {
-        let current = fs::read_to_string(root.join("sys/devices/system/clocksource/clocksource0/current_clocksource")).ok();
-        match choose_counter(memgauge_kernels::invariant_counter(), current.as_deref().map(str::trim)) {
+        let counter = memgauge_kernels::invariant_counter().map_err(str::to_owned);
+        match counter.and_then(|name| trusted_counter(root, name).map(|()| name)) {
             Ok(name) => Self::counter(name),
             // The clock is copied into every thread, so the text must live as long as the process. It is made once.
-            Err(reason) => Self::monotonic_raw(Some(reason.leak())),
+            Err(reason) => Self::reference(Some(reason.leak())),
         }
     }
 
@@ -56,7 +56,7 @@ impl Clock {
         let mut samples = Vec::with_capacity(SAMPLES);
         for i in 0..SAMPLES {
             if i > 0 {
-                crate::process::sleep(SAMPLE_GAP);
+                process::sleep(SAMPLE_GAP);
             }
             samples.push(Sample::read());
         }
@@ -67,8 +67,8 @@ impl Clock {
     }
 
     /// This clock counts nanoseconds by definition. There is no better clock to compare it with.
-    fn monotonic_raw(reason: Option<&'static str>) -> Self {
-        Self::new(Source::MonotonicRaw, 1e9, reason)
+    fn reference(reason: Option<&'static str>) -> Self {
+        Self::new(Source::Reference, 1e9, reason)
     }
 
     fn new(source: Source, hz: f64, reason: Option<&'static str>) -> Self {
@@ -79,7 +79,7 @@ impl Clock {
         clock.overhead_ns = match source {
             Source::Counter(_) => clock.cost_of_reading(),
             // Where the kernel reads one device for all (hpet, acpi_pm), a reading takes the longer the more CPUs read.
-            Source::MonotonicRaw => clock.cost_on_all(thread::available_parallelism().map_or(1, usize::from), |_| thread::Builder::new()),
+            Source::Reference => clock.cost_on_all(thread::available_parallelism().map_or(1, usize::from), |_| thread::Builder::new()),
         };
         clock
     }
@@ -90,7 +90,7 @@ impl Clock {
     pub fn now(&self) -> u64 {
         match self.source {
             Source::Counter(_) => memgauge_kernels::ticks(),
-            Source::MonotonicRaw => gettime_ns(libc::CLOCK_MONOTONIC_RAW),
+            Source::Reference => reference_ns(),
         }
     }
 
@@ -100,7 +100,7 @@ impl Clock {
     pub fn stamp(&self) -> u64 {
         match self.source {
             Source::Counter(_) => memgauge_kernels::ticks_fenced(),
-            Source::MonotonicRaw => gettime_ns(libc::CLOCK_MONOTONIC_RAW),
+            Source::Reference => reference_ns(),
         }
     }
 
@@ -135,7 +135,7 @@ impl Clock {
     pub fn report(&self) -> ClockReport {
         let source = match self.source {
             Source::Counter(name) => name,
-            Source::MonotonicRaw => "monotonic-raw",
+            Source::Reference => REFERENCE,
         };
         ClockReport {
             source: source.to_owned(),
@@ -211,24 +211,12 @@ fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// Chooses the CPU's counter when the CPU and the kernel trust it.
-fn choose_counter(counter: Result<&'static str, &'static str>, current: Option<&str>) -> Result<&'static str, String> {
-    let name = counter?;
-    match current {
-        // On other instruction sets, all CPUs share one counter by definition.
-        _ if name != "tsc" => Ok(name),
-        Some("tsc") => Ok(name),
-        Some(other) => Err(format!("the kernel keeps time by '{other}' and not by the TSC, so the TSC is not trusted")),
-        None => Err("the kernel does not say what it keeps time by, so the TSC is not trusted".to_owned()),
-    }
-}
-
 /// A moment, read from both clocks.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     ticks: f64,
     ns: f64,
-    /// Ticks between the two readings around that of the kernel's clock. The error of the sample is at most half of this.
+    /// Ticks between the two readings around that of the system's clock. The error of the sample is at most half of this.
     width: f64,
 }
 
@@ -236,7 +224,7 @@ impl Sample {
     fn read() -> Self {
         let one = |_| {
             let before = memgauge_kernels::ticks_fenced();
-            let ns = gettime_ns(libc::CLOCK_MONOTONIC_RAW);
+            let ns = reference_ns();
             let width = memgauge_kernels::ticks_fenced().saturating_sub(before) as f64;
             Self { ticks: before as f64 + width / 2.0, ns: ns as f64, width }
         };
@@ -298,7 +286,7 @@ mod tests {
         assert!(report.error_ppm < 1000.0, "{report:?}");
         assert!(report.resolution_ns > 0.0 && report.resolution_ns < 1e5, "{report:?}");
         assert!(report.overhead_ns > 0.0 && report.overhead_ns < 1e5, "{report:?}");
-        assert_eq!(report.reason.is_some(), report.source == "monotonic-raw");
+        assert_eq!(report.reason.is_some(), report.source == REFERENCE);
         assert!(clock.now() <= clock.stamp() && clock.stamp() <= clock.now());
     }
 
@@ -331,9 +319,9 @@ mod tests {
 
     #[test]
     fn without_a_trusted_counter_nanoseconds_of_the_kernel_are_ticks() {
-        let clock = Clock::monotonic_raw(Some("the kernel keeps time by 'kvm-clock'"));
+        let clock = Clock::reference(Some("the kernel keeps time by 'kvm-clock'"));
         let report = clock.report();
-        assert_eq!((report.source.as_str(), report.hz), ("monotonic-raw", 1e9));
+        assert_eq!((report.source.as_str(), report.hz), (REFERENCE, 1e9));
         assert!(report.reason.unwrap().contains("'kvm-clock'"));
         let (std, own) = (Instant::now(), clock.now());
         std::thread::sleep(Duration::from_millis(5));
@@ -343,7 +331,7 @@ mod tests {
 
     #[test]
     fn where_threads_are_limited_those_that_were_started_read() {
-        let clock = Clock::monotonic_raw(None);
+        let clock = Clock::reference(None);
         for limit in [1, 3] {
             let started = std::cell::Cell::new(0);
             // No address space has room for such a stack, so the thread is refused as one beyond pids.max is.
@@ -358,25 +346,16 @@ mod tests {
     }
 
     #[test]
-    fn x86_needs_the_kernels_trust() {
-        assert_eq!(choose_counter(Ok("tsc"), Some("tsc")).ok(), Some("tsc"));
-        assert!(choose_counter(Ok("tsc"), Some("hyperv_clocksource_tsc_page")).unwrap_err().contains("'hyperv_clocksource_tsc_page'"));
-        assert!(choose_counter(Ok("tsc"), None).unwrap_err().contains("does not say"));
-        assert_eq!(choose_counter(Ok("cntvct"), None).ok(), Some("cntvct"));
-        assert_eq!(choose_counter(Err("no invariant TSC"), Some("tsc")), Err("no invariant TSC".to_owned()));
-    }
-
-    #[test]
     fn arithmetic_holds_for_a_year() {
         for hz in [24e6, 1e9, 4.2e9] {
-            let clock = Clock { ns_per_tick: 1e9 / hz, hz, ..Clock::monotonic_raw(None) };
+            let clock = Clock { ns_per_tick: 1e9 / hz, hz, ..Clock::reference(None) };
             let year = Duration::from_secs(365 * 86_400);
             let ticks = clock.to_ticks(year);
             assert!((clock.ns(ticks) / year.as_nanos() as f64 - 1.0).abs() < 1e-12);
             assert_eq!(clock.to_ticks(Duration::from_secs(1)), hz as u64);
             assert!(clock.ns(u64::MAX).is_finite());
         }
-        assert_eq!(Clock::monotonic_raw(None).to_ticks(Duration::MAX), u64::MAX);
+        assert_eq!(Clock::reference(None).to_ticks(Duration::MAX), u64::MAX);
     }
 
     #[test]

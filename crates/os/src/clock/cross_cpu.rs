@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use memgauge_core::units::IdSet;
 
 use super::calibrated::Clock;
+use crate::system;
 
 /// Exchanges per pair of CPUs. The shortest of several hundred round trips is undisturbed.
 const EXCHANGES: u64 = 500;
@@ -154,7 +155,7 @@ impl Clock {
     }
 
     fn initiate(&self, shared: &Exchange, cpu: u32, deadline: Instant) -> std::io::Result<PairOffset> {
-        let pinned = crate::cpu::pin_to(cpu);
+        let pinned = system::cpu::pin_to(cpu);
         let mut pair = PairOffset::default();
         if pinned.is_ok() {
             for round in 1..=EXCHANGES {
@@ -169,7 +170,7 @@ impl Clock {
     }
 
     fn respond(&self, shared: &Exchange, cpu: u32, deadline: Instant) -> std::io::Result<()> {
-        let pinned = crate::cpu::pin_to(cpu);
+        let pinned = system::cpu::pin_to(cpu);
         if pinned.is_ok() {
             for round in 1..=EXCHANGES {
                 if shared.receive(&shared.there, round, deadline).is_none() {
@@ -221,8 +222,7 @@ mod tests {
     #[test]
     fn this_machines_cpus_agree() {
         let clock = Clock::calibrate(Path::new("/"));
-        let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let cpus: IdSet = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).unwrap().parse().unwrap();
+        let cpus = system::cpu::process_affinity().unwrap();
         match clock.cross_cpu_check(&cpus) {
             Ok(pair) => {
                 assert_eq!(pair.pairs as usize, (cpus.len() - 1).min(PARTNERS));

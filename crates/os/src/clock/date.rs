@@ -1,21 +1,15 @@
-//! The kernel's clocks: the date, the monotonic time, and the time spent suspended.
+//! The date, with the time that no time service adjusts.
 
 use std::time::Duration;
 
 use memgauge_core::result::Moment;
 
-/// The present moment: the date in UTC, for people, and `CLOCK_MONOTONIC_RAW`.
+use crate::system::clock::reference_ns;
+
+/// The present moment: the date in UTC, for people, and a time that no time service adjusts.
 pub fn moment() -> Moment {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Moment { utc: utc(since), monotonic_ns: gettime_ns(libc::CLOCK_MONOTONIC_RAW) }
-}
-
-/// The nanoseconds that this machine has spent suspended since it booted. If two calls return different values, it was suspended in between.
-/// No other clock used here shows that.
-pub fn suspended_ns() -> u64 {
-    // In this order the time between the two readings cannot look like time spent suspended.
-    let all = gettime_ns(libc::CLOCK_BOOTTIME);
-    all.saturating_sub(gettime_ns(libc::CLOCK_MONOTONIC))
+    Moment { utc: utc(since), monotonic_ns: reference_ns() }
 }
 
 /// A time since 1970 in the form of RFC 3339, with milliseconds. The algorithm is Howard Hinnant's `civil_from_days`.
@@ -32,13 +26,6 @@ fn utc(since: Duration) -> String {
     let year = era * 400 + year_of_era + u64::from(month <= 2);
     let (hour, minute, second, ms) = (second / 3600, second / 60 % 60, second % 60, since.subsec_millis());
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
-}
-
-pub(crate) fn gettime_ns(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes one `timespec`, and `time` is one. The clocks used here exist on every kernel since 2.6.39, so it cannot fail.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 #[cfg(test)]
@@ -61,6 +48,5 @@ mod tests {
     fn moments_ascend() {
         let (a, b) = (moment(), moment());
         assert!(b.monotonic_ns >= a.monotonic_ns && a.monotonic_ns > 0);
-        assert_eq!(suspended_ns() / 1_000_000, suspended_ns() / 1_000_000);
     }
 }

@@ -1,0 +1,110 @@
+//! Why memory could not be had for a buffer, what happened to it while it was measured, and what is written into it before.
+
+use crate::plan::BufferPlan;
+
+/// Why a buffer could not be allocated as asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}: {why}")]
+pub struct MemoryError {
+    /// What kind of failure it is.
+    pub kind: MemoryErrorKind,
+    /// What failed, and on what.
+    pub what: String,
+    /// Why.
+    pub why: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
+/// What kind of failure it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryErrorKind {
+    /// The size is zero or beyond the address space.
+    Size,
+    /// The node does not exist or may not be used.
+    Node,
+    /// The pages asked for are not available.
+    Pages,
+    /// There is not enough memory.
+    Space,
+    /// Pages cannot be put on the node.
+    Placement,
+    /// A file cannot be created or mapped in the directory asked for.
+    File,
+    /// The system refused for another reason.
+    System,
+    /// The caller gave up.
+    Interrupted,
+}
+
+impl MemoryError {
+    /// An error of this buffer, with why and what to do.
+    pub fn new(kind: MemoryErrorKind, plan: &BufferPlan, why: impl Into<String>, advice: impl Into<String>) -> Self {
+        let what = match &plan.directory {
+            Some(directory) => format!("cannot allocate {} in a file in {directory}", plan.bytes),
+            None => format!("cannot allocate {} on node {} with pages '{}'", plan.bytes, plan.node, plan.pages.name()),
+        };
+        Self { kind, what, why: why.into(), advice: advice.into() }
+    }
+
+    /// Whether something is wrong with the memory itself (its file or device, or a hardware error), and not only with how much of it is free.
+    pub const fn is_fault(&self) -> bool {
+        matches!(self.kind, MemoryErrorKind::File | MemoryErrorKind::System)
+    }
+
+    /// The buffer has a size that nothing can have.
+    pub fn size(plan: &BufferPlan) -> Self {
+        Self::new(MemoryErrorKind::Size, plan, "the size is zero or beyond the address space", "give --size, such as --size 512M")
+    }
+
+    /// The caller gave up.
+    pub fn interrupted(plan: &BufferPlan) -> Self {
+        Self::new(MemoryErrorKind::Interrupted, plan, "interrupted", "run again")
+    }
+}
+
+/// What happened to memory that was in use, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryFault {
+    /// What happened.
+    pub kind: MemoryFaultKind,
+    /// The first page that it happened to, as a distance in bytes from the start of the buffer, which is that of its file.
+    pub offset: u64,
+    /// The physical address of that page, for hardware errors; `None` where the system does not tell. Linux tells processes with
+    /// CAP_SYS_ADMIN, and not for pages of pools.
+    pub physical: Option<u64>,
+    /// The directory of the buffer's file; `None` for memory without a file.
+    pub directory: Option<String>,
+}
+
+/// What happened to memory that was in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryFaultKind {
+    /// The page is not there any more (SIGBUS with `BUS_ADRERR`, or `EXCEPTION_IN_PAGE_ERROR` without a file), and nothing tells why.
+    Gone,
+    /// The file ends before the page: another process truncated it. Windows lets nobody truncate a file that is mapped.
+    Truncated,
+    /// The file still has the page, and its file system or device did not provide it.
+    Device,
+    /// The hardware reported an error that it could not correct (SIGBUS with `BUS_MCEERR_AR` or `BUS_MCEERR_AO`,
+    /// or `STATUS_HARDWARE_MEMORY_ERROR`).
+    Poisoned,
+}
+
+/// 4 KiB, the smallest page: no page is larger than what differs.
+pub const CONTENT_WORDS: usize = 512;
+/// Words without pattern (SplitMix64). Each 4 KiB of memory begins with another word instead of the first of these: its address times
+/// [`GOLDEN`]. So no two pages are alike, which would be merged, and none is compressed.
+pub const CONTENT: [u64; CONTENT_WORDS] = {
+    let (mut words, mut i) = ([0; CONTENT_WORDS], 0);
+    while i < CONTENT_WORDS {
+        let mut z = (i as u64 + 1).wrapping_mul(GOLDEN);
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        words[i] = z ^ (z >> 31);
+        i += 1;
+    }
+    words
+};
+/// 2⁶⁴ over the golden ratio, odd: multiples of different numbers differ.
+pub const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;

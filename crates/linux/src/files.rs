@@ -1,0 +1,165 @@
+//! Files and folders: whose they are, locks, and what is no file.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
+
+/// What umask leaves of this are the permissions of a new file.
+const NEW_MODE: u32 = 0o666;
+/// The permissions of a file that is nobody else's business.
+const PRIVATE_MODE: u32 = 0o600;
+
+/// Who owns the path, where that is neither this user nor root. Links are not followed. `None` also where it cannot be seen.
+pub fn foreign_owner(path: &Path) -> Option<String> {
+    let owner = path.symlink_metadata().ok()?.uid();
+    (![0, rustix::process::geteuid().as_raw()].contains(&owner)).then(|| format!("user ID {owner}"))
+}
+
+/// Whether the path is this user's. Links are not followed.
+pub fn is_own(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw())
+}
+
+/// Whether everybody may write to the folder.
+pub fn is_open_to_all(folder: &Path) -> bool {
+    fs::metadata(folder).is_ok_and(|found| found.mode() & 0o002 != 0)
+}
+
+/// Whether the path is a pipe or a device, which takes what is written.
+pub fn is_stream(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo() || found.file_type().is_char_device())
+}
+
+/// Whether the path is one of the kernel's links to an open file, such as `/dev/fd/3`, which have no path to follow: whoever opened it waits
+/// for content in this very file.
+pub fn names_open_file(path: &Path) -> bool {
+    path.starts_with("/proc")
+}
+
+/// The permissions of a new file: what this user's umask leaves, or none for others. `None` where a system has no such thing.
+pub fn permissions(private: bool) -> Option<Permissions> {
+    Some(Permissions::from_mode(if private { PRIVATE_MODE } else { NEW_MODE }))
+}
+
+/// Gives a new file the permissions and the owner of the one that it will replace, `old`, as far as this user may.
+///
+/// # Errors
+/// When the permissions cannot be set.
+pub fn hand_on(_path: &Path, old: &Metadata, file: &File) -> io::Result<()> {
+    let (new, mode) = (file.metadata()?, old.mode() & 0o777);
+    let group_kept = new.gid() == old.gid() || fchown(file, None, Some(old.gid())).is_ok();
+    if new.uid() != old.uid() {
+        // Only root may give files away.
+        let _ = fchown(file, Some(old.uid()), None);
+    }
+    // What the old group was allowed is not for another one.
+    file.set_permissions(Permissions::from_mode(if group_kept { mode } else { mode & !0o070 }))
+}
+
+/// Whether the process of this number has ended; `None` where nobody knows which processes there are, as without `/proc`.
+pub fn process_has_ended(id: u32) -> Option<bool> {
+    Path::new("/proc/self").exists().then(|| !Path::new("/proc").join(id.to_string()).exists())
+}
+
+/// Opens a file for reading and writing, or makes it, so that nobody else may open it: whoever can open a file can hold its lock for ever. A
+/// link is not followed.
+///
+/// # Errors
+/// When it cannot be opened, or not be kept from others.
+pub fn open_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(PRIVATE_MODE).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    let file = options.open(path)?;
+    let found = file.metadata()?;
+    // Something else may have made it before.
+    if found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 != 0 {
+        file.set_permissions(Permissions::from_mode(PRIVATE_MODE))?;
+    }
+    Ok(file)
+}
+
+/// Reads the beginning of a file that another process may hold locked.
+///
+/// # Errors
+/// Those of reading.
+pub fn read_locked(file: &File, text: &mut [u8]) -> io::Result<usize> {
+    file.read_at(text, 0)
+}
+
+/// Takes the lock of an open file, if nobody else has it. The kernel gives it back when the file is closed, however the process ends.
+///
+/// # Errors
+/// When the file system has no locks.
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(true),
+            Err(Errno::WOULDBLOCK) => return Ok(false),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Brings the names in a folder to its device, so that a file which was renamed there has its new name after a power cut.
+///
+/// # Errors
+/// Those of opening the folder and of the device.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Makes `at` lead to the file `name` in the same folder. `at` must not exist.
+///
+/// # Errors
+/// Those of making a link.
+pub fn link_to(name: impl AsRef<OsStr>, at: &Path) -> io::Result<()> {
+    symlink(name.as_ref(), at)
+}
+
+/// A folder whose files are in memory, for what a full disk does not take.
+pub fn folder_in_memory() -> Option<PathBuf> {
+    Some(PathBuf::from("/dev/shm"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("memgauge-files-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_lock_that_was_made_for_everybody_is_kept_from_others() {
+        let folder = folder("made-before");
+        let lock = folder.join("lock");
+        fs::write(&lock, "").unwrap();
+        fs::set_permissions(&lock, Permissions::from_mode(0o644)).unwrap();
+        let file = open_private(&lock).unwrap();
+        assert_eq!(fs::metadata(&lock).unwrap().mode() & 0o777, PRIVATE_MODE);
+        assert!(try_lock(&file).unwrap() && !try_lock(&open_private(&lock).unwrap()).unwrap());
+        drop(file);
+        assert!(try_lock(&open_private(&lock).unwrap()).unwrap());
+        link_to("lock", &folder.join("link")).unwrap();
+        assert!(open_private(&folder.join("link")).is_err(), "a link is not followed");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn own_files_and_those_of_root_are_trusted() {
+        let folder = folder("owner");
+        assert_eq!((foreign_owner(&folder), is_own(&folder)), (None, true));
+        assert_eq!(foreign_owner(Path::new("/")), None);
+        assert!(!is_open_to_all(&folder) && is_open_to_all(Path::new("/tmp")) && is_stream(Path::new("/dev/null")));
+        assert_eq!(process_has_ended(std::process::id()), Some(false));
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,32 @@
+//! Which host this is.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+/// The most that is read of a file with a name or an ID. Hostnames have 64 characters at most.
+const MAX_BYTES: u64 = 4096;
+
+/// The host's name; `None` where it has none, or none can be read.
+pub fn name(root: &Path) -> Option<String> {
+    read(root, "proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
+/// The 32 hexadecimal digits of machine-id(5), which identify the installation; not to be published as they are. Whoever uses them checks
+/// their form: a machine that was never started has a word there.
+pub fn machine_id(root: &Path) -> Option<String> {
+    read(root, "etc/machine-id").map(|id| id.trim().to_owned())
+}
+
+/// A random UUID of the kernel's.
+pub fn random_uuid() -> Option<String> {
+    let uuid = fs::read_to_string("/proc/sys/kernel/random/uuid").ok()?;
+    Some(uuid.trim().to_owned()).filter(|uuid| uuid.len() == 36)
+}
+
+fn read(root: &Path, path: &str) -> Option<String> {
+    let (path, mut text) = (root.join(path), String::new());
+    // A recorded machine may have anything there: a pipe would never end.
+    let file = path.metadata().is_ok_and(|found| found.is_file()).then(|| File::open(path))?.ok()?;
+    file.take(MAX_BYTES).read_to_string(&mut text).ok().map(|_| text)
+}

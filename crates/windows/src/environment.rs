@@ -1,0 +1,145 @@
+//! The state of the machine that affects results, and notes on what is limited here, why, and how to lift it.
+
+mod power;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use memgauge_core::note::Note;
+use memgauge_core::result::Environment;
+use memgauge_core::topology::Machine;
+use memgauge_core::units::{Bytes, IdSet};
+
+use crate::security::{is_elevated, privileges};
+use power::Power;
+
+/// The privilege that large pages need.
+const LARGE_PAGES: &str = "SeLockMemoryPrivilege";
+/// Privileges that matter here: large pages; adjusting other processes' memory and priorities; profiling single processes and the system.
+const PRIVILEGES: [&str; 5] = [
+    LARGE_PAGES,
+    "SeIncreaseBasePriorityPrivilege",
+    "SeIncreaseWorkingSetPrivilege",
+    "SeProfileSingleProcessPrivilege",
+    "SeSystemProfilePrivilege",
+];
+/// With less memory than this, buffers cannot be several times larger than a server's last-level cache, and latencies are partly those of
+/// the cache.
+const MIN_MEMORY: Bytes = Bytes::gib(1);
+
+/// Reads the state of `machine` that affects measurements, except for the clock and the core frequencies, which must be measured.
+///
+/// `root` says whether the process is elevated (`TokenElevation`), `capabilities` which privileges its token has, `governors` the name of
+/// the power plan, and `turbo` whether that plan allows boost. NUMA balancing and transparent huge pages do not exist on Windows.
+pub fn read_environment(_root: &Path, machine: &Machine) -> Environment {
+    environment(machine, Power::read(), is_elevated(), &privileges())
+}
+
+fn environment(machine: &Machine, power: Power, elevated: Option<bool>, held: &[String]) -> Environment {
+    let limits =
+        [allowed_notes(machine), cpu_notes(machine), memory_notes(machine), page_notes(held), power.notes(), privilege_notes(machine)]
+            .concat();
+    Environment {
+        root: elevated == Some(true),
+        capabilities: PRIVILEGES.iter().filter(|name| held.iter().any(|held| held == *name)).map(|name| (*name).to_owned()).collect(),
+        clock: None,
+        core_ghz: BTreeMap::new(),
+        all_cores_ghz: BTreeMap::new(),
+        numa_balancing: None,
+        thp: None,
+        thp_defrag: None,
+        turbo: power.turbo(),
+        energy_preferences: power.preference().into_iter().collect(),
+        governors: power.plan.into_iter().collect(),
+        limits,
+        stores_read: Vec::new(),
+        prefetch: None,
+        disturbing_processes: Vec::new(),
+        memory_errors: None,
+    }
+}
+
+/// `CPU 4` or `CPUs 4-7`.
+fn named(what: &str, ids: &IdSet) -> String {
+    format!("{what}{} {ids}", if ids.len() == 1 { "" } else { "s" })
+}
+
+fn allowed_notes(machine: &Machine) -> Vec<Note> {
+    let (topology, allowed) = (&machine.topology, &machine.allowed);
+    let online = topology.online();
+    let far: IdSet = allowed.cpus.iter().filter(|&id| topology.cpu(id).is_some_and(|c| !allowed.nodes.contains(c.node))).collect();
+    let on_nodes = topology.nodes.iter().fold(IdSet::new(), |all, n| all.union(&n.cpus));
+    let message = |about: &str, ids: &IdSet| (!ids.is_empty()).then(|| format!("{about}: {}", named("CPU", ids)));
+    let notes = [
+        message("online, but not measured because this process may not use them", &online.difference(&allowed.cpus)).map(|m| {
+            Note::info("cpus-not-allowed", m)
+                .advise("start it without an affinity (start /affinity), and outside the job object or container that leaves them out")
+        }),
+        message("may be used without the memory of their own nodes, so that all accesses are remote", &far)
+            .map(|m| Note::warning("no-local-memory", m)),
+        message("in no online node, so that no memory is local to them", &online.difference(&on_nodes))
+            .map(|m| Note::info("cpus-without-node", m)),
+    ];
+    notes.into_iter().flatten().collect()
+}
+
+fn cpu_notes(machine: &Machine) -> Vec<Note> {
+    let (topology, allowed) = (&machine.topology, &machine.allowed);
+    let mut notes = Vec::new();
+    if !topology.offline.is_empty() {
+        let offline = named("CPU", &topology.offline);
+        notes.push(
+            Note::info("cpus-offline", format!("present, but not measured because Windows does not use them: {offline}"))
+                .advise("remove the limit on processors (msconfig, Boot, Advanced options; or bcdedit /deletevalue numproc), and boot"),
+        );
+    }
+    let cpus = allowed.cpus.len();
+    if let Some(quota) = allowed.cpu_quota.filter(|quota| *quota < cpus as f64) {
+        let message = format!("a job object allows {quota:.2} CPUs' worth of time on {cpus} CPUs: threads are stopped when it is used up");
+        notes.push(
+            Note::warning("cpu-quota", message)
+                .advise(format!("lift the limit (a container's CPU limit) to {cpus} or more, or measure fewer CPUs")),
+        );
+    }
+    if cpus == 1 {
+        notes.push(Note::info("one-cpu", "only one CPU may be used: latency under load and cache-to-cache transfers cannot be measured"));
+    }
+    notes
+}
+
+fn memory_notes(machine: &Machine) -> Vec<Note> {
+    let allowed = &machine.allowed;
+    let message =
+        || format!("at most {:.1} GiB of memory is taken: {}", allowed.memory.0 as f64 / (1u64 << 30) as f64, allowed.memory_limited_by);
+    let advice = "free memory or lift the limit; buffers may otherwise fit into the last-level cache";
+    (allowed.memory < MIN_MEMORY).then(|| Note::warning("little-memory", message()).advise(advice)).into_iter().collect()
+}
+
+fn page_notes(held: &[String]) -> Vec<Note> {
+    let missing = !held.iter().any(|name| name == LARGE_PAGES);
+    let message = "this process may not use large pages: buffers are of pages of 4 KiB, and latencies include TLB misses";
+    let advice =
+        "grant 'Lock pages in memory' to this user (secpol.msc, Local Policies, User Rights Assignment), log on again, and run elevated";
+    missing.then(|| Note::info("no-large-pages", message).advise(advice)).into_iter().collect()
+}
+
+fn privilege_notes(machine: &Machine) -> Vec<Note> {
+    let virtual_machine = machine.identity.hypervisor.as_ref().map(|name| {
+        let message =
+            format!("this is a virtual machine ({name}): caches, nodes and distances are what it shows, which need not be the host's");
+        Note::info("virtual-machine", message)
+    });
+    let absent = Note::info(
+        "dmi-absent",
+        "memgauge does not read the firmware's DMI tables on Windows: modules, channels and the theoretical peak are not known",
+    );
+    let driver = Note::info(
+        "perf-absent",
+        "hardware counters, the registers of prefetchers and physical addresses need a driver on Windows, and memgauge brings none: \
+         nothing is counted by hardware, and prefetchers are not switched",
+    );
+    virtual_machine.into_iter().chain([absent, driver]).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! Faults in memory that is measured: a device did not provide a page, a page has a hardware error, or a chase met a pointer that led
+//! elsewhere.
+//!
+//! One vectored exception handler serves the process, before all others. A fault of a chase's load makes that chase go on from a line that
+//! leads to itself ([`memgauge_kernels::recover`]). A page that cannot be provided (`EXCEPTION_IN_PAGE_ERROR`) in a range that is
+//! [watched](Watched) marks that range, and whoever asks the range afterwards learns that what was read is worth nothing.
+//!
+//! Windows cannot put other memory in the place of one page of a view, nor without a moment in which the page is not there at all. Loops
+//! other than chases therefore cannot go on: for them, and for any other fault, the handler does nothing more, and the process ends as it
+//! would without it.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use windows_sys::Win32::Foundation::{EXCEPTION_ACCESS_VIOLATION, EXCEPTION_IN_PAGE_ERROR, NTSTATUS, STATUS_HARDWARE_MEMORY_ERROR};
+use windows_sys::Win32::System::Diagnostics::Debug::{
+    AddVectoredExceptionHandler, EXCEPTION_CONTINUE_EXECUTION, EXCEPTION_CONTINUE_SEARCH, EXCEPTION_POINTERS,
+};
+
+/// Ranges watched at a time: the buffers of a thousand CPUs, and the regions of a scan of terabytes. More are not watched.
+const RANGES: usize = 8192;
+/// A page of the offsets that are reported: the smallest page.
+const PAGE: usize = 4096;
+
+/// The first fault in a range: what the exception said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// A hardware error; otherwise the page could not be provided.
+    pub(crate) poisoned: bool,
+    /// The page, as a distance in bytes from the start of the range.
+    pub(crate) offset: u64,
+}
+
+impl Fault {
+    /// As a number that is not 0. Offsets are those of pages, whose lowest bits are 0.
+    const fn packed(self) -> u64 {
+        self.offset | 1 | (self.poisoned as u64) << 1
+    }
+
+    const fn unpacked(packed: u64) -> Option<Self> {
+        if packed == 0 { None } else { Some(Self { poisoned: packed & 2 != 0, offset: packed & !3 }) }
+    }
+}
+
+/// A range that is watched, or a free place. The handler reads it at any time, so it is atomics.
+///
+/// Whoever fills it counts that in `fills` before anything else of it changes. A reader that finds the same count before and after the rest
+/// has read one range, and not the start of one and the end of the next.
+struct Range {
+    fills: AtomicUsize,
+    /// 0 where the place is free, 1 while it is being filled.
+    start: AtomicUsize,
+    end: AtomicUsize,
+    /// A [`Fault`], or 0.
+    fault: AtomicU64,
+}
+
+static WATCHED: [Range; RANGES] = [const { Range::free() }; RANGES];
+
+impl Range {
+    const fn free() -> Self {
+        let [fills, start, end] = [const { AtomicUsize::new(0) }; 3];
+        Self { fills, start, end, fault: AtomicU64::new(0) }
+    }
+
+    /// The start of the range in this place, where it has `address`.
+    fn around(&self, address: usize) -> Option<usize> {
+        let fills = self.fills.load(Ordering::Acquire);
+        let [start, end] = [&self.start, &self.end].map(|bound| bound.load(Ordering::Acquire));
+        let is_one = self.fills.load(Ordering::Acquire) == fills;
+        (is_one && start > 1 && (start..end).contains(&address)).then_some(start)
+    }
+}
+
+/// A range of memory that is watched until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Watched(Option<usize>);
+
+impl Watched {
+    /// Not watched.
+    pub(crate) const fn nothing() -> Self {
+        Self(None)
+    }
+
+    /// Watches `len` bytes from `start` on.
+    pub(crate) fn new(start: *const u8, len: usize) -> Self {
+        install();
+        let free = |range: &Range| range.start.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        let place = WATCHED.iter().position(free);
+        if let Some(range) = place.map(|place| &WATCHED[place]) {
+            range.fills.fetch_add(1, Ordering::Release);
+            range.end.store(start as usize + len, Ordering::Release);
+            range.fault.store(0, Ordering::Relaxed);
+            range.start.store(start as usize, Ordering::Release);
+        }
+        Self(place)
+    }
+
+    /// The first that happened to it.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        Fault::unpacked(WATCHED[self.0?].fault.load(Ordering::Acquire))
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if let Some(place) = self.0 {
+            WATCHED[place].start.store(0, Ordering::Release);
+        }
+    }
+}
+
+/// Installs the handler, once. Where Windows refuses, faults end the process as they would without it.
+fn install() {
+    static INSTALLED: OnceLock<usize> = OnceLock::new();
+    // SAFETY: the handler has the type that is asked for, stays in the program to its end, and does nothing that is not safe in one.
+    INSTALLED.get_or_init(|| unsafe { AddVectoredExceptionHandler(1, Some(handle)) } as usize);
+}
+
+/// The handler. It reads and writes atomics and changes the context of the thread, and neither allocates nor locks.
+unsafe extern "system" fn handle(exception: *mut EXCEPTION_POINTERS) -> i32 {
+    // SAFETY: Windows passes what it says about the exception, and the context of the thread that it stopped.
+    let (record, context) = unsafe { (&*(*exception).ExceptionRecord, (*exception).ContextRecord) };
+    let [_, address, status, ..] = record.ExceptionInformation;
+    match record.ExceptionCode {
+        EXCEPTION_ACCESS_VIOLATION => {}
+        // The third is the status that says why (EXCEPTION_RECORD).
+        EXCEPTION_IN_PAGE_ERROR => mark(address, status as NTSTATUS),
+        _ => return EXCEPTION_CONTINUE_SEARCH,
+    }
+    // SAFETY: `context` is that of an exception of this thread, and Windows goes on with what this leaves in it.
+    if unsafe { memgauge_kernels::recover(context.cast()) } { EXCEPTION_CONTINUE_EXECUTION } else { EXCEPTION_CONTINUE_SEARCH }
+}
+
+/// Marks the watched range that has a page which could not be provided.
+fn mark(address: usize, status: NTSTATUS) {
+    // A thread that accesses a range holds it, so that the place stays what it was found to be.
+    let Some((range, start)) = WATCHED.iter().find_map(|place| Some((place, place.around(address)?))) else { return };
+    let offset = (address / PAGE * PAGE).saturating_sub(start) as u64;
+    let fault = Fault { poisoned: status == STATUS_HARDWARE_MEMORY_ERROR, offset };
+    // The first one stays: it is what went wrong, and others may follow from it.
+    let _ = range.fault.compare_exchange(0, fault.packed(), Ordering::Release, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+//! What Windows answered, in the form in which it is interpreted.
+
+use std::collections::BTreeMap;
+
+/// What Windows answered about CPUs, caches and memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answers {
+    /// `GetLogicalProcessorInformationEx` for `RelationAll`.
+    pub processors: Vec<u8>,
+    /// The same for `RelationNumaNodeEx`, which names all CPUs of nodes with several processor groups. Empty before Windows Server 2022,
+    /// where a node has one group only.
+    pub whole_nodes: Vec<u8>,
+    /// Physical memory in bytes that Windows has (`GlobalMemoryStatusEx`, `ullTotalPhys`), if it says.
+    pub total: Option<u64>,
+    /// Physical memory in bytes that is available (`GlobalMemoryStatusEx`, `ullAvailPhys`), if it says.
+    pub available: Option<u64>,
+    /// What is known about the memory of each node.
+    pub nodes: BTreeMap<u32, NodeMemory>,
+}
+
+/// The memory of a node, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NodeMemory {
+    /// All of it (the performance counter `NUMA Node Memory\Total MBytes`), if it is known.
+    pub total: Option<u64>,
+    /// What is available of it (`GetNumaAvailableMemoryNodeEx`), if it is known.
+    pub available: Option<u64>,
+}
+
+impl NodeMemory {
+    /// Its size. Where the size is not known it is what is available now, which is less; 0 where neither is known.
+    pub(super) fn most(self) -> u64 {
+        self.total.unwrap_or(0).max(self.available.unwrap_or(0))
+    }
+}
