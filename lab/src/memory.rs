@@ -20,6 +20,10 @@ const PRESENT: u64 = 1 << 63;
 /// How long a page must stay where it is before an error is put there: the kernel may be joining pages to huge ones.
 const SETTLED: Duration = Duration::from_millis(20);
 
+/// CPU time that memgauge uses after a page is there before an error is put there: it has read back by then where its pages are, and of what
+/// size. An error before that splits a huge page, and memgauge finds that only half of its buffer has one.
+const READ_BACK: Duration = Duration::from_millis(50);
+
 /// A range of addresses that a process measures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Buffer {
@@ -64,6 +68,14 @@ fn physical(process: u32, address: u64) -> Option<u64> {
     (entry & PRESENT != 0 && entry & FRAME != 0).then_some((entry & FRAME) * PAGE)
 }
 
+/// CPU time of all threads of a process so far, of those that have not ended.
+fn cpu_time(process: u32) -> Duration {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    // The first number: nanoseconds on a CPU.
+    let used = |task: fs::DirEntry| fs::read_to_string(task.path().join("schedstat")).ok()?.split(' ').next()?.parse::<u64>().ok();
+    Duration::from_nanos(tasks.filter_map(used).sum())
+}
+
 /// A page that has an error.
 #[derive(Debug, Clone)]
 pub struct Poisoned {
@@ -82,8 +94,11 @@ pub fn poison(running: &Running, bytes: u64, offset: u64) -> Result<Poisoned> {
     let mut place = None;
     running.until("it has touched its buffer", |id| {
         place = buffers(id).into_iter().find(|buffer| buffer.bytes == bytes).and_then(|buffer| {
-            let before = physical(id, buffer.start + offset)?;
+            let (before, used) = (physical(id, buffer.start + offset)?, cpu_time(id));
             std::thread::sleep(SETTLED);
+            while cpu_time(id).saturating_sub(used) < READ_BACK && physical(id, buffer.start + offset) == Some(before) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             physical(id, buffer.start + offset).filter(|after| *after == before)
         });
         place.is_some()

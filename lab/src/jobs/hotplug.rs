@@ -53,7 +53,20 @@ fn set_all(online: bool) -> Result<()> {
     for (block, _) in blocks(NODE)?.into_iter().filter(|(_, is)| *is != online) {
         set(block, online)?;
     }
+    // The kernel adds the node to what processes may use a moment after its memory is online, and memgauge refuses the node until then.
+    let deadline = Instant::now() + PATIENCE;
+    while online && !mems_allowed()?.contains(NODE) {
+        ensure!(Instant::now() < deadline, "node {NODE} is online, and processes may not use it: {}", mems_allowed()?);
+        std::thread::sleep(Duration::from_millis(5));
+    }
     Ok(())
+}
+
+/// The nodes that this process may use, and with it those that it starts.
+fn mems_allowed() -> Result<IdSet> {
+    let status = guest::read("/proc/self/status")?;
+    let nodes = status.lines().find_map(|line| line.strip_prefix("Mems_allowed_list:")).context("no Mems_allowed_list")?;
+    Ok(nodes.trim().parse()?)
 }
 
 /// Pages in passing use make the kernel refuse; it has them moved a moment later.
@@ -172,7 +185,7 @@ fn all_of_it_goes_and_its_cells_are_lost() -> Result<()> {
         let running = memgauge(line).start()?;
         let gone = uses_the_node(&running, 8 << 20).and_then(|()| set_all(false));
         let ran = running.within(PATIENCE).with_context(|| line.to_owned())?;
-        gone.context(line)?;
+        gone.with_context(|| format!("{line}: exit status {:?}: {}", ran.status, ran.stderr))?;
         set_all(true)?;
         every_number_is_honest(&ran).context(line)?;
         some_are_lost_with_the_node(&ran).context(line)?;

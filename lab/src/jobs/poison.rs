@@ -115,8 +115,6 @@ fn a_chase_of_base_pages() -> Result<()> {
 
 /// The kernel splits the huge page, of which only a small part is lost.
 fn stores_to_huge_pages() -> Result<()> {
-    // The guest has little memory, and what ran before has left it in pieces.
-    guest::write("/proc/sys/vm/compact_memory", "1")?;
     let (ran, found) = with_error("bandwidth --cpu 0-1 --mix 1:1,all-reads --pages thp --size 4M --time 1s", 4 << 20, OFFSET)?;
     names_it(&ran, &place(&found))?;
     costs_one(&ran).map(drop)
