@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 mod device;
 mod population;
+pub mod smbios;
 
 use device::Family;
 pub use device::MemoryDevice;

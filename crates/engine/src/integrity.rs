@@ -13,7 +13,7 @@ use memgauge_core::integrity::{BLOCK_BYTES, BLOCK_WORDS, TestPattern, Words, ste
 use memgauge_core::result::{DimmErrors, EccCounts, Integrity, Mismatch};
 use memgauge_core::units::Bytes;
 use memgauge_kernels as kernels;
-use memgauge_os::memory::{Buffer, DeviceMap};
+use memgauge_os::memory::{Buffer, device_map};
 use memgauge_os::{cpu, noise};
 
 use crate::burst::workers::Job;
@@ -404,7 +404,7 @@ pub(crate) fn name_devices(session: &Session<'_>, integrity: &mut Integrity) {
     if integrity.first.is_empty() {
         return;
     }
-    let map = DeviceMap::read(&session.context.root);
+    let map = device_map(&session.context.root);
     for mismatch in &mut integrity.first {
         let found = match (&map, mismatch.physical) {
             (_, None) => Err("the physical address is not known: it takes root or CAP_SYS_ADMIN".to_owned()),

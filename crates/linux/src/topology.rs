@@ -22,7 +22,7 @@ use crate::security::explained;
 use crate::tree::{CPU_DIR, Tree};
 use crate::{limits, persistent};
 
-pub use smbios::device_map::DeviceMap;
+pub use smbios::device_map;
 
 /// Why the machine cannot be read.
 #[derive(Debug, thiserror::Error)]

@@ -63,7 +63,7 @@ pub mod environment {
 ///   file that was truncated, a device that failed, an error of the hardware ([`MemoryFaultKind`](memory::MemoryFaultKind)), and at which byte.
 ///   It costs the measurement and not the process.
 /// - [`MemoryWatch`](memory::MemoryWatch): says when a measurement that takes most of the memory must stop taking.
-/// - [`DeviceMap`](memory::DeviceMap): which memory devices may hold a physical address, as firmware describes it.
+/// - [`device_map`](memory::device_map): which memory devices may hold a physical address, as firmware describes it.
 /// - [`prefer_out_of_memory_kill`](memory::prefer_out_of_memory_kill): a benchmark must be the first to die when memory runs out.
 ///
 /// How much memory and CPU time the process may use (limits of the system, of containers and of the user) is in
@@ -72,7 +72,7 @@ pub mod memory {
     pub use memgauge_core::memory::{MemoryError, MemoryErrorKind, MemoryFault, MemoryFaultKind};
 
     pub use crate::system::memory::{Buffer, MemoryWatch, prefer_out_of_memory_kill};
-    pub use crate::system::topology::DeviceMap;
+    pub use crate::system::topology::device_map;
 }
 
 /// What disturbed a measurement.

@@ -129,16 +129,18 @@ fn privilege_notes(machine: &Machine) -> Vec<Note> {
             format!("this is a virtual machine ({name}): caches, nodes and distances are what it shows, which need not be the host's");
         Note::info("virtual-machine", message)
     });
-    let absent = Note::info(
-        "dmi-absent",
-        "memgauge does not read the firmware's DMI tables on Windows: modules, channels and the theoretical peak are not known",
-    );
+    let absent = machine
+        .identity
+        .installed
+        .reason
+        .as_ref()
+        .map(|why| Note::info("dmi-absent", format!("{why}: modules, channels and the theoretical peak are not known")));
     let driver = Note::info(
         "perf-absent",
         "hardware counters, the registers of prefetchers and physical addresses need a driver on Windows, and memgauge brings none: \
          nothing is counted by hardware, and prefetchers are not switched",
     );
-    virtual_machine.into_iter().chain([absent, driver]).collect()
+    virtual_machine.into_iter().chain(absent).chain([driver]).collect()
 }
 
 #[cfg(test)]

@@ -11,12 +11,12 @@ mod asked;
 mod build;
 #[cfg(windows)]
 mod cpuid;
-mod device_map;
 #[cfg(windows)]
 mod identity;
 mod inputs;
 #[cfg(windows)]
 mod node_totals;
+mod smbios;
 
 use std::path::PathBuf;
 #[cfg(windows)]
@@ -30,10 +30,10 @@ use memgauge_core::topology::Topology;
 pub(crate) use answers::{GROUP_CPUS, ids_in};
 #[cfg(windows)]
 pub(crate) use asked::{active_cpus, memory_status};
-pub use device_map::DeviceMap;
 #[cfg(windows)]
 pub(crate) use identity::wine_version;
 pub use inputs::{Answers, NodeMemory};
+pub use smbios::{device_map, installed};
 
 /// Why the machine cannot be read.
 #[derive(Debug, thiserror::Error)]

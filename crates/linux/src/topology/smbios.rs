@@ -1,16 +1,12 @@
-//! The memory devices in the SMBIOS table of firmware.
-//!
-//! Format: DMTF DSP0134 (SMBIOS 3.7), sections 6.1 (structures), 7.17 (type 16, memory array) and 7.18 (type 17, memory device). Serial
-//! numbers and asset tags are not read.
+//! The table of firmware (SMBIOS), which the kernel passes on: what memory is installed, and which addresses it has. The format is read by
+//! [`memgauge_core::installed::smbios`].
 
-pub(super) mod device_map;
-
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
+use std::path::Path;
 
-use memgauge_core::installed::{InstalledMemory, MemoryDevice};
-use memgauge_core::units::Bytes;
+use memgauge_core::installed::InstalledMemory;
+use memgauge_core::installed::smbios::{DeviceMap, parse};
 
 use crate::security::{CAP_DAC_OVERRIDE, explained, has_capability};
 use crate::tree::Tree;
@@ -20,15 +16,17 @@ const TABLE: &str = "sys/firmware/dmi/tables/DMI";
 /// The most that is read of the table. Real tables have 4 to 100 KiB.
 const MAX_BYTES: u64 = 4 << 20;
 
-const MEMORY_ARRAY: u8 = 16;
-const MEMORY_DEVICE: u8 = 17;
-const END: u8 = 127;
-/// Use of an array: system memory (7.17.2). Others are video memory, flash, caches.
-const SYSTEM_MEMORY: u8 = 3;
-
 /// Reads which memory is installed, as firmware states it.
 pub(crate) fn read(tree: Tree<'_>) -> InstalledMemory {
     table(tree).map_or_else(InstalledMemory::unknown, |bytes| parse(&bytes))
+}
+
+/// Which memory devices have which physical addresses, as firmware states it.
+///
+/// # Errors
+/// Why its table cannot be read.
+pub fn device_map(root: &Path) -> Result<DeviceMap, String> {
+    table(Tree::new(root)).map(|table| DeviceMap::parse(&table))
 }
 
 /// The bytes of firmware's table, or why they cannot be read.
@@ -51,300 +49,24 @@ fn table_bytes(tree: Tree<'_>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Parses a table of structures. The table ends at a structure that does not fit.
-fn parse(table: &[u8]) -> InstalledMemory {
-    let mut arrays: BTreeMap<u16, u8> = BTreeMap::new();
-    let mut devices: Vec<(Option<u16>, Option<MemoryDevice>)> = Vec::new();
-    for structure in structures(table) {
-        match structure.kind() {
-            MEMORY_ARRAY => {
-                if let (Some(handle), Some(purpose)) = (structure.word(0x02), structure.byte(0x05)) {
-                    arrays.insert(handle, purpose);
-                }
-            }
-            MEMORY_DEVICE => devices.push((structure.word(0x04), device(&structure))),
-            _ => {}
-        }
-    }
-    // A device whose array is not described counts as system memory.
-    devices.retain(|(array, _)| array.and_then(|a| arrays.get(&a)).is_none_or(|purpose| *purpose == SYSTEM_MEMORY));
-    if devices.is_empty() {
-        return InstalledMemory::unknown("firmware's table (SMBIOS) describes no memory device");
-    }
-    InstalledMemory { slots: devices.len() as u32, devices: devices.into_iter().filter_map(|(_, device)| device).collect(), reason: None }
-}
-
-/// A structure: its formatted part and its strings.
-struct Structure<'t> {
-    formatted: &'t [u8],
-    strings: &'t [u8],
-}
-
-impl Structure<'_> {
-    fn kind(&self) -> u8 {
-        self.formatted.first().copied().unwrap_or(END)
-    }
-
-    /// `None` when the structure is from an older version and ends before `at`.
-    fn byte(&self, at: usize) -> Option<u8> {
-        self.formatted.get(at).copied()
-    }
-
-    fn word(&self, at: usize) -> Option<u16> {
-        self.formatted.get(at..)?.first_chunk().copied().map(u16::from_le_bytes)
-    }
-
-    fn dword(&self, at: usize) -> Option<u32> {
-        self.formatted.get(at..)?.first_chunk().copied().map(u32::from_le_bytes)
-    }
-
-    fn qword(&self, at: usize) -> Option<u64> {
-        self.formatted.get(at..)?.first_chunk().copied().map(u64::from_le_bytes)
-    }
-
-    /// The string whose number is at `at`.
-    fn string(&self, at: usize) -> Option<String> {
-        let number = usize::from(self.byte(at)?).checked_sub(1)?;
-        let bytes = self.strings.split(|b| *b == 0).nth(number)?;
-        let text = String::from_utf8_lossy(bytes);
-        let text: String = text.trim().chars().filter(|c| !c.is_control()).collect();
-        (!text.is_empty()).then_some(text)
-    }
-}
-
-/// The structures of a table, in order.
-fn structures(table: &[u8]) -> impl Iterator<Item = Structure<'_>> {
-    let mut rest = table;
-    std::iter::from_fn(move || {
-        let length = usize::from(*rest.get(1)?);
-        // A header has four bytes (6.1.2).
-        if length < 4 || rest[0] == END {
-            return None;
-        }
-        let formatted = rest.get(..length)?;
-        let after = &rest[length..];
-        // Two zeros end the strings, even when there are none (6.1.3).
-        let end = after.windows(2).position(|pair| pair == [0, 0])?;
-        rest = &after[end + 2..];
-        Some(Structure { formatted, strings: &after[..end] })
-    })
-}
-
-/// A device, when its slot is populated and its memory is used as DRAM.
-fn device(structure: &Structure<'_>) -> Option<MemoryDevice> {
-    let size = structure.word(0x0C).unwrap_or(0xFFFF);
-    if size == 0 {
-        return None;
-    }
-    let kind = structure.byte(0x12).unwrap_or(0);
-    // Persistent memory shares the channels of DRAM and does not count: a logical non-volatile device by its type, and NVDIMM-F, NVDIMM-P and
-    // Optane by their technology (7.18.6). NVDIMM-N is DRAM.
-    if kind == 0x1F || matches!(structure.byte(0x28), Some(5..=7)) {
-        return None;
-    }
-    Some(MemoryDevice {
-        locator: structure.string(0x10),
-        bank: structure.string(0x11),
-        size: match size {
-            0xFFFF => None,
-            // In MiB, when the word is too small for it.
-            0x7FFF => structure.dword(0x1C).map(|mib| Bytes(u64::from(mib & 0x7FFF_FFFF) << 20)),
-            kib if kib & 0x8000 != 0 => Some(Bytes(u64::from(kib & 0x7FFF) << 10)),
-            mib => Some(Bytes(u64::from(mib) << 20)),
-        },
-        kind: kind_name(kind).map(str::to_owned),
-        data_bits: structure.word(0x0A).filter(|bits| !matches!(bits, 0 | 0xFFFF)).map(u32::from),
-        configured_mts: speed(structure, 0x20, 0x58),
-        rated_mts: speed(structure, 0x15, 0x54),
-    })
-}
-
-/// A speed in MT/s. 0 means unknown, and 0xFFFF means that the speed is in the wider field.
-fn speed(structure: &Structure<'_>, at: usize, extended: usize) -> Option<u32> {
-    let mts = match structure.word(at)? {
-        0xFFFF => structure.dword(extended)? & 0x7FFF_FFFF,
-        mts => u32::from(mts),
-    };
-    (mts > 0).then_some(mts)
-}
-
-/// The types of memory (7.18.2) that say something. `RAM`, `DRAM`, `Other` and `Unknown` do not.
-fn kind_name(kind: u8) -> Option<&'static str> {
-    Some(match kind {
-        0x0F => "SDRAM",
-        0x12 => "DDR",
-        0x13 => "DDR2",
-        0x18 => "DDR3",
-        0x1A => "DDR4",
-        0x1B => "LPDDR",
-        0x1C => "LPDDR2",
-        0x1D => "LPDDR3",
-        0x1E => "LPDDR4",
-        0x20 => "HBM",
-        0x21 => "HBM2",
-        0x22 => "DDR5",
-        0x23 => "LPDDR5",
-        0x24 => "HBM3",
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tests::fixture::Fixture;
-    use proptest::prelude::*;
-
-    pub(super) fn structure(kind: u8, handle: u16, body: &[u8], strings: &[&str]) -> Vec<u8> {
-        let mut bytes = vec![kind, 4 + body.len() as u8];
-        bytes.extend(handle.to_le_bytes());
-        bytes.extend(body);
-        strings.iter().for_each(|s| bytes.extend(s.bytes().chain([0])));
-        bytes.extend(if strings.is_empty() { &[0u8, 0][..] } else { &[0] });
-        bytes
-    }
-
-    fn array(handle: u16, purpose: u8) -> Vec<u8> {
-        structure(MEMORY_ARRAY, handle, &[3, purpose, 3, 0, 0, 0, 0x80, 0xFE, 0xFF, 4, 0], &[])
-    }
-
-    /// What differs between devices; the rest is as real tables have it.
-    struct Device {
-        array: u16,
-        size: u16,
-        extended_mib: u32,
-        kind: u8,
-        technology: u8,
-        configured: u16,
-        extended_mts: u32,
-        /// Bytes of the formatted part: 0x1B in version 2.3, 0x22 in 2.7, 0x5C in 3.3.
-        length: usize,
-    }
-
-    const DDR5: Device = Device {
-        array: 0x1000,
-        size: 0x7FFF,
-        extended_mib: 32 << 10,
-        kind: 0x22,
-        technology: 3,
-        configured: 4800,
-        extended_mts: 0,
-        length: 0x5C,
-    };
-
-    fn device_bytes(d: &Device, strings: &[&str]) -> Vec<u8> {
-        let mut b = [0u8; 0x60];
-        let mut put = |at: usize, bytes: &[u8]| b[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0x04, &d.array.to_le_bytes());
-        put(0x08, &80u16.to_le_bytes());
-        put(0x0A, &64u16.to_le_bytes());
-        put(0x0C, &d.size.to_le_bytes());
-        put(0x10, &[1, 2, d.kind]);
-        put(0x15, &5600u16.to_le_bytes());
-        put(0x1C, &d.extended_mib.to_le_bytes());
-        put(0x20, &d.configured.to_le_bytes());
-        put(0x28, &[d.technology]);
-        put(0x58, &d.extended_mts.to_le_bytes());
-        structure(MEMORY_DEVICE, 0x1100, &b[4..d.length], strings)
-    }
-
-    fn end() -> Vec<u8> {
-        structure(END, 0xFEFF, &[], &[])
-    }
-
-    #[test]
-    fn a_server_with_an_empty_slot() {
-        let empty = Device { size: 0, ..DDR5 };
-        let table = [
-            structure(0, 0, &[1, 2, 0, 0], &["vendor", "version"]),
-            array(0x1000, SYSTEM_MEMORY),
-            device_bytes(&DDR5, &["DIMM 0", "P0 CHANNEL A"]),
-            device_bytes(&empty, &["DIMM 1", "P0 CHANNEL A"]),
-            device_bytes(&DDR5, &["DIMM 0", "P0 CHANNEL B"]),
-            end(),
-        ]
-        .concat();
-        let installed = parse(&table);
-        assert_eq!((installed.slots, installed.devices.len()), (3, 2));
-        let d = &installed.devices[0];
-        assert_eq!((d.locator.as_deref(), d.bank.as_deref()), (Some("DIMM 0"), Some("P0 CHANNEL A")));
-        assert_eq!((d.size, d.kind.as_deref()), (Some(Bytes::gib(32)), Some("DDR5")));
-        assert_eq!((d.data_bits, d.configured_mts, d.rated_mts), (Some(64), Some(4800), Some(5600)));
-        assert!((installed.peak().unwrap().gbs - 2.0 * 38.4).abs() < 1e-9);
-    }
-
-    #[test]
-    fn fields_of_older_versions_are_missing_and_those_of_newer_ones_read() {
-        let read = |d: &Device| parse(&device_bytes(d, &["DIMM_A1"])).devices;
-        let old = read(&Device { size: 2048, kind: 0x18, length: 0x1B, ..DDR5 });
-        assert_eq!((old[0].size, old[0].configured_mts, old[0].rated_mts), (Some(Bytes::gib(2)), None, Some(5600)));
-        assert_eq!(read(&Device { size: 0x8200, ..DDR5 })[0].size, Some(Bytes::kib(512)));
-        assert_eq!(read(&Device { size: 0xFFFF, ..DDR5 })[0].size, None);
-        let fast = read(&Device { configured: 0xFFFF, extended_mts: 70_000, ..DDR5 });
-        assert_eq!(fast[0].configured_mts, Some(70_000));
-        assert_eq!(read(&Device { configured: 0, ..DDR5 })[0].configured_mts, None);
-        assert_eq!(read(&Device { kind: 7, ..DDR5 })[0].kind, None, "RAM says nothing");
-    }
-
-    #[test]
-    fn what_is_no_dram_of_the_system_does_not_count() {
-        let other = Device { array: 0x2000, ..DDR5 };
-        let table = [
-            array(0x1000, SYSTEM_MEMORY),
-            array(0x2000, 4),
-            device_bytes(&DDR5, &["DIMM_A1"]),
-            device_bytes(&other, &["video"]),
-            device_bytes(&Device { kind: 0x1F, ..DDR5 }, &["DIMM_A2"]),
-            device_bytes(&Device { technology: 7, ..DDR5 }, &["DIMM_A2"]),
-            device_bytes(&Device { technology: 4, ..DDR5 }, &["DIMM_B1"]),
-        ]
-        .concat();
-        let installed = parse(&table);
-        let names: Vec<_> = installed.devices.iter().filter_map(|d| d.locator.as_deref()).collect();
-        assert_eq!((names.as_slice(), installed.slots), (&["DIMM_A1", "DIMM_B1"][..], 4), "NVDIMM-N is DRAM");
-    }
-
-    #[test]
-    fn a_virtual_machines_table_gives_no_peak() {
-        // QEMU: one device of type RAM, without a speed.
-        let d = Device { size: 16384, kind: 7, technology: 1, configured: 0, ..DDR5 };
-        let installed = parse(&[array(0x1000, SYSTEM_MEMORY), device_bytes(&d, &["DIMM 0"]), end()].concat());
-        assert_eq!(installed.devices[0].size, Some(Bytes::gib(16)));
-        assert!(installed.peak().is_err());
-    }
-
-    #[test]
-    fn strings_that_are_not_there_are_unknown() {
-        let installed = parse(&device_bytes(&DDR5, &[]));
-        assert_eq!((installed.devices[0].locator.clone(), installed.devices[0].bank.clone()), (None, None));
-        assert_eq!(parse(&device_bytes(&DDR5, &["", "P0 CHANNEL A"])).devices[0].locator, None);
-    }
 
     #[test]
     fn no_table_says_why() {
         let tree = Fixture::new();
         assert!(read(Tree::new(tree.root())).reason.is_some_and(|r| r.contains("no firmware table")));
-        assert!(parse(&[]).reason.is_some_and(|r| r.contains("no memory device")));
-        let tree = tree.file(TABLE, device_bytes(&DDR5, &["DIMM_A1"]));
-        assert_eq!(read(Tree::new(tree.root())).devices.len(), 1);
-    }
-
-    proptest! {
-        #[test]
-        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            let _ = parse(&bytes).peak();
-        }
-
-        #[test]
-        fn no_damage_makes_it_panic(at in 0usize..500, value: u8, cut in 0usize..500) {
-            let mut table = [array(0x1000, 3), device_bytes(&DDR5, &["DIMM 0", "P0 CHANNEL A"]), end()].concat();
-            if let Some(byte) = table.get_mut(at) {
-                *byte = value;
-            }
-            table.truncate(cut);
-            let installed = parse(&table);
-            prop_assert!(installed.devices.len() <= installed.slots as usize);
-            let _ = installed.peak();
-        }
+        assert!(device_map(tree.root()).unwrap_err().contains("no firmware table"));
+        // A memory device of 16 GiB in version 2.3 of the format, with one string.
+        let mut device = vec![17, 0x1B, 0, 1];
+        device.extend([0; 0x17]);
+        (device[0x0C], device[0x0D], device[0x10]) = (0x00, 0x40, 1);
+        device.extend(b"DIMM_A1\0\0");
+        let tree = tree.file(TABLE, device);
+        let devices = read(Tree::new(tree.root())).devices;
+        assert_eq!(devices.iter().map(|device| device.locator.as_deref()).collect::<Vec<_>>(), [Some("DIMM_A1")]);
+        assert!(device_map(tree.root()).unwrap().at(0).unwrap_err().contains("types 19 and 20"));
     }
 }

@@ -1,3 +1,4 @@
+use memgauge_core::installed::InstalledMemory;
 use memgauge_core::topology::{Allowed, Cpu, Identity, Node, Topology};
 
 use super::*;
@@ -45,7 +46,7 @@ fn an_administrator_with_large_pages_on_the_whole_machine() {
     let environment = environment(&machine(), Power::default(), Some(true), &held);
     assert!(environment.root);
     assert_eq!(environment.capabilities, [LARGE_PAGES]);
-    assert_eq!(codes(&environment), ["dmi-absent", "perf-absent"]);
+    assert_eq!(codes(&environment), ["perf-absent"]);
     assert_eq!((environment.numa_balancing, environment.thp, environment.turbo), (None, None, None));
 }
 
@@ -54,6 +55,7 @@ fn what_is_limited_is_said_with_advice() {
     let mut machine = machine();
     machine.topology.offline = IdSet::one(9);
     machine.identity.hypervisor = Some("Hyper-V".into());
+    machine.identity.installed = InstalledMemory::unknown("Windows shows no firmware table (SMBIOS)");
     machine.allowed = Allowed {
         cpus: (0..3).collect(),
         nodes: IdSet::one(0),

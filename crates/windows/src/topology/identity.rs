@@ -4,7 +4,6 @@ use core::ffi::{CStr, c_char};
 use std::collections::BTreeMap;
 use std::mem::transmute;
 
-use memgauge_core::installed::InstalledMemory;
 use memgauge_core::topology::{Identity, OperatingSystem};
 use windows_sys::Wdk::System::SystemServices::RtlGetVersion;
 use windows_sys::Win32::Foundation::FARPROC;
@@ -12,6 +11,7 @@ use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress
 use windows_sys::Win32::System::SystemInformation::OSVERSIONINFOW;
 
 use super::cpuid::{self, Hypervisor};
+use super::smbios;
 use crate::registry::{self, wide};
 
 /// What the first CPU says about itself; Windows writes it at every start.
@@ -51,9 +51,7 @@ pub(super) fn read() -> Identity {
         kernel: kernel(),
         hypervisor: hypervisor(cpuid::hypervisor().as_ref(), &firmware),
         firmware,
-        // GetSystemFirmwareTable('RSMB') has the table, and every program may read it. The parser of its structures is in memgauge-linux;
-        // it would have to be where both systems can use it.
-        installed: InstalledMemory::default(),
+        installed: smbios::read(),
     }
 }
 

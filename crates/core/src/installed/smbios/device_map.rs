@@ -3,10 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::path::Path;
 
-use super::{MEMORY_DEVICE, Structure, structures, table};
-use crate::tree::Tree;
+use super::{MEMORY_DEVICE, Structure, structures};
 
 const ARRAY_ADDRESSES: u8 = 19;
 const DEVICE_ADDRESSES: u8 = 20;
@@ -23,15 +21,8 @@ pub struct DeviceMap {
 }
 
 impl DeviceMap {
-    /// What firmware says.
-    ///
-    /// # Errors
-    /// Why its table cannot be read.
-    pub fn read(root: &Path) -> Result<Self, String> {
-        table(Tree::new(root)).map(|table| Self::parse(&table))
-    }
-
-    fn parse(table: &[u8]) -> Self {
+    /// What a table of structures says.
+    pub fn parse(table: &[u8]) -> Self {
         let mut names: BTreeMap<u16, (Option<u16>, String)> = BTreeMap::new();
         for device in structures(table).filter(|s| s.kind() == MEMORY_DEVICE) {
             if let (Some(handle), Some(name)) = (device.word(0x02), name(&device)) {
@@ -128,7 +119,6 @@ mod tests {
         assert_eq!(map.at(9 * gib).unwrap(), ["DIMM_A1", "DIMM_B1"], "all of the array, where the device is not told");
         assert!(map.at(17 * gib).unwrap_err().contains("none of the ranges"));
         assert!(DeviceMap::parse(&device(1, "DIMM_A1")).at(0).unwrap_err().contains("types 19 and 20"));
-        assert!(DeviceMap::read(Path::new("/no machine")).unwrap_err().contains("no firmware table"));
         // Garbage of any length.
         (0..table.len()).for_each(|len| drop(DeviceMap::parse(&table[..len])));
     }
