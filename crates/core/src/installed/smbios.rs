@@ -3,14 +3,12 @@
 //! Format: DMTF DSP0134 (SMBIOS 3.7), sections 6.1 (structures), 7.17 (type 16, memory array) and 7.18 (type 17, memory device). Serial
 //! numbers and asset tags are not read.
 
-mod device_map;
+pub mod device_map;
 
 use std::collections::BTreeMap;
 
 use super::{InstalledMemory, MemoryDevice};
 use crate::units::Bytes;
-
-pub use device_map::DeviceMap;
 
 const MEMORY_ARRAY: u8 = 16;
 const MEMORY_DEVICE: u8 = 17;

@@ -6,7 +6,8 @@ use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use memgauge_core::installed::InstalledMemory;
-use memgauge_core::installed::smbios::{DeviceMap, parse};
+use memgauge_core::installed::smbios::device_map::DeviceMap;
+use memgauge_core::installed::smbios::parse;
 
 use crate::security::{CAP_DAC_OVERRIDE, explained, has_capability};
 use crate::tree::Tree;

@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use memgauge_core::installed::InstalledMemory;
-use memgauge_core::installed::smbios::{DeviceMap, parse};
+use memgauge_core::installed::smbios::device_map::DeviceMap;
+use memgauge_core::installed::smbios::parse;
 
 /// Before the structures Windows puts `RawSMBIOSData`: four bytes of versions, and the length of the structures.
 const HEADER: usize = 8;
