@@ -74,7 +74,7 @@ pub fn mlc_main() -> ExitCode {
 /// Runs a program with as much stack as it needs.
 fn start(program: Program, main: fn() -> ExitCode) -> ExitCode {
     memgauge_os::process::run(main).unwrap_or_else(|error| {
-        let advice = "raise the limit on stacks (ulimit -s) or on threads (ulimit -u)";
+        let advice = memgauge_os::process::MORE_STACK;
         exit(program, Err(anyhow::anyhow!("cannot start a thread that has enough stack: {error}; {advice}")))
     })
 }

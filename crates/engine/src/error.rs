@@ -4,16 +4,15 @@ use memgauge_core::estimate::NotMeasured;
 use memgauge_core::pattern::LayoutError;
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_os::memory::{MemoryError, MemoryErrorKind, MemoryFault, MemoryFaultKind};
+use memgauge_os::memory::{FAULT, MemoryError, MemoryErrorKind, MemoryFault, MemoryFaultKind};
+use memgauge_os::process::MORE_THREADS;
 
 /// Why a worker thread did not do its job.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum WorkerError {
     #[error("cannot run on CPU {cpu}: {why}")]
     Pin { cpu: u32, why: String },
-    #[error(
-        "cannot start a thread for CPU {cpu}: {why}; raise the limit on threads (ulimit -u; pids.max or TasksMax of its control group), or name fewer CPUs"
-    )]
+    #[error("cannot start a thread for CPU {cpu}: {why}; {MORE_THREADS}, or name fewer CPUs")]
     Start { cpu: u32, why: String },
     #[error("the thread on CPU {cpu} did not finish in time; work of higher priority may starve the CPU")]
     TimedOut { cpu: u32 },
@@ -60,13 +59,13 @@ fn describe(fault: &MemoryFault) -> String {
     match fault.kind {
         MemoryFaultKind::Poisoned => {
             let physical = fault.physical.map(|physical| format!(", physical address {physical:#x}")).unwrap_or_default();
-            format!("{file} has a hardware memory error at byte {at}{physical} (SIGBUS, poisoned page)")
+            format!("{file} has a hardware memory error at byte {at}{physical} ({FAULT}, poisoned page)")
         }
         MemoryFaultKind::Truncated => format!("another process truncated {file}: it ends before byte {at}, which is measured"),
         MemoryFaultKind::Device => {
-            format!("the file system or device failed to provide byte {at} of {file} (SIGBUS), though the file is that long")
+            format!("the file system or device failed to provide byte {at} of {file} ({FAULT}), though the file is that long")
         }
-        MemoryFaultKind::Gone => format!("byte {at} of {file} cannot be accessed any more (SIGBUS)"),
+        MemoryFaultKind::Gone => format!("byte {at} of {file} cannot be accessed any more ({FAULT})"),
     }
 }
 

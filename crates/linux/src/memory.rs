@@ -19,6 +19,9 @@ mod readback;
 mod touch;
 mod watch;
 
+/// What the kernel sends a thread that uses memory which has failed.
+pub const FAULT: &str = "SIGBUS";
+
 pub use buffer::Buffer;
 
 pub use interrupted::Interrupted;

@@ -9,6 +9,11 @@ const ENOUGH_STACK: u64 = 1 << 20;
 /// The usual limit on a stack (`ulimit -s`), for the thread that replaces a main thread with too little.
 const STACK: usize = 8 << 20;
 
+/// What helps where no more threads can be started.
+pub const MORE_THREADS: &str = "raise the limit on threads (ulimit -u; pids.max or TasksMax of its control group)";
+/// What helps where there is not enough stack to begin.
+pub const MORE_STACK: &str = "raise the limit on stacks (ulimit -s) or on threads (ulimit -u)";
+
 /// Runs `main`, in a thread with a stack of its own where the limit on the main thread's (`RLIMIT_STACK`) is too low for it: the kernel
 /// would end the process with SIGSEGV. Allocations of threads are made to share one arena where address space is limited (`RLIMIT_AS`),
 /// because glibc reserves 64 MiB of it for each thread otherwise. A program whose file has capabilities may read its own `/proc/self`.

@@ -23,9 +23,10 @@ pub mod clock;
 /// - [`OpenCounters`](counters::OpenCounters): counters that are open for a thread, for a program with its children, or for the whole
 ///   machine. Switching and reading them must be cheap enough to happen at the ends of a burst.
 /// - [`CounterError`](counters::CounterError): why an event cannot be counted, and what helps.
+/// - [`NO_PMU`](counters::NO_PMU), [`WITHHELD`](counters::WITHHELD): what helps where nothing is counted.
 pub mod counters {
     pub use crate::system::counters::{
-        Catalogue, CounterError, EncodedEvent, EventSet, OpenCounters, Reading, counts_nanoseconds, join_counts,
+        Catalogue, CounterError, EncodedEvent, EventSet, NO_PMU, OpenCounters, Reading, WITHHELD, counts_nanoseconds, join_counts,
     };
 }
 
@@ -62,6 +63,7 @@ pub mod environment {
 /// - [`MemoryFault`](memory::MemoryFault): what happened to memory while it was measured, as [`Buffer::fault`](memory::Buffer::fault) says: a
 ///   file that was truncated, a device that failed, an error of the hardware ([`MemoryFaultKind`](memory::MemoryFaultKind)), and at which byte.
 ///   It costs the measurement and not the process.
+/// - [`FAULT`](memory::FAULT): what the system calls it when memory fails under a thread.
 /// - [`MemoryWatch`](memory::MemoryWatch): says when a measurement that takes most of the memory must stop taking.
 /// - [`device_map`](memory::device_map): which memory devices may hold a physical address, as firmware describes it.
 /// - [`prefer_out_of_memory_kill`](memory::prefer_out_of_memory_kill): a benchmark must be the first to die when memory runs out.
@@ -71,7 +73,7 @@ pub mod environment {
 pub mod memory {
     pub use memgauge_core::memory::{MemoryError, MemoryErrorKind, MemoryFault, MemoryFaultKind};
 
-    pub use crate::system::memory::{Buffer, MemoryWatch, prefer_out_of_memory_kill};
+    pub use crate::system::memory::{Buffer, FAULT, MemoryWatch, prefer_out_of_memory_kill};
     pub use crate::system::topology::device_map;
 }
 
@@ -144,9 +146,10 @@ pub mod prefetch {
 /// - [`run`](process::run): runs the program with enough stack, whatever the limit on stacks.
 /// - [`sleep`](process::sleep): sleeps, without panicking where a filter of system calls denies that.
 /// - [`standard_output_was_closed`](process::standard_output_was_closed): what is printed then is lost, without an error.
+/// - [`MORE_THREADS`](process::MORE_THREADS), [`MORE_STACK`](process::MORE_STACK): what helps where a thread cannot be started.
 /// - [`has_more_privileges_than_its_user`](process::has_more_privileges_than_its_user): the environment is then not to be trusted.
 pub mod process {
-    pub use crate::system::process::{has_more_privileges_than_its_user, run, sleep, standard_output_was_closed};
+    pub use crate::system::process::{MORE_STACK, MORE_THREADS, has_more_privileges_than_its_user, run, sleep, standard_output_was_closed};
 }
 
 /// Other programs.

@@ -7,6 +7,10 @@ use std::path::Path;
 use memgauge_core::counters::{Event, EventOutcome, EventTotals};
 use memgauge_core::topology::Identity;
 
+/// What helps where there are no counters.
+pub const NO_PMU: &str = "count on Linux on the same machine, or with the maker's own profiler";
+/// What helps where this process may not use them.
+pub const WITHHELD: &str = NO_PMU;
 /// Why nothing is counted.
 const WHY: &str = "hardware counters need a driver on Windows, and memgauge brings none";
 

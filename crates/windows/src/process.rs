@@ -17,6 +17,10 @@ use windows_sys::Win32::System::Threading::{
 /// Stack of the thread that runs `main`. The linker gives the main thread 1 MiB, which does not hold the command line's parser in a debug
 /// build.
 const STACK: usize = 8 << 20;
+/// What helps where no more threads can be started.
+pub const MORE_THREADS: &str = "close other programs, or raise the memory limit of its job object";
+/// What helps where there is not enough stack to begin.
+pub const MORE_STACK: &str = MORE_THREADS;
 /// Milliseconds between two ticks of the system's timer, for waits that end in time. The default is 15.6.
 const TICK_MS: u32 = 1;
 

@@ -89,9 +89,13 @@ impl Planner<'_> {
             None if self.nodes.len() > 1 => "name nodes with --node to compare them all the same, or use 'memgauge'",
             None => "'memgauge' measures this one",
         };
+        let looked_at = if self.machine.identity.system.is_linux() {
+            "and neither the kernel's memory tiers nor firmware (HMAT), DAX or CXL devices tell of another"
+        } else {
+            "and Windows does not show what firmware (HMAT) or CXL devices tell"
+        };
         format!(
-            "this machine has one tier of memory that may be used: {measured} one kind, {bare} nodes are without CPUs, and neither the \
-             kernel's memory tiers nor firmware (HMAT), DAX or CXL devices tell of another; {named}"
+            "this machine has one tier of memory that may be used: {measured} one kind, {bare} nodes are without CPUs, {looked_at}; {named}"
         )
     }
 }

@@ -15,7 +15,7 @@ use memgauge_core::note::Note;
 use memgauge_core::topology::Machine;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_os::clock::Clock;
-use memgauge_os::counters::{self, Catalogue, CounterError, EventSet, OpenCounters, Reading};
+use memgauge_os::counters::{self, Catalogue, CounterError, EventSet, NO_PMU, OpenCounters, Reading, WITHHELD};
 
 use super::workers::Workers;
 use crate::error::WorkerError;
@@ -132,11 +132,7 @@ impl RunCounters {
 /// What cannot be counted, and why.
 fn missing(counters: &Counters, no_pmu: bool, left_out: Option<String>) -> Option<Note> {
     if let Some(reason) = &counters.reason {
-        let advice = if no_pmu {
-            "use an instance type with a virtual PMU or bare metal, or switch the guest's PMU on; latency and bandwidth do not need it"
-        } else {
-            "see kernel.perf_event_paranoid, CAP_PERFMON and the container's filter of system calls; latency and bandwidth do not need it"
-        };
+        let advice = format!("{}; latency and bandwidth do not need them", if no_pmu { NO_PMU } else { WITHHELD });
         return Some(Note::warning("no-counters", format!("--counters: {reason}")).advise(advice));
     }
     let gaps = counters.gaps();

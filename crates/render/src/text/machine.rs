@@ -347,6 +347,7 @@ fn state(page: &mut Page, report: &Report) {
         None => t.clone(),
     });
     let privileges = match (e.root, e.capabilities.is_empty()) {
+        (true, _) if !report.machine.identity.system.is_linux() => "administrator".to_owned(),
         (true, _) => "root".to_owned(),
         (false, true) => "none, and none needed".to_owned(),
         (false, false) => e.capabilities.join(", "),
