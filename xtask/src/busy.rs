@@ -5,7 +5,8 @@
 //! busy ones lie outside their range is shown beside.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,6 +42,9 @@ pub(crate) struct BusyArgs {
     /// The memgauge to check [default: a release build of this checkout]
     #[arg(long, value_name = "PROGRAM")]
     memgauge: Option<PathBuf>,
+    /// Keep each value here as a line; those that it has already are counted, too
+    #[arg(long, value_name = "FILE.jsonl")]
+    raw: Option<PathBuf>,
     /// Run this instead while the CPUs are busy, at the first of --percent
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -56,14 +60,18 @@ pub(crate) fn busy(args: &BusyArgs) -> Result<()> {
     }
     let memgauge = args.memgauge.clone().map_or_else(crate::peers::build, Ok)?;
     let mut cells: BTreeMap<String, Cell> = BTreeMap::new();
+    let mut raw = args.raw.as_deref().map(|path| open_raw(path, &mut cells)).transpose()?;
     for round in 1..=args.rounds {
         for percent in std::iter::once(0).chain(args.percent.iter().copied()) {
             eprintln!("round {round} of {}, {percent} % busy", args.rounds);
             let _loops = Loops::start(&cpus, percent);
             for command in COMMANDS {
                 for m in measure(&memgauge, command)? {
-                    let cell = cells.entry(name(&m)).or_insert_with(|| Cell::new(command[0]));
-                    cell.values.entry(percent).or_default().push((m.estimate.value, m.quality.level));
+                    let value = (m.estimate.value, m.quality.level);
+                    if let Some(raw) = &mut raw {
+                        writeln!(raw, "{}", serde_json::to_string(&(command[0], name(&m), percent, value))?)?;
+                    }
+                    add(&mut cells, command[0], name(&m), percent, value);
                 }
             }
         }
@@ -71,6 +79,25 @@ pub(crate) fn busy(args: &BusyArgs) -> Result<()> {
     let (table, failed) = table(&cells);
     print!("{table}");
     if failed > 0 { bail!("{failed} failed") } else { Ok(()) }
+}
+
+/// A value with how far it can be trusted.
+type Value = (Option<f64>, QualityLevel);
+
+fn add(cells: &mut BTreeMap<String, Cell>, command: &str, name: String, percent: u32, value: Value) {
+    cells.entry(name).or_insert_with(|| Cell::new(command)).values.entry(percent).or_default().push(value);
+}
+
+/// The file of single values, to append to. What it has is added to the cells, so that many rounds need not be made at once.
+fn open_raw(path: &Path, cells: &mut BTreeMap<String, Cell>) -> Result<std::fs::File> {
+    let name = || path.display().to_string();
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(path).with_context(|| format!("cannot open {}", name()))?;
+    for line in std::fs::read_to_string(path).with_context(|| format!("cannot read {}", name()))?.lines() {
+        let (command, cell, percent, value): (String, String, u32, Value) =
+            serde_json::from_str(line).with_context(|| format!("{} has a line that is no value: {line}", name()))?;
+        add(cells, &command, cell, percent, value);
+    }
+    Ok(file)
 }
 
 fn measure(memgauge: &PathBuf, command: &[&str]) -> Result<Vec<Measurement>> {
@@ -92,7 +119,7 @@ fn name(m: &Measurement) -> String {
 /// The values of one cell: by how busy the CPUs were, those of each round with their quality.
 struct Cell {
     bound: f64,
-    values: BTreeMap<u32, Vec<(Option<f64>, QualityLevel)>>,
+    values: BTreeMap<u32, Vec<Value>>,
 }
 
 impl Cell {
