@@ -51,6 +51,17 @@ fn one_cpu() -> bool {
     one
 }
 
+#[test]
+fn an_argument_that_is_no_text_is_refused_with_a_sentence() {
+    use std::os::unix::ffi::OsStrExt;
+    for bytes in [&b"\xff"[..], b"-\xff", b"-b\xff", b"-b6\xc3", b"--idle_\xfflatency", b"-\xf0\x9f\x92"] {
+        let output = mlc().arg("--idle_latency").arg(std::ffi::OsStr::from_bytes(bytes)).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(matches!(output.status.code(), Some(1 | 64)), "{bytes:?}: {:?}", output.status);
+        assert!(!said.trim().is_empty() && !said.contains("panicked"), "{bytes:?}: {said}");
+    }
+}
+
 /// Rules that hold in every mode.
 fn keeps_the_rules(line: &str, out: &str) {
     let first = out.lines().next().unwrap();

@@ -2,7 +2,8 @@
 //!
 //! Each round measures once quiet and once at each load, so that what drifts hits all of them. A busy value may differ from the quiet
 //! median by the bound, or be marked as unreliable; anything else is a failure. Quiet values of a shared virtual machine differ, too: how far
-//! busy ones lie outside their range is shown beside.
+//! busy ones lie outside their range is shown beside, and how many are not between the quiet values just before and after them, give or take
+//! the bound, next to how many quiet values are not between theirs.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -137,11 +138,29 @@ impl Cell {
     }
 }
 
+/// How many unmarked values at a load lie beyond the bound outside the quiet ones just before and after, and of how many.
+fn not_between(cell: &Cell, percent: u32) -> (usize, usize) {
+    let unmarked = |at: u32, round: usize| {
+        let (value, level) = cell.values.get(&at)?.get(round)?;
+        value.filter(|_| *level < QualityLevel::Unreliable)
+    };
+    let rounds = cell.values.get(&percent).map_or(0, Vec::len);
+    let off = |round: usize| {
+        // A round begins with its quiet runs.
+        let before = if percent == 0 { round.checked_sub(1)? } else { round };
+        let (a, b) = (unmarked(0, before)?, unmarked(0, round + 1)?);
+        let value = unmarked(percent, round)?;
+        Some((value / value.clamp(a.min(b), a.max(b)) - 1.0).abs() > cell.bound)
+    };
+    let off: Vec<bool> = (0..rounds).filter_map(off).collect();
+    (off.iter().filter(|off| **off).count(), off.len())
+}
+
 /// The table with its closing line, and how many of its checks failed.
 fn table(cells: &BTreeMap<String, Cell>) -> (String, usize) {
     let mut lines = vec![format!(
-        "{:<70} {:>9} {:>5} {:>9} {:>8} {:>8} {:>7} {:>7}",
-        "cell", "quiet", "busy", "median", "worst", "outside", "beyond", "marked"
+        "{:<70} {:>9} {:>5} {:>9} {:>8} {:>8} {:>7} {:>7} {:>9} {:>9}",
+        "cell", "quiet", "busy", "median", "worst", "outside", "beyond", "marked", "unlike", "quiet so"
     )];
     let (mut passed, mut failed) = (0, 0);
     for (name, cell) in cells {
@@ -160,7 +179,12 @@ fn table(cells: &BTreeMap<String, Cell>) -> (String, usize) {
             let share = |off: Option<f64>| off.map_or_else(|| "–".to_owned(), |off| format!("{:+.1} %", 100.0 * off));
             let (worst, outside) = (share(worst), share(outside));
             let (quiet, busy) = (number(reference), number(median(&unmarked)));
-            lines.push(format!("{name:<70} {quiet:>9} {percent:>3} % {busy:>9} {worst:>8} {outside:>8} {beyond:>7} {marked:>7}"));
+            let of = |(off, all): (usize, usize)| format!("{off} of {all}");
+            lines.push(format!(
+                "{name:<70} {quiet:>9} {percent:>3} % {busy:>9} {worst:>8} {outside:>8} {beyond:>7} {marked:>7} {:>9} {:>9}",
+                of(not_between(cell, *percent)),
+                of(not_between(cell, 0)),
+            ));
             if beyond == 0 { passed += 1 } else { failed += 1 }
         }
     }
@@ -236,6 +260,17 @@ mod tests {
         noisy.values.insert(0, vec![(Some(100.0), Good), (Some(100.0), QualityLevel::Degraded)]);
         let (text, failed) = table(&BTreeMap::from([("a cell".to_owned(), noisy)]));
         assert!(failed == 1 && text.contains("1 of 2 values are worse than good") && text.ends_with("1 passed, 1 failed\n"), "{text}");
+    }
+
+    #[test]
+    fn where_the_machine_changes_a_value_is_compared_with_its_neighbours() {
+        use QualityLevel::{Good, Unreliable};
+        let quiet = [100.0, 100.0, 200.0, 200.0, 150.0, 200.0];
+        let busy = [(99.0, Good), (150.0, Good), (180.0, Good), (50.0, Unreliable), (175.0, Good), (9.0, Good)];
+        let cell = cell("latency", &quiet, &busy);
+        assert_eq!(not_between(&cell, 30), (1, 4), "180 between 200 and 200; one is marked, one has no quiet value after it");
+        assert_eq!(not_between(&cell, 0), (1, 4), "150 between 200 and 200");
+        assert!(table(&BTreeMap::from([("a cell".to_owned(), cell)])).0.contains("1 of 4    1 of 4"));
     }
 
     #[test]

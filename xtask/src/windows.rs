@@ -19,7 +19,7 @@ const LINKER: &str = "x86_64-w64-mingw32-gcc";
 /// The crates of the edge towards the system, which are built within a minute.
 const EDGE: &[&str] = &["memgauge-windows", "memgauge-os", "memgauge-kernels"];
 /// The other crates whose unit and property tests run there.
-const REST: &[&str] = &["memgauge-core", "memgauge-engine"];
+const REST: &[&str] = &["memgauge-core", "memgauge-engine", "memgauge-render", "memgauge-fleet", "memgauge"];
 /// Tests of these crates that cannot pass there: one finds a file without a name in /proc; one needs the CPU time of a thread, which Wine 8 does
 /// not know (QueryThreadCycleTime).
 const LEFT_OUT: &[&str] =
@@ -178,6 +178,10 @@ const CASES: &[Case] = &[
     Case("memgauge", "chase 1m", &[0], "ns"),
     Case("memgauge", "scan --integrity --size 256m --within 15s", MEASURED, "Memory scan"),
     Case("memgauge", "quick --within 8s", &[0, 1, 2], ""),
+    Case("memgauge", "run threads.toml --within 5s", MEASURED, "2:1"),
+    Case("memgauge", "tiers --within 8s", &[0, 1, 4], ""),
+    Case("memgauge", "interleave --within 8s", &[4, 64], "one memory node"),
+    Case("memgauge", "interleave --apply", &[4, 64], ""),
     Case("memgauge", "pmem . --within 8s", MEASURED, "is not DAX"),
     Case("memgauge", "render suite.json -o suite.html", &[0], ""),
     Case("memgauge", "report suite.json -o report.html", &[0], ""),
@@ -193,6 +197,7 @@ const CASES: &[Case] = &[
     Case("memgauge", "bandwidth --size 900g", &[4], "give a smaller --size"),
     Case("memgauge", "render nothing.json", &[64, 4], "nothing.json"),
     Case("memgauge", "latency -o folder/nothing/x.json", &[64], "does not exist"),
+    Case("memgauge", "latency --within 2s -o .", &[64], "is a directory"),
     Case("memgauge", "latency --memory-dir nothing", &[64], "there is no such directory"),
     Case("memgauge", "latency --pages thp --within 2s", &[4], "no transparent huge pages"),
     Case("memgauge", "prefetch", &[4], "not known"),
@@ -205,6 +210,7 @@ fn commands(wine: &Wine, programs: &Path, tally: &mut Tally) -> Result<()> {
     let folder = target_folder().join("windows-commands");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder)?;
+    fs::write(folder.join("threads.toml"), "[[threads]]\ncpus = \"0\"\nmix = \"2:1\"\nsize = \"32M\"\n")?;
     for Case(program, line, statuses, expected) in CASES {
         let output = wine.run(&programs.join(format!("{program}.exe")), &folder, line)?;
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();

@@ -19,10 +19,9 @@ mod readback;
 mod touch;
 mod watch;
 
-/// What the kernel sends a thread that uses memory which has failed.
-pub const FAULT: &str = "SIGBUS";
-
 pub use buffer::Buffer;
-
 pub use interrupted::Interrupted;
 pub use watch::{MemoryWatch, prefer_out_of_memory_kill};
+
+/// What the kernel sends a thread that uses memory which has failed.
+pub const FAULT: &str = "SIGBUS";

@@ -1,7 +1,6 @@
 //! No argument and no file ends the program by a panic.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 
 use memgauge_core::planner::plan;
 use proptest::prelude::*;
@@ -13,8 +12,7 @@ fn some_argument() -> impl Strategy<Value = OsString> {
     let letter = (0..LETTERS.len(), prop_oneof!["", "[0-9]{1,12}", "[0-9a-z,./:-]{0,6}", "\\PC{0,6}"])
         .prop_map(|(i, value)| OsString::from(format!("-{}{value}", LETTERS[i].letter)));
     let mode = (0..MODES.len()).prop_map(|i| OsString::from(MODES[i].0));
-    let bytes = prop::collection::vec(any::<u8>(), 0..6).prop_map(OsString::from_vec);
-    prop_oneof![6 => letter, 3 => mode, 1 => bytes, 1 => "\\PC{0,8}".prop_map(OsString::from)]
+    prop_oneof![6 => letter, 3 => mode, 1 => "\\PC{0,8}".prop_map(OsString::from)]
 }
 
 proptest! {
