@@ -164,7 +164,7 @@ mod tests {
         let mut state = StateFolder::open(&folder, 2, Duration::ZERO).unwrap();
         let name = |day: u32| format!("2026-11-{day:02}T03-00-00.000Z.json");
         for day in [3, 1, 2] {
-            fs::write(folder.join(name(day)), "").unwrap();
+            fs::write(folder.join(name(day)), name(day)).unwrap();
         }
         let removed =
             |state: &StateFolder| state.oldest().unwrap().iter().map(|p| p.file_name().unwrap().to_str().unwrap().to_owned()).collect();
@@ -175,7 +175,7 @@ mod tests {
         let all: Vec<String> = removed(&state);
         assert_eq!(all, [name(2)]);
         state.finish().unwrap();
-        assert_eq!(fs::read_link(folder.join(LATEST)).unwrap(), Path::new(&name(1)));
+        assert_eq!(fs::read_to_string(folder.join(LATEST)).unwrap(), name(1));
         assert!(!folder.join(name(2)).exists() && folder.join(name(3)).exists());
         fs::remove_dir_all(folder).unwrap();
     }
@@ -191,9 +191,9 @@ mod tests {
         let state = StateFolder::open(&folder, 2, Duration::ZERO).unwrap();
         assert!(link.symlink_metadata().is_err(), "it is removed when the next check begins");
         files::link_to("2026-11-01T03-00-00.000Z.json", &link).unwrap();
-        fs::write(state.result(), "").unwrap();
+        fs::write(state.result(), "the new one").unwrap();
         state.finish().unwrap();
-        assert_eq!(fs::read_link(folder.join(LATEST)).unwrap(), Path::new(&state.name));
+        assert_eq!(fs::read_to_string(folder.join(LATEST)).unwrap(), "the new one");
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -112,6 +112,6 @@ mod tests {
         assert!(report.complete && report.incomplete.is_none() && report.health.is_some());
         let report = confirmed(&Stop::raised(Some(memgauge_os::signals::TERMINATE)));
         assert!(!report.complete && report.health.is_some());
-        assert_eq!(report.incomplete, Some(Incomplete::Signal { name: "SIGTERM".into() }));
+        assert_eq!(report.incomplete, Some(Incomplete::Signal { name: memgauge_os::signals::name(memgauge_os::signals::TERMINATE) }));
     }
 }

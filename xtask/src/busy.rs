@@ -43,7 +43,7 @@ pub(crate) struct BusyArgs {
     /// The memgauge to check [default: a release build of this checkout]
     #[arg(long, value_name = "PROGRAM")]
     memgauge: Option<PathBuf>,
-    /// Keep each value here as a line; those that it has already are counted, too
+    /// Keep each value here as a line, after each round; those that it has already are counted, too
     #[arg(long, value_name = "FILE.jsonl")]
     raw: Option<PathBuf>,
     /// Run this instead while the CPUs are busy, at the first of --percent
@@ -63,18 +63,22 @@ pub(crate) fn busy(args: &BusyArgs) -> Result<()> {
     let mut cells: BTreeMap<String, Cell> = BTreeMap::new();
     let mut raw = args.raw.as_deref().map(|path| open_raw(path, &mut cells)).transpose()?;
     for round in 1..=args.rounds {
+        let mut lines = String::new();
         for percent in std::iter::once(0).chain(args.percent.iter().copied()) {
             eprintln!("round {round} of {}, {percent} % busy", args.rounds);
             let _loops = Loops::start(&cpus, percent);
             for command in COMMANDS {
                 for m in measure(&memgauge, command)? {
                     let value = (m.estimate.value, m.quality.level);
-                    if let Some(raw) = &mut raw {
-                        writeln!(raw, "{}", serde_json::to_string(&(command[0], name(&m), percent, value))?)?;
-                    }
+                    lines += &serde_json::to_string(&(command[0], name(&m), percent, value))?;
+                    lines.push('\n');
                     add(&mut cells, command[0], name(&m), percent, value);
                 }
             }
+        }
+        // Whole rounds only: a value is compared with those of the rounds beside it.
+        if let Some(raw) = &mut raw {
+            raw.write_all(lines.as_bytes())?;
         }
     }
     let (table, failed) = table(&cells);

@@ -20,10 +20,18 @@ const LINKER: &str = "x86_64-w64-mingw32-gcc";
 const EDGE: &[&str] = &["memgauge-windows", "memgauge-os", "memgauge-kernels"];
 /// The other crates whose unit and property tests run there.
 const REST: &[&str] = &["memgauge-core", "memgauge-engine", "memgauge-render", "memgauge-fleet", "memgauge"];
-/// Tests of these crates that cannot pass there: one finds a file without a name in /proc; one needs the CPU time of a thread, which Wine 8 does
-/// not know (QueryThreadCycleTime).
-const LEFT_OUT: &[&str] =
-    &["what_is_in_place_of_memory_that_faulted_is_no_mismatch", "a_thread_notes_each_slot_and_its_cpu_time_in_each_window"];
+/// Tests of these crates that cannot pass there.
+const LEFT_OUT: &[&str] = &[
+    // It finds a file without a name in /proc.
+    "what_is_in_place_of_memory_that_faulted_is_no_mismatch",
+    // Wine 8 does not know the CPU time of a thread (QueryThreadCycleTime).
+    "a_thread_notes_each_slot_and_its_cpu_time_in_each_window",
+    // They read files of Linux that the test writes: its identity, and its counts of memory errors.
+    "a_host_is_read_unless_it_is_withheld",
+    "memory_errors_are_those_of_the_whole_run",
+    // Process 1 is always there on Linux only.
+    "what_an_earlier_process_of_the_same_number_left_is_removed",
+];
 
 /// The arguments of `cargo xtask windows`.
 #[derive(Debug, clap::Args)]
@@ -149,7 +157,7 @@ fn goldens(wine: &Wine, programs: &Path, tally: &mut Tally) -> Result<()> {
     wine.set(&mut command).args(["test", "--quiet", "--workspace", "--test", "commands"]).env("MEMGAUGE_GOLDENS", &folder);
     let output = command.current_dir(project_folder()).stdin(Stdio::null()).output()?;
     tally.count("goldens of command lines", {
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let said = String::from_utf8_lossy(&[output.stderr, output.stdout].concat()).into_owned();
         if output.status.success() {
             Ok(())
         } else {
@@ -179,9 +187,9 @@ const CASES: &[Case] = &[
     Case("memgauge", "scan --integrity --size 256m --within 15s", MEASURED, "Memory scan"),
     Case("memgauge", "quick --within 8s", &[0, 1, 2], ""),
     Case("memgauge", "run threads.toml --within 5s", MEASURED, "as given"),
-    Case("memgauge", "tiers --within 8s", &[0, 1, 4], ""),
+    Case("memgauge", "tiers --within 8s", &[4], "one tier of memory"),
     Case("memgauge", "interleave --within 8s", &[4], "no second tier"),
-    Case("memgauge", "interleave --apply", &[4, 64], ""),
+    Case("memgauge", "interleave --apply", &[4], "no second tier"),
     Case("memgauge", "pmem . --within 8s", MEASURED, "is not DAX"),
     Case("memgauge", "render suite.json -o suite.html", &[0], ""),
     Case("memgauge", "report suite.json -o report.html", &[0], ""),

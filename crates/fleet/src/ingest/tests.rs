@@ -132,7 +132,8 @@ fn wrong_names_are_refused_before_anything_is_written() {
     let folder = TempDir::new().unwrap();
     let (inbox, fleet) = (folder.path().join("inbox"), folder.path().join("fleet"));
     let refused = |result: Result<IngestOutcome, IngestError>| result.unwrap_err().to_string();
-    assert!(refused(run(&fleet, &[&inbox], 10, false)).contains("No such file"));
+    let missing = fs::metadata(&inbox).unwrap_err();
+    assert!(refused(run(&fleet, &[&inbox], 10, false)).contains(&missing.to_string()), "in the system's words");
     fs::create_dir(&inbox).unwrap();
     assert!(refused(run(&fleet, &[&inbox], 10, false)).contains("holds no file that ends in .json"));
     assert!(!fleet.exists());
