@@ -25,16 +25,16 @@ pub struct Shape {
 impl Shape {
     /// One of the shapes that servers have: 1 or 2 packages of 1, 2 or 4 nodes, 1 to 8 last-level caches of 4 or 8 cores.
     pub fn random(random: &mut Random) -> Self {
-        let nodes = random.of(&[1, 1, 2, 4]);
+        let nodes = random.pick(&[1, 1, 2, 4]);
         // All caches of a package are divided among its nodes.
-        let domains = (random.of(&[1, 2, 4, 8]) / nodes).max(1);
+        let domains = (random.pick(&[1, 2, 4, 8]) / nodes).max(1);
         Self {
-            packages: random.of(&[1, 2]),
+            packages: random.pick(&[1, 2]),
             nodes,
             domains,
-            cores: if domains == 1 { random.of(&[8, 16]) } else { random.of(&[4, 8]) },
-            threads: random.of(&[1, 2]),
-            cache: Bytes::mib(u64::from(random.of(&[16, 32]))),
+            cores: if domains == 1 { random.pick(&[8, 16]) } else { random.pick(&[4, 8]) },
+            threads: random.pick(&[1, 2]),
+            cache: Bytes::mib(u64::from(random.pick(&[16, 32]))),
         }
     }
 

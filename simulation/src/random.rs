@@ -30,7 +30,7 @@ impl Random {
     }
 
     /// One of these.
-    pub fn of(&mut self, all: &[u32]) -> u32 {
+    pub fn pick(&mut self, all: &[u32]) -> u32 {
         all[self.below(all.len() as u32) as usize]
     }
 

@@ -14,8 +14,8 @@ Each side is a list of results that memgauge wrote as JSON, or folders of them; 
 over runs, allocations and bursts. A number is better or worse if a difference is shown although many numbers are compared at once, the same \
 if the whole interval is within the margin, and inconclusive otherwise.
 
-With --runs, memgauge measures itself: it runs the one command, measures, runs the other, measures, in the order A B B A, so that a drift of \
-the machine does not look like a difference.
+With --runs, memgauge does the measuring: it runs the first command, measures, runs the second, measures, in the order A B B A, so that a \
+drift of the machine does not look like a difference.
 
 Examples:
   memgauge compare before.json after.json

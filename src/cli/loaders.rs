@@ -19,7 +19,7 @@ use crate::input;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Traffic")]
 struct Loaders {
-    /// Injection delays in core cycles between bursts of four lines; each has its own result [default: none]
+    /// Core cycles to wait after every four lines (injection delay); one result for each value [default: none]
     #[arg(long = "delay", value_name = "CYCLES", value_delimiter = ',',
         value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_DELAY_CYCLES)))]
     delays: Vec<u32>,
@@ -127,7 +127,7 @@ impl BandwidthArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("delays", |arg| arg.help("Injection delays in core cycles between bursts of four lines, one point each [default: chosen while measuring]")),
+    mut_arg("delays", |arg| arg.help("Core cycles to wait after every four lines (injection delay), one point for each value [default: chosen while measuring]")),
     after_help = "The first CPU chases. The others load, except the hardware threads of its own core.
 
 Examples:

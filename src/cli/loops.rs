@@ -4,7 +4,7 @@ use clap::Args;
 use memgauge_core::microbench::{LoopKind, LoopSpec};
 use memgauge_core::units::{Bytes, ParseError};
 
-use super::options::{Counting, Order, Pages, without_effect};
+use super::options::{CounterOptions, Order, Pages, without_effect};
 use super::output::{ReportOptions, without_figures};
 
 /// What both take.
@@ -33,7 +33,7 @@ struct LoopOptions {
     #[arg(long, value_name = "N", default_value = "11", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Precision")]
     passes: u32,
     #[command(flatten)]
-    counting: Counting,
+    counting: CounterOptions,
     #[command(flatten)]
     report: ReportOptions,
 }

@@ -13,8 +13,8 @@ For every node with CPUs and every directory: idle latency in sequential and ran
 non-temporal writes, 2:1 non-temporal, 1:1, 2:1), and the number of writers that is fastest. Each CPU's file has 400,000 KiB or, where that \
 is more, four times the caches; or what there is room for. The files have no names and disappear at the end, however the run ends.
 
-Persistent memory is measured where the file system is mounted with DAX. Whatever else a directory is (tmpfs, the page cache, an emulated \
-device) is measured as well, and called a volatile stand-in in every output.
+Persistent memory is measured where the file system is mounted with DAX. Any other directory (tmpfs, the page cache, an emulated \
+device) is measured too, and is marked as a volatile stand-in in every output.
 
 Examples:
   memgauge pmem /mnt/pmem0                   one file system, from every node

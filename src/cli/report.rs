@@ -8,7 +8,7 @@ const AFTER_HELP: &str = "\
 The page holds everything and loads nothing: verdict or headline, machine, what degraded the run, figures, tables with limits, how to read \
 them, every number, the command line, and the result itself as JSON to save. Several results stand beside each other.
 
-A change is told from chance by compare, which makes a page of its own: memgauge compare before/ -- after/ -o change.html
+To tell a real change from chance, use compare. It makes its own page: memgauge compare before/ -- after/ -o change.html
 
 Examples:
   memgauge report result.json -o report.html

@@ -7,7 +7,7 @@ use clap::Args;
 use memgauge_core::spec::Spec;
 use memgauge_core::units::{Bytes, parse_duration};
 
-use super::options::{Counting, Pages, Placement, Precision, Prefetch};
+use super::options::{CounterOptions, Pages, Placement, Precision, Prefetch};
 use super::output::ReportOptions;
 
 /// A measurement, or a plan for one.
@@ -87,7 +87,7 @@ pub(crate) struct RunOptions {
 pub(super) struct Common {
     #[command(flatten)]
     placement: Placement,
-    /// Size of the buffer, for bandwidth of each CPU's: 512M, 2G, 16K [default: four times the caches]
+    /// Size of the buffer; for bandwidth, of each CPU's buffer: 512M, 2G, 16K [default: four times the caches]
     #[arg(long, value_name = "SIZE", help_heading = "Memory")]
     size: Option<Bytes>,
     #[command(flatten)]
@@ -112,7 +112,7 @@ impl Common {
 #[derive(Debug, Args)]
 pub(super) struct Measuring {
     #[command(flatten)]
-    counting: Counting,
+    counting: CounterOptions,
     #[command(flatten)]
     common: Common,
     #[command(flatten)]

@@ -78,7 +78,7 @@ impl RunArgs {
 struct File {
     /// A chase beside the threads; without it only bandwidth is measured.
     chase: Option<Chase>,
-    /// Injection delays in core cycles between bursts of four lines.
+    /// Core cycles to wait after every four lines (injection delay).
     #[serde(default)]
     delays: Vec<u32>,
     threads: Vec<Thread>,

@@ -5,7 +5,7 @@ use memgauge_core::experiment::Metric;
 use memgauge_core::spec::{Spec, SweepShape, SweepSpec, Task};
 use memgauge_core::units::Bytes;
 
-use super::options::{ChaseLines, Counting, Load, Order, Pages, Placement, Precision, Prefetch, with_default};
+use super::options::{ChaseLines, CounterOptions, Load, Order, Pages, Placement, Precision, Prefetch, with_default};
 use super::request::{Request, RunOptions};
 
 const AFTER_HELP: &str = "\
@@ -62,7 +62,7 @@ pub(super) struct SweepArgs {
     #[command(flatten)]
     load: Load,
     #[command(flatten)]
-    counting: Counting,
+    counting: CounterOptions,
     #[command(flatten)]
     precision: Precision,
     #[command(flatten)]

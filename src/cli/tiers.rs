@@ -7,9 +7,9 @@ use super::options::{ChaseTiming, Load, Prefetch, with_default};
 use super::request::{Common, Request};
 
 const AFTER_HELP: &str = "\
-Nodes are grouped by kind: DRAM, HBM, CXL, persistent memory as memory, and memory without CPUs of which nothing says what it is. What tells \
-so is printed: devices (DAX, CXL), the kernel's memory tiers, firmware's claims (HMAT) and distances. A kind that only figures tell is \
-marked as a guess.
+Nodes are grouped by kind: DRAM, HBM, CXL, persistent memory as memory, and nodes without CPUs whose kind of memory is unknown. The evidence \
+is printed: devices (DAX, CXL), the kernel's memory tiers, firmware's claims (HMAT) and distances. A kind that is inferred only \
+from firmware's figures is marked as a guess.
 
 From every node with CPUs: idle latency and bandwidth (reads, 2:1) of every node; latency under load of the nearest node of each kind, of \
 DRAM while another tier is loaded and the reverse, and of both loaded together.

@@ -29,7 +29,7 @@ use crate::sinks::Sinks;
 
 const AFTER_HELP: &str = "\
 The program has standard output to itself; the counts go to standard error, and to files with -o. Signals are passed on to the program, \
-and its exit status is that of memgauge: 128 + N if signal N ended it, 127 if there is no such program, 126 if it cannot be run.
+and memgauge exits with its status: 128 + N if signal N ended it, 127 if there is no such program, 126 if it cannot be run.
 
 An event is one of the kernel's (page-faults, task-clock, cycles, LLC-load-misses), one that sysfs names, a vendor's name from memgauge's \
 tables (mem_load_retired.l3_miss, l1d_cache_refill), or a code: cpu/event=0xd1,umask=0x20/ or r20d1.

@@ -27,7 +27,7 @@ pub(crate) fn change(action: WeightsAction) -> anyhow::Result<ExitStatus> {
             Some(RestoredWeights { automatic: true, .. }) => "the kernel derives its weights automatically again".to_owned(),
             Some(RestoredWeights { before, .. }) => {
                 let boot = if before.auto == Some(true) {
-                    "; the kernel derives weights automatically only after the next boot: it refused to before, as it does where firmware states no bandwidths"
+                    "; the kernel can derive weights again only after a reboot, because firmware states no bandwidths"
                 } else {
                     ""
                 };

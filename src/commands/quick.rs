@@ -63,7 +63,7 @@ pub(crate) struct SavedReferences {
 impl SavedReferences {
     /// What counts for a report: of the fleet, the hosts that are like its machine.
     pub(crate) fn for_report(&self, report: &Report) -> References<'_> {
-        let siblings = |fleet| group_for(fleet, &Fingerprint::of(report)).map_or(FleetSiblings::TooFew, FleetSiblings::Group);
+        let siblings = |fleet| group_for(fleet, &Fingerprint::from_report(report)).map_or(FleetSiblings::TooFew, FleetSiblings::Group);
         References { baseline: self.baseline.as_ref(), rules: self.rules.as_ref(), fleet: self.fleet.as_ref().map(siblings) }
     }
 }

@@ -48,8 +48,8 @@ impl<'a> Live<'a> {
     pub(super) fn measured(&mut self, results: &[Measurement]) -> bool {
         self.known.results.extend_from_slice(results);
         // Results of a chase name their order, and all orders of a cell come together.
-        let of = |m: &Measurement, at: &Coordinates| Coordinates { order: at.order, ..m.at.clone() } == *at;
-        self.pending.retain(|(experiment, cell)| !results.iter().any(|m| m.experiment == *experiment && of(m, &cell.at)));
+        let is_row = |m: &Measurement, at: &Coordinates| Coordinates { order: at.order, ..m.at.clone() } == *at;
+        self.pending.retain(|(experiment, cell)| !results.iter().any(|m| m.experiment == *experiment && is_row(m, &cell.at)));
         let text = self.certain();
         self.print(&text);
         self.failed.is_none()

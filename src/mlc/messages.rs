@@ -115,7 +115,8 @@ impl Unreliable {
 
     /// A line for each reason.
     pub(super) fn lines(&self) -> Vec<String> {
-        let of = |n: usize| if self.results == 1 { "the result is".to_owned() } else { format!("{n} of {} results are", self.results) };
+        let results_are =
+            |n: usize| if self.results == 1 { "the result is".to_owned() } else { format!("{n} of {} results are", self.results) };
         let line = |(reason, n): (&QualityReason, &usize)| {
             let why = match reason {
                 QualityReason::Steal => "the hypervisor gave CPU time to others".to_owned(),
@@ -126,10 +127,10 @@ impl Unreliable {
                 QualityReason::BurstsDisturbed => "most of the time was disturbed".to_owned(),
                 other => spell(other).replace('-', " "),
             };
-            format!("warning: {} not reliable: {why}; -v says which", of(*n))
+            format!("warning: {} not reliable: {why}; -v says which", results_are(*n))
         };
         if self.unreliable > 0 && self.reasons.is_empty() {
-            return vec![format!("warning: {} not reliable; -v says which", of(self.unreliable))];
+            return vec![format!("warning: {} not reliable; -v says which", results_are(self.unreliable))];
         }
         self.reasons.iter().map(line).collect()
     }

@@ -230,7 +230,7 @@ metrics! {
     L1MissRate: "L1 miss rate" = Ratio(L1Misses, L1Accesses), Share, EVENTS, "per access of that level";
     /// Lines that came into the first level, per load.
     L1ReplacementRate: "L1 lines in per load" = Ratio(L1Replacements, Loads), Share, EVENTS,
-        "also lines for loads that found theirs on its way, which the event of L1 misses may leave out, and for stores and prefetches";
+        "includes loads whose line was already in flight (the event of L1 misses may omit them), stores and prefetches";
     /// Second-level misses per access of it.
     L2MissRate: "L2 miss rate" = Ratio(L2Misses, L2Accesses), Share, EVENTS, "per access of that level";
     /// Last-level misses per access of it.

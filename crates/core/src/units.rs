@@ -132,7 +132,7 @@ impl IdSet {
         Self(vec![(id, id)])
     }
     /// The set of all numbers in these ranges, which may overlap.
-    fn of(mut ranges: Vec<(u32, u32)>) -> Self {
+    fn from_ranges(mut ranges: Vec<(u32, u32)>) -> Self {
         ranges.sort_unstable();
         ranges.dedup_by(|next, last| {
             let joined = next.0 <= last.1.saturating_add(1);
@@ -150,7 +150,7 @@ impl IdSet {
         if !self.contains(id) {
             let mut ranges = std::mem::take(&mut self.0);
             ranges.push((id, id));
-            *self = Self::of(ranges);
+            *self = Self::from_ranges(ranges);
         }
     }
     /// The numbers, ascending.
@@ -197,7 +197,7 @@ impl IdSet {
     }
     /// Those in either set.
     pub fn union(&self, other: &Self) -> Self {
-        Self::of([self.0.as_slice(), &other.0].concat())
+        Self::from_ranges([self.0.as_slice(), &other.0].concat())
     }
     /// Whether every number of this set is in the other.
     pub fn is_subset(&self, other: &Self) -> bool {
@@ -220,7 +220,7 @@ impl PartialOrd for IdSet {
 
 impl FromIterator<u32> for IdSet {
     fn from_iter<I: IntoIterator<Item = u32>>(ids: I) -> Self {
-        Self::of(ids.into_iter().map(|id| (id, id)).collect())
+        Self::from_ranges(ids.into_iter().map(|id| (id, id)).collect())
     }
 }
 
@@ -259,7 +259,7 @@ impl FromStr for IdSet {
                 return Err(fail());
             }
         }
-        Ok(Self::of(ranges))
+        Ok(Self::from_ranges(ranges))
     }
 }
 

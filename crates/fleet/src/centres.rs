@@ -21,7 +21,7 @@ pub(crate) struct GroupCentre {
 
 impl GroupCentre {
     /// The centre of the population that a value is in.
-    pub(crate) fn of(&self, cost: f64) -> Centre {
+    pub(crate) fn population(&self, cost: f64) -> Centre {
         match &self.split {
             Some(split) if cost > split.between => split.slower,
             _ => self.centre,
@@ -39,7 +39,7 @@ pub(crate) fn centres(latest: &Latest<'_>, groups: &Groups, wanted: &BTreeSet<u3
         let mut costs: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for &(host, row) in &cell.rows {
             if let Some(cost) = row.cost() {
-                groups.of(host).into_iter().filter(|g| wanted.contains(g)).for_each(|g| costs.entry(g).or_default().push(cost));
+                groups.containing(host).into_iter().filter(|g| wanted.contains(g)).for_each(|g| costs.entry(g).or_default().push(cost));
             }
         }
         costs.retain(|_, costs| costs.len() >= MIN_HOSTS);

@@ -44,7 +44,7 @@ pub fn latest_runs(store: &Store, hosts: &[String], word: Option<&str>) -> Resul
 pub fn chosen<T>(mut all: Vec<T>, run: impl Fn(&T) -> &HostRun, hosts: &[String], word: Option<&str>) -> Result<Vec<T>, ExportError> {
     all.retain(|one| word.is_none_or(|word| kind(&run(one).fingerprint).contains(word)));
     if !hosts.is_empty() && !all.is_empty() {
-        let known = Hosts::of(all.iter().map(&run));
+        let known = Hosts::from_runs(all.iter().map(&run));
         let wanted = hosts.iter().map(|host| known.one(host)).collect::<Result<BTreeSet<HostId>, _>>()?;
         all.retain(|one| wanted.iter().any(|host| run(one).is_of(host)));
     }

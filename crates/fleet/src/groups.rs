@@ -89,13 +89,13 @@ impl Groups {
     }
 
     /// The groups that a host is in, the one with the most in common first.
-    pub(crate) fn of(&self, host: u32) -> [u32; GroupLevel::ALL.len()] {
+    pub(crate) fn containing(&self, host: u32) -> [u32; GroupLevel::ALL.len()] {
         self.of_host[host as usize]
     }
 
     /// The group that a host is compared with: the first with eight hosts. `None` if there is none.
     pub(crate) fn chosen(&self, host: u32) -> Option<u32> {
-        self.of(host).into_iter().find(|&group| self.is_large(group))
+        self.containing(host).into_iter().find(|&group| self.is_large(group))
     }
 
     pub(crate) fn is_large(&self, group: u32) -> bool {
@@ -104,6 +104,6 @@ impl Groups {
 
     /// How many hosts have the hardware of this one, itself among them.
     pub(crate) fn with_hardware_of(&self, host: u32) -> usize {
-        self.of(host).last().map_or(0, |&group| self.all[group as usize].members.len())
+        self.containing(host).last().map_or(0, |&group| self.all[group as usize].members.len())
     }
 }

@@ -41,7 +41,7 @@ pub fn history(rows: &[Row], word: &str, as_one: bool) -> Result<FleetHistory, H
     let mut runs: Vec<&Arc<HostRun>> = rows.iter().map(|row| &row.run).collect();
     runs.sort_unstable_by_key(|run| Arc::as_ptr(run));
     runs.dedup_by(|a, b| Arc::ptr_eq(a, b));
-    let hosts = Hosts::of(runs.into_iter().map(|run| &**run));
+    let hosts = Hosts::from_runs(runs.into_iter().map(|run| &**run));
     let chosen = if as_one { hosts.find(word)? } else { BTreeSet::from([hosts.one(word)?]) };
     let own: Vec<&Row> = rows.iter().filter(|row| chosen.iter().any(|id| row.run.is_of(id))).collect();
     let by_id: BTreeMap<(&str, &str), &HostRun> = own.iter().map(|r| ((r.run.started.as_str(), r.run.run_id.as_str()), &*r.run)).collect();

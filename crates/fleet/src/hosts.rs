@@ -71,7 +71,7 @@ pub(crate) struct Hosts<'a> {
 
 impl<'a> Hosts<'a> {
     /// Those of these runs, each of which is named once.
-    pub(crate) fn of(runs: impl IntoIterator<Item = &'a HostRun>) -> Self {
+    pub(crate) fn from_runs(runs: impl IntoIterator<Item = &'a HostRun>) -> Self {
         let mut hosts: BTreeMap<HostId, Vec<&HostRun>> = BTreeMap::new();
         runs.into_iter().for_each(|run| hosts.entry(run.id()).or_default().push(run));
         Self { runs: hosts }
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn names_ids_and_both_choose_a_host() {
         let runs = runs();
-        let hosts = Hosts::of(&runs);
+        let hosts = Hosts::from_runs(&runs);
         let chosen = |word: &str| hosts.one(word).map(|(host, id)| (host, id.map(|id| id[..2].to_owned())));
         for (word, host, id) in [
             ("c0", "c0", "e0"),
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn what_several_machines_share_is_refused_with_what_chooses_each() {
         let runs = runs();
-        let hosts = Hosts::of(&runs);
+        let hosts = Hosts::from_runs(&runs);
         let said = hosts.one("node").unwrap_err().to_string();
         assert_eq!(
             said,
@@ -207,10 +207,10 @@ mod tests {
         // Twelve digits do not tell these apart.
         let alike = ["0".repeat(64), "0".repeat(63) + "1"];
         let alike = alike.map(|id| HostRun { machine_id_hash: Some(id.clone()), ..run("node", None, "2026-03-01T00:00:00Z") });
-        let said = Hosts::of(&alike).one("node").unwrap_err().to_string();
+        let said = Hosts::from_runs(&alike).one("node").unwrap_err().to_string();
         assert!(alike.iter().all(|run| said.contains(&format!("--host node-{} ", run.machine_id_hash.as_ref().unwrap()))), "{said}");
         let many: Vec<HostRun> = (0..30).map(|i| run("node", Some(&format!("{i:08x}")), "2026-03-01T00:00:00Z")).collect();
-        let said = Hosts::of(&many).one("node").unwrap_err().to_string();
+        let said = Hosts::from_runs(&many).one("node").unwrap_err().to_string();
         assert!(said.starts_with("'node' means 30 machines: ") && said.ends_with(", and 22 more"), "{said}");
     }
 }

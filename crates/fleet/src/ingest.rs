@@ -171,7 +171,7 @@ enum Read {
 /// The store's entry for a result.
 fn stored_run(path: &Path, report: &memgauge_core::result::Report) -> StoredRun {
     StoredRun {
-        run: Arc::new(crate::row::HostRun::of(report)),
+        run: Arc::new(crate::row::HostRun::from_report(report)),
         memgauge: report.tool.version.clone(),
         command: report.argv.join(" "),
         health: report.health.as_ref().map(|health| health.status),

@@ -177,7 +177,7 @@ fn look<'l, 'a>(
             let mut counts: BTreeMap<u32, Counts> = BTreeMap::new();
             for &(host, row) in &values.rows {
                 has_row[host as usize] = true;
-                for group in groups.of(host).into_iter().filter(|g| used.contains(g)) {
+                for group in groups.containing(host).into_iter().filter(|g| used.contains(g)) {
                     *with_row.entry(group).or_default() += 1;
                     counts.entry(group).or_default().add(row);
                 }
@@ -229,7 +229,7 @@ fn judge<'a>(row: &'a Row, found: &GroupCentre, state: &mut State<'a>) {
         *state.not_measured.entry(why.to_owned()).or_default() += 1;
         return;
     };
-    let centre = found.of(cost);
+    let centre = found.population(cost);
     let score = centre.score(cost);
     let differs = score.abs() > MIN_ROBUST_Z && is_apart(row, cost, centre);
     let worse = differs && score > 0.0;

@@ -17,7 +17,7 @@ pub(crate) const ID_DIGITS: usize = 12;
 /// their quality. Points of curves under load are at their delays. Of transfers between all pairs of CPUs there is a row for every two
 /// nodes, the median of their pairs: a million rows of one host would tell no more about it. Repeats of cells are left out.
 pub fn rows(report: &Report) -> Vec<Row> {
-    let run = Arc::new(HostRun::of(report));
+    let run = Arc::new(HostRun::from_report(report));
     let single = report.results.iter().map(|m| measured(&run, m));
     let matrices = report.matrices.iter().flat_map(|matrix| between_nodes(&run, matrix, report));
     single.chain(matrices).collect()
@@ -83,7 +83,7 @@ fn between_nodes(run: &Arc<HostRun>, matrix: &PairMatrix, report: &Report) -> Ve
 
 impl HostRun {
     /// Which run it is, and of which host.
-    pub fn of(report: &Report) -> Self {
+    pub fn from_report(report: &Report) -> Self {
         let host = report.run.host.as_ref();
         let machine_id_hash = host.and_then(|h| h.machine_id_hash.clone()).filter(|hash| !hash.is_empty());
         let by_id = || machine_id_hash.as_ref().map(|hash| format!("id-{}", hash.chars().take(ID_DIGITS).collect::<String>()));
@@ -95,15 +95,15 @@ impl HostRun {
             started: report.started.utc.clone(),
             labels: report.run.labels.clone(),
             complete: report.complete,
-            fingerprint: Fingerprint::of(report),
+            fingerprint: Fingerprint::from_report(report),
         }
     }
 }
 
 impl Fingerprint {
     /// What the machine of a run is like. The fields are those by which `memgauge compare` tells machines apart.
-    pub fn of(report: &Report) -> Self {
-        let field = |field: DifferentField| field.of(report);
+    pub fn from_report(report: &Report) -> Self {
+        let field = |field: DifferentField| field.value(report);
         Self {
             cpu: field(DifferentField::Cpu),
             stepping: field(DifferentField::CpuModel),
@@ -150,7 +150,7 @@ mod tests {
     fn hosts_without_a_name_are_named_by_their_machine_id_and_those_without_either_by_their_run() {
         let mut report = saved();
         report.run.id = "r1".into();
-        let name = |report: &Report| HostRun::of(report).host;
+        let name = |report: &Report| HostRun::from_report(report).host;
         assert_eq!(name(&report), "run-r1");
         report.run.host = Some(Host { hostname: None, machine_id_hash: Some("0123456789abcdef".into()) });
         assert_eq!(name(&report), "id-0123456789ab");
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn fingerprints_hold_what_the_machine_states() {
-        let fingerprint = Fingerprint::of(&saved());
+        let fingerprint = Fingerprint::from_report(&saved());
         assert!(fingerprint.cpu.is_some() && fingerprint.cpus > 0 && fingerprint.nodes == 2, "{fingerprint:?}");
         assert_eq!(fingerprint.hypervisor, None);
     }

@@ -14,8 +14,8 @@ mod file;
 mod interrupted;
 mod map;
 mod node_state;
+mod page_maps;
 mod placement;
-mod readback;
 mod touch;
 mod watch;
 

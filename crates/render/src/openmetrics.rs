@@ -103,7 +103,7 @@ struct Sample {
 }
 
 impl Sample {
-    fn of(m: &Measurement) -> Self {
+    fn from_measurement(m: &Measurement) -> Self {
         let Estimate { value, ci95_low, ci95_high, .. } = m.estimate;
         Self { value, low: ci95_low, high: ci95_high, quality: Some(m.quality.level) }
     }
@@ -164,9 +164,9 @@ impl Collected {
             match quantity {
                 Quantity::CpuIdleLatency | Quantity::TransferMatrixLatency | Quantity::ScanBandwidth => {
                     let at = by_node(node, &m.at);
-                    groups.entry((quantity, with(shared, coordinates(&at)))).or_default().push(Sample::of(m));
+                    groups.entry((quantity, with(shared, coordinates(&at)))).or_default().push(Sample::from_measurement(m));
                 }
-                _ => self.insert(quantity, with(shared, coordinates(&m.at).into_iter().chain([each])), Sample::of(m)),
+                _ => self.insert(quantity, with(shared, coordinates(&m.at).into_iter().chain([each])), Sample::from_measurement(m)),
             }
         }
     }
@@ -236,7 +236,7 @@ impl Collected {
                 let labels = with(shared, coordinates(&curve.at).into_iter().chain([label("point", name)]));
                 let measured = point.map(|p| [(Quantity::LoadedLatency, p.latency), (Quantity::LoadedBandwidth, p.bandwidth)]);
                 for (quantity, m) in measured.into_iter().flatten().filter_map(|(quantity, m)| Some((quantity, m?))) {
-                    self.insert(quantity, labels.clone(), Sample::of(m));
+                    self.insert(quantity, labels.clone(), Sample::from_measurement(m));
                 }
             }
         }

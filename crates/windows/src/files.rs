@@ -48,14 +48,14 @@ fn is_ours(owner: &Sid) -> bool {
 fn owner(path: &Path) -> Option<Sid> {
     let mut options = OpenOptions::new();
     options.access_mode(READ_CONTROL).custom_flags(FILE_FLAG_OPEN_REPARSE_POINT | FILE_FLAG_BACKUP_SEMANTICS);
-    Access::of(&options.open(path).ok()?)?.owner()
+    Access::read(&options.open(path).ok()?)?.owner()
 }
 
 /// Whether everybody (`Everyone`) may write to the folder, remove what is in it, or give that right. `false` where its protection cannot be
 /// read. The root of a drive gives members of `Users` rights that its folders inherit, as they have always had there: these do not count.
 pub fn is_open_to_all(folder: &Path) -> bool {
     let opened = OpenOptions::new().access_mode(READ_CONTROL).custom_flags(FILE_FLAG_BACKUP_SEMANTICS).open(folder);
-    opened.ok().and_then(|folder| Access::of(&folder)).is_some_and(|access| access.lets_everybody_write())
+    opened.ok().and_then(|folder| Access::read(&folder)).is_some_and(|access| access.lets_everybody_write())
 }
 
 /// Whether the path is a pipe or a device, which takes what is written.
@@ -97,7 +97,7 @@ pub const fn permissions(_private: bool) -> Option<Permissions> {
 pub fn hand_on(path: &Path, _old: &Metadata, file: &File) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.access_mode(READ_CONTROL).custom_flags(FILE_FLAG_OPEN_REPARSE_POINT | FILE_FLAG_BACKUP_SEMANTICS);
-    if let Some(old) = options.open(path).ok().and_then(|old| Access::of(&old)).filter(Access::is_own_of_the_file) {
+    if let Some(old) = options.open(path).ok().and_then(|old| Access::read(&old)).filter(Access::is_own_of_the_file) {
         // A refusal leaves what is inherited.
         old.give_to(file);
     }
@@ -144,7 +144,7 @@ pub fn open_private(path: &Path) -> io::Result<File> {
     if file.metadata()?.file_attributes() & FILE_ATTRIBUTE_REPARSE_POINT != 0 {
         return Err(io::Error::other("is a link, which is not followed"));
     }
-    if Access::of(&file).and_then(|access| access.owner()).is_some_and(|owner| is_ours(&owner)) {
+    if Access::read(&file).and_then(|access| access.owner()).is_some_and(|owner| is_ours(&owner)) {
         // Something else may have made it before. A refusal changes nothing.
         access::keep_private(&file);
     }

@@ -9,7 +9,7 @@ use crate::cli::output::FigureArgs;
 
 const OUTLIERS_HELP: &str = "\
 Each host is compared with the hosts that have its hardware, firmware and kernel; where these are fewer than eight, with those that have \
-its hardware and firmware, then with those that have its hardware. Of each host and number the latest value counts.
+its hardware and firmware, then with those that have its hardware. Only the latest value of each number of a host counts.
 
 A host is named if a number is worse than the median by more than 3 %, by more than 3.5 robust standard deviations and by more than both \
 intervals, and if at most 5 % of the named hosts are so by chance. A host whose numbers are missing or degraded is unknown and does not \
@@ -22,7 +22,7 @@ Examples:
   memgauge fleet outliers fleet/ --format json | jq -r '.slow[].host'
 
 Exit status:
-  0    every host is as its siblings are
+  0    no host is slower than its siblings
   1    no host is slower, but some are unknown, or fall into two populations
   2    some hosts are slower than their siblings
   4    the fleet is empty, or cannot be read
@@ -74,7 +74,7 @@ pub(crate) struct BaselineArgs {
 
 const HISTORY_HELP: &str = "\
 Change points are found in the logarithms of each number's values over time (PELT, with the noise from run to run). Changes below 3 % are \
-not shown, and neither is one run that is off alone. A number needs six values.
+not shown, and a single run that differs is ignored. A number needs six values.
 
 Where several machines have one name, their machine ids are listed.
 

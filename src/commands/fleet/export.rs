@@ -73,7 +73,7 @@ fn render(args: &ExportArgs, source: Source) -> anyhow::Result<Vec<u8>> {
             with_rows(&store, runs)?
         }
         Source::Results(reports) => {
-            let all = reports.into_iter().map(|report| (ExportRun::of(&report), report)).collect();
+            let all = reports.into_iter().map(|report| (ExportRun::from_report(&report), report)).collect();
             let chosen = chosen(all, |(run, _): &(ExportRun, Report)| &run.run, &args.host, word)?;
             if chosen.is_empty() {
                 bail!(nothing_chosen(args));

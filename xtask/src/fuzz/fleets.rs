@@ -70,7 +70,7 @@ pub(super) fn baselines() -> Result<Vec<Vec<u8>>> {
 /// Judges a result by a baseline, and shows the baseline.
 pub(super) fn judged() -> Result<Run> {
     let report = saved()?.1;
-    let fingerprint = Fingerprint::of(&report);
+    let fingerprint = Fingerprint::from_report(&report);
     Ok(Box::new(move |bytes| {
         let Ok(baseline) = serde_json::from_slice::<FleetBaseline>(bytes) else { return };
         let siblings = group_for(&baseline, &fingerprint).map_or(FleetSiblings::TooFew, FleetSiblings::Group);

@@ -44,7 +44,7 @@ impl<'a> Results<'a> {
     }
 
     /// Measurements of these experiments, file by file. Files that serve as memory are left out.
-    pub(super) fn of(&self, experiments: &'static [Experiment], metric: Metric) -> impl Iterator<Item = Found<'a>> + use<'a> {
+    pub(super) fn measurements(&self, experiments: &'static [Experiment], metric: Metric) -> impl Iterator<Item = Found<'a>> + use<'a> {
         let found = |(name, report): &(&'a str, &'a Report)| {
             let (name, report) = (*name, *report);
             report.results.iter().map(move |m| Found { name, report, m })

@@ -84,7 +84,7 @@ fn within_package(results: &Results<'_>, section: &mut Section) {
 
 /// Idle latencies by node.
 fn local_or_not<'a>(results: &Results<'a>) -> Vec<Found<'a>> {
-    results.of(&[Experiment::IdleLatency], Metric::Latency).filter(|f| f.m.at.order == Some(ChaseOrder::WindowLocal)).collect()
+    results.measurements(&[Experiment::IdleLatency], Metric::Latency).filter(|f| f.m.at.order == Some(ChaseOrder::WindowLocal)).collect()
 }
 
 /// Compares the local latency and the highest read bandwidth of results with different numbers of nodes of a package.
@@ -104,7 +104,7 @@ fn between_modes(results: &Results<'_>, few: (u32, &[&Report]), many: (u32, &[&R
         let all = topology.nodes.iter().filter(|n| is_whole(topology, n.id)).count();
         at.mix == Some(Mix::AllReads) && at.memory == Some(MemoryPlace::Own) && used.len() == all && f.is_usable()
     };
-    let reads: Vec<Found<'_>> = results.of(experiments, Metric::Bandwidth).filter(of_all_nodes).collect();
+    let reads: Vec<Found<'_>> = results.measurements(experiments, Metric::Bandwidth).filter(of_all_nodes).collect();
     let highest = |reports: &[&Report]| reads.iter().filter(|f| is_of(reports, f)).copied().max_by(|a, b| a.value().total_cmp(&b.value()));
     let latency_pair = local(few.1).zip(local(many.1));
     let bandwidth_pair = highest(few.1).zip(highest(many.1));

@@ -22,7 +22,7 @@ fn is_backed_by(found: &Found<'_>, huge: bool) -> bool {
 /// Advises on huge pages.
 pub(super) fn huge_pages(results: &Results<'_>) -> Section {
     let mut section = Section::default();
-    let all: Vec<Found<'_>> = results.of(&[Experiment::IdleLatency, Experiment::IdleLatencyPerCpu], Metric::Latency).collect();
+    let all: Vec<Found<'_>> = results.measurements(&[Experiment::IdleLatency, Experiment::IdleLatencyPerCpu], Metric::Latency).collect();
     // Over the whole buffer every page is as likely as every other, so it shows most.
     let compared = [ChaseOrder::FullRandom, ChaseOrder::WindowLocal].into_iter().any(|order| compare(&all, order, &mut section));
     if !compared {

@@ -24,9 +24,9 @@ pub(super) fn own_or_remote(results: &Results<'_>) -> Section {
         return section;
     }
     let is_random = |f: &Found<'_>| f.m.at.order == Some(ChaseOrder::WindowLocal);
-    let latencies: Vec<Found<'_>> = results.of(&[Experiment::IdleLatency], Metric::Latency).filter(is_random).collect();
+    let latencies: Vec<Found<'_>> = results.measurements(&[Experiment::IdleLatency], Metric::Latency).filter(is_random).collect();
     let reads = |f: &Found<'_>| f.m.at.mix == Some(Mix::AllReads);
-    let bandwidths: Vec<Found<'_>> = results.of(&[Experiment::BandwidthMatrix], Metric::Bandwidth).filter(reads).collect();
+    let bandwidths: Vec<Found<'_>> = results.measurements(&[Experiment::BandwidthMatrix], Metric::Bandwidth).filter(reads).collect();
     let farthest = remote_over_own(&latencies).into_iter().max_by(|a, b| a.2.value.total_cmp(&b.2.value));
     let slowest = remote_over_own(&bandwidths).into_iter().min_by(|a, b| a.2.value.total_cmp(&b.2.value));
     let (latency, bandwidth) = (farthest.map(|p| p.2), slowest.map(|p| p.2));
@@ -73,8 +73,8 @@ pub(super) fn interleaved(results: &Results<'_>) -> Section {
     if !results.any_machine(|topology, _| topology.nodes.iter().filter(|n| n.memory.0 > 0).count() > 1) {
         return section;
     }
-    let of = |metric| results.of(&[Experiment::Interleave], metric).collect::<Vec<Found<'_>>>();
-    let (bandwidths, latencies) = (of(Metric::Bandwidth), of(Metric::Latency));
+    let searched = |metric| results.measurements(&[Experiment::Interleave], metric).collect::<Vec<Found<'_>>>();
+    let (bandwidths, latencies) = (searched(Metric::Bandwidth), searched(Metric::Latency));
     let command = "memgauge interleave -o interleave.json".to_owned();
     for (_, report) in results.reports() {
         for search in &report.interleaves {

@@ -10,9 +10,9 @@ const COMMAND: &str = "sudo memgauge prefetch compare -o prefetch.json";
 
 /// Advises on prefetchers.
 pub(super) fn on_or_off(results: &Results<'_>) -> Section {
-    let bandwidths: Vec<Found<'_>> = results.of(&[Experiment::PrefetchComparison], Metric::Bandwidth).collect();
+    let bandwidths: Vec<Found<'_>> = results.measurements(&[Experiment::PrefetchComparison], Metric::Bandwidth).collect();
     let is_random = |f: &Found<'_>| f.m.at.order == Some(ChaseOrder::WindowLocal);
-    let latencies: Vec<Found<'_>> = results.of(&[Experiment::PrefetchComparison], Metric::Latency).filter(is_random).collect();
+    let latencies: Vec<Found<'_>> = results.measurements(&[Experiment::PrefetchComparison], Metric::Latency).filter(is_random).collect();
     let all: Vec<Found<'_>> = bandwidths.iter().chain(&latencies).copied().collect();
     if all.is_empty() {
         // Windows lets only drivers write these registers.

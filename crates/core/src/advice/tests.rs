@@ -204,7 +204,7 @@ fn searched(nearest: f64, equal: f64, two_to_one: f64) -> Report {
         results.push(Measurement { experiment: Experiment::Interleave, at, ..measured });
     }
     let mut report = report(machine(), results);
-    report.interleaves.extend(InterleaveSummary::of(at, &[0, 1], Goal::Bandwidth, None, &search));
+    report.interleaves.extend(InterleaveSummary::from_search(at, &[0, 1], Goal::Bandwidth, None, &search));
     report
 }
 
@@ -246,7 +246,7 @@ fn searched_for_latency(equal_ns: f64, weak: bool) -> Report {
         search.trials.push(Trial { weights, bandwidth_gbs: reading(most), latency_ns: serves.then(|| reading(ns)), measured: 1 });
     }
     let mut report = report(machine(), results);
-    report.interleaves.extend(InterleaveSummary::of(at, &[0, 1], goal, None, &search));
+    report.interleaves.extend(InterleaveSummary::from_search(at, &[0, 1], goal, None, &search));
     report
 }
 

@@ -19,7 +19,7 @@ const RAMP: &str = "memgauge bandwidth --ramp -o ramp.json";
 /// Advises on the number of threads: the fewest of each ramp that give [`ENOUGH`] of its highest bandwidth.
 pub(super) fn threads(results: &Results<'_>) -> Section {
     let mut ramps: BTreeMap<(Coordinates, String), Vec<Found<'_>>> = BTreeMap::new();
-    for found in results.of(&[Experiment::BandwidthRamp], Metric::Bandwidth) {
+    for found in results.measurements(&[Experiment::BandwidthRamp], Metric::Bandwidth) {
         let key = (without(&found.m.at, |at| at.cpus = None), found.number(Role::All).result);
         ramps.entry(key).or_default().push(found);
     }
@@ -78,7 +78,7 @@ pub(super) fn second_threads(results: &Results<'_>) -> Section {
         return section;
     }
     let experiments = &[Experiment::BandwidthRamp, Experiment::BandwidthSearch, Experiment::Bandwidth];
-    let all: Vec<Found<'_>> = results.of(experiments, Metric::Bandwidth).filter(|f| f.m.at.cpus.is_some()).collect();
+    let all: Vec<Found<'_>> = results.measurements(experiments, Metric::Bandwidth).filter(|f| f.m.at.cpus.is_some()).collect();
     let mut by_mix: BTreeMap<Mix, (Found<'_>, Found<'_>)> = BTreeMap::new();
     for more in &all {
         let (Some(cpus), Some(mix)) = (&more.m.at.cpus, more.m.at.mix) else { continue };

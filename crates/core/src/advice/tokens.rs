@@ -22,7 +22,7 @@ pub(super) fn tokens(results: &Results<'_>, models: &[Model]) -> Section {
         let at = &f.m.at;
         at.mix == Some(Mix::AllReads) && at.access.is_none_or(|a| a == Access::Sequential) && at.line.is_none() && at.block.is_none()
     };
-    let all: Vec<Found<'_>> = results.of(experiments, Metric::Bandwidth).filter(reads).collect();
+    let all: Vec<Found<'_>> = results.measurements(experiments, Metric::Bandwidth).filter(reads).collect();
     let (usable, left_out): (Vec<Found<'_>>, Vec<Found<'_>>) = all.iter().partition(|f| f.is_usable());
     if models.is_empty() {
         return if usable.is_empty() { Section::default() } else { Section::without_command(Topic::TokensPerSecond, Why::NoModel) };

@@ -75,7 +75,7 @@ pub enum DifferentField {
 
 impl DifferentField {
     /// Its value in one run; `None` where it is not known.
-    pub fn of(self, report: &Report) -> Option<String> {
+    pub fn value(self, report: &Report) -> Option<String> {
         FIELDS.iter().find(|(field, _)| *field == self).and_then(|(_, read)| read(report)).filter(|value| !value.is_empty())
     }
 }

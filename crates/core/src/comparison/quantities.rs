@@ -124,7 +124,7 @@ struct RunCurve {
 
 impl RunCurve {
     /// `None` if no point of it was measured.
-    fn of(report: &Report, curve: &CurveSummary) -> Option<Self> {
+    fn from_report(report: &Report, curve: &CurveSummary) -> Option<Self> {
         let is_point = |m: &&Measurement| {
             let same = || Coordinates { delay_cycles: None, ..m.at.clone() } == curve.at;
             m.experiment == Experiment::LoadedLatency && m.estimate.value.is_some() && same()
@@ -177,7 +177,7 @@ fn curves(before: &[Report], after: &[Report], (pairs, not_compared): Found<'_>)
         for report in reports {
             let mut seen = BTreeSet::new();
             for curve in report.curves.iter().filter(|curve| seen.insert(&curve.at)) {
-                if let Some(run) = RunCurve::of(report, curve) {
+                if let Some(run) = RunCurve::from_report(report, curve) {
                     runs.entry(curve.at.clone()).or_default().push(run);
                 }
             }

@@ -124,7 +124,7 @@ fn weak_note(of_node: &str, regions: &[&Measurement]) -> Option<Note> {
         names.join("; ")
     );
     Some(Note::warning("scan-weak-region", message).advise(
-        "scan again: a region that is weak at the same addresses twice is one with less interleaving, a device's window, or a DIMM that corrects errors",
+        "scan again: if the same addresses are weak, they have less interleaving, belong to a device's window, or to a DIMM that corrects errors",
     ))
 }
 

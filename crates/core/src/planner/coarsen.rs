@@ -67,7 +67,7 @@ impl Planner<'_> {
     pub(super) fn fit(&mut self, steps: &mut [Step], stop: &StopRule, within_s: f64) -> f64 {
         let own = self.spec.time.or(self.spec.budget).is_some();
         let counters = self.spec.counters;
-        let before: Vec<Extent> = steps.iter().map(Extent::of).collect();
+        let before: Vec<Extent> = steps.iter().map(Extent::from_step).collect();
         for lever in ALL {
             let early = matches!(lever, Lever::Repetitions | Lever::Points);
             let budget_s = stop.budget_s
@@ -93,7 +93,7 @@ impl Planner<'_> {
 
     /// Gives up long shuffles and large buffers only, as a health check does before it leaves nodes out.
     pub(super) fn lighten(&mut self, steps: &mut [Step], stop: &StopRule, within_s: f64) {
-        let before: Vec<Extent> = steps.iter().map(Extent::of).collect();
+        let before: Vec<Extent> = steps.iter().map(Extent::from_step).collect();
         for lever in [Lever::Orders(LONG_SHUFFLE), Lever::Buffers] {
             self.pull(lever, steps, stop, within_s);
         }
@@ -213,7 +213,7 @@ impl Planner<'_> {
     /// Writes down what has become of the steps, and one note for all of it.
     fn say(&mut self, before: &[Extent], steps: &[Step]) {
         for (before, step) in before.iter().zip(steps) {
-            let after = Extent::of(step);
+            let after = Extent::from_step(step);
             for ((what, from), (_, to)) in before.parts().into_iter().zip(after.parts()) {
                 if to < from {
                     self.coarsened.push(Coarsened { step: Some(step.title.clone()), what, from, to });
@@ -224,7 +224,7 @@ impl Planner<'_> {
 }
 
 impl Extent {
-    fn of(step: &Step) -> Self {
+    fn from_step(step: &Step) -> Self {
         let mut all =
             Self { repetitions: 0.0, points: 0.0, orders: 0.0, bytes: 0.0, kernels: 0.0, regions: 0.0, cells: step.cells.len() as f64 };
         for Cell { work, .. } in &step.cells {

@@ -101,9 +101,9 @@ pub struct CellCost {
 
 /// What each cell of a plan takes, step by step, in the order in which they run: what one has set up the next finds.
 pub fn cells(plan: &Plan) -> Vec<CellCost> {
-    let of = |budget_s: f64| seconds(&plan.steps, &StopRule { budget_s, ..plan.stop }, plan.counters, 1.0);
-    let least = of(if plan.stop.fixed_time { plan.stop.budget_s } else { 0.0 });
-    let both = least.into_iter().zip(of(plan.stop.budget_s));
+    let seconds_within = |budget_s: f64| seconds(&plan.steps, &StopRule { budget_s, ..plan.stop }, plan.counters, 1.0);
+    let least = seconds_within(if plan.stop.fixed_time { plan.stop.budget_s } else { 0.0 });
+    let both = least.into_iter().zip(seconds_within(plan.stop.budget_s));
     both.flat_map(|(least, most)| least.into_iter().zip(most)).map(|(least_s, most_s)| CellCost { least_s, most_s }).collect()
 }
 

@@ -86,7 +86,7 @@ impl Planner<'_> {
     pub(super) fn loaders_on(&mut self, cpus: &[u32], nodes: &IdSet, reserved: u64) -> Result<Vec<Loader>, PlanError> {
         let nodes = check_nodes(nodes, self.machine)?;
         if self.spec.traffic.shared {
-            return invalid("loaders that share one buffer cannot load several nodes; leave out --shared or --load-node");
+            return invalid("loaders that share one buffer cannot load several nodes; leave out --shared-buffer or --load-node");
         }
         if self.spec.memory_dir.is_some() {
             return invalid("files are on their own node; leave out --memory-dir or --load-node");

@@ -78,8 +78,9 @@ impl Planner<'_> {
 
     fn quick_steps(&mut self, samples: Samples) -> Result<Vec<Step>, PlanError> {
         let nodes: Vec<u32> = self.cpu_nodes().iter().collect();
-        let of = |most| sample(&nodes, most);
-        let mut steps = vec![self.quick_latency(&of(samples.latency))?, self.quick_nodes(&of(samples.nodes), &of(samples.mixed))?];
+        let sampled = |most| sample(&nodes, most);
+        let mut steps =
+            vec![self.quick_latency(&sampled(samples.latency))?, self.quick_nodes(&sampled(samples.nodes), &sampled(samples.mixed))?];
         steps.extend(self.quick_domains(samples.domains)?);
         steps.extend(self.quick_packages(samples.packages)?);
         steps.extend(self.quick_loaded()?);

@@ -30,7 +30,7 @@ macro_rules! for_each_number {
 
 impl Common {
     /// What most of these results have alike. Where one of them lacks a field, it is in none: to lack it has to mean one thing.
-    pub(crate) fn of<'a>(results: impl Iterator<Item = &'a Measurement>) -> Self {
+    pub(crate) fn from_results<'a>(results: impl Iterator<Item = &'a Measurement>) -> Self {
         let measured: Vec<&Measurement> = results.filter(|m| m.estimate.value.is_some()).collect();
         let mut common = Self::default();
         macro_rules! most_usual {

@@ -57,7 +57,7 @@ pub enum Reference {
 
 impl InterleaveSummary {
     /// Sums up a search; `None` if nothing was measured.
-    pub fn of(at: Coordinates, nodes: &[u32], goal: Goal, kernel: Option<&Weights>, search: &Search) -> Option<Self> {
+    pub fn from_search(at: Coordinates, nodes: &[u32], goal: Goal, kernel: Option<&Weights>, search: &Search) -> Option<Self> {
         let (best, recommended) = (search.best_trial()?, search.recommended()?);
         let references = [
             (Reference::NearestOnly, nodes.first().map(|node| Weights::only(*node))),

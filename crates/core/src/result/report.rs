@@ -108,7 +108,7 @@ impl Report {
         if self.results.len() <= MANY_RESULTS {
             return None;
         }
-        let common = Common::of(self.measurements());
+        let common = Common::from_results(self.measurements());
         let mut compact = self.clone();
         compact.with_value().for_each(|m| common.take_from(m));
         compact.common = Some(Box::new(common));

@@ -55,7 +55,7 @@ pub const fn rfo(reason: RfoReason) -> &'static str {
         RfoReason::AsSlowAsParts => "stores of whole lines are as slow as those of parts, which must read",
         RfoReason::AsFastAsNonTemporal => "stores of whole lines are as fast as non-temporal ones, which do not read",
         RfoReason::Between => "stores of whole lines are neither as slow as those of parts nor as fast as non-temporal ones",
-        RfoReason::Delayed => "without delay they do not, and cores may avoid it only when memory is busy",
+        RfoReason::Delayed => "at full speed these stores do not read first; with a delay they might",
         RfoReason::DifferentTraffic => "loaders do different things, which cannot be compared",
         RfoReason::Files => "the memory is that of a file",
         RfoReason::Caches => "the buffers may stay in caches",

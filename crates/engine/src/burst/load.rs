@@ -29,7 +29,7 @@ pub(crate) struct Load {
     traversal: Traversal,
     /// A second buffer, and the percent of turns that it gets.
     second: Option<(Box<Traversal>, u32)>,
-    /// Core cycles between bursts of four lines.
+    /// Core cycles to wait after every four lines.
     pub(crate) delay: u32,
     /// How much of a turn of the second buffer is due, in percent.
     due: u32,
@@ -225,7 +225,7 @@ impl Load {
         (trace, self)
     }
 
-    /// Core cycles between the kernel's bursts; what was asked for is between bursts of four lines.
+    /// Core cycles between the kernel's bursts; what was asked for is after every four lines.
     fn burst_delay(&self) -> Option<u32> {
         let cycles = u64::from(self.delay) * u64::from(self.traversal.kernel.burst_lines) / 4;
         (self.delay > 0).then_some(u32::try_from(cycles).unwrap_or(u32::MAX))

@@ -30,7 +30,7 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Interl
         session.progress.within_cell(f64::min(measured / about, 1.0));
         trial
     });
-    let summary = InterleaveSummary::of(at.clone(), &plan.nodes, plan.goal, plan.kernel.as_ref(), &search);
+    let summary = InterleaveSummary::from_search(at.clone(), &plan.nodes, plan.goal, plan.kernel.as_ref(), &search);
     session.recorder.interleaves.extend(summary);
     ended
 }
@@ -99,8 +99,8 @@ fn point(
     session.recorder.curves.pop();
     ended?;
     let measured = &session.recorder.results[before..];
-    let of = |metric| measured.iter().find(|m: &&Measurement| m.metric == metric).map(|m| m.estimate.clone()).unwrap_or_default();
-    Ok((of(Metric::Latency), of(Metric::Bandwidth)))
+    let estimate = |metric| measured.iter().find(|m: &&Measurement| m.metric == metric).map(|m| m.estimate.clone()).unwrap_or_default();
+    Ok((estimate(Metric::Latency), estimate(Metric::Bandwidth)))
 }
 
 fn reading(estimate: &Estimate) -> Option<Reading> {

@@ -111,13 +111,14 @@ pub(crate) fn compared_with(kernel: &'static Kernel) -> Option<Stores> {
     if kernel.form.line != LineUse::Whole || kernel.form.access == Access::Random {
         return None;
     }
-    let of = |mix: Mix, form: Form| kernels::available().filter(move |k| k.mix == mix && k.form == form && k.width != Width::String);
+    let with_stores =
+        |mix: Mix, form: Form| kernels::available().filter(move |k| k.mix == mix && k.form == form && k.width != Width::String);
     let part = Form { access: Access::Strided, line: LineUse::Part };
     Some([
         kernel,
         // The narrowest, which is the least likely to be taken for a whole line.
-        of(parts, part).min_by_key(|k| k.width)?,
-        of(non_temporal, kernel.form).max_by_key(|k| k.width)?,
+        with_stores(parts, part).min_by_key(|k| k.width)?,
+        with_stores(non_temporal, kernel.form).max_by_key(|k| k.width)?,
     ])
 }
 

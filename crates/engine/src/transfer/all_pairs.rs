@@ -310,11 +310,13 @@ fn note_at_once(verdict: Option<bool>, ratio: f64, pairs: usize, representatives
     if verdict == Some(true) {
         return Note::info(
             "pairs-at-once",
-            format!("up to {pairs} pairs of CPUs were measured at once: beside others a pair's latency was {ratio:.3} times that alone"),
+            format!(
+                "up to {pairs} pairs of CPUs were measured at once: with other pairs running, a pair's latency was {ratio:.3} times its latency alone"
+            ),
         );
     }
     let found = match verdict {
-        Some(_) => format!("beside others a pair's latency was {ratio:.2} times that alone"),
+        Some(_) => format!("with other pairs running, a pair's latency was {ratio:.2} times its latency alone"),
         None => "it could not be found out whether pairs of CPUs disturb each other".to_owned(),
     };
     let instead = match representatives {

@@ -27,7 +27,7 @@ pub fn hwloc(report: &Report) -> Result<Vec<u8>, ExportError> {
     let topology = &report.machine.topology;
     let (latency, bandwidth) = (latencies(report), bandwidths(report));
     if latency.is_empty() && bandwidth.is_empty() {
-        return Err(ExportError::NoMatrix(HostRun::of(report).host));
+        return Err(ExportError::NoMatrix(HostRun::from_report(report).host));
     }
     let mut xml = Xml {
         text: String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"),
@@ -66,10 +66,10 @@ fn matrix<'a>(results: impl Iterator<Item = &'a Measurement>) -> Matrix {
 }
 
 fn latencies(report: &Report) -> Matrix {
-    let of =
+    let in_order =
         |order: ChaseOrder| report.results.iter().filter(move |m| m.experiment == Experiment::IdleLatency && m.at.order == Some(order));
-    let local = matrix(of(ChaseOrder::WindowLocal));
-    if local.is_empty() { matrix(of(ChaseOrder::FullRandom)) } else { local }
+    let local = matrix(in_order(ChaseOrder::WindowLocal));
+    if local.is_empty() { matrix(in_order(ChaseOrder::FullRandom)) } else { local }
 }
 
 /// Of loads alone.
@@ -113,7 +113,7 @@ impl Xml {
         let (cpus, nodes) = (topology.online(), topology.nodes.iter().map(|n| n.id).collect::<IdSet>());
         let allowed = format!(" allowed_cpuset=\"{}\" allowed_nodeset=\"{}\"", bitmap(&cpus), bitmap(&nodes));
         self.open(1, "Machine", Some(0), &cpus, &nodes, &allowed);
-        let run = HostRun::of(report);
+        let run = HostRun::from_report(report);
         for (name, value) in [("HostName", Some(&run.host)), ("OSRelease", run.fingerprint.kernel.as_ref())] {
             if let Some(value) = value {
                 let _ = writeln!(self.text, "    <info name=\"{name}\" value=\"{}\"/>", escaped(value));

@@ -53,9 +53,9 @@ pub enum ExportError {
 
 impl ExportRun {
     /// The run of a result.
-    pub fn of(report: &Report) -> Self {
+    pub fn from_report(report: &Report) -> Self {
         Self {
-            run: Arc::new(HostRun::of(report)),
+            run: Arc::new(HostRun::from_report(report)),
             memgauge: report.tool.version.clone(),
             command: report.argv.join(" "),
             health: report.health.as_ref().map(|health| health.status),

@@ -29,8 +29,8 @@ fn skipped(what: &str) {
 fn ocptv_has_a_run_with_steps_and_every_value_once() {
     let mut report = saved("interrupted");
     report.health = Some(Health { status: HealthStatus::Failure, ..Health::default() });
-    let run = ExportRun::of(&report);
-    let text = String::from_utf8(ocptv(&[run.clone(), ExportRun::of(&saved("two-nodes"))]).unwrap()).unwrap();
+    let run = ExportRun::from_report(&report);
+    let text = String::from_utf8(ocptv(&[run.clone(), ExportRun::from_report(&saved("two-nodes"))]).unwrap()).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let begins: Vec<usize> = lines.iter().enumerate().filter(|(_, l)| l.get("schemaVersion").is_some()).map(|(i, _)| i).collect();
     assert_eq!(begins.len(), 2);
@@ -56,7 +56,7 @@ fn ocptv_follows_the_schema_of_the_specification() {
     }
     let folder = TempDir::new().unwrap();
     let runs: Vec<ExportRun> =
-        ["interrupted", "two-nodes", "cxl-hmat", "degraded", "pmem", "scan"].map(|name| ExportRun::of(&saved(name))).into();
+        ["interrupted", "two-nodes", "cxl-hmat", "degraded", "pmem", "scan"].map(|name| ExportRun::from_report(&saved(name))).into();
     let file = folder.path().join("runs.jsonl");
     fs::write(&file, ocptv(&runs).unwrap()).unwrap();
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
@@ -68,7 +68,7 @@ fn ocptv_follows_the_schema_of_the_specification() {
 #[test]
 fn gauges_of_hosts_have_the_values_of_each() {
     let (a, b) = (saved("two-nodes"), saved("vm-2-cpus"));
-    let runs = [ExportRun::of(&a), ExportRun::of(&b)];
+    let runs = [ExportRun::from_report(&a), ExportRun::from_report(&b)];
     let text = String::from_utf8(openmetrics(&runs).unwrap()).unwrap();
     assert!(text.ends_with("# EOF\n"));
     // 112.7 ns, in seconds, of node 0 in its own memory.

@@ -14,8 +14,8 @@ use super::error;
 use super::interrupted::Interrupted;
 use super::map::{Backing, Mapping};
 use super::node_state::NodeState;
+use super::page_maps::PageCounts;
 use super::placement::{self, Policy, Rule, Turns};
-use super::readback::PageCounts;
 use super::{file, touch};
 
 /// The share of a buffer that the pages asked for by name must back. Fragmentation may take the rest.

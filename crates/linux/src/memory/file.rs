@@ -23,7 +23,7 @@ use super::interrupted::{Interrupted, interruption};
 use super::map::{Backing, Mapping};
 use super::node_state::NodeState;
 use super::placement::{self, Policy, Rule};
-use super::{readback, touch};
+use super::{page_maps, touch};
 use crate::{cpu, directory, system_call};
 
 /// Bytes written in one call: enough that the cost of the call does not matter, and few enough to share the work among threads.
@@ -179,7 +179,7 @@ fn pages(plan: &BufferPlan, mapping: &Mapping, dax: bool, state: &NodeState) -> 
     let all = mapping.len() as u64;
     if dax {
         let (start, end) = mapping.range();
-        return match readback::read_present(start, end) {
+        return match page_maps::read_present(start, end) {
             Ok(found) => evidence(PageKind::Dax, found.present, found.huge, all, state.base_page as u64),
             Err(why) => PageEvidence { requested, obtained: Some(PageKind::Dax), share: None, page: None, reason: Some(why) },
         };

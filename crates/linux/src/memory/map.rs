@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use memgauge_core::memory::MemoryFaultKind;
 
 use super::interrupted::Interrupted;
-use super::readback::{self, PageCounts};
+use super::page_maps::{self, PageCounts};
 use crate::base_page;
 use crate::faults::{Fault, Watched};
 use crate::system_call;
@@ -183,7 +183,7 @@ impl Mapping {
         let (start, end) = self.range();
         let file = File::open("/proc/self/smaps").map_err(|e| format!("/proc/self/smaps cannot be read: {e}"))?;
         // An entry has about 700 bytes, and the kernel computes as many entries as fit into the read.
-        readback::smaps(std::io::BufReader::with_capacity(1024, file), start, end)
+        page_maps::smaps(std::io::BufReader::with_capacity(1024, file), start, end)
     }
 
     fn advise_all(&self, advice: i32) -> bool {

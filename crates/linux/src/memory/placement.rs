@@ -14,7 +14,7 @@ use memgauge_core::units::IdSet;
 use super::error;
 use super::map::{Backing, Mapping};
 use super::node_state::NodeState;
-use super::readback;
+use super::page_maps;
 use crate::base_page;
 
 /// How the kernel chooses the node of a page that is touched first (linux/mempolicy.h).
@@ -271,7 +271,7 @@ fn by_numa_maps(mapping: &Mapping) -> Result<BTreeMap<u32, u64>, String> {
     let (start, end) = mapping.range();
     let file = File::open("/proc/self/numa_maps").map_err(|e| e.to_string())?;
     // An entry has about 100 bytes. The kernel walks the page tables of as many entries as fit into the read.
-    let pages = readback::numa_maps(BufReader::with_capacity(256, file), start, end);
+    let pages = page_maps::numa_maps(BufReader::with_capacity(256, file), start, end);
     pages.filter(|p| !p.is_empty()).ok_or_else(|| "does not show the buffer".to_owned())
 }
 

@@ -36,7 +36,7 @@ pub fn fleet_outliers_figure(
     options: &FigureOptions,
 ) -> Result<Vec<u8>, RenderError> {
     if numbers.is_empty() {
-        return Err(RenderError::NothingToDraw("no number is had by eight hosts that are alike".to_owned()));
+        return Err(RenderError::NothingToDraw("no number was measured on eight comparable hosts".to_owned()));
     }
     let panels = numbers.iter().take(PANELS).map(|of| Box::new(chart(found, of)) as Box<dyn Panel>).collect();
     let left_out = (numbers.len() > PANELS).then(|| format!("{} more have slow hosts of their own", numbers.len() - PANELS));

@@ -75,7 +75,7 @@ pub(crate) enum Segment {
 }
 
 impl Font {
-    pub(crate) fn of(weight: Weight) -> &'static Self {
+    pub(crate) fn with_weight(weight: Weight) -> &'static Self {
         static FONTS: [OnceLock<Font>; 2] = [OnceLock::new(), OnceLock::new()];
         FONTS[weight as usize].get_or_init(|| Self::read(weight.glyphs()))
     }
@@ -121,7 +121,7 @@ impl Font {
 
 /// Width of one line of text.
 pub(crate) fn width(text: &str, size: f64, weight: Weight) -> f64 {
-    let font = Font::of(weight);
+    let font = Font::with_weight(weight);
     text.chars().map(|c| font.advance(font.glyph(c))).sum::<f64>() * size
 }
 
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn the_bundled_files_are_fonts_with_the_characters_in_use() {
         for weight in [Weight::Regular, Weight::SemiBold] {
-            let font = Font::of(weight);
+            let font = Font::with_weight(weight);
             assert!(font.glyphs.len() > 400 && !weight.cff().is_empty());
             assert!(font.glyphs.iter().all(|g| (0.0..3.0).contains(&g.advance)));
             for c in "AZaz09 ±×–—…·−≥≤→←µ²é".chars() {

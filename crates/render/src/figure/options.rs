@@ -70,7 +70,7 @@ panel_kinds! {
 
 impl PanelKind {
     /// The panels that measurements of an experiment may have. `stream` and `chase` have one for several sizes.
-    pub(crate) const fn of(section: Section) -> &'static [Self] {
+    pub(crate) const fn in_section(section: Section) -> &'static [Self] {
         use PanelKind as K;
         match section {
             Section::IdleLatency => &[K::IdleLatency, K::Distribution],
@@ -96,7 +96,7 @@ impl PanelKind {
     /// The panels that figures of these experiments may have, each once.
     pub fn of_experiments(experiments: impl IntoIterator<Item = Experiment>) -> Vec<Self> {
         let sections = experiments.into_iter().map(Section::of_experiment).flat_map(|(one, other)| [Some(one), other]).flatten();
-        let mut kinds: Vec<Self> = sections.flat_map(Self::of).copied().collect();
+        let mut kinds: Vec<Self> = sections.flat_map(Self::in_section).copied().collect();
         kinds.sort_unstable();
         kinds.dedup();
         kinds

@@ -116,7 +116,7 @@ fn font_name(weight: Weight) -> Name<'static> {
 /// Glyphs by number, as CFF fonts are embedded (ISO 32000-1, 9.7.4); a table leads back to characters, so that text can be searched
 /// and copied.
 fn embed(pdf: &mut Pdf, refs: &FontRefs, weight: Weight, glyphs: &BTreeSet<(u16, char)>) {
-    let font = Font::of(weight);
+    let font = Font::with_weight(weight);
     let name = Name(weight.postscript_name().as_bytes());
     pdf.type0_font(refs.font).base_font(name).encoding_predefined(Name(b"Identity-H")).descendant_font(refs.cid).to_unicode(refs.unicode);
     let mut cid = pdf.cid_font(refs.cid);
@@ -244,7 +244,7 @@ impl<'a> Drawing<'a> {
     }
 
     fn text(&mut self, text: &Text) {
-        let font = Font::of(text.weight);
+        let font = Font::with_weight(text.weight);
         let used = self.used.entry(text.weight).or_default();
         let mut codes = Vec::with_capacity(text.content.len() * 2);
         for c in text.content.chars() {

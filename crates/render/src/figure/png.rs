@@ -134,7 +134,7 @@ impl Canvas {
     }
 
     fn text(&mut self, text: &Text) {
-        let font = Font::of(text.weight);
+        let font = Font::with_weight(text.weight);
         let (x, y) = text.start();
         let turned = if text.upwards { Transform::from_rotate(-90.0) } else { Transform::identity() };
         let base = self.transform.pre_translate(x as f32, y as f32).pre_concat(turned).pre_scale(text.size as f32, text.size as f32);

@@ -47,7 +47,7 @@ struct Folded {
 }
 
 impl Folded {
-    fn of(group: Group, wide: bool) -> Self {
+    fn new(group: Group, wide: bool) -> Self {
         let rows: usize = group.views.iter().map(|view| if let View::Table(table) = view { table.rows.len() } else { 0 }).sum();
         let title = if rows > 0 { format!("{} ({rows})", group.title) } else { group.title };
         Self { title, about: group.about, wide, group: Group { title: String::new(), about: String::new(), ..group } }
@@ -75,10 +75,10 @@ pub fn comparison_html(comparison: &Comparison) -> Result<Vec<u8>, RenderError> 
     let same = title(ComparisonVerdict::Same);
     let decides = |group: &Group| comparison.verdict != ComparisonVerdict::Same && group.title == title(comparison.verdict);
     let (mut decisive, rest): (Vec<Group>, Vec<Group>) = rest.into_iter().partition(decides);
-    let mut folded: Vec<Folded> = decisive.iter_mut().filter_map(rows_behind).map(|more| Folded::of(more, true)).collect();
+    let mut folded: Vec<Folded> = decisive.iter_mut().filter_map(rows_behind).map(|more| Folded::new(more, true)).collect();
     folded.extend(rest.into_iter().map(|group| {
         let wide = group.title != same;
-        Folded::of(group, wide)
+        Folded::new(group, wide)
     }));
     let title = format!("{} → {}", comparison.before.name, comparison.after.name);
     let mut json = serde_json::to_vec_pretty(comparison)?;

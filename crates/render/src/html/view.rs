@@ -114,7 +114,7 @@ pub(super) fn table(columns: &[Column]) -> Table {
     let count = columns.iter().map(|c| c.cells.len()).max().unwrap_or(0);
     let mut rows: Vec<Vec<Entry>> = (0..count).map(|_| Vec::with_capacity(columns.len())).collect();
     for (i, column) in columns.iter().enumerate() {
-        let widths = Widths::of(column);
+        let widths = Widths::from_column(column);
         for (row, cell) in rows.iter_mut().zip(&column.cells) {
             row.push(Entry { head: i == 0, ..entry(cell, column.right, &widths) });
         }
@@ -135,7 +135,7 @@ fn fraction(number: &str) -> usize {
 }
 
 impl Widths {
-    fn of(column: &Column) -> Self {
+    fn from_column(column: &Column) -> Self {
         let mut widths = Self::default();
         for cell in &column.cells {
             if let Cell::Value { number, half, .. } = cell {

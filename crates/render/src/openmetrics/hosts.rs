@@ -53,7 +53,7 @@ pub fn openmetrics_of_hosts(hosts: &[HostValues<'_>]) -> Result<Vec<u8>, RenderE
             host.results.iter().cloned().partition(|m| m.experiment == Experiment::CacheToCacheMatrix && m.at.cpu.is_none());
         for m in &medians {
             let labels = with(&shared, coordinates(&m.at).into_iter().chain([label("statistic", "median")]));
-            all.insert(Quantity::TransferMatrixLatency, labels, Sample::of(m));
+            all.insert(Quantity::TransferMatrixLatency, labels, Sample::from_measurement(m));
         }
         let mut groups = BTreeMap::new();
         all.add_results(&results, &|_| None, &shared, &mut groups);

@@ -118,17 +118,17 @@ fn memory_place(m: &Measurement) -> Option<String> {
 
 /// Whether plain stores read first, and why that is known or not: a line for each conclusion, with the mixes of its rows.
 fn stores_read(ms: &[&Measurement]) -> Vec<String> {
-    let of = |m: &Measurement| m.evidence.traffic.and_then(|t| Some((t.rfo, t.rfo_reason?)));
+    let conclusion = |m: &Measurement| m.evidence.traffic.and_then(|t| Some((t.rfo, t.rfo_reason?)));
     let mut conclusions: Vec<(Rfo, RfoReason)> = Vec::new();
-    for found in ms.iter().filter_map(|m| of(m)) {
+    for found in ms.iter().filter_map(|m| conclusion(m)) {
         if !conclusions.contains(&found) {
             conclusions.push(found);
         }
     }
     let line = |found: &(Rfo, RfoReason)| {
         let mixes = Mix::ALL.into_iter().filter_map(|mix| {
-            let rows = || ms.iter().filter(|m| m.at.mix == Some(mix) && of(m).is_some());
-            let (such, all) = (rows().filter(|m| of(m) == Some(*found)).count(), rows().count());
+            let rows = || ms.iter().filter(|m| m.at.mix == Some(mix) && conclusion(m).is_some());
+            let (such, all) = (rows().filter(|m| conclusion(m) == Some(*found)).count(), rows().count());
             match such {
                 0 => None,
                 such if such == all => Some(mix.to_string()),

@@ -61,7 +61,7 @@ fn one_curve(page: &mut Page, context: &mut Context<'_>, curve: &LoadedCurve<'_>
         shares(page, summary, all, &mut footnotes);
     }
     footnotes.print(page, &mut context.advised);
-    page.paragraph(Style::Detail, "delay: core cycles between bursts of four lines; bandwidth includes the chase");
+    page.paragraph(Style::Detail, "delay: core cycles that a loader waits after every four lines; bandwidth includes the chase");
     if ms.iter().any(|m| m.lines_in_flight.is_some()) {
         let law = "in flight: cache lines on their way to all CPUs together, by Little's law (bandwidth x latency / line size), assuming that loads wait as long as the chase";
         page.paragraph(Style::Detail, law);

@@ -83,7 +83,7 @@ pub(super) fn compared(ms: &[&Measurement]) -> Option<String> {
         text += &format!("; a bit that flips once is found in {} % of the check's time", number(watched * 100.0));
     }
     if all.iter().any(|i| i.past_caches == Some(false)) {
-        text += "; this CPU lets no program empty its caches, so what fits there was compared there";
+        text += "; programs cannot flush this CPU's caches, so small buffers were compared in the cache";
     }
     Some(text)
 }

@@ -294,7 +294,7 @@ fn not_judged(page: &mut Page, found: &FleetOutliers) {
         return;
     }
     page.gap();
-    let text = "are had with good quality by fewer than eight hosts of a group; nobody was judged by them.";
+    let text = "are good on fewer than eight hosts of a group, so no host was judged by them.";
     page.paragraph(Style::Dim, format!("{} {text}", number_of(found.not_judged.len() as u64, "number", "numbers")));
     if page.verbose {
         for number in &found.not_judged {

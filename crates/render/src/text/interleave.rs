@@ -19,8 +19,8 @@ const SYSFS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
 pub(super) fn searches(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let all = context.report.interleaves.as_slice();
     for summary in all {
-        let of = |m: &&&Measurement| m.at.cpus == summary.at.cpus && m.at.mix == summary.at.mix;
-        one_search(page, context, summary, &ms.iter().filter(of).copied().collect::<Vec<_>>());
+        let of_this_search = |m: &&&Measurement| m.at.cpus == summary.at.cpus && m.at.mix == summary.at.mix;
+        one_search(page, context, summary, &ms.iter().filter(of_this_search).copied().collect::<Vec<_>>());
     }
     global(page, all);
 }

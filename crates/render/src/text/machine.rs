@@ -211,7 +211,7 @@ fn nodes(page: &mut Page, t: &Topology, system: OperatingSystem) {
 fn kinds(page: &mut Page, report: &Report) {
     let kinds = tiers::kinds(&report.memory_kinds);
     if !kinds.is_empty() {
-        page.heading("Kinds of memory", "what each node is, and what tells so");
+        page.heading("Kinds of memory", "the kind of each node, and the evidence");
         facts(page, &kinds);
     }
 }

@@ -90,8 +90,8 @@ pub(super) fn matrices(page: &mut Page, context: &mut Context<'_>) {
         let rows: Vec<_> = rows.into_iter().map(|row| (row, wording::node(row))).collect();
         let columns: Vec<_> = columns.iter().map(|directory| (*directory, name(directory))).collect();
         matrix(page, "CPUs ↓  files →", &rows, &columns, |row, directory| {
-            let of = |m: &&&Measurement| m.at.cpu_node == *row && m.at.memory_dir.as_deref() == Some(*directory);
-            footnotes.cell(cells.iter().find(of).copied())
+            let here = |m: &&&Measurement| m.at.cpu_node == *row && m.at.memory_dir.as_deref() == Some(*directory);
+            footnotes.cell(cells.iter().find(here).copied())
         });
         footnotes.print(page, &mut context.advised);
     }

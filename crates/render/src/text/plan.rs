@@ -128,7 +128,7 @@ fn one_step(page: &mut Page, number: usize, step: &Step, directories: &[MemoryDi
 }
 
 /// What the column of delays shows.
-const DELAY: &str = "delay: core cycles between bursts of four lines";
+const DELAY: &str = "delay: core cycles that a loader waits after every four lines";
 
 /// The head of the column of details.
 const DETAIL_HEAD: &str = "how";

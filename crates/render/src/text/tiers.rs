@@ -18,7 +18,7 @@ pub(super) fn nodes(page: &mut Page, plan: &Plan, machine: &Machine) {
     if kinds.is_empty() {
         return;
     }
-    page.heading("Tiers of memory", "what each node is, and what tells so");
+    page.heading("Tiers of memory", "the kind of each node, and the evidence");
     let node = |kind: &NodeKind| machine.topology.node(kind.node);
     let cpus = |kind: &NodeKind| node(kind).filter(|n| !n.cpus.is_empty()).map_or("none".into(), |n| wording::ids(&n.cpus));
     page.table([

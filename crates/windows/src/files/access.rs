@@ -45,7 +45,7 @@ struct Entry {
 
 impl Access {
     /// Reads that of a file, which must be open with `READ_CONTROL` (`GetSecurityInfo`); `None` where the file system has none.
-    pub(super) fn of(file: &File) -> Option<Self> {
+    pub(super) fn read(file: &File) -> Option<Self> {
         let (mut descriptor, mut owner, mut list) = (null_mut(), null_mut(), null_mut());
         let what = OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION;
         // SAFETY: the handle is open while `file` lives. The function writes three pointers: the descriptor, which is ours to free, and two

@@ -158,7 +158,7 @@ fn choose_backings(plan: &BufferPlan, large: Result<usize, String>) -> Result<(V
 
 /// Reads back which pages back the mapping. Pages asked for by name must be what was obtained, where that could be read back.
 fn read_pages(plan: &BufferPlan, mapping: &Mapping, backing: Backing, reasons: &[String]) -> Result<PageEvidence, MemoryError> {
-    let counts = readback::query(&mapping.sample(base_page(), placement::SAMPLE)).map(|pages| PageCounts::of(&pages));
+    let counts = readback::query(&mapping.sample(base_page(), placement::SAMPLE)).map(|pages| PageCounts::count(&pages));
     let pages = evidence(plan.pages, backing, counts.map_err(|e| e.to_string()), reasons);
     let wanted = if matches!(backing, Backing::Large(_)) { PageKind::Large } else { PageKind::Base };
     match (pages.obtained, pages.share) {

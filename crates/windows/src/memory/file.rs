@@ -54,7 +54,7 @@ pub(super) fn allocate(
     let mut mapping = Mapping::map_file(file, whole, align, plan.node).map_err(|e| error::file_space(plan, &e))?;
     touch::populate(&mut mapping, backing, &plan.touch, interrupted).map_err(|e| error::touch(plan, backing, &e))?;
 
-    let counts = readback::query(&mapping.sample(base_page(), placement::SAMPLE)).map(|pages| PageCounts::of(&pages));
+    let counts = readback::query(&mapping.sample(base_page(), placement::SAMPLE)).map(|pages| PageCounts::count(&pages));
     let pages = pages(plan, dax, counts.map_err(|e| e.to_string()));
     let placement =
         if dax { on_device(plan.node, &evidence, state.only_node) } else { placement::read_preferred(plan, &mapping, backing, state)? };

@@ -124,7 +124,7 @@ mod tests {
 
     /// Pages of these nodes, as `QueryWorkingSetEx` states them; 64 stands for a page that is not in memory.
     fn pages(nodes: &[u64]) -> Result<Vec<Option<Page>>, String> {
-        Ok(nodes.iter().map(|node| Page::of(if *node == 64 { 0 } else { 0x43 | node << 16 })).collect())
+        Ok(nodes.iter().map(|node| Page::from_flags(if *node == 64 { 0 } else { 0x43 | node << 16 })).collect())
     }
 
     #[test]

@@ -18,7 +18,7 @@ impl Page {
     /// Interprets the bits of `PSAPI_WORKING_SET_EX_BLOCK` in the order in which Microsoft documents them: Valid (1 bit), ShareCount (3),
     /// Win32Protection (11), Shared (1), Node (6), Locked (1), LargePage (1), Reserved (7), Bad (1). `None` for a page that is not valid,
     /// whose other bits mean something else.
-    pub(super) const fn of(flags: u64) -> Option<Self> {
+    pub(super) const fn from_flags(flags: u64) -> Option<Self> {
         const VALID: u64 = 1;
         const NODE: u32 = 1 + 3 + 11 + 1;
         const NODE_BITS: u32 = 6;
@@ -43,7 +43,7 @@ pub(super) fn query(addresses: &[*mut u8]) -> io::Result<Vec<Option<Page>>> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the call has filled the attributes of every entry, and all bits are valid as a number.
-    Ok(pages.iter().map(|page| Page::of(unsafe { page.VirtualAttributes.Flags } as u64)).collect())
+    Ok(pages.iter().map(|page| Page::from_flags(unsafe { page.VirtualAttributes.Flags } as u64)).collect())
 }
 
 /// How many of the pages that were looked up are of which kind.
@@ -58,7 +58,7 @@ pub(super) struct PageCounts {
 }
 
 impl PageCounts {
-    pub(super) fn of(pages: &[Option<Page>]) -> Self {
+    pub(super) fn count(pages: &[Option<Page>]) -> Self {
         let resident = pages.iter().flatten();
         Self {
             asked: pages.len() as u64,
@@ -86,20 +86,20 @@ mod tests {
     fn nodes_and_large_pages_are_in_the_documented_bits() {
         for node in [0, 1, 2, 3, 63] {
             for large in [false, true] {
-                assert_eq!(Page::of(flags(node, large)), Some(Page { node: node as u32, large }));
+                assert_eq!(Page::from_flags(flags(node, large)), Some(Page { node: node as u32, large }));
             }
         }
         // Shared (bit 15), locked (22) and bad (31) are none of them, and neither is what may be above.
         let others = 1 << 15 | 1 << 22 | 1 << 31 | 0xffff_ffff << 32;
-        assert_eq!(Page::of(flags(2, false) | others), Some(Page { node: 2, large: false }));
-        assert_eq!(Page::of(flags(3, true) & !1), None, "not valid");
-        assert_eq!(Page::of(0), None);
+        assert_eq!(Page::from_flags(flags(2, false) | others), Some(Page { node: 2, large: false }));
+        assert_eq!(Page::from_flags(flags(3, true) & !1), None, "not valid");
+        assert_eq!(Page::from_flags(0), None);
     }
 
     #[test]
     fn kinds_are_counted() {
-        let pages = [flags(0, true), flags(1, true), flags(0, false), 0].map(Page::of);
-        let counts = PageCounts::of(&pages);
+        let pages = [flags(0, true), flags(1, true), flags(0, false), 0].map(Page::from_flags);
+        let counts = PageCounts::count(&pages);
         assert_eq!(counts, PageCounts { asked: 4, resident: 3, large: 2 });
         assert_eq!((counts.share(counts.large), PageCounts::default().share(0)), (0.5, 0.0));
     }

@@ -49,7 +49,7 @@ fn what_cannot_be_loaded_is_refused() {
     let refused = |nodes: &str, change: fn(&mut Spec)| loading(nodes, change).unwrap_err().to_string();
     assert!(refused("7", |_| ()).contains('7'));
     assert!(refused("1-2", |s| s.cpus = Some("0,4".parse().unwrap())).contains("no CPU is left to load the memory of node 2"));
-    assert!(refused("1", |s| s.traffic.shared = true).contains("--shared"));
+    assert!(refused("1", |s| s.traffic.shared = true).contains("leave out --shared-buffer or"));
 }
 
 #[test]

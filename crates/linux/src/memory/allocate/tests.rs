@@ -7,7 +7,7 @@ use memgauge_core::result::{Placement, PlacementSource};
 use memgauge_core::units::IdSet;
 
 use super::*;
-use crate::memory::{node_state, prefer_out_of_memory_kill, readback};
+use crate::memory::{node_state, page_maps, prefer_out_of_memory_kill};
 
 pub(in crate::memory) fn plan(bytes: Bytes, pages: PageRequest) -> BufferPlan {
     BufferPlan { bytes, node: first_node(), pages, touch: local_cpus(), derived: false, directory: None, shared: false, weights: None }
@@ -305,14 +305,14 @@ fn smaps_of_a_range() {
                 400000-800000 rw-p 00000000 00:00 0\nKernelPageSize:        4 kB\nRss:    4096 kB\nAnonHugePages:   2048 kB\n\
                 Private_Hugetlb:       0 kB\nVmFlags: rd wr mr\n\
                 900000-a00000 rw-p 00000000 00:00 0\nRss: 77 kB\n";
-    let read = |start, end| readback::smaps(text.as_bytes(), start, end);
+    let read = |start, end| page_maps::smaps(text.as_bytes(), start, end);
     let backed = read(0x40_0000, 0x80_0000).unwrap();
     assert_eq!((backed.mapped, backed.resident, backed.thp, backed.page), (4 << 20, 4 << 20, 2 << 20, 4096));
     assert_eq!(backed.thp_share(), 0.5);
     assert!(read(0x40_0000, 0x60_0000).unwrap_err().contains("merged"));
     assert!(read(0x100_0000, 0x200_0000).unwrap_err().contains("does not show"));
     let pool = "200000-600000 rw-p 0 00:0f 12 /anon_hugepage (deleted)\nKernelPageSize: 2048 kB\nRss: 0 kB\nPrivate_Hugetlb: 4096 kB\n";
-    let backed = readback::smaps(pool.as_bytes(), 0x20_0000, 0x60_0000).unwrap();
+    let backed = page_maps::smaps(pool.as_bytes(), 0x20_0000, 0x60_0000).unwrap();
     let pages = evidence(PageRequest::Auto, Backing::Pool(2 << 20), Ok(backed), &[]);
     assert_eq!((pages.obtained, pages.share, pages.page), (Some(PageKind::Pool), Some(1.0), Some(Bytes::mib(2))));
 }
@@ -322,7 +322,7 @@ fn numa_maps_of_a_range() {
     let text = "1000 default heap anon=2 dirty=2 N0=2 kernelpagesize_kB=4\n\
                 400000 bind:1 anon=1024 dirty=1024 N0=24 N1=1000 kernelpagesize_kB=4\n\
                 500000 bind:1 anon=1 N1=1 kernelpagesize_kB=4\n800000 default N3=9\n";
-    let read = |start, end| readback::numa_maps(text.as_bytes(), start, end);
+    let read = |start, end| page_maps::numa_maps(text.as_bytes(), start, end);
     assert_eq!(read(0x40_0000, 0x80_0000).unwrap().into_iter().collect::<Vec<_>>(), [(0, 24), (1, 1001)]);
     assert_eq!(read(0x90_0000, 0xa0_0000), None);
 }

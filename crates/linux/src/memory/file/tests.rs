@@ -302,6 +302,6 @@ fn the_node_of_dax_is_that_of_its_device() {
 fn smaps_of_a_shared_file() {
     let text = "7f0000000000-7f0000400000 rw-s 00000000 00:1a 12 /dev/shm/#12 (deleted)\nSize: 4096 kB\nKernelPageSize: 4 kB\n\
                 Rss: 4096 kB\nShared_Dirty: 0 kB\nAnonHugePages: 0 kB\nShmemPmdMapped: 2048 kB\nFilePmdMapped: 0 kB\nShared_Hugetlb: 0 kB\n";
-    let backed = super::super::readback::smaps(text.as_bytes(), 0x7f00_0000_0000, 0x7f00_0040_0000).unwrap();
+    let backed = super::super::page_maps::smaps(text.as_bytes(), 0x7f00_0000_0000, 0x7f00_0040_0000).unwrap();
     assert_eq!((backed.mapped, backed.resident, backed.file_huge, backed.thp, backed.page), (4 << 20, 4 << 20, 2 << 20, 0, 4096));
 }

@@ -13,7 +13,7 @@ pub(super) fn headline(advice: &Advice) -> String {
     let Some(first) = advice.recommendations.first() else {
         let command = advice.gaps.iter().find_map(|gap| gap.command.as_deref());
         let how = command.map(|command| format!("; measure: {command}")).unwrap_or_default();
-        return format!("No advice: no number in these results carries any{how}");
+        return format!("No advice: these results do not support any{how}");
     };
     let tokens = advice.recommendations.iter().find_map(|r| match &r.action {
         Action::ExpectTokens { ceilings, .. } => {
