@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use memgauge_core::estimate::NotMeasured;
+use memgauge_core::estimate::{MemoryFaultKind, NotMeasured};
 use memgauge_core::result::{Measurement, Report};
 
 use support::{alone, program, temporary, text};
@@ -173,8 +173,10 @@ fn a_file_that_another_process_truncates_costs_its_measurement() {
             let report: Report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {what}"));
             // The directory, what happened and where: in the result and on the terminal.
             let says = format!("another process truncated its file in {}: it ends before byte ", directory.display());
-            let lost =
-                |m: &Measurement| matches!(&m.estimate.not_measured, Some(NotMeasured::NoMemory { detail }) if detail.contains(&says));
+            let lost = |m: &Measurement| {
+                matches!(&m.estimate.not_measured, Some(NotMeasured::MemoryFailed { fault, .. })
+                    if fault.kind == MemoryFaultKind::Truncated && fault.directory.as_deref() == directory.to_str())
+            };
             assert!(report.results.iter().any(lost), "{what}");
             assert!(text(&output.stderr).contains(&says), "{what}");
         }

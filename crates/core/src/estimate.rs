@@ -132,7 +132,14 @@ pub enum NotMeasured {
         /// Why.
         detail: String,
     },
-    /// Memory did not keep what was written to it, or reported an error.
+    /// Memory failed while it was measured: its file was truncated, its device failed, or the hardware reported an error.
+    MemoryFailed {
+        /// The CPU that used it.
+        cpu: u32,
+        /// What happened, and where.
+        fault: MemoryFault,
+    },
+    /// Memory did not keep what was written to it.
     Corrupted {
         /// What was seen.
         detail: String,
@@ -142,4 +149,45 @@ pub enum NotMeasured {
         /// What.
         detail: String,
     },
+}
+
+impl NotMeasured {
+    /// Whether memory lost what was written to it: an incident of the hardware.
+    pub fn is_corruption(&self) -> bool {
+        matches!(self, Self::Corrupted { .. })
+            || matches!(self, Self::MemoryFailed { fault, .. } if fault.kind == MemoryFaultKind::Poisoned)
+    }
+}
+
+/// What happened to memory that was in use, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MemoryFault {
+    /// What happened.
+    pub kind: MemoryFaultKind,
+    /// The first page that it happened to, as a distance in bytes from the start of the buffer, which is that of its file.
+    pub offset: u64,
+    /// The physical address of that page, for hardware errors; `None` where the system does not tell. Linux tells processes with
+    /// CAP_SYS_ADMIN, and not for pages of pools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub physical: Option<u64>,
+    /// The directory of the buffer's file; `None` for memory without a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+}
+
+/// What happened to memory that was in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryFaultKind {
+    /// The page is not there any more (SIGBUS with `BUS_ADRERR`, or `EXCEPTION_IN_PAGE_ERROR` without a file), and nothing tells why.
+    Gone,
+    /// The file ends before the page: another process truncated it. Windows lets nobody truncate a file that is mapped.
+    Truncated,
+    /// The file still has the page, and its file system or device did not provide it.
+    Device,
+    /// The hardware reported an error that it could not correct (SIGBUS with `BUS_MCEERR_AR` or `BUS_MCEERR_AO`,
+    /// or `STATUS_HARDWARE_MEMORY_ERROR`).
+    Poisoned,
 }

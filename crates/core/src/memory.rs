@@ -1,4 +1,4 @@
-//! Why memory could not be had for a buffer, what happened to it while it was measured, and what is written into it before.
+//! Why memory could not be had for a buffer, and what is written into it before it is measured.
 
 use crate::plan::BufferPlan;
 
@@ -61,34 +61,6 @@ impl MemoryError {
     pub fn interrupted(plan: &BufferPlan) -> Self {
         Self::new(MemoryErrorKind::Interrupted, plan, "interrupted", "run again")
     }
-}
-
-/// What happened to memory that was in use, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemoryFault {
-    /// What happened.
-    pub kind: MemoryFaultKind,
-    /// The first page that it happened to, as a distance in bytes from the start of the buffer, which is that of its file.
-    pub offset: u64,
-    /// The physical address of that page, for hardware errors; `None` where the system does not tell. Linux tells processes with
-    /// CAP_SYS_ADMIN, and not for pages of pools.
-    pub physical: Option<u64>,
-    /// The directory of the buffer's file; `None` for memory without a file.
-    pub directory: Option<String>,
-}
-
-/// What happened to memory that was in use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemoryFaultKind {
-    /// The page is not there any more (SIGBUS with `BUS_ADRERR`, or `EXCEPTION_IN_PAGE_ERROR` without a file), and nothing tells why.
-    Gone,
-    /// The file ends before the page: another process truncated it. Windows lets nobody truncate a file that is mapped.
-    Truncated,
-    /// The file still has the page, and its file system or device did not provide it.
-    Device,
-    /// The hardware reported an error that it could not correct (SIGBUS with `BUS_MCEERR_AR` or `BUS_MCEERR_AO`,
-    /// or `STATUS_HARDWARE_MEMORY_ERROR`).
-    Poisoned,
 }
 
 /// 4 KiB, the smallest page: no page is larger than what differs.

@@ -1,10 +1,11 @@
-//! Why something was not measured, as data; the words are here and nowhere else.
+//! Why something was not measured, as data.
 
 use memgauge_core::estimate::NotMeasured;
 use memgauge_core::pattern::LayoutError;
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_os::memory::{FAULT, MemoryError, MemoryErrorKind, MemoryFault, MemoryFaultKind};
+use memgauge_core::wording::reasons;
+use memgauge_os::memory::{MemoryError, MemoryErrorKind, MemoryFault};
 use memgauge_os::process::MORE_THREADS;
 
 /// Why a worker thread did not do its job.
@@ -52,23 +53,6 @@ pub(crate) enum LoadError {
     BufferTooSmall { bytes: usize, kernel: &'static str, step: usize },
 }
 
-/// A fault of memory in words: what happened, in which file, and where.
-fn describe(fault: &MemoryFault) -> String {
-    let at = fault.offset;
-    let file = fault.directory.as_ref().map_or_else(|| "its buffer".to_owned(), |directory| format!("its file in {directory}"));
-    match fault.kind {
-        MemoryFaultKind::Poisoned => {
-            let physical = fault.physical.map(|physical| format!(", physical address {physical:#x}")).unwrap_or_default();
-            format!("{file} has a hardware memory error at byte {at}{physical} ({FAULT}, poisoned page)")
-        }
-        MemoryFaultKind::Truncated => format!("another process truncated {file}: it ends before byte {at}, which is measured"),
-        MemoryFaultKind::Device => {
-            format!("the file system or device failed to provide byte {at} of {file} ({FAULT}), though the file is that long")
-        }
-        MemoryFaultKind::Gone => format!("byte {at} of {file} cannot be accessed any more ({FAULT})"),
-    }
-}
-
 /// What most of measuring returns.
 pub(crate) type Result<T = (), E = CellError> = std::result::Result<T, E>;
 
@@ -93,10 +77,8 @@ pub(crate) enum CellError {
     ChaseStarved { cpu: u32, bursts: u32 },
     #[error("CPU {cpu}: a pointer of the chase is not what was written")]
     WrongPointer { cpu: u32 },
-    #[error("CPU {cpu}: {}", describe(.fault))]
-    Poisoned { cpu: u32, fault: MemoryFault },
-    #[error("CPU {cpu}: {}", describe(.fault))]
-    MemoryGone { cpu: u32, fault: MemoryFault },
+    #[error("CPU {cpu}: {}", reasons::memory_fault(.fault))]
+    MemoryFailed { cpu: u32, fault: MemoryFault },
     #[error("the chase on CPU {cpu} left no trace")]
     ChaseLost { cpu: u32 },
     #[error("CPUs {cpus} never ran at the same time")]
@@ -120,17 +102,9 @@ impl From<MemoryError> for CellError {
 }
 
 impl CellError {
-    /// Why what `cpu` did in this memory is worth nothing.
-    pub(crate) fn fault(cpu: u32, fault: MemoryFault) -> Self {
-        match fault.kind {
-            MemoryFaultKind::Poisoned => Self::Poisoned { cpu, fault },
-            MemoryFaultKind::Gone | MemoryFaultKind::Truncated | MemoryFaultKind::Device => Self::MemoryGone { cpu, fault },
-        }
-    }
-
     /// Whether memory that later cells may use is damaged.
     pub(crate) const fn damaged(&self) -> bool {
-        matches!(self, Self::WrongPointer { .. } | Self::Poisoned { .. } | Self::MemoryGone { .. })
+        matches!(self, Self::WrongPointer { .. } | Self::MemoryFailed { .. })
     }
 }
 
@@ -147,8 +121,8 @@ impl From<&CellError> for NotMeasured {
             CellError::Interrupted => Self::Interrupted,
             CellError::OutOfTime => Self::OutOfTime,
             CellError::Memory(MemoryError { advice, .. }) => Self::NoMemory { detail: format!("{detail}; {advice}") },
-            CellError::WrongPointer { .. } | CellError::Poisoned { .. } => Self::Corrupted { detail },
-            CellError::MemoryGone { .. } => Self::NoMemory { detail },
+            CellError::WrongPointer { .. } => Self::Corrupted { detail },
+            CellError::MemoryFailed { cpu, fault } => Self::MemoryFailed { cpu: *cpu, fault: fault.clone() },
             CellError::Worker(worker) => Self::NoThread { cpu: worker.cpu(), detail },
             CellError::CpusLost { cpus } => Self::CpusLost { cpus: cpus.clone() },
             CellError::NodesLost { nodes } => Self::NodesLost { nodes: nodes.clone() },

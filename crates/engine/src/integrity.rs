@@ -341,7 +341,7 @@ pub(crate) fn sweep(
     }
     session.add_measuring(ended - started);
     outcome?;
-    let fault = buffers.iter().find_map(|b| Some(CellError::fault(*b.cpus.first()?, b.buffer.fault()?)));
+    let fault = buffers.iter().find_map(|b| Some(CellError::MemoryFailed { cpu: *b.cpus.first()?, fault: b.buffer.fault()? }));
     fault.map_or(Ok(()), Err)
 }
 

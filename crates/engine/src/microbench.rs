@@ -90,7 +90,7 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
         LoopKind::Stream => stream(spec, bytes, context, &buffer, &mut counters),
         LoopKind::Chase { .. } => chase(spec, bytes, context, &buffer, &mut counters),
     });
-    let damaged = buffer.fault().map(|fault| CellError::fault(here, fault));
+    let damaged = buffer.fault().map(|fault| CellError::MemoryFailed { cpu: here, fault });
     let (samples, proof, mut evidence) = match value {
         // It came before a pass was complete.
         Err(LoopError::Interrupted) if damaged.is_some() => Default::default(),

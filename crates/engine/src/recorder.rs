@@ -157,12 +157,15 @@ impl<'a> Recorder<'a> {
 /// The note on something that failed, and what to do about it.
 pub(crate) fn failure(message: String, error: &CellError) -> Note {
     match error {
-        CellError::Poisoned { fault, .. } if fault.directory.is_some() => Note::error(scan::CORRUPTED, message).advise(SEE_MEDIA_ERRORS),
-        CellError::WrongPointer { .. } | CellError::Poisoned { .. } => Note::error(scan::CORRUPTED, message).advise(TEST_MEMORY),
-        CellError::MemoryGone { fault, .. } => Note::error("cell-not-measured", message).advise(match fault.kind {
-            MemoryFaultKind::Truncated => "measure in a directory that nothing else changes",
-            _ => SEE_MEDIA_ERRORS,
-        }),
+        CellError::WrongPointer { .. } => Note::error(scan::CORRUPTED, message).advise(TEST_MEMORY),
+        CellError::MemoryFailed { fault, .. } => match fault.kind {
+            MemoryFaultKind::Poisoned if fault.directory.is_none() => Note::error(scan::CORRUPTED, message).advise(TEST_MEMORY),
+            MemoryFaultKind::Poisoned => Note::error(scan::CORRUPTED, message).advise(SEE_MEDIA_ERRORS),
+            MemoryFaultKind::Truncated => {
+                Note::error("cell-not-measured", message).advise("measure in a directory that nothing else changes")
+            }
+            MemoryFaultKind::Device | MemoryFaultKind::Gone => Note::error("cell-not-measured", message).advise(SEE_MEDIA_ERRORS),
+        },
         CellError::Memory(MemoryError { advice, .. }) => Note::error("cell-not-measured", message).advise(advice),
         _ => Note::error("cell-not-measured", message),
     }

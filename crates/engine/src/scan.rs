@@ -250,7 +250,7 @@ fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region:
     let before = session.runner.stolen(&plan.cpus);
     let finished = session.runner.workers.run_required(jobs, plan.cpus.len(), timeout)?;
     if let Some(fault) = region.fault() {
-        return Err(CellError::fault(plan.cpus.first().unwrap_or(0), fault));
+        return Err(CellError::MemoryFailed { cpu: plan.cpus.first().unwrap_or(0), fault });
     }
     // What is left of the region was not read.
     if session.interrupted() {

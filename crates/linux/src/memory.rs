@@ -22,6 +22,3 @@ mod watch;
 pub use buffer::Buffer;
 pub use interrupted::Interrupted;
 pub use watch::{MemoryWatch, prefer_out_of_memory_kill};
-
-/// What the kernel sends a thread that uses memory which has failed.
-pub const FAULT: &str = "SIGBUS";

@@ -63,7 +63,6 @@ pub mod environment {
 /// - [`MemoryFault`](memory::MemoryFault): what happened to memory while it was measured, as [`Buffer::fault`](memory::Buffer::fault) says: a
 ///   file that was truncated, a device that failed, an error of the hardware ([`MemoryFaultKind`](memory::MemoryFaultKind)), and at which byte.
 ///   It costs the measurement and not the process.
-/// - [`FAULT`](memory::FAULT): what the system calls it when memory fails under a thread.
 /// - [`MemoryWatch`](memory::MemoryWatch): says when a measurement that takes most of the memory must stop taking.
 /// - [`device_map`](memory::device_map): which memory devices may hold a physical address, as firmware describes it.
 /// - [`prefer_out_of_memory_kill`](memory::prefer_out_of_memory_kill): a benchmark must be the first to die when memory runs out.
@@ -71,9 +70,10 @@ pub mod environment {
 /// How much memory and CPU time the process may use (limits of the system, of containers and of the user) is in
 /// `Machine::allowed`, which [`topology::read_machine`] fills.
 pub mod memory {
-    pub use memgauge_core::memory::{MemoryError, MemoryErrorKind, MemoryFault, MemoryFaultKind};
+    pub use memgauge_core::estimate::{MemoryFault, MemoryFaultKind};
+    pub use memgauge_core::memory::{MemoryError, MemoryErrorKind};
 
-    pub use crate::system::memory::{Buffer, FAULT, MemoryWatch, prefer_out_of_memory_kill};
+    pub use crate::system::memory::{Buffer, MemoryWatch, prefer_out_of_memory_kill};
     pub use crate::system::topology::device_map;
 }
 

@@ -24,6 +24,3 @@ mod watch;
 pub use buffer::Buffer;
 pub use interrupted::Interrupted;
 pub use watch::{MemoryWatch, prefer_out_of_memory_kill};
-
-/// What Windows raises in a thread that uses memory which has failed.
-pub const FAULT: &str = "EXCEPTION_IN_PAGE_ERROR";

@@ -262,6 +262,6 @@ fn without_privileges() -> Result<()> {
     let running = memgauge("bandwidth --cpu 0 --mix all-reads,1:1 --pages 4k --size 4M --time 1s").without_root().start()?;
     let found = poison(&running, 4 << 20, OFFSET);
     let ran = running.within(PATIENCE)?;
-    names_it(&ran, &[format!("at byte {} (SIGBUS", found?.offset)])?;
+    names_it(&ran, &[format!("at byte {} (poisoned page)", found?.offset)])?;
     costs_one(&ran).map(drop)
 }

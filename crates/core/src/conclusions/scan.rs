@@ -7,7 +7,7 @@ use crate::experiment::Method;
 use crate::note::Note;
 use crate::result::{LimitSource, Measurement, Mismatch, PhysicalRange, Verdict, VerdictReason, VerdictStatus};
 use crate::stats;
-use crate::wording::number_of;
+use crate::wording::{number_of, reasons};
 
 /// A region is not weak if its interval comes this close to the median of all regions, as a share of the median. Refresh, the placement of
 /// pages over banks and other processes cost this much now and then.
@@ -68,7 +68,7 @@ pub fn found_weak(m: &Measurement) -> bool {
 
 /// Whether a measurement is of memory that did not return what was written to it.
 pub fn corrupted(m: &Measurement) -> bool {
-    matches!(m.estimate.not_measured, Some(NotMeasured::Corrupted { .. }))
+    m.estimate.not_measured.as_ref().is_some_and(NotMeasured::is_corruption)
         || m.evidence.integrity.as_ref().is_some_and(|i| i.mismatches > 0)
         || m.evidence.checksums.is_some_and(|c| c.mismatches > 0)
 }
@@ -157,8 +157,8 @@ fn hardware_note(of_node: &str, regions: &[&Measurement]) -> Option<Note> {
 }
 
 /// What was seen of an error of a region's memory that the hardware reported.
-fn hardware_error(m: &Measurement) -> Option<&str> {
-    if let Some(NotMeasured::Corrupted { detail }) = &m.estimate.not_measured { Some(detail) } else { None }
+fn hardware_error(m: &Measurement) -> Option<String> {
+    m.estimate.not_measured.as_ref().filter(|why| why.is_corruption()).map(reasons::not_measured)
 }
 
 /// Whether a word was wrong again.
@@ -202,6 +202,7 @@ pub fn histogram(values: &[f64], bucket: f64) -> Vec<(f64, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::estimate::{MemoryFault, MemoryFaultKind};
     use crate::experiment::{Experiment, MemoryPlace};
     use crate::plan::pass_order;
 
@@ -322,15 +323,14 @@ mod tests {
     #[test]
     fn a_hardware_error_is_named_as_one_and_costs_no_addresses() {
         let mut regions: Vec<Measurement> = (0..4).map(|i| measurement(i, 100.0)).collect();
-        let detail = "CPU 0: its buffer has a hardware memory error at byte 4096".to_owned();
-        regions[3].estimate = Estimate { not_measured: Some(NotMeasured::Corrupted { detail }), ..Estimate::default() };
+        let fault = MemoryFault { kind: MemoryFaultKind::Poisoned, offset: 4096, physical: None, directory: None };
+        regions[3].estimate = Estimate { not_measured: Some(NotMeasured::MemoryFailed { cpu: 0, fault }), ..Estimate::default() };
         let unknown = |why: &str| Some(PhysicalRange { reason: Some(why.to_owned()), ..PhysicalRange::default() });
         regions[3].evidence.physical = unknown("pages of it were replaced");
         judge(&mut regions);
         assert_eq!((regions[3].verdict.status, regions[3].verdict.reason), (VerdictStatus::Failure, VerdictReason::MemoryCorrupted));
         let [note] = &notes(&regions)[..] else { panic!("{:?}", notes(&regions)) };
-        let expected =
-            "1 region of node 1 has a hardware memory error: region 3: CPU 0: its buffer has a hardware memory error at byte 4096";
+        let expected = "1 region of node 1 has a hardware memory error: region 3: CPU 0: its buffer has a hardware memory error at byte 4096 (poisoned page)";
         assert_eq!((note.code.as_ref(), note.message.as_str()), (CORRUPTED, expected));
         regions[0].evidence.physical = unknown("CAP_SYS_ADMIN");
         assert!(notes(&regions).iter().any(|note| note.code == "scan-no-addresses" && note.message.contains("CAP_SYS_ADMIN")));

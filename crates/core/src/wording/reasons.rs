@@ -1,6 +1,6 @@
 //! Why something is as it is, in words.
 
-use crate::estimate::NotMeasured;
+use crate::estimate::{MemoryFault, MemoryFaultKind, NotMeasured};
 use crate::result::{Incomplete, LimitShare, LimitSource, PlacementProblem, RfoReason, ShareMissed};
 use crate::wording::spelled;
 
@@ -17,12 +17,28 @@ pub fn not_measured(why: &NotMeasured) -> String {
         NotMeasured::NoKernel { mix } => format!("this CPU runs none of the kernels planned for the mix {mix}"),
         NotMeasured::NoRegion { node, detail } => format!("this memory of node {node} was not read: {detail}"),
         NotMeasured::PrefetchersNotSet { state, detail } => format!("prefetchers could not be set to {}: {detail}", state.name()),
+        NotMeasured::MemoryFailed { cpu, fault } => format!("CPU {cpu}: {}", memory_fault(fault)),
         NotMeasured::NoMemory { detail }
         | NotMeasured::NoThread { detail, .. }
         | NotMeasured::NoStartSignal { detail }
         | NotMeasured::NotCounted { detail }
         | NotMeasured::Corrupted { detail }
         | NotMeasured::Internal { detail } => detail.clone(),
+    }
+}
+
+/// What happened to memory: in which file, and where.
+pub fn memory_fault(fault: &MemoryFault) -> String {
+    let at = fault.offset;
+    let file = fault.directory.as_ref().map_or_else(|| "its buffer".to_owned(), |directory| format!("its file in {directory}"));
+    match fault.kind {
+        MemoryFaultKind::Poisoned => {
+            let physical = fault.physical.map(|physical| format!(", physical address {physical:#x}")).unwrap_or_default();
+            format!("{file} has a hardware memory error at byte {at}{physical} (poisoned page)")
+        }
+        MemoryFaultKind::Truncated => format!("another process truncated {file}: it ends before byte {at}, which is measured"),
+        MemoryFaultKind::Device => format!("the file system or device failed to provide byte {at} of {file}, though the file is that long"),
+        MemoryFaultKind::Gone => format!("byte {at} of {file} cannot be accessed any more"),
     }
 }
 

@@ -67,7 +67,7 @@ impl Ring {
     pub(crate) fn check(&self, cpu: u32) -> Result<(), CellError> {
         let within = (self.position as u64).checked_sub(self.buffer.as_ptr() as u64).is_some_and(|at| at < self.buffer.len() as u64);
         match self.buffer.fault() {
-            Some(fault) => Err(CellError::fault(cpu, fault)),
+            Some(fault) => Err(CellError::MemoryFailed { cpu, fault }),
             None if !within || kernels::is_lost(self.position()) => Err(CellError::WrongPointer { cpu }),
             None => Ok(()),
         }

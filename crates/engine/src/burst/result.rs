@@ -79,7 +79,7 @@ impl BurstResult {
         if let (Some((_, chase)), Some(cpu)) = (&self.chase, probe) {
             chase.check(cpu)?;
         }
-        let fault = self.loads.iter().find_map(|l| Some(CellError::fault(l.cpu, l.load.fault()?)));
+        let fault = self.loads.iter().find_map(|l| Some(CellError::MemoryFailed { cpu: l.cpu, fault: l.load.fault()? }));
         fault.map_or(Ok(()), Err)
     }
 

@@ -503,14 +503,14 @@ mod sampler_tests {
         ];
         for failure in failures {
             let (lost, notes) = failing(failure);
-            assert!(matches!(lost, Err(CellError::Poisoned { .. } | CellError::MemoryGone { .. } | CellError::Memory(_))), "{lost:?}");
+            assert!(matches!(lost, Err(CellError::MemoryFailed { .. } | CellError::Memory(_))), "{lost:?}");
             assert!(notes.is_empty(), "{notes:?}");
         }
     }
 
     fn fault(round: u32, kind: MemoryFaultKind) -> Result {
         let fault = MemoryFault { kind, offset: 0, physical: None, directory: None };
-        if round == 4 { Err(CellError::fault(0, fault)) } else { Ok(()) }
+        if round == 4 { Err(CellError::MemoryFailed { cpu: 0, fault }) } else { Ok(()) }
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use memgauge_core::directory::{FileBacking, FileEvidence};
-use memgauge_core::memory::{MemoryError, MemoryFault};
+use memgauge_core::estimate::MemoryFault;
+use memgauge_core::memory::MemoryError;
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{PageEvidence, PhysicalRange, Placement, PlacementMethod, PlacementStatus};
 

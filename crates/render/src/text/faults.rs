@@ -52,7 +52,7 @@ pub(super) fn faults(page: &mut Page, ms: &[&Measurement]) {
 /// What was compared, when, and what could not be seen.
 pub(super) fn compared(ms: &[&Measurement]) -> Option<String> {
     // A region with a hardware error was given up in the middle, which it says itself.
-    let given_up = |m: &Measurement| matches!(m.estimate.not_measured, Some(NotMeasured::Corrupted { .. }));
+    let given_up = |m: &Measurement| m.estimate.not_measured.as_ref().is_some_and(NotMeasured::is_corruption);
     let ms: Vec<&Measurement> = ms.iter().copied().filter(|m| !given_up(m)).collect();
     let all: Vec<&Integrity> = ms.iter().filter_map(|m| m.evidence.integrity.as_ref()).collect();
     let patterns = all.iter().map(|i| i.patterns).min()?;

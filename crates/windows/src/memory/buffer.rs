@@ -1,7 +1,8 @@
 //! A buffer, and what was read back of it.
 
 use memgauge_core::directory::{FileBacking, FileEvidence};
-use memgauge_core::memory::{MemoryError, MemoryFault};
+use memgauge_core::estimate::MemoryFault;
+use memgauge_core::memory::MemoryError;
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{PageEvidence, PhysicalRange, Placement, PlacementMethod, PlacementStatus};
 
