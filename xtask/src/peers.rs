@@ -218,6 +218,8 @@ impl Runner {
             way: way.name.clone(),
             command: way.call.line(),
             series: Series::default(),
+            best: Series::default(),
+            prints_best: tools.iter().any(|t| t.name == *tool && t.prints_best),
             huge: None,
             disturbed: 0,
             failures: Vec::new(),
@@ -260,6 +262,9 @@ impl Runner {
                     let quiet = output.and_then(|s| s.others).is_none_or(|others| others <= self.max_others);
                     part.disturbed += usize::from(value.is_ok() && !quiet);
                     part.series.0.push(value.as_ref().ok().copied().filter(|_| quiet));
+                    if j == 0 {
+                        part.best.0.push(output.filter(|_| quiet).and_then(|output| memgauge::best_burst(&output.text, row)));
+                    }
                     if let Err(why) = value
                         && !part.failures.contains(&why)
                     {

@@ -7,7 +7,8 @@ use super::command::Call;
 use super::row::{Measure, Row};
 use super::tool::{Found, Tool, Way, short};
 
-pub(super) const TOOL: Tool = Tool { name: "core-to-core-latency", files: &["core-to-core-latency"], slow: None, version: None, ways };
+pub(super) const TOOL: Tool =
+    Tool { name: "core-to-core-latency", files: &["core-to-core-latency"], slow: None, version: None, prints_best: false, ways };
 
 fn ways(row: &Row, found: &Found) -> Vec<Way> {
     let Some(program) = found.get("core-to-core-latency").filter(|_| row.measure == Measure::HandOff) else { return Vec::new() };

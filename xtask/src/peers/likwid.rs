@@ -8,7 +8,7 @@ use super::row::{Measure, Pages, Row};
 use super::tool::{Found, Tool, Way, number_after};
 
 pub(super) const TOOL: Tool =
-    Tool { name: "likwid-bench", files: &["likwid-bench"], slow: None, version: Some((&["-v"], "Version")), ways };
+    Tool { name: "likwid-bench", files: &["likwid-bench"], slow: None, version: Some((&["-v"], "Version")), prints_best: false, ways };
 
 /// Instruction sets whose kernels are tried; the scalar ones are never the fastest.
 const SETS: [&str; 4] = ["sse", "avx", "avx512", "neon"];

@@ -12,6 +12,7 @@ pub(super) const TOOL: Tool = Tool {
     name: "lmbench",
     files: &["bw_mem", "lat_mem_rd"],
     slow: Some("lat_mem_rd measures every size up to the one asked for, some hundred of them, and has no other way"),
+    prints_best: false,
     version: None,
     ways,
 };

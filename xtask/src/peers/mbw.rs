@@ -9,7 +9,7 @@ use super::command::Call;
 use super::row::{Measure, Pages, Row};
 use super::tool::{Found, Tool, Way, number_after};
 
-pub(super) const TOOL: Tool = Tool { name: "mbw", files: &["mbw"], slow: None, version: None, ways };
+pub(super) const TOOL: Tool = Tool { name: "mbw", files: &["mbw"], slow: None, version: None, prints_best: false, ways };
 
 fn ways(row: &Row, found: &Found) -> Vec<Way> {
     let mib = (row.bytes / 2) >> 20;

@@ -8,8 +8,9 @@ use super::command::Call;
 use super::row::{Measure, Pages, Row, STRIDE, WINDOW};
 use super::tool::{Found, Tool, Way, short};
 
-pub(super) const CHASE: Tool = Tool { name: "multichase", files: &["multichase"], slow: None, version: None, ways: chases };
-pub(super) const LOAD: Tool = Tool { name: "multiload", files: &["multiload"], slow: None, version: None, ways: loads };
+pub(super) const CHASE: Tool =
+    Tool { name: "multichase", files: &["multichase"], slow: None, version: None, prints_best: false, ways: chases };
+pub(super) const LOAD: Tool = Tool { name: "multiload", files: &["multiload"], slow: None, version: None, prints_best: false, ways: loads };
 
 /// Samples of half a second.
 const SAMPLES: &str = "2";

@@ -10,7 +10,7 @@ use super::tool::{Found, Tool, Way, number_after, short};
 /// Names under which it is built.
 const FILES: [&str; 4] = ["stream", "stream_c", "stream_c.exe", "stream_omp"];
 
-pub(super) const TOOL: Tool = Tool { name: "STREAM", files: &FILES, slow: None, version: None, ways };
+pub(super) const TOOL: Tool = Tool { name: "STREAM", files: &FILES, slow: None, version: None, prints_best: true, ways };
 
 fn program(found: &Found) -> Option<&std::path::Path> {
     FILES.iter().find_map(|name| found.get(name))

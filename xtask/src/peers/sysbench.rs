@@ -8,7 +8,7 @@ use super::row::{Measure, Pages, Row};
 use super::tool::{Found, Tool, Way, number_after};
 
 pub(super) const TOOL: Tool =
-    Tool { name: "sysbench", files: &["sysbench"], slow: None, version: Some((&["--version"], "sysbench")), ways };
+    Tool { name: "sysbench", files: &["sysbench"], slow: None, version: Some((&["--version"], "sysbench")), prints_best: false, ways };
 
 /// From this size on an event's own cost is below a percent.
 const LEAST: u64 = 1 << 20;

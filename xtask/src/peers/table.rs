@@ -16,6 +16,10 @@ pub(super) struct Part {
     pub(super) command: String,
     /// Its figures of undisturbed runs.
     pub(super) series: Series,
+    /// Its best bursts in these runs, of memgauge only.
+    pub(super) best: Series,
+    /// Whether its figures are the best of their passes.
+    pub(super) prints_best: bool,
     /// Runs left out because others used the machine.
     pub(super) disturbed: usize,
     /// The share of its memory in huge pages, when that was read; the median of the rounds.
@@ -57,7 +61,9 @@ pub(super) fn ratios(outcomes: &[Outcome]) -> String {
     for Outcome { row, ours, peers } in outcomes.iter().filter(|o| o.row.measure != Measure::HandOff) {
         for peer in peers {
             let huge = peer.huge.map_or_else(|| "—".to_owned(), |share| format!("{:.0} %", share * 100.0));
-            let (ratio, quartiles, interval, n, verdict) = match ratio(&ours.series, &peer.series) {
+            // Like with like: the best pass with the best burst.
+            let (ours_series, which) = if peer.prints_best { (&ours.best, " (best burst)") } else { (&ours.series, "") };
+            let (ratio, quartiles, interval, n, verdict) = match ratio(ours_series, &peer.series) {
                 Some(r) => (
                     format!("**{:.3}**", r.median),
                     format!("{:.3}–{:.3}", r.quartiles.0, r.quartiles.1),
@@ -72,8 +78,8 @@ pub(super) fn ratios(outcomes: &[Outcome]) -> String {
                 "| {} | {} | {} | {} | {} | {} | {huge} | {} | {ratio} | {quartiles} | {interval} | {n} | {verdict} |",
                 row.name(),
                 row.measure.unit(),
-                spread(&ours.series),
-                ours.way,
+                spread(ours_series),
+                format_args!("{}{which}", ours.way),
                 peer.tool,
                 peer.way,
                 spread(&peer.series),
@@ -136,6 +142,8 @@ mod tests {
             way: "fast".to_owned(),
             command: format!("run {tool}"),
             series: Series(values.iter().map(|v| Some(*v)).collect()),
+            best: Series(values.iter().map(|v| Some(v * 1.05)).collect()),
+            prints_best: false,
             huge: Some(0.994),
             disturbed: 0,
             failures: Vec::new(),
@@ -153,6 +161,15 @@ mod tests {
         assert_eq!(text.lines().count(), 4);
         assert!(text.contains("| reads, 16 KiB, 1 CPU | GB/s | 220 (220–220) | fast | mbw | fast | 99 % | 200 (200–200) | **1.100** | 1.100–1.100 | 1.100–1.100 | 7 | ahead |"), "{text}");
         assert!(text.contains("| 24.444 |") || text.contains("| **24.444** | 24.444–24.444 | — | 1 | too few rounds |"), "{text}");
+    }
+
+    #[test]
+    fn the_best_pass_is_compared_with_the_best_burst() {
+        let mut outcome = outcome(Measure::Triad);
+        outcome.peers[0].prints_best = true;
+        let text = ratios(&[outcome]);
+        assert!(text.contains("| 231 (231–231) | fast (best burst) | mbw | fast | 99 % | 200 (200–200) | **1.155** |"), "{text}");
+        assert!(text.contains("| 220 (220–220) | fast | other |"), "{text}");
     }
 
     #[test]

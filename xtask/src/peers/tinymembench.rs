@@ -11,6 +11,7 @@ pub(super) const TOOL: Tool = Tool {
     name: "tinymembench",
     files: &["tinymembench"],
     slow: Some("it has no choice of tests and runs them all, for minutes, on buffers of 32 MiB, which large caches hold: give --size 64M"),
+    prints_best: false,
     version: None,
     ways,
 };

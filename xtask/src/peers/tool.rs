@@ -18,6 +18,8 @@ pub(super) struct Tool {
     pub(super) slow: Option<&'static str>,
     /// A command whose output names its version, and the words before it; `None` if there is no such command.
     pub(super) version: Option<(&'static [&'static str], &'static str)>,
+    /// Whether it prints the best of its passes. memgauge's best burst is then compared with it, not its median.
+    pub(super) prints_best: bool,
     /// Its ways to measure a row; empty if it cannot. The fastest in a trial is used.
     pub(super) ways: fn(&Row, &Found) -> Vec<Way>,
 }

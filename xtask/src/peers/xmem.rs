@@ -7,7 +7,7 @@ use super::command::Call;
 use super::row::{Measure, Pages, Row};
 use super::tool::{Found, Tool, Way, short};
 
-pub(super) const TOOL: Tool = Tool { name: "X-Mem", files: &["xmem"], slow: None, version: None, ways };
+pub(super) const TOOL: Tool = Tool { name: "X-Mem", files: &["xmem"], slow: None, version: None, prints_best: false, ways };
 
 /// Its memory comes from the kernel in base pages, whatever malloc's settings are. Below one huge page that makes hardly any difference: the
 /// first-level TLBs of today reach half as far.
