@@ -6,7 +6,7 @@
 //!
 //! Behind the word, memgauge notes which process has created the memory. What a killed process has left is removed by the next one.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -74,32 +74,12 @@ impl StartSignal {
             what: "named",
             why: io::Error::new(io::ErrorKind::InvalidInput, e),
         })?;
-        let open = |flags: i32| {
-            // SAFETY: `path` ends with a zero byte, and the call has no other requirement.
-            let fd = unsafe { libc::shm_open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC | flags, 0o600 as libc::mode_t) };
-            // SAFETY: a number that is not negative is a descriptor that was just opened, and nothing else owns it.
-            (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
-        };
         remove_abandoned(bare);
         // Made beforehand, so that a run that is killed leaves its memory without a note only within a few instructions.
         let own_note = note(std::process::id());
         // Only memory that this call creates is removed later, so O_EXCL makes it fail when the name exists.
-        let (created, file) = loop {
-            if let Some(fd) = open(libc::O_CREAT | libc::O_EXCL) {
-                let file = File::from(fd);
-                annotate(&file, own_note.as_ref());
-                break (true, file);
-            }
-            if io::Error::last_os_error().kind() != io::ErrorKind::AlreadyExists {
-                return Err(failed("created"));
-            }
-            match open(0) {
-                Some(fd) => break (false, File::from(fd)),
-                // Another run has just removed it.
-                None if io::Error::last_os_error().kind() == io::ErrorKind::NotFound => {}
-                None => return Err(failed("opened")),
-            }
-        };
+        let (created, file) =
+            open_or_create(&path, own_note.as_ref()).map_err(|(what, why)| StartSignalError { name: name.to_owned(), what, why })?;
         // So that one run does not remove what another takes over. A program that keeps the lock is none of ours.
         let _ = lock(&file);
         if !created && file.metadata().is_ok_and(|found| found.nlink() == 0) {
@@ -119,15 +99,7 @@ impl StartSignal {
         if size < WORD as u64 && unsafe { libc::ftruncate(file.as_raw_fd(), WORD as libc::off_t) } != 0 {
             return Err(failed("grown"));
         }
-        let flags = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: the kernel chooses the address, so no existing mapping is replaced. The file holds at least a word.
-        let map = unsafe { libc::mmap(std::ptr::null_mut(), WORD, flags, libc::MAP_SHARED, file.as_raw_fd(), 0) };
-        if map == libc::MAP_FAILED {
-            return Err(failed("mapped"));
-        }
-        signal.word = map.cast();
-        // SAFETY: the page that was just mapped, which this value unmaps after it has stopped watching.
-        signal.watched = unsafe { Watched::new(map.cast(), base_page(), base_page()) };
+        (signal.word, signal.watched) = map_word(&file).ok_or_else(|| failed("mapped"))?;
         if taken_over {
             // What the killed process answered is no answer of this one. A start is still asked for.
             for state in [MEASURING, DONE] {
@@ -166,6 +138,42 @@ impl StartSignal {
     pub fn done(&self) {
         self.word().store(DONE, Ordering::Release);
     }
+}
+
+/// The shared memory of this name, and whether this call created it; what failed, and why. Only memory that was created here is removed
+/// later, so O_EXCL makes creating fail when the name exists.
+fn open_or_create(path: &CStr, own_note: Option<&String>) -> Result<(bool, File), (&'static str, io::Error)> {
+    let open = |flags: i32| {
+        // SAFETY: `path` ends with a zero byte, and the call has no other requirement.
+        let fd = unsafe { libc::shm_open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC | flags, 0o600 as libc::mode_t) };
+        // SAFETY: a number that is not negative is a descriptor that was just opened, and nothing else owns it.
+        (fd >= 0).then(|| File::from(unsafe { OwnedFd::from_raw_fd(fd) })).ok_or_else(io::Error::last_os_error)
+    };
+    loop {
+        match open(libc::O_CREAT | libc::O_EXCL) {
+            Ok(file) => {
+                annotate(&file, own_note);
+                return Ok((true, file));
+            }
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(("created", error)),
+            Err(_) => {}
+        }
+        match open(0) {
+            Ok(file) => return Ok((false, file)),
+            // Another run has just removed it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(("opened", error)),
+        }
+    }
+}
+
+/// Maps the word of a file that holds one, watched for another program that truncates it.
+fn map_word(file: &File) -> Option<(*mut AtomicU32, Watched)> {
+    let flags = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: the kernel chooses the address, so no existing mapping is replaced. The file holds at least a word.
+    let map = unsafe { libc::mmap(std::ptr::null_mut(), WORD, flags, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+    // SAFETY: the page that was just mapped; `StartSignal` unmaps it after it has stopped watching.
+    (map != libc::MAP_FAILED).then(|| (map.cast(), unsafe { Watched::new(map.cast(), base_page(), base_page()) }))
 }
 
 impl Drop for StartSignal {

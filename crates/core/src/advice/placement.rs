@@ -4,7 +4,7 @@ use super::document::{Action, Effect, Ratio, Role, Topic, Why};
 use super::evidence::{Found, Results, Section, is_whole, why_not, without};
 use crate::experiment::{ChaseOrder, Experiment, Metric};
 use crate::interleave::{Goal, Weights};
-use crate::result::Reference;
+use crate::result::{InterleaveSummary, Reference, Report};
 use crate::topology::Topology;
 use crate::traffic::Mix;
 use crate::units::IdSet;
@@ -78,58 +78,68 @@ pub(super) fn interleaved(results: &Results<'_>) -> Section {
     let command = "memgauge interleave -o interleave.json".to_owned();
     for (_, report) in results.reports() {
         for search in &report.interleaves {
-            let nearest = search.gains.iter().find(|gain| gain.over == Reference::NearestOnly).map(|gain| &gain.weights);
-            // Where the nearest node alone is best, what it is compared with is as many pages on each node.
-            let nearest_is_best = search.recommended.only_node().is_some();
-            let equal = Weights::equal(search.nodes.iter().copied());
-            let (weights, base) =
-                if nearest_is_best { (equal.as_ref(), Some(&search.recommended)) } else { (Some(&search.recommended), nearest) };
-            let (Some(weights), Some(base)) = (weights, base) else { continue };
-            let has_latency = |weights: &Weights| search.trial(weights).is_some_and(|trial| trial.latency_ns.is_some());
-            // What cannot serve the demand was judged by its bandwidth.
-            let demand = match search.goal {
-                Goal::LatencyAt(gbs) => Some(gbs).filter(|_| has_latency(weights) && has_latency(base)),
-                Goal::Bandwidth => None,
-            };
-            let with = |weights: &Weights| {
-                let is_it = |f: &&Found<'_>| {
-                    std::ptr::eq(f.report, report)
-                        && f.m.at.weights.as_ref() == Some(weights)
-                        && (f.m.at.cpus == search.at.cpus || search.at.cpus.is_none())
-                        && f.m.at.mix == search.at.mix
-                };
-                let bandwidths = bandwidths.iter().filter(is_it).copied();
-                match demand {
-                    Some(gbs) => at_load(latencies.iter().filter(is_it).copied().zip(bandwidths), gbs),
-                    None => bandwidths.max_by(|a, b| a.value().total_cmp(&b.value())),
-                }
-            };
-            let (Some(several), Some(one)) = (with(weights), with(base)) else { continue };
-            let usable = several.is_usable() && one.is_usable();
-            let ratio = several.over(&one).filter(|_| usable);
-            let gain = if demand.is_some() { Effect::Less } else { Effect::More };
-            // One measurement of several must not say the opposite of what the search found with all of them.
-            let effect = ratio.and_then(Ratio::effect).filter(|effect| !(nearest_is_best && *effect == gain));
-            match ratio.zip(effect) {
-                Some((ratio, effect)) => {
-                    let (mix, weights) = (search.at.mix, weights.clone());
-                    let action = match demand {
-                        Some(demand_gbs) => Action::InterleaveForLatency { mix, weights, demand_gbs, latency: ratio, effect },
-                        None => Action::InterleaveNodes { mix, weights, bandwidth: ratio, effect },
-                    };
-                    section.recommend(Topic::Interleave, action, &[(Role::Interleaved, several), (Role::NearestOnly, one)], Vec::new());
-                }
-                None => {
-                    let why = if usable { Why::Open } else { why_not(&[several, one]) };
-                    section.add_gap(Topic::Interleave, why, &[several, one], Some(format!("{command} --budget 10s")));
-                }
-            }
+            interleaved_by(search, report, (&bandwidths, &latencies), &mut section, &command);
         }
     }
     if section.recommendations.is_empty() && section.gaps.is_empty() {
         return Section::gap(Topic::Interleave, Why::NotMeasured, command);
     }
     section
+}
+
+/// Advises from one search: whether several nodes in turn serve better than the nearest.
+fn interleaved_by(
+    search: &InterleaveSummary,
+    report: &Report,
+    (bandwidths, latencies): (&[Found<'_>], &[Found<'_>]),
+    section: &mut Section,
+    command: &str,
+) {
+    let nearest = search.gains.iter().find(|gain| gain.over == Reference::NearestOnly).map(|gain| &gain.weights);
+    // Where the nearest node alone is best, what it is compared with is as many pages on each node.
+    let nearest_is_best = search.recommended.only_node().is_some();
+    let equal = Weights::equal(search.nodes.iter().copied());
+    let (weights, base) = if nearest_is_best { (equal.as_ref(), Some(&search.recommended)) } else { (Some(&search.recommended), nearest) };
+    let (Some(weights), Some(base)) = (weights, base) else { return };
+    let has_latency = |weights: &Weights| search.trial(weights).is_some_and(|trial| trial.latency_ns.is_some());
+    // What cannot serve the demand was judged by its bandwidth.
+    let demand = match search.goal {
+        Goal::LatencyAt(gbs) => Some(gbs).filter(|_| has_latency(weights) && has_latency(base)),
+        Goal::Bandwidth => None,
+    };
+    let with = |weights: &Weights| {
+        let is_it = |f: &&Found<'_>| {
+            std::ptr::eq(f.report, report)
+                && f.m.at.weights.as_ref() == Some(weights)
+                && (f.m.at.cpus == search.at.cpus || search.at.cpus.is_none())
+                && f.m.at.mix == search.at.mix
+        };
+        let bandwidths = bandwidths.iter().filter(is_it).copied();
+        match demand {
+            Some(gbs) => at_load(latencies.iter().filter(is_it).copied().zip(bandwidths), gbs),
+            None => bandwidths.max_by(|a, b| a.value().total_cmp(&b.value())),
+        }
+    };
+    let (Some(several), Some(one)) = (with(weights), with(base)) else { return };
+    let usable = several.is_usable() && one.is_usable();
+    let ratio = several.over(&one).filter(|_| usable);
+    let gain = if demand.is_some() { Effect::Less } else { Effect::More };
+    // One measurement of several must not say the opposite of what the search found with all of them.
+    let effect = ratio.and_then(Ratio::effect).filter(|effect| !(nearest_is_best && *effect == gain));
+    match ratio.zip(effect) {
+        Some((ratio, effect)) => {
+            let (mix, weights) = (search.at.mix, weights.clone());
+            let action = match demand {
+                Some(demand_gbs) => Action::InterleaveForLatency { mix, weights, demand_gbs, latency: ratio, effect },
+                None => Action::InterleaveNodes { mix, weights, bandwidth: ratio, effect },
+            };
+            section.recommend(Topic::Interleave, action, &[(Role::Interleaved, several), (Role::NearestOnly, one)], Vec::new());
+        }
+        None => {
+            let why = if usable { Why::Open } else { why_not(&[several, one]) };
+            section.add_gap(Topic::Interleave, why, &[several, one], Some(format!("{command} --budget 10s")));
+        }
+    }
 }
 
 /// Of latencies with the bandwidths that were measured beside them, the one whose bandwidth is closest to this.

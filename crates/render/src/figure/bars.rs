@@ -144,6 +144,17 @@ impl Bars {
     }
 }
 
+/// A row's name and detail: above its bars, or to the left of their middle.
+fn draw_names(scene: &mut Scene, row: &Row, (x, y): Point, (width, names, above): (f64, f64, bool)) {
+    let high = if above { BAR } else { row.bars.len() as f64 * BAR };
+    let base = y + high / 2.0 + LABEL * CAPITALS / 2.0;
+    let room = if above { width / 2.0 } else { names };
+    let name = Text::new(shorten(&row.name, room, LABEL), (x, base), LABEL, INK);
+    let (beside, room) = if above { (name.width + 10.0, width - name.width - 10.0) } else { (names + 14.0, DETAILS) };
+    scene.text(name);
+    scene.text(Text::new(shorten(&row.detail, room, LABEL), (x + beside, base), LABEL, GREY));
+}
+
 impl Panel for Bars {
     fn caption(&mut self) -> &mut Caption {
         &mut self.caption
@@ -180,17 +191,9 @@ impl Panel for Bars {
         let top = y - 2.0;
         for row in &self.rows {
             let high = row.bars.len() as f64 * BAR;
+            draw_names(scene, row, (at.0, y), (width, names, above));
             if above {
-                let base = y + BAR / 2.0 + LABEL * CAPITALS / 2.0;
-                let name = Text::new(shorten(&row.name, width / 2.0, LABEL), (at.0, base), LABEL, INK);
-                let beside = name.width + 10.0;
-                scene.text(name);
-                scene.text(Text::new(shorten(&row.detail, width - beside, LABEL), (at.0 + beside, base), LABEL, GREY));
                 y += BAR;
-            } else {
-                let base = y + high / 2.0 + LABEL * CAPITALS / 2.0;
-                scene.text(Text::new(shorten(&row.name, names, LABEL), (at.0, base), LABEL, INK));
-                scene.text(Text::new(shorten(&row.detail, DETAILS, LABEL), (at.0 + names + 14.0, base), LABEL, GREY));
             }
             // One line through all bars that have the same limit.
             let mut bars = 0;
