@@ -182,6 +182,14 @@ fn rows_of_a_scan_have_three_columns_with_addresses_or_without() {
     let _permit = beside_another();
     let mut command = mlc();
     command.args(["--memory_bandwidth_scan", "-q1"]);
+    // Some GiB are enough.
+    let most = libc::rlimit { rlim_cur: 6 << 30, rlim_max: 6 << 30 };
+    // SAFETY: between fork and exec it makes one system call only.
+    unsafe {
+        command.pre_exec(
+            move || if libc::setrlimit(libc::RLIMIT_AS, &raw const most) == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) },
+        )
+    };
     let output = without_capabilities(&mut command).output().unwrap();
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     if output.status.code() == Some(4) {
