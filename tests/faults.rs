@@ -1,6 +1,6 @@
 //! Memory that changes or goes away while it is measured. As root, another process can do that to any program.
 // A panic in a helper is the failure report of its test. A test that is skipped prints why.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used, clippy::print_stderr, clippy::print_stdout)]
 
 mod support;
 
@@ -62,11 +62,18 @@ impl Random {
     }
 }
 
-/// Flips one of the upper bits of one pointer of a chase over a buffer of `bytes`, where the chain is written. Tells whether it did.
-fn flip(child: &Child, bytes: u64, random: &mut Random) -> bool {
-    let Some(range) = ranges(child).into_iter().find(|r| r.end - r.start == bytes && r.path.is_empty()) else { return false };
+/// Smaller ranges hold no buffer of a chase here.
+const BUFFER: u64 = 16 << 20;
+
+/// Flips one of the upper bits of one pointer of a chase, where its chain is written. Tells whether it did.
+fn flip(child: &Child, random: &mut Random) -> bool {
+    let buffers: Vec<Range> = ranges(child).into_iter().filter(|r| r.end - r.start >= BUFFER && r.path.is_empty()).collect();
+    if buffers.is_empty() {
+        return false;
+    }
+    let range = &buffers[random.below(buffers.len() as u64) as usize];
     let Ok(memory) = File::options().read(true).write(true).open(format!("/proc/{}/mem", child.id())) else { return false };
-    let at = range.start + random.below(bytes / PAGE as u64) * PAGE as u64;
+    let at = range.start + random.below((range.end - range.start) / PAGE as u64) * PAGE as u64;
     let mut page = [0; PAGE];
     if memory.read_exact_at(&mut page, at).is_err() {
         return false;
@@ -112,27 +119,66 @@ fn truncations() -> u32 {
     std::env::var("MEMGAUGE_TRUNCATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
 }
 
+/// A command whose pointers are changed.
+struct Chasing {
+    line: &'static str,
+    /// How long after its start the first is changed.
+    from: Duration,
+    /// How many are changed at most.
+    flips: u32,
+    /// Whether what was measured until then is in the result.
+    keeps: fn(&Report) -> bool,
+}
+
+/// Whether the result of the first delay, which was measured before, has both its numbers.
+fn first_delay(report: &Report) -> bool {
+    report.results.iter().filter(|m| m.at.delay_cycles == Some(0) && m.estimate.value.is_some()).count() == 2
+}
+
+const CHASING: [Chasing; 4] = [
+    // A pass takes some 0.1 s.
+    Chasing {
+        line: "chase 32M --pages 4k --passes 300",
+        from: Duration::from_secs(2),
+        flips: FLIPS,
+        keeps: |report| report.results[0].estimate.value.is_some(),
+    },
+    Chasing { line: "latency --size 32M --time 2s", from: Duration::ZERO, flips: FLIPS, keeps: |_| true },
+    Chasing { line: "loaded --size 32M --delay 0,400 --time 3s", from: Duration::from_secs(5), flips: FLIPS, keeps: first_delay },
+    Chasing {
+        // Its chases are measured one after the other, and others use the CPUs in between.
+        line: "quick --within 15s",
+        from: Duration::from_secs(1),
+        flips: 20 * FLIPS,
+        keeps: |report| report.results.iter().any(|m| m.estimate.value.is_some()) && report.health.is_some(),
+    },
+];
+
 #[test]
 fn a_pointer_that_changes_in_memory_is_an_incident_and_not_a_crash() {
     if !may_write_memory_of_others() {
         return;
     }
     let mut random = Random::new();
-    let lines = ["chase 32M --pages 4k --passes 300", "latency --size 32M --time 2s", "loaded --size 32M --delay 0,400 --time 1s"];
-    for line in lines {
+    for Chasing { line, from, flips: most, keeps } in CHASING {
         for nth in 0..times() {
             let _permit = alone();
+            let began = Instant::now();
             // One that changes after the last pass over a buffer is never read, so this goes on for a while. Once one was read, each further one
             // is in memory that nobody reads any more.
             let mut flips = 0;
-            let output = until_it_ends(start(line), line, |child| flips += u32::from(flips < FLIPS && flip(child, 32 << 20, &mut random)));
+            let output = until_it_ends(start(line), line, |child| {
+                flips += u32::from(began.elapsed() >= from && flips < most && flip(child, &mut random));
+            });
             let what = format!("{line}, run {nth}, {flips} pointers changed: {:?} {}", output.status, text(&output.stderr));
             assert!(flips > 0, "{what}");
             assert_eq!(output.status.code(), Some(3), "{what}");
             let report: Report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {what}"));
             let corrupted = report.notes.iter().any(|note| note.code == "memory-corrupted");
             assert!(corrupted, "{what}: {:?}", report.notes);
+            assert!(keeps(&report), "{what}: {:#?}", report.results.iter().map(|m| (&m.at, &m.estimate)).collect::<Vec<_>>());
         }
+        println!("{line}: {0} of {0} are an incident", times());
     }
 }
 
@@ -142,17 +188,21 @@ fn a_file_that_another_process_truncates_costs_its_measurement() {
         return;
     }
     let directory = temporary("faults");
-    for what in ["latency", "bandwidth", "loaded --delay 0", "pmem"] {
+    // The first of two delays takes its time and what is before it.
+    let second = "loaded --delay 0,400";
+    for what in ["latency", "bandwidth", "loaded --delay 0", second, "pmem"] {
+        let from = Duration::from_secs(if what == second { 5 } else { 1 });
+        let time = if what == second { "3s" } else { "2s" };
         for nth in 0..truncations() {
             let line = match what {
                 "pmem" => format!("pmem {} --size 32M --time 200ms --within 8s", directory.display()),
-                _ => format!("{what} --size 32M --memory-dir {} --time 2s", directory.display()),
+                _ => format!("{what} --size 32M --memory-dir {} --time {time}", directory.display()),
             };
             let _permit = alone();
             let began = Instant::now();
             let (mut truncated, mut refused) = (0, false);
             let output = until_it_ends(start(&line), &line, |child| {
-                if began.elapsed() < Duration::from_secs(1) {
+                if began.elapsed() < from {
                     return;
                 }
                 for range in ranges(child).iter().filter(|r| r.path.contains("(deleted)") && r.end - r.start >= 16 << 20) {
@@ -179,21 +229,63 @@ fn a_file_that_another_process_truncates_costs_its_measurement() {
             };
             assert!(report.results.iter().any(lost), "{what}");
             assert!(text(&output.stderr).contains(&says), "{what}");
+            assert!(!line.contains(second) || first_delay(&report), "{what}");
         }
+        println!("{what}: {0} of {0} cost a measurement", truncations());
+    }
+}
+
+/// The word of a start signal.
+struct Word(std::path::PathBuf);
+
+impl Word {
+    fn file(&self) -> Option<File> {
+        File::options().read(true).write(true).open(&self.0).ok()
+    }
+
+    fn is(&self, value: u32) -> bool {
+        let mut word = [0; 4];
+        self.file().is_some_and(|file| file.read_exact_at(&mut word, 0).is_ok() && u32::from_ne_bytes(word) == value)
+    }
+}
+
+impl Drop for Word {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 
 #[test]
-fn a_start_signal_that_another_process_truncates_is_an_error_and_not_a_crash() {
+fn a_start_signal_that_another_process_truncates_is_an_error_and_keeps_what_was_measured() {
     let name = format!("memgauge-faults-{}", std::process::id());
-    let path = format!("/dev/shm/{name}");
-    let line = format!("bandwidth --size 16M --start-signal {name}");
-    let output = until_it_ends(start(&line), &line, |_| {
-        if let Ok(file) = File::options().write(true).open(&path) {
-            file.set_len(0).unwrap();
+    let line = format!("bandwidth --size 16M --delay 0,100 --time 200ms --start-signal {name}");
+    for nth in 0..times() {
+        for cells in [0, 1] {
+            let _permit = alone();
+            let word = Word(format!("/dev/shm/{name}").into());
+            let (mut given, mut truncated) = (0, false);
+            let output = until_it_ends(start(&line), &line, |_| {
+                let Some(file) = word.file() else { return };
+                // 3: the cell is done. From then on again and again: a file that is just made is grown to a word.
+                if truncated || cells == 0 || given == cells && word.is(3) {
+                    file.set_len(0).unwrap();
+                    truncated = true;
+                } else if given < cells && word.is(0) {
+                    file.write_all_at(&1_u32.to_ne_bytes(), 0).unwrap();
+                    given += 1;
+                }
+            });
+            let what = format!("run {nth}, after {cells} cells: {:?} {}", output.status, text(&output.stderr));
+            assert!(truncated && text(&output.stderr).contains("another program truncated it"), "{what}");
+            if cells == 0 {
+                assert_eq!(output.status.code(), Some(4), "{what}");
+                continue;
+            }
+            assert_eq!(output.status.code(), Some(1), "{what}");
+            let report: Report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {what}"));
+            let values: Vec<bool> = report.results.iter().map(|m| m.estimate.value.is_some()).collect();
+            assert_eq!(values, [true, false], "{what}");
         }
-    });
-    let _ = std::fs::remove_file(&path);
-    assert_eq!(output.status.code(), Some(4), "{:?} {}", output.status, text(&output.stderr));
-    assert!(text(&output.stderr).contains("another program truncated it"), "{}", text(&output.stderr));
+    }
+    println!("start signal: {0} of {0} are an error", 2 * times());
 }

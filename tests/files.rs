@@ -240,7 +240,10 @@ fn hostile_content_is_not_repeated() {
     assert!(refused(&["run", &toml]).contains("line 1"));
     assert!(refused(&["quick", "--rules", &toml]).contains("line 1"));
     assert!(refused(&["run", &write("list.toml", format!("[[threads]]\ncpus = '{long}'"))]).contains("xxx…"));
+    let lines = write("lines.txt", format!("{}\n{long}\n", "0f".repeat(64)));
+    assert!(refused(&["bandwidth", "--contents", &lines]).contains("line 2 is not 128 hexadecimal digits"));
     let escape = "\u{1b}]0;owned\u{7}\u{9b}2J";
+    refused(&["bandwidth", "--contents", &write("escape.txt", format!("{escape}{}\n", "0f".repeat(64)))]);
     assert!(refused(&["run", &write("escape.toml", format!("'{}' = 1", escape.replace('\u{1b}', "")))]).contains("line 1"));
     let json = escape.chars().map(|c| format!("\\u{:04x}", c as u32)).collect::<String>();
     refused(&["quick", "--rules", &write("rules.toml", format!("[[rule]]\nexperiment = \"{json}\"\n"))]);

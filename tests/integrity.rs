@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use memgauge_core::integrity::TestPattern;
-use memgauge_core::result::{Incomplete, Report};
+use memgauge_core::result::{Incomplete, MemoryErrorKind, Mismatch, Report};
 
 use injector::{Fault, Injection, Injector};
 use support::{beside_another, program, temporary, text};
@@ -83,6 +83,45 @@ fn checked_reads_find_stuck_bits() {
 }
 
 #[test]
+fn a_stream_finds_stuck_bits() {
+    // A pass takes 3 ms at least, so that the late ones begin while it reads.
+    finds_stuck_bits("stream", 64 * MIB, Duration::from_millis(400), || memgauge("stream 64M --passes 800 --format json"));
+}
+
+#[test]
+fn what_checked_reads_compare_is_held() {
+    let line = "--line check --mix all-reads --size 16M --time 200ms --patterns address --hold 300ms --format json";
+    for command in ["bandwidth", "loaded --delay 0,400"] {
+        let started = Instant::now();
+        let _permit = beside_another();
+        let output = memgauge(&format!("{command} {line}")).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{command}: {}", text(&output.stderr));
+        let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+        for m in &report.results {
+            let integrity = m.evidence.integrity.as_ref().unwrap();
+            assert!(integrity.held_s.is_some_and(|held| held >= 0.3) && integrity.patterns >= 2, "{command}: {integrity:?}");
+        }
+        // Two writes of the pattern and the complement, and two comparisons after the reading at least.
+        assert!(started.elapsed() >= Duration::from_millis(5 * 300), "{command}: {:?}", started.elapsed());
+        assert!(text(&output.stderr).is_empty() || !text(&output.stderr).contains("cut short"), "{}", text(&output.stderr));
+    }
+    let plan = memgauge("bandwidth --line check --mix all-reads --size 16M --hold 300ms --plan").output().unwrap();
+    assert!(text(&plan.stdout).contains("contents written and compared, each held 0.3 s at least"), "{}", text(&plan.stdout));
+}
+
+#[test]
+fn a_check_of_reads_that_its_time_does_not_suffice_for_is_not_complete() {
+    let _permit = beside_another();
+    let line = "bandwidth --line check --mix all-reads --size 16M --time 200ms --hold 3s --within 5s --format json";
+    let output = memgauge(line).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((report.complete, &report.incomplete), (false, &Some(Incomplete::OutOfTime)), "{:?}", report.notes);
+    let integrity = report.results[0].evidence.integrity.as_ref().unwrap();
+    assert!(integrity.patterns < integrity.patterns_planned, "{integrity:?}");
+}
+
+#[test]
 fn checked_reads_of_given_contents_find_stuck_bits() {
     let folder = temporary("contents");
     let file = folder.join("lines.txt");
@@ -108,11 +147,22 @@ fn checked_reads_write_and_compare_patterns() {
 
 #[test]
 fn the_drop_in_finds_stuck_bits() {
-    finds_stuck_bits("mlc --loaded_latency -I", 64 * MIB, Duration::from_millis(600), || {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_mlc"));
-        command.args(["--loaded_latency", "-I", "-R", "-d0", "-t1", "-b65536"]).stdin(Stdio::null());
-        command
-    });
+    finds_stuck_bits("mlc --loaded_latency -I", 64 * MIB, Duration::from_millis(600), || drop_in("-t1"));
+}
+
+#[test]
+fn the_drop_in_says_that_data_were_corrupted() {
+    let injection = Injection { fault: Fault::StuckAt1, mapping: 64 * MIB, at: 0.5, bit: 2, after: Duration::ZERO };
+    let (status, output, _) = damaged(drop_in("-t1"), injection);
+    let out = text(&output);
+    assert!(status == 3 && out.ends_with("\nChecksum mismatch. Data corruption detected. Exiting..\n"), "status {status}: {out}");
+    assert!(!out.lines().any(|line| line.starts_with(" 00000\t")), "no number of memory that is not sound: {out}");
+}
+
+fn drop_in(time: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mlc"));
+    command.args(["--loaded_latency", "-I", "-R", "-d0", time, "-b65536"]).stdin(Stdio::null());
+    command
 }
 
 #[test]
@@ -127,6 +177,35 @@ fn a_scan_says_which_bit_was_wrong_and_keeps_its_values() {
     let [word] = words[..] else { panic!("one word expected: {words:?}") };
     assert_eq!((word.offset, word.written ^ word.read, word.written & 0x20), (8 * MIB, 0x20, 0), "{word:x?}");
     assert!(word.address.is_some() && word.pattern.is_some(), "{word:?}");
+    assert_eq!((word.second_read, word.kind()), (word.read, MemoryErrorKind::Stuck), "{word:x?}");
+    is_placed(&report, word);
+    let told = report.notes.iter().find(|note| note.code == "memory-corrupted").unwrap();
+    assert!(told.message.contains("wrong when read again, and after it was written again"), "{told:?}");
+}
+
+#[test]
+fn a_bit_that_flips_is_told_from_one_that_is_stuck() {
+    let line = "scan --size 64M --region 16M --passes 3 --node 0 --integrity --patterns random --hold 1s --format json";
+    let injection = Injection { fault: Fault::FlipsOnce, mapping: 16 * MIB, at: 0.25, bit: 0, after: Duration::from_millis(1200) };
+    let (status, output, changes) = damaged(memgauge(line), injection);
+    assert_eq!((status, changes), (3, 1), "{}", text(&output));
+    let report: Report = serde_json::from_slice(&output).unwrap();
+    let words: Vec<_> = report.results.iter().flat_map(|m| &m.evidence.integrity.as_ref().unwrap().first).collect();
+    let [word] = words[..] else { panic!("one word expected: {words:?}") };
+    assert_eq!((word.offset, word.written ^ word.read, word.second_read), (4 * MIB, 1, word.read), "{word:x?}");
+    assert_eq!((word.rewritten_read, word.kind()), (Some(word.written), MemoryErrorKind::Flipped), "{word:x?}");
+    is_placed(&report, word);
+}
+
+/// The node is the kernel's, and root sees the physical address and what firmware says about it, or why it says nothing.
+fn is_placed(report: &Report, word: &Mismatch) {
+    assert_eq!(word.node, Some(0), "{word:x?}");
+    assert_eq!(word.devices.is_empty(), word.devices_unknown.is_some(), "{word:x?}");
+    let shown = report.results[0].evidence.physical.as_ref().unwrap().first.is_some();
+    assert_eq!(word.physical.is_some(), shown, "{word:x?}");
+    if let Some(physical) = word.physical {
+        assert_eq!(physical % 4096, word.address.unwrap() % 4096, "{word:x?}");
+    }
 }
 
 #[test]
@@ -185,6 +264,48 @@ fn bits_that_flip_once_are_found_as_often_as_the_result_says() {
     }
     println!("{found} of {} flips found, {expected:.1} expected at least", injections());
     assert!(f64::from(found) >= expected - 1.0, "{found} of {}", injections());
+}
+
+/// Injects flips into a run that keeps contents under watch from half a second after its start to `until`. Those that are found must be as
+/// many as `share` of them.
+fn finds_flips(mode: &str, mapping: u64, until: Duration, command: impl Fn() -> Command, share: impl Fn(&[u8]) -> f64) {
+    let (mut found, mut expected) = (0, 0.0);
+    for n in 0..injections() {
+        let after = Duration::from_millis(500) + (until - Duration::from_millis(500)).mul_f64(spread(n));
+        let injection = Injection { fault: Fault::FlipsOnce, mapping, at: spread(n * 5 + 1), bit: (n % 8) as u8, after };
+        let (status, output, changes) = damaged(command(), injection);
+        assert_eq!(changes, 1, "{mode}: nothing was injected: {injection:?}, status {status}");
+        let watched = share(&output);
+        // Beside other work, sweeps take as long as the reading.
+        assert!((0.4..=1.0).contains(&watched), "{mode}: {watched}");
+        found += u32::from(status == 3);
+        expected += watched;
+        println!("{mode}: flip after {after:?}: status {status}, watched {watched:.3}");
+    }
+    println!("{mode}: {found} of {} flips found, {expected:.1} expected at least", injections());
+    assert!(f64::from(found) >= expected - 1.0, "{mode}: {found} of {}", injections());
+}
+
+#[test]
+fn checked_reads_find_bits_that_flip_once_as_often_as_the_result_says() {
+    let line = "bandwidth --line check --mix all-reads --size 64M --time 2s --format json";
+    finds_flips(
+        "bandwidth --line check",
+        64 * MIB,
+        Duration::from_millis(1900),
+        || memgauge(line),
+        |output| {
+            let report: Report = serde_json::from_slice(output).unwrap();
+            report.results[0].evidence.integrity.as_ref().unwrap().watched.unwrap()
+        },
+    );
+}
+
+#[test]
+fn the_drop_in_finds_bits_that_flip_once() {
+    // The text of mlc does not say the share. It checks in the same way: less than a tenth of the time lies outside of it.
+    let until = Duration::from_millis(1900);
+    finds_flips("mlc --loaded_latency -I", 64 * MIB, until, || drop_in("-t2"), |_| 0.9);
 }
 
 /// The same faults and the same time as stressapptest (of Debian's package), which must be installed.

@@ -7,6 +7,7 @@ mod support;
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -145,6 +146,79 @@ fn idle_latency() {
         assert_eq!((words[7], words[9]), ("(", "ns)"), "{words:?}");
         assert!(clocks > 0.2 && ns > 0.2 && ns < 100_000.0, "{words:?}");
     }
+}
+
+/// Takes what root may do beyond others, as a container does. Whoever is not root has none of it.
+fn without_capabilities(command: &mut Command) -> &mut Command {
+    // SAFETY: between fork and exec it makes system calls only. Bits that the kernel does not know fail and change nothing.
+    unsafe {
+        command.pre_exec(|| {
+            for bit in 0..64_u64 {
+                libc::prctl(libc::PR_CAPBSET_DROP, bit, 0, 0, 0);
+            }
+            Ok(())
+        })
+    }
+}
+
+#[test]
+fn without_privileges_chases_are_random_and_standard_error_says_why() {
+    let _permit = beside_another();
+    let mut command = mlc();
+    command.args(["--latency_matrix", "-b2m", "-t0.05"]).env_remove("MEMGAUGE_MLC_PREFETCH");
+    let output = without_capabilities(&mut command).output().unwrap();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{:?} {err}", output.status);
+    keeps_the_rules("--latency_matrix", out);
+    let lines =
+        "*** Unable to modify prefetchers (try executing 'modprobe msr')\n*** So, enabling random access for latency measurements\n";
+    assert!(out.contains(lines) && out.contains("for random access"), "{out}");
+    assert!(err.contains("mlc: prefetchers stay on: "), "{err}");
+    assert!(err.lines().all(|l| l.starts_with("mlc: ") && !l.contains(" --")), "{err}");
+}
+
+#[test]
+fn rows_of_a_scan_have_three_columns_with_addresses_or_without() {
+    let _permit = beside_another();
+    let mut command = mlc();
+    command.args(["--memory_bandwidth_scan", "-q1"]);
+    // Some GiB are enough.
+    let most = libc::rlimit { rlim_cur: 6 << 30, rlim_max: 6 << 30 };
+    // SAFETY: between fork and exec it makes one system call only.
+    unsafe {
+        command.pre_exec(
+            move || if libc::setrlimit(libc::RLIMIT_AS, &raw const most) == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) },
+        )
+    };
+    let output = without_capabilities(&mut command).output().unwrap();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    if output.status.code() == Some(4) {
+        return eprintln!("NOT TESTED: a scan without addresses: {err}");
+    }
+    let rows: Vec<Vec<&str>> = out
+        .lines()
+        .skip_while(|l| !l.starts_with("phys_addr\t"))
+        .skip(1)
+        .take_while(|l| !l.is_empty())
+        .map(|l| l.split('\t').collect())
+        .collect();
+    assert!(!rows.is_empty(), "{out}{err}");
+    for row in rows {
+        let [address, gigabyte, rate] = row[..] else { panic!("{row:?}") };
+        assert!((address, gigabyte) == ("nan", "nan") && rate.parse::<f64>().is_ok(), "{row:?}");
+    }
+    assert_eq!(err.matches("mlc: addresses are 'nan' in rows: only root may read where pages are").count(), 1, "{err}");
+}
+
+#[test]
+fn a_window_that_is_too_small_is_told_and_measured() {
+    if one_cpu() {
+        return;
+    }
+    let output = run("--loaded_latency -U -n1 -d0 -t0.05 -b2m");
+    let err = text(&output.stderr);
+    assert!(output.status.success() && text(&output.stdout).contains("\n 00000\t"), "{err}");
+    assert!(err.contains("mlc: -n1: the smallest window of random traffic has ") && !err.contains("not measured"), "{err}");
 }
 
 #[test]

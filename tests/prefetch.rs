@@ -6,6 +6,7 @@ mod registers;
 mod support;
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -410,21 +411,29 @@ fn a_made_up_cpu_needs_made_up_registers() {
 fn a_container_that_would_take_the_journal_with_it_is_refused() {
     let Some(registers) = Registers::intel("container") else { return };
     let before = registers.values();
-    let script = "mount -t tmpfs none \"$MEMGAUGE_RUNTIME_DIR\" && exec \"$0\" prefetch off";
-    let mut inside = std::process::Command::new("unshare");
-    inside.args(["--pid", "--fork", "--mount", "--mount-proc", "/bin/sh", "-c", script]);
-    let program = registers.program();
-    inside.arg(program.get_program()).envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
     std::fs::create_dir_all(registers.journals()).unwrap();
-    let Ok(output) = inside.output() else { return };
+    let inside = |program: Command| {
+        let mut inside = Command::new("unshare");
+        let script = "mount -t tmpfs none \"$MEMGAUGE_RUNTIME_DIR\" && exec \"$0\" \"$@\"";
+        inside.args(["--pid", "--fork", "--mount", "--mount-proc", "/bin/sh", "-c", script]);
+        inside.arg(program.get_program()).args(program.get_args());
+        inside.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        // Where namespaces or mounts are not permitted, nothing can be tried.
+        inside.output().ok().filter(|output| !["unshare", "mount:"].iter().any(|word| text(&output.stderr).contains(word)))
+    };
+    let mut off = registers.program();
+    off.args(["prefetch", "off"]);
+    let Some(output) = inside(off) else { return };
     let stderr = text(&output.stderr);
-    // Where namespaces or mounts are not permitted, nothing can be tried.
-    if stderr.contains("unshare") || stderr.contains("mount:") {
-        return;
-    }
     assert_eq!(output.status.code(), Some(4), "{stderr}");
     assert!(stderr.contains("belongs to this container") && stderr.contains("-v /run/memgauge:/run/memgauge"), "{stderr}");
     assert_eq!(registers.values(), before);
+    // The drop-in measures nevertheless.
+    let output = inside(mlc(&registers, "--latency_matrix -b2m -t0.05", true)).unwrap();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success() && out.contains(UNABLE) && out.contains("for random access"), "{out}{err}");
+    assert!(err.contains("prefetchers stay on: ") && err.contains("belongs to this container"), "{err}");
+    assert!(registers.values() == before && registers.state().written.is_empty());
 }
 
 /// The drop-in with these registers. `obeys`: they are taken to do what they say.
@@ -495,6 +504,33 @@ fn the_drop_in_leaves_prefetchers_on_where_it_should_or_must() {
     assert_eq!(out.contains(UNABLE), err.contains("a prefetcher is active"), "{out}{err}");
     assert_eq!(out.contains(UNABLE), out.contains("for random access"), "{out}");
     assert!(registers.state().written.iter().any(|w| w.2 & 0xF == 0xF), "it was tried");
+}
+
+/// What a register refuses later costs the run nothing but the order of its chases.
+#[test]
+fn the_drop_in_goes_on_with_prefetchers_on_where_they_cannot_be_switched_any_more() {
+    let Some(registers) = Registers::intel("mlc-later") else { return };
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        return;
+    }
+    let before = registers.values();
+    let _permit = beside_another();
+    let mut child = mlc(&registers, "-b2m -t0.2", true).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut out: Vec<String> = lines.by_ref().take_while(|line| !line.contains("Measuring Peak Injection")).collect();
+    // The latencies by node are printed, and loaded latency is to come.
+    until("put back", || registers.values() == before);
+    registers.state().refuses_writes = Some(libc::EPERM);
+    out.extend(lines);
+    let output = child.wait_with_output().unwrap();
+    let (out, err) = (out.join("\n"), text(&output.stderr));
+    assert!(output.status.success(), "{:?}: {out}{err}", output.status);
+    assert_eq!(err.matches("prefetchers stay on from here: the kernel refuses to write").count(), 1, "{err}");
+    let (first, rest) = out.split_once(UNABLE).unwrap();
+    assert!(first.contains("for sequential access") && !rest.contains(UNABLE), "{out}");
+    assert!(rest.contains("Measuring Loaded Latencies") && rest.contains(" 00000\t"), "{out}");
+    assert_eq!(registers.values(), before);
+    assert!(!registers.journals().join("prefetch-run.journal").exists());
 }
 
 #[test]

@@ -82,6 +82,46 @@ fn an_interrupted_scan_keeps_what_it_measured_and_gives_the_memory_back() {
     assert!(report.results.iter().filter(|m| m.estimate.value.is_some()).all(|m| m.estimate.n < 10_000));
 }
 
+/// Limits the address space of a process to what it has and so much more.
+fn limit_memory(pid: u32, more: u64) {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+    let kib: u64 = size.split_whitespace().next().unwrap().parse().unwrap();
+    let most = (kib << 10) + more;
+    let limit = libc::rlimit64 { rlim_cur: most, rlim_max: most };
+    // SAFETY: the limit is read, and nothing is written.
+    assert_eq!(unsafe { libc::prlimit64(pid as i32, libc::RLIMIT_AS, &raw const limit, std::ptr::null_mut()) }, 0);
+}
+
+#[test]
+fn a_scan_for_which_memory_gets_scarce_is_not_complete() {
+    let _permit = alone();
+    let mut command = program();
+    command.args("scan --size 512M --region 16M --passes 3 --node 0 --format json".split(' '));
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let maps = format!("/proc/{}/maps", child.id());
+    let region = |line: &str| {
+        let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+        let [start, end] = [start, end].map(|address| u64::from_str_radix(address, 16).unwrap());
+        line.contains(" rw-p 00000000 00:00 0 ").then_some(end - start).filter(|bytes| (16 << 20..32 << 20).contains(bytes))
+    };
+    let began = Instant::now();
+    while std::fs::read_to_string(&maps).unwrap().lines().find_map(region).is_none() {
+        assert!(began.elapsed() < Duration::from_secs(30), "it takes no region");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // Less than another region, and enough for threads.
+    limit_memory(child.id(), 14 << 20);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((report.complete, &report.incomplete), (false, &Some(Incomplete::CellsMissing)));
+    let stopped = report.notes.iter().find(|note| note.code == "scan-stopped-growing").unwrap();
+    assert!(stopped.message.contains(" of 32 regions were taken on node 0"), "{stopped:?}");
+    assert!(!report.results.is_empty() && report.results.len() < 32, "{} regions", report.results.len());
+    assert!(report.results.iter().all(|m| m.estimate.value.is_some()), "{:?}", report.results[0].estimate);
+}
+
 #[test]
 fn a_scan_that_cannot_be_is_refused() {
     assert!(refused("scan --size 900T", 4).contains("--size"));

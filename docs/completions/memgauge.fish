@@ -233,6 +233,7 @@ checkerboard\t''
 moving-inversions\t''
 walking-ones\t''
 walking-zeros\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l hold -d 'How long --line check lets what it wrote stay in the memory at least before it compares it [default: no longer than a sweep takes]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l contents -d 'Fill buffers with the lines of FILE, again and again: 128 hexadecimal digits each, 64 bytes. Stores write the first line' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l start-signal -d 'Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME): 2 = measuring, 3 = done' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
@@ -328,6 +329,7 @@ checkerboard\t''
 moving-inversions\t''
 walking-ones\t''
 walking-zeros\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l hold -d 'How long --line check lets what it wrote stay in the memory at least before it compares it [default: no longer than a sweep takes]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l contents -d 'Fill buffers with the lines of FILE, again and again: 128 hexadecimal digits each, 64 bytes. Stores write the first line' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l start-signal -d 'Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME): 2 = measuring, 3 = done' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r

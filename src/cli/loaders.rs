@@ -1,13 +1,14 @@
 //! `memgauge bandwidth` and `memgauge loaded`: their command lines.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Args;
 use memgauge_core::integrity::TestPattern;
 use memgauge_core::spec::{BandwidthShape, Spec, Task, TrafficSpec};
 use memgauge_core::traffic::{Access, LineContent, LineUse};
-use memgauge_core::units::{Bytes, IdSet, ParseError};
+use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
 
 use super::options::{ChaseBuffer, ChaseTiming, Load, Order};
 use super::request::{Measuring, Request};
@@ -41,6 +42,9 @@ struct Loaders {
     /// Patterns that --line check also writes and compares, before it reads [default: random words and their complement]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = one_of(&TestPattern::ALL))]
     patterns: Vec<TestPattern>,
+    /// How long --line check lets what it wrote stay in the memory at least before it compares it [default: no longer than a sweep takes]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    hold: Option<Duration>,
     /// Let all loaders read one buffer; if it is small, this is the bandwidth of shared caches
     #[arg(long)]
     shared_buffer: bool,
@@ -65,6 +69,7 @@ impl Loaders {
             window: self.random_window,
             line: self.line_use,
             patterns: self.patterns,
+            hold: self.hold,
             shared: self.shared_buffer,
             contents: self.contents.map(|path| read_contents(&path)).transpose()?.unwrap_or_default(),
             threads: Vec::new(),

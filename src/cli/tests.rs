@@ -127,6 +127,14 @@ fn a_scan_says_how_much_and_how_often() {
 }
 
 #[test]
+fn checked_lines_are_held() {
+    let held = |line: &str| spec(line).traffic.hold;
+    assert_eq!(held("memgauge bandwidth --line check --hold 2s"), Some(Duration::from_secs(2)));
+    assert_eq!(held("memgauge loaded --line check --hold 300ms"), Some(Duration::from_millis(300)));
+    assert_eq!(held("memgauge loaded --line check"), None);
+}
+
+#[test]
 fn percentages() {
     assert_eq!(parse_percent("1%"), Ok(0.01));
     assert_eq!(parse_percent("0.02"), Ok(0.02));

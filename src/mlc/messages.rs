@@ -20,7 +20,8 @@ pub(super) fn translated(mode: Mode, text: impl Display) {
 }
 
 /// Phrases around options whose letters mean the opposite or need other words.
-const PHRASES: [(&str, &str); 6] = [
+const PHRASES: [(&str, &str); 7] = [
+    ("measured only where --cpu names them or", "measured only where a letter names them or"),
     ("use --pages auto", "leave out -L and -h"),
     ("leave --pages out", "leave out -L and -h"),
     ("--memory-dir ", "-J "),
@@ -191,21 +192,21 @@ mod tests {
         odd.map(|(_, literal)| literal).filter(|l| l.contains(" --") || l.starts_with("--")).collect()
     }
 
-    fn sources(folder: &Path, found: &mut Vec<String>) {
-        for entry in std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()) {
-            if entry.is_dir() {
-                sources(&entry, found);
-            } else {
-                found.push(std::fs::read_to_string(&entry).unwrap());
-            }
+    fn sources(path: &Path, found: &mut Vec<String>) {
+        if path.is_dir() {
+            std::fs::read_dir(path).unwrap().for_each(|entry| sources(&entry.unwrap().path(), found));
+        } else {
+            found.push(std::fs::read_to_string(path).unwrap());
         }
     }
 
     #[test]
     fn no_message_of_the_planner_the_engine_or_linux_keeps_a_long_option() {
         let mut files = Vec::new();
-        for folder in ["core/src/planner", "core/src/conclusions", "linux/src/memory", "engine/src"] {
-            sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("crates").join(folder), &mut files);
+        let whole = ["core/src/planner", "core/src/conclusions", "linux/src/memory", "engine/src"].map(|folder| format!("crates/{folder}"));
+        let others = ["crates/linux/src/directory.rs", "crates/linux/src/environment.rs", "crates/core/src/prefetchers.rs", "src/prefetch"];
+        for path in whole.iter().map(String::as_str).chain(others) {
+            sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join(path), &mut files);
         }
         let literals: Vec<&str> = files.iter().flat_map(|text| literals(text)).collect();
         assert!(literals.len() > 40, "{} messages were found", literals.len());

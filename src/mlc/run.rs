@@ -92,13 +92,20 @@ impl Files {
     }
 }
 
+/// Prefetchers that are switched off for chases.
+struct Switched {
+    prefetchers: ChasePrefetchers,
+    /// What is measured once they cannot be switched any more.
+    otherwise: Translation,
+}
+
 /// Translates letters, with prefetchers off for chases where that is possible.
 fn translate(
     mode: Mode,
     letters: &Letters,
     context: &RunContext<'_>,
     kernels: &[KernelRow],
-) -> anyhow::Result<(Translation, Option<ChasePrefetchers>)> {
+) -> anyhow::Result<(Translation, Option<Switched>)> {
     let files = Files::default();
     let read = |path: &Path| files.read(path);
     let directory = |path: &Path| {
@@ -117,7 +124,7 @@ fn translate(
         return Ok((translation, None));
     }
     match ChasePrefetchers::begin(&cpus, context, kernels) {
-        Ok(prefetchers) => Ok((with(true)?, Some(prefetchers))),
+        Ok(prefetchers) => Ok((with(true)?, Some(Switched { prefetchers, otherwise: translation }))),
         Err(why) => {
             message(format_args!("prefetchers stay on: {}", in_letters(mode, &format!("{why:#}"))));
             Ok((translation, None))
@@ -132,15 +139,17 @@ fn measure(mode: Mode, letters: &Letters) -> anyhow::Result<ExitStatus> {
     let stop = signals::watch().context("cannot install signal handlers")?;
     let clock = Clock::calibrate(root);
     let context = RunContext::new(&machine, clock, root.to_path_buf(), stop.flag());
-    let (mut translation, mut prefetchers) = translate(mode, letters, &context, &kernels)?;
+    let (mut translation, mut switched) = translate(mode, letters, &context, &kernels)?;
     // The guardian was started before, because it must not inherit that this process offers itself to the out-of-memory killer.
     memory::prefer_out_of_memory_kill();
     translation.notes.iter().for_each(message);
     translation.suit_clock(clock.step_ns()).iter().for_each(message);
+    // The same, which needs to be told once.
+    switched.iter_mut().for_each(|switched| drop(switched.otherwise.suit_clock(clock.step_ns())));
     let runner = SectionRunner { mode, root, clock, stop: &stop, kernels: &kernels, verbose: letters.verbose };
-    let measured = measure_sections(&translation, &runner, prefetchers.as_mut());
+    let measured = measure_sections(&translation, &runner, switched.as_mut());
     // Put back before anything else is told, whatever became of the measurement.
-    let not_restored = prefetchers.and_then(|prefetchers| prefetchers.end().err());
+    let not_restored = switched.and_then(|switched| switched.prefetchers.end().err());
     not_restored.iter().for_each(|error| message(format_args!("{error:#}")));
     let status = measured?;
     Ok(if not_restored.is_some() && status != ExitStatus::INCIDENT { ExitStatus::COULD_NOT_MEASURE } else { status })
@@ -149,7 +158,7 @@ fn measure(mode: Mode, letters: &Letters) -> anyhow::Result<ExitStatus> {
 fn measure_sections(
     translation: &Translation,
     runner: &SectionRunner<'_>,
-    mut prefetchers: Option<&mut ChasePrefetchers>,
+    mut switched: Option<&mut Switched>,
 ) -> anyhow::Result<ExitStatus> {
     let (mode, stop) = (runner.mode, runner.stop);
     if mode == Mode::Full && translation.prefetchers_on {
@@ -157,13 +166,32 @@ fn measure_sections(
     }
     let (mut anything, mut missing) = (false, false);
     let mut unreliable = Unreliable::default();
-    for section in &translation.sections {
+    // Prefetchers cannot be switched any more.
+    let mut lost = false;
+    for (index, planned) in translation.sections.iter().enumerate() {
         if stop.interruption().is_some() {
             break;
         }
+        let (mut translation, mut section, mut off) = (translation, planned, None);
+        if let Some(Switched { prefetchers, otherwise }) = switched.as_deref_mut().filter(|_| planned.chases()) {
+            if !lost && let Err(why) = prefetchers.off() {
+                lost = true;
+                message(format_args!("prefetchers stay on from here: {}", in_letters(mode, &format!("{why:#}"))));
+                // Some may have been switched. What cannot be put back now is tried again at the end, and told then.
+                let _ = prefetchers.back();
+                if mode == Mode::Full {
+                    print(PREFETCHERS_ON)?;
+                }
+            }
+            if lost {
+                let otherwise: &Translation = otherwise;
+                (translation, section) = (otherwise, otherwise.sections.get(index).unwrap_or(planned));
+            } else {
+                off = Some(prefetchers);
+            }
+        }
         let header = |plans: &[Plan]| if mode == Mode::Full { String::new() } else { header(section.kind, translation, plans) };
-        let switched = prefetchers.as_deref_mut().filter(|_| section.chases());
-        let report = match runner.measure_switched(section, &header, switched) {
+        let report = match runner.measure_switched(section, &header, off) {
             Ok(report) => report,
             // Part of a full run may be impossible here: latency under load needs two cores.
             Err(error) if mode == Mode::Full && error.is::<PlanError>() => {
@@ -207,7 +235,7 @@ struct SectionRunner<'a> {
 }
 
 impl SectionRunner<'_> {
-    /// Measures a section, with prefetchers off where they are given.
+    /// Measures a section. Prefetchers that are given are off, and put back after it.
     fn measure_switched(
         &self,
         section: &Section,
@@ -215,7 +243,6 @@ impl SectionRunner<'_> {
         prefetchers: Option<&mut ChasePrefetchers>,
     ) -> anyhow::Result<Report> {
         let Some(prefetchers) = prefetchers else { return self.measure(section, header) };
-        prefetchers.off()?;
         let report = self.measure(section, header);
         if let Err(error) = prefetchers.check() {
             message(format_args!("warning: these latencies may include prefetchers: {error:#}"));
@@ -278,6 +305,7 @@ impl SectionRunner<'_> {
         let context = RunContext::new(machine, self.clock, root, self.stop.flag());
         let runner = Runner::begin(context, self.stop, false);
         report.plan = Some(plans.first().cloned().ok_or_else(|| anyhow!("there is nothing to measure"))?);
+        let mut sound = true;
         let mut live = Live::begin(section, report.clone(), &plans, |bytes| Stream::Output.print(bytes));
         for plan in &plans {
             if let Some(name) = &plan.start_signal {
@@ -285,7 +313,8 @@ impl SectionRunner<'_> {
             }
             // After an interruption, the engine gives every cell that is left a reason at once.
             runner.measure_live(plan, None, &mut report, &mut |results| {
-                if !live.measured(results) {
+                sound &= !results.iter().any(scan::corrupted);
+                if sound && !live.measured(results) {
                     // Nobody reads what would come.
                     self.stop.flag().store(true, Ordering::Relaxed);
                 }

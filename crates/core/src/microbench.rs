@@ -2,7 +2,8 @@
 //!
 //! **Stream.** A buffer of `n` words of 8 bytes holds the first `n` numbers of SplitMix64 from a seed ([`word`]). Its checksum is the
 //! exclusive or of all words. A pass goes over the buffer an odd number of times, because words read twice cancel, so the checksum of a
-//! pass is that of the buffer: the same contents give the same checksum, whatever the width of the loads.
+//! pass is that of the buffer: the same contents give the same checksum, whatever the width of the loads. After the last pass the complement of
+//! all words is written and read once, so that a bit that is stuck at its own value shows.
 //!
 //! **Chase.** A buffer holds one cycle of pointers ([`ChaseLayout`](crate::pattern::ChaseLayout)). A pass follows it some whole laps and one hop further, so after
 //! `p` passes the chase is at the line that is `p` hops from the start, which is computed without looking at the memory.
@@ -74,7 +75,8 @@ pub struct LoopProof {
     /// The line at which a chase ended, numbered from the start of the buffer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_index: Option<u64>,
-    /// Passes whose checksum was not the one computed without reading the memory; for a chase, 1 if its last line was not.
+    /// Passes whose checksum was not the one computed without reading the memory, with the one that warms up and the one over the complement
+    /// of the contents, which are not timed; for a chase, 1 if its last line was not the one computed.
     pub mismatches: u32,
 }
 

@@ -192,6 +192,8 @@ pub struct TrafficSpec {
     pub line: LineUse,
     /// Patterns that are written and compared before checked lines are read; if empty, only what the lines hold and its complement.
     pub patterns: Vec<TestPattern>,
+    /// How long checked lines and patterns stay in the memory at least before they are compared.
+    pub hold: Option<Duration>,
     /// All loaders use one buffer, which they only read.
     pub shared: bool,
     /// What the buffers contain: these lines in turn, repeated. Stores write the first of them.

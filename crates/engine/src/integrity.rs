@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,8 @@ const PIECE: usize = 64 << 20;
 const SLOWEST_BYTES_S: u64 = 20 << 20;
 /// Mismatches of a buffer that are listed one by one; a chip that fails gives millions.
 const MAX_LISTED: usize = 20;
+/// How long a word must keep what was written to it once more.
+const RETENTION: Duration = Duration::from_millis(2);
 /// Words that are compared at a time: a line of 64 bytes.
 const LINE_WORDS: usize = 8;
 /// How long a wait for the end of the hold time may delay the answer to a signal.
@@ -44,6 +47,8 @@ pub(crate) struct Sweep {
     drop_first: bool,
     portions: Portions,
     found: Mutex<Found>,
+    /// Words that were written once more.
+    rewritten: AtomicUsize,
 }
 
 /// What was found in a buffer.
@@ -63,7 +68,16 @@ impl Sweep {
         cutoff: Cutoff,
     ) -> Self {
         let portions = Portions::new(buffer.len().next_multiple_of(BLOCK_BYTES), threads, BLOCK_BYTES, cutoff);
-        Self { buffer, compare, write, descending: false, drop_first: false, portions, found: Mutex::default() }
+        Self {
+            buffer,
+            compare,
+            write,
+            descending: false,
+            drop_first: false,
+            portions,
+            found: Mutex::default(),
+            rewritten: AtomicUsize::new(0),
+        }
     }
 
     /// Goes over portions until none is left or `left` bytes are done. Returns what is left of those.
@@ -157,6 +171,20 @@ impl Sweep {
             kernels::fence();
             (at, at.read_volatile())
         };
+        // Millions of wrong words would take hours.
+        let again = second_read != written && self.rewritten.fetch_add(1, Ordering::Relaxed) < MAX_LISTED;
+        let rewritten_read = again.then(|| {
+            // SAFETY: as above, in a portion that only this thread has; what the word should hold is written to it.
+            unsafe {
+                at.write_volatile(written);
+                kernels::flush(at.cast());
+                kernels::fence();
+                std::thread::sleep(RETENTION);
+                kernels::flush(at.cast());
+                kernels::fence();
+                at.read_volatile()
+            }
+        });
         Mismatch {
             offset: offset as u64,
             address: Some(at as u64),
@@ -168,6 +196,7 @@ impl Sweep {
             written,
             read,
             second_read,
+            rewritten_read,
             cpu: cpu::current_cpu().unwrap_or_default(),
         }
     }
@@ -423,6 +452,8 @@ pub(crate) struct CheckedBuffers {
     buffers: Vec<TestedBuffer>,
     words: Vec<Words>,
     ecc: EccWatch,
+    /// How long each content stays in the buffers at least before it is compared.
+    hold: Duration,
     /// Patterns that were compared since results were taken last.
     tested: Vec<TestPattern>,
     /// Comparisons that should have been made since results were taken last.
@@ -434,17 +465,22 @@ impl CheckedBuffers {
     ///
     /// # Errors
     /// When the run must end, or a thread is lost.
-    pub(crate) fn begin(session: &mut Session<'_>, buffers: Vec<(TestedBuffer, Words)>, patterns: &[TestPattern]) -> Result<Self> {
+    pub(crate) fn begin(
+        session: &mut Session<'_>,
+        buffers: Vec<(TestedBuffer, Words)>,
+        patterns: &[TestPattern],
+        hold: Duration,
+    ) -> Result<Self> {
         let ecc = EccWatch::begin(session);
         let (buffers, words): (Vec<_>, Vec<_>) = buffers.into_iter().unzip();
         let steps = steps(patterns);
-        let mut checked = Self { buffers, words, ecc, tested: patterns.to_vec(), planned: steps.len() as u32 + 1 };
+        let mut checked = Self { buffers, words, ecc, hold, tested: patterns.to_vec(), planned: steps.len() as u32 + 1 };
         // Buffers follow each other as in the words: an address is in one of them only.
         let blocks = |buffer: &TestedBuffer| buffer.buffer.len().div_ceil(BLOCK_BYTES) as u64;
         let first_blocks: Vec<u64> = checked.buffers.iter().scan(0, |next, b| Some(std::mem::replace(next, *next + blocks(b)))).collect();
         for step in &steps {
             let next = |index: usize| Some((step.words(session.plan.seed, first_blocks[index]), Some(step.pattern)));
-            sweep(session, &mut checked.buffers, How { descending: step.descending, ..How::default() }, next)?;
+            sweep(session, &mut checked.buffers, How { descending: step.descending, hold, ..How::default() }, next)?;
         }
         checked.sweep(session, true)?;
         checked.sweep(session, false)?;
@@ -464,7 +500,8 @@ impl CheckedBuffers {
         let mut all = each.reduce(joined).unwrap_or_default();
         match outcome {
             Err(error) if error.damaged() => return Err(error),
-            Ok(()) | Err(CellError::Interrupted) => {}
+            Ok(()) => {}
+            Err(CellError::Interrupted) => session.recorder.cut_short = true,
             Err(error) => {
                 let message = format!("what was written was not compared: {error}");
                 session.recorder.note(memgauge_core::note::Note::warning("check-cut-short", message));
@@ -478,7 +515,7 @@ impl CheckedBuffers {
     fn sweep(&mut self, session: &mut Session<'_>, inverted: bool) -> Result {
         let words = &self.words;
         let next = |index: usize| Some((if inverted { words[index].complement() } else { words[index].clone() }, None));
-        sweep(session, &mut self.buffers, How { drop_first: true, ..How::default() }, next)
+        sweep(session, &mut self.buffers, How { drop_first: true, hold: self.hold, ..How::default() }, next)
     }
 }
 

@@ -38,6 +38,9 @@ use region::RegionPass;
 const SLOWEST_BYTES_S: u64 = 20 << 20;
 /// Growing stops when less than this part of the plan's margin would stay: the plan leaves all of it, by counters that are estimates.
 const MARGIN_DIVISOR: u64 = 2;
+/// Bytes that a trial of a kernel reads of a region: far longer than the start of its threads takes, and a part of the time that a scan may fill
+/// with checks.
+const TRIAL_BYTES: usize = 256 << 20;
 /// Part of a scan's time that growing takes, for the progress bar.
 const GROWING_SHARE: f64 = 0.25;
 /// Part of a scan's time after which it takes no more regions, so that those it has are read: a host may need two seconds for each GiB that its
@@ -150,7 +153,6 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
         if !regions.is_empty() && end.is_some_and(|end| now + next > end) {
             let why = "the time given would not be enough to read more".to_owned();
             objection = Some((why, "give it more time with --within to reach the rest"));
-            session.recorder.cut_short = true;
             break;
         }
         // Pages of a pool are taken from no free memory; a plan for them has no margin.
@@ -177,6 +179,7 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
         if regions.is_empty() {
             return Err(CellError::NoRegion { bytes: plan.region.bytes, node, why });
         }
+        session.recorder.cut_short = true;
         let message = format!("{} of {} regions were taken on node {node}: {why}", regions.len(), plan.regions);
         session.recorder.note(Note::warning("scan-stopped-growing", message).advise(advice));
     }
@@ -193,7 +196,7 @@ fn fastest_reader(session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]
         for index in next.by_ref().take(regions.len()) {
             let region = &mut regions[index];
             if region.lost.is_none()
-                && let Some(pass) = region.unless_lost(pass(session, plan, kernel, &region.buffer))?
+                && let Some(pass) = region.unless_lost(pass(session, plan, kernel, &region.buffer, TRIAL_BYTES))?
             {
                 return Ok(Some(pass.gbs));
             }
@@ -215,7 +218,7 @@ fn read(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, regions
             if region.lost.is_some() || pass_number >= plan.passes && region.passes.enough_undisturbed() {
                 continue;
             }
-            let Some(pass) = region.unless_lost(pass(session, plan, kernel, &region.buffer))? else { continue };
+            let Some(pass) = region.unless_lost(pass(session, plan, kernel, &region.buffer, usize::MAX))? else { continue };
             region.passes.add(0, vec![vec![pass.gbs]], pass.conditions);
             region.coverage.extend(pass.coverage);
             done += 1;
@@ -226,10 +229,10 @@ fn read(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, regions
     Ok(())
 }
 
-/// One pass of all CPUs over one region.
-fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region: &Arc<Buffer>) -> Result<Pass> {
+/// One pass of all CPUs over one region, or over so many bytes of it.
+fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region: &Arc<Buffer>, most: usize) -> Result<Pass> {
     let awake = session.runner.kept_awake(&plan.cpus);
-    let reading = Arc::new(RegionPass::new(kernel, region.clone(), plan.cpus.len(), session.context.cutoff(None)));
+    let reading = Arc::new(RegionPass::new(kernel, region.clone(), most, plan.cpus.len(), session.context.cutoff(None)));
     let clock = session.context.clock;
     let start = clock.now() + clock.to_ticks(session.runner.lead(plan.cpus.len() + awake.len()));
     let mut jobs: Vec<(u32, Job<Span>)> = Vec::new();

@@ -1,16 +1,20 @@
 //! A scan of three nodes as root: where its regions are in physical memory, how much it uses, and what it gives back.
 
+use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use memgauge_core::experiment::Experiment;
 use memgauge_core::plan::Work;
-use memgauge_core::result::{Measurement, PageKind, PlacementStatus, Report};
+use memgauge_core::result::{Measurement, MemoryErrorKind, Mismatch, PageKind, PlacementStatus, Report};
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::guest::{self, control_group, pool, pool_state};
 use crate::job::{Job, Machine, PLAIN, tests};
-use crate::program::{measured, memgauge, works};
+use crate::memory::buffers;
+use crate::program::{Ran, measured, memgauge, works};
 
 pub(crate) const JOB: Job = Job {
     name: "scan",
@@ -19,6 +23,7 @@ pub(crate) const JOB: Job = Job {
     machine: Machine { qemu: super::hugepages::QEMU, ..PLAIN },
     tests: tests![
         regions_are_in_their_nodes,
+        a_word_that_changed_is_placed,
         memory_without_cpus_up_to_its_margin,
         a_memory_limit_is_kept,
         pages_of_a_pool_are_given_back,
@@ -72,8 +77,47 @@ fn regions_are_in_their_nodes() -> Result<()> {
     Ok(())
 }
 
+/// Another process changes a word: the result says where it is, and in which memory device.
+fn a_word_that_changed_is_placed() -> Result<()> {
+    let line = "scan --node 1 --size 16M --region 4M --passes 3 --integrity --patterns random --hold 3s";
+    let running = memgauge(line).start()?;
+    let offset = (1 << 20) + 8;
+    let mut place = None;
+    running.until("it has touched a region", |id| {
+        place = buffers(id).into_iter().find(|buffer| buffer.bytes == 4 << 20).map(|buffer| buffer.start + offset);
+        place.is_some()
+    })?;
+    let address = place.context("it has no place")?;
+    // The first pattern is written by then, and compared after three seconds more.
+    std::thread::sleep(Duration::from_secs(2));
+    let memory = fs::File::options().read(true).write(true).open(format!("/proc/{}/mem", running.id()))?;
+    let mut byte = [0];
+    memory.read_exact_at(&mut byte, address)?;
+    memory.write_all_at(&[byte[0] ^ 4], address)?;
+    let ran = running.wait()?;
+    ensure!(ran.status == Some(3), "exit status {:?}: {}", ran.status, ran.stderr);
+    let words: Vec<&Mismatch> = ran.report()?.results.iter().filter_map(|m| m.evidence.integrity.as_ref()).flat_map(|i| &i.first).collect();
+    let [word] = words[..] else { anyhow::bail!("one word expected: {words:?}") };
+    ensure!((word.offset, word.address, word.written ^ word.read) == (offset, Some(address), 4), "{word:x?}");
+    ensure!(word.kind() == MemoryErrorKind::Flipped && word.node == Some(1), "{word:x?}");
+    let physical = word.physical.context("no physical address")?;
+    ensure!(block_of(1, physical)?.exists() && physical % 4096 == address % 4096, "{word:x?}");
+    // QEMU's firmware describes its memory devices and the addresses of their array (SMBIOS types 17 and 19).
+    ensure!(!word.devices.is_empty() && word.devices_unknown.is_none(), "{word:x?}");
+    ensure!(word.devices.iter().all(|device| device.contains("DIMM")), "{:?}", word.devices);
+    Ok(())
+}
+
+/// What a scan found that took all regions of its plan, or says that it did not and is not complete.
+fn scanned(ran: Ran) -> Result<Report> {
+    let report = ran.report.context("it wrote no result")?;
+    let stopped = report.notes.iter().any(|n| n.code == "scan-stopped-growing");
+    ensure!(ran.status == Some(i32::from(stopped)) && report.complete != stopped, "exit status {:?}: {}", ran.status, ran.stderr);
+    Ok(report)
+}
+
 fn memory_without_cpus_up_to_its_margin() -> Result<()> {
-    let report = memgauge("scan --node 2 --passes 1").measure()?;
+    let report = scanned(memgauge("scan --node 2 --passes 1").run()?)?;
     let Some(Work::Scan(scan)) = works(&report)?.next() else { anyhow::bail!("no scan is planned") };
     // Node 0 is nearer than node 1.
     ensure!(scan.cpus == "0-1".parse()?, "read by CPUs {}", scan.cpus);
@@ -91,7 +135,8 @@ fn memory_without_cpus_up_to_its_margin() -> Result<()> {
 
 fn a_memory_limit_is_kept() -> Result<()> {
     let limited = || control_group("scan", &[("memory.max", "96M")]);
-    let report = memgauge("scan --node 0 --region 4M --passes 2").in_group(&limited()?).measure()?;
+    let report = memgauge("scan --node 0 --region 4M --passes 2").in_group(&limited()?).run()?;
+    let report = scanned(report)?;
     let taken: u64 = regions(&report, 0)?.iter().map(|m| m.evidence.buffer.0).sum();
     ensure!((32 << 20..=80 << 20).contains(&taken), "{} taken of 96 MiB", Bytes(taken));
     memgauge("scan --node 0 --size 100M").in_group(&limited()?).run()?.refused(4, &["memory.max", "--size"])

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::estimate::{Estimate, NotMeasured};
 use crate::experiment::Method;
 use crate::note::Note;
-use crate::result::{LimitSource, Measurement, Mismatch, PhysicalRange, Verdict, VerdictReason, VerdictStatus};
+use crate::result::{LimitSource, Measurement, MemoryErrorKind, Mismatch, PhysicalRange, Verdict, VerdictReason, VerdictStatus};
 use crate::stats;
 use crate::wording::{number_of, reasons};
 
@@ -162,8 +162,13 @@ fn hardware_error(m: &Measurement) -> Option<String> {
 }
 
 /// Whether a word was wrong again.
-pub fn second_read(word: &Mismatch) -> &'static str {
-    if word.second_read == word.written { "right when read again" } else { "wrong when read again" }
+pub const fn second_read(word: &Mismatch) -> &'static str {
+    match word.kind() {
+        MemoryErrorKind::Reading => "right when read again",
+        MemoryErrorKind::Flipped => "wrong when read again, right after it was written again",
+        MemoryErrorKind::Stuck => "wrong when read again, and after it was written again",
+        MemoryErrorKind::Memory => "wrong when read again",
+    }
 }
 
 /// `region 5`, with its physical addresses if they are known.
@@ -308,12 +313,25 @@ mod tests {
             written: 0xff,
             read: 0xfb,
             second_read: 0xfb,
+            rewritten_read: None,
             cpu: 3,
         };
         regions[2].evidence.integrity = Some(Integrity { patterns: 2, mismatches: 1, first: vec![word], ..Integrity::default() });
         judge(&mut regions);
         assert_eq!((regions[2].verdict.status, regions[2].verdict.reason), (VerdictStatus::Failure, VerdictReason::MemoryCorrupted));
         assert_eq!(regions[1].verdict.status, VerdictStatus::Ok);
+        let ends = [
+            (0xff, None, "right when read again, CPU 3"),
+            (0xfb, Some(0xff), "wrong when read again, right after it was written again, CPU 3"),
+            (0xfb, Some(0xfb), "wrong when read again, and after it was written again, CPU 3"),
+        ];
+        for (second_read, rewritten_read, end) in ends {
+            let word = &mut regions[2].evidence.integrity.as_mut().unwrap().first[0];
+            (word.second_read, word.rewritten_read) = (second_read, rewritten_read);
+            assert!(notes(&regions)[0].message.ends_with(end), "{:?}", notes(&regions)[0]);
+        }
+        let word = &mut regions[2].evidence.integrity.as_mut().unwrap().first[0];
+        (word.second_read, word.rewritten_read) = (0xfb, None);
         let notes = notes(&regions);
         let text = &notes[0].message;
         assert!(text.starts_with("1 word was not what had been written there, in 1 region of node 1: "), "{text}");

@@ -145,6 +145,9 @@ pub struct Traffic {
     /// Patterns that are written to the buffers of checked lines and compared before they are read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<TestPattern>,
+    /// How long the contents of checked lines, and patterns, stay in the memory at least before they are compared, in seconds.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub hold_s: f64,
     /// Access to blocks: bytes of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<Bytes>,

@@ -33,14 +33,8 @@ pub struct Scan {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<TestPattern>,
     /// How long a pattern stays in the memory at least before it is compared.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub hold_s: f64,
-}
-
-/// Whether nothing is waited for.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(seconds: &f64) -> bool {
-    *seconds == 0.0
 }
 
 impl Scan {

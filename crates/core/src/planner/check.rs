@@ -122,6 +122,9 @@ pub(super) fn check_traffic(spec: &Spec) -> Result<(), PlanError> {
     if traffic.line != LineUse::Checked && !traffic.patterns.is_empty() {
         return invalid("patterns are for lines that are checked; add --line check");
     }
+    if traffic.line != LineUse::Checked && traffic.hold.is_some() {
+        return invalid("a hold time is for lines that are checked; add --line check");
+    }
     let reads = |mix: &Mix| *mix == Mix::AllReads;
     let writes = spec.mixes.iter().find(|m| !reads(m)).copied();
     let peak = matches!(spec.task, Task::Suite | Task::Bandwidth(BandwidthShape::Peak | BandwidthShape::Search));

@@ -381,14 +381,16 @@ pub(super) fn check_s(scan: &Scan) -> f64 {
     if writes > 0.0 { (writes + 1.0) * sweep_s + waits_s } else { 0.0 }
 }
 
-/// Writing and comparing what checked lines hold: the patterns and two contents before they are read, and two after each point.
+/// Writing and comparing what checked lines hold: the patterns and two contents before they are read, and two after each point. Each is held for
+/// a time before it is compared. Reading is a part of that time, which is not subtracted here.
 fn line_check_s(loaders: &[Loader], traffic: &Traffic, points: f64) -> f64 {
     if traffic.form.line != LineUse::Checked {
         return 0.0;
     }
     let bytes: u64 = loaders.iter().flat_map(Loader::buffers).map(|b| b.bytes.0).sum();
     let patterns: u32 = traffic.patterns.iter().map(|pattern| pattern.writes()).sum();
-    (f64::from(patterns) + 2.0 + 2.0 * points) * bytes as f64 / CHECK_BYTES_S
+    let compared = f64::from(patterns) + 1.0 + 2.0 * points;
+    (compared + 1.0) * bytes as f64 / CHECK_BYTES_S + compared * traffic.hold_s
 }
 
 /// Times that a burst is run: once more for the batches of a histogram.

@@ -98,6 +98,7 @@ impl Planner<'_> {
             },
             window: requested.window.filter(|_| form.access == Access::Random),
             patterns: integrity::each_once(&requested.patterns),
+            hold_s: requested.hold.map_or(0.0, |hold| hold.as_secs_f64()),
             block: None,
         })
     }

@@ -77,8 +77,37 @@ pub struct Mismatch {
     /// reading was wrong (soft).
     #[serde(alias = "reread")]
     pub second_read: u64,
+    /// What was read 2 ms after the word was written once more as it should be; absent if the second reading was right, or the sweep had
+    /// done so with as many words as are listed, and in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rewritten_read: Option<u64>,
     /// The CPU that read it.
     pub cpu: u32,
+}
+
+impl Mismatch {
+    /// What kind of error it was.
+    pub const fn kind(&self) -> MemoryErrorKind {
+        match self.rewritten_read {
+            _ if self.second_read == self.written => MemoryErrorKind::Reading,
+            Some(read) if read == self.written => MemoryErrorKind::Flipped,
+            Some(_) => MemoryErrorKind::Stuck,
+            None => MemoryErrorKind::Memory,
+        }
+    }
+}
+
+/// Kinds of wrong words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryErrorKind {
+    /// The second reading was right: memory held what was written (soft).
+    Reading,
+    /// Memory held something else, and kept what was written to it once more (soft).
+    Flipped,
+    /// It did not keep that either (hard).
+    Stuck,
+    /// Memory held something else; whether it would keep what is written once more was not tried.
+    Memory,
 }
 
 /// Errors that all memory controllers of the machine have counted since it started (EDAC).

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use memgauge_core::conclusions::limit;
 use memgauge_core::counters::ExpectedEvents;
@@ -112,7 +113,8 @@ impl LoaderGroup {
         };
         let buffers = self.words.iter().map(|(buffer, words)| (TestedBuffer::new(buffer.clone(), cpus(buffer)), words.clone()));
         let checked = self.loaders.iter().map(|l| &l.traffic).find(|traffic| traffic.form.line == LineUse::Checked);
-        CheckedBuffers::begin(session, buffers.collect(), checked.map_or(&[][..], |traffic| &traffic.patterns)).map(Some)
+        let (patterns, hold_s) = checked.map_or((&[][..], 0.0), |traffic| (&traffic.patterns[..], traffic.hold_s));
+        CheckedBuffers::begin(session, buffers.collect(), patterns, Duration::from_secs_f64(hold_s)).map(Some)
     }
 
     pub(crate) fn cpus(&self) -> IdSet {

@@ -1,6 +1,7 @@
 use memgauge_core::experiment::PageRequest;
 use memgauge_core::integrity;
 use memgauge_core::plan::BufferPlan;
+use memgauge_core::result::MemoryErrorKind;
 use memgauge_core::units::IdSet;
 
 use super::*;
@@ -67,6 +68,8 @@ fn bits_stuck_at_0_and_at_1_are_found_wherever_they_are() {
                 assert!(integrity.mismatches > 3, "{integrity:?}");
                 let [word] = &integrity.first[..] else { panic!("{integrity:?}") };
                 assert_eq!((word.offset, word.written ^ word.read, word.second_read), (offset as u64, 1 << bit, word.read));
+                // Damage is done after a sweep's write only.
+                assert_eq!((word.rewritten_read, word.kind()), (Some(word.written), MemoryErrorKind::Flipped));
                 assert_eq!((word.pattern, word.cpu < 4096), (Some(TestPattern::Random), true));
             }
         }
@@ -89,6 +92,7 @@ fn words_of_another_place_are_wrong_and_few_are_listed() {
     let integrity = tested.take(1, vec![]);
     // The first words of blocks are alike.
     assert_eq!((integrity.mismatches, integrity.first.len()), ((1 << 17) - 256, MAX_LISTED));
+    assert!(integrity.first.iter().all(|word| word.rewritten_read == Some(word.written)), "{:?}", integrity.first);
     assert!(integrity.first.windows(2).all(|two| two[0].offset < two[1].offset));
 }
 

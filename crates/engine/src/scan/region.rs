@@ -19,10 +19,10 @@ pub(super) struct RegionPass {
 }
 
 impl RegionPass {
-    /// `region`, read by `kernel` on so many threads. What is less than a step at the end is left out.
-    pub(super) fn new(kernel: &'static Kernel, region: Arc<Buffer>, threads: usize, cutoff: Cutoff) -> Self {
+    /// `region`, or so many bytes of it if it has more, read by `kernel` on so many threads. What is less than a step at the end is left out.
+    pub(super) fn new(kernel: &'static Kernel, region: Arc<Buffer>, most: usize, threads: usize, cutoff: Cutoff) -> Self {
         let step = step_bytes(kernel);
-        let portions = Portions::new(region.len() / step * step, threads, step, cutoff);
+        let portions = Portions::new(region.len().min(most) / step * step, threads, step, cutoff);
         Self { kernel, region, portions }
     }
 
@@ -55,4 +55,38 @@ impl RegionPass {
 
 fn step_bytes(kernel: &Kernel) -> usize {
     kernel.streams.iter().map(|s| s.advance()).sum::<usize>().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use memgauge_core::experiment::PageRequest;
+    use memgauge_core::plan::BufferPlan;
+    use memgauge_core::units::{Bytes, IdSet};
+
+    use super::*;
+
+    #[test]
+    fn a_pass_reads_the_whole_region_or_so_much_of_it() {
+        let plan = BufferPlan {
+            bytes: Bytes::mib(4),
+            node: 0,
+            pages: PageRequest::Auto,
+            touch: IdSet::one(memgauge_os::cpu::current_cpu().unwrap()),
+            derived: false,
+            directory: None,
+            shared: false,
+            weights: None,
+        };
+        let region = Arc::new(Buffer::allocate(&plan, Path::new("/")).unwrap());
+        let kernel = memgauge_kernels::available().find(|k| k.written_per_step() == 0 && step_bytes(k) <= 4096).unwrap();
+        for (most, least_read, most_read) in [(usize::MAX, (4 << 20) - 4096, 4 << 20), (1 << 20, (1 << 20) - 4096, 1 << 20)] {
+            let pass = RegionPass::new(kernel, region.clone(), most, 1, Cutoff::never());
+            let clock = Clock::calibrate(Path::new("/"));
+            let (began, ended) = pass.run(&clock, clock.now());
+            assert!((least_read..=most_read).contains(&(pass.bytes())) && ended > began, "{} bytes", pass.bytes());
+            assert!(pass.portions.take().is_none(), "all of it was read");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use memgauge_core::conclusions::scan;
 use memgauge_core::estimate::NotMeasured;
-use memgauge_core::result::{Integrity, Measurement};
+use memgauge_core::result::{Integrity, Measurement, MemoryErrorKind};
 
 use super::grid::Column;
 use super::page::{Page, Style};
@@ -31,10 +31,7 @@ pub(super) fn faults(page: &mut Page, ms: &[&Measurement]) {
         Column::text("pattern", listed.iter().map(|(_, w)| w.pattern.map(|p| p.name()))),
         Column::text("written", listed.iter().map(|(_, w)| format!("{:016x}", w.written))),
         Column::text("bits that differ", listed.iter().map(|(_, w)| format!("{:016x}", w.written ^ w.read))),
-        Column::text(
-            "second reading",
-            listed.iter().map(|(_, w)| if w.second_read == w.written { "right (soft)" } else { "wrong (hard)" }),
-        ),
+        Column::text("read again", listed.iter().map(|(_, w)| read_again(w.kind()))),
         Column::text("device", listed.iter().map(|(_, w)| (!w.devices.is_empty()).then(|| w.devices.join(" or ")))).optional(),
     ]);
     let wrong: u64 = ms.iter().filter_map(|m| m.evidence.integrity.as_ref()).map(|i| i.mismatches).fold(0, u64::saturating_add);
@@ -42,11 +39,22 @@ pub(super) fn faults(page: &mut Page, ms: &[&Measurement]) {
     page.paragraph(
         Style::Error,
         format!(
-            "{wrong} words were wrong, over all comparisons, in {}; {} listed, each once",
+            "{} wrong, over all comparisons, in {}; {} listed, each once",
+            if wrong == 1 { "1 word was".to_owned() } else { format!("{wrong} words were") },
             count(corrupted, "result", "results"),
             count(listed.len(), "word is", "words are")
         ),
     );
+}
+
+/// What was read again, in a few words.
+const fn read_again(kind: MemoryErrorKind) -> &'static str {
+    match kind {
+        MemoryErrorKind::Reading => "right (soft)",
+        MemoryErrorKind::Flipped => "wrong; right once rewritten (soft)",
+        MemoryErrorKind::Stuck => "wrong, also once rewritten (hard)",
+        MemoryErrorKind::Memory => "wrong",
+    }
 }
 
 /// What was compared, when, and what could not be seen.

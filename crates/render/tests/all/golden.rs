@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use memgauge_core::conclusions::summary::summarise;
 use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{ChaseOrder, Experiment, MemoryPlace};
+use memgauge_core::integrity::TestPattern;
 use memgauge_core::note::Note;
-use memgauge_core::result::{Finding, Health, HealthStatus, Quality, QualityLevel, QualityReason, Report};
+use memgauge_core::result::{Finding, Health, HealthStatus, Mismatch, Quality, QualityLevel, QualityReason, Report};
 use memgauge_render::{Format, Json, OneLine, Text, mlc_scan, plan_line, plan_text};
 use snapbox::Data;
 
@@ -96,6 +97,43 @@ fn translation_that_the_intervals_do_not_show_is_not_a_number() {
     let full = report.results.iter_mut().find(|m| m.at.order == Some(ChaseOrder::FullRandom)).unwrap();
     full.evidence.translation_ns = Some(0.0);
     assert!(shown(&report).ends_with(" ~0"), "{}", shown(&report));
+}
+
+/// A region with words of each kind of error, which others like it do not have.
+fn corrupted(words: Vec<Mismatch>) -> Report {
+    let mut report = samples::scan();
+    let integrity = report.results[3].evidence.integrity.as_mut().unwrap();
+    integrity.mismatches = words.len() as u64;
+    integrity.first = words;
+    memgauge_core::conclusions::scan::judge(&mut report.results[..20]);
+    report.notes = memgauge_core::conclusions::scan::notes(&report.results);
+    report
+}
+
+#[test]
+fn words_that_were_wrong() {
+    let word = |offset: u64, second_read, rewritten_read| Mismatch {
+        offset,
+        address: Some(0x7f12_4000_0000 + offset),
+        physical: Some((228 << 30) + offset),
+        node: Some(0),
+        devices: vec![],
+        devices_unknown: None,
+        pattern: Some(TestPattern::Random),
+        written: 0x0123_4567_89ab_cdef,
+        read: 0x0123_4567_89ab_cdcf,
+        second_read,
+        rewritten_read,
+        cpu: 5,
+    };
+    let (right, wrong) = (0x0123_4567_89ab_cdef, 0x0123_4567_89ab_cdcf);
+    let devices = vec!["DIMM_A1 bank 0".to_owned(), "DIMM_B1 bank 0".to_owned()];
+    let stuck = Mismatch { devices, ..word(0x1000, wrong, Some(wrong)) };
+    let unseen = Mismatch { physical: None, node: None, address: None, pattern: None, ..word(0x20_0000, wrong, None) };
+    let words = vec![stuck.clone(), word(0x1040, wrong, Some(right)), word(0x1_2348, right, None), unseen];
+    check(golden("scan-faults.txt"), text(&corrupted(words), 200));
+    let one = text(&corrupted(vec![stuck]), 140);
+    assert!(one.contains("1 word was wrong, over all comparisons, in 1 result; 1 word is listed, each once"), "{one}");
 }
 
 #[test]

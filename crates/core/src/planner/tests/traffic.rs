@@ -1,5 +1,7 @@
 //! What loaders do: forms of traffic, their kernels, and threads with work of their own.
 
+use std::time::Duration;
+
 use super::*;
 use crate::integrity::TestPattern;
 use crate::spec::{BufferPlace, SecondStream, ThreadSpec};
@@ -57,7 +59,7 @@ fn each_form_has_its_own_kernels() {
 #[test]
 fn traffic_that_contradicts_itself_is_refused() {
     type Change = fn(&mut crate::spec::TrafficSpec);
-    let cases: [(&[Mix], Change, &str); 7] = [
+    let cases: [(&[Mix], Change, &str); 8] = [
         (&[Mix::AllReads], |t| t.stride = Some(Bytes(100)), "multiple of 64"),
         (&[Mix::AllReads], |t| t.window = Some(Bytes::kib(64)), "needs random access"),
         (&[Mix::AllReads], |t| (t.access, t.stride) = (Access::Random, Some(Bytes(128))), "no stride"),
@@ -65,6 +67,7 @@ fn traffic_that_contradicts_itself_is_refused() {
         (&[Mix::R1W1], |t| t.shared = true, "the mix 1:1 writes"),
         (&[Mix::R1W1], |t| t.line = LineUse::Checked, "nobody changes"),
         (&[Mix::AllReads], |t| t.patterns = vec![TestPattern::Random], "add --line check"),
+        (&[Mix::AllReads], |t| t.hold = Some(Duration::from_secs(1)), "add --line check"),
     ];
     for (mixes, change, why) in cases {
         let error = shaped(mixes, change).unwrap_err();
@@ -82,6 +85,22 @@ fn patterns_of_checked_lines_are_in_the_plan_and_in_its_time() {
     let (none, two) = (checked(&[]), checked(&[TestPattern::WalkingOnes, TestPattern::Random, TestPattern::WalkingOnes]));
     assert_eq!((none.0, two.0), (vec![], vec![TestPattern::WalkingOnes, TestPattern::Random]));
     assert!(two.1 > none.1 + 1.0, "66 sweeps over all buffers: {} s and {} s", none.1, two.1);
+}
+
+#[test]
+fn the_time_for_which_checked_lines_are_held_is_in_the_plan_and_in_its_time() {
+    let held = |hold| {
+        let plan = shaped(&[Mix::AllReads], |t| {
+            (t.line, t.patterns, t.hold) = (LineUse::Checked, vec![TestPattern::Address], hold);
+        });
+        let plan = plan.unwrap();
+        let Work::Bandwidth { traffic, .. } = &plan.steps[0].cells[0].work else { panic!() };
+        (traffic.hold_s, plan.estimated_s)
+    };
+    let (not, two) = (held(None), held(Some(Duration::from_secs(2))));
+    assert_eq!((not.0, two.0), (0.0, 2.0));
+    // Two writes of the pattern and the complement before the reading, two contents after it.
+    assert!((two.1 - not.1 - 10.0).abs() < 1e-6, "{} s and {} s", not.1, two.1);
 }
 
 #[test]

@@ -186,14 +186,23 @@ fn scan(row: &mut Row, scan: &Scan) {
     row.regions = Some(scan.regions);
     row.detail = format!("{} over each region", count(scan.passes as usize, "pass", "passes"));
     if scan.integrity {
-        let held = if scan.hold_s > 0.0 { format!(", each held {} at least", seconds(scan.hold_s)) } else { String::new() };
-        row.detail += &format!("; {}{held}", patterns(&scan.patterns));
+        row.detail += &format!("; {}{}", patterns(&scan.patterns), held(scan.hold_s));
     }
 }
 
-/// Patterns of checked lines; nothing where there are none.
+/// Patterns of checked lines, and how long contents are held; nothing where there are none.
 fn line_patterns(traffic: &Traffic) -> String {
-    if traffic.patterns.is_empty() { String::new() } else { patterns(&traffic.patterns) }
+    let held = held(traffic.hold_s);
+    match traffic.patterns.is_empty() {
+        true if held.is_empty() => held,
+        true => format!("contents written and compared{held}"),
+        false => patterns(&traffic.patterns) + &held,
+    }
+}
+
+/// How long contents stay in the memory before they are compared.
+fn held(hold_s: f64) -> String {
+    if hold_s > 0.0 { format!(", each held {} at least", seconds(hold_s)) } else { String::new() }
 }
 
 fn patterns(patterns: &[TestPattern]) -> String {
