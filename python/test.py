@@ -130,7 +130,8 @@ def main():
         tests.run(module_is_usable, venv, work, version)
         if can_install(venv, "pandas"):
             tests.run(table_is_made, venv)
-        if "--types" in sys.argv and can_install(venv, "mypy"):
+        # The module's types name pandas.
+        if "--types" in sys.argv and can_install(venv, "mypy") and can_install(venv, "pandas-stubs"):
             tests.run(types_are_right, venv, work)
         tests.run(nothing_is_left, venv)
     tests.end()
