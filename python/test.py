@@ -99,8 +99,10 @@ def types_are_right(venv, work):
     use = os.path.join(work, "use.py")
     with open(use, "w") as file:
         file.write('import memgauge\nvalue: float | None = memgauge.run("info").measurements[0].value\nreveal_type(memgauge.load("x"))\n')
-    site = output_of(venv_program(venv, "python"), "-c", "import memgauge; print(list(memgauge.__path__)[0])").strip()
-    said = output_of(venv_program(venv, "mypy"), "--strict", "--cache-dir", os.path.join(work, "mypy"), use, site, cwd=work)
+    strict = [venv_program(venv, "mypy"), "--strict", "--cache-dir", os.path.join(work, "mypy")]
+    said = output_of(*strict, use, cwd=work)
+    # The module itself, by its name: by its path, what is installed beside it would be taken for parts of it.
+    output_of(*strict, "-p", "memgauge", cwd=work)
     assert 'Revealed type is "memgauge.Result"' in said or "memgauge.Result" in said, said
 
 

@@ -13,8 +13,8 @@ use super::subject::Outcome::{NotChecked, Passed};
 use super::subject::{Checked, Outcome, missing, scratch};
 use crate::programs::{find_program, run};
 
-/// Where package managers keep their own records.
-const RECORDS: &[&str] = &["var/lib/dpkg", "var/log", "var/lib/rpm", "var/cache", "var/lib/apt"];
+/// Where package managers keep their own records, and what no boot would find again.
+const RECORDS: &[&str] = &["run", "var/lib/dpkg", "var/log", "var/lib/rpm", "var/cache", "var/lib/apt"];
 
 pub(super) fn deb_in_bare_root(checked: &Checked<'_>) -> Result<Outcome> {
     if let Some(outcome) = missing(&["dpkg", "unshare", "chroot"]).or_else(not_root) {
