@@ -127,12 +127,6 @@ def output_of(*command, **options):
     return done.stdout
 
 
-def measure(path, memgauge=None):
-    """A real, short measurement of this machine as JSON."""
-    output_of(memgauge or MEMGAUGE, "bandwidth", "--mix", "all-reads", "--size", "64M", "--time", "100ms", "-q", "-o", path)
-    return path
-
-
 def altered(path, to, factor=1.0, **run):
     """The same result with its bandwidths multiplied, its latencies divided, and other fields of its `run`: of a sick host, or of a sibling."""
     with open(path) as file:

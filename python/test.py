@@ -99,8 +99,10 @@ def types_are_right(venv, work):
     use = os.path.join(work, "use.py")
     with open(use, "w") as file:
         file.write('import memgauge\nvalue: float | None = memgauge.run("info").measurements[0].value\nreveal_type(memgauge.load("x"))\n')
-    site = output_of(venv_program(venv, "python"), "-c", "import memgauge; print(list(memgauge.__path__)[0])").strip()
-    said = output_of(venv_program(venv, "mypy"), "--strict", "--cache-dir", os.path.join(work, "mypy"), use, site, cwd=work)
+    strict = [venv_program(venv, "mypy"), "--strict", "--cache-dir", os.path.join(work, "mypy")]
+    said = output_of(*strict, use, cwd=work)
+    # The module itself, by its name: by its path, what is installed beside it would be taken for parts of it.
+    output_of(*strict, "-p", "memgauge", cwd=work)
     assert 'Revealed type is "memgauge.Result"' in said or "memgauge.Result" in said, said
 
 
@@ -130,7 +132,8 @@ def main():
         tests.run(module_is_usable, venv, work, version)
         if can_install(venv, "pandas"):
             tests.run(table_is_made, venv)
-        if "--types" in sys.argv and can_install(venv, "mypy"):
+        # The module's types name pandas.
+        if "--types" in sys.argv and can_install(venv, "mypy") and can_install(venv, "pandas-stubs"):
             tests.run(types_are_right, venv, work)
         tests.run(nothing_is_left, venv)
     tests.end()

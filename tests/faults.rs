@@ -183,6 +183,23 @@ fn a_pointer_that_changes_in_memory_is_an_incident_and_not_a_crash() {
 }
 
 #[test]
+fn corrupted_memory_is_told_even_where_the_result_cannot_be_written() {
+    if !may_write_memory_of_others() {
+        return;
+    }
+    let _permit = alone();
+    let (line, elsewhere, mut random, mut flips) = ("latency --size 32M --time 2s", temporary("corrupted-full"), Random::new(), 0);
+    let mut command = program();
+    command.args(line.split_whitespace()).args(["--format", "json"]).env("TMPDIR", &elsewhere);
+    let child = command.stdout(File::options().write(true).open("/dev/full").unwrap()).stderr(Stdio::piped()).spawn().unwrap();
+    let output = until_it_ends(child, line, |child| flips += u32::from(flips < FLIPS && flip(child, 32 << 20, &mut random)));
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{flips} pointers changed: {said}");
+    assert!(said.contains("No space left on device") && said.contains("the result is in"), "{said}");
+    std::fs::remove_dir_all(elsewhere).unwrap();
+}
+
+#[test]
 fn a_file_that_another_process_truncates_costs_its_measurement() {
     if !may_write_memory_of_others() {
         return;

@@ -1,17 +1,20 @@
 //! Checks that a timer or a scheduler starts: one at a time, the newest results kept, whatever happens to them.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is the failure report of its test, and what a test skips it says")]
 
+#[path = "support/confined.rs"]
+mod confined;
 mod support;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use memgauge_core::result::{Incomplete, Report};
 
+use confined::Group;
 use support::{beside_another, copy_program, program, temporary, text};
 
 /// A user that is neither root nor the one that runs the tests.
@@ -218,5 +221,120 @@ fn a_full_disk_costs_neither_the_result_nor_earlier_ones() {
     let [kept] = &names(&elsewhere)[..] else { panic!("{:?}", names(&elsewhere)) };
     serde_json::from_slice::<Report>(&fs::read(elsewhere.join(kept)).unwrap()).unwrap();
     fs::remove_dir_all(elsewhere).unwrap();
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// What a program of the system prints about a process or a file; `None`, and a message, where there is no such program.
+fn asked(program: &str, arguments: &[&str]) -> Option<String> {
+    let Ok(output) = Command::new(program).args(arguments).output() else {
+        eprintln!("NOT TESTED: {program} is not installed");
+        return None;
+    };
+    Some(text(&output.stdout).trim().to_owned())
+}
+
+#[test]
+fn a_running_check_is_first_to_be_killed_and_as_nice_as_it_was_told_to_be() {
+    let _permit = beside_another();
+    let folder = temporary("priorities");
+    if asked("ionice", &["--version"]).is_none() {
+        return;
+    }
+    // After the name, which may have spaces, comes field 3; niceness is field 19.
+    let niceness = |stat: &str| stat.rsplit_once(')')?.1.split_whitespace().nth(16)?.parse::<i32>().ok();
+    // As `Nice=` and `IOSchedulingClass=idle` of a service. Each program is replaced by the next.
+    let told = (niceness(&fs::read_to_string("/proc/self/stat").unwrap()).unwrap() + 7).min(19);
+    let mut command = Command::new("nice");
+    command.args([
+        "-n",
+        "7",
+        "ionice",
+        "-c",
+        "3",
+        env!("CARGO_BIN_EXE_memgauge"),
+        "quick",
+        "-q",
+        "--size",
+        "1M",
+        "--time",
+        "20s",
+        "--within",
+    ]);
+    let mut child = command.args(["5m", "--state"]).arg(&folder).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for_lock(&folder, &mut child);
+    let (id, begin) = (child.id().to_string(), Instant::now());
+    let read = |path: String| fs::read_to_string(path).unwrap_or_default();
+    // Threads that measure are there when their times are.
+    let threads = || names(Path::new(&format!("/proc/{id}/task")));
+    while read(format!("/proc/{id}/oom_score_adj")).trim() != "1000" || threads().len() < 2 {
+        assert!(begin.elapsed() < LONG && child.try_wait().unwrap().is_none(), "it does not offer itself to the out-of-memory killer");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for thread in threads() {
+        let stat = read(format!("/proc/{id}/task/{thread}/stat"));
+        let Some(nice) = niceness(&stat) else { continue };
+        assert_eq!(nice, told, "thread {thread}: {stat}");
+        assert_eq!(asked("ionice", &["-p", &thread]).as_deref(), Some("idle"), "thread {thread}");
+    }
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn the_page_cache_stays_as_it_was() {
+    const BYTES: usize = 64 << 20;
+    let _permit = beside_another();
+    let folder = temporary("page-cache");
+    let file = folder.join("a file of somebody's");
+    fs::write(&file, vec![1; BYTES]).unwrap();
+    // Pages that were not written to the device could not be dropped.
+    fs::File::open(&file).unwrap().sync_all().unwrap();
+    let cached = || asked("fincore", &["--bytes", "--noheadings", "--output", "RES", file.to_str().unwrap()]);
+    let Some(before) = cached().map(|bytes| bytes.parse::<usize>().unwrap()) else { return };
+    assert!(before > BYTES / 2, "{before} bytes are in the page cache before the check");
+    assert!(ended_well(&check(&folder.join("state")).output().unwrap()));
+    // The kernel itself gives up pages now and then.
+    let after: usize = cached().unwrap().parse().unwrap();
+    assert!(after > before - before / 4, "of {before} bytes in the page cache, {after} are left");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_job_beside_it_survives_when_memory_runs_out() {
+    const LIMIT: u64 = 400 << 20;
+    const OF_CHECK: u64 = 100 << 20;
+    const OF_JOB: u64 = 350 << 20;
+    let _permit = beside_another();
+    let folder = temporary("beside-a-job");
+    let Some(group) = Group::new("job", LIMIT) else { return };
+    let resident = |id: u32| {
+        let pages = fs::read_to_string(format!("/proc/{id}/statm")).unwrap_or_default();
+        pages.split_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) * 4096
+    };
+    // The check ends first, always. Where CPUs are busy, its memory may come back so late that the kernel takes another process of the group as
+    // well: that was seen in one of five runs. If it chose by size, it would be the job each time.
+    let survived = (0..5).any(|_| {
+        let mut check = program();
+        check.args(["quick", "-q", "--size", "64M", "--time", "20s", "--within", "5m", "--state"]).arg(&folder);
+        group.enter(&mut check);
+        let mut check = check.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let begin = Instant::now();
+        while resident(check.id()) < OF_CHECK {
+            assert!(begin.elapsed() < LONG && check.try_wait().unwrap().is_none(), "the check ended before the job began");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // The job keeps all that it reads, which is more than the check leaves: tail has to know the end before it prints.
+        let mut job = Command::new("sh");
+        job.args(["-c", &format!("head -c {OF_JOB} /dev/zero | tail -c {OF_JOB} | wc -c")]);
+        group.enter(&mut job);
+        let job = job.output().unwrap();
+        let ended = check.wait_with_output().unwrap();
+        assert_eq!(ended.status.signal(), Some(9), "{ended:?}");
+        text(&job.stdout).trim() == OF_JOB.to_string()
+    });
+    assert!(survived, "the job was killed each time");
+    // The lock ended with the check.
+    assert!(ended_well(&check_for("10ms", &folder).args(["--lock-wait", "0"]).output().unwrap()));
     fs::remove_dir_all(folder).unwrap();
 }

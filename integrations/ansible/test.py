@@ -7,20 +7,21 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from testing import SHORT_CHECK, Tests, folder, need, script, sick_memgauge, steady_memgauge
+from testing import MEMGAUGE, SHORT_CHECK, Tests, folder, host_program, need, need_hosts, script, steady_memgauge
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-HOSTS = ["n1", "n2", "n3", "n4", "n5"]
+HOSTS = [f"n{i}" for i in range(1, 13)]
 SICK, WITHOUT_RESULT, UNREACHABLE = "n3", "n4", "n5"
 
 need("ansible-playbook")
+need_hosts()
 
 
 def play(*options):
     environment = {**os.environ, "ANSIBLE_LOCALHOST_WARNING": "False", "ANSIBLE_NOCOLOR": "1", "ANSIBLE_HOME": f"{WORK}/ansible",
                    "ANSIBLE_PIPELINING": "1"}
     # Results go into ./results, where one is.
-    command = ["ansible-playbook", "-i", f"{WORK}/inventory", f"{HERE}/measure.yml", "--forks", "5", *options]
+    command = ["ansible-playbook", "-i", f"{WORK}/inventory", f"{HERE}/measure.yml", "--forks", "5", "-e", f"memgauge_here={MEMGAUGE}", *options]
     done = subprocess.run(command, cwd=WORK, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, timeout=300)
     return done.returncode, done.stdout + done.stderr
 
@@ -33,6 +34,9 @@ def all_hosts_are_measured_and_the_missing_ones_are_told():
     status, said = play()
     assert status != 0 and f"no result of {WITHOUT_RESULT}, {UNREACHABLE}" in said, (status, said)
     assert "status 2: memory failed" in said and "UNREACHABLE" in said, said
+    # The answer of `fleet outliers`: its first line, and the sick host by name.
+    answer = said[said.index("memgauge_outliers.stdout_lines"):].split("\n    ]")[0]
+    assert f"1 of {len(HOSTS) - 2} hosts" in answer and SICK in answer and not any(f"{name} " in answer for name in HOSTS if name != SICK), answer
     for host in HOSTS:
         path = f"{WORK}/results/{host}.json"
         if host in (WITHOUT_RESULT, UNREACHABLE):
@@ -48,7 +52,7 @@ def some_hosts_with_all_results_pass():
     os.remove(f"{WORK}/n4.memgauge")
     os.symlink(f"{WORK}/n1.memgauge", f"{WORK}/n4.memgauge")
     status, said = play("--limit", "n4", "-e", "memgauge_results=./of-n4")
-    assert status == 0 and "all hosts have a result" in said and os.listdir(f"{WORK}/of-n4") == ["n4.json"], (status, said)
+    assert status == 0 and "all hosts have a result" in said and sorted(os.listdir(f"{WORK}/of-n4")) == ["fleet", "n4.json"], (status, said)
 
 
 def nothing_is_left_on_the_hosts():
@@ -58,10 +62,11 @@ def nothing_is_left_on_the_hosts():
 
 tests = Tests("ansible")
 with folder() as WORK:
-    steady_memgauge(f"{WORK}/n1.memgauge", [])
-    os.symlink(f"{WORK}/n1.memgauge", f"{WORK}/n2.memgauge")
-    sick_memgauge(f"{WORK}/n3.memgauge")
-    script(f"{WORK}/n4.memgauge", "#!/bin/sh\nexit 4\n")
+    host_program(WORK)
+    steady_memgauge(f"{WORK}/steady", [SICK])
+    for host in HOSTS:
+        script(f"{WORK}/{host}.memgauge", f'#!/bin/sh\nexec {WORK}/host {host} {WORK}/steady "$@"\n')
+    script(f"{WORK}/{WITHOUT_RESULT}.memgauge", "#!/bin/sh\nexit 4\n")
     check = ["quick", "--within", "60s", *SHORT_CHECK]
     with open(f"{WORK}/inventory", "w") as file:
         for host in HOSTS:

@@ -3,16 +3,19 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from testing import Tests, folder, host_program, need, need_hosts, outliers, script, steady_memgauge, until
+from testing import MEMGAUGE, Tests, folder, host_program, need, need_hosts, outliers, output_of, script, steady_memgauge, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NODES = [f"n{i}" for i in range(1, 11)]
 SICK, WITHOUT_RESULT = "n3", "n10"
+# Words that a shell would take apart.
+RACK = """row  7, "left" and it's $HOME"""
 # Nodes that print something, and no whole result.
 WITH_WORDS, CUT_OFF = "n11", "n12"
 
@@ -23,7 +26,7 @@ need_hosts()
 def clush(nodes):
     """The arguments of subprocess. Instead of by ssh, nodes are reached by a program on this machine, one after the other."""
     environment = {**os.environ, "CLUSH_OPTIONS": "-R exec --fanout 1", "MEMGAUGE": f"{WORK}/host %h {WORK}/%h.memgauge", "HOME": WORK}
-    options = ["bandwidth", "--mix", "all-reads", "--size", "16M", "--time", "50ms", "--label", "rack=7"]
+    options = ["bandwidth", "--mix", "all-reads", "--size", "16M", "--time", "50ms", "--label", f"rack={RACK}"]
     return {"args": [f"{HERE}/memgauge-clush", nodes, f"{WORK}/results", *options], "env": environment, "stdin": subprocess.DEVNULL}
 
 
@@ -41,7 +44,7 @@ def all_nodes_are_measured_and_the_missing_ones_are_named():
     for name in names:
         with open(f"{WORK}/results/{name}") as file:
             saved = json.load(file)["run"]
-        assert saved["host"]["hostname"] == name[:-5] and saved["labels"] == {"rack": "7"}, saved
+        assert saved["host"]["hostname"] == name[:-5] and saved["labels"] == {"rack": RACK}, saved
 
 
 def the_sick_node_is_an_outlier():
@@ -75,6 +78,29 @@ def interrupted_it_leaves_nothing():
     assert set(os.listdir(f"{WORK}/results")) == results, os.listdir(f"{WORK}/results")
 
 
+def pdsh_does_as_the_readme_says():
+    if shutil.which("pdsh") is None:
+        print("not checked: pdsh, because it is not installed")
+        return
+    with open(f"{HERE}/README.md") as file:
+        recipe = next(block for block in file.read().split("```")[1::2] if "pdsh" in block)
+    # Nodes are reached by a program on this machine, as above, and the check is shorter.
+    measure = "bandwidth --mix all-reads --size 16M --time 50ms"
+    for of, to in (("n[1-64] memgauge quick --within 45s", f"'n[1-12]' {WORK}/host %h {WORK}/%h.memgauge {measure}"), ("\nmemgauge", f"\n{MEMGAUGE}")):
+        assert recipe.count(of) == 1, recipe
+        recipe = recipe.replace(of, to)
+    os.mkdir(f"{WORK}/by-pdsh")
+    environment = {**os.environ, "PDSH_RCMD_TYPE": "exec", "FANOUT": "1"}
+    done = subprocess.run(["bash", "-c", recipe], cwd=f"{WORK}/by-pdsh", env=environment, capture_output=True, text=True, timeout=240)
+    assert f"{WITHOUT_RESULT}: memgauge: no CPU may be used" in done.stderr, done.stderr
+    assert not os.path.exists(f"{WORK}/by-pdsh/results/{WITHOUT_RESULT}"), os.listdir(f"{WORK}/by-pdsh/results")
+    # What is no result is named: n1's begins with what its shell says to everybody, which pdsh does not take away.
+    assert all(f"results/{name}: " in done.stdout for name in ("n1", WITH_WORDS, CUT_OFF)), done.stdout
+    judged = subprocess.run([MEMGAUGE, "fleet", "outliers", f"{WORK}/by-pdsh/fleet", "--format", "json"], capture_output=True, text=True)
+    answer = json.loads(judged.stdout)
+    assert [host["host"] for host in answer["slow"]] == [SICK] and answer["hosts"] == 8, (done.stdout, done.stderr, answer)
+
+
 tests = Tests("clustershell")
 with folder() as WORK:
     host_program(WORK)
@@ -92,4 +118,5 @@ with folder() as WORK:
     tests.run(a_result_of_an_earlier_day_does_not_count)
     tests.run(nodes_that_do_not_exist_are_an_error)
     tests.run(interrupted_it_leaves_nothing)
+    tests.run(pdsh_does_as_the_readme_says)
 tests.end()

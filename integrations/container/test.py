@@ -12,10 +12,12 @@ import sys
 import textwrap
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from testing import MEMGAUGE, Tests, folder, need, need_hosts, output_of, until
+from testing import MEMGAUGE, SIMULATED, Tests, folder, host_program, need, need_hosts, outliers, output_of, script, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 IMAGE = "registry.example/memgauge:latest"
+PROGRAM = "/usr/bin/memgauge"
+HOSTS, SICK = [f"n{i}" for i in range(1, 10)], "n3"
 ARGUMENTS = ["bandwidth", "--mix", "all-reads", "--size", "16M", "--time", "3s", "--quiet", "--format", "json", "--label", "node=n1"]
 
 need("buildah", "podman", "runc", "catatonit")
@@ -84,9 +86,9 @@ def podman_plays_the_pod_with_its_settings():
 
 def runc_runs_it_with_the_same_settings():
     bundle = f"{WORK}/bundle"
-    os.makedirs(f"{bundle}/rootfs")
+    os.makedirs(bundle)
     container = output_of(*storage("buildah", "from", IMAGE)).strip()
-    shutil.copy(output_of(*storage("buildah", "mount", container)).strip() + "/memgauge", f"{bundle}/rootfs/memgauge")
+    shutil.copytree(output_of(*storage("buildah", "mount", container)).strip(), f"{bundle}/rootfs")
     output_of("runc", "spec", cwd=bundle)
     with open(f"{WORK}/podman.json") as file:
         by_podman = json.load(file)
@@ -99,10 +101,30 @@ def runc_runs_it_with_the_same_settings():
     assert settings["root"]["readonly"] and by_podman["root"]["readonly"] and settings["process"]["noNewPrivileges"]
     assert not any(settings["process"]["capabilities"].values()) and settings["linux"]["seccomp"]["defaultAction"] == "SCMP_ACT_ERRNO"
     assert {"type": "network"} in settings["linux"]["namespaces"]
-    settings["process"].update(args=["/memgauge", *ARGUMENTS], terminal=False, rlimits=[])
+    settings["process"].update(args=[PROGRAM, *ARGUMENTS], terminal=False, rlimits=[])
     with open(f"{bundle}/config.json", "w") as file:
         json.dump(settings, file)
     check(output_of("runc", "--root", f"{WORK}/runc", "run", "--bundle", bundle, f"memgauge-{os.getpid()}"))
+
+
+def the_sick_machine_is_named_by_its_siblings():
+    options = ["--rm", "--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges", "--network", "none", "--pull", "never"]
+    in_container = script(f"{WORK}/in-container", f"""#!/bin/sh
+exec {" ".join(storage("podman", "run", *options))} --hostname "$(hostname)" {IMAGE} "$@"
+""")
+    # What the container printed is altered to be steady, and on one machine worse.
+    measured = script(f"{WORK}/measured", SIMULATED.format(memgauge=in_container, sick=[SICK], steady=True))
+    host = host_program(WORK)
+    os.mkdir(f"{WORK}/results")
+    for name in HOSTS:
+        with open(f"{WORK}/results/{name}.json", "w") as file:
+            subprocess.run([host, name, measured, *ARGUMENTS[:5], "--time", "50ms", "--format", "json"], stdout=file, check=True)
+    slow, unknown, answer = outliers(f"{WORK}/results", f"{WORK}/fleet")
+    assert slow == [SICK] and unknown == [] and answer["hosts"] == len(HOSTS), (slow, unknown, answer)
+    # As the README shows it.
+    shown = subprocess.run([MEMGAUGE, "fleet", "outliers", f"{WORK}/fleet"], capture_output=True, text=True).stdout
+    with open(f"{HERE}/README.md") as file:
+        assert shown.splitlines()[0] in file.read(), shown
 
 
 def a_result_that_does_not_come_is_a_failure():
@@ -127,6 +149,7 @@ with folder() as WORK:
         tests.run(the_same_binary_is_the_same_image)
         tests.run(podman_plays_the_pod_with_its_settings)
         tests.run(runc_runs_it_with_the_same_settings)
+        tests.run(the_sick_machine_is_named_by_its_siblings)
         tests.run(a_result_that_does_not_come_is_a_failure)
     finally:
         subprocess.run(storage("podman", "pod", "rm", "--all", "--force"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

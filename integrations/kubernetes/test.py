@@ -71,7 +71,7 @@ def a_node_of_the_daemonset_is_measured_once_whatever_was_found():
     command = ["sh", *measure["command"][2:], program, *measure["args"][1:]]
     done = subprocess.run(command, capture_output=True, text=True)
     # Another status would start it again, for ever.
-    assert measure["args"][0] == "/memgauge" and done.returncode == 0 and done.stdout.split() == measure["args"][1:], (command, done)
+    assert measure["args"][0] == "/usr/bin/memgauge" and done.returncode == 0 and done.stdout.split() == measure["args"][1:], (command, done)
 
 
 def memgauge_nodes(*arguments, **settings):

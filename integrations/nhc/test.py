@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The check in NHC: it passes where memory is well or cannot be judged, and fails with the reason where it is sick."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -72,6 +73,28 @@ def a_check_that_nhc_would_not_wait_for_does_not_begin():
     assert not os.path.exists(f"{WORK}/began")
 
 
+def a_check_beside_another_waits_and_then_does_not_measure():
+    # As memgauge.timer and memgauge-node-check hold it.
+    with open(f"{WORK}/state/lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # Of 64 s, 60 are the check's own.
+        status, said, marked = check(script(f"{WORK}/beside", f"#!/bin/sh\ntouch {WORK}/beside-began\n"), timeout=64)
+    assert status == 0 and "not checked: another check did not end within" in said and marked == "online\n", (status, said, marked)
+    assert not os.path.exists(f"{WORK}/beside-began")
+    # Nobody else can hold it, and it is free again: it is held while the check measures, and no longer.
+    assert os.stat(f"{WORK}/state/lock").st_mode & 0o777 == 0o600
+    held = script(f"{WORK}/held", f"#!/bin/sh\n[ $1 = render ] || flock --nonblock {WORK}/state/lock true || touch {WORK}/was-held\n")
+    status, said, marked = check(held)
+    assert status == 0 and os.path.exists(f"{WORK}/was-held"), (status, said, marked)
+
+
+def a_program_that_is_missing_or_wrongly_called_is_told_and_takes_no_node():
+    status, said, marked = check(f"{WORK}/missing")
+    assert status == 0 and "NOT CHECKED" in said and "status 127" in said and marked == "online\n", (status, said, marked)
+    status, said, marked = check(script(f"{WORK}/refusing", "#!/bin/sh\necho 'memgauge: unexpected argument' >&2\nexit 64\n"))
+    assert status == 0 and "(status 64): memgauge: unexpected argument" in said and marked == "online\n", (status, said, marked)
+
+
 tests = Tests("nhc")
 with folder() as WORK:
     # As helpers/node-mark-offline and node-mark-online are called: NODE, and NODE WORDS…
@@ -83,4 +106,6 @@ echo "${{*:+offline: }}${{*:-online}}" >>{WORK}/marked
     tests.run(sick_memory_fails_with_the_reason)
     tests.run(what_cannot_be_measured_passes_with_a_line_in_the_log)
     tests.run(a_check_that_nhc_would_not_wait_for_does_not_begin)
+    tests.run(a_check_beside_another_waits_and_then_does_not_measure)
+    tests.run(a_program_that_is_missing_or_wrongly_called_is_told_and_takes_no_node)
 tests.end()

@@ -9,10 +9,14 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from cluster import NODES, all_nodes_are_idle, need_slurm, reason, show_logs, start_slurm, states
-from testing import MEMGAUGE, SHORT_CHECK, Processes, Tests, folder, outliers, output_of, script, sick_memgauge, until
+from testing import (MEMGAUGE, SHORT_CHECK, Processes, Tests, altered, folder, outliers, output_of, script, sick_memgauge, steady_memgauge,
+                     until)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SICK, LATER_SICK = "n3", "n2"
+# Two whose checks fail, and one whose checks pass though it is slower than its siblings.
+SICK, LATER_SICK, SLOW = "n3", "n2", "n4"
+# Words that a shell would take apart.
+NOTE = """two  words, "quotes" and it's $HOME"""
 
 need_slurm()
 
@@ -37,13 +41,18 @@ def the_epilog_drains_a_node_that_fell_sick_during_a_job():
     until("the node back", lambda: states()[LATER_SICK] == "idle")
 
 
-def the_health_check_drains_it_too():
+def slurmd_itself_runs_the_health_check_which_drains_it_too():
     output_of("scontrol", "update", f"NodeName={SICK}", "State=RESUME")
     until("the node back", lambda: states()[SICK] == "idle")
-    # As slurmd runs it: without an environment.
-    checked = subprocess.run([f"{WORK}/host", SICK, "env", "-i", f"{HERE}/memgauge-node-check"])
-    assert checked.returncode == 1
-    assert states()[SICK].startswith("drain") and "30 % below" in reason(SICK), (states(), reason(SICK))
+    with open(f"{WORK}/checks-health", "w"):
+        pass
+    until("a drained node", lambda: states()[SICK].startswith("drain") and "30 % below" in reason(SICK), 90)
+    until("checks of the others", lambda: set(os.listdir(f"{WORK}/checked-health")) == set(NODES))
+    os.remove(f"{WORK}/checks-health")
+    for name in NODES:
+        with open(f"{WORK}/checked-health/{name}") as file:
+            assert file.read() == "slurmd\n", name
+    assert all("drain" not in state for name, state in states().items() if name != SICK), states()
 
 
 def checked(**settings):
@@ -66,17 +75,24 @@ def a_node_that_cannot_be_checked_is_not_drained():
         with open(f"{state}/{name}", "w") as file:
             file.write("ALL WELL")
     os.chmod(f"{state}/lock", 0o644)
-    assert checked(MEMGAUGE=f"{WORK}/unable", MEMGAUGE_STATE=state) == (0, "n4: status 4: memgauge: could not measure anything\n")
+    assert checked(MEMGAUGE=f"{WORK}/unable", MEMGAUGE_STATE=state) == (0, "user.notice n4: status 4: memgauge: could not measure anything\n")
     # Nobody else can hold the lock, and so keep nodes from being checked.
     assert os.stat(f"{state}/lock").st_mode & 0o777 == 0o600
     os.remove(f"{state}/lock")
     os.mkdir(f"{state}/lock")
-    assert checked(MEMGAUGE=f"{WORK}/unable", MEMGAUGE_STATE=state) == (0, f"n4: {state} cannot be written to: not checked\n")
+    assert checked(MEMGAUGE=f"{WORK}/unable", MEMGAUGE_STATE=state) == (0, f"user.err n4: NOT CHECKED: {state} cannot be written to\n")
+
+    # The program is not on this node, or the settings are wrong: on all nodes, perhaps.
+    state = f"{WORK}/state-missing"
+    status, said = checked(MEMGAUGE=f"{WORK}/missing", MEMGAUGE_STATE=state)
+    assert status == 0 and said.startswith("user.err n4: NOT CHECKED, ") and "(status 127)" in said, (status, said)
+    assert checked(MEMGAUGE=f"{WORK}/refusing", MEMGAUGE_STATE=state) == (
+        0, f"user.err n4: NOT CHECKED, {WORK}/refusing is missing or refuses its options (status 64): memgauge: unexpected argument\n")
 
 
 def a_node_that_could_not_be_drained_is_not_said_to_be():
     status, said = checked(MEMGAUGE=f"{WORK}/failing", MEMGAUGE_STATE=f"{WORK}/state-failing", SLURMD_NODENAME="another-name")
-    assert status == 1 and said.startswith("another-name: NOT DRAINED, scontrol failed (") and said.endswith("): FAILURE: as it says\n"), (status, said)
+    assert status == 1 and said.startswith("user.err another-name: NOT DRAINED, scontrol failed (") and said.endswith("): FAILURE: as it says\n"), (status, said)
 
 
 def all_nodes_are_measured_alone_and_the_missing_one_is_told():
@@ -95,7 +111,7 @@ def all_nodes_are_measured_alone_and_the_missing_one_is_told():
     for name in ("one", "two"):
         script(f"{WORK}/no-answer-{name}", "")
     environment = {**os.environ, "MEMGAUGE": f"{WORK}/by-node", "PATH": f"{WORK}/bin:{os.environ['PATH']}"}
-    options = ["bandwidth", "--mix", "all-reads", "--size", "32M", "--time", "50ms"]
+    options = ["bandwidth", "--mix", "all-reads", "--size", "32M", "--time", "50ms", "--label", f"note={NOTE}"]
     run = subprocess.Popen([f"{HERE}/memgauge-all-nodes", results, *options], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     first = run.stdout.readline()
     # Only now may the other job end: n4 is planned until then.
@@ -113,7 +129,7 @@ def all_nodes_are_measured_alone_and_the_missing_one_is_told():
         if name != SICK:
             with open(f"{results}/{name}.json") as file:
                 saved = json.load(file)["run"]
-            assert saved["labels"]["slurm-node"] == name and saved["host"]["hostname"] == name, saved
+            assert saved["labels"] == {"slurm-node": name, "note": NOTE} and saved["host"]["hostname"] == name, saved
     # The whole node is its own: on n1 it waited for the other job.
     with open(ended) as file:
         assert os.stat(f"{results}/n1.log").st_mtime >= float(file.read())
@@ -131,23 +147,37 @@ def interrupted_it_takes_its_jobs_back():
     until("no job but the other", lambda: output_of("squeue", "--noheader", "--format", "%A").split() == [other])
 
 
-def the_results_are_gathered_for_a_fleet():
-    slow, unknown, _ = outliers(f"{WORK}/results", f"{WORK}/fleet")
+def the_slow_node_is_an_outlier_of_the_fleet_and_the_missing_one_another():
+    _, unknown, _ = outliers(f"{WORK}/results", f"{WORK}/small-fleet")
     # Too few siblings to judge by: none of them passes.
-    assert slow == [] and unknown == ["n1", "n2", "n4"], (slow, unknown)
+    assert unknown == ["n1", "n2", "n4"], unknown
+    # Eight more, as of a larger cluster.
+    for i in range(5, 13):
+        altered(f"{WORK}/results/n1.json", f"{WORK}/results/n{i}.json", 1 + 0.0005 * (i % 5), hostname=f"n{i}")
+    slow, unknown, answer = outliers(f"{WORK}/results", f"{WORK}/fleet")
+    assert slow == [SLOW] and unknown == [] and answer["hosts"] == 11, (slow, unknown, answer)
 
 
 tests = Tests("slurm")
 with folder() as WORK, Processes(WORK) as processes:
     sick_memgauge(f"{WORK}/sick")
     script(f"{WORK}/unable", "#!/bin/sh\n[ $1 != render ] || exec cat $3\necho 'memgauge: could not measure anything' >&2\nexit 4\n")
+    script(f"{WORK}/refusing", "#!/bin/sh\necho 'memgauge: unexpected argument' >&2\nexit 64\n")
     script(f"{WORK}/failing", "#!/bin/sh\n[ $1 = render ] || exit 2\necho 'FAILURE: as it says'\n")
     # Each node has its own memgauge: the sick ones a worse one. The check of the others takes no time.
     script(f"{WORK}/by-node", f"""#!/bin/sh
 node=$(hostname)
 [ "$node" = {SICK} ] || [ -e "{WORK}/$node-is-sick" ] && exec {WORK}/sick "$@"
 [ "$1" != quick ] || [ "$node" = {LATER_SICK} ] || exit 0
-exec {MEMGAUGE} "$@"
+exec {WORK}/steady "$@"
+""")
+    steady_memgauge(f"{WORK}/steady", [SLOW])
+    # slurmd starts it as it starts memgauge-node-check itself; here a test can say when it is to check, and see who started it.
+    os.mkdir(f"{WORK}/checked-health")
+    script(f"{WORK}/health", f"""#!/bin/sh
+[ -e {WORK}/checks-health ] || exit 0
+ps -o comm= -p $PPID >{WORK}/checked-health/$(hostname)
+exec {HERE}/memgauge-node-check
 """)
     # The scripts are as in use, with the settings of each node in /etc/default. What they log is kept, and slurmctld does not answer when told so.
     os.mkdir(f"{WORK}/default")
@@ -156,7 +186,7 @@ MEMGAUGE={WORK}/by-node MEMGAUGE_STATE={WORK}/state-$(hostname) SLURM_CONF={WORK
 MEMGAUGE_WITHIN=60s MEMGAUGE_OPTIONS="{" ".join(SHORT_CHECK)}"
 """)
     os.mkdir(f"{WORK}/bin")
-    script(f"{WORK}/bin/logger", '#!/bin/sh\nshift 3\necho "$*" >>"$LOG"\n')
+    script(f"{WORK}/bin/logger", '#!/bin/sh\nlevel=$4\nshift 5\necho "$level $*" >>"$LOG"\n')
     script(f"{WORK}/bin/squeue", f"""#!/bin/sh
 for one in {WORK}/no-answer-*; do
     if [ -e "$one" ]; then
@@ -168,15 +198,16 @@ done
 exec {shutil.which("squeue")} "$@"
 """)
     check = f"{HERE}/memgauge-node-check"
-    start_slurm(WORK, processes, f"Prolog={check}\nPrologFlags=Alloc\nEpilog={check}\nSchedulerParameters=bf_interval=1")
+    start_slurm(WORK, processes, f"Prolog={check}\nPrologFlags=Alloc\nEpilog={check}\nSchedulerParameters=bf_interval=1\n"
+                f"HealthCheckProgram={WORK}/health\nHealthCheckInterval=2\nHealthCheckNodeState=IDLE")
     tests.run(all_nodes_are_idle)
     tests.run(the_prolog_drains_the_sick_node_with_the_reason)
     tests.run(the_epilog_drains_a_node_that_fell_sick_during_a_job)
-    tests.run(the_health_check_drains_it_too)
+    tests.run(slurmd_itself_runs_the_health_check_which_drains_it_too)
     tests.run(a_node_that_cannot_be_checked_is_not_drained)
     tests.run(a_node_that_could_not_be_drained_is_not_said_to_be)
     tests.run(all_nodes_are_measured_alone_and_the_missing_one_is_told)
-    tests.run(the_results_are_gathered_for_a_fleet)
+    tests.run(the_slow_node_is_an_outlier_of_the_fleet_and_the_missing_one_another)
     tests.run(interrupted_it_takes_its_jobs_back)
     if tests.failed:
         show_logs(WORK)

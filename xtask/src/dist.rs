@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use crate::folders::project_folder;
 
 mod archive;
+mod audit;
 mod build;
 mod changelog;
 mod check;
@@ -54,9 +55,7 @@ pub(crate) fn dist(args: &DistArgs) -> Result<()> {
         println!("{:>11}  {name}", grouped(bytes.len()));
     }
     println!("{} files in {}, in {:.1} s", packages.len(), out.display(), begun.elapsed().as_secs_f64());
-    if !rpm::can_be_made() {
-        println!("no rpm was made: rpmbuild is not installed (on Debian: apt-get install rpm)");
-    }
+    let lacks_rpm = targets.iter().any(|target| target.linux().is_some()) && !rpm::can_be_made();
     left_out.iter().for_each(|why| println!("no package for Windows was made: {why}"));
     for (name, programs) in &programs {
         if !programs.auditable {
@@ -65,9 +64,10 @@ pub(crate) fn dist(args: &DistArgs) -> Result<()> {
             );
         }
     }
+    let mut checks = Ok(());
     if args.check {
         let packed_again = pack(&release, &targets, &programs)?;
-        check::check(&check::Checked {
+        checks = check::check(&check::Checked {
             args,
             out: &out,
             release: &release,
@@ -75,9 +75,13 @@ pub(crate) fn dist(args: &DistArgs) -> Result<()> {
             programs: &programs,
             packages: &packages,
             packed_again: &packed_again,
-        })?;
+        });
     }
-    Ok(())
+    // At the end, where it is read.
+    if lacks_rpm {
+        println!("no rpm was made: rpmbuild is not installed (on Debian: apt-get install rpm)");
+    }
+    checks
 }
 
 /// Every package by its file name, and their checksums.

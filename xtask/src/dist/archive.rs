@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_zip_has_the_time_of_the_release() {
-        let release = |epoch| Release { version: "1.2.3", epoch, maintainer: "A <a@b>".to_owned() };
+        let release = |epoch| Release { version: "1.2.3", epoch, maintainer: "A <a@b>".to_owned(), homepage: None };
         let mut tree = Tree::default();
         tree.program("x/a.exe", "1");
         tree.file("x/docs/b.md", "23");

@@ -6,13 +6,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::audit;
 use super::pe;
 use super::target::{Build, Target, is_windows, program};
 use crate::folders::{project_folder, target_folder};
 use crate::programs::{find_program, run};
-
-/// The section in which cargo-auditable leaves the list of crates.
-const AUDIT_SECTION: &[u8] = b".dep-v0\0";
 
 /// Both programs of a target.
 #[derive(Debug, PartialEq, Eq)]
@@ -109,8 +107,8 @@ impl Programs {
             Ok(bytes)
         };
         let (memgauge, mlc) = (read("memgauge")?, read("mlc")?);
-        let says = |bytes: &[u8]| bytes.windows(AUDIT_SECTION.len()).any(|window| window == AUDIT_SECTION);
-        Ok(Self { auditable: says(&memgauge) && says(&mlc), memgauge, mlc, triple })
+        let auditable = audit::crates(&memgauge, triple)?.is_some() && audit::crates(&mlc, triple)?.is_some();
+        Ok(Self { auditable, memgauge, mlc, triple })
     }
 }
 
@@ -122,8 +120,7 @@ fn release(folder: &Path, triple: &str) -> PathBuf {
 /// Builds both programs with nothing in them that depends on where that is.
 fn compile(way: &Build, source: &Path, folder: &Path) -> Result<()> {
     let mut cargo = Command::new(env!("CARGO"));
-    // Beside cargo itself, or on PATH.
-    if find_program("cargo-auditable").is_some() || cargo_home().join("bin/cargo-auditable").exists() {
+    if can_audit() {
         cargo.arg("auditable");
     }
     cargo.args(["build", "--release", "--locked", "--package", "memgauge", "--target", way.triple]).current_dir(source);
@@ -142,6 +139,11 @@ fn compile(way: &Build, source: &Path, folder: &Path) -> Result<()> {
     println!("building for {}", way.triple);
     ensure!(cargo.status().context("cannot start cargo")?.success(), "the programs for {} do not build", way.triple);
     Ok(())
+}
+
+/// Whether cargo-auditable is installed: beside cargo itself, or on PATH.
+pub(super) fn can_audit() -> bool {
+    find_program("cargo-auditable").is_some() || cargo_home().join("bin/cargo-auditable").exists()
 }
 
 fn cargo_home() -> PathBuf {

@@ -4,18 +4,21 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 
 use super::build::Programs;
 use super::target::Target;
 use crate::folders::project_folder;
 use crate::programs::{find_program, run};
 
+mod booted;
+mod crates;
 mod image;
 mod installed;
 mod listed;
 mod subject;
 mod units;
+mod wheels;
 mod windows;
 
 use subject::Outcome::{NotChecked, Passed};
@@ -31,6 +34,8 @@ pub(super) fn check(checked: &Checked<'_>) -> Result<()> {
     let (begun, mut totals) = (Instant::now(), Totals::default());
     totals.run("packed_twice_is_byte_for_byte_the_same", || packed_twice(checked));
     totals.run("checksums_are_right", || checksums(checked));
+    totals.run("crates_are_packed_with_their_licences", crates::packed);
+    totals.run("programs_list_the_crates_that_they_are_made_of", || crates::listed_in_programs(checked));
     // The packages may be those of one system only.
     if checked.targets.iter().any(|target| target.linux().is_some()) {
         totals.run("programs_of_the_archives_run", || archives(checked));
@@ -42,7 +47,8 @@ pub(super) fn check(checked: &Checked<'_>) -> Result<()> {
         totals.run("rpm_is_installed_in_a_bare_root_run_and_removed", || here(checked, installed::rpm_in_bare_root));
         totals.run("images_are_whole", || image::whole(checked));
         totals.run("image_runs_in_podman", || here(checked, image::runs));
-        totals.run("wheel_is_installed_used_and_removed", || here(checked, wheel));
+        totals.run("wheel_is_installed_used_and_removed", || here(checked, wheels::used));
+        totals.run("wheels_are_what_pip_takes_for_each_instruction_set", || wheels::taken_by_pip(checked));
     }
     if let Some(target) = checked.targets.iter().find(|target| target.linux().is_none()) {
         totals.run("zip_for_windows_is_whole_and_its_programs_run", || windows::zip(checked, target));
@@ -170,25 +176,6 @@ fn lintian(checked: &Checked<'_>) -> Result<Outcome> {
     said.lines().for_each(|line| println!("    {line}"));
     ensure!(output.status.success(), "lintian found errors: {}", String::from_utf8_lossy(&output.stderr).trim());
     Ok(Passed)
-}
-
-fn wheel(checked: &Checked<'_>) -> Result<Outcome> {
-    let names = checked.own()?;
-    let wheel = checked.with_ending(&format!("{}.whl", names.wheel)).pop().context("no wheel")?;
-    let mut test = Command::new(&checked.args.python);
-    test.arg(project_folder().join("python/test.py")).arg(wheel);
-    if checked.args.full {
-        test.arg("--types");
-    }
-    let output = match test.env_remove("MEMGAUGE").output() {
-        Err(error) => return Ok(NotChecked(format!("cannot start {}: {error}", checked.args.python.display()))),
-        Ok(output) => output,
-    };
-    let said = String::from_utf8_lossy(&output.stdout);
-    said.lines().for_each(|line| println!("    {line}"));
-    ensure!(output.status.success(), "python/test.py: {}", String::from_utf8_lossy(&output.stderr).trim());
-    let not_checked: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("not checked: ")).collect();
-    if not_checked.is_empty() { Ok(Passed) } else { Ok(NotChecked(not_checked.join("; "))) }
 }
 
 /// Validates the bills of materials with the schema that CycloneDX's own library brings.

@@ -42,6 +42,8 @@ pub(super) struct Package {
     pub(super) units: bool,
 }
 
+/// Where an image has the program, as a path from its root.
+pub(super) const IN_IMAGE: &str = "usr/bin/memgauge";
 /// The manual page of the drop-in, which is in its own package.
 const MLC_PAGE: &str = "mlc.1";
 /// What is different on Windows, where the README leads to it.
@@ -103,7 +105,7 @@ impl<'a> Sources<'a> {
     /// An image's root: the program, and the drop-in as another name of it.
     pub(super) fn image(&self) -> Tree {
         let mut tree = Tree::default();
-        tree.program("usr/bin/memgauge", self.programs.memgauge.clone());
+        tree.program(IN_IMAGE, self.programs.memgauge.clone());
         tree.link("usr/bin/mlc", "memgauge");
         self.licences().for_each(|(name, bytes)| tree.file(format!("usr/share/doc/memgauge/{name}"), bytes));
         tree

@@ -136,7 +136,7 @@ pub(super) fn licences(crates: &[Crate], triple: &str) -> Result<String> {
         }
     }
     let project = project_folder();
-    let (runtime, file) = runtime(triple);
+    let (runtime, files) = runtime(triple);
     text += &format!("Inter, the font of figures: OFL-1.1\n{runtime}: at the end\n");
     by_text
         .entry(fs::read_to_string(project.join("crates/render/fonts/LICENSE-OFL.txt"))?.trim().to_owned())
@@ -146,16 +146,21 @@ pub(super) fn licences(crates: &[Crate], triple: &str) -> Result<String> {
         let names: Vec<String> = names.into_iter().collect();
         text += &format!("\n{}\n{}\n\n{licence}\n", "=".repeat(80), names.join(", "));
     }
-    text += &format!("\n{}\n{}", "=".repeat(80), fs::read_to_string(project.join("packaging/licences").join(file))?);
+    text += &format!("\n{}\n", "=".repeat(80));
+    let read =
+        |file: &&str| fs::read_to_string(project.join("packaging/licences").join(file)).with_context(|| format!("cannot read {file}"));
+    text += &files.iter().map(read).collect::<Result<Vec<_>>>()?.join("\n");
     Ok(text)
 }
 
-/// What is linked besides crates, and the file of its licences.
-fn runtime(triple: &str) -> (&'static str, &'static str) {
+/// What is linked besides crates, and the files of its licences.
+fn runtime(triple: &str) -> (&'static str, &'static [&'static str]) {
     if is_windows(triple) {
-        ("Rust's standard library, mingw-w64, libgcc", "runtime-windows.txt")
+        ("Rust's standard library, mingw-w64, libgcc", &["rust.txt", "mingw-w64.txt", "libgcc.txt"])
+    } else if triple.ends_with("-gnu") {
+        ("Rust's standard library, the GNU C Library, libgcc", &["rust.txt", "libgcc.txt", "glibc.txt", "lgpl-2.1.txt"])
     } else {
-        ("Rust's standard library, musl, libunwind", "runtime.txt")
+        ("Rust's standard library, musl, libunwind", &["rust.txt", "musl.txt", "libunwind.txt"])
     }
 }
 
@@ -196,6 +201,17 @@ mod tests {
         for part in ["clap 4", "Rich Felker", "SIL OPEN FONT LICENSE", "Apache License"] {
             assert!(texts.contains(part), "{part}");
         }
+        assert!(!texts.contains("GNU C Library"), "glibc is not linked");
+    }
+
+    #[test]
+    fn programs_with_the_gnu_c_library_have_its_licence_and_not_that_of_musl() {
+        const TRIPLE: &str = "riscv64gc-unknown-linux-gnu";
+        let texts = licences(&linked(TRIPLE).unwrap(), TRIPLE).unwrap();
+        for part in ["the GNU C Library, libgcc: at the end", "GNU LESSER GENERAL PUBLIC LICENSE", "GCC RUNTIME LIBRARY EXCEPTION"] {
+            assert!(texts.contains(part), "{part}");
+        }
+        assert!(!texts.contains("\nmusl\n----"), "musl is not linked");
     }
 
     #[test]

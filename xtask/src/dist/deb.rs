@@ -65,12 +65,13 @@ fn ar(members: &[(&str, Vec<u8>)], epoch: u64) -> Vec<u8> {
 fn fields(release: &Release, names: &Names, package: &Package, files: &Tree) -> String {
     let kib = files.bytes().div_ceil(1024);
     let Release { version, maintainer, .. } = release;
+    let homepage = release.homepage.as_ref().map_or_else(String::new, |url| format!("Homepage: {url}\n"));
     let Package { name, summary, description, .. } = package;
     let arch = names.deb;
     let text: String = wrapped(description, WIDTH - 1).iter().map(|line| format!(" {line}\n")).collect();
     format!(
         "Package: {name}\nVersion: {version}-1\nArchitecture: {arch}\nMaintainer: {maintainer}\nInstalled-Size: {kib}\nSection: utils\n\
-         Priority: optional\nDescription: {summary}\n{text}"
+         Priority: optional\n{homepage}Description: {summary}\n{text}"
     )
 }
 
@@ -132,6 +133,16 @@ mod tests {
         assert_eq!(text.len(), 8 + 60 + 4 + 60 + 2);
         assert_eq!(&text[8..8 + 60], "a               1700000000  0     0     100644  3         `\n");
         assert_eq!(&text[68..73], "123\nb");
+    }
+
+    #[test]
+    fn a_homepage_is_named_where_there_is_one() {
+        let package = Package { name: "a", summary: "does", description: "It does.", tree: Tree::default(), units: false };
+        let names = Names { deb: "amd64", rpm: "x86_64", oci: "amd64", wheel: "any" };
+        let release = |homepage| Release { version: "1.0.0", epoch: 0, maintainer: "A <a@b.test>".to_owned(), homepage };
+        let said = |homepage: Option<&str>| fields(&release(homepage.map(str::to_owned)), &names, &package, &Tree::default());
+        assert!(said(Some("https://a.test")).contains("\nPriority: optional\nHomepage: https://a.test\nDescription: does\n"));
+        assert!(!said(None).contains("Homepage"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::archive::{FAST, gzip, tar};
-use super::contents::Sources;
+use super::contents::{IN_IMAGE, Sources};
 use super::release::Release;
 use super::target::Names;
 use super::tree::{Tree, sha256};
@@ -27,7 +27,7 @@ pub(super) fn image(release: &Release, names: &Names, sources: &Sources<'_>) -> 
         "config": {
             "User": USER,
             "Env": ["PATH=/usr/bin"],
-            "Entrypoint": ["/usr/bin/memgauge"],
+            "Entrypoint": [format!("/{IN_IMAGE}")],
             "WorkingDir": "/",
             "Labels": {
                 "org.opencontainers.image.title": "memgauge",
@@ -69,5 +69,20 @@ impl Blobs {
         let described = json!({ "mediaType": kind, "digest": digest(&bytes), "size": bytes.len() });
         self.0.file(format!("blobs/sha256/{}", sha256(&bytes)), bytes);
         described
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::folders::project_folder;
+
+    #[test]
+    fn all_images_have_the_program_where_the_daemonset_calls_it() {
+        let read = |file: &str| std::fs::read_to_string(project_folder().join("integrations").join(file)).unwrap();
+        let (containerfile, daemonset) = (read("container/Containerfile"), read("kubernetes/daemonset.yaml"));
+        assert!(containerfile.contains(&format!("COPY memgauge /{IN_IMAGE}\n")), "{containerfile}");
+        assert!(containerfile.contains(&format!("ENTRYPOINT [\"/{IN_IMAGE}\"]\n")), "{containerfile}");
+        assert!(daemonset.contains(&format!("args: [\"/{IN_IMAGE}\", ")), "{daemonset}");
     }
 }

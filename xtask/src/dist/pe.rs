@@ -89,6 +89,23 @@ impl<'a> Program<'a> {
         Ok(names)
     }
 
+    /// A section by its name, of up to eight letters.
+    ///
+    /// # Errors
+    /// When its tables lead out of it.
+    pub(super) fn section(&self, name: &str) -> Result<Option<&'a [u8]>> {
+        let sections = self.optional() + number(self.bytes, self.header + 16, 2)?;
+        for i in 0..number(self.bytes, self.header + 2, 2)? {
+            let header = sections + 40 * i;
+            let named = self.bytes.get(header..header + 8).context("a section has no name")?;
+            if named.iter().copied().take_while(|byte| *byte != 0).eq(name.bytes()) {
+                let (size, data) = (number(self.bytes, header + 16, 4)?, number(self.bytes, header + 20, 4)?);
+                return self.bytes.get(data..data + size).context("a section is not in the file").map(Some);
+            }
+        }
+        Ok(None)
+    }
+
     /// Where in the file is what is loaded to this address.
     fn place(&self, address: usize) -> Result<usize> {
         let sections = self.optional() + number(self.bytes, self.header + 16, 2)?;
@@ -136,6 +153,8 @@ mod tests {
         put(0x98 + 112 + 8, 0x1000, 4);
         put(0x98 + 112 + 13 * 8, delayed_at as u32, 4);
         let section = 0x98 + 112 + 16 * 8;
+        put(section, u32::from_le_bytes(*b".tex"), 4);
+        put(section + 4, u32::from(b't'), 4);
         put(section + 12, 0x1000, 4);
         put(section + 16, 0x400, 4);
         put(section + 20, SECTION as u32, 4);
@@ -161,6 +180,9 @@ mod tests {
         assert_eq!(own.linked_at().unwrap(), 7);
         let other = program(&["KERNEL32.dll", "libgcc_s_seh-1.dll"], &["libwinpthread-1.dll"]);
         assert_eq!(Program::read(&other).unwrap().foreign_libraries().unwrap(), ["libgcc_s_seh-1.dll", "libwinpthread-1.dll"]);
+        let whole = program(&["KERNEL32.dll"], &[]);
+        let section = |name: &str| Program::read(&whole).unwrap().section(name).unwrap();
+        assert_eq!((section(".text").map(<[u8]>::len), section(".tex"), section(".textual")), (Some(0x400), None, None));
         let none = program(&[], &[]);
         assert!(Program::read(&none).unwrap().libraries().unwrap().is_empty());
     }

@@ -1,5 +1,6 @@
 //! What a release is asked to be, and what all of its packages say alike.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -41,6 +42,8 @@ pub(super) struct Release {
     /// The time of the last commit, or of SOURCE_DATE_EPOCH: the time of every file.
     pub(super) epoch: u64,
     pub(super) maintainer: String,
+    /// Where the project is, if `Cargo.toml` says so.
+    pub(super) homepage: Option<String>,
 }
 
 impl Release {
@@ -58,12 +61,34 @@ impl Release {
             None => git("%an <%ae>").context("the author of the last commit; without git, give --maintainer")?.trim().to_owned(),
         };
         ensure!(maintainer.contains('<') && maintainer.ends_with('>'), "--maintainer: '{maintainer}' is not of the form NAME <ADDRESS>");
-        Ok(Self { version: env!("CARGO_PKG_VERSION"), epoch, maintainer })
+        let homepage = homepage(&fs::read_to_string(project_folder().join("Cargo.toml")).context("Cargo.toml")?)?;
+        Ok(Self { version: env!("CARGO_PKG_VERSION"), epoch, maintainer, homepage })
     }
 
     /// Its time in UTC, in a format of strftime.
     pub(super) fn time(&self, format: &str) -> Result<String> {
         let mut date = Command::new("date");
         Ok(run(date.env("LC_ALL", "C").args(["-u", "-d", &format!("@{}", self.epoch), &format!("+{format}")]))?.trim().to_owned())
+    }
+}
+
+/// The homepage of the workspace's crates, or their repository.
+fn homepage(manifest: &str) -> Result<Option<String>> {
+    let manifest: toml::Table = manifest.parse().context("Cargo.toml")?;
+    let package = manifest.get("workspace").and_then(|workspace| workspace.get("package"));
+    let field = |name| package.and_then(|package| package.get(name)).and_then(toml::Value::as_str);
+    Ok(field("homepage").or_else(|| field("repository")).map(str::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_a_homepage_where_the_workspace_has_one() {
+        let found = |fields: &str| homepage(&format!("[workspace.package]\nversion = '0.1.0'\n{fields}")).unwrap();
+        assert_eq!(found(""), None);
+        assert_eq!(found("repository = 'https://a.test/r'").as_deref(), Some("https://a.test/r"));
+        assert_eq!(found("repository = 'https://a.test/r'\nhomepage = 'https://a.test'").as_deref(), Some("https://a.test"));
     }
 }

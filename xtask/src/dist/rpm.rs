@@ -86,9 +86,10 @@ fn describe(release: &Release, package: &Package, files: &Tree, staged: &Path) -
     let Release { version, maintainer, .. } = release;
     // A percent sign begins a macro, in a scriptlet too.
     let plain = |text: &str| text.replace('%', "%%");
+    let homepage = release.homepage.as_ref().map_or_else(String::new, |url| format!("URL: {}\n", plain(url)));
     let (summary, description, maintainer) = (plain(summary), plain(description), plain(maintainer));
     let mut spec = format!(
-        "Name: {name}\nVersion: {version}\nRelease: 1\nSummary: {summary}\nLicense: Apache-2.0 OR MIT\nPackager: {maintainer}\nAutoReqProv: no\n\n\
+        "Name: {name}\nVersion: {version}\nRelease: 1\nSummary: {summary}\nLicense: Apache-2.0 OR MIT\n{homepage}Packager: {maintainer}\nAutoReqProv: no\n\n\
          %description\n{description}\n\n%install\ncp -a {}/. %{{buildroot}}/\n",
         staged.display()
     );

@@ -39,7 +39,7 @@ pub(super) fn wheel(release: &Release, names: &Names, sources: &Sources<'_>) -> 
         files.insert(format!("{info}/licenses/{name}"), (bytes.to_vec(), false));
     }
     let licences: String = sources.licences().map(|(name, _)| format!("License-File: {name}\n")).collect();
-    files.insert(format!("{info}/METADATA"), (metadata(version, &licences)?.into_bytes(), false));
+    files.insert(format!("{info}/METADATA"), (metadata(release, &licences)?.into_bytes(), false));
     let tags: String = names.wheel.split('.').map(|tag| format!("Tag: py3-none-{tag}\n")).collect();
     let about = format!("Wheel-Version: 1.0\nGenerator: cargo xtask dist ({version})\nRoot-Is-Purelib: false\n{tags}");
     files.insert(format!("{info}/WHEEL"), (about.into_bytes(), false));
@@ -56,11 +56,13 @@ pub(super) fn wheel(release: &Release, names: &Names, sources: &Sources<'_>) -> 
     Ok((format!("memgauge-{version}-py3-none-{}.whl", names.wheel), zip(files, DateTime::default())?))
 }
 
-fn metadata(version: &str, licences: &str) -> Result<String> {
+fn metadata(release: &Release, licences: &str) -> Result<String> {
+    let version = release.version;
+    let homepage = release.homepage.as_ref().map_or_else(String::new, |url| format!("Project-URL: Homepage, {url}\n"));
     let readme = fs::read_to_string(project_folder().join("python/README.md")).context("python/README.md")?;
     Ok(format!(
         "Metadata-Version: 2.4\nName: memgauge\nVersion: {version}\nSummary: Measures how a machine's memory behaves: latency, bandwidth, latency under \
-         load, cache-to-cache transfers\nKeywords: memory,latency,bandwidth,numa,benchmark\nLicense-Expression: Apache-2.0 OR MIT\n{licences}\
+         load, cache-to-cache transfers\nKeywords: memory,latency,bandwidth,numa,benchmark\nLicense-Expression: Apache-2.0 OR MIT\n{licences}{homepage}\
          Classifier: Operating System :: POSIX :: Linux\nClassifier: Programming Language :: Python :: 3\nClassifier: Programming Language :: Rust\n\
          Classifier: Topic :: System :: Benchmark\nClassifier: Typing :: Typed\nRequires-Python: {PYTHON}\nProvides-Extra: pandas\n\
          Requires-Dist: pandas; extra == \"pandas\"\nDescription-Content-Type: text/markdown; charset=UTF-8\n\n{readme}"

@@ -8,12 +8,13 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use super::booted;
 use super::subject::Outcome::{NotChecked, Passed};
 use super::subject::{Checked, Outcome, missing, scratch};
 use crate::programs::{find_program, run};
 
-/// Where package managers keep their own records.
-const RECORDS: &[&str] = &["var/lib/dpkg", "var/log", "var/lib/rpm", "var/cache", "var/lib/apt"];
+/// Where package managers keep their own records, and what no boot would find again.
+const RECORDS: &[&str] = &["run", "var/lib/dpkg", "var/log", "var/lib/rpm", "var/cache", "var/lib/apt"];
 
 pub(super) fn deb_in_bare_root(checked: &Checked<'_>) -> Result<Outcome> {
     if let Some(outcome) = missing(&["dpkg", "unshare", "chroot"]).or_else(not_root) {
@@ -71,7 +72,7 @@ pub(super) fn deb_in_debian(checked: &Checked<'_>) -> Result<Outcome> {
     let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let name = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME=")).unwrap_or("stable");
     let mut bootstrap = Command::new("debootstrap");
-    bootstrap.args(["--variant=minbase", "--include=systemd,man-db", name]).arg(&root);
+    bootstrap.args(["--variant=minbase", "--include=systemd,systemd-sysv,dbus,man-db", name]).arg(&root);
     if let Ok(mirror) = std::env::var("MEMGAUGE_LAB_MIRROR") {
         bootstrap.arg(mirror);
     }
@@ -83,24 +84,33 @@ pub(super) fn deb_in_debian(checked: &Checked<'_>) -> Result<Outcome> {
     for package in &packages {
         fs::copy(package, root.join("root").join(package.file_name().context("a package without a name")?))?;
     }
-    let said = in_root(&root, &["sh", "-c", "dpkg --path-include='*' -i /root/memgauge*.deb"])?;
-    said.lines().for_each(|line| println!("    # {line}"));
-    let version = use_installed(checked, &root)?;
-    println!("    $ memgauge info\n    {}", version.lines().next().unwrap_or_default());
+    let mut transcript = format!("Debian {name}, minbase with systemd, D-Bus and man-db\n");
+    let mut done = |command: &str, said: &str| {
+        transcript += &format!("\n# {command}\n{said}");
+        println!("    # {command}");
+        said.lines().for_each(|line| println!("    {line}"));
+    };
+    let install = "dpkg --path-include='*' -i /root/memgauge*.deb";
+    done(install, &in_root(&root, &["sh", "-c", install])?);
+    done("memgauge info", &use_installed(checked, &root)?);
+    done("ls -l /usr/bin/memgauge /usr/bin/mlc", &in_root(&root, &["ls", "-l", "/usr/bin/memgauge", "/usr/bin/mlc"])?);
     let page = in_root(&root, &["sh", "-c", "MANPAGER=cat man memgauge-quick"])?;
     ensure!(page.contains("--state"), "man memgauge-quick: {page}");
     in_root(&root, &["systemd-analyze", "verify", "memgauge.service", "memgauge.timer"])?;
     in_root(&root, &["systemctl", "enable", "memgauge.timer"])?;
     let link = root.join("etc/systemd/system/timers.target.wants/memgauge.timer");
     ensure!(link.is_symlink(), "the timer was not enabled");
+    let outcome = booted::services(&root, |said| done("systemctl start memgauge.timer", said))?;
     leave_results(&root)?;
-    let said = in_root(&root, &["dpkg", "--purge", "memgauge", "memgauge-mlc"])?;
-    said.lines().for_each(|line| println!("    # {line}"));
+    done("dpkg --purge memgauge memgauge-mlc", &in_root(&root, &["dpkg", "--purge", "memgauge", "memgauge-mlc"])?);
     for package in &packages {
         fs::remove_file(root.join("root").join(package.file_name().unwrap_or_default()))?;
     }
-    let outcome = nothing_left(&before, &root)?;
+    nothing_left(&before, &root)?;
     fs::remove_dir_all(&root)?;
+    let kept = scratch("fresh-debian")?.join("transcript.txt");
+    fs::write(&kept, transcript + "\nNothing was left.\n")?;
+    println!("    kept in {}", kept.display());
     Ok(outcome)
 }
 

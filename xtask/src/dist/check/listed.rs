@@ -39,10 +39,18 @@ pub(super) fn debs(checked: &Checked<'_>) -> Result<Outcome> {
 }
 
 pub(super) fn rpms(checked: &Checked<'_>) -> Result<Outcome> {
+    let linux = checked.targets.iter().filter(|target| target.linux().is_some()).count();
+    let packages = checked.with_ending(".rpm");
+    ensure!(
+        packages.len() == 2 * linux,
+        "{} of {} rpm were made: is rpmbuild installed? (on Debian: apt-get install rpm)",
+        packages.len(),
+        2 * linux
+    );
     if let Some(outcome) = missing(&["rpm"]) {
         return Ok(outcome);
     }
-    for path in checked.with_ending(".rpm") {
+    for path in packages {
         let query = |words: &[&str]| run(Command::new("rpm").args(words).arg(&path));
         query(&["--checksig", "--nosignature"])?;
         let files = query(&["-qlp", "--nosignature"])?;
