@@ -41,6 +41,7 @@ pub(crate) fn blank(machine: Machine, root: &Path, identity: &HostIdentity) -> R
         curves: Vec::new(),
         levels: Vec::new(),
         references: Vec::new(),
+        no_reference: None,
         interleaves: Vec::new(),
         timing: Timing::default(),
         notes: Vec::new(),

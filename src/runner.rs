@@ -85,7 +85,8 @@ impl<'a> Runner<'a> {
         report.complete = report.incomplete.is_none();
         limit::attach(report);
         report.summary = Some(summary::summarise(report));
-        report.references = reference::references(report);
+        let references = reference::references(report);
+        (report.references, report.no_reference) = (references.spans, references.none);
         report::end(report);
     }
 

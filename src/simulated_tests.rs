@@ -2,6 +2,8 @@
 //! instead of threads.
 
 mod advice;
+mod compare;
+mod siblings;
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -47,6 +49,11 @@ fn kernels() -> Vec<KernelRow> {
 
 /// What the program reports of a simulated machine.
 fn run(spec: &Spec, machine: &Machine, model: &dyn SimulatedMachine, baseline: Option<&Report>) -> Report {
+    run_beside(spec, machine, model, References { baseline, ..References::default() })
+}
+
+/// The same, compared with any references.
+fn run_beside(spec: &Spec, machine: &Machine, model: &dyn SimulatedMachine, references: References<'_>) -> Report {
     let root = Path::new(ROOT);
     let plan = planner::plan(spec, machine, &kernels()).unwrap();
     let stop = Stop::raised(None);
@@ -61,7 +68,7 @@ fn run(spec: &Spec, machine: &Machine, model: &dyn SimulatedMachine, baseline: O
     runner.conclude(&mut report);
     report.remove_trials();
     if let Some(deadlines) = deadlines {
-        quick::confirm(&mut report, References { baseline, ..References::default() }, &mut runner, deadlines);
+        quick::confirm(&mut report, references, &mut runner, deadlines);
     }
     report
 }

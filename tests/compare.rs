@@ -140,13 +140,55 @@ fn wrong_input_is_refused_in_a_line() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// What people name by mistake: what each command says about it in one line, and the exit status.
+#[test]
+fn what_is_no_result_is_refused_by_compare_and_report_in_a_line() {
+    let (folder, [before, ..]) = folders("compare-inputs");
+    let good = before.join("0.json");
+    let empty = folder.join("empty");
+    fs::create_dir(&empty).unwrap();
+    let write = |name: &str, bytes: &[u8]| {
+        fs::write(folder.join(name), bytes).unwrap();
+        folder.join(name)
+    };
+    let old = write("old.json", br#"{"schema_version": 1, "run": {"id": "x"}}"#);
+    let new = write("new.json", br#"{"schema_version": 99, "run": {"id": "x"}}"#);
+    let fio = write("fio.json", br#"{"fio version": "fio-3.36", "jobs": [{"jobname": "a", "read": {"bw": 1}}]}"#);
+    let hyperfine = write("hyperfine.json", br#"{"results": [{"command": "sleep 0.1", "mean": 0.1, "times": [0.1]}]}"#);
+    let stream = write("stream.json", b"Function    Best Rate MB/s  Avg time\nTriad:  50000.0  0.03\n");
+    let cut = write("cut.json", &fs::read(&good).unwrap()[..2000]);
+    let huge = folder.join("huge.json");
+    fs::File::create(&huge).unwrap().set_len(1 << 30).unwrap();
+    let cases = [
+        (&empty, "holds no file that ends in .json"),
+        (&old, "older memgauge"),
+        (&new, "newer memgauge"),
+        (&fio, "fio.json"),
+        (&hyperfine, "hyperfine.json"),
+        (&stream, "stream.json"),
+        (&cut, "cut.json"),
+        (&huge, "is larger than 256 MiB"),
+    ];
+    let page = folder.join("page.html");
+    for (path, message) in cases {
+        let report = program().arg("report").arg(&good).arg(path).arg("-o").arg(&page).output().unwrap();
+        for (name, output) in [("compare", compare(&[], &[&good, path])), ("compare", compare(&[], &[path, &good])), ("report", report)] {
+            let said = text(&output.stderr);
+            assert!(matches!(output.status.code(), Some(64 | 4)), "{name} {}: {:?} {said}", path.display(), output.status);
+            assert!(said.contains(message) && said.lines().count() == 1 && said.len() < 500, "{name} {}: {said}", path.display());
+            assert!(output.stdout.is_empty() && !page.exists(), "{name} {}", path.display());
+        }
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn commands_are_run_in_turn_and_their_results_kept() {
     let folder = temporary("compare-runs");
     let (log, kept) = (folder.join("log"), folder.join("kept"));
     let step = folder.join("step");
     write_script(&step, &format!("#!/bin/sh\necho \"$1\" >> {}\n", log.display()));
-    let measure = "latency --cpu 0 --size 1M --order window-local --time 20ms";
+    let measure = "latency --cpu 0 --size 1M --order 'window-local' --time 20ms --label 'what=two words'";
     let run = |commands: &[&str]| {
         let mut program = program();
         program.args(["compare", "--runs", "2", "--measure", measure, "--keep"]).arg(&kept).arg("--").args(commands).output().unwrap()
@@ -156,6 +198,11 @@ fn commands_are_run_in_turn_and_their_results_kept() {
     assert!(matches!(output.status.code(), Some(0..=2)), "{}", text(&output.stderr));
     assert_eq!(fs::read_to_string(&log).unwrap(), "a\nb\nb\na\n");
     assert_eq!(fs::read_dir(&kept).unwrap().count(), 4);
+    let first: Report = serde_json::from_slice(&fs::read(kept.join("before-1.json")).unwrap()).unwrap();
+    assert_eq!(first.run.labels["what"], "two words");
+    let open = program().args(["compare", "--runs", "2", "--measure", "quick 'a", "--", "true", "---", "true"]).output().unwrap();
+    assert_eq!(open.status.code(), Some(64));
+    assert!(text(&open.stderr).contains("a quote is not closed"), "{}", text(&open.stderr));
     assert!(text(&output.stdout).contains("2 runs"), "{}", text(&output.stdout));
     // Results of an earlier comparison would be read where a run of this one fails: nothing is started.
     let output = run(&[&script, "c", "---", &script, "d"]);

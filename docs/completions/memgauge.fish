@@ -1269,7 +1269,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand report" -l title -d 'W
 complete -c memgauge -n "__fish_memgauge_using_subcommand report" -l no-data -d 'Leave the results as JSON out of the page, which makes it smaller'
 complete -c memgauge -n "__fish_memgauge_using_subcommand report" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l runs -d 'Measure each side so often: after -- stand a command that makes the one state, ---, and one that makes the other' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l measure -d 'What memgauge measures with --runs: its own command line' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l measure -d 'What memgauge measures with --runs: its own command line; quotes keep a word with spaces together' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l keep -d 'Keep the results of --runs in this folder, as before-1.json, after-1.json …' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l margin -d 'Differences up to this count as none' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l seed -d 'Seed of the bootstrap' -r

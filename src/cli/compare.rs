@@ -12,7 +12,8 @@ use super::values::parse_percent;
 const AFTER_HELP: &str = "\
 Each side is a list of results that memgauge wrote as JSON, or folders of them; options stand before --. The ratio of medians has a 95 % interval from a bootstrap \
 over runs, allocations and bursts. A number is better or worse if a difference is shown although many numbers are compared at once, the same \
-if the whole interval is within the margin, and inconclusive otherwise.
+if the whole interval is within the margin, and inconclusive otherwise. All together it is inconclusive if no number is worse, but more than \
+a quarter of an experiment's latencies or bandwidths are inconclusive.
 
 With --runs, memgauge does the measuring: it runs the first command, measures, runs the second, measures, in the order A B B A, so that a \
 drift of the machine does not look like a difference.
@@ -46,7 +47,7 @@ pub(crate) struct CompareArgs {
     /// Measure each side so often: after -- stand a command that makes the one state, ---, and one that makes the other
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: Option<u32>,
-    /// What memgauge measures with --runs: its own command line
+    /// What memgauge measures with --runs: its own command line; quotes keep a word with spaces together
     #[arg(long, value_name = "ARGS", default_value = "quick", requires = "runs")]
     pub(crate) measure: String,
     /// Keep the results of --runs in this folder, as before-1.json, after-1.json …

@@ -159,6 +159,7 @@ fn measure_in_turn(args: &CompareArgs, runs: u32) -> anyhow::Result<Option<(Runs
     if a.is_empty() || b.is_empty() {
         bail!(UsageError("--runs needs a command on each side of ---; `true` changes nothing".into()));
     }
+    let measure_args = words(&args.measure).map_err(|why| UsageError(format!("--measure {}: {why}", args.measure)))?;
     let program = std::env::current_exe().context("cannot find this program's file")?;
     let stop = signals::watch().context("cannot install signal handlers")?;
     let folder = Folder::new(args.keep.as_deref())?;
@@ -168,7 +169,7 @@ fn measure_in_turn(args: &CompareArgs, runs: u32) -> anyhow::Result<Option<(Runs
         for side in order {
             let command = [a, b][side];
             let file = folder.path().join(format!("{}-{run}.json", SIDES[side]));
-            let measured = change(command, &stop).and_then(|()| measure(&program, &args.measure, &file, &stop));
+            let measured = change(command, &stop).and_then(|()| measure(&program, &measure_args, &file, &stop));
             if let Some(interruption) = stop.interruption() {
                 let text = reasons::incomplete(&interruption);
                 Program::MEMGAUGE.message(format_args!("{text}; {}", folder.keep(&sides)));
@@ -202,12 +203,40 @@ fn change(command: &[OsString], stop: &Stop) -> anyhow::Result<()> {
 }
 
 /// Runs this program, and reads what it measured. A health check that finds something has measured, too.
-fn measure(program: &Path, arguments: &str, file: &Path, stop: &Stop) -> anyhow::Result<Report> {
+fn measure(program: &Path, arguments: &[String], file: &Path, stop: &Stop) -> anyhow::Result<Report> {
     let mut command = Command::new(program);
-    command.args(arguments.split_whitespace()).arg("-q").arg("-o").arg(file).stdin(Stdio::null()).stdout(Stdio::null());
+    command.args(arguments).arg("-q").arg("-o").arg(file).stdin(Stdio::null()).stdout(Stdio::null());
     let status = run(command, stop).context("cannot run memgauge again")?;
     let report = if file.exists() { Some(read_report(file)?) } else { None };
-    report.filter(|report| report.measured() > 0).ok_or_else(|| anyhow!("`memgauge {arguments}` measured nothing ({status})"))
+    report.filter(|report| report.measured() > 0).ok_or_else(|| anyhow!("`memgauge {}` measured nothing ({status})", arguments.join(" ")))
+}
+
+/// The words of a command line, as a shell without variables splits them: at spaces that are not in quotes or behind a backslash.
+fn words(line: &str) -> Result<Vec<String>, &'static str> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, ' ' | '\t' | '\n') => words.extend(word.take()),
+            // In double quotes a backslash is one, unless it stands before a quote or another.
+            (None | Some('"'), '\\') => {
+                let next = chars.next().ok_or("it ends in a backslash")?;
+                let word = word.get_or_insert_default();
+                if quote.is_some() && !matches!(next, '"' | '\\') {
+                    word.push('\\');
+                }
+                word.push(next);
+            }
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    if quote.is_some() { Err("a quote is not closed") } else { Ok(words) }
 }
 
 /// How often to look whether a program has ended. What is measured runs alone all the same: looking takes microseconds.
@@ -227,5 +256,20 @@ fn run(mut command: Command, stop: &Stop) -> io::Result<ExitStatusOfChild> {
             let _ = interrupt_child(&child);
         }
         thread::sleep(LOOK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_quotes_is_one_word() {
+        let split = |line| words(line).unwrap();
+        assert_eq!(split("  quick --within\t20s "), ["quick", "--within", "20s"]);
+        assert_eq!(split(r#"sweep --label 'run of=a "b"' "" x"y z"w"#), ["sweep", "--label", "run of=a \"b\"", "", "xy zw"]);
+        assert_eq!(split(r#"a\ b "c\"d\e" 'f\g' \\"#), ["a b", r#"c"d\e"#, r"f\g", r"\"]);
+        assert_eq!(split(""), [""; 0]);
+        assert!(words("a 'b").is_err() && words("a \\").is_err());
     }
 }

@@ -67,6 +67,7 @@ pub fn with_rows(store: &Store, runs: Vec<StoredRun>) -> Result<Vec<ExportRun>, 
         memgauge: stored.memgauge,
         command: stored.command,
         health: stored.health,
+        findings: Vec::new(),
     };
     Ok(runs.into_iter().map(export).collect())
 }

@@ -82,9 +82,9 @@ pub fn ingest(
     let mut files = Files::default();
     for path in paths {
         fs::metadata(path).map_err(|error| IngestError::NoSuchPath { path: path.clone(), error })?;
-        let before = files.found.len() + files.skipped.len();
+        let before = files.looked_at();
         files.search(path);
-        if files.found.len() + files.skipped.len() == before {
+        if files.looked_at() == before {
             return Err(IngestError::NothingFound(path.clone()));
         }
     }

@@ -8,7 +8,8 @@
 //!
 //! The probabilities are those of normally distributed numbers. Hosts that are as improbably *better* than their siblings show how far that is
 //! from true: nobody is named at a probability at which better hosts are more than 5 % as many as worse ones (the idea of R. F. Barber,
-//! E. J. Candès, "Controlling the false discovery rate via knockoffs", Annals of Statistics 43, 2015), unless the difference is 10 % or more.
+//! E. J. Candès, "Controlling the false discovery rate via knockoffs", Annals of Statistics 43, 2015), nor, of fewer than twenty, nearer than
+//! half as far again as the best host, unless the difference is 10 % or more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -292,7 +293,12 @@ fn name_slow<'a>(states: &[State<'a>]) -> Vec<Vec<Suspect<'a>>> {
 /// The tails of what healthy hosts measure seldom reach so far; such a difference is named, however many hosts are better.
 const CLEAR_DIFFERENCE: f64 = 0.10;
 
-/// The largest probability at which hosts that are better than their siblings are at most 5 % as many as those that are worse.
+/// How much further from its siblings a host must be than the best of those that are better, where it is not one of many: a tail that falls
+/// with the fifth power, as that of Student's t with five degrees of freedom, goes on so far in one fleet of nine.
+const BEYOND_THE_BEST: f64 = 1.5;
+
+/// The largest probability at which hosts that are better than their siblings are at most 5 % as many as those that are worse. Fewer than
+/// twenty worse hosts need a margin to the best one: of two tails that are alike one is always the longer.
 fn bar_of_better_hosts(worse: &[Option<f64>], better: &[Option<f64>]) -> f64 {
     let sorted = |ps: &[Option<f64>]| {
         let mut ps: Vec<f64> = ps.iter().flatten().copied().filter(|p| *p < 1.0).collect();
@@ -300,7 +306,12 @@ fn bar_of_better_hosts(worse: &[Option<f64>], better: &[Option<f64>]) -> f64 {
         ps
     };
     let (worse, better) = (sorted(worse), sorted(better));
-    let holds = |(rank, p): &(usize, &f64)| better.partition_point(|b| b <= *p) as f64 <= FALSE_DISCOVERIES * (rank + 1) as f64;
+    // Of a normal tail's probability the logarithm goes with the square of the distance.
+    let beyond = better.first().map_or(1.0, |best| best.powf(BEYOND_THE_BEST * BEYOND_THE_BEST));
+    let holds = |(rank, p): &(usize, &f64)| match better.partition_point(|b| b <= *p) {
+        0 => **p <= beyond,
+        n => n as f64 <= FALSE_DISCOVERIES * (rank + 1) as f64,
+    };
     worse.iter().enumerate().rev().find(holds).map_or(0.0, |(_, p)| *p)
 }
 

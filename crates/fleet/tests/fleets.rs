@@ -136,6 +136,18 @@ fn nobody_is_named_where_nobody_is_sick() {
     }
 }
 
+#[test]
+fn heavy_tails_name_few_and_hide_nobody() {
+    let shape = |sick| move |_| FleetShape { deviation: 0.008, tails: Some(5), sick, ..FleetShape::default() };
+    for hosts in [16, 50, 200] {
+        let none = rates(|_| hosts, shape(0.0), 60);
+        // Half of them without the margin to the best host.
+        assert!(none.with_false_name <= 18, "{hosts}: {none:?}");
+        let some = rates(|_| hosts, shape(0.03), 60);
+        assert!(some.found * 100 >= some.sick * 98, "{hosts}: {some:?}");
+    }
+}
+
 /// The tables of docs/method/fleet.md: `cargo test --release -p memgauge-fleet --test fleets -- --ignored --nocapture`.
 #[test]
 #[ignore = "prints tables, takes minutes"]

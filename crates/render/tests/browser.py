@@ -1,12 +1,14 @@
 """Opens pages in headless Chromium: browser.py FILE... Prints how many checks passed.
 
 Each page is opened without a network at the widths of a desk and of a phone. The console must be empty, the page must not scroll sideways, and
-keys must sort, unfold and search. A page that folds more on a phone than on a desk is loaded on both. Screenshots are put beside the files:
-NAME-1280.png, NAME-390.png, NAME-dark.png, NAME-phone.png."""
+keys must sort, unfold and search. With script switched off, and on paper, the page must say the same. A page that folds more on a phone than on a desk is loaded on both. Screenshots are put beside the files:
+NAME-1280.png, NAME-390.png, NAME-390-dark.png, NAME-dark.png, NAME-phone.png, NAME-noscript.png, NAME.pdf."""
 
 import base64
 import json
 import os
+import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -38,6 +40,17 @@ CONTRAST = """
 OUTSIDE = """
   return Array.from(document.querySelectorAll(".stacked th,.stacked td")).filter((e) => e.getBoundingClientRect().right > innerWidth)
     .map((e) => e.textContent);
+"""
+
+
+# Every text, whether folded or not, but for what only a screen needs.
+CONTENT = """
+  const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT), found = [];
+  while (walker.nextNode()) {
+    const text = walker.currentNode.nodeValue.replace(/\\s+/g, " ").trim();
+    if (text && !walker.currentNode.parentElement.closest("svg,script,style,nav,.data,.search")) found.push(text);
+  }
+  return found;
 """
 
 
@@ -100,6 +113,11 @@ class Browser:
         with open(path, "wb") as file:
             file.write(base64.b64decode(picture["data"]))
 
+    def print(self, path):
+        pdf = self.devtools("Page.printToPDF", printBackground=True)
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(pdf["data"]))
+
     def complaints(self):
         return [line["message"] for line in self.post("/se/log", {"type": "browser"})]
 
@@ -108,6 +126,42 @@ class Browser:
             self.call("DELETE", self.session)
         self.driver.terminate()
         self.driver.wait()
+
+
+def words(text):
+    return re.findall(r"[A-Za-z]{4,}", text)
+
+
+def without_script(browser, path, stem, expect):
+    """What the page says where its script does not run, and on paper with and without it."""
+    browser.devtools("Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": "light"}])
+    browser.width(1280)
+    browser.post("/refresh", {})
+    said = browser.run(CONTENT)
+    folded = browser.run("return document.querySelectorAll('details:not([open])').length")
+    browser.print(f"{stem}.pdf")
+    expect(browser.run("return document.querySelectorAll('details:not([open])').length") == folded, "printing unfolds the page for good")
+    browser.devtools("Emulation.setScriptExecutionDisabled", value=True)
+    browser.post("/refresh", {})
+    expect(browser.run("return document.querySelector('.tip, .search, thead button') === null"), "the script ran")
+    expect(browser.run(CONTENT) == said, "the page says something else without script")
+    browser.screenshot(f"{stem}-noscript.png")
+    if browser.run("return document.querySelector('details') !== null"):
+        browser.press("document.querySelector('summary')", ENTER)
+        expect(browser.run("return document.querySelector('details').open"), "Enter does not unfold without script")
+        browser.post("/refresh", {})
+    browser.print(f"{stem}-noscript.pdf")
+    browser.devtools("Emulation.setScriptExecutionDisabled", value=False)
+    browser.post("/refresh", {})
+    if shutil.which("pdftotext") is None:
+        print("NOT TESTED: what is on paper: no pdftotext (Debian: poppler-utils)", file=sys.stderr)
+        return
+    for name in [f"{stem}.pdf", f"{stem}-noscript.pdf"]:
+        paper = set(words(subprocess.run(["pdftotext", name, "-"], capture_output=True, text=True, check=True).stdout))
+        # Words may be divided at the end of a line.
+        wanted = {word for text in said for word in words(text) if len(word) < 12}
+        missing = wanted - paper
+        expect(len(missing) <= len(wanted) // 50, f"{name} lacks {sorted(missing)[:10]} of {len(wanted)} words")
 
 
 def check(browser, path):
@@ -148,6 +202,9 @@ def check(browser, path):
         expect(not bad, f"hard to read {'on dark' if dark else 'on light'}: {bad[:5]}")
         browser.run("document.querySelectorAll('details').forEach((d) => { d.open = false; });")
     browser.screenshot(f"{stem}-dark.png")
+    browser.width(390, phone=True)
+    browser.screenshot(f"{stem}-390-dark.png")
+    browser.width(1280)
     browser.dark(False)
     if browser.run("return document.querySelector('details') !== null"):
         browser.press("document.querySelector('summary')", ENTER)
@@ -168,6 +225,7 @@ def check(browser, path):
         expect(browser.run(rows) == 0, "the search hides nothing")
     expect(browser.run("return document.querySelectorAll('svg').length") == 0
            or browser.run("return document.querySelector('.tip') !== null"), "no values under the pointer")
+    without_script(browser, path, stem, expect)
     complaints = [line for line in browser.complaints()]
     expect(not complaints, f"the console says: {complaints}")
     return passed

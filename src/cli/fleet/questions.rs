@@ -12,7 +12,8 @@ Each host is compared with the hosts that have its hardware, firmware and kernel
 its hardware and firmware, then with those that have its hardware. Only the latest value of each number of a host counts.
 
 A host is named if a number is worse than the median by more than 3 %, by more than 3.5 robust standard deviations and by more than both \
-intervals, and if at most 5 % of the named hosts are so by chance. A host whose numbers are missing or degraded is unknown and does not \
+intervals, and if at most 5 % of the named hosts are so by chance, as far as healthy hosts' numbers are normally distributed; where they have \
+heavy tails, more are. What is so by chance does not repeat: measure a named host again. A host whose numbers are missing or degraded is unknown and does not \
 pass. Where hosts of one kind fall into two populations, the property that tells them apart is named.
 
 Examples:

@@ -14,7 +14,8 @@ pub const COMPARISON_VERSION: u32 = 1;
 pub struct Comparison {
     /// [`COMPARISON_VERSION`] of the program that wrote it.
     pub comparison_version: u32,
-    /// The worst verdict that counts: worse, else inconclusive, else better, else the same.
+    /// Worse if any number is; else inconclusive if more than a quarter of an experiment's latencies or bandwidths are; else better if any
+    /// number is; else the same.
     pub verdict: ComparisonVerdict,
     /// Differences within this share count as none, 0 to 1.
     pub margin: f64,

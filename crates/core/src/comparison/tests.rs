@@ -98,6 +98,38 @@ fn narrow_intervals_within_the_margin_are_the_same_and_wide_ones_say_how_many_ru
     assert!(cell.runs_to_settle.is_some_and(|n| n > 2 && n < 60), "{cell:?}");
 }
 
+#[test]
+fn one_inconclusive_number_among_many_of_its_kind_does_not_decide() {
+    // Of so many numbers of a kind so many differ by 3 % with a spread that leaves it open.
+    let judged = |open: u32, all: u32, more: Option<(Experiment, f64, f64)>| {
+        let pair = |experiment, i: u32, mean, deviation| Pair {
+            experiment,
+            at: Coordinates { working_set: Some(Bytes::mib(u64::from(i) + 1)), ..Coordinates::default() },
+            aspect: Aspect::Value,
+            metric: Metric::Latency,
+            unit: Unit::Nanoseconds,
+            before: spaced(5, 0.0, deviation),
+            after: spaced(5, mean, deviation),
+        };
+        let mut pairs: Vec<Pair> = (0..all)
+            .map(|i| if i < open { pair(Experiment::Sweep, i, 0.03, 0.03) } else { pair(Experiment::Sweep, i, 0.0, 0.002) })
+            .collect();
+        pairs.extend(more.map(|(experiment, mean, deviation)| pair(experiment, 0, mean, deviation)));
+        let cells = verdict::judge(&pairs, ComparisonOptions::default());
+        let found = cells.iter().filter(|c| c.verdict == ComparisonVerdict::Inconclusive).count();
+        (verdict::overall(&cells), found)
+    };
+    assert_eq!(judged(0, 24, None), (ComparisonVerdict::Same, 0));
+    assert_eq!(judged(1, 24, None), (ComparisonVerdict::Same, 1));
+    assert_eq!(judged(6, 24, None), (ComparisonVerdict::Same, 6), "a quarter");
+    assert_eq!(judged(7, 24, None), (ComparisonVerdict::Inconclusive, 7));
+    // The only number of another experiment is not outvoted.
+    let idle = Experiment::IdleLatency;
+    assert_eq!(judged(0, 24, Some((idle, 0.03, 0.03))), (ComparisonVerdict::Inconclusive, 1));
+    assert_eq!(judged(1, 24, Some((idle, 0.2, 0.002))), (ComparisonVerdict::Worse, 1));
+    assert_eq!(judged(1, 24, Some((idle, -0.2, 0.002))), (ComparisonVerdict::Better, 1));
+}
+
 /// Runs whose logarithms are evenly spaced, with this mean and this standard deviation.
 fn spaced(count: u32, mean: f64, deviation: f64) -> Vec<RunSamples> {
     let (n, middle) = (f64::from(count), f64::from(count - 1) / 2.0);

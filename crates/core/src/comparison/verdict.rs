@@ -74,12 +74,23 @@ fn runs_to_settle(effect: &Effect, q: Option<f64>, runs: (u32, u32), margin: f64
     ((fewer + 1).max(more).max(2)..=MAX_RUNS).find(settles)
 }
 
-/// The worst verdict that counts. Without a cell nothing is known.
+/// The share of an experiment's numbers that may be inconclusive while the rest speaks for them.
+const MAY_BE_OPEN: f64 = 0.25;
+
+/// The worst verdict that counts. One inconclusive number among dozens of its kind leaves the others their say: a kind is an experiment's
+/// latencies or bandwidths, and is not known where more than a quarter of it is inconclusive. Without a cell nothing is known.
 pub(super) fn overall(cells: &[CellComparison]) -> ComparisonVerdict {
     let any = |verdict| cells.iter().any(|c| c.verdict == verdict);
+    let mut kinds: BTreeMap<(Experiment, Metric), (usize, usize)> = BTreeMap::new();
+    for cell in cells {
+        let (open, all) = kinds.entry((cell.experiment, cell.metric)).or_default();
+        *open += usize::from(cell.verdict == ComparisonVerdict::Inconclusive);
+        *all += 1;
+    }
+    let unknown = kinds.values().any(|(open, all)| *open as f64 > MAY_BE_OPEN * *all as f64);
     match () {
         () if any(ComparisonVerdict::Worse) => ComparisonVerdict::Worse,
-        () if cells.is_empty() || any(ComparisonVerdict::Inconclusive) => ComparisonVerdict::Inconclusive,
+        () if cells.is_empty() || unknown => ComparisonVerdict::Inconclusive,
         () if any(ComparisonVerdict::Better) => ComparisonVerdict::Better,
         () => ComparisonVerdict::Same,
     }

@@ -31,10 +31,22 @@ pub struct PublishedSpan {
     pub comparable: Comparable,
     /// The CPU generation.
     pub microarch: String,
+    /// The kind of memory, such as `DDR5`; absent where neither the sources nor the generation tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<String>,
     /// Whether the published values are of virtual machines; `null` if they are of both, or if it is not known.
     pub virtual_machines: Option<bool>,
     /// How many values.
     pub n: u32,
+    /// How many of them are of virtual machines.
+    #[serde(default)]
+    pub virtual_values: u32,
+    /// How many are of bare metal. Of the rest it is not known.
+    #[serde(default)]
+    pub metal_values: u32,
+    /// How many may be of machines with another number of NUMA nodes in a socket, because theirs or this machine's is not known.
+    #[serde(default)]
+    pub other_nodes_possible: u32,
     /// How many of them are our estimates without hits in the last-level cache.
     pub corrected: u32,
     /// The lowest.
@@ -47,6 +59,31 @@ pub struct PublishedSpan {
     pub measured: f64,
     /// Where it is.
     pub position: Position,
+}
+
+/// Kinds of numbers that a report has and that nothing published can be set beside.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Unreferenced {
+    /// Why.
+    pub reason: NoReference,
+    /// The CPU generation, where it is known.
+    pub microarch: Option<String>,
+    /// The numbers.
+    pub comparables: Vec<Comparable>,
+}
+
+/// Why there is no published reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum NoReference {
+    /// memgauge cannot tell the CPU's generation.
+    GenerationUnknown,
+    /// Its table has no value of the generation.
+    GenerationNotInTable,
+    /// The values that it has are of other methods, memory, channels or NUMA modes.
+    NothingComparable,
 }
 
 /// Where a value is, seen from a span.

@@ -13,7 +13,7 @@ use crate::result::environment::Environment;
 use crate::result::interleave::InterleaveSummary;
 use crate::result::matrix::PairMatrix;
 use crate::result::measurement::Measurement;
-use crate::result::reference::PublishedSpan;
+use crate::result::reference::{PublishedSpan, Unreferenced};
 use crate::result::summary::{Health, Summary};
 use crate::tiers::NodeKind;
 use crate::topology::Machine;
@@ -74,6 +74,9 @@ pub struct Report {
     /// What was published about machines of the same CPU generation. No verdict is made from it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<PublishedSpan>,
+    /// What nothing was published about that it could be compared with, and why; absent if there is something about everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_reference: Option<Unreferenced>,
     /// What searches for interleave weights found; what they measured is in `results`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interleaves: Vec<InterleaveSummary>,

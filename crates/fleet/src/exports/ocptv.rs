@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::experiment::Experiment;
-use memgauge_core::result::HealthStatus;
+use memgauge_core::result::{Finding, HealthStatus};
 use memgauge_core::wording::{coordinates, spelled};
 use serde_json::{Map, Value, json};
 
@@ -28,6 +28,7 @@ pub fn ocptv(runs: &[ExportRun]) -> Result<Vec<u8>, ExportError> {
         lines.write("testRunArtifact", json!({"testRunStart": start(run)}))?;
         let mut steps: BTreeMap<Experiment, Vec<&Row>> = BTreeMap::new();
         run.rows.iter().for_each(|row| steps.entry(row.cell.experiment).or_default().push(row));
+        let steps_with_values = steps.len();
         for (step, (experiment, rows)) in steps.into_iter().enumerate() {
             let mut artifact = |name: &str, content: Value| {
                 let mut artifact = Map::from_iter([("testStepId".to_owned(), json!(step.to_string()))]);
@@ -44,8 +45,21 @@ pub fn ocptv(runs: &[ExportRun]) -> Result<Vec<u8>, ExportError> {
             let all = rows.iter().all(|row| row.value.is_some());
             artifact("testStepEnd", json!({"status": if all { "COMPLETE" } else { "ERROR" }}))?;
         }
-        let status = if run.run.complete { "COMPLETE" } else { "ERROR" };
-        lines.write("testRunArtifact", json!({"testRunEnd": {"status": status, "result": result(run.health)}}))?;
+        if let Some(health) = run.health {
+            let mut artifact = |name: &str, content: Value| {
+                let mut artifact = Map::from_iter([("testStepId".to_owned(), json!(steps_with_values.to_string()))]);
+                artifact.insert(name.to_owned(), content);
+                lines.write("testStepArtifact", artifact.into())
+            };
+            artifact("testStepStart", json!({"name": "health"}))?;
+            for diagnosis in diagnoses(run, health) {
+                artifact("diagnosis", diagnosis)?;
+            }
+            artifact("testStepEnd", json!({"status": "COMPLETE"}))?;
+        }
+        // A test run that did not come to its end has no result: the specification keeps PASS and FAIL for those that did.
+        let (status, result) = if run.run.complete { ("COMPLETE", result(run.health)) } else { ("ERROR", "NOT_APPLICABLE") };
+        lines.write("testRunArtifact", json!({"testRunEnd": {"status": status, "result": result}}))?;
     }
     Ok(text)
 }
@@ -139,6 +153,24 @@ fn measurement(row: &Row, value: f64) -> Value {
 fn not_measured(row: &Row) -> Value {
     let why = row.not_measured.as_deref().unwrap_or_default();
     json!({"symptom": "not-measured", "message": format!("{}, {}: {why}", name(row), coordinates(&row.cell.at)), "softwareInfoIds": ["memgauge"]})
+}
+
+/// What a health check concluded: each of its findings, or its status where the findings are not known or there is none.
+fn diagnoses(run: &ExportRun, health: HealthStatus) -> Vec<Value> {
+    if run.findings.is_empty() {
+        return vec![json!({"verdict": format!("health-{}", spelled(&health)), "type": kind(health)})];
+    }
+    let finding = |finding: &Finding| json!({"verdict": finding.code, "type": kind(finding.severity), "message": finding.message});
+    run.findings.iter().map(finding).collect()
+}
+
+/// The type of a diagnosis.
+const fn kind(status: HealthStatus) -> &'static str {
+    match status {
+        HealthStatus::Ok => "PASS",
+        HealthStatus::Failure | HealthStatus::Incident => "FAIL",
+        HealthStatus::Warning | HealthStatus::Unknown | HealthStatus::CouldNotMeasure => "UNKNOWN",
+    }
 }
 
 /// A measurement alone has no verdict; a health check has, unless it could not judge.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use memgauge_core::result::{HealthStatus, QualityLevel, Report};
+use memgauge_core::result::{Finding, HealthStatus, QualityLevel, Report};
 
 use crate::hosts::HostError;
 use crate::row::{HostRun, Row};
@@ -21,6 +21,8 @@ pub struct ExportRun {
     pub command: String,
     /// The verdict of a health check; `None` for other runs.
     pub health: Option<HealthStatus>,
+    /// What the health check found; empty where only the store is known, which does not keep it.
+    pub findings: Vec<Finding>,
     /// Its values.
     pub rows: Vec<Row>,
 }
@@ -59,6 +61,7 @@ impl ExportRun {
             memgauge: report.tool.version.clone(),
             command: report.argv.join(" "),
             health: report.health.as_ref().map(|health| health.status),
+            findings: report.health.as_ref().map_or(Vec::new(), |health| health.findings.clone()),
             rows: rows(report),
         }
     }

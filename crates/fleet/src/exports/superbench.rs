@@ -127,7 +127,7 @@ mod tests {
             not_measured: value.is_none().then(|| "no-memory".into()),
         };
         let rows = values.iter().enumerate().map(row).collect();
-        ExportRun { run: run.clone(), memgauge: "0.1.0".into(), command: String::new(), health: None, rows }
+        ExportRun { run: run.clone(), memgauge: "0.1.0".into(), command: String::new(), health: None, findings: Vec::new(), rows }
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Other tools' formats, read by those tools where they are installed.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use memgauge_core::experiment::Experiment;
-use memgauge_core::result::{Health, HealthStatus, Host, Report};
+use memgauge_core::result::{Finding, Health, HealthStatus, Host, Report};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -44,8 +45,50 @@ fn ocptv_has_a_run_with_steps_and_every_value_once() {
     let errors = first.iter().filter(|l| l["testStepArtifact"]["error"]["symptom"] == "not-measured").count();
     assert_eq!(errors, run.rows.iter().filter(|row| row.value.is_none()).count());
     assert!(errors > 0, "the sample has values that were not measured");
-    assert_eq!(first[first.len() - 1]["testRunArtifact"]["testRunEnd"]["result"], "FAIL");
-    assert_eq!(lines[lines.len() - 1]["testRunArtifact"]["testRunEnd"]["result"], "NOT_APPLICABLE");
+    // It was interrupted: what it did find does not decide about the machine.
+    let end = |lines: &[Value]| lines[lines.len() - 1]["testRunArtifact"]["testRunEnd"].clone();
+    assert_eq!(end(first), serde_json::json!({"status": "ERROR", "result": "NOT_APPLICABLE"}));
+    assert_eq!(end(&lines), serde_json::json!({"status": "COMPLETE", "result": "NOT_APPLICABLE"}));
+}
+
+/// A complete health check that found a slow CPU.
+fn checked() -> Report {
+    let mut report = saved("two-nodes");
+    let finding = |code: &str, severity| Finding { code: code.into(), severity, message: format!("about {code}"), advice: None };
+    let findings = vec![finding("slower-than-siblings", HealthStatus::Failure), finding("prefetchers-off", HealthStatus::Warning)];
+    report.health = Some(Health { status: HealthStatus::Failure, findings, ..Health::default() });
+    report
+}
+
+#[test]
+fn findings_of_a_health_check_are_diagnoses() {
+    let ended = |run: ExportRun| {
+        let text = String::from_utf8(ocptv(&[run]).unwrap()).unwrap();
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let diagnoses: Vec<_> = lines.iter().map(|l| &l["testStepArtifact"]["diagnosis"]).filter(|d| !d.is_null()).cloned().collect();
+        (diagnoses, lines[lines.len() - 1]["testRunArtifact"]["testRunEnd"]["result"].clone())
+    };
+    let (diagnoses, result) = ended(ExportRun::from_report(&checked()));
+    let expected = [("slower-than-siblings", "FAIL"), ("prefetchers-off", "UNKNOWN")]
+        .map(|(code, kind)| serde_json::json!({"verdict": code, "type": kind, "message": format!("about {code}")}));
+    assert_eq!((diagnoses, result.as_str()), (expected.to_vec(), Some("FAIL")));
+    // A store knows the status only.
+    let (diagnoses, _) = ended(ExportRun { findings: Vec::new(), ..ExportRun::from_report(&checked()) });
+    assert_eq!(diagnoses, [serde_json::json!({"verdict": "health-failure", "type": "FAIL"})]);
+}
+
+/// Prometheus' own linter reads what is exported of a fleet.
+#[test]
+fn promtool_accepts_the_gauges_of_hosts() {
+    let runs = ["two-nodes", "vm-2-cpus", "cxl-hmat", "degraded", "interrupted"].map(|name| ExportRun::from_report(&saved(name)));
+    let text = openmetrics(&runs).unwrap();
+    let child =
+        Command::new("promtool").args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let Ok(mut child) = child else { return skipped("OpenMetrics of a fleet: promtool is not installed") };
+    child.stdin.take().unwrap().write_all(&text).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.trim().is_empty(), "{said}");
 }
 
 /// By the specification's own schema, where Python has jsonschema.
@@ -55,8 +98,9 @@ fn ocptv_follows_the_schema_of_the_specification() {
         return skipped("OCPTV by its schema: python3 has no jsonschema");
     }
     let folder = TempDir::new().unwrap();
-    let runs: Vec<ExportRun> =
+    let mut runs: Vec<ExportRun> =
         ["interrupted", "two-nodes", "cxl-hmat", "degraded", "pmem", "scan"].map(|name| ExportRun::from_report(&saved(name))).into();
+    runs.push(ExportRun::from_report(&checked()));
     let file = folder.path().join("runs.jsonl");
     fs::write(&file, ocptv(&runs).unwrap()).unwrap();
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");

@@ -24,9 +24,14 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// A file itself; of a folder all files below it that end in `.json`, by name. A fleet's folder below it is left out.
+    /// A file itself; of a folder all files below it that end in `.json`, in whatever case, by name. A fleet's folder below it is left out.
     pub(super) fn search(&mut self, path: &Path) {
         if path.is_dir() { self.folder(path) } else { self.found.push(path.to_owned()) }
+    }
+
+    /// Files that were found, and what could not be searched.
+    pub(super) fn looked_at(&self) -> usize {
+        self.found.len() + self.skipped.iter().filter(|skipped| skipped.reason.is_loss()).count()
     }
 
     fn folder(&mut self, folder: &Path) {
@@ -40,9 +45,12 @@ impl Files {
             let path = entry.path();
             // A link to a folder may lead back to where it is.
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if is_folder && !path.join(MANIFEST).exists() {
+            let is_json = || path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
+            if is_folder && path.join(MANIFEST).exists() {
+                self.skipped.push(skip(&path, SkipReason::FleetFolder, ""));
+            } else if is_folder {
                 self.folder(&path);
-            } else if !path.is_dir() && path.extension().is_some_and(|ending| ending == "json") && entry.file_name() != MANIFEST {
+            } else if !path.is_dir() && is_json() && entry.file_name() != MANIFEST {
                 self.found.push(path);
             }
         }

@@ -81,12 +81,14 @@ pub enum SkipReason {
     NoResults,
     /// Another file of this ingest has the same run.
     Duplicate,
+    /// It is a folder of a fleet, whose files are not looked at.
+    FleetFolder,
 }
 
 impl SkipReason {
-    /// Whether the file holds nothing that the fleet could have. A duplicate does: its run is there.
+    /// Whether the file holds nothing that the fleet could have. A duplicate does: its run is there. The folder of a fleet is not a result.
     pub fn is_loss(self) -> bool {
-        self != Self::Duplicate
+        !matches!(self, Self::Duplicate | Self::FleetFolder)
     }
 }
 

@@ -29,7 +29,7 @@ fn everything_that_cannot_be_used_is_named_with_its_reason() {
     let write = |name: &str, bytes: &[u8]| fs::write(inbox.join(name), bytes).unwrap();
     fs::write(deep.join("ok.json"), result("r1", "n1")).unwrap();
     write("a-twin.json", &result("r1", "n1"));
-    write("b.json", &result("r2", "n2"));
+    write("B.JSON", &result("r2", "n2"));
     write("cut.json", &result("r3", "n3")[..5000]);
     write("empty.json", b"\n");
     write("garbage.json", &[0xff; 300]);
@@ -41,6 +41,7 @@ fn everything_that_cannot_be_used_is_named_with_its_reason() {
     write("notes.txt", b"not a result");
     let huge = fs::File::create(inbox.join("huge.json")).unwrap();
     huge.set_len(1 << 30).unwrap();
+    run(&inbox.join("other fleet"), &[&inbox.join("B.JSON")], 1000, true).unwrap();
 
     let outcome = run(&fleet, &[&inbox], 1000, false).unwrap();
     let mut reasons: Vec<(String, SkipReason)> =
@@ -57,6 +58,7 @@ fn everything_that_cannot_be_used_is_named_with_its_reason() {
         ("new.json", NewSchema),
         ("ok.json", Duplicate),
         ("old.json", OldSchema),
+        ("other fleet", FleetFolder),
         ("other.json", NotAResult),
     ];
     assert_eq!(reasons, expected.map(|(name, reason)| (name.to_owned(), reason)));
@@ -66,7 +68,14 @@ fn everything_that_cannot_be_used_is_named_with_its_reason() {
     assert!(twin.detail.as_ref().unwrap().ends_with("a-twin.json"));
     let text = ingest_text(&outcome);
     assert!(text.contains("2 runs of 2 hosts added") && text.contains("9 files could not be used"), "{text}");
+    assert!(text.contains("1 folder left out: a fleet's own folder"), "{text}");
     assert!(text.contains("old.json: schema version 1") && text.contains("The fleet now holds 2 runs of 2 hosts."), "{text}");
+
+    // A folder in which there is only a fleet has nothing to read.
+    let only = folder.path().join("only");
+    fs::create_dir(&only).unwrap();
+    run(&only.join("fleet"), &[&inbox.join("B.JSON")], 1000, false).unwrap();
+    assert!(matches!(run(&fleet, &[&only], 1000, false), Err(IngestError::NothingFound(_))));
 
     // The same again changes nothing, and says so.
     let again = run(&fleet, &[&inbox], 1000, false).unwrap();

@@ -39,7 +39,8 @@ pub fn ingest_text(outcome: &IngestOutcome) -> String {
     let mut by_reason: BTreeMap<SkipReason, Vec<&Skipped>> = BTreeMap::new();
     outcome.skipped.iter().for_each(|skipped| by_reason.entry(skipped.reason).or_default().push(skipped));
     for (reason, skipped) in by_reason {
-        let _ = write!(text, "\n{} left out: {}\n", number_of(skipped.len() as u64, "file", "files"), why(reason));
+        let (one, many) = if reason == SkipReason::FleetFolder { ("folder", "folders") } else { ("file", "files") };
+        let _ = write!(text, "\n{} left out: {}\n", number_of(skipped.len() as u64, one, many), why(reason));
         for Skipped { file, detail, .. } in skipped.iter().take(NAMED) {
             let detail = detail.as_ref().map(|detail| format!(": {}", about(reason, detail))).unwrap_or_default();
             let _ = writeln!(text, "  {}", escape_controls(&format!("{file}{detail}")));
@@ -80,6 +81,7 @@ fn why(reason: SkipReason) -> String {
         SkipReason::Damaged => "damaged".into(),
         SkipReason::NoResults => "without results, as of memgauge info or count".into(),
         SkipReason::Duplicate => "their runs are in other files, too".into(),
+        SkipReason::FleetFolder => "a fleet's own folder; to add its copies of results, name its folder results".into(),
     }
 }
 

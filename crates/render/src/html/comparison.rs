@@ -129,5 +129,5 @@ fn runs(before: &Side, after: &Side) -> View {
         Column::text("run", all.iter().map(|(.., run)| run.id.as_str())),
         Column::text("", all.iter().map(|(.., run)| (!run.complete).then(|| Cell::Text("incomplete".to_owned())))),
     ];
-    View::Table(table(&columns))
+    View::Table(table(&columns).named("The runs"))
 }

@@ -18,6 +18,18 @@ pub(super) struct Group {
 }
 
 impl Group {
+    /// Calls its tables as their heading does; several are numbered.
+    pub(super) fn name_tables(&mut self) {
+        let title = &self.title;
+        let tables = self.views.iter_mut().chain(&mut self.details).filter_map(|view| match view {
+            View::Table(table) => Some(table),
+            _ => None,
+        });
+        for (i, table) in tables.enumerate() {
+            table.name = if i == 0 { title.clone() } else { format!("{title}, table {}", i + 1) };
+        }
+    }
+
     /// Adds figures; a title that is the group's is not shown twice.
     pub(super) fn add_figures(&mut self, figures: Vec<Figure>) {
         let title = &self.title;
@@ -50,6 +62,7 @@ pub(super) fn groups(blocks: Vec<Block>, first: Part) -> Vec<(Part, Group)> {
             }
         }
     }
+    all.iter_mut().for_each(|(_, group)| group.name_tables());
     all
 }
 

@@ -65,12 +65,12 @@ fn list(results: &[Named<'_>]) -> View {
         Column::text("started", results.iter().map(|r| r.report.started.utc.replace('T', " ").replace('Z', " UTC"))),
         Column::text("in a line", results.iter().map(|r| one_line::line(r.report))),
     ];
-    unsorted(&columns)
+    unsorted("The results", &columns)
 }
 
 /// A table whose order has a meaning.
-fn unsorted(columns: &[Column]) -> View {
-    View::Table(Table { sorted: false, ..table(columns) })
+fn unsorted(name: &str, columns: &[Column]) -> View {
+    View::Table(Table { sorted: false, ..table(columns).named(name) })
 }
 
 /// The headlines, a row for each number and a column for each result. `None` where no result has one.
@@ -94,7 +94,7 @@ fn headline(results: &[Named<'_>]) -> Option<View> {
     for (result, facts) in results.iter().zip(&all) {
         columns.push(Column::text(result.name, names.iter().map(|name| facts.get(name).cloned())));
     }
-    (!names.is_empty()).then(|| unsorted(&columns))
+    (!names.is_empty()).then(|| unsorted("Summary", &columns))
 }
 
 /// What differs between machines, their states and the runs, apart from the numbers.
@@ -107,7 +107,7 @@ fn differences(results: &[Named<'_>]) -> Option<View> {
         let value = |&i: &usize| Cell::Text(of[i].1.clone().unwrap_or_else(|| "not known".to_owned()));
         columns.push(Column::text(result.name, shown.iter().map(value)));
     }
-    (!shown.is_empty()).then(|| unsorted(&columns))
+    (!shown.is_empty()).then(|| unsorted("What differs besides the numbers", &columns))
 }
 
 /// The figures that results share and the table of their numbers, section by section.
@@ -121,6 +121,7 @@ fn side_by_side(results: &[Named<'_>], figures: &mut Figures) -> Vec<Group> {
     for section in measured {
         let views = beside(results, section).into_iter().collect();
         let mut group = Group { title: section.title().to_owned(), views, ..Group::default() };
+        group.name_tables();
         group.add_figures(figures.make(panels.remove(&section).unwrap_or_default()));
         groups.push(group);
     }

@@ -75,7 +75,7 @@ pub(super) fn all(ms: &[Measurement]) -> Option<AllValues> {
         Column::numbers("of limit", ms.iter().map(of_limit)),
         Column::text("trust", ms.iter().map(trust)),
     ];
-    Some(AllValues { table: Table { searched: true, ..table(&columns) }, count })
+    Some(AllValues { table: Table { searched: true, ..table(&columns).named("Every number") }, count })
 }
 
 /// What is the same in several results: experiment, metric, and coordinates.

@@ -23,6 +23,8 @@ pub(super) enum View {
 
 /// A table.
 pub(super) struct Table {
+    /// What it is called where headings are not seen: the heading above it.
+    pub(super) name: String,
     pub(super) heads: Vec<Head>,
     pub(super) rows: Vec<Vec<Entry>>,
     /// Its script may sort it and search in it.
@@ -33,10 +35,16 @@ pub(super) struct Table {
 }
 
 impl Table {
+    /// The same with this name.
+    pub(super) fn named(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
+    }
+
     /// The rows from this one on, as a table of their own.
     pub(super) fn split_off(&mut self, at: usize) -> Self {
         let rows = self.rows.split_off(at.min(self.rows.len()));
-        Self { heads: self.heads.clone(), sorted: rows.len() >= SORTED, rows, ..*self }
+        let (name, heads) = (format!("{}, the rest", self.name), self.heads.clone());
+        Self { name, heads, sorted: rows.len() >= SORTED, rows, ..*self }
     }
 }
 
@@ -119,7 +127,7 @@ pub(super) fn table(columns: &[Column]) -> Table {
             row.push(Entry { head: i == 0, ..entry(cell, column.right, &widths) });
         }
     }
-    Table { heads, rows, sorted: count >= SORTED, searched: false, stacked: false }
+    Table { name: String::new(), heads, rows, sorted: count >= SORTED, searched: false, stacked: false }
 }
 
 /// Characters that the parts of a column's numbers take at most.

@@ -80,7 +80,7 @@ fn slow_hosts(page: &mut Page, found: &FleetOutliers) {
     }
     page.paragraph(
         Style::Detail,
-        "Flagged: a robust z-score above 3.5, more than 3 % and more than both intervals worse, and at most 5 % of those named by chance.",
+        "Flagged: a robust z-score above 3.5, more than 3 % and more than both intervals worse, and at most 5 % of those named by chance if numbers are normally distributed.",
     );
 }
 

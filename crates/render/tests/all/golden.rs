@@ -8,7 +8,8 @@ use memgauge_core::experiment::{ChaseOrder, Experiment, MemoryPlace};
 use memgauge_core::integrity::TestPattern;
 use memgauge_core::note::Note;
 use memgauge_core::result::{Finding, Health, HealthStatus, Mismatch, Quality, QualityLevel, QualityReason, Report};
-use memgauge_render::{Format, Json, OneLine, Text, mlc_scan, plan_line, plan_text};
+use memgauge_core::reference::references;
+use memgauge_render::{Format, Html, Json, OneLine, Text, mlc_scan, plan_line, plan_text};
 use snapbox::Data;
 
 use crate::samples;
@@ -134,6 +135,33 @@ fn words_that_were_wrong() {
     check(golden("scan-faults.txt"), text(&corrupted(words), 200));
     let one = text(&corrupted(vec![stuck]), 140);
     assert!(one.contains("1 word was wrong, over all comparisons, in 1 result; 1 word is listed, each once"), "{one}");
+}
+
+/// A guest with CPUs of a generation, and what was published about it.
+fn referenced(family: &str, model: &str) -> Report {
+    let mut report = samples::vm();
+    report.machine.identity.model = [("family", family), ("model", model)].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+    let references = references(&report);
+    Report { references: references.spans, no_reference: references.none, ..report }
+}
+
+#[test]
+fn published_values_stand_beside_the_results() {
+    let (zen4, unknown) = (referenced("25", "17"), referenced("99", "1"));
+    let (shown, without) = (text(&zen4, 400), text(&unknown, 400));
+    let span =
+        "Zen 4, DDR5, virtual machines, idle latency, random chase over the whole buffer: 114–133 ns (n = 5, 5 corrected for cache hits, ";
+    assert!(shown.contains(span) && shown.contains("; here 147.6 ns, above that"), "{shown}");
+    assert!(shown.contains("Sources: memgauge reference 'zen 4' --sources"), "{shown}");
+    assert!(without.contains("no published reference: memgauge does not know this CPU's generation ("), "{without}");
+    assert!(!without.contains("Sources:"), "{without}");
+    let json = String::from_utf8(Json.render(&unknown).unwrap()).unwrap();
+    assert!(json.contains("\"reason\": \"generation-unknown\""), "{json}");
+    assert_eq!(memgauge_render::read(json.as_bytes()).unwrap(), unknown);
+    for report in [&zen4, &unknown] {
+        let page = String::from_utf8(Html::default().render(report).unwrap()).unwrap();
+        assert!(page.contains("idle latency, random chase over the whole buffer"), "the page has what the text has");
+    }
 }
 
 #[test]

@@ -297,6 +297,16 @@ fn the_ending_of_a_file_chooses_the_page() {
     assert_eq!(Json.name(), "json");
 }
 
+#[test]
+fn tables_are_called_as_their_headings() {
+    for (name, page) in pages() {
+        assert!(!page.contains("aria-label=\"Table\"") && !page.contains("aria-label=\"Numbers\""), "{name}: a table without a name");
+        let tables = page.matches("<table").count();
+        assert_eq!(tables, page.matches("class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"").count(), "{name}");
+        assert!(name != "vm-2-cpus" || page.contains("role=\"region\" aria-label=\"Every number\""), "{name}");
+    }
+}
+
 /// Where pages and screenshots stay; empty is as absent.
 fn wanted_folder() -> Option<PathBuf> {
     env::var_os("MEMGAUGE_PAGES").filter(|folder| !folder.is_empty()).map(PathBuf::from)

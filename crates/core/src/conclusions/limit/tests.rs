@@ -106,6 +106,7 @@ pub(crate) fn report(machine: Machine, results: Vec<Measurement>) -> Report {
         notes: vec![],
         levels: Vec::new(),
         references: Vec::new(),
+        no_reference: None,
         interleaves: Vec::new(),
         health: None,
     }

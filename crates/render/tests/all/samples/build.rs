@@ -558,6 +558,7 @@ impl Lab {
             notes: vec![],
             levels: Vec::new(),
             references: Vec::new(),
+            no_reference: None,
             interleaves: Vec::new(),
             health: None,
         }
