@@ -234,7 +234,7 @@ moving-inversions\t''
 walking-ones\t''
 walking-zeros\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l contents -d 'Fill buffers with the lines of FILE, again and again: 128 hexadecimal digits each, 64 bytes. Stores write the first line' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l start-signal -d 'Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME): 2 = measuring, 3 = done' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l start-signal -d 'Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME; on Windows Local\\NAME): 2 = measuring, 3 = done' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l node -d 'Memory nodes to measure, such as 0,2 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
@@ -329,7 +329,7 @@ moving-inversions\t''
 walking-ones\t''
 walking-zeros\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l contents -d 'Fill buffers with the lines of FILE, again and again: 128 hexadecimal digits each, 64 bytes. Stores write the first line' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l start-signal -d 'Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME): 2 = measuring, 3 = done' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l start-signal -d 'Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME; on Windows Local\\NAME): 2 = measuring, 3 = done' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l node -d 'Memory nodes to measure, such as 0,2 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
