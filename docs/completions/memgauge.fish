@@ -32,7 +32,7 @@ avx2\t''
 avx512\t''
 neon\t''
 string\t''"
-complete -c memgauge -n "__fish_memgauge_needs_command" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which only root may read]' -r
+complete -c memgauge -n "__fish_memgauge_needs_command" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which on Linux only root may read]' -r
 complete -c memgauge -n "__fish_memgauge_needs_command" -l prefetch -d 'Hardware prefetchers during the run. As root, on and off write documented registers of all CPUs and put them back afterwards, which taints the kernel' -r -f -a "leave\t''
 off\t''
 on\t''"
@@ -218,7 +218,7 @@ avx2\t''
 avx512\t''
 neon\t''
 string\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which only root may read]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which on Linux only root may read]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l access -d 'Order in which lines are visited' -r -f -a "sequential\t''
 random\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l random-window -d 'With random access: finish a window of this size before the next begins [default: the whole buffer]' -r
@@ -313,7 +313,7 @@ avx2\t''
 avx512\t''
 neon\t''
 string\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which only root may read]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which on Linux only root may read]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l access -d 'Order in which lines are visited' -r -f -a "sequential\t''
 random\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l random-window -d 'With random access: finish a window of this size before the next begins [default: the whole buffer]' -r
@@ -504,7 +504,7 @@ on\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l budget -d 'Measure one cell for at most this long [default: 0.5s]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l within -d 'End the whole check after this time: everything is measured more coarsely until it fits [default: 45s]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1.5%, in a virtual machine 3%]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which only root may read]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which on Linux only root may read]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
@@ -653,7 +653,7 @@ avx2\t''
 avx512\t''
 neon\t''
 string\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which only root may read]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which on Linux only root may read]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
@@ -765,7 +765,7 @@ avx2\t''
 avx512\t''
 neon\t''
 string\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which only root may read]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which on Linux only root may read]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l prefetch -d 'Hardware prefetchers during the run. As root, on and off write documented registers of all CPUs and put them back afterwards, which taints the kernel' -r -f -a "leave\t''
 off\t''
 on\t''"
@@ -829,7 +829,7 @@ avx2\t''
 avx512\t''
 neon\t''
 string\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which only root may read]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which on Linux only root may read]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l prefetch -d 'Hardware prefetchers during the run. As root, on and off write documented registers of all CPUs and put them back afterwards, which taints the kernel' -r -f -a "leave\t''
 off\t''
 on\t''"
