@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow};
 use memgauge_core::conclusions::scan;
 use memgauge_core::note::{Note, Severity};
 use memgauge_core::units::escape_controls;
-use memgauge_os::process::standard_output_was_closed;
+use memgauge_os::process::{interprets_escapes, standard_output_was_closed};
 
 use crate::report::NOT_RESTORED;
 
@@ -112,6 +112,7 @@ impl Stream {
     /// Whether to use colours.
     pub(crate) fn colours(self) -> bool {
         self.is_terminal()
+            && interprets_escapes()
             && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
             && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
     }

@@ -32,7 +32,7 @@ avx2\t''
 avx512\t''
 neon\t''
 string\t''"
-complete -c memgauge -n "__fish_memgauge_needs_command" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which only root may read]' -r
+complete -c memgauge -n "__fish_memgauge_needs_command" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which on Linux only root may read]' -r
 complete -c memgauge -n "__fish_memgauge_needs_command" -l prefetch -d 'Hardware prefetchers during the run. As root, on and off write documented registers of all CPUs and put them back afterwards, which taints the kernel' -r -f -a "leave\t''
 off\t''
 on\t''"
@@ -218,7 +218,7 @@ avx2\t''
 avx512\t''
 neon\t''
 string\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which only root may read]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which on Linux only root may read]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l access -d 'Order in which lines are visited' -r -f -a "sequential\t''
 random\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l random-window -d 'With random access: finish a window of this size before the next begins [default: the whole buffer]' -r
@@ -235,7 +235,7 @@ walking-ones\t''
 walking-zeros\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l hold -d 'How long --line check lets what it wrote stay in the memory at least before it compares it [default: no longer than a sweep takes]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l contents -d 'Fill buffers with the lines of FILE, again and again: 128 hexadecimal digits each, 64 bytes. Stores write the first line' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l start-signal -d 'Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME): 2 = measuring, 3 = done' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l start-signal -d 'Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME; on Windows Local\\NAME): 2 = measuring, 3 = done' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l node -d 'Memory nodes to measure, such as 0,2 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
@@ -314,7 +314,7 @@ avx2\t''
 avx512\t''
 neon\t''
 string\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which only root may read]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which on Linux only root may read]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l access -d 'Order in which lines are visited' -r -f -a "sequential\t''
 random\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l random-window -d 'With random access: finish a window of this size before the next begins [default: the whole buffer]' -r
@@ -331,7 +331,7 @@ walking-ones\t''
 walking-zeros\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l hold -d 'How long --line check lets what it wrote stay in the memory at least before it compares it [default: no longer than a sweep takes]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l contents -d 'Fill buffers with the lines of FILE, again and again: 128 hexadecimal digits each, 64 bytes. Stores write the first line' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l start-signal -d 'Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME): 2 = measuring, 3 = done' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l start-signal -d 'Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME; on Windows Local\\NAME): 2 = measuring, 3 = done' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l node -d 'Memory nodes to measure, such as 0,2 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
@@ -506,7 +506,7 @@ on\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l budget -d 'Measure one cell for at most this long [default: 0.5s]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l within -d 'End the whole check after this time: everything is measured more coarsely until it fits [default: 45s]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1.5%, in a virtual machine 3%]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which only root may read]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which on Linux only root may read]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
@@ -655,7 +655,7 @@ avx2\t''
 avx512\t''
 neon\t''
 string\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which only root may read]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which on Linux only root may read]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
@@ -767,7 +767,7 @@ avx2\t''
 avx512\t''
 neon\t''
 string\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which only root may read]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which on Linux only root may read]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l prefetch -d 'Hardware prefetchers during the run. As root, on and off write documented registers of all CPUs and put them back afterwards, which taints the kernel' -r -f -a "leave\t''
 off\t''
 on\t''"
@@ -831,7 +831,7 @@ avx2\t''
 avx512\t''
 neon\t''
 string\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which only root may read]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which on Linux only root may read]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l prefetch -d 'Hardware prefetchers during the run. As root, on and off write documented registers of all CPUs and put them back afterwards, which taints the kernel' -r -f -a "leave\t''
 off\t''
 on\t''"

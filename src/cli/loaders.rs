@@ -51,7 +51,7 @@ struct Loaders {
     /// Fill buffers with the lines of FILE, again and again: 128 hexadecimal digits each, 64 bytes. Stores write the first line
     #[arg(long, value_name = "FILE", hide = true)]
     contents: Option<PathBuf>,
-    /// Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME): 2 = measuring, 3 = done
+    /// Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME; on Windows Local\NAME): 2 = measuring, 3 = done
     #[arg(long, value_name = "NAME", hide = true)]
     start_signal: Option<String>,
 }

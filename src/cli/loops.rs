@@ -93,7 +93,7 @@ Examples:
   memgauge stream 16K --cpu 3             the first-level cache of CPU 3
   memgauge stream 16K-1G                  a line each for 16K, 32K, 64K ... 1G
   perf stat -e cache-misses memgauge stream 1G --passes 50
-  numactl --cpunodebind 0 --membind 1 memgauge stream
+  memgauge stream --cpu 0 --node 1        CPU 0, memory of node 1
   memgauge stream 1G --format json
 
 Exit status:
@@ -125,7 +125,7 @@ Examples:
   memgauge chase 32K --cpu 3              the first-level cache of CPU 3
   memgauge chase 4K-1G:*4 --pages 2m      a line each for 4K, 16K, 64K ... 1G
   memgauge chase 1G --order full-random --pages 4k
-  numactl --cpunodebind 0 --membind 1 memgauge chase
+  memgauge chase --cpu 0 --node 1         CPU 0, memory of node 1
   perf stat -e dTLB-load-misses memgauge chase 64M --passes 50
 
 Exit status:

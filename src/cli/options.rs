@@ -214,7 +214,7 @@ impl Load {
 #[command(next_help_heading = "Traffic")]
 pub(super) struct Limit {
     /// Peak bandwidth of all the machine's memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware
-    /// states about the memory devices, which only root may read]
+    /// states about the memory devices, which on Linux only root may read]
     #[arg(long = "limit", value_name = "GB/s", value_parser = parse_gbs)]
     pub(super) peak_gbs: Option<f64>,
 }

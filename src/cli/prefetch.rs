@@ -7,7 +7,8 @@ use super::request::Common;
 
 const AFTER_HELP: &str = "\
 Only registers that vendors document are used: MSR 0x1a4 of Intel CPUs, with the bits of the model, and MSR 0xc0000108 of AMD CPUs that \
-announce it. This needs root, CAP_SYS_RAWIO and the kernel's msr module (modprobe msr). Writing marks the kernel as tainted until the next \
+announce it. On Linux this needs root, CAP_SYS_RAWIO and the kernel's msr module (modprobe msr); \
+on Windows a driver, which memgauge does not have. Writing marks the kernel as tainted until the next \
 boot.
 
 Examples:

@@ -13,8 +13,8 @@ use super::values::{WIDTHS, one_of, parse_above_0};
 
 const AFTER_HELP: &str = "\
 A scan takes at most four fifths of the free memory, one region at a time. It leaves 5 % of the node or 2 GiB free, whichever is more, and \
-stops taking memory when it gets scarce. All memory is given back at the end and after Ctrl-C, which keeps what was measured. Root sees \
-physical addresses.
+stops taking memory when it gets scarce. All memory is given back at the end and after Ctrl-C, which keeps what was measured. On Linux, root \
+sees physical addresses.
 
 Examples:
   memgauge scan                           each node's free memory
@@ -23,7 +23,7 @@ Examples:
                                           these, each a minute in memory
   memgauge scan --size 16G --region 256M  16 GiB of each node, smaller regions
   memgauge scan --node 2 --cpu 0-15       a node without CPUs, read by these
-  memgauge scan --pages 1g -o scan.json   free 1 GiB pages of the pool";
+  memgauge scan --pages 1g -o scan.json   free huge pages of 1 GiB";
 
 const BUCKET: &str = "a width in GB/s above 0, such as 5 or 0.5";
 

@@ -15,7 +15,7 @@ use memgauge_core::plan::{KernelRow, Plan, Work};
 use memgauge_core::planner::PlanError;
 use memgauge_core::result::Report;
 use memgauge_core::spec::{Spec, Task};
-use memgauge_core::topology::Machine;
+use memgauge_core::topology::{Machine, OperatingSystem};
 use memgauge_core::wording::reasons;
 use memgauge_engine::RunContext;
 use memgauge_os::clock::Clock;
@@ -28,7 +28,7 @@ use super::live::Live;
 use super::messages::{Unreliable, in_letters, message, translated};
 use super::prefetchers::{self, ChasePrefetchers};
 use super::sections::{self, Inputs, Section, SectionKind, Translation};
-use super::text::{PREFETCHERS_ON, banner, evidence, header};
+use super::text::{banner, evidence, header, prefetchers_on};
 use crate::console::{Program, Stream, failures, is_broken_pipe, with_advice};
 use crate::exit::{ExitStatus, UsageError};
 use crate::host::HostIdentity;
@@ -162,7 +162,7 @@ fn measure_sections(
 ) -> anyhow::Result<ExitStatus> {
     let (mode, stop) = (runner.mode, runner.stop);
     if mode == Mode::Full && translation.prefetchers_on {
-        print(PREFETCHERS_ON)?;
+        print(prefetchers_on(translation.system))?;
     }
     let (mut anything, mut missing) = (false, false);
     let mut unreliable = Unreliable::default();
@@ -289,7 +289,7 @@ impl SectionRunner<'_> {
     }
 
     fn plans_without_pool(&self, specs: &mut Vec<Spec>, why: &dyn Display) -> anyhow::Result<(Vec<Plan>, Machine)> {
-        translated(self.mode, format_args!("warning: no pages of the pool ({why}); other pages are used"));
+        translated(self.mode, format_args!("warning: no huge pages ({why}); other pages are used"));
         // A scan of the pool's pages has one of other pages beside it.
         specs.retain(|s| s.task != Task::Scan || s.pages == PageRequest::Auto);
         specs.iter_mut().for_each(|s| s.pages = PageRequest::Auto);
@@ -364,7 +364,11 @@ fn scan_messages(report: &Report) -> Vec<String> {
         messages.push(format!("warning: {measured} of {all} regions were measured{why}"));
     }
     if regions.iter().any(|m| m.evidence.physical.as_ref().is_none_or(|p| p.first.is_none())) {
-        messages.push("addresses are 'nan' in rows: only root may read where pages are".into());
+        let who = match report.machine.identity.system {
+            OperatingSystem::Linux => "only root may read where pages are",
+            OperatingSystem::Windows => "Windows shows no program where pages are",
+        };
+        messages.push(format!("addresses are 'nan' in rows: {who}"));
     }
     messages
 }
@@ -387,5 +391,7 @@ mod tests {
         assert!(messages[0].ends_with(": memory is scarce; free some"), "{messages:?}");
         part.results.iter_mut().for_each(|m| m.evidence.physical = None);
         assert!(scan_messages(&part)[1].contains("only root"));
+        part.machine.identity.system = OperatingSystem::Windows;
+        assert!(scan_messages(&part)[1].contains("Windows shows no program"));
     }
 }

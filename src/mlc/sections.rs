@@ -8,7 +8,7 @@ use memgauge_core::distribution::least_batch;
 use memgauge_core::experiment::{ChaseOrder, Hops, LineState, PageRequest};
 use memgauge_core::plan::KernelRow;
 use memgauge_core::spec::{BandwidthShape, ChaseSpec, LatencyShape, Spec, Task, TrafficSpec, TransferShape};
-use memgauge_core::topology::{Machine, PagePool};
+use memgauge_core::topology::{Machine, OperatingSystem, PagePool};
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_render::mlc::Wording;
@@ -81,6 +81,8 @@ pub(crate) struct Translation {
     pub(crate) prefetchers_on: bool,
     /// Sections that chase are measured with prefetchers off.
     pub(crate) prefetchers_off: bool,
+    /// The operating system that this runs on.
+    pub(crate) system: OperatingSystem,
     /// Messages for standard error.
     pub(crate) notes: Vec<String>,
 }
@@ -155,7 +157,13 @@ pub(crate) fn translate(mode: Mode, letters: &Letters, inputs: &Inputs<'_>) -> R
     };
     let switched = !letters.leave_prefetchers && sections.iter().any(Section::chases);
     let off = inputs.prefetchers_off;
-    Ok(Translation { sections, prefetchers_on: switched && !off, prefetchers_off: switched && off, notes: translator.notes })
+    Ok(Translation {
+        sections,
+        prefetchers_on: switched && !off,
+        prefetchers_off: switched && off,
+        system: inputs.machine.identity.system,
+        notes: translator.notes,
+    })
 }
 
 /// Translates letters into specs.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use memgauge_core::experiment::PageRequest;
 use memgauge_core::plan::{Plan, Work};
 use memgauge_core::result::{Measurement, Report};
+use memgauge_core::topology::OperatingSystem;
 use memgauge_core::units::Bytes;
 use memgauge_core::wording;
 use memgauge_render::mlc as tables;
@@ -18,11 +19,15 @@ const VERSION: &str = "v3.11b";
 const NAME: &str = "memgauge(compatible)";
 pub(super) const NAME_VARIABLE: &str = "MEMGAUGE_MLC_BANNER";
 pub(super) const VERSION_VARIABLE: &str = "MEMGAUGE_MLC_VERSION";
-/// The original says this where it cannot switch prefetchers.
-pub(super) const PREFETCHERS_ON: &str = "\
-*** Unable to modify prefetchers (try executing 'modprobe msr')
-*** So, enabling random access for latency measurements
-";
+/// What the original says where it cannot switch prefetchers, with what helps there.
+pub(super) fn prefetchers_on(system: OperatingSystem) -> String {
+    let why = match system {
+        OperatingSystem::Linux => "try executing 'modprobe msr'",
+        OperatingSystem::Windows => "Windows has no driver for it",
+    };
+    format!("*** Unable to modify prefetchers ({why})\n*** So, enabling random access for latency measurements\n")
+}
+
 /// The first line of every run.
 pub(super) fn banner() -> String {
     let variable = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
@@ -33,7 +38,7 @@ pub(super) fn banner() -> String {
 pub(super) fn header(kind: SectionKind, translation: &Translation, plans: &[Plan]) -> String {
     let mib = |bytes: Bytes| format!("{:.3}MiB", bytes.0 as f64 / f64::from(1 << 20));
     let works = || plans.iter().flat_map(|p| &p.steps).flat_map(|s| &s.cells).map(|c| &c.work);
-    let prefetchers = if translation.prefetchers_on { PREFETCHERS_ON } else { "" };
+    let prefetchers = if translation.prefetchers_on { prefetchers_on(translation.system) } else { String::new() };
     match kind {
         SectionKind::LatencyMatrix | SectionKind::LatencyPerCpu | SectionKind::Idle => {
             let largest = works().flat_map(Work::buffers).map(|b| b.bytes).max().unwrap_or_default();

@@ -4,6 +4,8 @@
 //! that defines the item, so a facade of `mod` and `pub use` lines is not in a circle with its children. `mod` is no arrow, and neither is
 //! the import of a module: the paths through it are. No `cfg` is evaluated but `cfg(test)`, which is left out.
 //!
+//! It also finds each `cfg` of a system or an instruction set outside of the few places for them.
+//!
 //! What it does not see: macros by `macro_rules!` that are used by textual scope, methods of a type in another file's `impl`, and
 //! paths that only exist after a macro's expansion.
 
@@ -11,13 +13,14 @@ mod arrows;
 mod graph;
 mod mentions;
 mod modules;
+mod systems;
 #[cfg(test)]
 mod tests;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
 use arrows::Arrows;
@@ -30,7 +33,7 @@ pub(crate) struct CirclesArgs {
     root: Option<PathBuf>,
 }
 
-/// Prints the circles of every package below a folder, and fails when there are any.
+/// Prints the circles of every package below a folder, and what is asked about systems where it may not be; fails when there are any.
 pub(crate) fn circles(args: &CirclesArgs) -> Result<()> {
     let root = args.root.clone().unwrap_or_else(crate::folders::project_folder);
     let mut totals = Vec::new();
@@ -44,6 +47,9 @@ pub(crate) fn circles(args: &CirclesArgs) -> Result<()> {
     for (name, files) in &totals {
         println!("{name}: {files} files in circles");
     }
+    let misplaced = systems::misplaced(&root)?;
+    misplaced.iter().for_each(|found| println!("a cfg outside of its places: {found}"));
+    ensure!(misplaced.is_empty(), "only the places in docs/architecture.md may ask which system or instruction set it is");
     match totals.iter().map(|(_, files)| files).sum::<usize>() {
         0 => Ok(()),
         files => bail!("{files} files import each other in circles"),

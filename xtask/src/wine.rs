@@ -9,6 +9,8 @@ use anyhow::{Context as _, Result};
 use crate::folders::{project_folder, target_folder};
 use crate::programs::{find_program, run};
 
+/// The target of the programs that it runs.
+pub(crate) const TARGET: &str = "x86_64-pc-windows-gnu";
 /// Where Debian has it, outside of PATH.
 const DEBIANS: &str = "/usr/lib/wine/wine64";
 const COMPILER: &str = "x86_64-w64-mingw32-gcc";
@@ -32,19 +34,26 @@ impl Wine {
         let Some(program) = find_program("wine64").or_else(debians).or_else(|| find_program("wine")) else { return Ok(None) };
         let wine = Self { program, prefix: target_folder().join("wine") };
         let library = wine.prefix.join(RANDOM);
-        if !library.exists() {
-            let Some(compiler) = find_program(COMPILER) else { return Ok(None) };
+        let Some(compiler) = find_program(COMPILER) else { return Ok(None) };
+        if !library.parent().is_some_and(Path::exists) {
             fs::create_dir_all(&wine.prefix)?;
             run(wine.set(&mut Command::new(&wine.program)).args(["wineboot", "-i"])).context("Wine does not start")?;
-            let source = project_folder().join(RANDOM_SOURCE);
-            run(Command::new(compiler).args(["-O2", "-shared", "-o"]).arg(&library).arg(source).arg("-ladvapi32"))?;
         }
+        // It is built each time, which takes a moment: its source may have changed.
+        let source = project_folder().join(RANDOM_SOURCE);
+        run(Command::new(compiler).args(["-O2", "-shared", "-o"]).arg(&library).arg(source).arg("-ladvapi32"))?;
         Ok(Some(wine))
     }
 
-    /// Its environment, for a command that starts it. Its own messages and its debugger would be in the way: tests crash on purpose.
+    /// Its environment. Its own messages and its debugger would be in the way: tests crash on purpose.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&'static str, String)> {
+        [("WINEPREFIX", self.prefix.display().to_string()), ("WINEDEBUG", "-all".into()), ("WINEDLLOVERRIDES", "winedbg.exe=d".into())]
+            .into_iter()
+    }
+
+    /// Gives a command its environment.
     pub(crate) fn set<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        command.env("WINEPREFIX", &self.prefix).env("WINEDEBUG", "-all").env("WINEDLLOVERRIDES", "winedbg.exe=d")
+        command.envs(self.variables())
     }
 
     /// Runs a program with a line of arguments to its end, in a folder.

@@ -1,8 +1,9 @@
 //! Data in words, for tables, figures, notes and findings alike: coordinates, CPUs and nodes here, reasons in [`reasons`],
-//! groups of hosts in [`groups`].
+//! groups of hosts in [`groups`], what each operating system has in [`system`].
 
 pub mod groups;
 pub mod reasons;
+pub mod system;
 
 use std::fmt;
 

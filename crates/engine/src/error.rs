@@ -67,9 +67,9 @@ pub(crate) enum CellError {
     Memory(MemoryError),
     #[error(transparent)]
     Worker(#[from] WorkerError),
-    #[error("CPU {cpus} went offline, or left this process's cpuset or affinity, during the run")]
+    #[error("CPU {cpus} went offline, or was taken from this process, during the run")]
     CpusLost { cpus: IdSet },
-    #[error("memory node {nodes} went offline or left this process's cpuset during the run")]
+    #[error("memory node {nodes} went offline, or was taken from this process, during the run")]
     NodesLost { nodes: IdSet },
     #[error("{why}")]
     StartSignal { why: String },

@@ -30,7 +30,7 @@
 //! time of a run includes the last of them and another thread that sees the run's end sees its data. Non-temporal pairs of aarch64 are
 //! ordered like any store and need no fence.
 //!
-//! This is the only crate with `cfg(target_arch)`.
+//! No other crate has `cfg(target_arch)`, except `windows` for CPUID.
 
 use std::sync::LazyLock;
 

@@ -102,13 +102,28 @@ macro_rules! recovers {
     };
 }
 
+/// The instruction that jumps.
+#[cfg(all(windows, target_arch = "x86_64"))]
+macro_rules! around {
+    () => {
+        "jmp"
+    };
+}
+#[cfg(all(windows, not(target_arch = "x86_64")))]
+macro_rules! around {
+    () => {
+        "b"
+    };
+}
+
 /// The same for the object files of Windows, whose sections have no parts: a jump leads around the instructions. A linker may leave out what
 /// nothing refers to, so four bytes behind them, which nothing executes, refer to the entry.
 #[cfg(windows)]
 macro_rules! recovers {
     ($lost:expr) => {
         concat!(
-            "jmp 21f\n9:\n",
+            around!(),
+            " 21f\n9:\n",
             $lost,
             "\n.long 20f - .\n21:\n",
             ".pushsection .mgrecov,\"dr\"\n.balign 4\n20:\n.long 7b - .\n.long 8b - .\n.long 9b - .\n.popsection\n"

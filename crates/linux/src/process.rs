@@ -44,6 +44,11 @@ pub(crate) fn warn_of_cpu_limit(cpus: usize) {
     unsafe { libc::setrlimit(libc::RLIMIT_CPU, &libc::rlimit { rlim_cur: soft, ..limit }) };
 }
 
+/// Whether terminals interpret escape sequences; one that does not says so in `TERM`.
+pub const fn interprets_escapes() -> bool {
+    true
+}
+
 /// Sleeps at least so long. Unlike `std::thread::sleep` it does not panic where a filter of system calls denies `clock_nanosleep`.
 pub fn sleep(time: Duration) {
     let end = Instant::now() + time;

@@ -1,7 +1,7 @@
 //! The operating system, as the rest of memgauge sees it.
 //!
 //! The engine, the program, the lab and the tests reach the operating system through this crate only. Each module lists by name what may be
-//! used. All of it is implemented by one crate for each system, chosen below; no other crate has `cfg(target_os)`.
+//! used. All of it is implemented by one crate for each system, chosen below: the only place of the program that chooses.
 //!
 //! To support another system, write a crate with the same modules and names, and choose it here. The comment of each module says what must
 //! be provided. What a system does not have is `None` or an error with a reason, never an invented value.
@@ -146,10 +146,13 @@ pub mod prefetch {
 /// - [`run`](process::run): runs the program with enough stack, whatever the limit on stacks.
 /// - [`sleep`](process::sleep): sleeps, without panicking where a filter of system calls denies that.
 /// - [`standard_output_was_closed`](process::standard_output_was_closed): what is printed then is lost, without an error.
+/// - [`interprets_escapes`](process::interprets_escapes): whether terminals here show colours, and not the sequences for them.
 /// - [`MORE_THREADS`](process::MORE_THREADS), [`MORE_STACK`](process::MORE_STACK): what helps where a thread cannot be started.
 /// - [`has_more_privileges_than_its_user`](process::has_more_privileges_than_its_user): the environment is then not to be trusted.
 pub mod process {
-    pub use crate::system::process::{MORE_STACK, MORE_THREADS, has_more_privileges_than_its_user, run, sleep, standard_output_was_closed};
+    pub use crate::system::process::{
+        MORE_STACK, MORE_THREADS, has_more_privileges_than_its_user, interprets_escapes, run, sleep, standard_output_was_closed,
+    };
 }
 
 /// Other programs.

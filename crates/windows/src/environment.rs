@@ -10,6 +10,7 @@ use memgauge_core::result::Environment;
 use memgauge_core::topology::Machine;
 use memgauge_core::units::{Bytes, IdSet};
 
+use crate::process::{Refused, refused};
 use crate::security::{is_elevated, privileges};
 use power::Power;
 
@@ -36,9 +37,16 @@ pub fn read_environment(_root: &Path, machine: &Machine) -> Environment {
 }
 
 fn environment(machine: &Machine, power: Power, elevated: Option<bool>, held: &[String]) -> Environment {
-    let limits =
-        [allowed_notes(machine), cpu_notes(machine), memory_notes(machine), page_notes(held), power.notes(), privilege_notes(machine)]
-            .concat();
+    let limits = [
+        allowed_notes(machine),
+        cpu_notes(machine),
+        memory_notes(machine),
+        page_notes(held),
+        power.notes(),
+        refused_notes(refused()),
+        privilege_notes(machine),
+    ]
+    .concat();
     Environment {
         root: elevated == Some(true),
         capabilities: PRIVILEGES.iter().filter(|name| held.iter().any(|held| held == *name)).map(|name| (*name).to_owned()).collect(),
@@ -57,6 +65,23 @@ fn environment(machine: &Machine, power: Power, elevated: Option<bool>, held: &[
         disturbing_processes: Vec::new(),
         memory_errors: None,
     }
+}
+
+/// What Windows refused when the program began.
+fn refused_notes(refused: &[Refused]) -> Vec<Note> {
+    let note = |refused: &Refused| match refused {
+        Refused::FullSpeed => Note::info(
+            "may-be-slowed-down",
+            "Windows did not promise to leave this process at full speed (EcoQoS): it may be slowed down to save energy",
+        )
+        .advise("choose the power plan 'High performance', and keep the window in front"),
+        Refused::Timer => {
+            Note::info("coarse-timer", "Windows keeps the resolution of its timer: waits between bursts may be longer than planned")
+        }
+        Refused::Awake => Note::info("may-fall-asleep", "Windows did not promise to stay awake while this runs")
+            .advise("choose 'Never' for sleep in the power settings before a long run"),
+    };
+    refused.iter().map(note).collect()
 }
 
 /// `CPU 4` or `CPUs 4-7`.

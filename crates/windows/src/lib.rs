@@ -1,6 +1,6 @@
 //! What memgauge asks of Windows. [`memgauge_os`] lists what the rest of the program may use of it, one module for each module here.
 //!
-//! What only interprets answers of the system is built and tested on every system; the rest is empty elsewhere.
+//! What interprets answers about CPUs, nodes and memory devices ([`topology`]) is built and tested on every system; the rest is empty elsewhere.
 //!
 //! [`memgauge_os`]: ../memgauge_os/index.html
 

@@ -1,14 +1,17 @@
 //! What the process arranges for itself before it does anything else.
 
 use std::io;
+use std::marker::PhantomData;
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use windows_sys::Win32::Foundation::{HANDLE, INVALID_HANDLE_VALUE};
-use windows_sys::Win32::Media::timeBeginPeriod;
+use windows_sys::Win32::Media::{TIMERR_NOERROR, timeBeginPeriod};
 use windows_sys::Win32::System::Console::{
     ENABLE_VIRTUAL_TERMINAL_PROCESSING, GetConsoleMode, GetStdHandle, STD_ERROR_HANDLE, STD_HANDLE, STD_OUTPUT_HANDLE, SetConsoleMode,
 };
+use windows_sys::Win32::System::Power::{ES_CONTINUOUS, ES_SYSTEM_REQUIRED, SetThreadExecutionState};
 use windows_sys::Win32::System::Threading::{
     GetCurrentProcess, PROCESS_POWER_THROTTLING_CURRENT_VERSION, PROCESS_POWER_THROTTLING_EXECUTION_SPEED,
     PROCESS_POWER_THROTTLING_IGNORE_TIMER_RESOLUTION, PROCESS_POWER_THROTTLING_STATE, ProcessPowerThrottling, SetProcessInformation,
@@ -24,16 +27,38 @@ pub const MORE_STACK: &str = MORE_THREADS;
 /// Milliseconds between two ticks of the system's timer, for waits that end in time. The default is 15.6.
 const TICK_MS: u32 = 1;
 
+/// What Windows refused when the process began.
+static REFUSED: OnceLock<Vec<Refused>> = OnceLock::new();
+
+/// What Windows refused this process. Measuring goes on without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Not to be slowed down to save energy (EcoQoS).
+    FullSpeed,
+    /// A timer that ticks every millisecond.
+    Timer,
+    /// That the machine stays awake.
+    Awake,
+}
+
+/// What Windows refused when [`run`] began.
+pub(crate) fn refused() -> &'static [Refused] {
+    REFUSED.get().map_or(&[], Vec::as_slice)
+}
+
 /// Runs `main` in a thread with a stack of 8 MiB. The process is kept from being slowed down to save energy (EcoQoS), the system's timer
-/// ticks every millisecond, and consoles show colours. The priority stays what the user has given the process, as on other systems.
+/// ticks every millisecond, an idle machine does not go to sleep meanwhile, and consoles show colours. What Windows refuses of it is in the
+/// notes of the environment. The priority stays what the user has given the process, as on other systems: a higher one would keep off the
+/// disturbances that the result has to show, and starve programs that share the CPUs.
 ///
 /// # Errors
 /// When that thread cannot be started.
 pub fn run<T: Send>(main: impl FnOnce() -> T + Send) -> io::Result<T> {
-    take_full_speed();
-    // SAFETY: the function takes a number. The system gives the resolution back when the process ends. A refusal makes waits longer, no
-    // more.
-    unsafe { timeBeginPeriod(TICK_MS) };
+    let awake = Awake::begin();
+    // SAFETY: the function takes a number. The system gives the resolution back when the process ends.
+    let ticks = unsafe { timeBeginPeriod(TICK_MS) } == TIMERR_NOERROR;
+    let asked = [(take_full_speed(), Refused::FullSpeed), (ticks, Refused::Timer), (awake.granted, Refused::Awake)];
+    REFUSED.get_or_init(|| asked.into_iter().filter(|(granted, _)| !granted).map(|(_, what)| what).collect());
     [STD_OUTPUT_HANDLE, STD_ERROR_HANDLE].into_iter().for_each(show_colours);
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("main".to_owned()).stack_size(STACK).spawn_scoped(scope, main)?;
@@ -42,17 +67,43 @@ pub fn run<T: Send>(main: impl FnOnce() -> T + Send) -> io::Result<T> {
 }
 
 /// Tells the system that this process is not to be throttled, even in the background, and that its timer is to be kept exact
-/// (`SetProcessInformation`, `ProcessPowerThrottling`). Each is asked for alone, because older versions know only the first.
-fn take_full_speed() {
-    for control in [PROCESS_POWER_THROTTLING_EXECUTION_SPEED, PROCESS_POWER_THROTTLING_IGNORE_TIMER_RESOLUTION] {
+/// (`SetProcessInformation`, `ProcessPowerThrottling`). Each is asked for alone, because versions before Windows 11 know only the first. Whether
+/// the first was granted.
+fn take_full_speed() -> bool {
+    let ask = |control| {
         let state =
             PROCESS_POWER_THROTTLING_STATE { Version: PROCESS_POWER_THROTTLING_CURRENT_VERSION, ControlMask: control, StateMask: 0 };
         // SAFETY: the function reads one structure of the size that is passed. The pseudo handle is that of this process. A refusal leaves
         // the process as the system treats it.
         unsafe {
             let bytes = size_of::<PROCESS_POWER_THROTTLING_STATE>() as u32;
-            SetProcessInformation(GetCurrentProcess(), ProcessPowerThrottling, (&raw const state).cast(), bytes);
+            SetProcessInformation(GetCurrentProcess(), ProcessPowerThrottling, (&raw const state).cast(), bytes) != 0
         }
+    };
+    // Where the second is not known, the timer is exact in the background, too.
+    let _ = ask(PROCESS_POWER_THROTTLING_IGNORE_TIMER_RESOLUTION);
+    ask(PROCESS_POWER_THROTTLING_EXECUTION_SPEED)
+}
+
+/// Keeps the machine from going to sleep because nobody types, while the value lives (`SetThreadExecutionState`). The state is one of the thread
+/// that asks, so it cannot be sent to another.
+struct Awake {
+    granted: bool,
+    _of_this_thread: PhantomData<*const ()>,
+}
+
+impl Awake {
+    fn begin() -> Self {
+        // SAFETY: the function takes flags.
+        let granted = unsafe { SetThreadExecutionState(ES_CONTINUOUS | ES_SYSTEM_REQUIRED) } != 0;
+        Self { granted, _of_this_thread: PhantomData }
+    }
+}
+
+impl Drop for Awake {
+    fn drop(&mut self) {
+        // SAFETY: the function takes flags. Without others this one ends what was asked before.
+        unsafe { SetThreadExecutionState(ES_CONTINUOUS) };
     }
 }
 
@@ -66,6 +117,16 @@ fn show_colours(which: STD_HANDLE) {
             SetConsoleMode(console, mode | ENABLE_VIRTUAL_TERMINAL_PROCESSING);
         }
     }
+}
+
+/// Whether escape sequences are interpreted wherever standard output and standard error are consoles. Consoles before Windows 10 do not, nor
+/// those in legacy mode.
+pub fn interprets_escapes() -> bool {
+    let mut mode = 0;
+    // SAFETY: as in `show_colours`.
+    let shows_them =
+        |which| unsafe { GetConsoleMode(GetStdHandle(which), &raw mut mode) != 0 && mode & ENABLE_VIRTUAL_TERMINAL_PROCESSING == 0 };
+    ![STD_OUTPUT_HANDLE, STD_ERROR_HANDLE].into_iter().any(shows_them)
 }
 
 /// Sleeps at least so long.
@@ -95,7 +156,6 @@ pub const fn has_more_privileges_than_its_user() -> bool {
 mod tests {
     use super::*;
 
-    #[test]
     fn main_has_more_than_a_mebibyte_of_stack_and_its_result_comes_back() {
         fn deep(levels: usize) -> usize {
             let filled = std::hint::black_box([levels as u8; 64 << 10]);
@@ -105,6 +165,20 @@ mod tests {
         assert_eq!(run(|| thread::current().name().map(str::to_owned)).unwrap().as_deref(), Some("main"));
         let panicked = std::panic::catch_unwind(|| run(|| panic!("as main did")));
         assert!(panicked.is_err(), "a panic is handed on");
+    }
+
+    /// One test of both: Wine has one state for all threads.
+    #[test]
+    fn the_machine_stays_awake_only_meanwhile_and_main_has_its_stack() {
+        // SAFETY: the function takes flags. Without others it ends what was asked before, and gives that.
+        let state = || unsafe { SetThreadExecutionState(ES_CONTINUOUS) };
+        let awake = Awake::begin();
+        assert!(awake.granted);
+        assert_eq!(state() & (ES_CONTINUOUS | ES_SYSTEM_REQUIRED), ES_CONTINUOUS | ES_SYSTEM_REQUIRED);
+        drop(Awake::begin());
+        assert_eq!(state() & ES_SYSTEM_REQUIRED, 0);
+        main_has_more_than_a_mebibyte_of_stack_and_its_result_comes_back();
+        assert_eq!(state() & ES_SYSTEM_REQUIRED, 0, "it is over when main returns");
     }
 
     #[test]

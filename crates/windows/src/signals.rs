@@ -130,6 +130,21 @@ mod tests {
         let handled = unsafe { handler(CTRL_BREAK_EVENT) };
         assert_eq!((handled, SEEN.load(Ordering::SeqCst)), (1, TERMINATE));
         assert_eq!(watch(|_| ()).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        // After these the process would end if the handler returned, so it does not, and the main thread keeps what was measured.
+        for (event, name_of_event) in [
+            (CTRL_CLOSE_EVENT, "the console was closed"),
+            (CTRL_LOGOFF_EVENT, "the user logs off"),
+            (CTRL_SHUTDOWN_EVENT, "the system shuts down"),
+        ] {
+            // SAFETY: as above; its thread ends with the test program.
+            let waiting = std::thread::spawn(move || unsafe { handler(event) });
+            while SEEN.load(Ordering::SeqCst) != number(event) && !waiting.is_finished() {
+                std::thread::yield_now();
+            }
+            crate::process::sleep(Duration::from_millis(100));
+            assert!(!waiting.is_finished(), "{}", name(number(event)));
+            assert_eq!(name(SEEN.load(Ordering::SeqCst)), name_of_event);
+        }
     }
 
     /// What the next test starts; without the variable it does nothing.

@@ -29,7 +29,7 @@ use memgauge_core::topology::Topology;
 #[cfg(windows)]
 pub(crate) use answers::{GROUP_CPUS, ids_in};
 #[cfg(windows)]
-pub(crate) use asked::{active_cpus, memory_status};
+pub(crate) use asked::{active_cpus, available_on, highest_node, memory_status};
 #[cfg(windows)]
 pub(crate) use identity::wine_version;
 pub use inputs::{Answers, NodeMemory};
@@ -87,7 +87,7 @@ pub fn interpret(answers: &Answers) -> Result<Topology, TopologyError> {
 #[cfg(windows)]
 pub fn read_machine(root: &Path) -> Result<Machine, TopologyError> {
     // Anything else would show this machine as the one that was asked for.
-    if root.components().any(|part| !matches!(part, Component::Prefix(_) | Component::RootDir | Component::CurDir)) {
+    if !root.has_root() || root.components().any(|part| !matches!(part, Component::Prefix(_) | Component::RootDir)) {
         return Err(TopologyError::Recorded(root.to_owned()));
     }
     let answers = asked::ask().map_err(TopologyError::Refused)?;

@@ -191,7 +191,7 @@ fn a_cpuset_that_shrinks_loses_its_cells_only() -> Result<()> {
     let left = CPUS.parse::<IdSet>()?.difference(&IdSet::one(lost));
     guest::write(group.join("cpuset.cpus"), &left.to_string())?;
     let ran = running.wait()?;
-    lost_only(&ran, |at| at.cpu == Some(lost), &[&format!("CPU {lost}"), "cpuset"])?;
+    lost_only(&ran, |at| at.cpu == Some(lost), &[&format!("CPU {lost}"), "taken from this process"])?;
     is_inside(ran.report()?)
 }
 

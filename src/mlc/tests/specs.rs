@@ -6,12 +6,13 @@ use std::time::Duration;
 use memgauge_core::experiment::{ChaseOrder, Hops, LineState, PageRequest};
 use memgauge_core::planner::plan;
 use memgauge_core::spec::*;
-use memgauge_core::topology::PagePool;
+use memgauge_core::topology::{OperatingSystem, PagePool};
 use memgauge_core::traffic::{Access, LineContent, LineUse, Mix, Width};
 use memgauge_core::units::Bytes;
 
 use super::super::letters::{LETTERS, parse};
 use super::super::sections::{DELAYS, SectionKind};
+use super::super::text::prefetchers_on;
 use super::*;
 
 /// The spec of a mode without letters.
@@ -229,6 +230,11 @@ fn a_full_run_is_five_sections_in_order() {
     }
     assert_eq!(all.sections[0].specs[0].chase.orders, [ChaseOrder::WindowLocal]);
     assert!(ask("").prefetchers_on);
+    let lines = [OperatingSystem::Linux, OperatingSystem::Windows].map(prefetchers_on);
+    assert!(lines[0].contains("modprobe msr") && !lines[1].contains("modprobe") && lines[1].contains("driver"), "{lines:?}");
+    for lines in lines {
+        assert!(lines.starts_with("*** Unable to modify prefetchers (") && lines.ends_with("for latency measurements\n"), "{lines}");
+    }
 }
 
 #[test]

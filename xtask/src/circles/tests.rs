@@ -160,3 +160,39 @@ fn every_package_below_the_root_is_found() {
     }
     assert!(packages(&crate::folders::project_folder().join("docs")).is_err());
 }
+
+#[test]
+fn a_cfg_of_a_system_is_found_outside_of_its_places() {
+    let folder = std::env::temp_dir().join(format!("memgauge-systems-{}", std::process::id()));
+    let os = "#[cfg(target_os = \"linux\")] use a as system; #[cfg(windows)] use b as system;";
+    for (file, text) in [
+        ("Cargo.toml", "[target.'cfg(target_os = \"linux\")'.dev-dependencies]\nfuser = \"1\""),
+        ("crates/os/src/lib.rs", os),
+        ("crates/kernels/src/lib.rs", "#[cfg(target_arch = \"x86_64\")] mod x86_64; fn f() -> bool { cfg!(windows) }"),
+        ("crates/windows/src/topology/cpuid.rs", "#[cfg(not(target_arch = \"x86_64\"))] fn f() {}"),
+        ("crates/windows/src/cpu.rs", "#[cfg(target_arch = \"x86_64\")] #[cfg(windows)] fn f() {}"),
+        ("crates/core/src/lib.rs", os),
+        ("crates/core/Cargo.toml", "[target.'cfg(windows)'.dependencies]\na = \"1\""),
+        ("src/lib.rs", "// #[cfg(windows)]\nfn f() -> &'static str { if cfg!(target_os = \"linux\") { \"#[cfg(unix)]\" } else { \"\" } }"),
+        ("src/a.rs", "#[cfg(test)] mod tests { #[cfg_attr(unix, ignore)] #[test] fn windows() {} }"),
+        ("target/debug/built.rs", os),
+    ] {
+        let path = folder.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let found = systems::misplaced(&folder).unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(
+        found,
+        [
+            "crates/core/Cargo.toml: windows",
+            "crates/core/src/lib.rs: target_os",
+            "crates/core/src/lib.rs: windows",
+            "crates/windows/src/cpu.rs: target_arch",
+            "src/a.rs: unix",
+            "src/lib.rs: target_os",
+        ]
+    );
+    assert_eq!(systems::misplaced(&crate::folders::project_folder()).unwrap(), [] as [String; 0], "this workspace keeps the rule");
+}

@@ -25,7 +25,7 @@ pub(super) struct Sources<'a> {
     schema: BTreeMap<String, Vec<u8>>,
     units: BTreeMap<String, Vec<u8>>,
     /// The page on Windows, for its archive.
-    windows: Vec<u8>,
+    windows: BTreeMap<&'static str, Vec<u8>>,
     /// What users read: both licences, those of what the programs contain, README, changes.
     texts: BTreeMap<&'static str, Vec<u8>>,
 }
@@ -46,8 +46,8 @@ pub(super) struct Package {
 pub(super) const IN_IMAGE: &str = "usr/bin/memgauge";
 /// The manual page of the drop-in, which is in its own package.
 const MLC_PAGE: &str = "mlc.1";
-/// What is different on Windows, where the README leads to it.
-const WINDOWS_PAGE: &str = "docs/windows.md";
+/// What is different on Windows, where the README leads to it, and what that page says that others explain.
+const WINDOWS_PAGES: [&str; 3] = ["docs/windows.md", "docs/scripts.md", "docs/prefetch.md"];
 
 impl<'a> Sources<'a> {
     /// Reads them from this checkout; manual pages and completions are made from the command line.
@@ -74,7 +74,10 @@ impl<'a> Sources<'a> {
         let changes = String::from_utf8_lossy(&texts["CHANGELOG.md"]);
         super::changelog::of_version(&changes, release.version)?;
         let folder = |path: &str| files_in(&project.join(path));
-        let windows = read(&project.join(WINDOWS_PAGE))?;
+        let mut windows = BTreeMap::new();
+        for page in WINDOWS_PAGES {
+            windows.insert(page, read(&project.join(page))?);
+        }
         Ok(Self { programs, manuals, completions, schema: folder("schema")?, units: folder("packaging/systemd")?, windows, texts })
     }
 
@@ -97,8 +100,13 @@ impl<'a> Sources<'a> {
     pub(super) fn windows_archive(&self) -> Tree {
         let mut tree = self.both_programs("");
         self.schema.iter().for_each(|(name, bytes)| tree.file(format!("schema/{name}"), bytes.clone()));
-        tree.file(WINDOWS_PAGE, self.windows.clone());
-        self.texts.iter().for_each(|(name, bytes)| tree.file(*name, bytes.clone()));
+        let pages = self.windows.iter().chain(&self.texts);
+        let has = |path: &str| self.windows.contains_key(path) || self.texts.contains_key(path);
+        for (name, bytes) in pages {
+            let bytes =
+                if name.ends_with(".md") { unlinked(name, &String::from_utf8_lossy(bytes), has).into_bytes() } else { bytes.clone() };
+            tree.file(*name, bytes);
+        }
         tree
     }
 
@@ -175,6 +183,35 @@ impl<'a> Sources<'a> {
     }
 }
 
+/// A page whose links lead only where `has` knows a file: of others the words stay. Links to the web stay as well. Pictures are left out.
+fn unlinked(page: &str, text: &str, has: impl Fn(&str) -> bool) -> String {
+    let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let leads = |target: &str| {
+        let file = target.split('#').next().unwrap_or_default();
+        let path = match file.strip_prefix("../") {
+            Some(above) => above.to_owned(),
+            None if folder.is_empty() => file.to_owned(),
+            None => format!("{folder}/{file}"),
+        };
+        file.is_empty() || file.contains("://") || has(&path)
+    };
+    let (mut rest, mut kept) = (text, String::new());
+    while let Some(middle) = rest.find("](") {
+        let target = rest[middle + 2..].split(')').next().unwrap_or_default();
+        let end = middle + 2 + target.len() + 1;
+        match rest[..middle].rfind('[') {
+            Some(begin) if end <= rest.len() && !leads(target) => {
+                kept += &rest[..begin];
+                kept += &rest[begin + 1..middle];
+            }
+            _ => kept += &rest[..end.min(rest.len())],
+        }
+        rest = &rest[end.min(rest.len())..];
+    }
+    kept += rest;
+    kept.lines().filter(|line| !line.starts_with("<img ")).map(|line| format!("{line}\n")).collect()
+}
+
 fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
@@ -186,4 +223,35 @@ fn files_in(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
         files.insert(entry.file_name().to_string_lossy().into_owned(), read(&entry.path())?);
     }
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_that_lead_to_no_file_of_the_archive_are_words() {
+        let has = |path: &str| ["README.md", "docs/windows.md"].contains(&path);
+        let text =
+            "<img src=\"a.png\">\n[Windows](docs/windows.md#mlc) · [limits](docs/limits.md), [here](#mlc) ([web](https://a.example/b))\n";
+        let expected = "[Windows](docs/windows.md#mlc) · limits, [here](#mlc) ([web](https://a.example/b))\n";
+        assert_eq!(unlinked("README.md", text, has), expected);
+        assert_eq!(
+            unlinked("docs/windows.md", "[a](../README.md) [b](mlc.1) [c](windows.md)\n", has),
+            "[a](../README.md) b [c](windows.md)\n"
+        );
+        assert_eq!(unlinked("README.md", "a](b and [c](d", has), "a](b and [c](d\n", "what is no link stays");
+    }
+
+    #[test]
+    fn pages_for_windows_have_no_link_that_leads_nowhere() {
+        let project = crate::folders::project_folder();
+        let has = |path: &str| WINDOWS_PAGES.contains(&path) || path == "README.md" || path == "CHANGELOG.md";
+        for page in WINDOWS_PAGES.into_iter().chain(["README.md", "CHANGELOG.md"]) {
+            let text = unlinked(page, &fs::read_to_string(project.join(page)).unwrap(), has);
+            assert_eq!(unlinked(page, &text, has), text, "{page}");
+            let dead = ["](method", "](docs/method", "](mlc.1", "](CONTRIBUTING"].into_iter().find(|link| text.contains(link));
+            assert_eq!(dead, None, "{page}");
+        }
+    }
 }

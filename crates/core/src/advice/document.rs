@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Metric, PrefetchRequest, Unit};
 use crate::interleave::Weights;
 use crate::result::{PageKind, QualityLevel, QualityReason};
+use crate::topology::OperatingSystem;
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
 
@@ -39,6 +40,9 @@ pub struct ResultFile {
     pub cpu: Option<String>,
     /// Whether everything that was planned was measured.
     pub complete: bool,
+    /// The operating system that it was measured on; absent if it is Linux.
+    #[serde(default, skip_serializing_if = "OperatingSystem::is_linux")]
+    pub system: OperatingSystem,
 }
 
 /// What advice is about.

@@ -39,6 +39,7 @@ impl<'a> Results<'a> {
             started: report.started.utc.clone(),
             cpu: report.machine.identity.model_name.clone(),
             complete: report.complete,
+            system: report.machine.identity.system,
         };
         self.0.iter().map(file).collect()
     }

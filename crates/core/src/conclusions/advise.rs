@@ -27,7 +27,7 @@ pub const NOT_EFFECTIVE: &str = "prefetch-off-not-effective";
 /// Notes on `results` as a whole. What is compared is not unreliable.
 pub fn notes(results: &[Measurement], machine: &Machine) -> Vec<Note> {
     let single = [small_pages(results, machine), prefetchers(results), plateau(results), lowest_load(results)];
-    single.into_iter().flatten().chain(scan::notes(results)).collect()
+    single.into_iter().flatten().chain(scan::notes(results, machine.identity.system)).collect()
 }
 
 /// The part of a full-random latency that is address translation: its excess over the window-local one. 0 if their intervals overlap,

@@ -7,7 +7,9 @@ use crate::experiment::Method;
 use crate::note::Note;
 use crate::result::{LimitSource, Measurement, MemoryErrorKind, Mismatch, PhysicalRange, Verdict, VerdictReason, VerdictStatus};
 use crate::stats;
+use crate::topology::OperatingSystem;
 use crate::wording::{number_of, reasons};
+use crate::wording::system::memory_errors_log;
 
 /// A region is not weak if its interval comes this close to the median of all regions, as a share of the median. Refresh, the placement of
 /// pages over banks and other processes cost this much now and then.
@@ -80,10 +82,12 @@ const NAMED: usize = 10;
 const FAULTS_NAMED: usize = 3;
 
 /// What to do about memory that does not keep what is written to it.
-const TEST_MEMORY: &str = "take the machine out of service and test its memory; look into the kernel's log for machine checks and EDAC";
+fn test_memory(system: OperatingSystem) -> String {
+    format!("take the machine out of service and test its memory; look into {}", memory_errors_log(system))
+}
 
 /// Notes on a scan: weak regions, memory that does not keep what is written, and unknown addresses.
-pub fn notes(results: &[Measurement]) -> Vec<Note> {
+pub fn notes(results: &[Measurement], system: OperatingSystem) -> Vec<Note> {
     let mut nodes: BTreeMap<Option<u32>, Vec<&Measurement>> = BTreeMap::new();
     for m in results.iter().filter(|m| m.method() == Method::MemoryScan && m.at.region.is_some()) {
         nodes.entry(m.at.memory_node()).or_default().push(m);
@@ -92,14 +96,20 @@ pub fn notes(results: &[Measurement]) -> Vec<Note> {
     for (node, regions) in nodes {
         let of_node = node.map_or_else(String::new, |n| format!(" of node {n}"));
         notes.extend(weak_note(&of_node, &regions));
-        notes.extend(corruption_note(&of_node, &regions));
-        notes.extend(hardware_note(&of_node, &regions));
+        notes.extend(corruption_note(&of_node, &regions, system));
+        notes.extend(hardware_note(&of_node, &regions, system));
         // The addresses of a region that lost a page are no matter of privileges.
         let mut whole = regions.iter().filter(|m| hardware_error(m).is_none());
         let unknown = whole.find_map(|m| m.evidence.physical.as_ref().filter(|p| p.first.is_none())?.reason.as_ref());
         notes.extend(unknown.map(|why| {
-            Note::info("scan-no-addresses", format!("the physical addresses of the regions{of_node} are not known: {why}"))
-                .advise("run as root to see which addresses, and so which DIMM or window, a region stands for")
+            let note = Note::info("scan-no-addresses", format!("the physical addresses of the regions{of_node} are not known: {why}"));
+            match system {
+                OperatingSystem::Linux => {
+                    note.advise("run as root to see which addresses, and so which DIMM or window, a region stands for")
+                }
+                // Nobody sees them there.
+                OperatingSystem::Windows => note,
+            }
         }));
     }
     notes
@@ -128,7 +138,7 @@ fn weak_note(of_node: &str, regions: &[&Measurement]) -> Option<Note> {
     ))
 }
 
-fn corruption_note(of_node: &str, regions: &[&Measurement]) -> Option<Note> {
+fn corruption_note(of_node: &str, regions: &[&Measurement], system: OperatingSystem) -> Option<Note> {
     let wrong = |m: &&&Measurement| m.evidence.integrity.as_ref().is_some_and(|i| i.mismatches > 0);
     let bad: Vec<&&Measurement> = regions.iter().filter(wrong).collect();
     let all: u64 = bad.iter().filter_map(|m| Some(m.evidence.integrity.as_ref()?.mismatches)).sum();
@@ -144,16 +154,16 @@ fn corruption_note(of_node: &str, regions: &[&Measurement]) -> Option<Note> {
     let (wrong, regions) = (number_of(all, "word", "words"), number_of(bad.len() as u64, "region", "regions"));
     let were = if all == 1 { "was" } else { "were" };
     let message = format!("{wrong} {were} not what had been written there, in {regions}{of_node}: {}", words.join("; "));
-    (!bad.is_empty()).then(|| Note::error(CORRUPTED, message).advise(TEST_MEMORY))
+    (!bad.is_empty()).then(|| Note::error(CORRUPTED, message).advise(test_memory(system)))
 }
 
 /// Regions of which the hardware reported an error.
-fn hardware_note(of_node: &str, regions: &[&Measurement]) -> Option<Note> {
+fn hardware_note(of_node: &str, regions: &[&Measurement], system: OperatingSystem) -> Option<Note> {
     let bad: Vec<String> = regions.iter().filter_map(|m| Some(format!("{}: {}", name(m), hardware_error(m)?))).collect();
     let listed = bad.iter().take(FAULTS_NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");
     let (regions, have) = (number_of(bad.len() as u64, "region", "regions"), if bad.len() == 1 { "has" } else { "have" });
     let message = format!("{regions}{of_node} {have} a hardware memory error: {listed}");
-    (!bad.is_empty()).then(|| Note::error(CORRUPTED, message).advise(TEST_MEMORY))
+    (!bad.is_empty()).then(|| Note::error(CORRUPTED, message).advise(test_memory(system)))
 }
 
 /// What was seen of an error of a region's memory that the hardware reported.
@@ -280,7 +290,7 @@ mod tests {
         judge(&mut regions);
         assert_eq!(regions.iter().filter(|m| found_weak(m)).count(), 2);
         assert_eq!((regions[0].verdict.reason, regions[0].verdict.limit), (VerdictReason::AsOtherRegions, Some(95.0)));
-        let notes = notes(&regions);
+        let notes = notes(&regions, OperatingSystem::Linux);
         assert_eq!(notes.len(), 1);
         let text = &notes[0].message;
         assert!(
@@ -328,11 +338,11 @@ mod tests {
         for (second_read, rewritten_read, end) in ends {
             let word = &mut regions[2].evidence.integrity.as_mut().unwrap().first[0];
             (word.second_read, word.rewritten_read) = (second_read, rewritten_read);
-            assert!(notes(&regions)[0].message.ends_with(end), "{:?}", notes(&regions)[0]);
+            assert!(notes(&regions, OperatingSystem::Linux)[0].message.ends_with(end), "{:?}", notes(&regions, OperatingSystem::Linux)[0]);
         }
         let word = &mut regions[2].evidence.integrity.as_mut().unwrap().first[0];
         (word.second_read, word.rewritten_read) = (0xfb, None);
-        let notes = notes(&regions);
+        let notes = notes(&regions, OperatingSystem::Linux);
         let text = &notes[0].message;
         assert!(text.starts_with("1 word was not what had been written there, in 1 region of node 1: "), "{text}");
         assert!(text.contains("0x1010: bits 0x0000000000000004 differ, wrong when read again, CPU 3"), "{text}");
@@ -347,11 +357,16 @@ mod tests {
         regions[3].evidence.physical = unknown("pages of it were replaced");
         judge(&mut regions);
         assert_eq!((regions[3].verdict.status, regions[3].verdict.reason), (VerdictStatus::Failure, VerdictReason::MemoryCorrupted));
-        let [note] = &notes(&regions)[..] else { panic!("{:?}", notes(&regions)) };
-        let expected = "1 region of node 1 has a hardware memory error: region 3: CPU 0: its buffer has a hardware memory error at byte 4096 (poisoned page)";
+        let [note] = &notes(&regions, OperatingSystem::Linux)[..] else { panic!("{:?}", notes(&regions, OperatingSystem::Linux)) };
+        let expected =
+            "1 region of node 1 has a hardware memory error: region 3: CPU 0: its buffer has a hardware memory error at byte 4096 (poisoned page)";
         assert_eq!((note.code.as_ref(), note.message.as_str()), (CORRUPTED, expected));
         regions[0].evidence.physical = unknown("CAP_SYS_ADMIN");
-        assert!(notes(&regions).iter().any(|note| note.code == "scan-no-addresses" && note.message.contains("CAP_SYS_ADMIN")));
+        let unknown = |system| notes(&regions, system).into_iter().find(|note| note.code == "scan-no-addresses").unwrap();
+        assert!(unknown(OperatingSystem::Linux).message.contains("CAP_SYS_ADMIN"));
+        assert!(unknown(OperatingSystem::Linux).advice.unwrap().contains("root"));
+        assert_eq!(unknown(OperatingSystem::Windows).advice, None, "nobody sees them there");
+        assert!(test_memory(OperatingSystem::Windows).contains("WHEA-Logger"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::distribution::BATCHES;
 use crate::experiment::{Hops, PageRequest};
 use crate::plan::{BufferPlan, Step};
 use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
-use crate::topology::{Machine, PagePool};
+use crate::topology::{Machine, OperatingSystem, PagePool};
 use crate::traffic::{Access, LineUse, Mix};
 use crate::units::{Bytes, IdSet};
 
@@ -41,23 +41,28 @@ pub(super) fn check_cpus(requested: &IdSet, machine: &Machine) -> Result<IdSet, 
     }
     for cpu in requested.iter() {
         if machine.topology.offline.contains(cpu) {
-            return invalid(format!("CPU {cpu} is offline; online are {online} (echo 1 > /sys/devices/system/cpu/cpu{cpu}/online)"));
+            let how = match machine.identity.system {
+                OperatingSystem::Linux => format!(" (echo 1 > /sys/devices/system/cpu/cpu{cpu}/online)"),
+                OperatingSystem::Windows => String::new(),
+            };
+            return invalid(format!("CPU {cpu} is offline; online are {online}{how}"));
         }
         if !online.contains(cpu) {
             return invalid(format!("there is no CPU {cpu}; online are {online}"));
         }
         if !machine.allowed.cpus.contains(cpu) {
-            return unavailable(format!(
-                "this process may not use CPU {cpu}; it may use {} (its affinity mask or cpuset leaves the others out: taskset -p, cpuset.cpus)",
-                machine.allowed.cpus
-            ));
+            let why = match machine.identity.system {
+                OperatingSystem::Linux => "its affinity mask or cpuset leaves the others out: taskset -p, cpuset.cpus",
+                OperatingSystem::Windows => "its affinity or its job object leaves the others out",
+            };
+            return unavailable(format!("this process may not use CPU {cpu}; it may use {} ({why})", machine.allowed.cpus));
         }
     }
     Ok(requested.clone())
 }
 
 /// Checks that `--memory-dir` fits the other options.
-pub(super) fn check_directory(spec: &Spec) -> Result<(), PlanError> {
+pub(super) fn check_directory(spec: &Spec, machine: &Machine) -> Result<(), PlanError> {
     let Some(dir) = &spec.memory_dir else { return Ok(()) };
     let path = &dir.file.path;
     if matches!(spec.task, Task::Suite | Task::C2c { .. } | Task::Scan) {
@@ -74,7 +79,8 @@ pub(super) fn check_directory(spec: &Spec) -> Result<(), PlanError> {
             invalid(format!("--node does not go with --memory-dir here: files in {path} are where their device is (DAX); leave --node out"))
         }
         FileBacking::PageCache if spec.nodes.is_some() => invalid(format!(
-            "--node does not go with --memory-dir here: the page cache of {path} cannot be bound to a node; leave --node out, or give a directory of a tmpfs"
+            "--node does not go with --memory-dir here: the page cache of {path} cannot be bound to a node; leave --node out{}",
+            if machine.identity.system.is_linux() { ", or give a directory of a tmpfs" } else { "" }
         )),
         _ => Ok(()),
     }
@@ -94,8 +100,9 @@ pub(super) fn check_nodes(requested: &IdSet, machine: &Machine) -> Result<IdSet,
             }
             Some(_) if !machine.allowed.nodes.contains(node) => {
                 return unavailable(format!(
-                    "this process may not use the memory of node {node}; it may use {} (cpuset.mems of its control group)",
-                    machine.allowed.nodes
+                    "this process may not use the memory of node {node}; it may use {}{}",
+                    machine.allowed.nodes,
+                    if machine.identity.system.is_linux() { " (cpuset.mems of its control group)" } else { "" }
                 ));
             }
             Some(_) => {}

@@ -7,8 +7,9 @@ use crate::plan::{Cell, Coarsened, KernelRow, Step, StopRule, shuffle};
 use crate::planner::check::{PlanError, check_chase, check_cpus, check_directory, check_nodes, unavailable};
 use crate::planner::sizes::Sizes;
 use crate::spec::{Spec, Task};
-use crate::topology::Machine;
+use crate::topology::{Machine, OperatingSystem};
 use crate::units::IdSet;
+use crate::wording::system::cpu_limits;
 
 /// Relative half-width of the 95 % interval at which a cell stops: 1 %, as is usual (Hoefler & Belli, SC'15, rule 5).
 const DEFAULT_HALF_WIDTH: f64 = 0.01;
@@ -64,9 +65,12 @@ impl<'a> Planner<'a> {
             None => machine.default_cpus(),
         };
         if cpus.is_empty() {
-            return unavailable("this process may use no online CPU; check its affinity (taskset -p) and cpuset");
+            return unavailable(match machine.identity.system {
+                OperatingSystem::Linux => "this process may use no online CPU; check its affinity (taskset -p) and cpuset",
+                OperatingSystem::Windows => "this process may use no CPU; check its affinity (Task Manager, Details) and its job object",
+            });
         }
-        check_directory(spec)?;
+        check_directory(spec, machine)?;
         check_chase(spec, machine)?;
         let mut nodes = match &spec.nodes {
             Some(requested) => check_nodes(requested, machine)?,
@@ -143,6 +147,11 @@ impl<'a> Planner<'a> {
         self.cpus.iter().filter(|&c| self.cpu_node(c) == node).collect()
     }
 
+    /// What limits this process to some CPUs.
+    pub(super) const fn cpu_limits(&self) -> &'static str {
+        cpu_limits(self.machine.identity.system)
+    }
+
     /// The node of a CPU's local memory: its own node, or the nearest measured one if its own may not be used.
     pub(super) fn local_node(&mut self, cpu: u32) -> u32 {
         let own = self.cpu_node(cpu);
@@ -155,7 +164,10 @@ impl<'a> Planner<'a> {
         let near = self.nodes.iter().min_by_key(|&node| self.machine.topology.distance(own, node)).unwrap_or(own);
         if self.spec.nodes.is_none() {
             let message = format!("CPUs of node {own} may not use its memory; node {near} is used instead");
-            let advice = "allow the node in cpuset.mems, or name CPUs of another node with --cpu";
+            let advice = match self.machine.identity.system {
+                OperatingSystem::Linux => "allow the node in cpuset.mems, or name CPUs of another node with --cpu",
+                OperatingSystem::Windows => "name CPUs of another node with --cpu",
+            };
             self.notes.push(Note::warning("no-local-memory", message).advise(advice));
         }
         near

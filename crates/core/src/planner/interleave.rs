@@ -37,7 +37,8 @@ impl Planner<'_> {
             let others = cpus.difference(&siblings).difference(&IdSet::one(chaser));
             if others.is_empty() {
                 return unavailable(format!(
-                    "weights are found with a chase beside loaders, which need a second core besides CPU {chaser}; allow one (taskset, cpuset) or name more with --cpu"
+                    "weights are found with a chase beside loaders, which need a second core besides CPU {chaser}; allow one ({}) or name more with --cpu",
+                    self.cpu_limits()
                 ));
             }
             for mix in &mixes {

@@ -23,7 +23,8 @@ impl Planner<'_> {
         let others = self.cpus.difference(&siblings).difference(&IdSet::one(chaser));
         if others.is_empty() && self.spec.traffic.threads.is_empty() {
             return unavailable(format!(
-                "latency under load needs a second core besides CPU {chaser}; allow one (taskset, cpuset) or name more with --cpu"
+                "latency under load needs a second core besides CPU {chaser}; allow one ({}) or name more with --cpu",
+                self.cpu_limits()
             ));
         }
         let loading = self.machine.topology.spread(&others);
@@ -66,7 +67,9 @@ impl Planner<'_> {
         let loading = self.machine.topology.spread(&all.difference(&siblings).difference(&IdSet::one(chaser)));
         if loading.is_empty() {
             let message = format!("latency under load from node {cpu_node} needs a second core there besides CPU {chaser}");
-            self.notes.push(Note::warning("no-core-to-load", message).advise("allow one (taskset, cpuset) or name more with --cpu"));
+            self.notes.push(
+                Note::warning("no-core-to-load", message).advise(format!("allow one ({}) or name more with --cpu", self.cpu_limits())),
+            );
         }
         (!loading.is_empty()).then_some((chaser, loading))
     }

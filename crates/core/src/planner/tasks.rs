@@ -11,7 +11,7 @@ use crate::prefetchers;
 use crate::protocol::MANY_CELLS;
 use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
 use crate::tiers;
-use crate::topology::Machine;
+use crate::topology::{Machine, OperatingSystem};
 use crate::units::IdSet;
 
 /// The share of the time for the whole run that is planned for cells. The rest is for reading the machine's state and writing the result.
@@ -98,8 +98,12 @@ fn keep_awake(spec: &Spec, machine: &Machine) -> Result<IdSet, PlanError> {
 /// Warns if more CPUs work at once than this process's control group may use.
 fn quota_note(machine: &Machine, at_once: usize) -> Option<Note> {
     let quota = machine.allowed.cpu_quota.filter(|q| *q < at_once as f64)?;
-    let message = format!("this control group may use {quota:.2} CPUs' worth of time, and {at_once} CPUs work at once");
-    let advice = "raise cpu.max of the group, or name fewer CPUs with --cpu: a throttled thread measures the throttle";
+    let (group, limit) = match machine.identity.system {
+        OperatingSystem::Linux => ("control group", "cpu.max of the group"),
+        OperatingSystem::Windows => ("job object", "the CPU rate of the job"),
+    };
+    let message = format!("this {group} may use {quota:.2} CPUs' worth of time, and {at_once} CPUs work at once");
+    let advice = format!("raise {limit}, or name fewer CPUs with --cpu: a throttled thread measures the throttle");
     Some(Note::warning("cpu-quota", message).advise(advice))
 }
 
@@ -114,7 +118,7 @@ impl Planner<'_> {
             steps.push(self.c2c(TransferShape::Representatives)?);
         } else {
             let note = Note::warning("one-cpu", "only one CPU may be used: latency under load and cache-to-cache transfers need two");
-            self.notes.push(note.advise("allow another CPU (taskset, cpuset) to measure them"));
+            self.notes.push(note.advise(format!("allow another CPU ({}) to measure them", self.cpu_limits())));
         }
         // The first cell runs again at the end, so that slow drift shows as a difference.
         if let Some(first) = steps.first().and_then(|s| s.cells.first()).cloned() {

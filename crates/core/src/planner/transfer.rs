@@ -30,7 +30,8 @@ impl Planner<'_> {
     pub(super) fn c2c(&mut self, shape: TransferShape) -> Result<Step, PlanError> {
         let (pair, sharer) = (self.pair(shape)?, self.sharer(shape)?);
         if pair.is_none() && self.cpus.len() < 2 {
-            return unavailable("cache-to-cache transfers need two CPUs; allow another (taskset, cpuset) or name two with --cpu");
+            let limits = self.cpu_limits();
+            return unavailable(format!("cache-to-cache transfers need two CPUs; allow another ({limits}) or name two with --cpu"));
         }
         let transfers = match (pair, shape) {
             (Some(pair), _) => self.in_states(&[pair]),

@@ -140,7 +140,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(crate) fn new(code: &str, severity: HealthStatus, message: impl Into<String>, advice: &str) -> Self {
-        Self { code: code.into(), severity, message: message.into(), advice: (!advice.is_empty()).then(|| advice.to_owned()) }
+    pub(crate) fn new(code: &str, severity: HealthStatus, message: impl Into<String>, advice: impl Into<String>) -> Self {
+        let advice = Some(advice.into()).filter(|advice: &String| !advice.is_empty());
+        Self { code: code.into(), severity, message: message.into(), advice }
     }
 }

@@ -3,6 +3,7 @@
 mod words;
 
 use memgauge_core::advice::{Action, Advice, Ceiling, Gap, Number, Recommendation, Sureness, WeightsPlace};
+use memgauge_core::topology::OperatingSystem;
 use memgauge_core::wording::{nodes, spelled};
 
 use super::comparison::{place, quantity};
@@ -26,19 +27,19 @@ pub fn advice_text(advice: &Advice, columns: usize, colour: bool) -> String {
     }
     let named = advice.results.len() > 1;
     for recommendation in &advice.recommendations {
-        one(&mut page, recommendation, named);
+        one(&mut page, recommendation, named, words::system(advice));
     }
     gaps(&mut page, &advice.gaps, named);
     page.into_text()
 }
 
-fn one(page: &mut Page, recommendation: &Recommendation, named: bool) {
+fn one(page: &mut Page, recommendation: &Recommendation, named: bool, system: OperatingSystem) {
     let sure = match recommendation.sureness {
         Sureness::Shown => "shown: good numbers, and their intervals leave no other conclusion".to_owned(),
         Sureness::Likely => format!("likely: {}", recommendation.doubts.iter().map(words::doubt).collect::<Vec<_>>().join("; ")),
     };
     page.heading(words::topic(recommendation.topic), "");
-    page.paragraph(Style::Plain, words::action(recommendation));
+    page.paragraph(Style::Plain, words::action(recommendation, system));
     if let Action::ExpectTokens { ceilings, leaves_out, .. } = &recommendation.action {
         tokens(page, ceilings);
         let left_out: Vec<&str> = leaves_out.iter().map(|what| words::left_out(*what)).collect();

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{Measurement, QualityLevel, QualityReason, Report};
+use memgauge_core::topology::OperatingSystem;
 use memgauge_core::wording::reasons::{not_measured, placement_problems};
 
 use super::context::{Context, common_reasons};
@@ -99,13 +100,14 @@ impl<'a> Footnotes<'a> {
                 "unreliable: disturbances are in the value, or left too little of the time; run again when idle",
             );
         }
+        let system = self.report.machine.identity.system;
         for &reason in &self.everywhere {
-            let text = format!("all values: {}{}", self.sentence(reason, None), advice(reason, advised));
+            let text = format!("all values: {}{}", self.sentence(reason, None), advice(reason, system, advised));
             page.text(Style::Warning, "  ! ", "    ", &text);
         }
         for (i, (text, reason)) in self.notes.iter().enumerate().take(MAX_FOOTNOTES) {
             let mark = superscript(i + 1);
-            let text = format!("{text}{}", reason.map(|r| advice(r, advised)).unwrap_or_default());
+            let text = format!("{text}{}", reason.map(|r| advice(r, system, advised)).unwrap_or_default());
             page.text(Style::Warning, &format!("{INDENT}{mark} "), "    ", &text);
         }
         if self.notes.len() > MAX_FOOTNOTES {
@@ -115,7 +117,7 @@ impl<'a> Footnotes<'a> {
 
     /// A sentence for each reason and the whole run, with how many numbers have it, the most first.
     fn print_once(&self, page: &mut Page, advised: &mut BTreeSet<QualityReason>) {
-        let all = self.table.len();
+        let (all, system) = (self.table.len(), self.report.machine.identity.system);
         let mut reasons: BTreeMap<QualityReason, usize> = BTreeMap::new();
         self.table.iter().flat_map(|m| &m.quality.reasons).for_each(|reason| *reasons.entry(*reason).or_default() += 1);
         let mut reasons: Vec<(QualityReason, usize)> = reasons.into_iter().collect();
@@ -128,7 +130,7 @@ impl<'a> Footnotes<'a> {
         let left_out = if left_out.len() > 1 { left_out } else { Vec::new() };
         reasons.retain(|reason| !left_out.contains(reason));
         for (reason, n) in reasons {
-            let advice = if n as f64 > NOTABLE * all as f64 { advice(reason, advised) } else { String::new() };
+            let advice = if n as f64 > NOTABLE * all as f64 { advice(reason, system, advised) } else { String::new() };
             let text = format!("{n} of {all}: {}{advice}", self.sentence(reason, None));
             page.text(Style::Warning, "  ! ", "    ", &text);
         }
@@ -286,26 +288,33 @@ fn modes(m: &Measurement) -> String {
     }
 }
 
-fn advice(reason: QualityReason, advised: &mut BTreeSet<QualityReason>) -> String {
+fn advice(reason: QualityReason, system: OperatingSystem, advised: &mut BTreeSet<QualityReason>) -> String {
+    use OperatingSystem::Windows;
     use QualityReason as R;
     let text = match reason {
         R::Steal => "repeat when the host is quieter, or on a dedicated instance",
         R::BusyMachine => "stop them, or name idle CPUs with --cpu",
         R::InvoluntarySwitches => "stop other work on these CPUs, or name idle ones with --cpu",
-        R::Migrated => "repeat while nothing changes the affinity or the cpuset",
+        R::Migrated => "repeat while nothing changes which CPUs this process may use",
+        R::FrequencyDrift if system == Windows => "choose the power plan 'High performance' and repeat on a warm machine",
         R::FrequencyDrift => "set the performance governor and repeat on a warm machine",
         R::Coverage => "name fewer CPUs with --cpu, or measure longer with --time",
         R::NotConverged => "raise --budget, or accept a wider interval with --confidence",
         R::SeveralModes => "the median hides them",
         R::PlacementWrong => "free memory on that node, or ask for a smaller --size",
+        R::PlacementUnverified if system == Windows => "until the pages can be read back, the node is only as sure as first touch makes it",
         R::PlacementUnverified => {
             "in a container, allow move_pages (CAP_SYS_NICE); until then the node is only as sure as first touch makes it"
         }
         R::PlateauNotReached => "ask for a larger --size",
         R::Drift => "repeat on a machine that is warm and otherwise idle",
+        R::MemoryErrors if system == Windows => {
+            "look for events of WHEA-Logger in the system's log and check the DIMMs before you trust this machine"
+        }
         R::MemoryErrors => "look for EDAC messages in the kernel's log and check the DIMMs before you trust this machine",
         R::BurstsDisturbed => "repeat when these CPUs are idle",
         R::AboveCore => "time or frequency was misread: do not use the number, and report it with the JSON result",
+        R::PagesMigrated if system == Windows => "repeat where memory is not short: Windows moved pages to another node during the run",
         R::PagesMigrated => "switch NUMA balancing off for the run: sysctl kernel.numa_balancing=0",
     };
     if advised.insert(reason) { format!("; {text}") } else { String::new() }
@@ -325,9 +334,19 @@ mod tests {
     }
 
     #[test]
+    fn advice_for_windows_names_nothing_of_linux() {
+        use QualityReason as R;
+        for reason in [R::Migrated, R::FrequencyDrift, R::PlacementUnverified, R::MemoryErrors, R::PagesMigrated] {
+            let said = advice(reason, OperatingSystem::Windows, &mut BTreeSet::new());
+            let foreign = ["sysctl", "governor", "cpuset", "CAP_", "EDAC", "kernel"].into_iter().find(|word| said.contains(word));
+            assert_eq!(foreign, None, "{said}");
+        }
+    }
+
+    #[test]
     fn advice_comes_once() {
         let mut advised = BTreeSet::new();
-        assert!(advice(QualityReason::Steal, &mut advised).starts_with("; "));
-        assert_eq!(advice(QualityReason::Steal, &mut advised), "");
+        assert!(advice(QualityReason::Steal, OperatingSystem::Linux, &mut advised).starts_with("; "));
+        assert_eq!(advice(QualityReason::Steal, OperatingSystem::Linux, &mut advised), "");
     }
 }

@@ -88,6 +88,11 @@ fn what_is_limited_is_said_with_advice() {
 
 #[test]
 fn this_machine_can_be_read() {
+    let refused = refused_notes(&[Refused::FullSpeed, Refused::Timer, Refused::Awake]);
+    assert_eq!(
+        refused.iter().map(|note| note.code.as_str()).collect::<Vec<_>>(),
+        ["may-be-slowed-down", "coarse-timer", "may-fall-asleep"]
+    );
     let environment = read_environment(Path::new("/"), &machine());
     assert_eq!(environment.root, is_elevated() == Some(true));
     assert!(codes(&environment).contains(&"perf-absent"));

@@ -1,17 +1,17 @@
 //! The state of a node just before an allocation.
 
-use std::mem::size_of;
-
 use memgauge_core::units::IdSet;
-use windows_sys::Win32::System::SystemInformation::{GROUP_AFFINITY, GlobalMemoryStatusEx, MEMORYSTATUSEX};
-use windows_sys::Win32::System::Threading::{GetNumaAvailableMemoryNodeEx, GetNumaHighestNodeNumber, GetNumaNodeProcessorMaskEx};
+use windows_sys::Win32::System::SystemInformation::GROUP_AFFINITY;
+use windows_sys::Win32::System::Threading::GetNumaNodeProcessorMaskEx;
+
+use crate::topology::{available_on, highest_node, memory_status};
 
 /// What affects one allocation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NodeState {
     /// Whether the node is the only one.
     pub(super) only_node: bool,
-    /// Bytes free on the node; see [`available`].
+    /// Bytes free on the node; see [`available_on`].
     pub(super) free: Option<u64>,
     /// Bytes of physical memory available in the system; see [`system_memory`].
     pub(super) system: Option<u64>,
@@ -24,7 +24,7 @@ impl NodeState {
         if !nodes.contains(node) {
             return Err(nodes);
         }
-        Ok(Self { only_node: nodes == IdSet::one(node), free: available(node), system: system_memory().map(|memory| memory.physical) })
+        Ok(Self { only_node: nodes == IdSet::one(node), free: available_on(node), system: system_memory().map(|memory| memory.physical) })
     }
 
     /// Bytes that the buffers on the node may use, where that is known. On a machine with several nodes what is free on one excludes pages
@@ -37,26 +37,12 @@ impl NodeState {
 /// The nodes of this machine: node 0, and every number up to `GetNumaHighestNodeNumber` whose processors or memory Windows states. Numbers
 /// between may be missing.
 pub(super) fn nodes() -> IdSet {
-    let mut highest = 0;
-    // SAFETY: the call writes one number.
-    if unsafe { GetNumaHighestNodeNumber(&raw mut highest) } == 0 {
-        return IdSet::one(0);
-    }
     let exists = |node: &u32| {
         let mut mask = GROUP_AFFINITY::default();
         // SAFETY: the call writes one `GROUP_AFFINITY`.
-        *node == 0 || available(*node).is_some() || unsafe { GetNumaNodeProcessorMaskEx(*node as u16, &raw mut mask) } != 0
+        *node == 0 || available_on(*node).is_some() || unsafe { GetNumaNodeProcessorMaskEx(*node as u16, &raw mut mask) } != 0
     };
-    (0..=highest.min(u32::from(u16::MAX))).filter(exists).collect()
-}
-
-/// Bytes free on a node (`GetNumaAvailableMemoryNodeEx`): free and zeroed pages, and with one node also pages that only keep the content of
-/// files. `None` where Windows does not say.
-pub(super) fn available(node: u32) -> Option<u64> {
-    let mut bytes = 0;
-    let node = u16::try_from(node).ok()?;
-    // SAFETY: the call writes one number.
-    (unsafe { GetNumaAvailableMemoryNodeEx(node, &raw mut bytes) } != 0).then_some(bytes)
+    (0..=highest_node()).filter(exists).collect()
 }
 
 /// What is left in the system.
@@ -70,10 +56,7 @@ pub(super) struct SystemMemory {
 
 /// What is left in the system (`GlobalMemoryStatusEx`); `None` where Windows does not say.
 pub(super) fn system_memory() -> Option<SystemMemory> {
-    let mut status = MEMORYSTATUSEX { dwLength: size_of::<MEMORYSTATUSEX>() as u32, ..Default::default() };
-    // SAFETY: the call writes one structure of the size that it states.
-    let known = unsafe { GlobalMemoryStatusEx(&raw mut status) } != 0;
-    known.then_some(SystemMemory { physical: status.ullAvailPhys, commit: status.ullAvailPageFile })
+    memory_status().ok().map(|status| SystemMemory { physical: status.ullAvailPhys, commit: status.ullAvailPageFile })
 }
 
 #[cfg(test)]

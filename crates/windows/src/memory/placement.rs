@@ -8,9 +8,10 @@ use memgauge_core::result::{Placement, PlacementMethod, PlacementProblem, Placem
 
 use super::error;
 use super::map::{Backing, Mapping, base_page};
-use super::node_state::{self, NodeState};
+use super::node_state::NodeState;
 use super::readback::{self, Page};
 use super::turns::Turns;
+use crate::topology::available_on;
 
 /// The most pages looked up. A larger buffer is sampled evenly, with its first and last page.
 pub(super) const SAMPLE: usize = 8192;
@@ -36,8 +37,7 @@ pub(super) fn read_back(mapping: &Mapping, backing: Backing, node: u32, only_nod
 pub(super) fn read_preferred(plan: &BufferPlan, mapping: &Mapping, backing: Backing, state: &NodeState) -> Result<Placement, MemoryError> {
     let mut placement = read_back(mapping, backing, plan.node, state.only_node, SAMPLE);
     placement.method = Some(PlacementMethod::VirtualAllocNuma);
-    if let (Some(PlacementProblem::Elsewhere { pages, of, .. }), Some(free)) =
-        (placement.problems.first(), node_state::available(plan.node))
+    if let (Some(PlacementProblem::Elsewhere { pages, of, .. }), Some(free)) = (placement.problems.first(), available_on(plan.node))
         && is_full(mapping.len(), (*pages, *of), free)
     {
         return Err(error::went_elsewhere(plan, free, &placement));

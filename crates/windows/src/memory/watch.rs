@@ -10,6 +10,7 @@ use windows_sys::Win32::System::Memory::{
 };
 
 use super::node_state::{self, SystemMemory};
+use crate::topology::available_on;
 
 /// Watches memory while it is taken.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ impl MemoryWatch {
         if self.low.as_ref().is_some_and(is_low) {
             return Some("Windows says that memory is low (QueryMemoryResourceNotification)".to_owned());
         }
-        let rooms = rooms(node_state::system_memory(), self.node, node_state::available(self.node));
+        let rooms = rooms(node_state::system_memory(), self.node, available_on(self.node));
         shortage(&rooms, next.0, self.margin)
     }
 }

@@ -67,7 +67,8 @@ pub(crate) fn active_cpus() -> io::Result<IdSet> {
     Ok(records.into_iter().filter_map(active).reduce(|all, cpus| all.union(&cpus)).unwrap_or_default())
 }
 
-/// The bytes available on a node; `None` where Windows does not say, or has no such node.
+/// The bytes available on a node (`GetNumaAvailableMemoryNodeEx`): free and zeroed pages, and with one node also pages that only keep the content
+/// of files. `None` where Windows does not say, or has no such node.
 pub(crate) fn available_on(node: u32) -> Option<u64> {
     let mut bytes = 0u64;
     // SAFETY: the function writes one number, which outlives the call.
@@ -76,7 +77,7 @@ pub(crate) fn available_on(node: u32) -> Option<u64> {
 }
 
 /// The highest number of a node; 0 where Windows does not say.
-fn highest_node() -> u32 {
+pub(crate) fn highest_node() -> u32 {
     let mut highest = 0u32;
     // SAFETY: the function writes one number, which outlives the call.
     let known = unsafe { GetNumaHighestNodeNumber(&raw mut highest) } != 0;

@@ -19,6 +19,8 @@ const FILES: &[&str] = &[
     "LICENSE-MIT",
     "README.md",
     "THIRD-PARTY.txt",
+    "docs/prefetch.md",
+    "docs/scripts.md",
     "docs/windows.md",
     "memgauge.exe",
     "mlc.exe",

@@ -10,6 +10,7 @@ use crate::result::{Finding, HealthStatus, Measurement, Report, VerdictStatus};
 use crate::stats;
 use crate::traffic::Mix;
 use crate::units::IdSet;
+use crate::wording::system::{hardware_log, info_on_memory};
 
 /// The smallest difference that counts between two similar machines, or two similar parts of one. What the interval of a median does not
 /// cover (other pages, other times) is below 3 %.
@@ -136,7 +137,10 @@ pub(super) fn siblings(report: &Report, view: &[&Measurement]) -> Vec<Suspicion>
             }
             let like = if others.len() == 1 { name(view[others[0]]) } else { format!("{} others like it", others.len()) };
             let message = worse(m, own.value, by, &like, value);
-            let advice = "compare its memory devices with those of the others (memgauge info, as root), and look at the kernel's log for errors and throttling";
+            let system = report.machine.identity.system;
+            let (info, log) = (info_on_memory(system), hardware_log(system));
+            let advice =
+                format!("compare its memory devices with those of the others ({info}), and look at {log} for errors and throttling");
             // If there are only two, either may be the wrong one.
             let others = if others.len() == 1 { others } else { Vec::new() };
             found.push(Suspicion { index, others, finding: Finding::new("slower-than-siblings", severity, message, advice) });

@@ -11,6 +11,7 @@ use crate::stats;
 use crate::topology::OperatingSystem;
 use crate::units::IdSet;
 use crate::wording::reasons;
+use crate::wording::system::hardware_log;
 
 /// The sizes of sibling nodes normally differ by less than this: firmware reserves a part of the first node.
 const MEMORY_DIFFERENCE: f64 = 0.10;
@@ -44,7 +45,7 @@ pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding>
     }
     found.extend(busy(results));
     found.extend(slow_cores(report));
-    found.extend(prefetchers_off(results));
+    found.extend(prefetchers_off(results, report.machine.identity.system));
     found.extend(small_nodes(report));
     found.extend(uneven(report));
     found
@@ -90,7 +91,8 @@ fn slow_cores(report: &Report) -> Vec<Finding> {
         let lowest = cores.iter().map(|c| c.1).min_by(f64::total_cmp)?;
         let message =
             format!("cores of CPUs {slow} run at {lowest:.2} GHz or a little more while all cores work; most run at {usual:.2} GHz");
-        let advice = "look at the kernel's log for throttling, and at cooling, power limits and frequency settings of these cores";
+        let log = hardware_log(report.machine.identity.system);
+        let advice = format!("look at {log} for throttling, and at cooling, power limits and frequency settings of these cores");
         (!slow.is_empty()).then(|| Finding::new("slow-cores", HealthStatus::Warning, message, advice))
     };
     kinds.into_values().filter_map(slow).collect()
@@ -100,7 +102,7 @@ fn slow_cores(report: &Report) -> Vec<Finding> {
 const PREFETCHED: f64 = 1.3;
 
 /// Chases in ascending order that were no faster than random ones.
-fn prefetchers_off(results: &[&Measurement]) -> Option<Finding> {
+fn prefetchers_off(results: &[&Measurement], system: OperatingSystem) -> Option<Finding> {
     let chased = |m: &&&Measurement| m.method() == Method::IdleLatency && m.at.order == Some(ChaseOrder::WindowLocal);
     let ratios: Vec<(u32, f64)> = results
         .iter()
@@ -115,7 +117,12 @@ fn prefetchers_off(results: &[&Measurement]) -> Option<Finding> {
         format!("CPUs {off}")
     };
     let message = format!("memory is not fetched ahead on {who}: a chase in ascending order is as slow as a random one");
-    let advice = "hardware prefetchers may be switched off in the firmware's settings or by a tool (memgauge prefetch, as root)";
+    let advice = match system {
+        OperatingSystem::Linux => {
+            "hardware prefetchers may be switched off in the firmware's settings or by a tool (memgauge prefetch, as root)"
+        }
+        OperatingSystem::Windows => "hardware prefetchers may be switched off in the firmware's settings or by a tool",
+    };
     (!off.is_empty()).then(|| Finding::new("prefetchers-off", HealthStatus::Warning, message, advice))
 }
 

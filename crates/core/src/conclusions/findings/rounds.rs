@@ -8,7 +8,9 @@ use crate::experiment::{Coordinates, Experiment};
 use crate::plan::{Cell, Plan, Step};
 use crate::planner::cost::cell_seconds;
 use crate::result::{Finding, Health, HealthStatus, Measurement, Report, VerdictStatus};
+use crate::topology::OperatingSystem;
 use crate::wording::reasons;
+use crate::wording::system::info_on_memory;
 
 /// Measurements of a cell that must agree.
 const MEASUREMENTS: usize = 3;
@@ -119,7 +121,7 @@ fn planned_coordinates(m: &Measurement) -> Coordinates {
 /// What looks wrong in one round.
 fn examine(report: &Report, view: &[&Measurement], references: References<'_>) -> Vec<Suspicion> {
     let mut found = compare::siblings(report, view);
-    found.extend(below_limit(view));
+    found.extend(below_limit(view, report.machine.identity.system));
     found.extend(references.baseline.into_iter().flat_map(|baseline| compare::baseline(report, view, baseline)));
     found.extend(fleet::worse_than_siblings(report, view, references));
     found.extend(references.rules.into_iter().flat_map(|rules| rules::broken_rules(report, view, rules)));
@@ -127,7 +129,7 @@ fn examine(report: &Report, view: &[&Measurement], references: References<'_>) -
 }
 
 /// Bandwidths that are too low compared with the machine's limit.
-fn below_limit(view: &[&Measurement]) -> Vec<Suspicion> {
+fn below_limit(view: &[&Measurement], system: OperatingSystem) -> Vec<Suspicion> {
     let low = view.iter().enumerate().filter_map(|(index, m)| {
         let severity = match m.verdict.status {
             VerdictStatus::Failure => HealthStatus::Failure,
@@ -141,7 +143,8 @@ fn below_limit(view: &[&Measurement]) -> Vec<Suspicion> {
             100.0 * value / limit,
             m.verdict.limit_source.map_or_else(|| "source not stated".into(), |s| reasons::limit_source(s, m.verdict.limit_share))
         );
-        let advice = "look at which channels are populated and how fast they run (memgauge info, as root), and at power limits";
+        let info = info_on_memory(system);
+        let advice = format!("look at which channels are populated and how fast they run ({info}), and at power limits");
         Some(Suspicion { index, others: Vec::new(), finding: Finding::new("below-limit", severity, message, advice) })
     });
     low.collect()

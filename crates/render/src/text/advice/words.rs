@@ -3,6 +3,7 @@
 use memgauge_core::advice::{Action, Advice, Doubt, Effect, LeftOut, Model, Number, Ratio, Recommendation, Role, Topic, Why};
 use memgauge_core::experiment::{ChaseOrder, PrefetchRequest};
 use memgauge_core::result::PageKind;
+use memgauge_core::topology::OperatingSystem;
 use memgauge_core::traffic::Mix;
 use memgauge_core::wording::{ids, spelled};
 
@@ -10,6 +11,7 @@ use crate::number::{human, number, percent};
 
 /// The answer in a line.
 pub(super) fn headline(advice: &Advice) -> String {
+    let system = system(advice);
     let Some(first) = advice.recommendations.first() else {
         let command = advice.gaps.iter().find_map(|gap| gap.command.as_deref());
         let how = command.map(|command| format!("; measure: {command}")).unwrap_or_default();
@@ -24,20 +26,20 @@ pub(super) fn headline(advice: &Advice) -> String {
     });
     match (&first.action, tokens) {
         (Action::ExpectTokens { .. }, Some(tokens)) => tokens,
-        (_, Some(tokens)) => format!("{}; {tokens}", short(first)),
-        (_, None) => short(first),
+        (_, Some(tokens)) => format!("{}; {tokens}", short(first, system)),
+        (_, None) => short(first, system),
     }
 }
 
 /// A recommendation in a line.
-fn short(recommendation: &Recommendation) -> String {
+fn short(recommendation: &Recommendation, system: OperatingSystem) -> String {
     match &recommendation.action {
         Action::UseThreads { mix, threads, of, share, .. } if threads < of => {
             format!("{threads} of {of} threads give {} of {}", percent(share.value), bandwidth_of(*mix))
         }
         Action::UseThreads { mix, of, .. } => format!("All {of} threads are needed for {}", bandwidth_of(*mix)),
         _ => {
-            let text = action(recommendation);
+            let text = action(recommendation, system);
             text.split(": ").next().unwrap_or(&text).trim_end_matches('.').to_owned()
         }
     }
@@ -68,7 +70,7 @@ pub(super) const fn topic(topic: Topic) -> &'static str {
 }
 
 /// What to do, and why.
-pub(super) fn action(recommendation: &Recommendation) -> String {
+pub(super) fn action(recommendation: &Recommendation, system: OperatingSystem) -> String {
     match &recommendation.action {
         Action::UseThreads { mix, threads, of, share, knee } => use_threads(recommendation, *mix, (*threads, *of), *share, *knee),
         Action::ExpectTokens { .. } => {
@@ -98,9 +100,7 @@ pub(super) fn action(recommendation: &Recommendation) -> String {
             let costs = *latency_effect == Some(Effect::More) || *bandwidth_effect == Some(Effect::Less);
             let what = both(*latency, *bandwidth);
             if costs {
-                format!(
-                    "Keep threads and their memory on one node (numactl --cpunodebind=N --membind=N): memory of another node has {what}."
-                )
+                format!("Keep threads and their memory on one node ({}): memory of another node has {what}.", to_one_node(system))
             } else {
                 format!("Threads may use the memory of any node: that of another one has {what}.")
             }
@@ -109,7 +109,8 @@ pub(super) fn action(recommendation: &Recommendation) -> String {
             let (change, mix) = (change(*bandwidth), mix.map(|mix| format!(" ({mix})")).unwrap_or_default());
             match effect {
                 Effect::More => format!(
-                    "Interleave pages with the weights {weights} (numactl --weighted-interleave): {change} bandwidth{mix} over the nearest node alone."
+                    "Interleave pages with the weights {weights} ({}): {change} bandwidth{mix} over the nearest node alone.",
+                    by_weights(system)
                 ),
                 Effect::Less | Effect::Same => format!(
                     "Keep pages on the nearest node: interleaving with the weights {weights} changes the bandwidth{mix} by {change}."
@@ -121,7 +122,8 @@ pub(super) fn action(recommendation: &Recommendation) -> String {
             let load = format!("{} GB/s{mix}", number(*demand_gbs));
             match effect {
                 Effect::Less => format!(
-                    "Interleave pages with the weights {weights} (numactl --weighted-interleave): {change} latency at {load} over the nearest node alone."
+                    "Interleave pages with the weights {weights} ({}): {change} latency at {load} over the nearest node alone.",
+                    by_weights(system)
                 ),
                 Effect::More | Effect::Same => {
                     format!(
@@ -179,6 +181,29 @@ pub(super) fn action(recommendation: &Recommendation) -> String {
             }
         }
     }
+}
+
+/// What keeps a program on a node.
+const fn to_one_node(system: OperatingSystem) -> &'static str {
+    match system {
+        OperatingSystem::Linux => "numactl --cpunodebind=N --membind=N",
+        OperatingSystem::Windows => "start /node N PROGRAM",
+    }
+}
+
+/// What places pages by weights.
+const fn by_weights(system: OperatingSystem) -> &'static str {
+    match system {
+        OperatingSystem::Linux => "numactl --weighted-interleave",
+        OperatingSystem::Windows => "the program itself must, by VirtualAllocExNuma: Windows has no setting",
+    }
+}
+
+/// The operating system of the results; Linux where they are of several.
+pub(super) fn system(advice: &Advice) -> OperatingSystem {
+    let mut systems = advice.results.iter().map(|result| result.system);
+    let first = systems.next().unwrap_or_default();
+    if systems.all(|system| system == first) { first } else { OperatingSystem::Linux }
 }
 
 fn use_threads(recommendation: &Recommendation, mix: Mix, (threads, of): (u32, u32), share: Ratio, knee: Option<u32>) -> String {
@@ -331,19 +356,21 @@ mod tests {
 
     #[test]
     fn interleaving_for_latency_is_advised_where_latency_is_less() {
-        let said = |value: f64, effect| {
+        let said = |system, value: f64, effect| {
             let latency = Ratio { value, low: value - 0.01, high: value + 0.01 };
             let weights = Weights::new([(0, 2), (1, 1)]).unwrap();
             let action = Action::InterleaveForLatency { mix: Some(Mix::AllReads), weights, demand_gbs: 20.0, latency, effect };
             let (topic, sureness) = (Topic::Interleave, Sureness::Shown);
-            super::action(&Recommendation { topic, action, sureness, doubts: Vec::new(), numbers: Vec::new() })
+            super::action(&Recommendation { topic, action, sureness, doubts: Vec::new(), numbers: Vec::new() }, system)
         };
-        let less = said(0.8, Effect::Less);
+        let less = said(OperatingSystem::Linux, 0.8, Effect::Less);
         assert!(
             less.starts_with("Interleave pages with the weights 0=2,1=1") && less.contains("−20.0 % (−21.0 to −19.0) latency"),
             "{less}"
         );
-        let more = said(1.5, Effect::More);
+        let windows = said(OperatingSystem::Windows, 0.8, Effect::Less);
+        assert!(less.contains("numactl") && !windows.contains("numactl") && windows.contains("VirtualAllocExNuma"), "{windows}");
+        let more = said(OperatingSystem::Linux, 1.5, Effect::More);
         assert!(more.starts_with("Keep pages on the nearest node: at 20") && more.contains("latency by +50.0 %"), "{more}");
     }
 }
