@@ -176,7 +176,8 @@ fn a_request_that_is_refused_leaves_no_folder() {
     fs::remove_dir_all(out.parent().unwrap()).unwrap();
 }
 
-/// Runs the drop-in, whose prefetcher registers stay as they are.
+/// Standard output of the drop-in, whose prefetcher registers stay as they are. It says on standard error that the directory is no persistent
+/// memory.
 fn mlc(arguments: &[String]) -> String {
     let _permit = beside_another();
     let output = Command::new(env!("CARGO_BIN_EXE_mlc"))
@@ -186,6 +187,7 @@ fn mlc(arguments: &[String]) -> String {
         .output()
         .unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("volatile stand-in for persistent memory"), "{arguments:?}: {}", text(&output.stderr));
     text(&output.stdout).to_owned()
 }
 

@@ -51,7 +51,8 @@ fn one(module: &PersistentModule, region: &PersistentDevice) -> String {
     };
     let said = |value: Option<&dyn Display>| value.map(ToString::to_string);
     // What a region takes of a module is not all of it, so it has another name.
-    line("Capacity", said(module.capacity.as_ref().map(|bytes| bytes as &dyn Display)));
+    let capacity = module.capacity.as_ref().or_else(|| region.capacities.get(&module.name));
+    line("Capacity", said(capacity.map(|bytes| bytes as &dyn Display)));
     line("RegionShare", said(module.bytes.as_ref().map(|bytes| bytes as &dyn Display)));
     line("HealthState", Some(if module.faults.is_empty() { "no flags set".to_owned() } else { module.faults.join(",") }));
     line("ARSStatus", region.scrubbing.map(|scrubbing| if scrubbing { "InProgress" } else { "Idle" }.to_owned()));
@@ -92,6 +93,7 @@ mod tests {
         let region = PersistentDevice {
             region: "region0".into(),
             modules: vec![module("nmem0"), sick],
+            capacities: [("nmem1".into(), Bytes::gib(1))].into(),
             scrubbing: Some(true),
             ..PersistentDevice::default()
         };

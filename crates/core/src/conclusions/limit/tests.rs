@@ -107,6 +107,8 @@ pub(crate) fn report(machine: Machine, results: Vec<Measurement>) -> Report {
         levels: Vec::new(),
         references: Vec::new(),
         interleaves: Vec::new(),
+        best_writers: Vec::new(),
+        access_knees: Vec::new(),
         health: None,
     }
 }

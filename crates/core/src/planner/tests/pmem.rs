@@ -1,5 +1,7 @@
 //! The suite for persistent memory.
 
+use std::collections::BTreeSet;
+
 use super::directory::directory;
 use super::*;
 use crate::directory::{FileBacking, MemoryDir};

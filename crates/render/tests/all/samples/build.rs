@@ -292,6 +292,7 @@ impl Lab {
             saturated_ns: c.points.last().map(|p| p.2),
             peak_gbs: c.points.iter().map(|p| p.1).max_by(f64::total_cmp),
             over_saturated: c.over_saturated,
+            full_load_by_node: BTreeMap::new(),
             shares: vec![],
         });
     }
@@ -559,6 +560,8 @@ impl Lab {
             levels: Vec::new(),
             references: Vec::new(),
             interleaves: Vec::new(),
+            best_writers: Vec::new(),
+            access_knees: Vec::new(),
             health: None,
         }
     }
