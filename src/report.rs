@@ -43,6 +43,8 @@ pub(crate) fn blank(machine: Machine, root: &Path, identity: &HostIdentity) -> R
         references: Vec::new(),
         no_reference: None,
         interleaves: Vec::new(),
+        best_writers: Vec::new(),
+        access_knees: Vec::new(),
         timing: Timing::default(),
         notes: Vec::new(),
         health: None,
@@ -127,6 +129,8 @@ mod tests {
             matrices: vec![PairMatrix::new(vec![cpu], LineState::Hit, None)],
             curves: saved().curves,
             interleaves: Vec::new(),
+            best_writers: Vec::new(),
+            access_knees: Vec::new(),
             stores_read: vec![RfoEvidence { cpus: IdSet::one(cpu), ..RfoEvidence::default() }],
             notes: vec![Note::info("shared", "the same"), Note::info("own", format!("of CPU {cpu}"))],
             timing: Timing {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use memgauge_core::conclusions::{advise, levels, limit, summary};
+use memgauge_core::conclusions::{advise, curve, levels, limit, persistent, summary};
 use memgauge_core::estimate::NotMeasured;
 use memgauge_core::note::Note;
 use memgauge_core::plan::Plan;
@@ -66,6 +66,9 @@ impl<'a> Runner<'a> {
     /// Adds what follows from all results, and ends the report.
     pub(crate) fn conclude(&self, report: &mut Report) {
         report.levels = levels::summarise(&report.results, &report.machine);
+        curve::add_bandwidth_by_node(report);
+        report.best_writers = persistent::best_writers(&report.results);
+        report.access_knees = persistent::access_knees(&report.results);
         report::add_notes(report, advise::notes(&report.results, &report.machine));
         let suspended = Duration::from_nanos(clock::suspended_ns().saturating_sub(self.suspended_ns));
         if suspended > MIN_SUSPENSION {

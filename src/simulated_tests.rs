@@ -4,6 +4,7 @@
 mod advice;
 mod compare;
 mod siblings;
+mod tiers;
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -399,141 +400,6 @@ fn the_knee_is_where_the_models_latency_bends() {
         let expected = unloaded + SERVICE * load / (2.0 * (1.0 - load.min(0.97)));
         assert!(load > 0.9 || close(m.estimate.value.unwrap(), expected, 0.05), "{:?} at {load}, not {expected}", m.estimate.value);
     }
-}
-
-/// [`TWO_NODES`] with a node without CPUs that has half of the first one's capacity and twice its latency; only the first package is used.
-fn with_far_tier() -> (Machine, Model) {
-    let mut machine = TWO_NODES.machine();
-    let near = machine.topology.nodes[0].clone();
-    let mut far = memgauge_core::topology::Node { id: 2, cpus: IdSet::new(), hmat: Vec::new(), ..near };
-    far.distances = [(0, 14), (1, 28), (2, 10)].into();
-    for node in &mut machine.topology.nodes {
-        node.distances.insert(2, if node.id == 0 { 14 } else { 28 });
-    }
-    machine.topology.nodes.push(far);
-    machine.topology.nodes[0].interleave_weight = Some(5);
-    machine.topology.nodes[2].interleave_weight = Some(1);
-    machine.allowed.nodes.insert(2);
-    let room = machine.allowed.node_memory[&0];
-    machine.allowed.node_memory.insert(2, room);
-    let mut model = Model::new(&machine, None, 11);
-    let (gbs, ns) = model.nodes[&0];
-    model.nodes.insert(2, (gbs / 2.0, 2.0 * ns));
-    model.domains.iter_mut().for_each(|domain| *domain = 4.0 * gbs);
-    model.noise = Noise { burst: 0.03, ..Noise::QUIET };
-    (machine, model)
-}
-
-#[test]
-fn weights_are_found_on_a_machine_with_a_far_tier() {
-    let (machine, model) = with_far_tier();
-    let (near, far) = (model.nodes[&0].0, model.nodes[&2].0);
-    let mut spec = Spec::new(Task::Interleave);
-    spec.cpus = Some(machine.topology.cpus.iter().filter(|c| c.package == 0).map(|c| c.id).collect());
-    let report = run(&spec, &machine, &model, None);
-    let [found] = &report.interleaves[..] else { panic!("{:?}", report.notes) };
-    assert!(report.complete && found.nodes == [0, 2], "{found:?}");
-    let best = found.trial(&found.recommended).unwrap();
-    // Both tiers are busy to the end with two thirds of the pages on the near one.
-    assert!((best.weights.share(0) - 2.0 / 3.0).abs() < 0.05, "{best:?}");
-    // The core that chases does not load.
-    assert!(best.bandwidth_gbs.value > 0.8 * (near + far) && best.bandwidth_gbs.value < 1.05 * (near + far), "{best:?} of {near} + {far}");
-    let gains: Vec<_> = found.gains.iter().map(|gain| (gain.over, gain.bandwidth.value)).collect();
-    assert_eq!(gains.len(), 3, "the near tier, equal weights, the kernel's: {gains:?}");
-    assert!(gains.iter().all(|(_, gain)| *gain > 0.05) && gains[0].1 > 0.2, "{gains:?}");
-    let text = String::from_utf8(Text { width: 100, colour: false, verbose: false }.render(&report).unwrap()).unwrap();
-    println!("{text}");
-    assert!(text.contains("numactl -w 0,2 PROGRAM") && text.contains("weighted_interleave/node2"), "{text}");
-    assert!(text.contains("the kernel's weights (5:1)"), "{text}");
-    let json: Report = serde_json::from_slice(&Json.render(&report).unwrap()).unwrap();
-    assert_eq!(json.interleaves, report.interleaves);
-    // Most of the latency of half the near tier's bandwidth is the far tier's.
-    spec.demand_gbs = Some(near / 4.0);
-    let report = run(&spec, &machine, &model, None);
-    let [found] = &report.interleaves[..] else { panic!("{:?}", report.notes) };
-    assert_eq!(found.recommended.only_node(), Some(0), "{:?}", found.trials);
-    // More than the near tier has needs both.
-    spec.demand_gbs = Some(near * 1.2);
-    let report = run(&spec, &machine, &model, None);
-    let share = report.interleaves[0].recommended.share(0);
-    assert!(share > 0.5 && share < 0.9, "{:?}", report.interleaves[0].trials);
-}
-
-/// A model whose loaders get no time while a chase runs.
-struct Starved(Model);
-
-impl SimulatedMachine for Starved {
-    fn elapsed(&self) -> Duration {
-        self.0.elapsed()
-    }
-
-    fn pass(&self, time: Duration) {
-        self.0.pass(time);
-    }
-
-    fn ghz(&self, cpu: u32) -> f64 {
-        self.0.ghz(cpu)
-    }
-
-    fn burst(&self, chase: Option<ChaseWork>, loads: &[LoadWork], windows: usize, window: Duration) -> BurstRates {
-        let starved = chase.is_some();
-        let rates = self.0.burst(chase, loads, windows, window);
-        if starved { BurstRates { lines_per_ns: vec![Vec::new(); loads.len()], ..rates } } else { rates }
-    }
-
-    fn drive_out(&self, cpu: u32) {
-        self.0.drive_out(cpu);
-    }
-
-    fn transfers(&self, work: &[TransferWork], run: Duration) -> Vec<Vec<f64>> {
-        self.0.transfers(work, run)
-    }
-}
-
-#[test]
-fn a_search_for_weights_whose_threads_get_no_time_does_not_ask_for_more_of_it() {
-    let (machine, model) = with_far_tier();
-    let mut spec = Spec::new(Task::Interleave);
-    spec.cpus = Some(machine.topology.cpus.iter().filter(|c| c.package == 0).map(|c| c.id).collect());
-    let report = run(&spec, &machine, &Starved(model), None);
-    assert_eq!((report.complete, &report.incomplete), (false, &Some(Incomplete::CellsMissing)));
-    let why = report.results.iter().find(|m| m.at.weights.is_none()).and_then(|m| m.estimate.not_measured.clone());
-    // Nothing loads on the chasing core's second thread, CPU 16.
-    assert_eq!(why, Some(NotMeasured::NeverTogether { cpus: "0-7,17-23".parse().unwrap() }), "{:?}", report.notes);
-}
-
-#[test]
-fn a_machine_without_a_second_tier_has_no_weights_to_find() {
-    let machine = TWO_NODES.machine();
-    let error = planner::plan(&Spec::new(Task::Interleave), &machine, &kernels()).unwrap_err();
-    assert!(error.to_string().contains("no second tier of memory"), "{error}");
-}
-
-#[test]
-fn tiers_are_compared_alone_and_disturbed() {
-    let (machine, model) = with_far_tier();
-    let (near, far) = (model.nodes[&0].0, model.nodes[&2].0);
-    let mut spec = Spec::new(Task::Tiers);
-    spec.cpus = Some(machine.topology.cpus.iter().filter(|c| c.package == 0).map(|c| c.id).collect());
-    let report = run(&spec, &machine, &model, None);
-    assert!(report.complete, "{:?}", report.notes);
-    let peak = |memory: u32, load: &str| {
-        let load = Some(load.parse().unwrap());
-        let curve = report.curves.iter().find(|c| c.at.memory_node() == Some(memory) && c.at.load_nodes == load);
-        curve.and_then(|c| c.peak_gbs).unwrap_or_else(|| panic!("no curve of {memory} under load of {load:?}"))
-    };
-    let about = |gbs: f64, expected: f64| (0.8..1.05).contains(&(gbs / expected));
-    // Each alone has its own capacity, wherever the chase is; both together have more than either.
-    assert!(about(peak(0, "0"), near) && about(peak(2, "2"), far));
-    assert!(about(peak(0, "2"), far) && about(peak(2, "0"), near));
-    assert!(peak(0, "0,2") > 1.05 * near, "{} of {near} and {far}", peak(0, "0,2"));
-    let text = String::from_utf8(Text { width: 100, colour: false, verbose: false }.render(&report).unwrap()).unwrap();
-    println!("{text}");
-    for expected in ["Tiers of memory", "memory without CPUs", "distance 14 from node 0", "Latency of each tier by what is loaded"] {
-        assert!(text.contains(expected), "{expected}");
-    }
-    let json: Report = serde_json::from_slice(&Json.render(&report).unwrap()).unwrap();
-    assert_eq!(json.plan.unwrap().tiers.iter().map(|t| t.node).collect::<Vec<_>>(), [0, 1, 2]);
 }
 
 #[test]

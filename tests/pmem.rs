@@ -35,17 +35,28 @@ fn each_run_has_a_file_with_the_name_that_scripts_know() {
     assert!(text(&output.stderr).contains("this takes about"), "{}", text(&output.stderr));
     assert!(!output.stdout.contains(&0x1b), "captured output is plain");
     let written = names(&out);
-    let label = format!("{}_node0", files.file_name().unwrap().to_str().unwrap());
-    for run in ["idle_latency_seq", "idle_latency_rand", "access_size", "persist_latency", "ramp_seq_R", "ramp_rand_W2"] {
-        assert!(written.contains(&format!("{label}_{run}.txt")), "{run}: {written:?}");
+    for run in ["idle_seq", "idle_rnd", "access_size", "persist_latency", "bw_seq_R_1CPU", "bw_rand_W2_1CPU", "bw_seq_W6_1CPU"] {
+        assert!(written.contains(&format!("{run}.txt")), "{run}: {written:?}");
     }
-    for run in ["R", "W2", "W5", "W6", "W7"] {
-        for order in ["seq", "rand"] {
-            let name = format!("{label}_bandwidth_{order}_{run}.txt");
-            let page = fs::read_to_string(out.join(&name)).unwrap_or_else(|error| panic!("{name}: {error}"));
-            assert!(page.contains("volatile stand-in"), "{name}: {page}");
+    let read = |name: &str| fs::read_to_string(out.join(name)).unwrap_or_else(|error| panic!("{name}: {error} {written:?}"));
+    for run in ["READ", "WRITE_NT", "2READ_1WRITE_NT", "1READ_1WRITE", "2READ_1WRITE"] {
+        for order in ["seq", "rnd"] {
+            let page = read(&format!("bw_{order}_{run}.txt"));
+            assert!(page.contains("volatile stand-in"), "{order} {run}: {page}");
         }
     }
+    // The delays of the field's script, and a point of the curve for each.
+    let delays: Vec<u32> = read("delays.txt").lines().map(|line| line.parse().unwrap()).collect();
+    assert_eq!((delays.len(), delays[0], delays[7], delays[19]), (20, 0, 700, 80000));
+    for order in ["seq", "rnd"] {
+        let start = format!("out_llat_{order}_READ_");
+        let Some(curve) = written.iter().find(|name| name.starts_with(&start)) else { panic!("{start}: {written:?}") };
+        let page = read(curve);
+        let listed: BTreeSet<u32> = page.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
+        assert!(delays.iter().all(|delay| listed.contains(delay)), "{page}");
+    }
+    assert!(read("dimm_info.dat").contains("no modules of persistent memory: "), "{}", read("dimm_info.dat"));
+    assert!(read("result.csv").lines().count() > 40);
     let whole: Report = serde_json::from_slice(&fs::read(out.join("result.json")).unwrap()).unwrap();
     let directory = &whole.plan.as_ref().unwrap().directories[0].file;
     assert!(directory.volatile.is_some(), "{directory:?}");
@@ -84,6 +95,16 @@ fn several_directories_make_a_matrix() {
     let output = program().arg("pmem").args([&first, &second]).args(SHORT).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let page = text(&output.stdout);
+    let out = temporary("pmem-subfolders");
+    let each = program().arg("pmem").args([&first, &second]).args(SHORT).args(["-q", "--out"]).arg(&out).output().unwrap();
+    assert_eq!(each.status.code(), Some(0), "{}", text(&each.stderr));
+    for directory in [&first, &second] {
+        let folder = out.join(format!("{}_node0", directory.file_name().unwrap().to_str().unwrap()));
+        assert!(names(&folder).contains("bw_rnd_2READ_1WRITE_NT.txt"), "{:?} {:?}", names(&out), names(&folder));
+        let page = fs::read_to_string(folder.join("idle_seq.txt")).unwrap();
+        assert!(page.contains(directory.to_str().unwrap()), "{page}");
+    }
+    fs::remove_dir_all(out).unwrap();
     let matrix = page.split("Nodes and directories").nth(1).unwrap_or_else(|| panic!("{page}"));
     for part in [first.to_str().unwrap(), second.to_str().unwrap(), "Idle latency in ns", "All reads in GB/s", "node 0"] {
         assert!(matrix.contains(part), "{part}: {page}");
@@ -98,8 +119,9 @@ fn several_directories_make_a_matrix() {
 fn what_was_measured_before_an_interruption_is_kept_and_the_time_is_kept() {
     let _permit = beside_another();
     let files = temporary("pmem-interrupted");
+    let out = temporary("pmem-interrupted-out");
     let mut command = program();
-    command.arg("pmem").arg(&files).args(["--size", "16M", "--time", "300ms", "--format", "json"]);
+    command.arg("pmem").arg(&files).args(["--size", "16M", "--time", "300ms", "--format", "json", "--out"]).arg(&out);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_secs(4));
     // SAFETY: sends a signal to a child that is not waited for yet.
@@ -112,9 +134,16 @@ fn what_was_measured_before_an_interruption_is_kept_and_the_time_is_kept() {
         "{:?}",
         interrupted.incomplete
     );
+    // The files have it, too.
+    let saved: serde_json::Value = serde_json::from_slice(&fs::read(out.join("result.json")).unwrap()).unwrap();
+    assert_eq!((&saved["complete"], saved["results"].as_array().unwrap().len()), (&false.into(), interrupted.results.len()));
+    let idle = fs::read_to_string(out.join("idle_seq.txt")).unwrap();
+    assert!(idle.contains("INCOMPLETE") && idle.contains("Idle latency"), "{idle}");
+    fs::remove_dir_all(out).unwrap();
     let began = Instant::now();
     let output = program().arg("pmem").arg(&files).args(["--size", "16M", "--within", "6s", "--format", "json"]).output().unwrap();
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    // What comes on top is the start, the files and the page: less than a cell's own time, even beside other work.
+    assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
     assert!(report(&output).measured() > 0);
     assert!(names(&files).is_empty());
     fs::remove_dir_all(files).unwrap();
@@ -134,6 +163,77 @@ fn a_directory_that_vanishes_costs_what_comes_after() {
     let lost = report(&output);
     assert!(lost.results.iter().any(|m| matches!(m.estimate.not_measured, Some(NotMeasured::NoMemory { .. }))), "{:?}", lost.notes);
     assert!(text(&output.stderr).contains(files.to_str().unwrap()), "the message names it: {}", text(&output.stderr));
+}
+
+#[test]
+fn a_request_that_is_refused_leaves_no_folder() {
+    let out = temporary("pmem-refused").join("today");
+    for arguments in [&["/nonexistent/pmem"][..], &["/tmp", "--node", "77"], &["/tmp", "--plan"]] {
+        let output = program().arg("pmem").args(arguments).arg("--out").arg(&out).output().unwrap();
+        assert_eq!(output.status.success(), arguments.contains(&"--plan"), "{arguments:?}: {}", text(&output.stderr));
+        assert!(!out.exists(), "{arguments:?}");
+    }
+    fs::remove_dir_all(out.parent().unwrap()).unwrap();
+}
+
+/// Standard output of the drop-in, whose prefetcher registers stay as they are. It says on standard error that the directory is no persistent
+/// memory.
+fn mlc(arguments: &[String]) -> String {
+    let _permit = beside_another();
+    let output = Command::new(env!("CARGO_BIN_EXE_mlc"))
+        .args(arguments)
+        .env("MEMGAUGE_MLC_PREFETCH", "leave")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("volatile stand-in for persistent memory"), "{arguments:?}: {}", text(&output.stderr));
+    text(&output.stdout).to_owned()
+}
+
+/// The rows below the line of equals signs, as the script cuts them out with sed and awk.
+fn loaded_rows(page: &str) -> Vec<Vec<f64>> {
+    let rows = page.lines().skip_while(|line| !line.starts_with("==========================")).skip(1);
+    rows.filter(|line| !line.is_empty()).map(|line| line.split_whitespace().map(|word| word.parse().unwrap()).collect()).collect()
+}
+
+#[test]
+fn the_lines_of_the_script_for_persistent_memory_run_unchanged() {
+    let files = temporary("pmem-script");
+    let path = files.to_str().unwrap();
+    let arguments = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    for stride in ["", "-l256"] {
+        let page = mlc(&arguments(&format!("--idle_latency -c0 {stride} -J{path} -b16m -t1")));
+        let took: Vec<&str> = page.lines().filter(|line| line.contains("Each iteration took")).collect();
+        assert_eq!(took.len(), 1, "{page}");
+        // "Each iteration took 186.5 base frequency clocks (<tab>78.2<tab>ns)"
+        let ns: f64 = took[0].split('\t').nth(1).unwrap().trim().parse().unwrap();
+        assert!(ns > 0.5, "{page}");
+    }
+    let threads = files.join("perthread.txt");
+    let file = format!("-o{}", threads.display());
+    let last = std::thread::available_parallelism().unwrap().get() - 1;
+    for (traffic, order) in [("R", "seq"), ("W6", "rand"), ("W7", "seq"), ("W7", "rand"), ("W5", "rand"), ("W2", "seq")] {
+        fs::write(&threads, format!("0-{last} {traffic}              {order}          4000       pmem           {path}    \n")).unwrap();
+        for width in ["", "-Z"] {
+            let page = mlc(&arguments(&format!("--loaded_latency -d0 {file} -t1 -T {width}")));
+            let rows = loaded_rows(&page);
+            assert!(rows.len() == 1 && rows[0][0] == 0.0 && rows[0][1] == 0.0 && rows[0][2] > 100.0, "{traffic} {order}: {page}");
+        }
+    }
+    if last > 0 {
+        let delays = files.join("delays.txt");
+        fs::write(&delays, "0\n700\n80000\n").unwrap();
+        for (order, random) in [("seq", ""), ("rand", "-r")] {
+            fs::write(&threads, format!("0  R {order} 4000 pmem {path}\n1-{last} R {order}  4000 pmem {path}\n")).unwrap();
+            let page = mlc(&arguments(&format!("--loaded_latency -g{} {file} -t1 {random}", delays.display())));
+            let rows = loaded_rows(&page);
+            assert_eq!(rows.iter().map(|row| row[0]).collect::<Vec<_>>(), [0.0, 700.0, 80000.0], "{page}");
+            assert!(rows.iter().all(|row| row.len() == 3 && row[1] > 0.5), "{page}");
+            assert!(rows[0][2] > rows[2][2], "less load, less bandwidth: {page}");
+        }
+    }
+    fs::remove_dir_all(files).unwrap();
 }
 
 /// Runs a line in a mount namespace of its own, where a tmpfs with these options is at `$1`; `None` where that is not allowed.

@@ -702,7 +702,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l no-title -d 
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l plan -d 'Show what would be measured, and for how long; measure nothing'
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -s h -l help -d 'Print help'
-complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l out -d 'Write a text file of each run, the result as JSON, figures and a summary to FOLDER, which must be new or empty' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l out -d 'Write a text file of each run, the result as JSON and CSV, figures and a summary to FOLDER, which must be new or empty' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
@@ -749,7 +749,7 @@ thp\t''
 1g\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l ramp -d 'Also measure the bandwidth of growing numbers of CPUs: 1, 2, 4, 6 … all of each node, reads and 2:1'
-complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l loaded -d 'Also measure latency under load at 20 delays'
+complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l loaded -d 'Also measure latency under load at 20 delays, sequential and random'
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'

@@ -127,11 +127,21 @@ impl Memgauge {
     /// # Errors
     /// When it ends otherwise, or its result cannot be printed.
     pub fn measure_and_print(self) -> Result<(Report, String)> {
+        let (ran, page) = self.run_and_print()?;
+        ensure!(ran.status == Some(0), "exit status {:?}: {}", ran.status, ran.stderr);
+        Ok((ran.report.context("it wrote no result")?, page))
+    }
+
+    /// Runs it to its end, and prints the page of its result.
+    ///
+    /// # Errors
+    /// When it wrote no result, or this cannot be printed.
+    pub fn run_and_print(self) -> Result<(Ran, String)> {
         let json = self.json.clone();
-        let report = self.measure()?;
+        let ran = self.run()?;
         let output = Command::new(MEMGAUGE).args(["render", "--verbose"]).arg(&json).stdin(Stdio::null()).output()?;
-        ensure!(output.status.success(), "render: {}: {}", output.status, String::from_utf8_lossy(&output.stderr));
-        Ok((report, String::from_utf8(output.stdout)?))
+        ensure!(output.status.success(), "render: {}: {} {}", output.status, String::from_utf8_lossy(&output.stderr), ran.stderr);
+        Ok((ran, String::from_utf8(output.stdout)?))
     }
 
     /// What it would do.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use memgauge_core::spec::{Spec, Task};
 
 use super::advise::AdviseArgs;
@@ -11,7 +11,7 @@ use super::c2c::C2cArgs;
 use super::compare::CompareArgs;
 use super::fleet::{FleetArgs, FleetCommand};
 use super::help;
-use super::interleave::{InterleaveArgs, WeightsAction};
+use super::interleave::{self, InterleaveArgs, WeightsAction};
 use super::latency::LatencyArgs;
 use super::loaders::{BandwidthArgs, LoadedArgs};
 use super::loops::{ChaseArgs, LoopRequest, StreamArgs};
@@ -178,7 +178,11 @@ impl Cli {
     /// When it cannot be read, or asks for help: `-h` for the options that matter most, `--help` for all.
     pub(crate) fn parse_line(words: &[OsString]) -> Result<Self, clap::Error> {
         let asks_for_all = || words.iter().any(|word| word == "--help" || word == "help");
-        Self::try_parse_from(words).map_err(|error| match error.kind() {
+        let read = Self::command().try_get_matches_from(words).and_then(|matches| {
+            interleave::check_alone(&Self::command(), &matches)?;
+            Self::from_arg_matches(&matches).map_err(|error| error.format(&mut Self::command()))
+        });
+        read.map_err(|error| match error.kind() {
             ErrorKind::DisplayHelp if !asks_for_all() => help::brief(Self::command()).try_get_matches_from(words).err().unwrap_or(error),
             ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict => help::with_advice(error, &Self::command(), words),
             _ => error,

@@ -1,6 +1,8 @@
 //! `memgauge interleave`: its command line.
 
-use clap::Args;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Command};
 use memgauge_core::interleave::Weights;
 use memgauge_core::spec::{Spec, Task};
 
@@ -38,9 +40,9 @@ pub(super) struct InterleaveArgs {
     /// Find the least latency while this much is moved, in GB/s, for each socket [default: find the most bandwidth]
     #[arg(long, value_name = "GB/s", value_parser = parse_gbs, help_heading = "Weights")]
     demand: Option<f64>,
-    /// Number of CPUs that load, for each socket [default: all but the one that chases]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Weights")]
-    threads: Option<u32>,
+    /// Numbers of CPUs that load, for each socket, with a search for each: 4 or 2,4,8 [default: all but the one that chases]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..), help_heading = "Weights")]
+    threads: Vec<u32>,
     /// Set the kernel's weights: those found, or those given as NODE=WEIGHT,...
     #[arg(long, value_name = "WEIGHTS", num_args = 0..=1, help_heading = "Weights", conflicts_with_all = ["restore", "plan"])]
     apply: Option<Option<Weights>>,
@@ -53,6 +55,24 @@ pub(super) struct InterleaveArgs {
     prefetch: Prefetch,
     #[command(flatten)]
     common: Common,
+}
+
+/// Refuses what would have no effect: --restore and --apply with weights measure nothing, so they stand alone.
+pub(super) fn check_alone(program: &Command, matches: &ArgMatches) -> Result<(), clap::Error> {
+    let Some((command, matches)) = matches.subcommand().filter(|(name, _)| *name == "interleave") else { return Ok(()) };
+    let action = match () {
+        () if matches.get_flag("restore") => "restore",
+        () if matches.get_one::<Weights>("apply").is_some() => "apply",
+        () => return Ok(()),
+    };
+    let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let mut arguments = program.find_subcommand(command).into_iter().flat_map(Command::get_arguments);
+    let Some(idle) = arguments.find(|arg| arg.get_id() != action && given(arg.get_id().as_str())) else { return Ok(()) };
+    let mut error = clap::Error::new(ErrorKind::ArgumentConflict).with_cmd(program);
+    error.insert(ContextKind::InvalidArg, ContextValue::String(format!("--{}", idle.get_long().unwrap_or_default())));
+    let action = if action == "apply" { "--apply NODE=WEIGHT,..." } else { "--restore" };
+    error.insert(ContextKind::PriorArg, ContextValue::String(action.to_owned()));
+    Err(error)
 }
 
 /// What to do with the kernel's weights.
@@ -85,12 +105,30 @@ impl InterleaveArgs {
 
 #[cfg(test)]
 mod tests {
+    use crate::cli::command::Cli;
     use crate::cli::tests::{refused, spec};
 
     #[test]
+    fn what_measures_nothing_takes_no_options_of_a_measurement() {
+        let line = |line: &str| {
+            let words: Vec<_> = line.split(' ').map(Into::into).collect();
+            Cli::parse_line(&words).map(|_| ()).map_err(|error| error.to_string())
+        };
+        for options in ["-o w.json", "--demand 4", "--mix 2:1", "--format json", "--threads 2", "--node 0,1", "--plan"] {
+            for action in ["--restore", "--apply 0=3,1=1"] {
+                let why = line(&format!("memgauge interleave {options} {action}")).unwrap_err();
+                assert!(why.contains("cannot be used with") && why.contains("leave one of them out"), "{options} {action}: {why}");
+            }
+        }
+        for fine in ["--restore", "--apply 0=3,1=1", "--mix 2:1 --apply", "-o w.json --demand 4 --apply"] {
+            assert_eq!(line(&format!("memgauge interleave {fine}")), Ok(()));
+        }
+    }
+
+    #[test]
     fn nodes_mixes_and_a_demand() {
-        let got = spec("memgauge interleave --nodes 0,2 --mix 2:1 --demand 40 --threads 3");
-        assert_eq!((got.nodes, got.demand_gbs, got.threads), (Some("0,2".parse().unwrap()), Some(40.0), Some(3)));
+        let got = spec("memgauge interleave --nodes 0,2 --mix 2:1 --demand 40 --threads 3,7");
+        assert_eq!((got.nodes, got.demand_gbs, got.threads), (Some("0,2".parse().unwrap()), Some(40.0), vec![3, 7]));
         assert!(refused("memgauge interleave --apply 0=300").contains("each weight 1 to 255"));
         assert!(refused("memgauge interleave --apply --restore").contains("cannot be used with"));
         assert!(refused("memgauge interleave --demand 0").contains("a bandwidth in GB/s"));

@@ -39,10 +39,10 @@ pub(super) struct PmemArgs {
     /// Also measure the bandwidth of growing numbers of CPUs: 1, 2, 4, 6 … all of each node, reads and 2:1
     #[arg(long, help_heading = "What")]
     ramp: bool,
-    /// Also measure latency under load at 20 delays
+    /// Also measure latency under load at 20 delays, sequential and random
     #[arg(long, help_heading = "What")]
     loaded: bool,
-    /// Write a text file of each run, the result as JSON, figures and a summary to FOLDER, which must be new or empty
+    /// Write a text file of each run, the result as JSON and CSV, figures and a summary to FOLDER, which must be new or empty
     #[arg(long, value_name = "FOLDER", help_heading = "Output")]
     out: Option<PathBuf>,
     #[command(flatten)]

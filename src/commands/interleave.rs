@@ -1,7 +1,6 @@
 //! `memgauge interleave --apply` and `--restore`: the kernel's weights. What they should be is measured as everything else is
 //! ([`super::measure`]).
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::anyhow;
@@ -53,20 +52,27 @@ fn listed(state: &WeightsState) -> String {
     each.join(",")
 }
 
-/// Sets the weights that a run found, and adds a note.
+/// Sets the weights that a run found, says so on standard error, and adds a note.
 ///
 /// # Errors
 /// When searches disagree about a node's weight, nothing was found, or the weights cannot be set.
 pub(crate) fn apply_found(report: &mut Report) -> anyhow::Result<()> {
-    let weights = common_weights(report)?;
-    let before = kernel().apply(&weights)?;
-    report.notes.push(Note::info("weights-applied", applied(&weights, &before)));
+    let done = apply_found_to(&kernel(), report)?;
+    Program::MEMGAUGE.message(done);
     Ok(())
 }
 
-/// The weights that all searches recommend.
+/// Sets the weights of this kernel and adds a note. Returns what was done.
+fn apply_found_to(kernel: &KernelWeights, report: &mut Report) -> anyhow::Result<String> {
+    let weights = common_weights(report)?;
+    let done = applied(&weights, &kernel.apply(&weights)?);
+    report.notes.push(Note::info("weights-applied", done.clone()));
+    Ok(done)
+}
+
+/// The weights that serve all searches: each has its own ratio in them.
 fn common_weights(report: &Report) -> anyhow::Result<Weights> {
-    let mut all: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut all: Option<Weights> = None;
     if !report.complete {
         return Err(anyhow!("the kernel's weights were not changed, because the search did not end"));
     }
@@ -76,15 +82,77 @@ fn common_weights(report: &Report) -> anyhow::Result<Weights> {
                 "the kernel's weights were not changed: memory of node {node} alone serves this load best, and a program gets that without weights"
             ));
         }
-        for (node, weight) in summary.recommended.iter() {
-            if all.insert(node, weight).is_some_and(|other| other != weight) {
-                return Err(anyhow!(
-                    "the kernel's weights were not changed: they are the same for all programs, and the searches found different ones for node {node}; choose with --apply NODE=WEIGHT,..."
-                ));
-            }
-        }
+        let own = &summary.recommended;
+        let joined = all.as_ref().map_or_else(|| Some(own.clone()), |all| all.joined(own)).ok_or_else(|| {
+            anyhow!(
+                "the kernel's weights were not changed: they are the same for all programs, and no list has the ratios of all searches ({own} is one); choose with --apply NODE=WEIGHT,..."
+            )
+        })?;
+        all = Some(joined);
     }
-    // Weights of several sockets must not be divided by what they have in common by chance: each stands for itself.
-    let text: Vec<String> = all.iter().map(|(node, weight)| format!("{node}={weight}")).collect();
-    text.join(",").parse().map_err(|_| anyhow!("the kernel's weights were not changed, because none were found"))
+    all.ok_or_else(|| anyhow!("the kernel's weights were not changed, because none were found"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use memgauge_core::experiment::Coordinates;
+    use memgauge_core::interleave::Goal;
+    use memgauge_core::result::InterleaveSummary;
+
+    use super::*;
+
+    fn report(recommended: &[&str]) -> Report {
+        let mut report: Report = serde_json::from_str(include_str!("../../tests/results/two-nodes.json")).unwrap();
+        let summary = |weights: &&str| InterleaveSummary {
+            at: Coordinates::default(),
+            goal: Goal::Bandwidth,
+            nodes: vec![0, 2],
+            trials: Vec::new(),
+            best: weights.parse().unwrap(),
+            recommended: weights.parse().unwrap(),
+            plateau: Vec::new(),
+            gains: Vec::new(),
+            front: Vec::new(),
+        };
+        report.interleaves = recommended.iter().map(summary).collect();
+        report
+    }
+
+    fn common(recommended: &[&str]) -> String {
+        common_weights(&report(recommended)).map_or_else(|why| why.to_string(), |weights| weights.to_string())
+    }
+
+    #[test]
+    fn weights_that_serve_all_searches_are_applied_and_others_refused() {
+        assert_eq!(common(&["0=3,2=1"]), "0=3,2=1");
+        assert_eq!(common(&["0=3,2=1", "1=3,2=2"]), "0=6,1=3,2=2");
+        assert!(common(&["0=3,2=1", "0=2,2=1"]).contains("no list has the ratios of all searches"));
+        assert!(common(&["0=1"]).contains("node 0 alone"));
+        assert!(common(&[]).contains("none were found"));
+        let mut interrupted = report(&["0=3,2=1"]);
+        interrupted.complete = false;
+        assert!(common_weights(&interrupted).unwrap_err().to_string().contains("did not end"));
+    }
+
+    #[test]
+    fn what_a_search_found_is_written_and_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let weights = root.join("sys/kernel/mm/mempolicy/weighted_interleave");
+        for folder in [&weights, &root.join("proc/sys/kernel/random"), &root.join("run")] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        fs::write(root.join("proc/sys/kernel/random/boot_id"), "boot\n").unwrap();
+        ["node0", "node2"].iter().for_each(|node| fs::write(weights.join(node), "1\n").unwrap());
+        let kernel = KernelWeights::new(root, &root.join("run"));
+        let mut found = report(&["0=3,2=1"]);
+        let told = apply_found_to(&kernel, &mut found).unwrap();
+        assert!(told.contains("set the kernel's weights to 0=3,2=1; they were 0=1,2=1."), "{told}");
+        assert!(found.notes.iter().any(|note| note.code == "weights-applied" && note.message == told));
+        assert_eq!(fs::read_to_string(weights.join("node0")).unwrap().trim(), "3");
+        assert!(apply_found_to(&kernel, &mut report(&["0=1"])).is_err());
+        assert_eq!(fs::read_to_string(weights.join("node0")).unwrap().trim(), "3", "a refusal changes nothing");
+    }
 }

@@ -37,7 +37,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     // Before the machine is read: a check that still runs uses memory, and its time is not this run's.
     let state = state.map(|state| StateFolder::open(&state.folder, state.keep, state.lock_wait)).transpose()?;
     let mut begin = Instant::now();
-    let folder = pmem.as_ref().and_then(|pmem| pmem.out.clone()).filter(|_| !run.plan).map(RunFolder::open).transpose()?;
+    let folder = pmem.as_ref().and_then(|pmem| pmem.out.clone()).filter(|_| !run.plan).map(RunFolder::new);
     run.report.output.output.extend(folder.iter().flat_map(RunFolder::whole_results));
     let output = &run.report.output;
     let mut deadlines = quick.as_ref().map(|_| Deadlines::begin(begin, spec.within));
@@ -61,6 +61,8 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     output.check_figures(&drawn, "the plan has no measurement that a figure shows")?;
     let clock = Clock::calibrate(root);
     check_histogram(spec.chase.histogram, clock.step_ns())?;
+    // Only now, so that a request that is refused leaves no folder behind.
+    folder.as_ref().map(RunFolder::create).transpose()?;
     let mut sinks = Sinks::open(output, Stream::Output)?;
     state.iter().try_for_each(|state| sinks.add_json(&state.result()))?;
     let stop = signals::watch().context("cannot install signal handlers")?;

@@ -6,6 +6,7 @@ pub mod findings;
 pub mod judge;
 pub mod levels;
 pub mod limit;
+pub mod persistent;
 pub mod scan;
 pub mod summary;
 pub mod trend;

@@ -53,7 +53,7 @@ impl FileEvidence {
 }
 
 /// What follows the name of memory that loses its content, where persistent memory could be meant.
-const STAND_IN: &str = " (volatile stand-in)";
+pub const STAND_IN: &str = " (volatile stand-in)";
 
 /// A directory to take buffers from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

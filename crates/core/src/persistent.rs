@@ -1,6 +1,6 @@
 //! Persistent memory as the kernel describes it: a namespace, its region, and the modules behind it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,9 @@ pub struct PersistentDevice {
     pub emulated: Option<String>,
     /// The modules that the region is spread over.
     pub modules: Vec<PersistentModule>,
+    /// Persistent capacity of every module of the machine by name: as the kernel states it (CXL), otherwise the sum of what all regions use of it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub capacities: BTreeMap<String, Bytes>,
 }
 
 /// A module (DIMM, CXL device) of persistent memory.
@@ -139,11 +142,17 @@ impl PersistentDevice {
         let region = &self.region;
         let mut notes = Vec::new();
         let mut warn = |code: &str, message: String, advice: &str| notes.push(Note::warning(code, message).advise(advice));
-        let shares: BTreeSet<Bytes> = self.modules.iter().filter_map(|m| m.capacity.or(m.bytes)).collect();
-        if shares.len() > 1 {
-            let list = shares.iter().map(Bytes::to_string).collect::<Vec<_>>().join(", ");
-            let message = format!("the modules of {region} have mixed capacities ({list}): it is as fast as its slowest part");
-            warn("pmem-mixed-capacities", message, "use modules of one capacity in an interleave set");
+        // A region takes as much of each of its modules, so what it takes does not tell: the modules themselves are compared, all of them.
+        let mut alike: BTreeMap<Bytes, Vec<&str>> = BTreeMap::new();
+        for (name, bytes) in &self.capacities {
+            alike.entry(*bytes).or_default().push(name);
+        }
+        if alike.len() > 1 {
+            let list = alike.iter().map(|(bytes, names)| format!("{bytes}: {}", names.join(", "))).collect::<Vec<_>>().join("; ");
+            let message = format!(
+                "this machine's modules of persistent memory have mixed capacities ({list}): an interleave set is as fast as its slowest module"
+            );
+            warn("pmem-mixed-capacities", message, "use modules of one capacity");
         }
         for module in self.modules.iter().filter(|m| !m.faults.is_empty()) {
             let message = format!("{} of {region} is not healthy: {}", module.name, module.faults.join(", "));
@@ -173,13 +182,16 @@ mod tests {
             PersistentDevice { region: "region1".into(), modules: vec![module("nmem0", 128), module("nmem1", 128)], ..Default::default() };
         let codes = |d: &PersistentDevice| d.notes().into_iter().map(|n| n.code).collect::<Vec<_>>();
         assert_eq!(codes(&device), [""; 0]);
-        device.modules[1].bytes = Some(Bytes::gib(256));
+        // As much of each, as in every interleave set.
+        device.capacities =
+            [("nmem0".into(), Bytes::gib(128)), ("nmem1".into(), Bytes::gib(256)), ("nmem2".into(), Bytes::gib(256))].into();
         device.modules[0].faults = vec!["save_fail".into(), "smart_event".into()];
         (device.bad_ranges, device.scrubbing) = (2, Some(true));
         assert_eq!(codes(&device), ["pmem-mixed-capacities", "pmem-not-healthy", "pmem-bad-ranges", "pmem-scrubbing"]);
         let messages: Vec<String> = device.notes().into_iter().map(|n| n.message).collect();
         assert!(
-            messages[0].contains("128 GiB, 256 GiB") && messages[1].contains("nmem0 of region1 is not healthy: save_fail, smart_event")
+            messages[0].contains("(128 GiB: nmem0; 256 GiB: nmem1, nmem2)")
+                && messages[1].contains("nmem0 of region1 is not healthy: save_fail, smart_event")
         );
     }
 }

@@ -51,8 +51,9 @@ pub struct Spec {
     /// The bandwidth, in 10^9 bytes a second, at which interleave weights are to give the least latency; if not given, those with the most
     /// bandwidth are found.
     pub demand_gbs: Option<f64>,
-    /// CPUs of each socket that load while interleave weights are searched; if not given, all but the one that chases.
-    pub threads: Option<u32>,
+    /// Numbers of CPUs of each socket that load while interleave weights are searched, with a search for each; if empty, all but the one that
+    /// chases.
+    pub threads: Vec<u32>,
     /// Nodes of the loaders' memory in a loaded-latency curve; if not given, the measured node or each loader's own.
     pub load_nodes: Option<IdSet>,
     /// Options of the chase.

@@ -32,6 +32,9 @@ pub struct NodeKind {
     /// Whether the kind is a guess from figures and not stated by a device or by firmware.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub guessed: bool,
+    /// Why it is only a stand-in for persistent memory, such as an emulated device; absent where nothing says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volatile: Option<String>,
     /// What is known, the strongest first.
     pub evidence: Vec<KindEvidence>,
 }
@@ -125,7 +128,8 @@ fn kind(machine: &Machine, node: &Node) -> NodeKind {
     }
     let nearest = with_cpus().filter_map(|n| Some((*n.distances.get(&node.id)?, n.id))).min().filter(|_| bare);
     evidence.extend(nearest.map(|(distance, from)| KindEvidence::Distance { from, distance }));
-    NodeKind { node: node.id, kind, guessed, evidence }
+    let volatile = topology.emulated_persistent(node.id).filter(|_| kind == MemoryKind::Persistent).map(str::to_owned);
+    NodeKind { node: node.id, kind, guessed, volatile, evidence }
 }
 
 fn bandwidth_claim(node: &Node) -> Option<u64> {

@@ -206,7 +206,7 @@ pub struct CxlMemory {
     pub qos_class: Option<u32>,
 }
 
-/// One access class of HMAT: firmware's claim for the best initiators of a node.
+/// One access class of HMAT: firmware's claim for the best initiators of a node. Or what the kernel computes for a CXL region of that node.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HmatAccess {
@@ -222,6 +222,10 @@ pub struct HmatAccess {
     pub read_bandwidth_mbs: Option<u64>,
     /// Write bandwidth in MB/s.
     pub write_bandwidth_mbs: Option<u64>,
+    /// The CXL region whose figures these are: the kernel computes them from what its devices and switches state (CDAT) and from HMAT. Absent
+    /// where firmware states them of the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cxl_region: Option<String>,
 }
 
 /// A cache in front of a node's memory.
@@ -294,6 +298,12 @@ impl Machine {
 }
 
 impl Topology {
+    /// Why the memory of a node, though it is called persistent, is not: it is an emulated device. `None` where nothing says so.
+    pub fn emulated_persistent(&self, node: u32) -> Option<&str> {
+        let of_node = |region: &&PersistentRegion| region.namespaces.iter().any(|namespace| namespace.memory_node == Some(node));
+        self.persistent.iter().find(of_node)?.emulated.as_deref()
+    }
+
     /// The CPU with this number, if it is online.
     pub fn cpu(&self, id: u32) -> Option<&Cpu> {
         self.cpus.binary_search_by_key(&id, |c| c.id).ok().map(|i| &self.cpus[i])

@@ -19,6 +19,8 @@ pub struct Row {
     pub interval: Option<(f64, f64)>,
     /// The pages that backed the memory; `None` where that is not known.
     pub pages: Option<PageKind>,
+    /// Why the memory is only a stand-in for persistent memory; `None` where nothing says so.
+    pub volatile: Option<String>,
     /// How far to trust the value; `None` where there is none.
     pub quality: Option<QualityLevel>,
     /// Why there is no value: a stable word.

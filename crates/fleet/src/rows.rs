@@ -18,12 +18,12 @@ pub(crate) const ID_DIGITS: usize = 12;
 /// nodes, the median of their pairs: a million rows of one host would tell no more about it. Repeats of cells are left out.
 pub fn rows(report: &Report) -> Vec<Row> {
     let run = Arc::new(HostRun::from_report(report));
-    let single = report.results.iter().map(|m| measured(&run, m));
+    let single = report.results.iter().map(|m| measured(&run, m, report));
     let matrices = report.matrices.iter().flat_map(|matrix| between_nodes(&run, matrix, report));
     single.chain(matrices).collect()
 }
 
-fn measured(run: &Arc<HostRun>, m: &Measurement) -> Row {
+fn measured(run: &Arc<HostRun>, m: &Measurement, report: &Report) -> Row {
     let Measurement { experiment, metric, unit, estimate, .. } = m;
     let value = estimate.value.filter(|v| v.is_finite());
     Row {
@@ -32,6 +32,7 @@ fn measured(run: &Arc<HostRun>, m: &Measurement) -> Row {
         value,
         interval: value.and(estimate.ci95_low.zip(estimate.ci95_high)).filter(|(low, high)| low.is_finite() && high.is_finite()),
         pages: m.evidence.pages.obtained,
+        volatile: report.stand_in(&m.at).map(str::to_owned),
         quality: value.map(|_| m.quality.level),
         not_measured: value.is_none().then(|| estimate.not_measured.as_ref().map_or_else(|| NO_REASON.to_owned(), memgauge_render::cause)),
     }
@@ -67,6 +68,7 @@ fn between_nodes(run: &Arc<HostRun>, matrix: &PairMatrix, report: &Report) -> Ve
     let row = |((cpu_node, holder_node), Pairs { values, mut qualities }): (Nodes, Pairs)| {
         qualities.sort_unstable();
         let at = Coordinates { cpu_node, holder_node, ..matrix.shared_coordinates() };
+        let volatile = report.stand_in(&at).map(str::to_owned);
         let value = median(&values);
         Row {
             run: run.clone(),
@@ -74,6 +76,7 @@ fn between_nodes(run: &Arc<HostRun>, matrix: &PairMatrix, report: &Report) -> Ve
             value,
             interval: None,
             pages: matrix.evidence.pages.obtained,
+            volatile,
             quality: qualities.get(qualities.len() / 2).copied(),
             not_measured: value.is_none().then(|| missing.clone()),
         }
@@ -144,6 +147,14 @@ mod tests {
         assert_eq!((rows[0].value, rows[0].quality, rows[0].not_measured.as_deref()), (None, None, Some("no-memory")));
         assert_eq!(rows[1].quality, Some(QualityLevel::Unreliable));
         assert_eq!(rows[1].value, whole[1].value, "unreliable, but not hidden");
+    }
+
+    #[test]
+    fn a_stand_in_for_persistent_memory_is_told_in_each_row() {
+        let mut report: Report = memgauge_render::read(include_bytes!("../../../tests/results/pmem.json")).unwrap();
+        assert!(rows(&report).iter().all(|row| row.volatile.is_none()));
+        report.plan.as_mut().unwrap().directories[0].file.volatile = Some("tmpfs".into());
+        assert!(rows(&report).iter().all(|row| row.volatile.as_deref() == Some("tmpfs")));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! The files are those of the kernel's Documentation/ABI (testing/sysfs-bus-nd, sysfs-bus-nfit, sysfs-bus-papr-pmem, sysfs-bus-cxl) and of its
 //! drivers/nvdimm. Firmware versions and health of DIMMs need commands to them that only root may give; their flags are here for everybody.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -53,6 +54,7 @@ fn namespace_of(device: &Path, root: &Path) -> Option<PersistentDevice> {
         mode: of_namespace.as_ref().and_then(Folder::mode),
         bytes: of_namespace.as_ref().and_then(|n| n.bytes("size")),
         namespace,
+        capacities: capacities(Tree::new(root)),
         ..PersistentDevice::from(&region(node.0, root))
     })
 }
@@ -68,6 +70,24 @@ pub(crate) fn regions(tree: Tree<'_>) -> Vec<PersistentRegion> {
         Some(found)
     };
     tree.numbered(ND_DIR, "region").iter().filter_map(read).collect()
+}
+
+/// The persistent capacity of every module that a region uses.
+fn capacities(tree: Tree<'_>) -> BTreeMap<String, Bytes> {
+    let root = tree.path("");
+    let mut all: BTreeMap<String, Bytes> = BTreeMap::new();
+    for number in tree.numbered(ND_DIR, "region").iter() {
+        let mappings = (0..MAX_MAPPINGS).map_while(|n| tree.text(&format!("{ND_DIR}/region{number}/mapping{n}")));
+        for module in mappings.filter_map(|line| module(&line, &root)) {
+            // The kernel's own figure does not grow with the number of regions.
+            match (module.capacity, all.get_mut(&module.name)) {
+                (Some(stated), _) => _ = all.insert(module.name, stated),
+                (None, Some(sum)) => sum.0 = sum.0.saturating_add(module.bytes.unwrap_or_default().0),
+                (None, None) => _ = module.bytes.map(|bytes| all.insert(module.name, bytes)),
+            }
+        }
+    }
+    all
 }
 
 /// The region that is this folder, without its namespaces.
@@ -304,6 +324,32 @@ mod tests {
         assert_eq!((first.security.as_deref(), first.bytes, first.faults.len()), (Some("unlocked"), Some(Bytes(135_291_469_824)), 0));
         assert_eq!(second.faults, ["save_fail", "smart_event"]);
         assert_eq!(root.read("sys/devices/pci0/nvme0/nvme0n1"), None);
+    }
+
+    #[test]
+    fn modules_of_mixed_capacities_are_told_by_what_all_regions_take_of_them() {
+        let at = |path: &str| format!("{NFIT}/{path}");
+        // Two of 128 GiB and one of 256 GiB in an interleave set that takes as much of each, and the rest in a region of its own.
+        let files = [
+            ("provider", "ACPI.NFIT\n"),
+            ("region0/mapping0", "nmem0,0,137438953472,0\n"),
+            ("region0/mapping1", "nmem1,0,137438953472,1\n"),
+            ("region0/mapping2", "nmem2,0,137438953472,2\n"),
+            ("region0/namespace0.0/mode", "raw\n"),
+            ("region1/mapping0", "nmem2,137438953472,137438953472,0\n"),
+        ];
+        let files: Vec<(String, &str)> = files.iter().map(|(path, text)| (at(path), *text)).collect();
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+        let root = Root::new("mixed", &files);
+        root.link("region0", &at("region0"));
+        let device = at("region0/namespace0.0/block/pmem0");
+        let codes = |found: &PersistentDevice| found.notes().into_iter().map(|note| note.code).collect::<Vec<_>>();
+        assert_eq!(codes(&root.read(&device).unwrap()), [""; 0], "as much of each");
+        root.link("region1", &at("region1"));
+        let found = root.read(&device).unwrap();
+        let gib: Vec<(&str, u64)> = found.capacities.iter().map(|(name, bytes)| (name.as_str(), bytes.0 >> 30)).collect();
+        assert_eq!(gib, [("nmem0", 128), ("nmem1", 128), ("nmem2", 256)]);
+        assert_eq!(codes(&found), ["pmem-mixed-capacities"]);
     }
 
     #[test]

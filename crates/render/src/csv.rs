@@ -122,6 +122,8 @@ columns! {
     pages: Option<PageKind>,
     page_bytes: Option<Bytes>,
     placement: Option<PlacementStatus>,
+    /// Why the memory is only a stand-in for persistent memory; empty where nothing says so.
+    volatile: Option<&'a str>,
     lines_in_flight: Option<f64>,
 }
 
@@ -186,7 +188,7 @@ fn write(writer: &mut Writer, report: &Report) -> Result<(), RenderError> {
     let run = Row { run_id: &report.run.id, host, started: &report.started.utc, labels: &labels, ..Row::default() };
     for (repeat, measurements) in [(false, &report.results), (true, &report.repeats)] {
         for m in measurements {
-            let row = measurement(Row { repeat, ..run.clone() }, m);
+            let row = measurement(Row { repeat, volatile: report.stand_in(&m.at), ..run.clone() }, m);
             writer.serialize(&row)?;
             details(writer, &row, m)?;
         }
@@ -339,6 +341,7 @@ fn pairs(writer: &mut Writer, run: &Row<'_>, matrix: &PairMatrix, report: &Repor
         metric: "latency".into(),
         method: spelled(&matrix.experiment.method(Metric::Latency)),
         unit: spelled(&matrix.unit),
+        volatile: report.stand_in(&at),
         ..observed(place(run.clone(), &at), &matrix.evidence)
     };
     // The matrix counts its reasons and does not say which pairs they are of.

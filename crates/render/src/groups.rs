@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use memgauge_core::conclusions::scan;
-use memgauge_core::directory::FileEvidence;
+use memgauge_core::directory::{FileEvidence, STAND_IN};
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, Metric, PrefetchRequest};
 use memgauge_core::plan::{Scan, Work};
 use memgauge_core::result::{LevelSummary, Measurement, Report};
@@ -109,6 +109,14 @@ pub(crate) fn where_and_how(m: &Measurement) -> String {
     let order = m.at.access.map(|access| format!(", {}", wording::access(access))).unwrap_or_default();
     let label = m.evidence.file.as_ref().map(FileEvidence::label).or_else(|| m.at.memory_dir.clone());
     order + &label.map(|label| format!(", files in {label}")).unwrap_or_default()
+}
+
+/// The same of a place, without a comma before it.
+pub(crate) fn where_and_how_at(report: &Report, at: &Coordinates) -> String {
+    let order = at.access.map(|access| wording::access(access).to_owned());
+    let stand_in = if report.stand_in(at).is_some() { STAND_IN } else { "" };
+    let files = at.memory_dir.as_ref().map(|directory| format!("files in {directory}{stand_in}"));
+    [order, files].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Whether it is of memory that did not return what was written to it: as a scan or a check of traffic found, or as a loop's proof says.

@@ -128,26 +128,29 @@ struct Collected {
 /// A group of cells that is summed up: what its cells have in common.
 type Group = (Quantity, Labels);
 
+/// What is known of a result's machine and run.
+struct Known<'a> {
+    /// The node of a CPU.
+    node: &'a dyn Fn(Option<u32>) -> Option<u32>,
+    /// Whether the memory at these coordinates only stands in for persistent memory.
+    stand_in: &'a dyn Fn(&Coordinates) -> bool,
+}
+
 impl Collected {
     fn add(&mut self, report: &Report, shared: &Labels) {
         self.add_run(report, shared);
         let mut groups: BTreeMap<Group, Vec<Sample>> = BTreeMap::new();
-        let node = |cpu| node_of(report, cpu);
-        self.add_results(&report.results, &node, shared, &mut groups);
+        let stand_in = |at: &Coordinates| report.stand_in(at).is_some();
+        let known = Known { node: &|cpu| node_of(report, cpu), stand_in: &stand_in };
+        self.add_results(&report.results, &known, shared, &mut groups);
         Self::add_matrices(report, shared, &mut groups);
         groups.into_iter().for_each(|((quantity, labels), samples)| self.sum_up(quantity, &labels, &samples));
-        self.add_curves(&report.results, &report.curves, shared);
+        self.add_curves(&report.results, &report.curves, &known, shared);
         report.levels.iter().for_each(|levels| self.add_levels(&report.results, levels, shared));
     }
 
     /// Single values; those of which a machine has thousands are put into groups, to be summed up.
-    fn add_results(
-        &mut self,
-        results: &[Measurement],
-        node: &dyn Fn(Option<u32>) -> Option<u32>,
-        shared: &Labels,
-        groups: &mut BTreeMap<Group, Vec<Sample>>,
-    ) {
+    fn add_results(&mut self, results: &[Measurement], known: &Known<'_>, shared: &Labels, groups: &mut BTreeMap<Group, Vec<Sample>>) {
         for m in results {
             let quantity = match (m.experiment, m.metric) {
                 // The points of curves are those that the adaptive search chose, their sizes those of the sweep, and weights those of the search.
@@ -163,10 +166,10 @@ impl Collected {
             let each = label("experiment", spelled(&m.experiment));
             match quantity {
                 Quantity::CpuIdleLatency | Quantity::TransferMatrixLatency | Quantity::ScanBandwidth => {
-                    let at = by_node(node, &m.at);
-                    groups.entry((quantity, with(shared, coordinates(&at)))).or_default().push(Sample::from_measurement(m));
+                    let at = by_node(known.node, &m.at);
+                    groups.entry((quantity, with(shared, place(&at, (known.stand_in)(&m.at))))).or_default().push(Sample::from_measurement(m));
                 }
-                _ => self.insert(quantity, with(shared, coordinates(&m.at).into_iter().chain([each])), Sample::from_measurement(m)),
+                _ => self.insert(quantity, with(shared, place(&m.at, (known.stand_in)(&m.at)).into_iter().chain([each])), Sample::from_measurement(m)),
             }
         }
     }
@@ -175,6 +178,7 @@ impl Collected {
     fn add_matrices(report: &Report, shared: &Labels, groups: &mut BTreeMap<Group, Vec<Sample>>) {
         for matrix in &report.matrices {
             let at = matrix.shared_coordinates();
+            let stand_in = report.stand_in(&at).is_some();
             let mut by_nodes: BTreeMap<(Option<u32>, Option<u32>), Vec<Sample>> = BTreeMap::new();
             let nodes: Vec<Option<u32>> = matrix.cpus.iter().map(|&cpu| node_of(report, Some(cpu))).collect();
             for (row, reader) in nodes.iter().enumerate() {
@@ -185,7 +189,7 @@ impl Collected {
             }
             for ((cpu_node, holder_node), samples) in by_nodes {
                 let at = Coordinates { cpu_node, holder_node, ..at.clone() };
-                groups.entry((Quantity::TransferMatrixLatency, with(shared, coordinates(&at)))).or_default().extend(samples);
+                groups.entry((Quantity::TransferMatrixLatency, with(shared, place(&at, stand_in)))).or_default().extend(samples);
             }
         }
     }
@@ -218,7 +222,7 @@ impl Collected {
     }
 
     /// Of each curve the points at the lowest and the highest load, the knee, and the shares of the peak that were asked for.
-    fn add_curves(&mut self, results: &[Measurement], curves: &[CurveSummary], shared: &Labels) {
+    fn add_curves(&mut self, results: &[Measurement], curves: &[CurveSummary], known: &Known<'_>, shared: &Labels) {
         let loaded: Vec<&Measurement> = results.iter().filter(|m| m.experiment == Experiment::LoadedLatency).collect();
         for curve in loaded_curves(&loaded) {
             let summary = curves.iter().find(|summary| summary.at == curve.at);
@@ -233,7 +237,8 @@ impl Collected {
             let [lowest, highest] = ends;
             let named = [("lowest-load", lowest), ("knee", knee), ("highest-load", highest)].map(|(name, p)| (name.to_owned(), p));
             for (name, point) in named.into_iter().chain(shares) {
-                let labels = with(shared, coordinates(&curve.at).into_iter().chain([label("point", name)]));
+                let at = place(&curve.at, (known.stand_in)(&curve.at));
+                let labels = with(shared, at.into_iter().chain([label("point", name)]));
                 let measured = point.map(|p| [(Quantity::LoadedLatency, p.latency), (Quantity::LoadedBandwidth, p.bandwidth)]);
                 for (quantity, m) in measured.into_iter().flatten().filter_map(|(quantity, m)| Some((quantity, m?))) {
                     self.insert(quantity, labels.clone(), Sample::from_measurement(m));
@@ -338,6 +343,11 @@ fn by_node(node: &dyn Fn(Option<u32>) -> Option<u32>, at: &Coordinates) -> Coord
         region: None,
         ..at.clone()
     }
+}
+
+/// A cell's coordinates as labels, and that its memory only stands in for persistent memory.
+fn place(at: &Coordinates, stand_in: bool) -> Labels {
+    with(&coordinates(at), stand_in.then(|| label("volatile", true)))
 }
 
 /// A cell's coordinates as labels. What does not apply has no label.

@@ -81,11 +81,11 @@ fn info_shows_the_kernels_weights() -> Result<()> {
     Ok(())
 }
 
-fn base_pages_are_where_the_kernel_puts_them() -> Result<()> {
+pub(super) fn base_pages_are_where_the_kernel_puts_them() -> Result<()> {
     ["0=3,1=1", "0=2,2=5", "0=7,1=3,2=2", "1=1,2=1"].iter().try_for_each(|w| same_pages(&w.parse()?, PageRequest::Base, 8 << 20))
 }
 
-fn huge_pages_are_where_the_kernel_puts_them() -> Result<()> {
+pub(super) fn huge_pages_are_where_the_kernel_puts_them() -> Result<()> {
     ["0=3,1=1", "0=2,1=3,2=1"].iter().try_for_each(|w| same_pages(&w.parse()?, PageRequest::Thp, 96 << 20))
 }
 

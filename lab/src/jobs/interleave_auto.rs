@@ -5,7 +5,9 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 
-use super::interleave::{JOURNAL, WEIGHTS, kernel_weights};
+use super::interleave::{
+    JOURNAL, WEIGHTS, base_pages_are_where_the_kernel_puts_them, huge_pages_are_where_the_kernel_puts_them, kernel_weights,
+};
 use crate::guest;
 use crate::job::{Job, Machine, PLAIN, Release, tests};
 use crate::program::memgauge;
@@ -19,7 +21,10 @@ pub(crate) const JOB: Job = Job {
         derived_from_firmwares_claims,
         applied_and_automatic_again,
         killed_and_automatic_again,
-        weights_by_hand_come_back_as_those
+        weights_by_hand_come_back_as_those,
+        // Last, because it sets weights by hand.
+        base_pages_are_where_the_kernel_puts_them,
+        huge_pages_are_where_the_kernel_puts_them,
     ],
 };
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use memgauge_core::experiment::Experiment;
+use memgauge_core::experiment::{Experiment, Metric};
 use memgauge_core::result::PlacementStatus;
 use memgauge_core::tiers::{KindEvidence, MemoryKind};
 use memgauge_core::topology::NodeDeviceKind;
@@ -155,7 +155,7 @@ fn tiers() -> Result<()> {
 
 /// `memgauge tiers` measures node 0's memory and that of node 1, which is of this kind because of this device, and its text says so.
 pub(crate) fn compares_tiers(kind: MemoryKind, device: NodeDeviceKind, words: &str) -> Result<()> {
-    let (report, text) = memgauge("tiers --size 1M --time 40ms").measure_and_print()?;
+    let (report, text) = memgauge("tiers --size 1M --time 40ms --histogram").measure_and_print()?;
     let plan = report.plan.as_ref().context("no plan")?;
     let kinds: Vec<_> = plan.tiers.iter().map(|k| (k.node, k.kind, k.guessed)).collect();
     ensure!(kinds == [(0, MemoryKind::Dram, true), (NODE, kind, false)], "{:?}", plan.tiers);
@@ -175,7 +175,11 @@ pub(crate) fn compares_tiers(kind: MemoryKind, device: NodeDeviceKind, words: &s
     ensure!(loads == expected, "{loads:?}");
     let peaks = report.curves.iter().all(|c| c.peak_gbs.is_some_and(|gbs| gbs > 0.0) && c.unloaded_ns.is_some_and(|ns| ns > 0.0));
     ensure!(peaks, "{:?}", report.curves);
-    for words in ["Tiers of memory", words, "dax0.0", "Latency of each tier by what is loaded"] {
+    let under_load = |m: &&Measurement| m.experiment == Experiment::LoadedLatency && m.metric == Metric::Latency;
+    let without =
+        measured(&report)?.into_iter().filter(under_load).find(|m| m.distribution.as_ref().is_none_or(|d| d.percentiles.is_empty()));
+    ensure!(without.is_none(), "no percentiles under load: {:?}", without.map(|m| &m.at));
+    for words in ["Tiers of memory", words, "dax0.0", "Latency of each tier by what is loaded", "distribution of batches"] {
         ensure!(text.contains(words), "'{words}' is missing in:\n{text}");
     }
     Ok(())

@@ -19,6 +19,8 @@ mod msr;
 mod numa;
 mod offline;
 mod pmem;
+mod pmem_faults;
+mod pmem_files;
 mod pmem_nodes;
 mod poison;
 mod policies;

@@ -1,17 +1,17 @@
 //! Buffers from files of a directory: on persistent memory with and without DAX, in memory, and on a disc.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use memgauge_core::directory::FileBacking;
 use memgauge_core::note::{Note, Severity};
 use memgauge_core::result::{PageKind, PlacementMethod, PlacementStatus, Report};
 
+use super::pmem_faults::{a_file_system_that_fills, bad_blocks_under_dax, no_permission};
+use super::pmem_files::{DAX, TMPFS, devices, free, names_in, nothing_left};
 use crate::guest;
 use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{measured, memgauge};
@@ -38,6 +38,9 @@ pub(crate) const JOB: Job = Job {
         full_directory,
         no_file_can_be_made,
         no_directory,
+        no_permission,
+        a_file_system_that_fills,
+        bad_blocks_under_dax,
     ],
 };
 
@@ -53,25 +56,9 @@ const QEMU: &[&str] = &[
     "-device virtio-blk-pci,bus=pcie.0,drive=disc",
 ];
 
-const DAX: &str = "/tmp/dax";
 const RAW: &str = "/tmp/raw";
 const DISC: &str = "/tmp/disc";
-const TMPFS: &str = "/tmp/tmpfs";
 const DISC_DEVICE: &str = "/dev/vda";
-
-/// The block devices of persistent memory: the one that can do DAX, and the one that cannot.
-fn devices() -> Result<(String, String)> {
-    let (mut with, mut without) = (Vec::new(), Vec::new());
-    for name in ["pmem0", "pmem1"] {
-        let queue = Path::new("/sys/block").join(name).join("queue/dax");
-        guest::appears(&queue)?;
-        if guest::read(&queue)? == "1" { &mut with } else { &mut without }.push(format!("/dev/{name}"));
-    }
-    match (&with[..], &without[..]) {
-        ([with], [without]) => Ok((with.clone(), without.clone())),
-        _ => bail!("with DAX: {with:?}, without: {without:?}"),
-    }
-}
 
 fn format(device: &str) -> Result<()> {
     let output = Command::new("/tools/mke2fs").args(["-q", "-F", "-t", "ext4", "-b", "4096", "-E", "nodiscard", device]).output()?;
@@ -90,34 +77,6 @@ fn file_systems() -> Result<()> {
     guest::mount(&without, RAW, "ext4", "")?;
     guest::mount(DISC_DEVICE, DISC, "ext4", "")?;
     guest::mount("tmpfs", TMPFS, "tmpfs", "size=96m")
-}
-
-/// What a directory holds, but for what mke2fs puts there.
-fn names_in(directory: &str) -> Result<BTreeSet<PathBuf>> {
-    let names = fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<Result<BTreeSet<_>>>()?;
-    Ok(names.into_iter().filter(|path| !path.ends_with("lost+found")).collect())
-}
-
-/// Bytes free on the file system of a directory.
-fn free(directory: &str) -> Result<u64> {
-    let path = std::ffi::CString::new(directory)?;
-    // SAFETY: zero is a value of every field.
-    let mut found: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: a string that ends in zero, and a structure to write to.
-    ensure!(unsafe { libc::statvfs(path.as_ptr(), &raw mut found) } == 0, "statvfs {directory}: {}", std::io::Error::last_os_error());
-    Ok(found.f_bfree * found.f_bsize)
-}
-
-/// The directory has its former content, and its file system has this much free space again. ext4 frees files in the background.
-fn nothing_left(directory: &str, before: u64) -> Result<()> {
-    ensure!(names_in(directory)?.is_empty(), "left behind: {:?}", names_in(directory)?);
-    let deadline = Instant::now() + Duration::from_secs(5);
-    // A block or two of the file system's own records may stay.
-    while free(directory)? + (64 << 10) < before {
-        ensure!(Instant::now() < deadline, "{} of {before} bytes are free in {directory}", free(directory)?);
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
 }
 
 /// What the three commands that take a directory say of it.

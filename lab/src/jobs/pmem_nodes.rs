@@ -70,8 +70,9 @@ fn node(device: &str) -> Result<Option<u32>> {
 
 fn every_node_and_directory() -> Result<()> {
     let directories = PLACES.map(|(directory, ..)| directory).join(" ");
-    let ran = memgauge(&format!("pmem {directories} {SHORT}")).run()?;
+    let (ran, page) = memgauge(&format!("pmem {directories} {SHORT}")).run_and_print()?;
     let report = ran.report()?;
+    matrix(&page)?;
     // A guest whose CPUs are taken from it may have no burst in so short a time; nothing else may be missing.
     for m in report.measurements() {
         let reason = m.estimate.not_measured.as_ref();
@@ -104,6 +105,23 @@ fn every_node_and_directory() -> Result<()> {
                     ensure!(m.evidence.placement.status == PlacementStatus::Verified, "{:?}", m.evidence.placement);
                 }
             }
+        }
+    }
+    Ok(())
+}
+
+/// The matrix has a row for each node and a column for each directory, which is called what it is.
+fn matrix(page: &str) -> Result<()> {
+    let matrix = page.split("Nodes and directories").nth(1).with_context(|| format!("no matrix: {page}"))?;
+    for kind in ["Idle latency in ns, window-local", "All reads in GB/s, sequential"] {
+        let table = matrix.split(kind).nth(1).with_context(|| format!("no {kind}: {page}"))?;
+        for (directory, ..) in PLACES {
+            ensure!(table.contains(&format!("{directory} (volatile stand-in)")), "{directory}: {page}");
+        }
+        for row in ["node 0", "node 1"] {
+            let cells = table.lines().find_map(|line| line.trim().strip_prefix(row)).with_context(|| format!("{kind}, {row}: {page}"))?;
+            let values = cells.split_whitespace().filter(|word| word.trim_start_matches('~').parse::<f64>().is_ok_and(|v| v > 0.0)).count();
+            ensure!(values >= PLACES.len(), "{kind}, {row}: {cells}");
         }
     }
     Ok(())

@@ -313,6 +313,7 @@ fn the_knee_of_a_curve_limits_the_load() {
             saturated_ns: ends.1,
             peak_gbs: Some(100.0),
             over_saturated: false,
+            full_load_by_node: Default::default(),
             shares: Vec::new(),
         }];
         advise(&[("a.json", &report)], &[])

@@ -220,6 +220,7 @@ fn curve(delays: [u32; 4], slower: f64) -> Report {
         saturated_ns: None,
         peak_gbs: None,
         over_saturated: false,
+        full_load_by_node: Default::default(),
         shares: Vec::new(),
     });
     report

@@ -3,9 +3,12 @@
 //! The terms are those of P. Esmaili-Dokht et al., "A Mess of Memory System Benchmarking, Simulation and Application Profiling", MICRO'24:
 //! unloaded latency, saturated region, and over-saturation, where bandwidth falls while load and latency still grow (the curve bends back).
 
+use std::collections::BTreeMap;
+
 use crate::estimate::Estimate;
-use crate::experiment::Coordinates;
-use crate::result::{CurvePoint, CurveShare, CurveSummary, ShareMissed};
+use crate::experiment::{Coordinates, Experiment, Metric};
+use crate::plan::Work;
+use crate::result::{CurvePoint, CurveShare, CurveSummary, Measurement, Report, ShareMissed};
 
 /// A curve whose latency grows by less than this factor is flat. Its loaders do not make requests queue, and it has no knee. The latency of
 /// published curves of saturated machines grows by 1.7 or more.
@@ -45,6 +48,7 @@ pub fn summarise(at: Coordinates, points: &[CurvePoint], estimates: impl Fn(u32)
         knee: knee.map(|k| k.1),
         saturated_ns: end_ns(!single_unloaded, by_load.last()),
         peak_gbs: peak.map(|p| p.bandwidth_gbs),
+        full_load_by_node: BTreeMap::new(),
         shares: Vec::new(),
         over_saturated: peak.is_some_and(|peak| {
             by_load.iter().any(|p| {
@@ -55,6 +59,28 @@ pub fn summarise(at: Coordinates, points: &[CurvePoint], estimates: impl Fn(u32)
             })
         }),
     }
+}
+
+/// Adds to the curves whose loaders use several nodes what each of these gave at the highest load.
+pub fn add_bandwidth_by_node(report: &mut Report) {
+    let found: Vec<BTreeMap<u32, f64>> = report.curves.iter().map(|curve| bandwidth_by_node(report, curve).unwrap_or_default()).collect();
+    report.curves.iter_mut().zip(found).for_each(|(curve, by_node)| curve.full_load_by_node = by_node);
+}
+
+fn bandwidth_by_node(report: &Report, curve: &CurveSummary) -> Option<BTreeMap<u32, f64>> {
+    curve.at.load_nodes.as_ref().filter(|nodes| nodes.len() > 1)?;
+    let of_curve = |m: &&Measurement| {
+        let at = Coordinates { delay_cycles: None, ..m.at.clone() };
+        m.experiment == Experiment::LoadedLatency && m.metric == Metric::Bandwidth && at == curve.at && m.estimate.value.is_some()
+    };
+    let full = report.results.iter().filter(of_curve).min_by_key(|m| m.at.delay_cycles).filter(|m| m.is_reliable())?;
+    let mut cells = report.plan.iter().flat_map(|plan| &plan.steps).flat_map(|step| &step.cells);
+    let planned = cells.find(|cell| cell.at == curve.at && matches!(cell.work, Work::Curve { .. }))?;
+    let mut by_node = BTreeMap::new();
+    for loader in planned.work.loaders() {
+        *by_node.entry(loader.buffer.node).or_default() += full.evidence.gbs_by_cpu.get(&loader.cpu)?;
+    }
+    Some(by_node)
 }
 
 /// The 95 % interval.

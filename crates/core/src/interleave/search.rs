@@ -189,6 +189,15 @@ impl Search {
         })
     }
 
+    /// Everything that was measured as good as the best but for one per cent, the most pages on the first node first.
+    pub fn plateau(&self) -> Vec<&Trial> {
+        let Some(best) = self.best_trial() else { return Vec::new() };
+        let near = self.nodes.first().copied().unwrap_or_default();
+        let mut good: Vec<&Trial> = self.trials.iter().filter(|trial| self.goal.as_good(trial, best)).collect();
+        good.sort_by(|a, b| b.weights.share(near).total_cmp(&a.weights.share(near)).then_with(|| a.weights.cmp(&b.weights)));
+        good
+    }
+
     /// Whether a trial has both less bandwidth and more latency than another one.
     pub fn dominated(&self, trial: &Trial) -> bool {
         let latency = |t: &Trial| t.latency_ns.map_or(f64::INFINITY, |l| l.value);

@@ -14,7 +14,8 @@ pub const MAX_TOTAL: u32 = 32;
 /// The kernel keeps a weight in a byte.
 const MAX_WEIGHT: u32 = 255;
 
-/// Pages in turn on each of some nodes: with 3 on node 0 and 1 on node 2, every fourth page is on node 2. Without common divisor.
+/// Pages in turn on each of some nodes: with 3 on node 0 and 1 on node 2, every fourth page is on node 2. Those that are computed have
+/// no common divisor. Those that a user gives are kept as given, because other nodes keep their weights in the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Weights(BTreeMap<u32, u32>);
@@ -36,6 +37,25 @@ impl Weights {
     /// As many pages on each node.
     pub fn equal(nodes: impl IntoIterator<Item = u32>) -> Option<Self> {
         Self::new(nodes.into_iter().map(|node| (node, 1)))
+    }
+
+    /// Weights of the nodes of both, in which each has its own ratio: what the kernel's one list needs to serve both. `None` if there are none
+    /// that the kernel can keep.
+    pub fn joined(&self, other: &Self) -> Option<Self> {
+        let shared = self.0.iter().find_map(|(node, own)| Some((*own, *other.0.get(node)?)));
+        let (own_times, other_times) = shared.map_or((1, 1), |(own, others)| {
+            let common = gcd(own, others).max(1);
+            (others / common, own / common)
+        });
+        let scaled = |weights: &Self, times: u32| weights.iter().map(|(node, weight)| Some((node, weight.checked_mul(times)?))).collect();
+        let (own, others): (Option<Vec<_>>, Option<Vec<_>>) = (scaled(self, own_times), scaled(other, other_times));
+        let mut all = BTreeMap::new();
+        for (node, weight) in own?.into_iter().chain(others?) {
+            if weight > MAX_WEIGHT || all.insert(node, weight).is_some_and(|before| before != weight) {
+                return None;
+            }
+        }
+        Some(Self(all))
     }
 
     /// Nodes with their weights, ascending by node.
@@ -99,7 +119,7 @@ impl FromStr for Weights {
                 return Err(refused());
             }
         }
-        Self::new(weights).ok_or_else(refused)
+        Ok(Self(weights))
     }
 }
 
@@ -113,11 +133,34 @@ mod tests {
 
     #[test]
     fn pages_are_on_the_nodes_in_turn() {
-        let weights: Weights = "2=2,0=6".parse().unwrap();
+        let weights = Weights::new([(2, 2), (0, 6)]).unwrap();
         assert_eq!((weights.to_string().as_str(), weights.total(), weights.share(2)), ("0=3,2=1", 4, 0.25));
         let nodes: Vec<u32> = (0..9).map(|page| weights.node_of_page(page)).collect();
         assert_eq!(nodes, [0, 0, 0, 2, 0, 0, 0, 2, 0]);
         assert_eq!(Weights::only(5).only_node(), Some(5));
+    }
+
+    #[test]
+    fn given_weights_are_kept_as_given() {
+        let weights: Weights = "1=10,0=10".parse().unwrap();
+        assert_eq!(
+            (weights.to_string().as_str(), weights.total(), weights.node_of_page(9), weights.node_of_page(10)),
+            ("0=10,1=10", 20, 0, 1)
+        );
+    }
+
+    #[test]
+    fn one_list_serves_two_searches_where_their_ratios_allow_it() {
+        let joined = |a: &str, b: &str| {
+            let (a, b): (Weights, Weights) = (a.parse().unwrap(), b.parse().unwrap());
+            a.joined(&b).map(|both| both.to_string())
+        };
+        assert_eq!(joined("0=3,2=1", "1=2,3=1").as_deref(), Some("0=3,1=2,2=1,3=1"), "nothing shared");
+        assert_eq!(joined("0=3,2=1", "1=2,2=1").as_deref(), Some("0=3,1=2,2=1"));
+        assert_eq!(joined("0=3,2=1", "1=3,2=2").as_deref(), Some("0=6,1=3,2=2"), "each keeps its ratio");
+        assert_eq!(joined("0=3,2=1", "0=2,2=1"), None);
+        assert_eq!(joined("0=200,2=1", "1=3,2=2"), None, "the kernel keeps a byte");
+        assert_eq!(joined("0=3,2=1", "0=3,2=1").as_deref(), Some("0=3,2=1"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! Weights for memory of several tiers: one search for each socket and mix.
+//! Weights for memory of several tiers: one search for each socket, mix and number of CPUs.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use crate::experiment::{Coordinates, Experiment, PageRequest};
 use crate::interleave::{Goal, MAX_TOTAL, Weights};
@@ -41,10 +42,15 @@ impl Planner<'_> {
                     self.cpu_limits()
                 ));
             }
+            let loading = self.machine.topology.spread(&others);
+            let all = loading.len();
+            // What is more than all counts as all, once.
+            let counts: BTreeSet<usize> = self.spec.threads.iter().map(|threads| all.min(*threads as usize)).collect();
+            let counts = if counts.is_empty() { BTreeSet::from([all]) } else { counts };
             for mix in &mixes {
-                let mut loading = self.machine.topology.spread(&others);
-                loading.truncate(self.spec.threads.map_or(usize::MAX, |threads| threads as usize));
-                cells.push(self.interleave_cell(chaser, &loading, &nodes, *mix)?);
+                for count in &counts {
+                    cells.push(self.interleave_cell(chaser, &loading[..*count], &nodes, *mix)?);
+                }
             }
         }
         if cells.is_empty() {

@@ -12,8 +12,8 @@ use crate::spec::Spec;
 use crate::traffic::{Access, Form, LineUse, Mix, PersistMethod};
 use crate::units::{Bytes, IdSet};
 
-/// The mixes of the ten runs, in the order of mlc's letters R, W6, W7, W5 and W2.
-pub const MIXES: [Mix; 5] = [Mix::AllReads, Mix::NtWrite, Mix::R2W1Nt, Mix::R1W1, Mix::R2W1];
+/// The mixes of the ten runs, in the order of mlc's letters R, W6, W7, W5 and W2. W7 has one read stream in either order; two are W10.
+pub const MIXES: [Mix; 5] = [Mix::AllReads, Mix::NtWrite, Mix::R2W1NtX1, Mix::R1W1, Mix::R2W1];
 /// The mixes of the ramp.
 const RAMP_MIXES: [Mix; 2] = [Mix::AllReads, Mix::R2W1];
 /// Both orders of every run.
@@ -22,8 +22,9 @@ pub const ORDERS: [Access; 2] = [Access::Sequential, Access::Random];
 const PER_CPU: Bytes = Bytes(400_000 << 10);
 /// Fresh files of a chase: the fewest for which a non-parametric 95 % interval exists.
 const ALLOCATIONS: u32 = 6;
-/// The delays of latency under load: mlc's nineteen, and one more where curves bend.
-const DELAYS: [u32; 20] = [0, 2, 8, 15, 25, 50, 100, 200, 300, 400, 500, 700, 1000, 1300, 1700, 2500, 3500, 5000, 9000, 20000];
+/// The delays of latency under load: those of the field's script for persistent memory, which saturates with few CPUs. mlc's own list is
+/// another one.
+const DELAYS: [u32; 20] = [0, 50, 100, 200, 300, 400, 500, 700, 850, 1000, 1150, 1300, 1500, 1700, 2500, 3500, 5000, 20000, 40000, 80000];
 
 /// Access sizes from a line to a page: modules read and write units of 256 bytes inside, so smaller accesses waste a part.
 const BLOCKS: [Bytes; 7] = [Bytes(64), Bytes(128), Bytes(256), Bytes(512), Bytes(1024), Bytes(2048), Bytes(4096)];
@@ -220,7 +221,7 @@ impl Planner<'_> {
         Ok(loaders)
     }
 
-    /// The curve of each row.
+    /// The curve of each row. The chase goes in the order of the loaders: ascending, or random.
     fn loaded_rows(&mut self, access: Access) -> Result<Option<Step>, PlanError> {
         let mut cells = Vec::new();
         for row in self.cpu_nodes().iter() {
@@ -229,9 +230,11 @@ impl Planner<'_> {
             let probe = self.probe(chaser, home, 0)?;
             let loaders = self.file_loaders(&loading, loading.len(), probe.buffer.bytes.0)?;
             let mut cell = self.curve_cell(probe, loaders, Mix::AllReads, Delays::Cycles(DELAYS.to_vec()))?;
-            cell.at.access = Some(access);
-            if let Work::Curve { traffic, .. } = &mut cell.work {
+            let chase = if access == Access::Random { ChaseOrder::WindowLocal } else { ChaseOrder::Sequential };
+            (cell.at.access, cell.at.order) = (Some(access), Some(chase));
+            if let Work::Curve { traffic, order, .. } = &mut cell.work {
                 *traffic = self.traffic_with_access(Mix::AllReads, access)?;
+                *order = chase;
             }
             cells.push(cell);
         }

@@ -1,5 +1,7 @@
 //! Summaries of curves: of latency under load, and of the levels of the memory hierarchy over the working set.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::estimate::Estimate;
@@ -22,6 +24,9 @@ pub struct CurveSummary {
     pub peak_gbs: Option<f64>,
     /// Whether bandwidth fell while load and latency still grew.
     pub over_saturated: bool,
+    /// Bandwidth of the loaders at the highest load by node of their memory, in 10^9 bytes a second, if that is on several nodes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub full_load_by_node: BTreeMap<u32, f64>,
     /// Latency at shares of the peak, if they were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shares: Vec<CurveShare>,

@@ -21,6 +21,9 @@ pub struct InterleaveSummary {
     pub best: Weights,
     /// The smallest weights that are as good but for one per cent: those to use.
     pub recommended: Weights,
+    /// All weights that were measured as good as the best but for one per cent, the most pages on the nearest node first: the plateau.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plateau: Vec<Weights>,
     /// What the recommended weights gain.
     pub gains: Vec<Gain>,
     /// Weights with which nothing else has both more bandwidth and less latency, ascending by bandwidth.
@@ -78,6 +81,7 @@ impl InterleaveSummary {
             nodes: nodes.to_vec(),
             best: best.weights.clone(),
             recommended: recommended.weights.clone(),
+            plateau: search.plateau().into_iter().map(|t| t.weights.clone()).collect(),
             gains: gains.collect(),
             front: front.into_iter().map(|t| t.weights.clone()).collect(),
             trials: search.trials.clone(),

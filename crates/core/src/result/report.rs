@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::counters::ProgramCount;
+use crate::experiment::Coordinates;
 use crate::note::Note;
 use crate::plan::Plan;
 use crate::result::common::{Common, MANY_RESULTS};
@@ -14,6 +15,7 @@ use crate::result::interleave::InterleaveSummary;
 use crate::result::matrix::PairMatrix;
 use crate::result::measurement::Measurement;
 use crate::result::reference::{PublishedSpan, Unreferenced};
+use crate::result::persistent::{AccessKnee, BestWriters};
 use crate::result::summary::{Health, Summary};
 use crate::tiers::NodeKind;
 use crate::topology::Machine;
@@ -80,6 +82,12 @@ pub struct Report {
     /// What searches for interleave weights found; what they measured is in `results`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interleaves: Vec<InterleaveSummary>,
+    /// For each node and directory of persistent memory, the number of writers with the most bandwidth.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub best_writers: Vec<BestWriters>,
+    /// For each node, directory and mix, from which size on blocks get what the memory gives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub access_knees: Vec<AccessKnee>,
     /// How the time was spent.
     pub timing: Timing,
     /// What a reader should know.
@@ -104,6 +112,16 @@ impl Report {
     pub fn measured(&self) -> usize {
         let pairs: usize = self.matrices.iter().map(|m| m.pairs().count()).sum();
         self.results.iter().filter(|m| m.estimate.value.is_some()).count() + pairs
+    }
+
+    /// Why the memory at these coordinates is only a stand-in for persistent memory: files on tmpfs, in the page cache or on an emulated
+    /// device, or a node whose memory is such a device. `None` where nothing says so.
+    pub fn stand_in(&self, at: &Coordinates) -> Option<&str> {
+        if let Some(path) = &at.memory_dir {
+            let directories = self.plan.iter().flat_map(|plan| &plan.directories);
+            return directories.into_iter().find(|dir| dir.file.path == *path)?.file.volatile.as_deref();
+        }
+        self.machine.topology.emulated_persistent(at.memory_node()?)
     }
 
     /// The report as a file of many results has it: what they have alike is said once. `None` if there are few.

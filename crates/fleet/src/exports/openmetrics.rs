@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::Coordinates;
 use memgauge_core::result::{Evidence, Measurement, Quality, QualityLevel, Verdict};
 use memgauge_render::HostValues;
 
@@ -27,9 +28,15 @@ pub fn openmetrics(runs: &[ExportRun]) -> Result<Vec<u8>, ExportError> {
             complete: run.run.complete,
             health: run.health,
             results: run.rows.iter().map(measurement).collect(),
+            volatile: run.rows.iter().filter(|row| row.volatile.is_some()).map(place).collect(),
         })
         .collect();
     Ok(memgauge_render::openmetrics_of_hosts(&hosts)?)
+}
+
+/// Where a row is from, whatever the load was.
+fn place(row: &Row) -> Coordinates {
+    Coordinates { delay_cycles: None, ..row.cell.at.clone() }
 }
 
 /// The measurement of a row, with what the store keeps of it.

@@ -123,6 +123,7 @@ mod tests {
             value: *value,
             interval: None,
             pages: None,
+            volatile: None,
             quality: value.map(|_| *quality),
             not_measured: value.is_none().then(|| "no-memory".into()),
         };

@@ -158,6 +158,7 @@ pub(super) fn value(row: &Row) -> Vec<Field> {
         number("low", row.interval.map(|(low, _)| low)),
         number("high", row.interval.map(|(_, high)| high)),
         word("pages", row.pages),
+        text("volatile", row.volatile.as_ref()),
         word("quality", row.quality),
         text("not_measured", row.not_measured.as_ref()),
     ]
@@ -172,6 +173,7 @@ pub(super) fn names() -> [Vec<&'static str>; 2] {
         value: None,
         interval: None,
         pages: None,
+        volatile: None,
         quality: None,
         not_measured: None,
     };

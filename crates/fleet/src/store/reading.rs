@@ -180,6 +180,7 @@ fn rows_of(
     let (values, lows, highs) = (numbers("value")?, numbers("low")?, numbers("high")?);
     let (qualities, reasons) = (texts("quality")?, texts("not_measured")?);
     let pages = if table.has("pages") { Some(texts("pages")?) } else { None };
+    let volatile = if table.has("volatile") { Some(texts("volatile")?) } else { None };
     // The rows of a run follow each other.
     let mut last: Option<(&ByteArray, Option<&Arc<HostRun>>)> = None;
     for (i, id) in run_ids.iter().enumerate() {
@@ -202,6 +203,7 @@ fn rows_of(
         rows.push(Row {
             run,
             pages,
+            volatile: volatile.as_ref().and_then(|all| all[i].as_ref()).map(|text| text.as_utf8().map(ToOwned::to_owned)).transpose()?,
             cell: cells.get([&experiments[i], &metrics[i], &units[i], &places[i]])?,
             value: values[i],
             interval: lows[i].zip(highs[i]),

@@ -43,6 +43,15 @@ fn weights(text: &str) -> Weights {
 }
 
 #[test]
+fn weights_are_written_as_given_beside_a_node_that_keeps_its_own() {
+    let kernel = Kernel::new("as-given", None);
+    kernel.put("node1", "1\n");
+    kernel.weights().apply(&weights("0=10,1=10")).unwrap();
+    let written = ["node0", "node1", "node2"].map(|node| kernel.get(node));
+    assert_eq!(written, ["10", "10", "1"], "a tenth of what each of the others has");
+}
+
+#[test]
 fn what_was_before_the_first_change_is_put_back() {
     let kernel = Kernel::new("twice", None);
     let before = kernel.weights().apply(&weights("0=5,2=2")).unwrap();

@@ -5,9 +5,10 @@
 
 use std::path::PathBuf;
 
-use memgauge_core::topology::{CxlMemory, Node, NodeDevice, NodeDeviceKind};
-use memgauge_core::units::Bytes;
+use memgauge_core::topology::{CxlMemory, HmatAccess, Node, NodeDevice, NodeDeviceKind};
+use memgauge_core::units::{Bytes, IdSet};
 
+use super::nodes;
 use crate::persistent::{ancestor, name};
 use crate::tree::Tree;
 
@@ -34,6 +35,26 @@ pub(crate) fn assign(tree: Tree<'_>, nodes: &mut [Node]) {
     };
     tree.names(DAX_DIR).iter().for_each(|name| add(dax(tree, name)));
     tree.numbered(CXL_DIR, "region").iter().for_each(|number| add(cxl_region(tree, number)));
+    let with_cpus: IdSet = nodes.iter().filter(|node| !node.cpus.is_empty()).map(|node| node.id).collect();
+    nodes.iter_mut().filter(|node| node.hmat.is_empty()).for_each(|node| node.hmat = cxl_claims(tree, node, &with_cpus));
+}
+
+/// What the kernel computes for the CXL region of a node of which firmware states nothing (Linux 6.9 or later). The figures are those of the
+/// nearest CPUs (class 1) or, where these are not stated, of the nearest device of any kind.
+fn cxl_claims(tree: Tree<'_>, node: &Node, with_cpus: &IdSet) -> Vec<HmatAccess> {
+    let of_cxl = node.devices.iter().find(|device| device.kind == NodeDeviceKind::Cxl);
+    let Some(region) = of_cxl.map(|device| device.region.as_ref().unwrap_or(&device.name)) else { return Vec::new() };
+    let distance = |from: u32| node.distances.get(&from).copied();
+    let nearest = with_cpus.iter().filter_map(distance).min();
+    let initiators: IdSet = with_cpus.iter().filter(|from| distance(*from).is_some() && distance(*from) == nearest).collect();
+    let read = |class: u8| {
+        let folder = format!("{CXL_DIR}/{region}/access{class}");
+        let found = nodes::access(tree, &folder, class, initiators.clone());
+        let stated = found.read_latency_ns.or(found.write_latency_ns).or(found.read_bandwidth_mbs).or(found.write_bandwidth_mbs);
+        stated.map(|_| HmatAccess { cxl_region: Some(region.clone()), ..found })
+    };
+    // Class 0 may be of other devices than CPUs.
+    [1, 0].into_iter().find_map(read).into_iter().collect()
 }
 
 /// A DAX device that the driver kmem has made memory of a node.
@@ -152,7 +173,8 @@ mod tests {
         let found = |name: &str, kind, region: Option<&str>, qos_class| {
             vec![NodeDevice { name: name.into(), kind, region: region.map(Into::into), qos_class }]
         };
-        let devices: Vec<Vec<NodeDevice>> = topology.nodes.into_iter().map(|n| n.devices).collect();
+        let nodes = topology.nodes;
+        let devices: Vec<Vec<NodeDevice>> = nodes.iter().map(|n| n.devices.clone()).collect();
         let expected = [
             vec![],
             found("dax2.0", NodeDeviceKind::Nvdimm, Some("region2"), None),
@@ -161,7 +183,53 @@ mod tests {
             vec![],
         ];
         assert_eq!(devices, expected);
+        assert!(nodes.iter().all(|node| node.hmat.is_empty()), "nobody claims anything");
         let memory = CxlMemory { name: "mem1".into(), cpu_node: Some(0), bytes: Bytes::gib(1), qos_class: Some(5) };
         assert_eq!(topology.cxl_memory, [memory]);
+    }
+
+    #[test]
+    fn a_region_states_what_firmware_does_not_state_of_its_node() {
+        let root = "platform/ACPI0017:00/root0/decoder0.0";
+        let made = |claimed_of_the_node: bool| {
+            let mut tree = Fixture::new().cpus(4).node(0, "0-1", 1024).node(1, "2-3", 1024).node(2, "", 1024);
+            for (node, distances) in [(0, "10 21 24"), (1, "21 10 14"), (2, "24 14 10")] {
+                tree = tree.file(&format!("sys/devices/system/node/node{node}/distance"), distances);
+            }
+            let region = format!("{root}/region3");
+            tree = device(tree, "dax", &format!("{region}/dax_region3/dax3.0"), &[("target_node", "2")]);
+            let figures = [
+                ("access0/read_latency", "310"),
+                ("access0/read_bandwidth", "30720"),
+                ("access1/read_latency", "330"),
+                ("access1/write_latency", "350"),
+                ("access1/read_bandwidth", "28672"),
+                ("access1/write_bandwidth", "0"),
+            ];
+            tree = device(tree, "cxl", &region, &figures);
+            driver(&tree, &format!("{region}/dax_region3/dax3.0"), "kmem");
+            if claimed_of_the_node {
+                let folder = "sys/devices/system/node/node2/access1/initiators";
+                tree = tree.file(&format!("{folder}/node1/x"), "").file(&format!("{folder}/read_latency"), "240");
+            }
+            let topology = read_machine(tree.root()).unwrap().topology;
+            let of_far = topology.node(2).unwrap().hmat.clone();
+            let claim = topology.claim(1, 2).cloned();
+            assert!(topology.claim(0, 2).is_none(), "of the nearest CPUs only");
+            (of_far, claim.unwrap())
+        };
+        let (of_region, claim) = made(false);
+        let expected = HmatAccess {
+            class: 1,
+            initiators: IdSet::one(1),
+            read_latency_ns: Some(330),
+            write_latency_ns: Some(350),
+            read_bandwidth_mbs: Some(28672),
+            write_bandwidth_mbs: None,
+            cxl_region: Some("region3".into()),
+        };
+        assert_eq!((of_region, claim), (vec![expected.clone()], expected), "what is of CPUs");
+        let (one, claim) = made(true);
+        assert_eq!((one.len(), claim.read_latency_ns, claim.cxl_region), (1, Some(240), None), "firmware's own figures count");
     }
 }

@@ -97,21 +97,24 @@ fn distances(row: &str, candidates: &[IdSet], online: &IdSet) -> BTreeMap<u32, u
     ids.iter().zip(columns).filter(|(id, _)| online.contains(*id)).collect()
 }
 
-/// What firmware states about this node. The kernel shows 0 for an attribute that HMAT does not have.
+/// What firmware states about this node.
 fn hmat(tree: Tree<'_>, id: u32, class: u8) -> Option<HmatAccess> {
     let folder = format!("{NODE_DIR}/node{id}/access{class}/initiators");
-    if !tree.exists(&folder) {
-        return None;
-    }
+    tree.exists(&folder).then(|| access(tree, &folder, class, tree.numbered(&folder, "node")))
+}
+
+/// The figures in a folder. The kernel shows 0 for what is not known.
+pub(super) fn access(tree: Tree<'_>, folder: &str, class: u8, initiators: IdSet) -> HmatAccess {
     let stated = |file: &str| tree.parsed::<u64>(&format!("{folder}/{file}")).filter(|&n| n > 0);
-    Some(HmatAccess {
+    HmatAccess {
         class,
-        initiators: tree.numbered(&folder, "node"),
+        initiators,
         read_latency_ns: stated("read_latency"),
         write_latency_ns: stated("write_latency"),
         read_bandwidth_mbs: stated("read_bandwidth"),
         write_bandwidth_mbs: stated("write_bandwidth"),
-    })
+        cxl_region: None,
+    }
 }
 
 fn side_caches(tree: Tree<'_>, id: u32) -> Vec<MemorySideCache> {

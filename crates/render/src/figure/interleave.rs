@@ -5,7 +5,7 @@ use memgauge_core::result::{InterleaveSummary, Reference};
 use memgauge_core::wording;
 
 use super::axis::Axis;
-use super::chart::{Chart, PointLabel, Sample, Series};
+use super::chart::{Band, Chart, PointLabel, Sample, Series};
 use super::frame::Panel;
 use super::labels::{ABOVE, BELOW, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
 use super::palette::{GREY, INK, Style};
@@ -44,6 +44,11 @@ fn chart(set: &ResultSet<'_>, summary: &InterleaveSummary, latency: bool) -> Opt
     let mut chart = Chart::new(caption, Axis::linear(axis, 0.0, 100.0, 10), Axis::linear(unit, 0.0, highest, 7));
     // Between more than two nodes one share has several ratios, which are no line.
     chart.series.push(Series { name: None, style: Style::of_points(usize::from(latency)), samples, joined: summary.nodes.len() == 2 });
+    let shares: Vec<f64> = summary.plateau.iter().map(&beyond).collect();
+    if let Some((from, to)) = bounds(shares).filter(|(from, to)| from < to) {
+        let names = vec!["within 1 % of the best".to_owned(), "within 1 %".to_owned(), "1 %".to_owned()];
+        chart.bands.push(Band { from, to, names, shaded: true });
+    }
     let directions = [ABOVE, UPPER_RIGHT, UPPER_LEFT, RIGHT, LEFT, BELOW, LOWER_RIGHT, LOWER_LEFT];
     for (weights, name) in marked(summary) {
         let Some(point) = summary.trial(weights).and_then(sample) else { continue };

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use memgauge_core::experiment::Coordinates;
 use memgauge_core::result::{CurveSummary, Measurement, QualityLevel};
+use memgauge_core::traffic::Mix;
+use memgauge_core::units::IdSet;
 use memgauge_core::wording;
 
 use super::axis::Axis;
@@ -45,7 +47,7 @@ pub(crate) fn charts(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
     let list: Vec<Drawn<'_>> =
         curves.iter().zip(names).enumerate().map(|(i, (curve, name))| Drawn { curve, name, style: Style::of_points(i) }).collect();
     let parts = list.len().div_ceil(MAX_SERIES).max(1);
-    let axes = axes(&list);
+    let axes = axes(sets, &list);
     let chart = |(part, curves)| {
         let mut chart = chart(sets, curves, &axes);
         chart.caption.title.push_str(&part_of(part, parts));
@@ -70,10 +72,12 @@ struct Axes {
     limit_shown: bool,
 }
 
-fn axes(curves: &[Drawn<'_>]) -> Axes {
+fn axes(sets: &[ResultSet<'_>], curves: &[Drawn<'_>]) -> Axes {
     let samples = curves.iter().flat_map(|c| &c.curve.points).map(|(_, s)| s);
-    let widest = bounds(samples.clone().map(|s| s.x)).map_or(1.0, |b| b.1);
-    let highest = reach(samples).map_or(1.0, |b| b.1);
+    let claims = claims(sets, curves);
+    let claimed = |vertical: bool| claims.iter().filter(move |guide| guide.vertical == vertical).map(|guide| guide.at);
+    let widest = bounds(samples.clone().map(|s| s.x).chain(claimed(true))).map_or(1.0, |b| b.1);
+    let highest = bounds(reach(samples).map(|b| b.1).into_iter().chain(claimed(false))).map_or(1.0, |b| b.1);
     let bandwidths: Vec<&Measurement> = curves.iter().flat_map(|c| c.curve.bandwidths.iter().copied()).collect();
     let limit = limit(&bandwidths);
     let shown = limit.as_ref().filter(|l| l.gbs <= widest * MAX_LIMIT_RATIO && bus_moves_what_is_asked(&bandwidths));
@@ -176,7 +180,40 @@ fn chart(sets: &[ResultSet<'_>], curves: &[Drawn<'_>], axes: &Axes) -> Chart {
         chart.guides.extend(peak.map(|at| Guide::vertical(at, format!("peak {} GB/s{}", number(at), doubt(at)), GREY)));
     }
     chart.guides.extend(shown.map(|l| Guide::vertical(l.gbs, format!("limit {}", l.text()), INK)));
+    chart.guides.extend(claims(sets, curves));
     chart
+}
+
+/// What firmware claims of reads of each tier that is loaded alone, where one result compares tiers.
+fn claims(sets: &[ResultSet<'_>], curves: &[Drawn<'_>]) -> Vec<Guide> {
+    let [set] = sets else { return Vec::new() };
+    if set.report.plan.as_ref().is_none_or(|plan| plan.tiers.is_empty()) {
+        return Vec::new();
+    }
+    let alone = |at: &Coordinates| {
+        let node = at.memory_node().filter(|node| at.load_nodes == Some(IdSet::one(*node)) && at.mix == Some(Mix::AllReads))?;
+        Some((at.cpu_node?, node))
+    };
+    let pairs: BTreeSet<(u32, u32)> = curves.iter().filter_map(|drawn| alone(&drawn.curve.at)).collect();
+    let mut guides = Vec::new();
+    for (from, node) in pairs {
+        let Some(claim) = set.report.machine.topology.claim(from, node) else { continue };
+        let ns = claim.read_latency_ns.map(|ns| Guide::level(ns as f64, format!("node {node}, claimed: {ns} ns"), GREY));
+        let gbs = claim.read_bandwidth_mbs.map(|mbs| mbs as f64 / 1e3);
+        let gbs = gbs.map(|gbs| Guide::vertical(gbs, format!("node {node}, claimed: {} GB/s", number(gbs)), GREY));
+        guides.extend(ns.into_iter().chain(gbs));
+    }
+    guides
+}
+
+/// Nodes among these whose memory only stands in for persistent memory.
+fn stand_ins(sets: &[ResultSet<'_>], curves: &[&Curve<'_>]) -> Vec<String> {
+    let [set] = sets else { return Vec::new() };
+    let nodes: BTreeSet<u32> = curves.iter().filter(|c| c.at.memory_dir.is_none()).filter_map(|c| c.at.memory_node()).collect();
+    let told = |node| {
+        Some(format!("The memory of node {node} is a volatile stand-in: {}.", set.report.machine.topology.emulated_persistent(node)?))
+    };
+    nodes.into_iter().filter_map(told).collect()
 }
 
 fn curves_caption(sets: &[ResultSet<'_>], drawn: &[Drawn<'_>]) -> Caption {
@@ -193,7 +230,9 @@ fn curves_caption(sets: &[ResultSet<'_>], drawn: &[Drawn<'_>]) -> Caption {
         _ => "rings: knees",
     };
     let delays = if curves.len() == 1 { "small numbers: injection delay in core cycles" } else { "" };
-    caption(sets, &format!("Latency under load{mix}"), &[&cpus, rings, delays], true)
+    let mut caption = caption(sets, &format!("Latency under load{mix}"), &[&cpus, rings, delays], true);
+    caption.notes.extend(stand_ins(sets, &curves));
+    caption
 }
 
 /// Labels at the points that matter: idle, knee, and with several curves the peak.
@@ -253,7 +292,6 @@ fn delays(curve: &Curve<'_>, right: f64, top: f64) -> Vec<PointLabel> {
 #[cfg(test)]
 mod tests {
     use memgauge_core::experiment::MemoryPlace;
-    use memgauge_core::units::IdSet;
 
     use super::*;
 

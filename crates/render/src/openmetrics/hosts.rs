@@ -1,13 +1,13 @@
 //! Gauges of many hosts, of whose runs only values are known and not the machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::experiment::Experiment;
+use memgauge_core::experiment::{Coordinates, Experiment};
 use memgauge_core::result::{HealthStatus, Measurement, QualityLevel};
 use memgauge_core::wording::spelled;
 
 use super::encode::{Labels, user_label};
-use super::{Collected, Quantity, Sample, coordinates, label, with};
+use super::{Collected, Known, Quantity, Sample, coordinates, label, with};
 use crate::format::RenderError;
 
 /// The values of a run on a host.
@@ -29,6 +29,8 @@ pub struct HostValues<'a> {
     pub health: Option<HealthStatus>,
     /// What was measured. Of transfers between all pairs of CPUs the medians by node.
     pub results: Vec<Measurement>,
+    /// Where it was measured on a stand-in for persistent memory: coordinates without a delay.
+    pub volatile: BTreeSet<Coordinates>,
 }
 
 /// The gauges of many hosts; the label `host` tells them apart.
@@ -56,9 +58,11 @@ pub fn openmetrics_of_hosts(hosts: &[HostValues<'_>]) -> Result<Vec<u8>, RenderE
             all.insert(Quantity::TransferMatrixLatency, labels, Sample::from_measurement(m));
         }
         let mut groups = BTreeMap::new();
-        all.add_results(&results, &|_| None, &shared, &mut groups);
+        let stand_in = |at: &Coordinates| host.volatile.contains(&Coordinates { delay_cycles: None, ..at.clone() });
+        let known = Known { node: &|_| None, stand_in: &stand_in };
+        all.add_results(&results, &known, &shared, &mut groups);
         groups.into_iter().for_each(|((quantity, labels), samples)| all.sum_up(quantity, &labels, &samples));
-        all.add_curves(&results, &[], &shared);
+        all.add_curves(&results, &[], &known, &shared);
     }
     all.encode()
 }

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::experiment::MemoryPlace;
-use memgauge_core::result::{Measurement, RfoReason, TrafficRates, VerdictStatus};
+use memgauge_core::conclusions::persistent;
+use memgauge_core::experiment::{Coordinates, MemoryPlace};
+use memgauge_core::interleave::Reading;
+use memgauge_core::result::{BestWriters, Measurement, RfoReason, TrafficRates, VerdictStatus};
 use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_core::units::IdSet;
 use memgauge_core::wording::{self, reasons};
@@ -16,7 +18,7 @@ use super::grid::{CLAIMED, Cell, Column, column_name, matrix as matrix_table, ro
 use super::page::{INDENT, Page, Style};
 use crate::groups::{highest_by_mix, thread_count};
 use crate::limit::share_of_limit;
-use crate::number::{bar, bounds, marked, maybe, number, percent, value_of};
+use crate::number::{bar, bounds, count, half_width_of, marked, maybe, number, percent, value_of};
 
 const ABOUT: &str = "GB/s: 10⁹ bytes loaded and stored a second";
 /// Columns of a full bar.
@@ -205,11 +207,34 @@ fn row_node(m: &Measurement) -> String {
     m.at.cpu_node.map_or_else(String::new, |node| wording::node(Some(node)))
 }
 
-/// One line for each number of CPUs.
+/// Numbers of writers, which have a question of their own, and numbers of CPUs.
 pub(super) fn ramp(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
-    let mut ms = ms.to_vec();
+    let (writers, others): (Vec<&Measurement>, Vec<&Measurement>) = ms.iter().copied().partition(|m| persistent::is_of_writers(m));
+    for (ms, title, head) in [(writers, "Bandwidth by number of writers", "writers"), (others, "Bandwidth by number of CPUs", "CPUs")] {
+        if !ms.is_empty() {
+            one_ramp(page, context, ms, (title, head));
+        }
+    }
+}
+
+/// `most with 4 writers, 4.60 GB/s ±0.06; 3 may have as much`, of each node.
+fn most_writers(page: &mut Page, context: &Context<'_>, ms: &[&Measurement]) {
+    let best: Vec<&BestWriters> =
+        context.report.best_writers.iter().filter(|b| ms.iter().any(|m| Coordinates { cpus: None, ..m.at.clone() } == b.at)).collect();
+    for found in &best {
+        let from = if best.len() > 1 { format!("from {}: ", wording::node(found.at.cpu_node)) } else { String::new() };
+        let Reading { value, half } = found.bandwidth_gbs;
+        let fewer = if found.fewest < found.writers { format!("; {} may have as much", found.fewest) } else { String::new() };
+        let writers = count(found.writers as usize, "writer", "writers");
+        let interval = half_width_of(value, Some(value - half), Some(value + half));
+        page.paragraph(Style::Plain, format!("{from}most bandwidth with {writers}: {} GB/s {interval}{fewer}", number(value)));
+    }
+}
+
+/// One line for each number of CPUs.
+fn one_ramp(page: &mut Page, context: &mut Context<'_>, mut ms: Vec<&Measurement>, (title, head): (&str, &str)) {
     ms.sort_by_key(|m| (m.at.mix, m.at.cpu_node, thread_count(m)));
-    context.heading(page, &ms, "Bandwidth by number of CPUs", ABOUT);
+    context.heading(page, &ms, title, ABOUT);
     let mut footnotes = Footnotes::new(context, &ms);
     let highest = bounds(ms.iter().filter_map(|m| value_of(&m.estimate))).map(|b| b.1);
     let mixes: BTreeSet<_> = ms.iter().map(|m| m.at.mix).collect();
@@ -218,7 +243,7 @@ pub(super) fn ramp(page: &mut Page, context: &mut Context<'_>, ms: &[&Measuremen
     page.table([
         Column::text("mix", ms.iter().map(|m| m.at.mix.map(Mix::name))).only_if(mixes.len() > 1),
         Column::text("from", ms.iter().map(|m| row_node(m))).only_if(differ(&ms, row_node)),
-        Column::numbers("CPUs", ms.iter().map(|m| thread_count(m).to_string())),
+        Column::numbers(head, ms.iter().map(|m| thread_count(m).to_string())),
         Column::numbers("GB/s", ms.iter().map(|m| footnotes.cell(Some(m)))),
         Column::numbers("of limit", ms.iter().map(|m| of_limit(m))),
         Column::numbers("per CPU", ms.iter().map(|m| per_cpu(m))),
@@ -226,6 +251,7 @@ pub(super) fn ramp(page: &mut Page, context: &mut Context<'_>, ms: &[&Measuremen
         Column::text("which", ms.iter().map(|m| m.at.cpus.as_ref().map(wording::ids))).optional(),
         Column::text("kernel", ms.iter().map(|m| kernel(m))).optional().only_if(differ(&ms, kernel)),
     ]);
+    most_writers(page, context, &ms);
     limits(page, &ms);
     footnotes.print(page, &mut context.advised);
     let mut items: Vec<String> =

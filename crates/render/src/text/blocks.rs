@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::result::Measurement;
+use memgauge_core::experiment::Coordinates;
+use memgauge_core::result::{AccessKnee, Measurement};
 use memgauge_core::traffic::LineUse;
 use memgauge_core::units::Bytes;
 use memgauge_core::wording;
@@ -12,12 +13,33 @@ use super::evidence::evidence;
 use super::footnotes::Footnotes;
 use super::grid::matrix;
 use super::page::{INDENT, Page, Style};
-use crate::number::human;
+use crate::number::{human, percent};
 
 /// A row for each node and mix, a column for each size.
 pub(super) fn access_sizes(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     context.heading(page, ms, "Bandwidth by access size", "GB/s of blocks in random order");
     by_block(page, context, ms, "mix", |m| m.at.mix.map(|mix| mix.to_string()).unwrap_or_default());
+    knees(page, context, ms);
+}
+
+/// `all-reads: blocks of 256 B have what the memory gives, blocks of 64 B 24 % of it`, of each row.
+fn knees(page: &mut Page, context: &Context<'_>, ms: &[&Measurement]) {
+    let smallest = ms.iter().filter_map(|m| m.at.block).min().map(human).unwrap_or_default();
+    let of_these = |knee: &&AccessKnee| ms.iter().any(|m| Coordinates { block: None, ..m.at.clone() } == knee.at);
+    let found: Vec<&AccessKnee> = context.report.access_knees.iter().filter(of_these).collect();
+    let nodes: BTreeSet<Option<u32>> = found.iter().map(|knee| knee.at.cpu_node).collect();
+    for AccessKnee { at, knee, smallest_share } in found {
+        let from = if nodes.len() > 1 { format!(", from {}", wording::node(at.cpu_node)) } else { String::new() };
+        let mix = at.mix.map(|mix| mix.to_string()).unwrap_or_default();
+        let share = percent(*smallest_share);
+        let text = match knee {
+            Some(block) => {
+                format!("knee at {}: larger blocks bring less than 10 % more, blocks of {smallest} have {share} of the most", human(*block))
+            }
+            None => format!("no knee: blocks of {smallest} have {share} of the most"),
+        };
+        page.paragraph(Style::Plain, format!("{mix}{from}: {text}"));
+    }
 }
 
 /// A row for each node and method, a column for each size.

@@ -10,7 +10,7 @@ use memgauge_core::traffic::Mix;
 use super::load::{full_load_is_reliable, is_point_reliable};
 use super::notes::is_told;
 use super::page::{Page, Style};
-use crate::groups::Section;
+use crate::groups::{Section, where_and_how_at};
 use crate::limit::share_of_limit;
 use crate::number::{half_width_of, number, percent, value_of};
 
@@ -103,7 +103,9 @@ fn loaded(report: &Report) -> Option<String> {
     }
     let full = saturated_ns.zip(*peak_gbs).map(|(ns, gbs)| format!("{} ns at full load, up to {} GB/s", number(ns), number(gbs)));
     let knee = knee.filter(|k| is_point_reliable(report, curve, k.delay_cycles));
-    joined([full, knee.map(|k| format!("knee at {} GB/s", number(k.bandwidth_gbs)))])
+    // The memory of nodes needs no name; which files, and in which order they are read, is not to be guessed.
+    let place = curve.at.memory_dir.as_ref().map(|_| where_and_how_at(report, &curve.at));
+    joined([full, knee.map(|k| format!("knee at {} GB/s", number(k.bandwidth_gbs))), place])
 }
 
 fn transfers(report: &Report, summary: &Summary) -> Option<String> {

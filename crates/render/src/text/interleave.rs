@@ -2,6 +2,7 @@
 
 use memgauge_core::interleave::{Goal, Reading, Trial, Weights};
 use memgauge_core::result::{InterleaveSummary, Measurement, Reference};
+use memgauge_core::units::IdSet;
 use memgauge_core::wording;
 
 use super::context::Context;
@@ -103,6 +104,7 @@ fn conclusions(summary: &InterleaveSummary) -> Vec<String> {
     if summary.gains.iter().any(|gain| gain.over == Reference::NearestOnly && gain.weights == summary.recommended) {
         lines.push(format!("{ours} serves this load best: interleaving gains nothing."));
     }
+    lines.extend(plateau(summary));
     for gain in summary.gains.iter().filter(|gain| gain.weights != summary.recommended) {
         let over = match gain.over {
             Reference::NearestOnly => ratio(summary, &gain.weights),
@@ -113,6 +115,21 @@ fn conclusions(summary: &InterleaveSummary) -> Vec<String> {
         lines.push(format!("{ours} against {over}: bandwidth {}{latency}.", change(gain.bandwidth)));
     }
     lines
+}
+
+/// From which to which weights it makes no difference; nothing where only one was as good.
+fn plateau(summary: &InterleaveSummary) -> Option<String> {
+    let (most, least) = summary.plateau.first().zip(summary.plateau.last()).filter(|(most, least)| most != least)?;
+    let near = summary.nodes.first().copied()?;
+    let share = |weights: &Weights| format!("{:.0}", 100.0 * weights.share(near));
+    let (most_share, least_share) = (share(most), share(least));
+    Some(format!(
+        "Within 1 % of the best: {} to {}, {} % of the pages on node {near} ({} measured).",
+        ratio(summary, least),
+        ratio(summary, most),
+        if most_share == least_share { most_share } else { format!("{least_share} to {most_share}") },
+        summary.plateau.len()
+    ))
 }
 
 /// A relative change with its interval: `+31.2 % ±1.4`.
@@ -131,23 +148,38 @@ fn commands(summary: &InterleaveSummary) -> Vec<String> {
     }
 }
 
-/// The kernel has one weight for each node, whichever socket asks: says where the sockets differ, and what the one loses with the other's.
+/// Whether both are of the same load from different sockets.
+fn comparable(a: &InterleaveSummary, b: &InterleaveSummary) -> bool {
+    let load = |s: &InterleaveSummary| (s.at.mix, s.at.cpus.as_ref().map(IdSet::len));
+    a.at.cpu_node != b.at.cpu_node && load(a) == load(b)
+}
+
+/// The kernel has one weight for each node, whichever socket asks: says which weights serve both, or what the one loses with the other's.
 fn global(page: &mut Page, all: &[InterleaveSummary]) {
     for (i, a) in all.iter().enumerate() {
-        for b in all.iter().skip(i + 1).filter(|b| b.at.mix == a.at.mix && b.recommended != a.recommended) {
+        for b in all.iter().skip(i + 1).filter(|b| comparable(a, b) && b.recommended != a.recommended) {
             let shared: Vec<u32> = a.nodes.iter().filter(|node| b.nodes.contains(node)).copied().collect();
             if shared.is_empty() {
                 continue;
             }
             let socket = |s: &InterleaveSummary| s.at.cpu_node.map_or("these CPUs".into(), |node| format!("CPUs of node {node}"));
+            let alone = [a, b].iter().any(|s| s.recommended.only_node().is_some());
+            if let Some(both) = a.recommended.joined(&b.recommended).filter(|_| !alone) {
+                page.gap();
+                page.paragraph(Style::Plain, format!("{} and {} share nodes {}: {both} serves both.", socket(a), socket(b), join(&shared)));
+                continue;
+            }
             let mut text =
                 format!("The kernel has one weight for each node, and {} and {} share nodes {}.", socket(a), socket(b), join(&shared));
             for (own, other) in [(a, b), (b, a)] {
                 let loss = own.trial(&own.recommended).zip(own.trial(&other.recommended));
-                if let Some((best, with)) = loss {
-                    let loss = with.bandwidth_gbs.gain_over(best.bandwidth_gbs);
-                    text += &format!(" With the other's weights {} have {} bandwidth.", socket(own), change(loss));
-                }
+                text += &match loss {
+                    Some((best, with)) => {
+                        let loss = with.bandwidth_gbs.gain_over(best.bandwidth_gbs);
+                        format!(" With the other's weights {} have {} bandwidth.", socket(own), change(loss))
+                    }
+                    None => format!(" What {} have with the other's weights was not measured.", socket(own)),
+                };
             }
             page.gap();
             page.paragraph(Style::Warning, text);

@@ -56,6 +56,8 @@ pub(crate) fn line(report: &Report) -> String {
         None => {
             let summary = report.summary.clone().unwrap_or_else(|| summarise(report));
             parts.extend(headline(report, &summary));
+            let stand_in = report.results.iter().any(|m| report.stand_in(&m.at).is_some());
+            parts.extend(stand_in.then(|| "volatile stand-in for persistent memory".to_owned()));
             parts.push(trust(&summary.trust));
         }
     }

@@ -1,5 +1,6 @@
 //! Tiers of memory: the kind of each node, and what tells so.
 
+use memgauge_core::directory::STAND_IN;
 use memgauge_core::plan::Plan;
 use memgauge_core::result::{CurveSummary, Report};
 use memgauge_core::tiers::{KindEvidence, NodeKind};
@@ -47,15 +48,16 @@ pub(super) fn kinds(kinds: &[NodeKind]) -> Vec<(String, String)> {
 }
 
 fn name(kind: &NodeKind) -> String {
-    format!("{}{}", wording::memory_kind(kind.kind), if kind.guessed { " (guess)" } else { "" })
+    let stand_in = if kind.volatile.is_some() { STAND_IN } else { "" };
+    format!("{}{}{stand_in}", wording::memory_kind(kind.kind), if kind.guessed { " (guess)" } else { "" })
 }
 
 fn evidence_of(kind: &NodeKind) -> String {
     if kind.evidence.is_empty() {
-        "nothing says what it is".to_owned()
-    } else {
-        kind.evidence.iter().map(evidence).collect::<Vec<_>>().join("; ")
+        return "nothing says what it is".to_owned();
     }
+    let volatile = kind.volatile.iter().map(|why| format!("volatile stand-in: {why}"));
+    kind.evidence.iter().map(evidence).chain(volatile).collect::<Vec<_>>().join("; ")
 }
 
 /// What each curve comes to, in a line each; nothing for a report that does not compare tiers.
@@ -69,7 +71,8 @@ pub(super) fn loads(page: &mut Page, report: &Report) {
     curves.sort_by_key(|c| (c.at.cpu_node, c.at.mix, c.at.memory, c.at.load_nodes.as_ref().map(IdSet::len), c.at.load_nodes.clone()));
     let node = |id: u32| {
         let kind = kinds.iter().find(|kind| kind.node == id);
-        format!("{id}{}", kind.map(|kind| format!(" {}", wording::memory_kind(kind.kind))).unwrap_or_default())
+        let what = |kind: &NodeKind| format!(" {}{}", wording::memory_kind(kind.kind), if kind.volatile.is_some() { STAND_IN } else { "" });
+        format!("{id}{}", kind.map(what).unwrap_or_default())
     };
     let nodes = |ids: &IdSet| ids.iter().map(node).collect::<Vec<_>>().join(" + ");
     let several = |text: fn(&CurveSummary) -> String| curves.iter().any(|c| text(c) != text(curves[0]));
@@ -87,7 +90,14 @@ pub(super) fn loads(page: &mut Page, report: &Report) {
         column("unloaded", |n| &n.unloaded_ns),
         column("full load", |n| &n.saturated_ns),
         column("peak GB/s", |n| &n.peak_gbs),
+        Column::text("GB/s by node at full load", curves.iter().map(|c| by_node(c)))
+            .only_if(curves.iter().any(|c| !c.full_load_by_node.is_empty())),
     ]);
+}
+
+/// `0: 214, 2: 47.1`: what each node gave of a load on several.
+fn by_node(curve: &CurveSummary) -> String {
+    curve.full_load_by_node.iter().map(|(node, gbs)| format!("{node}: {}", number(*gbs))).collect::<Vec<_>>().join(", ")
 }
 
 fn evidence(evidence: &KindEvidence) -> String {

@@ -16,3 +16,4 @@ mod openmetrics;
 mod prefetch;
 mod robust;
 mod samples;
+mod tiers;

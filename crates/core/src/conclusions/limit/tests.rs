@@ -108,6 +108,8 @@ pub(crate) fn report(machine: Machine, results: Vec<Measurement>) -> Report {
         references: Vec::new(),
         no_reference: None,
         interleaves: Vec::new(),
+        best_writers: Vec::new(),
+        access_knees: Vec::new(),
         health: None,
     }
 }

@@ -1,5 +1,7 @@
 //! The suite for persistent memory.
 
+use std::collections::BTreeSet;
+
 use super::directory::directory;
 use super::*;
 use crate::directory::{FileBacking, MemoryDir};
@@ -54,9 +56,12 @@ fn every_node_measures_every_directory() {
         assert_eq!(of(Experiment::Bandwidth, Some(access)).count(), 5 * 4, "{access:?}");
         assert_eq!(of(Experiment::LoadedLatency, Some(access)).count(), 4, "{access:?}");
         let curve = of(Experiment::LoadedLatency, Some(access)).next().unwrap();
-        assert!(
-            matches!(&curve.work, Work::Curve { delays: Delays::Cycles(list), traffic, .. } if list.len() == 20 && traffic.form.access == access)
-        );
+        let Work::Curve { delays: Delays::Cycles(list), traffic, order, .. } = &curve.work else { panic!("{curve:?}") };
+        assert_eq!((list.len(), list[8], list[19]), (20, 850, 80000), "the delays of the field's script");
+        let chase = if access == Access::Random { ChaseOrder::WindowLocal } else { ChaseOrder::Sequential };
+        assert_eq!((traffic.form.access, *order, curve.at.order), (access, chase, Some(chase)));
+        let mixes: BTreeSet<Mix> = of(Experiment::Bandwidth, Some(access)).filter_map(|c| c.at.mix).collect();
+        assert_eq!(mixes, [Mix::AllReads, Mix::R2W1, Mix::R1W1, Mix::NtWrite, Mix::R2W1NtX1].into(), "W7, and not W10, in either order");
     }
     assert_eq!(of(Experiment::AccessSize, None).count(), 7 * 2 * 4);
     assert_eq!(of(Experiment::PersistLatency, None).count(), 5 * 4, "four sizes, and one that is read again");

@@ -2,10 +2,13 @@
 
 use memgauge_core::counters::{Counters, ProgramCount, Scope};
 use memgauge_core::estimate::Estimate;
+use memgauge_core::interleave::Goal;
 use memgauge_core::metrics::Role;
+use memgauge_core::persistent::{PersistentNamespace, PersistentRegion};
 use memgauge_core::result::{CurveShare, Report, ShareMissed};
 use memgauge_core::traffic::Mix;
 
+use crate::samples::interleave::interleave;
 use crate::samples::{self, machines, sweeps};
 use memgauge_core::units::Bytes;
 use memgauge_render::for_path;
@@ -18,6 +21,33 @@ const PANELS: [&str; 3] =
 /// How often a text stands alone.
 fn times(report: &Report, text: &str) -> usize {
     laid_out(text, &one(report)).texts().iter().filter(|(t, _)| *t == text).count()
+}
+
+#[test]
+fn tiers_are_drawn_with_what_firmware_claims() {
+    let mut report = samples::tiers();
+    let scene = lay_out("tiers", &one(&report));
+    for text in ["node 0, claimed: 95 ns", "node 2, claimed: 240 ns", "node 0, claimed: 280.0 GB/s", "node 2, claimed: 56.0 GB/s"] {
+        assert!(holds(&scene, text), "{text}: {:?}", scene.texts());
+    }
+    assert!(holds(&scene, "Latency under load") && holds(&scene, "Bandwidth by node") && !holds(&scene, "stand-in"));
+    report.machine.topology.nodes.iter_mut().for_each(|node| node.hmat.clear());
+    let namespace = PersistentNamespace { memory_node: Some(2), ..PersistentNamespace::default() };
+    let region = PersistentRegion { emulated: Some("a virtual device".into()), namespaces: vec![namespace], ..PersistentRegion::default() };
+    report.machine.topology.persistent = vec![region];
+    let scene = lay_out("tiers without claims", &one(&report));
+    assert!(!holds(&scene, "claimed") && holds(&scene, "The memory of node 2 is a volatile stand-in: a virtual device."));
+}
+
+#[test]
+fn interleave_weights_are_drawn_with_their_plateau() {
+    for (tiers, goal) in [(2, Goal::Bandwidth), (3, Goal::Bandwidth), (2, Goal::LatencyAt(180.0)), (3, Goal::LatencyAt(180.0))] {
+        let report = interleave(tiers, goal);
+        let scene = lay_out(&format!("interleave of {tiers} nodes, {goal:?}"), &one(&report));
+        assert!(holds(&scene, "Bandwidth by interleave weights") && holds(&scene, "by interleave weights, all-reads"));
+        assert!(holds(&scene, "use ") && holds(&scene, "node 0 only"), "{:?}", scene.texts());
+        assert!(goal != Goal::Bandwidth || holds(&scene, "1 %"), "the plateau: {:?}", scene.texts());
+    }
 }
 
 #[test]

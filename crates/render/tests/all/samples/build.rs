@@ -292,6 +292,7 @@ impl Lab {
             saturated_ns: c.points.last().map(|p| p.2),
             peak_gbs: c.points.iter().map(|p| p.1).max_by(f64::total_cmp),
             over_saturated: c.over_saturated,
+            full_load_by_node: BTreeMap::new(),
             shares: vec![],
         });
     }
@@ -560,6 +561,8 @@ impl Lab {
             references: Vec::new(),
             no_reference: None,
             interleaves: Vec::new(),
+            best_writers: Vec::new(),
+            access_knees: Vec::new(),
             health: None,
         }
     }

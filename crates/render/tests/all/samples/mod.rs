@@ -2,6 +2,7 @@
 #![allow(unreachable_pub, reason = "what the other files of this program use")]
 
 mod build;
+pub mod interleave;
 pub mod machines;
 pub mod sweeps;
 
@@ -263,6 +264,7 @@ fn cxl_lab() -> Lab {
                 write_latency_ns: Some(ns),
                 read_bandwidth_mbs: Some(mbs),
                 write_bandwidth_mbs: Some(mbs),
+                cxl_region: None,
             });
         }
     }
