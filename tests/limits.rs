@@ -220,12 +220,21 @@ fn capabilities_of_the_file_are_enough_without_root() {
     if !able.is_ok_and(|output| output.status.success()) {
         return eprintln!("NOT TESTED: {tested}: setcap is missing or may not do it");
     }
+    // What the environment and the working directory offer, to this user as well.
+    let (offered, here) = (std::env::temp_dir().join(format!("memgauge-offered-{}", std::process::id())), "here");
+    let for_all = std::os::unix::fs::PermissionsExt::from_mode;
+    for folder in [offered.clone(), offered.join(here)] {
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::set_permissions(&folder, for_all(0o777)).unwrap();
+    }
+    std::os::unix::fs::symlink("/dev/full", offered.join("full.json")).unwrap();
     let nobody = |line: &str| {
         let _permit = beside_another();
         // The folder may be below one that this user may not enter, so the shell opens the file.
         let script = format!("exec /proc/self/fd/9 {line}");
         let mut command = Command::new("/bin/sh");
         command.env("MEMGAUGE_MSR_ROOT", &folder).env("MEMGAUGE_RUNTIME_DIR", &folder).args(["-c", &script]);
+        command.env("TMPDIR", &offered).current_dir(offered.join(here));
         command
     };
     let run = |line: &str| {
@@ -265,7 +274,9 @@ fn capabilities_of_the_file_are_enough_without_root() {
     }
     let status = report(&run("prefetch status --format json"));
     assert!(status.notes.iter().all(|n| n.code != "prefetch-kept"), "{:?}", status.notes);
-    std::fs::remove_dir_all(folder).unwrap();
+    let full = run(&format!("info -o {}", offered.join("full.json").display()));
+    assert!(full.status.code() == Some(4) && text(&full.stderr).contains("/here/./memgauge-result-"), "{}", text(&full.stderr));
+    [folder, offered].into_iter().for_each(|folder| std::fs::remove_dir_all(folder).unwrap());
 }
 
 #[test]

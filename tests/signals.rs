@@ -146,7 +146,7 @@ fn two_signals_at_once_lose_nothing() {
     }
     let mlc = || {
         let mut mlc = Command::new(env!("CARGO_BIN_EXE_mlc"));
-        mlc.args(["--max_bandwidth", "-t5", "-b16m"]);
+        mlc.env("MEMGAUGE_MLC_PREFETCH", "leave").args(["--max_bandwidth", "-t5", "-b16m"]);
         mlc
     };
     let (output, took) = signalled(mlc, || Duration::from_secs(8), &both);

@@ -44,6 +44,8 @@ impl Bench {
     pub(super) fn command(&self, words: &[impl AsRef<std::ffi::OsStr>]) -> Command {
         let mut command = Command::new(&self.memgauge);
         command.args(words).current_dir(&self.folder).env("RUST_BACKTRACE", "0");
+        // Whoever tortures as root did not ask for registers to be written.
+        command.env("MEMGAUGE_MLC_PREFETCH", "leave");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // What `nohup` makes this process ignore would be ignored there, too.
         // SAFETY: between fork and exec it makes one system call only, which cannot fail for this signal.
