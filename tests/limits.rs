@@ -74,13 +74,22 @@ fn within_a_memory_limit_everything_measures_smaller_and_nobody_is_killed() {
 }
 
 /// A limit, its number, a value that leaves room for measuring, and one that leaves next to none.
-const RESOURCES: [(&str, u32, u64, u64); 6] = [
+const RESOURCES: [(&str, u32, u64, u64); 14] = [
     ("RLIMIT_AS", libc::RLIMIT_AS as u32, 400 << 20, 40 << 20),
     ("RLIMIT_DATA", libc::RLIMIT_DATA as u32, 200 << 20, 8 << 20),
     ("RLIMIT_MEMLOCK", libc::RLIMIT_MEMLOCK as u32, 0, 0),
     ("RLIMIT_NOFILE", libc::RLIMIT_NOFILE as u32, 64, 6),
     ("RLIMIT_STACK", libc::RLIMIT_STACK as u32, 256 << 10, 64 << 10),
     ("RLIMIT_FSIZE", libc::RLIMIT_FSIZE as u32, 0, 0),
+    // What a run does not use, whatever is left of it.
+    ("RLIMIT_CORE", libc::RLIMIT_CORE as u32, 0, 0),
+    ("RLIMIT_RSS", libc::RLIMIT_RSS as u32, 1 << 20, 0),
+    ("RLIMIT_SIGPENDING", libc::RLIMIT_SIGPENDING as u32, 1, 0),
+    ("RLIMIT_MSGQUEUE", libc::RLIMIT_MSGQUEUE as u32, 0, 0),
+    ("RLIMIT_NICE", libc::RLIMIT_NICE as u32, 0, 0),
+    ("RLIMIT_RTPRIO", libc::RLIMIT_RTPRIO as u32, 0, 0),
+    ("RLIMIT_RTTIME", libc::RLIMIT_RTTIME as u32, 1, 0),
+    ("RLIMIT_LOCKS", libc::RLIMIT_LOCKS as u32, 0, 0),
 ];
 
 #[test]

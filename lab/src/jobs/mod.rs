@@ -15,6 +15,7 @@ mod interleave_auto;
 mod isolated;
 mod kmem;
 mod limits;
+mod limits_v1;
 mod msr;
 mod numa;
 mod offline;
@@ -34,6 +35,7 @@ pub(crate) const ALL: &[&Job] = &[
     &cgroup::JOB,
     &offline::JOB,
     &limits::JOB,
+    &limits_v1::JOB,
     &hotplug::JOB,
     &poison::JOB,
     &confined::JOB,
