@@ -2,9 +2,12 @@
 //! `fuzz`, not in the released program.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::{CommandFactory, Parser};
 use memgauge_core::conclusions::findings::Rules;
+use memgauge_core::directory::{FileBacking, FileEvidence, MemoryDir};
+use memgauge_core::units::Bytes;
 
 use crate::cli::command::Cli;
 use crate::mlc::{files, letters};
@@ -25,6 +28,20 @@ pub fn letters(words: &[OsString]) {
     let _ = letters::parse(words);
 }
 
+fn in_memory(path: &Path) -> MemoryDir {
+    let file = FileEvidence {
+        path: path.display().to_string(),
+        filesystem: "tmpfs".into(),
+        device: None,
+        device_node: None,
+        backing: FileBacking::Tmpfs,
+        map_sync: false,
+        reason: None,
+        volatile: None,
+    };
+    MemoryDir { file, free: None, block: Bytes(4096), persistent: None }
+}
+
 /// Reads text as each kind of file that the command line may name.
 pub fn file(text: &str) {
     let _ = crate::cli::run::parse(text);
@@ -32,4 +49,6 @@ pub fn file(text: &str) {
     let _ = crate::contents::parse(text);
     let _ = files::delays(text);
     let _ = files::threads(text, Some(0), &|_| Err("no directory".into()));
+    // Lines that name a directory, as if each were one in memory.
+    let _ = files::threads(text, None, &|path| Ok(in_memory(path)));
 }

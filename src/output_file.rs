@@ -1,19 +1,24 @@
 //! Files that results are written to: whole or not at all, and never through a link that another user has planted.
 
-use std::fs::{self, Metadata, OpenOptions};
+use std::fs::{self, Metadata};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use memgauge_os::files;
+use memgauge_os::process::has_more_privileges_than_its_user;
 use memgauge_os::security::explained;
 use tempfile::{Builder, NamedTempFile};
 
 use crate::exit::UsageError;
+use crate::signals;
 
 /// Links that are followed before a path counts as a circle, as in the kernel.
 const MAX_LINKS: usize = 40;
 /// Of a target's name, as many characters are in that of its temporary file: a file system allows 255 bytes.
 const NAME_CHARS: usize = 40;
+/// How long the reader of a pipe is waited for after a signal has ended the run.
+const LATE_READER: Duration = Duration::from_millis(200);
 /// What follows the target's name in that of a temporary file.
 const MARK: &str = ".memgauge-";
 /// How temporary files end.
@@ -31,8 +36,8 @@ pub(crate) struct OutputFile {
 enum Target {
     /// A file, or none yet: a new one takes this name, which is not that of a link.
     Replaced(PathBuf),
-    /// A pipe or a device, which takes what is written.
-    Stream,
+    /// A pipe or a device, which takes what is written, or the kernel's link to an open file.
+    Stream(PathBuf),
 }
 
 impl OutputFile {
@@ -52,8 +57,8 @@ impl OutputFile {
         let target = match resolve(path)? {
             resolved if resolved.is_dir() => return refused("is a directory; name a file in it"),
             resolved => match fs::metadata(path) {
-                _ if files::is_stream(path) => Target::Stream,
-                Ok(_) if files::names_open_file(&resolved) => Target::Stream,
+                _ if files::is_stream(path) => Target::Stream(resolved),
+                Ok(_) if files::names_open_file(&resolved) => Target::Stream(resolved),
                 Ok(found) if !found.is_file() => return refused("is neither a file nor a pipe; name a file"),
                 _ => {
                     temporary(&resolved, None).map_err(|e| unwritable(&resolved, e))?;
@@ -79,10 +84,11 @@ impl OutputFile {
     /// passes on its permissions, and its owner where this is allowed; other hard links to it keep the old content.
     ///
     /// # Errors
-    /// When it cannot be written; then the earlier file is as it was, and nothing is left beside it.
+    /// When it cannot be written; then the earlier file is as it was, and nothing is left beside it. A pipe that nobody reads is waited for
+    /// until a signal asks to end.
     pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let target = match &self.target {
-            Target::Stream => return OpenOptions::new().write(true).open(&self.path)?.write_all(bytes),
+            Target::Stream(target) => return files::write_to_stream(target, bytes, &mut gives_up()),
             Target::Replaced(target) => target,
         };
         // A link that was planted after the check is replaced, not followed.
@@ -96,6 +102,12 @@ impl OutputFile {
         file.as_file().sync_all()?;
         file.persist(target).map(drop).map_err(|e| e.error)
     }
+}
+
+/// Whether to wait no longer for a reader: a signal has asked to end. Where one had done so before, what was measured still gets a moment.
+fn gives_up() -> impl FnMut() -> bool {
+    let (begin, late) = (Instant::now(), signals::have_arrived());
+    move || signals::have_arrived() && (!late || begin.elapsed() > LATE_READER)
 }
 
 /// The path after all links. Links of this user and of the administrator are followed; those of others could lead to any file that this user
@@ -177,6 +189,11 @@ fn remove_ended(folder: &Path, process_and_rest: impl Fn(&str) -> Option<&str>) 
     }
 }
 
+/// The folder for temporary files, which `TMPDIR` may name. A program with more privileges than its user takes no path from the environment.
+pub(crate) fn temporary_folder() -> Option<PathBuf> {
+    (!has_more_privileges_than_its_user()).then(std::env::temp_dir)
+}
+
 /// Writes to a new file, private to this user, in the first directory that takes it, for a result that its own file did not take.
 pub(crate) fn save_elsewhere(bytes: &[u8]) -> Option<PathBuf> {
     let save = |directory: &Path| -> io::Result<PathBuf> {
@@ -186,7 +203,7 @@ pub(crate) fn save_elsewhere(bytes: &[u8]) -> Option<PathBuf> {
         Ok(file.keep().map_err(|e| e.error)?.1)
     };
     // The working directory, and memory where the disks are full.
-    let folders = [Some(std::env::temp_dir()), Some(PathBuf::from(".")), files::folder_in_memory()];
+    let folders = [temporary_folder(), Some(PathBuf::from(".")), files::folder_in_memory()];
     folders.into_iter().flatten().find_map(|directory| save(&directory).ok())
 }
 

@@ -36,6 +36,14 @@ impl Stop {
     }
 }
 
+/// Whether a signal has asked to end. For what waits outside a run: a run has its [`Stop`].
+static ARRIVED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a signal that is watched for has asked to end.
+pub(crate) fn have_arrived() -> bool {
+    ARRIVED.load(Ordering::SeqCst)
+}
+
 /// A second signal that comes so soon after the first belongs to it: `timeout` signals its program and then its group.
 const SAME_WISH: Duration = Duration::from_secs(2);
 
@@ -81,6 +89,7 @@ pub(crate) fn watch() -> io::Result<Stop> {
         }
         let _ = first.compare_exchange(0, number as usize, Ordering::SeqCst, Ordering::SeqCst);
         flag.store(true, Ordering::SeqCst);
+        ARRIVED.store(true, Ordering::SeqCst);
     })?;
     Ok(stop)
 }

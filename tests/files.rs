@@ -6,12 +6,12 @@ mod support;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use memgauge_core::result::Report;
 
-use support::{program, temporary, text};
+use support::{beside_another, hangup, program, temporary, text};
 
 /// A user that is neither root nor the one that runs the tests.
 const NOBODY: u32 = 65_534;
@@ -80,7 +80,7 @@ fn a_file_that_is_replaced_keeps_its_links_mode_and_owner() {
 fn a_pipe_gets_the_result_and_stays_a_pipe() {
     let folder = temporary("pipe");
     let pipe = folder.join("a.json");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    make_pipe(&pipe);
     let reader = std::thread::spawn({
         let pipe = pipe.clone();
         move || fs::read(pipe).unwrap()
@@ -89,6 +89,117 @@ fn a_pipe_gets_the_result_and_stays_a_pipe() {
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(pipe.symlink_metadata().unwrap().file_type().is_fifo());
     serde_json::from_slice::<Report>(&reader.join().unwrap()).unwrap();
+    fs::remove_dir_all(folder).unwrap();
+}
+
+fn make_pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// A run of a second that writes to the pipe at its end.
+fn measuring_into(pipe: &Path) -> Child {
+    let mut command = program();
+    command.args(["latency", "--size", "1M", "--time", "1s", "-q", "-o"]).arg(pipe).stdout(Stdio::piped()).stderr(Stdio::piped());
+    hangup(&mut command, false);
+    command.spawn().unwrap()
+}
+
+/// The output of a run that must have ended before a minute is over.
+fn end_of(mut child: Child) -> Output {
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if began.elapsed() > Duration::from_secs(60) {
+            child.kill().unwrap();
+            panic!("it does not end: {}", stderr(&child.wait_with_output().unwrap()));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.wait_with_output().unwrap()
+}
+
+/// Returns when the process has measured and waits for the reader of its pipe: it sleeps then, but for a look now and then.
+fn until_it_waits(child: &Child) {
+    let cpu = || {
+        fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap().rsplit_once(')').unwrap().1.split(' ').nth(12).map(str::to_owned)
+    };
+    // A second of measuring, and set-up: from then on it takes no CPU time that could be counted.
+    std::thread::sleep(Duration::from_millis(1500));
+    for _ in 0..200 {
+        let before = cpu();
+        std::thread::sleep(Duration::from_millis(400));
+        if cpu() == before {
+            return;
+        }
+    }
+    panic!("it still measures");
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_is_left_at_the_first_signal() {
+    let _permit = beside_another();
+    let folder = temporary("unread");
+    let pipe = folder.join("a.json");
+    make_pipe(&pipe);
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let child = measuring_into(&pipe);
+        until_it_waits(&child);
+        let sent = Instant::now();
+        // SAFETY: the process is our child and has not been waited for, so its number is still its own.
+        unsafe { libc::kill(child.id() as i32, signal) };
+        let output = end_of(child);
+        assert!(sent.elapsed() < Duration::from_secs(5), "{:?}", sent.elapsed());
+        assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+        assert!(stderr(&output).contains("interrupted while nobody read the pipe; the result was printed"), "{}", stderr(&output));
+        assert!(serde_json::from_slice::<Report>(&output.stdout).unwrap().complete);
+    }
+    // A reader that comes late has everything.
+    let child = measuring_into(&pipe);
+    until_it_waits(&child);
+    serde_json::from_slice::<Report>(&fs::read(&pipe).unwrap()).unwrap();
+    assert!(end_of(child).status.success());
+    fs::remove_dir_all(folder).unwrap();
+}
+
+type Replace = fn(&Path, &Path);
+
+#[test]
+fn what_takes_the_place_of_a_pipe_during_a_run_is_not_written_to() {
+    let _permit = beside_another();
+    let folder = temporary("replaced-pipe");
+    let (pipe, victim) = (folder.join("a.json"), folder.join("victim.json"));
+    let replace: [(&str, Replace); 2] =
+        [("a link", |victim, pipe| symlink(victim, pipe).unwrap()), ("a file", |victim, pipe| fs::hard_link(victim, pipe).unwrap())];
+    for (what, replace) in replace {
+        make_pipe(&pipe);
+        fs::write(&victim, "precious").unwrap();
+        let child = measuring_into(&pipe);
+        until_it_waits(&child);
+        fs::rename(&pipe, folder.join("gone")).unwrap();
+        replace(&victim, &pipe);
+        let output = end_of(child);
+        assert_eq!(output.status.code(), Some(4), "{what}: {}", stderr(&output));
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious", "{what}");
+        serde_json::from_slice::<Report>(&output.stdout).unwrap();
+        fs::remove_file(&pipe).unwrap();
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn an_open_file_is_written_to_by_its_number() {
+    let folder = temporary("by-number");
+    let file = folder.join("a.json");
+    for path in ["/dev/fd/7", "/proc/self/fd/7"] {
+        // A format is chosen by the ending, so the number has a name that is a link.
+        let link = folder.join("link.json");
+        symlink(path, &link).unwrap();
+        let script = format!("exec {} info -q -o {} 7>{}", env!("CARGO_BIN_EXE_memgauge"), link.display(), file.display());
+        let before = Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert!(before.status.success(), "{path}: {}", stderr(&before));
+        serde_json::from_slice::<Report>(&fs::read(&file).unwrap()).unwrap();
+        assert_eq!(names(&folder), ["a.json", "link.json"], "{path}");
+        fs::remove_file(&link).unwrap();
+    }
     fs::remove_dir_all(folder).unwrap();
 }
 

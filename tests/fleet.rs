@@ -100,8 +100,10 @@ fn wrong_names_and_unusable_files_have_their_statuses() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Kills in the usual run of the tests.
+/// Kills between the first and the last commit of an ingest, in the usual run of the tests.
 const KILLS: u64 = 50;
+/// Attempts for each of them: a run may end before it is killed, or be killed before its first commit.
+const ATTEMPTS: u64 = 20;
 
 #[test]
 fn an_ingest_that_is_killed_loses_nothing_and_doubles_nothing() {
@@ -129,7 +131,10 @@ fn an_ingest_that_is_killed_loses_nothing_and_doubles_nothing() {
     let whole = rows_of_runs(&folder.join("whole"));
     assert_eq!(whole.len(), runs as usize);
     let (mut in_the_middle, mut most) = (0, 0);
-    for kill in 0..kills {
+    let mut kill = 0;
+    while in_the_middle < kills {
+        kill += 1;
+        assert!(kill <= kills * ATTEMPTS, "{in_the_middle} of {kill} kills were in the middle of an ingest of {takes:?}");
         // Now and then from the beginning: once everything is in, there is nothing to interrupt.
         if most == runs as usize || kill % 17 == 16 {
             let _ = fs::remove_dir_all(&store);
@@ -161,8 +166,7 @@ fn an_ingest_that_is_killed_loses_nothing_and_doubles_nothing() {
     assert_eq!(fs::read_dir(store.join("results")).unwrap().count(), runs as usize);
     let parquet = fs::read_dir(store.join("runs")).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(parquet.into_iter().all(|name| name.to_string_lossy().ends_with(".parquet")), "nothing is left over");
-    eprintln!("{in_the_middle} of {kills} kills between the first and the last commit of an ingest of {takes:?}");
-    assert!(in_the_middle * 5 >= kills, "too few kills in the middle: {in_the_middle} of {kills}");
+    eprintln!("{in_the_middle} of {kill} kills between the first and the last commit of an ingest of {takes:?}");
     fs::remove_dir_all(folder).unwrap();
 }
 

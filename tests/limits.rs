@@ -74,13 +74,22 @@ fn within_a_memory_limit_everything_measures_smaller_and_nobody_is_killed() {
 }
 
 /// A limit, its number, a value that leaves room for measuring, and one that leaves next to none.
-const RESOURCES: [(&str, u32, u64, u64); 6] = [
+const RESOURCES: [(&str, u32, u64, u64); 14] = [
     ("RLIMIT_AS", libc::RLIMIT_AS as u32, 400 << 20, 40 << 20),
     ("RLIMIT_DATA", libc::RLIMIT_DATA as u32, 200 << 20, 8 << 20),
     ("RLIMIT_MEMLOCK", libc::RLIMIT_MEMLOCK as u32, 0, 0),
     ("RLIMIT_NOFILE", libc::RLIMIT_NOFILE as u32, 64, 6),
     ("RLIMIT_STACK", libc::RLIMIT_STACK as u32, 256 << 10, 64 << 10),
     ("RLIMIT_FSIZE", libc::RLIMIT_FSIZE as u32, 0, 0),
+    // What a run does not use, whatever is left of it.
+    ("RLIMIT_CORE", libc::RLIMIT_CORE as u32, 0, 0),
+    ("RLIMIT_RSS", libc::RLIMIT_RSS as u32, 1 << 20, 0),
+    ("RLIMIT_SIGPENDING", libc::RLIMIT_SIGPENDING as u32, 1, 0),
+    ("RLIMIT_MSGQUEUE", libc::RLIMIT_MSGQUEUE as u32, 0, 0),
+    ("RLIMIT_NICE", libc::RLIMIT_NICE as u32, 0, 0),
+    ("RLIMIT_RTPRIO", libc::RLIMIT_RTPRIO as u32, 0, 0),
+    ("RLIMIT_RTTIME", libc::RLIMIT_RTTIME as u32, 1, 0),
+    ("RLIMIT_LOCKS", libc::RLIMIT_LOCKS as u32, 0, 0),
 ];
 
 #[test]
@@ -220,12 +229,21 @@ fn capabilities_of_the_file_are_enough_without_root() {
     if !able.is_ok_and(|output| output.status.success()) {
         return eprintln!("NOT TESTED: {tested}: setcap is missing or may not do it");
     }
+    // What the environment and the working directory offer, to this user as well.
+    let (offered, here) = (std::env::temp_dir().join(format!("memgauge-offered-{}", std::process::id())), "here");
+    let for_all = std::os::unix::fs::PermissionsExt::from_mode;
+    for folder in [offered.clone(), offered.join(here)] {
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::set_permissions(&folder, for_all(0o777)).unwrap();
+    }
+    std::os::unix::fs::symlink("/dev/full", offered.join("full.json")).unwrap();
     let nobody = |line: &str| {
         let _permit = beside_another();
         // The folder may be below one that this user may not enter, so the shell opens the file.
         let script = format!("exec /proc/self/fd/9 {line}");
         let mut command = Command::new("/bin/sh");
         command.env("MEMGAUGE_MSR_ROOT", &folder).env("MEMGAUGE_RUNTIME_DIR", &folder).args(["-c", &script]);
+        command.env("TMPDIR", &offered).current_dir(offered.join(here));
         command
     };
     let run = |line: &str| {
@@ -265,7 +283,9 @@ fn capabilities_of_the_file_are_enough_without_root() {
     }
     let status = report(&run("prefetch status --format json"));
     assert!(status.notes.iter().all(|n| n.code != "prefetch-kept"), "{:?}", status.notes);
-    std::fs::remove_dir_all(folder).unwrap();
+    let full = run(&format!("info -o {}", offered.join("full.json").display()));
+    assert!(full.status.code() == Some(4) && text(&full.stderr).contains("/here/./memgauge-result-"), "{}", text(&full.stderr));
+    [folder, offered].into_iter().for_each(|folder| std::fs::remove_dir_all(folder).unwrap());
 }
 
 #[test]

@@ -174,6 +174,22 @@ pub fn mlc(line: &str) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
+/// The exit status of a command line in a control group, and all that it printed.
+///
+/// # Errors
+/// When it cannot be started, or a signal ends it.
+pub fn printed(line: &str, group: &Path) -> Result<(i32, String)> {
+    let procs = group.join("cgroup.procs");
+    let mut command = Command::new(MEMGAUGE);
+    command.args(line.split_whitespace()).stdin(Stdio::null());
+    // SAFETY: between fork and exec of a process with one thread only a file is written.
+    unsafe { command.pre_exec(move || fs::write(&procs, "0")) };
+    let output = command.output().with_context(|| format!("cannot start {MEMGAUGE}"))?;
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    let status = output.status.code().with_context(|| format!("{}: {said}", output.status))?;
+    Ok((status, said))
+}
+
 impl Running {
     /// Its process.
     pub fn id(&self) -> u32 {

@@ -18,6 +18,7 @@ use crate::cli::compare::CompareArgs;
 use crate::console::Program;
 use crate::exit::{ExitStatus, UsageError};
 use crate::input::result_files;
+use crate::output_file::temporary_folder;
 use crate::signals::{self, Stop};
 use crate::sinks::{ComparisonSinks, read_report};
 
@@ -126,7 +127,11 @@ impl Folder {
                 }
                 Ok(Self::Kept(path.to_owned()))
             }
-            None => Ok(Self::Temporary(TempDir::with_prefix("memgauge-compare-").context("cannot make a folder for the results")?)),
+            None => {
+                let parent = temporary_folder().unwrap_or_else(|| PathBuf::from("."));
+                let made = TempDir::with_prefix_in("memgauge-compare-", parent);
+                Ok(Self::Temporary(made.context("cannot make a folder for the results")?))
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The prefetcher registers of this machine: which CPUs have one, and what it says.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
@@ -16,37 +17,56 @@ use memgauge_os::process::has_more_privileges_than_its_user;
 
 /// For tests: a folder in place of `/dev/cpu`.
 const MSR_ROOT: &str = "MEMGAUGE_MSR_ROOT";
-/// For tests: the processor to stand in for, `VENDOR,FAMILY,MODEL[,announced][,obeys]`; one that obeys is taken to do what its registers say. It counts only together with the folder above, so that no real
-/// register is mistaken for that of another processor.
+/// For tests: the processor to stand in for, `VENDOR,FAMILY,MODEL[,announced][,obeys]`; one that obeys is taken to do what its registers say.
+/// It counts only together with the folder above, so that no real register is mistaken for that of another processor.
 const ACT_AS: &str = "MEMGAUGE_PREFETCH_AS";
 /// For tests: a folder in place of `/run/memgauge`. It counts only together with the first one.
 const RUNTIME: &str = "MEMGAUGE_RUNTIME_DIR";
 
-/// The registers and the journal of this machine, or of a test.
-///
-/// Journals decide what is written to registers, so the environment may name their folder only where it names that of the registers as
-/// well; and nothing of this where the program has privileges that its user does not have.
-pub(crate) fn place() -> PrefetchRegisters {
-    match stand_in() {
-        Some(devices) => {
-            let journals = std::env::var_os(RUNTIME).map_or_else(|| devices.join("journals"), PathBuf::from);
-            PrefetchRegisters::new(devices, journals, "/")
+/// What the environment puts in place of real registers. There is one way to ask for it, so that nothing of it ever meets a real register.
+#[derive(Debug, PartialEq, Eq)]
+struct StandIn {
+    devices: PathBuf,
+    journals: PathBuf,
+    /// The words that describe the processor.
+    processor: Option<String>,
+}
+
+impl StandIn {
+    fn find() -> Option<Self> {
+        Self::of(|name| std::env::var_os(name), has_more_privileges_than_its_user())
+    }
+
+    /// Journals decide what is written to registers, and a processor what they mean, so both count only beside a folder of registers that is
+    /// not below `/dev`; and nothing of this where the program has privileges that its user does not have.
+    fn of(variable: impl Fn(&str) -> Option<OsString>, privileged: bool) -> Option<Self> {
+        let devices = PathBuf::from(variable(MSR_ROOT).filter(|_| !privileged)?);
+        if devices.canonicalize().ok()?.starts_with("/dev") {
+            return None;
         }
+        let journals = variable(RUNTIME).map_or_else(|| devices.join("journals"), PathBuf::from);
+        Some(Self { devices, journals, processor: variable(ACT_AS).and_then(|words| words.into_string().ok()) })
+    }
+
+    /// Whether the registers are those of a processor that is taken to do what they say: registers of files switch no prefetcher.
+    fn obeys(&self) -> bool {
+        self.processor.as_deref().is_some_and(|words| words.split(',').any(|word| word == "obeys"))
+    }
+}
+
+/// The registers and the journal of this machine, or of a test.
+pub(crate) fn place() -> PrefetchRegisters {
+    match StandIn::find() {
+        Some(StandIn { devices, journals, .. }) => PrefetchRegisters::new(devices, journals, "/"),
         None => PrefetchRegisters::new(MSR_DEVICES, JOURNALS, "/"),
     }
 }
 
-/// A test's folder in place of the devices, which is not below `/dev`.
-fn stand_in() -> Option<PathBuf> {
-    let folder = std::env::var_os(MSR_ROOT).map(PathBuf::from)?;
-    let is_elsewhere = folder.canonicalize().is_ok_and(|real| !real.starts_with("/dev"));
-    (is_elsewhere && !has_more_privileges_than_its_user()).then_some(folder)
-}
-
 /// The register of every online CPU, or why it has none.
 fn find_controls(machine: &Machine) -> BTreeMap<u32, Result<Control, String>> {
-    let stand_in = stand_in().and_then(|_| std::env::var(ACT_AS).ok());
-    let Some(stand_in) = stand_in else { return prefetchers::controls(machine, memgauge_kernels::has_prefetch_control()) };
+    let Some(stand_in) = StandIn::find().and_then(|stand_in| stand_in.processor) else {
+        return prefetchers::controls(machine, memgauge_kernels::has_prefetch_control());
+    };
     let words: Vec<&str> = stand_in.split(',').collect();
     let number = |i: usize| words.get(i).and_then(|w| w.parse().ok());
     let cpu = Processor {
@@ -61,9 +81,9 @@ fn find_controls(machine: &Machine) -> BTreeMap<u32, Result<Control, String>> {
     machine.topology.cpus.iter().map(|c| (c.id, prefetchers::control(&cpu))).collect()
 }
 
-/// Whether registers stand in for those of a processor that does what they say. Registers of files switch no prefetcher.
+/// Whether registers stand in for those of a processor that does what they say, so that chases need not show it.
 pub(crate) fn stand_in_obeys() -> bool {
-    std::env::var_os(MSR_ROOT).is_some() && std::env::var(ACT_AS).is_ok_and(|words| words.split(',').any(|word| word == "obeys"))
+    StandIn::find().is_some_and(|stand_in| stand_in.obeys())
 }
 
 /// An error that says what to do about it.
@@ -179,4 +199,26 @@ pub(crate) fn found_note(found: &Leftover) -> Option<Note> {
 /// `CPU 3 is offline`, `CPUs 2-3 are offline`.
 fn are(cpus: &IdSet, what: &str) -> String {
     if cpus.len() == 1 { format!("CPU {cpus} is {what}") } else { format!("CPUs {cpus} are {what}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn real_registers_and_a_privileged_program_have_no_stand_in() {
+        let of = |root: &str, privileged| {
+            let variables = [(MSR_ROOT, root), (ACT_AS, "GenuineIntel,6,85,obeys"), (RUNTIME, "/tmp")];
+            StandIn::of(|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into()), privileged)
+        };
+        let folder = std::env::temp_dir();
+        let found = of(folder.to_str().unwrap(), false).unwrap();
+        assert!(found.obeys() && found.journals == std::path::Path::new("/tmp"), "{found:?}");
+        assert_eq!(of(folder.to_str().unwrap(), true), None, "a program with file capabilities");
+        // `/dev/cpu` is there only where a kernel has its module; `/dev` always is.
+        for real in ["/dev", "/dev/", "/dev/../dev/cpu", "/nowhere"] {
+            assert_eq!(of(real, false), None, "{real}");
+        }
+        assert_eq!(StandIn::of(|name| (name == ACT_AS).then(|| "x,obeys".into()), false), None, "without a folder");
+    }
 }

@@ -1,11 +1,12 @@
 //! `cargo xtask fuzz`: every parser and every format with mutated input.
 //!
-//! A target is a function of bytes that must return: without a panic, within a second of CPU time and 64 MiB. It runs in a process of its
-//! own, whose address space is limited. The input with a number is made from the seed, the target and that number alone, so that a process
+//! A target is a function of bytes, at most 1 MiB, that must return: without a panic, within a second of CPU time, and in a process of its own
+//! whose address space may grow by 128 MiB (512 MiB for targets that draw or decompress), which holds the input as well. The input with a number is made from the seed, the target and that number alone, so that a process
 //! which dies is followed by one that goes on behind the input that killed it, and any input can be made again.
 
 mod fleets;
 mod input;
+mod renderings;
 mod scratch;
 mod targets;
 
@@ -30,7 +31,7 @@ use targets::{TARGETS, Target};
 const LONGEST: Duration = Duration::from_secs(1);
 /// How often the process that runs a target is looked at.
 const LOOK: Duration = Duration::from_millis(50);
-/// Address space beyond that of the idle process: 64 MiB for the target, and as much for the inputs, of 1 MiB at most, and the allocator.
+/// Address space beyond that of the idle process, for the target, its input and the allocator. Targets may have a multiple.
 const ADDRESS_SPACE: u64 = 128 << 20;
 /// More findings than this of one target are one defect.
 const ENOUGH: usize = 10;
@@ -94,8 +95,9 @@ fn run_targets(targets: &[&Target], time: Duration, seed: u64) -> Result<(u64, u
     fs::create_dir_all(&folder)?;
     let (mut executions, mut findings) = (0, 0);
     for target in targets {
+        let began = Instant::now();
         let (ran, found) = run_target(target, time, seed, &folder)?;
-        println!("{:<12} {ran:>12} executions, {} findings", target.name, found.len());
+        println!("{:<12} {ran:>12} executions, {:>2} findings, {:>6.1} s", target.name, found.len(), began.elapsed().as_secs_f64());
         for (number, why) in &found {
             let bytes = Source::new(target, seed)?.input(*number);
             let file = folder.join(format!("{}-{seed}-{number}", target.name));

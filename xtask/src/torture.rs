@@ -6,8 +6,11 @@ mod bench;
 #[path = "../../tests/support/confined.rs"]
 mod confined;
 mod confinement;
+mod registers;
 mod signals;
+mod terminals;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -15,7 +18,7 @@ use anyhow::{Result, ensure};
 use memgauge_core::units::parse_duration;
 
 use crate::fuzz;
-use bench::{Bench, Dice};
+use bench::{Bench, Dice, Outcome};
 
 /// Failures that are printed of each area.
 const SHOWN: usize = 10;
@@ -34,45 +37,81 @@ pub(crate) struct TortureArgs {
     memgauge: Option<PathBuf>,
 }
 
-/// What an area does once: a run of the program, in words, and why it failed, if it did.
-type Once = fn(&Bench, &mut Dice) -> Result<(String, Option<String>)>;
+/// What an area does once: a run of the program, in words, and what became of it.
+type Once = fn(&Bench, &mut Dice) -> Result<(String, Outcome)>;
+
+/// An area, its part of the time, and what it does. A run that is ended, killed or hidden from takes about a second, a command line or a mutated
+/// input milliseconds and less.
+const AREAS: [(&str, u32, Once); 10] = [
+    ("arguments, plans", 1, arguments::plan),
+    ("arguments, runs", 2, arguments::run),
+    ("arguments, mlc", 2, arguments::mlc),
+    ("signals", 8, signals::once),
+    ("killed while writing", 4, signals::killed),
+    ("killed, registers", 4, registers::killed),
+    ("terminals", 3, terminals::once),
+    ("limits", 3, confinement::limited),
+    ("system calls denied", 3, confinement::filtered),
+    ("/proc, /sys hidden", 3, confinement::hidden),
+];
 
 pub(crate) fn torture(args: &TortureArgs) -> Result<()> {
     let memgauge = args.memgauge.clone().map_or_else(crate::peers::build, Ok)?;
     let bench = Bench { memgauge: memgauge.canonicalize()?, folder: fuzz::scratch("torture")? };
-    let areas: [(&str, Once); 6] = [
-        ("arguments, plans", arguments::plan),
-        ("arguments, runs", arguments::run),
-        ("arguments, mlc", arguments::mlc),
-        ("signals", signals::once),
-        ("limits", confinement::limited),
-        ("system calls denied", confinement::filtered),
-    ];
-    // Parsers and formats get as much as an area for each of their targets.
-    let share = args.time / (areas.len() as u32 + fuzz::targets());
-    let (mut passed, mut failed) = (0, 0);
-    for (name, once) in areas {
-        let (runs, failures) = area(&bench, once, share, args.seed)?;
-        println!("{name:<20} {runs:>8} runs, {} failures", failures.len());
-        failures.iter().take(SHOWN).for_each(|failure| println!("  {failure}"));
-        passed += runs - failures.len() as u64;
-        failed += failures.len() as u64;
+    // Each target of the fuzzer has one part.
+    let part = args.time / (AREAS.iter().map(|(_, parts, _)| parts).sum::<u32>() + fuzz::targets());
+    let mut sum = Tally::default();
+    for (name, parts, once) in AREAS {
+        let tally = area(&bench, once, part * parts, args.seed)?;
+        println!("{name:<20} {}", tally.in_words());
+        tally.failures.iter().take(SHOWN).for_each(|failure| println!("  {failure}"));
+        tally.not_tried.iter().for_each(|(why, n)| println!("  not tried, {n} times: {why}"));
+        sum.add(tally);
     }
     std::fs::remove_dir_all(&bench.folder)?;
-    let (executions, findings) = fuzz::run_all(share, args.seed)?;
-    passed += executions - findings as u64;
-    failed += findings as u64;
+    let (executions, findings) = fuzz::run_all(part, args.seed)?;
+    let (passed, failed) = (sum.passed + executions - findings as u64, sum.failures.len() + findings);
+    let not_tried: u64 = sum.not_tried.values().sum();
+    if not_tried > 0 {
+        println!("not checked: {not_tried} runs, because {}", sum.not_tried.keys().cloned().collect::<Vec<_>>().join("; "));
+    }
     println!("{passed} passed, {failed} failed");
     ensure!(failed == 0, "{failed} failed");
     Ok(())
 }
 
-fn area(bench: &Bench, once: Once, time: Duration, seed: u64) -> Result<(u64, Vec<String>)> {
-    let (end, mut runs, mut failures) = (Instant::now() + time, 0, Vec::new());
-    while Instant::now() < end {
-        let (what, failure) = once(bench, &mut Dice::new(seed, runs))?;
-        runs += 1;
-        failures.extend(failure.map(|why| format!("{what}: {why}")));
+/// What became of an area's runs.
+#[derive(Default)]
+struct Tally {
+    passed: u64,
+    failures: Vec<String>,
+    /// How often something was missing.
+    not_tried: BTreeMap<String, u64>,
+}
+
+impl Tally {
+    fn in_words(&self) -> String {
+        let not_tried: u64 = self.not_tried.values().sum();
+        format!("{:>8} passed, {} failed, {not_tried} not tried", self.passed, self.failures.len())
     }
-    Ok((runs, failures))
+
+    fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failures.extend(other.failures);
+        other.not_tried.into_iter().for_each(|(why, n)| *self.not_tried.entry(why).or_default() += n);
+    }
+}
+
+fn area(bench: &Bench, once: Once, time: Duration, seed: u64) -> Result<Tally> {
+    let (end, mut run, mut tally) = (Instant::now() + time, 0, Tally::default());
+    while Instant::now() < end {
+        let (what, outcome) = once(bench, &mut Dice::new(seed, run))?;
+        run += 1;
+        match outcome {
+            Outcome::Passed => tally.passed += 1,
+            Outcome::Failed(why) => tally.failures.push(format!("{what}: {why}")),
+            Outcome::NotTried(why) => *tally.not_tried.entry(why).or_default() += 1,
+        }
+    }
+    Ok(tally)
 }

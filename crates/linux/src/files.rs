@@ -2,10 +2,12 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown, symlink};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
@@ -37,8 +39,65 @@ pub fn is_stream(path: &Path) -> bool {
 
 /// Whether the path is one of the kernel's links to an open file, such as `/dev/fd/3`, which have no path to follow: whoever opened it waits
 /// for content in this very file.
+///
+/// `/dev/fd` is a link to a folder of `/proc`, so it is the folder that counts.
 pub fn names_open_file(path: &Path) -> bool {
-    path.starts_with("/proc")
+    path.parent().and_then(|folder| folder.canonicalize().ok()).is_some_and(|folder| folder.starts_with("/proc"))
+}
+
+/// How often a pipe is tried that has no reader yet.
+const TRY_PIPE: Duration = Duration::from_millis(20);
+
+/// Writes to a pipe or a device, or through one of the kernel's links to open files. A pipe without a reader, or whose reader is slow, is waited
+/// for until `gives_up`. No other link is followed, and what is neither a pipe nor a device is not written to: something else may have taken the
+/// name since [`is_stream`] was asked.
+///
+/// # Errors
+/// Those of opening and writing, and `Interrupted` after it gave up.
+pub fn write_to_stream(path: &Path, mut bytes: &[u8], gives_up: &mut dyn FnMut() -> bool) -> io::Result<()> {
+    let named = names_open_file(path);
+    let follow = if named { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | follow).bits() as i32;
+    let interrupted = || io::Error::new(io::ErrorKind::Interrupted, "interrupted while nobody read the pipe");
+    let mut stream = loop {
+        match OpenOptions::new().write(true).custom_flags(flags).open(path) {
+            Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) && is_pipe(path) => {
+                if gives_up() {
+                    return Err(interrupted());
+                }
+                std::thread::sleep(TRY_PIPE);
+            }
+            opened => break opened?,
+        }
+    };
+    let found = stream.metadata()?.file_type();
+    if !(named || found.is_fifo() || found.is_char_device()) {
+        return Err(io::Error::other("is no longer the pipe or device that it was when the run began"));
+    }
+    while !bytes.is_empty() {
+        match stream.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if gives_up() {
+                    return Err(interrupted());
+                }
+                let limit = Timespec { tv_sec: 0, tv_nsec: TRY_PIPE.as_nanos() as _ };
+                match poll(&mut [PollFd::new(&stream, PollFlags::OUT)], Some(&limit)) {
+                    Ok(_) | Err(Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Whether the path, or what it leads to, is a pipe: sockets and drivers have the error of a pipe without a reader, too.
+fn is_pipe(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
 }
 
 /// The permissions of a new file: what this user's umask leaves, or none for others. `None` where a system has no such thing.
@@ -150,6 +209,15 @@ mod tests {
         assert!(try_lock(&open_private(&lock).unwrap()).unwrap());
         link_to("lock", &folder.join("link")).unwrap();
         assert!(open_private(&folder.join("link")).is_err(), "a link is not followed");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn the_kernels_links_to_open_files_are_known_by_their_folder() {
+        let folder = folder("named");
+        link_to("/proc/self/fd", &folder.join("fd")).unwrap();
+        assert!(names_open_file(Path::new("/proc/self/fd/1")) && names_open_file(&folder.join("fd/1")));
+        assert!(!names_open_file(&folder.join("fd")) && !names_open_file(&folder.join("nowhere/1")));
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -99,7 +99,8 @@ pub mod noise {
 ///
 /// - [`foreign_owner`](files::foreign_owner), [`is_own`](files::is_own), [`is_open_to_all`](files::is_open_to_all): whom a path can be trusted
 ///   to come from.
-/// - [`is_stream`](files::is_stream), [`names_open_file`](files::names_open_file): what is written to as it is, not replaced.
+/// - [`is_stream`](files::is_stream), [`names_open_file`](files::names_open_file), [`write_to_stream`](files::write_to_stream): what is written
+///   to as it is, not replaced.
 /// - [`permissions`](files::permissions), [`hand_on`](files::hand_on): what a new file gets, or takes over from the one that it replaces.
 /// - [`open_private`](files::open_private), [`try_lock`](files::try_lock): a file that only one process holds; the system gives its lock back
 ///   when the process ends. Its content can be read meanwhile.
@@ -109,7 +110,7 @@ pub mod noise {
 pub mod files {
     pub use crate::system::files::{
         folder_in_memory, foreign_owner, hand_on, is_open_to_all, is_own, is_stream, link_to, names_open_file, open_private, permissions,
-        process_has_ended, read_locked, sync_folder, try_lock,
+        process_has_ended, read_locked, sync_folder, try_lock, write_to_stream,
     };
 }
 

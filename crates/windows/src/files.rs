@@ -4,7 +4,7 @@ mod access;
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
-use std::io;
+use std::io::{self, Write};
 use std::os::windows::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::path::{Path, PathBuf};
@@ -82,6 +82,14 @@ fn is_named_stream(path: &Path) -> bool {
 /// Whether the path is one of the kernel's links to an open file: Windows has none.
 pub const fn names_open_file(_path: &Path) -> bool {
     false
+}
+
+/// Writes to a pipe or a device. A pipe without a reader is an error at once, so nothing is waited for.
+///
+/// # Errors
+/// Those of opening and writing.
+pub fn write_to_stream(path: &Path, bytes: &[u8], _gives_up: &mut dyn FnMut() -> bool) -> io::Result<()> {
+    OpenOptions::new().write(true).open(path)?.write_all(bytes)
 }
 
 /// The permissions of a new file. Windows has none of this kind: a file inherits its protection from its folder.

@@ -1,7 +1,7 @@
 //! Limits, and changes in the middle of runs: control groups with little memory for every command, CPUs that go offline, a clock that jumps.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -9,7 +9,7 @@ use memgauge_core::units::Bytes;
 
 use crate::guest::{self, control_group, set_online};
 use crate::job::{Job, Machine, PLAIN, tests};
-use crate::program::{Ran, memgauge};
+use crate::program::{Ran, memgauge, printed};
 
 pub(crate) const JOB: Job = Job {
     name: "limits",
@@ -20,6 +20,7 @@ pub(crate) const JOB: Job = Job {
         every_command_in_64_mib,
         every_command_in_256_mib,
         every_command_in_1_gib,
+        what_writes_no_result_in_64_mib,
         more_than_the_limit_is_refused,
         a_cpu_goes_in_the_middle,
         the_clock_jumps_in_the_middle,
@@ -27,7 +28,7 @@ pub(crate) const JOB: Job = Job {
 };
 
 /// Two nodes, of which one has no CPUs, and more memory than the largest limit several times.
-const QEMU: &[&str] = &[
+pub(super) const QEMU: &[&str] = &[
     "-machine q35",
     "-cpu max,vendor=GenuineIntel,+invtsc",
     "-smp 3",
@@ -56,36 +57,68 @@ pub(super) const COMMANDS: &[&str] = &[
     "chase 24M --passes 1",
 ];
 pub(super) const CELLS: &str = "[[threads]]\ncpus = \"0-1\"\n";
+/// Commands that measure what a profile of a security module keeps from them, or that measure another program.
+const MORE: &[&str] = &["tiers --within 2s", "prefetch compare --within 2s", "count -- /bin/memgauge --version"];
+/// Commands whose output is not a result of a run.
+const OTHER_OUTPUT: &[&str] = &[
+    "mlc --idle_latency -t0.1",
+    "mlc --latency_matrix -t0.1",
+    "mlc --peak_injection_bandwidth -t0.1",
+    "compare --runs 1 -- /bin/memgauge --version --- /bin/memgauge --version",
+];
 /// So many runs together take less than the machine has in groups of the largest limit.
 const AT_A_TIME: usize = 3;
 /// Far more than any of these runs needs here: what takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 fn every_command_in_64_mib() -> Result<()> {
-    every_command_in(Bytes::mib(64))
+    every_command_in(Bytes::mib(64), VERSION_2)
 }
 
 fn every_command_in_256_mib() -> Result<()> {
-    every_command_in(Bytes::mib(256))
+    every_command_in(Bytes::mib(256), VERSION_2)
 }
 
 fn every_command_in_1_gib() -> Result<()> {
-    every_command_in(Bytes::gib(1))
+    every_command_in(Bytes::gib(1), VERSION_2)
+}
+
+/// Control groups of one version.
+#[derive(Clone, Copy)]
+pub(super) struct Version {
+    /// Makes a group with this limit on memory.
+    pub(super) make: fn(&str, Bytes) -> Result<PathBuf>,
+    /// The file that counts what the kernel killed, and how it says that it killed nothing.
+    pub(super) kills: (&'static str, &'static str),
+}
+
+const VERSION_2: Version = Version {
+    make: |name, limit| control_group(name, &[("memory.max", &limit.0.to_string())]),
+    kills: ("memory.events", "\noom 0\noom_kill 0"),
+};
+
+impl Version {
+    fn nobody_was_killed(self, group: &Path) -> Result<()> {
+        let (file, none) = self.kills;
+        let events = guest::read(group.join(file))?;
+        ensure!(events.contains(none), "{}", events.replace('\n', ", "));
+        Ok(())
+    }
 }
 
 /// Each command measures with what it may have, or says why not, and nothing is killed for want of memory. Some run at a time, each in a
 /// group of its own: they take no less memory for that, and times mean nothing here.
-fn every_command_in(limit: Bytes) -> Result<()> {
+pub(super) fn every_command_in(limit: Bytes, version: Version) -> Result<()> {
     fs::write("/tmp/cells", CELLS)?;
-    for lines in COMMANDS.chunks(AT_A_TIME) {
+    for lines in [COMMANDS, MORE].concat().chunks(AT_A_TIME) {
         let mut started = Vec::new();
         for (i, line) in lines.iter().enumerate() {
-            let group = control_group(&format!("limits{i}"), &[("memory.max", &limit.0.to_string())])?;
+            let group = (version.make)(&format!("limits{i}"), limit)?;
             started.push((line, memgauge(line).in_group(&group).start()?, group));
         }
         for (line, running, group) in started {
             let ran = running.within(PATIENCE).with_context(|| format!("{line} in {limit}"))?;
-            kept_within(limit, &ran, &group).with_context(|| format!("{line} in {limit}"))?;
+            version.nobody_was_killed(&group).and_then(|()| kept_within(limit, &ran)).with_context(|| format!("{line} in {limit}"))?;
             has_ended_well(line, &ran)?;
             fs::remove_dir(&group)?;
         }
@@ -93,10 +126,21 @@ fn every_command_in(limit: Bytes) -> Result<()> {
     Ok(())
 }
 
-/// Nothing was killed, and buffers are of what was allowed.
-fn kept_within(limit: Bytes, ran: &Ran, group: &Path) -> Result<()> {
-    let events = guest::read(group.join("memory.events"))?;
-    ensure!(events.contains("\noom 0\noom_kill 0"), "{}", events.replace('\n', ", "));
+/// The drop-in and a comparison print something else than a result, and are within the limit, too.
+fn what_writes_no_result_in_64_mib() -> Result<()> {
+    for line in OTHER_OUTPUT {
+        let group = (VERSION_2.make)("limits", Bytes::mib(64))?;
+        let (status, said) = printed(line, &group).with_context(|| (*line).to_owned())?;
+        VERSION_2.nobody_was_killed(&group).with_context(|| (*line).to_owned())?;
+        // A comparison of single runs may say that it cannot tell.
+        ensure!([0, 1, 2, 4].contains(&status) && !said.trim().is_empty(), "{line}: exit status {status}: {said}");
+        fs::remove_dir(&group)?;
+    }
+    Ok(())
+}
+
+/// Buffers are of what was allowed.
+fn kept_within(limit: Bytes, ran: &Ran) -> Result<()> {
     let Some(report) = &ran.report else {
         ensure!(ran.status == Some(4), "exit status {:?} and no result: {}", ran.status, ran.stderr);
         return Ok(());

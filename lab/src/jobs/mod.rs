@@ -15,6 +15,7 @@ mod interleave_auto;
 mod isolated;
 mod kmem;
 mod limits;
+mod limits_v1;
 mod msr;
 mod numa;
 mod offline;
@@ -36,6 +37,7 @@ pub(crate) const ALL: &[&Job] = &[
     &cgroup::JOB,
     &offline::JOB,
     &limits::JOB,
+    &limits_v1::JOB,
     &hotplug::JOB,
     &poison::JOB,
     &confined::JOB,

@@ -1,37 +1,39 @@
-//! What a fleet is read from: the list of a store's batches, and a saved baseline.
+//! What a fleet is read from: the list of a store's batches, its Parquet files, a saved baseline, results of hosts.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use memgauge_core::conclusions::findings::{self, FleetSiblings, References};
 use memgauge_core::fleet::FleetBaseline;
-use memgauge_core::result::Report;
-use memgauge_fleet::{Fingerprint, IngestOptions, Row, Store, baseline, group_for, ingest, rows};
-use memgauge_render::{fleet_baseline_csv, fleet_baseline_text, read};
+use memgauge_core::result::{Host, Report};
+use memgauge_fleet::{Fingerprint, IngestOptions, Row, Store, baseline, compared, group_for, history, ingest, outliers, rows};
+use memgauge_render::{
+    FigureOptions, Picture, fleet_baseline_csv, fleet_baseline_text, fleet_history_csv, fleet_history_text, fleet_outliers_csv,
+    fleet_outliers_figure, fleet_outliers_text, read,
+};
+use sha2::{Digest, Sha256};
 
+use super::renderings::{Run, saved};
 use super::scratch::{SCRATCH, scratch};
 use crate::folders::project_folder;
-
-/// What is called with each input.
-pub(super) type Run = Box<dyn Fn(&[u8])>;
 
 /// The list of batches in a fleet's folder.
 const BATCHES: &str = "memgauge-fleet.json";
 /// As many hosts as a group needs.
 const HOSTS: u32 = 8;
 
-fn saved() -> Result<(PathBuf, Report)> {
-    let path = project_folder().join("tests/results/vm-2-cpus.json");
-    let report = read(&fs::read(&path)?).with_context(|| path.display().to_string())?;
-    Ok((path, report))
-}
-
 /// A store with one batch, in a folder of this name.
 fn store(name: &str) -> Result<PathBuf> {
     let folder = scratch(name)?;
-    ingest(&folder, &[saved()?.0], &IngestOptions { copy: false, batch: 1 }, &AtomicBool::new(false), |_| {})?;
+    ingest(
+        &folder,
+        &[project_folder().join("tests/results/vm-2-cpus.json")],
+        &IngestOptions { copy: false, batch: 1 },
+        &AtomicBool::new(false),
+        |_| {},
+    )?;
     Ok(folder)
 }
 
@@ -54,14 +56,17 @@ pub(super) fn stores() -> Result<Run> {
     }))
 }
 
+/// A result as if it were another run, of this host.
+fn of_host(report: &Report, host: u32, run: u32) -> Report {
+    let mut report = report.clone();
+    report.run.id = format!("r{run}");
+    report.run.host = Some(Host { hostname: Some(format!("host{host}")), machine_id_hash: None });
+    report
+}
+
 pub(super) fn baselines() -> Result<Vec<Vec<u8>>> {
-    let mut report = saved()?.1;
-    let mut all: Vec<Row> = Vec::new();
-    for host in 0..HOSTS {
-        report.run.id = format!("r{host}");
-        report.run.host = Some(memgauge_core::result::Host { hostname: Some(format!("host{host}")), machine_id_hash: None });
-        all.extend(rows(&report));
-    }
+    let saved = saved()?;
+    let all: Vec<Row> = (0..HOSTS).flat_map(|host| rows(&of_host(&saved, host, host))).collect();
     let made = baseline(&all);
     anyhow::ensure!(made.groups.iter().any(|group| !group.numbers.is_empty()), "the baseline of {HOSTS} equal hosts is empty");
     Ok(vec![serde_json::to_vec_pretty(&made)?])
@@ -69,7 +74,7 @@ pub(super) fn baselines() -> Result<Vec<Vec<u8>>> {
 
 /// Judges a result by a baseline, and shows the baseline.
 pub(super) fn judged() -> Result<Run> {
-    let report = saved()?.1;
+    let report = saved()?;
     let fingerprint = Fingerprint::from_report(&report);
     Ok(Box::new(move |bytes| {
         let Ok(baseline) = serde_json::from_slice::<FleetBaseline>(bytes) else { return };
@@ -77,5 +82,74 @@ pub(super) fn judged() -> Result<Run> {
         findings::judge(&report, References { fleet: Some(siblings), ..References::default() });
         fleet_baseline_text(&baseline, 80, false, true);
         let _ = fleet_baseline_csv(&baseline);
+    }))
+}
+
+/// The result as the latest run of a host that has measured often: when its numbers changed.
+pub(super) fn histories() -> Result<Run> {
+    let saved = saved()?;
+    let earlier: Vec<Row> = (0..HOSTS).flat_map(|run| rows(&of_host(&saved, 0, run))).collect();
+    Ok(Box::new(move |bytes| {
+        let Ok(report) = read(bytes) else { return };
+        let all = [earlier.clone(), rows(&of_host(&report, 0, HOSTS))].concat();
+        if let Ok(history) = history(&all, "host0", true) {
+            fleet_history_text(&history, 80, true, true);
+            let _ = (fleet_history_csv(&history), serde_json::to_vec(&history));
+        }
+    }))
+}
+
+/// The result as that of one of a group of hosts that are alike: which are slow.
+pub(super) fn outlying() -> Result<Run> {
+    let saved = saved()?;
+    let others: Vec<Row> = (0..HOSTS).flat_map(|host| rows(&of_host(&saved, host, host))).collect();
+    Ok(Box::new(move |bytes| {
+        let Ok(report) = read(bytes) else { return };
+        let all = [others.clone(), rows(&of_host(&report, HOSTS, HOSTS))].concat();
+        let found = outliers(&all);
+        fleet_outliers_text(&found, 80, true, true);
+        let _ = (fleet_outliers_csv(&found), serde_json::to_vec(&found));
+        let _ = fleet_outliers_figure(&found, &compared(&all, &found), Picture::Svg, &FigureOptions::default());
+    }))
+}
+
+/// The files of a store's only batch, by their names.
+fn tables_of(folder: &Path) -> Result<Vec<String>> {
+    let list: serde_json::Value = serde_json::from_slice(&fs::read(folder.join(BATCHES))?)?;
+    let files = list.pointer("/batches/0/files").and_then(|files| files.as_array()).context("a batch has files")?;
+    let name = |file: &serde_json::Value| file.get("name").and_then(|name| name.as_str()).map(str::to_owned);
+    files.iter().map(|file| name(file).context("a file has a name")).collect()
+}
+
+/// Parquet files, each behind the number of the file that it is.
+pub(super) fn parquet_files() -> Result<Vec<Vec<u8>>> {
+    let folder = store(SCRATCH[7])?;
+    let files = tables_of(&folder)?;
+    let read = |(n, name): (usize, &String)| Ok([vec![n as u8], fs::read(folder.join(name))?].concat());
+    let all = files.iter().enumerate().map(read).collect::<Result<_>>()?;
+    fs::remove_dir_all(folder)?;
+    Ok(all)
+}
+
+/// Reads a store of which one Parquet file is the input, and its list says so: somebody has made it.
+pub(super) fn parquet() -> Result<Run> {
+    let folder = store(SCRATCH[6])?;
+    let list = fs::read_to_string(folder.join(BATCHES))?;
+    let sum = |bytes: &[u8]| -> String { Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect() };
+    let mut files = Vec::new();
+    for name in tables_of(&folder)? {
+        let (path, bytes) = (folder.join(&name), fs::read(folder.join(&name))?);
+        let original = sum(&bytes);
+        anyhow::ensure!(list.contains(&original), "the list of batches has the checksum of {name}");
+        files.push((path, bytes, original));
+    }
+    Ok(Box::new(move |bytes| {
+        let Some((first, bytes)) = bytes.split_first() else { return };
+        let Some((path, whole, original)) = files.get(usize::from(*first) % files.len().max(1)) else { return };
+        let _ = (fs::write(path, bytes), fs::write(folder.join(BATCHES), list.replace(original, &sum(bytes))));
+        if let Ok(store) = Store::open(&folder) {
+            let _ = (store.runs(), store.rows());
+        }
+        let _ = fs::write(path, whole);
     }))
 }

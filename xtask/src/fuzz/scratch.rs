@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 /// The names of folders that targets make.
-pub(super) const SCRATCH: [&str; 5] = ["fuzz-machine", "fuzz-journal", "fuzz-tree", "fuzz-fleet", "fuzz-batches"];
+pub(super) const SCRATCH: [&str; 8] =
+    ["fuzz-machine", "fuzz-journal", "fuzz-tree", "fuzz-fleet", "fuzz-batches", "fuzz-weights", "fuzz-parquet", "fuzz-columns"];
 
 /// A folder for files of this process, in memory where there is such a file system.
 pub(crate) fn scratch(name: &str) -> Result<PathBuf> {

@@ -6,18 +6,19 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use memgauge_core::installed::smbios::device_map::DeviceMap;
 use memgauge_core::planner;
 use memgauge_core::spec::{Spec, Task};
 use memgauge_core::traffic::{LineContent, Mix};
 use memgauge_core::units::{Bytes, IdSet, parse_duration};
 use memgauge_os::counters::Catalogue;
+use memgauge_os::interleave::KernelWeights;
 use memgauge_os::prefetch::PrefetchRegisters;
 use memgauge_os::topology::read_machine;
-use memgauge_render::{for_path, mlc, mlc_scan, read};
 
-use super::fleets::{self, Run};
+use super::fleets;
+use super::renderings::{self, Run, results};
 use super::scratch::{SCRATCH, scratch};
-use crate::folders::project_folder;
 
 /// One thing to fuzz.
 pub(super) struct Target {
@@ -61,12 +62,33 @@ pub(super) const TARGETS: &[Target] = &[
         memory_times: 1,
         prepare: || Ok(Box::new(|bytes| memgauge::fuzzing::letters(&words(bytes)))),
     },
-    Target { name: "results", corpus: results, words: JSON, memory_times: DRAWING, prepare: || Ok(Box::new(render)) },
+    Target { name: "results", corpus: results, words: JSON, memory_times: DRAWING, prepare: || Ok(Box::new(renderings::formats)) },
+    Target { name: "lines", corpus: results, words: JSON, memory_times: 1, prepare: || Ok(Box::new(renderings::lines)) },
+    Target { name: "drop-in", corpus: results, words: JSON, memory_times: 1, prepare: || Ok(Box::new(renderings::drop_in)) },
+    Target { name: "comparisons", corpus: results, words: JSON, memory_times: DRAWING, prepare: renderings::compared },
+    Target { name: "advice", corpus: results, words: JSON, memory_times: 1, prepare: renderings::advised },
     Target { name: "machines", corpus: machine_files, words: &["kB", "0-1", "\n"], memory_times: 1, prepare: machines },
     Target { name: "trees", corpus: machine_trees, words: &["\x1e", "/cpu1/", "/node1/", "0-1"], memory_times: 1, prepare: trees },
     Target { name: "journals", corpus: journals, words: &["cpu ", "register ", "0x1a4", "end\n"], memory_times: 1, prepare: read_journals },
+    Target {
+        name: "weights",
+        corpus: weights,
+        words: &["node ", " weight ", "auto true\n", "end\n"],
+        memory_times: 1,
+        prepare: read_weights,
+    },
+    Target {
+        name: "tables",
+        corpus: tables,
+        words: &["\0\0", "\x13\x1f", "\x14\x23", "\x11\x28"],
+        memory_times: 1,
+        prepare: || Ok(Box::new(map_devices)),
+    },
     Target { name: "stores", corpus: fleets::batches, words: FLEET, memory_times: 1, prepare: fleets::stores },
     Target { name: "baselines", corpus: fleets::baselines, words: FLEET, memory_times: 1, prepare: fleets::judged },
+    Target { name: "parquet", corpus: fleets::parquet_files, words: &["PAR1"], memory_times: DRAWING, prepare: fleets::parquet },
+    Target { name: "histories", corpus: results, words: JSON, memory_times: 1, prepare: fleets::histories },
+    Target { name: "outliers", corpus: results, words: JSON, memory_times: DRAWING, prepare: fleets::outlying },
 ];
 
 const TOML: &[&str] =
@@ -155,28 +177,6 @@ fn mlc_lines() -> Result<Vec<Vec<u8>>> {
         "--c2c_latency\n-c0\n-w1\n-H\n-S",
         "--peak_injection_bandwidth\n-Y\n-r\n-X",
     ])
-}
-
-fn results() -> Result<Vec<Vec<u8>>> {
-    let folder = project_folder().join("tests/results");
-    let mut files: Vec<_> = fs::read_dir(&folder)?.collect::<std::io::Result<Vec<_>>>()?.into_iter().map(|entry| entry.path()).collect();
-    files.sort();
-    files.push(project_folder().join("crates/render/tests/all/samples/version-1.json"));
-    // A small part of the mutations of a large file hits something that is read.
-    let mut all: Vec<Vec<u8>> = files.iter().map(fs::read).collect::<std::io::Result<_>>()?;
-    all.retain(|bytes| bytes.len() <= 128 << 10);
-    Ok(all)
-}
-
-/// Reads a result and shows it in every format.
-fn render(bytes: &[u8]) {
-    let Ok(report) = read(bytes) else { return };
-    for path in ["x.txt", "x.json", "x.csv", "x.prom", "x.svg", "x.png", "x.pdf"] {
-        let _ = for_path(path).map(|format| format.render(&report));
-    }
-    mlc::latency_matrix(&report);
-    mlc::cache_to_cache(&report);
-    mlc_scan(&report);
 }
 
 /// Files of a machine: the path, a line break, the content.
@@ -308,4 +308,70 @@ fn read_journals() -> Result<Run> {
         let _ = fs::write(folder.join("prefetch-run.journal"), bytes);
         let _ = registers.waiting();
     }))
+}
+
+fn weights() -> Result<Vec<Vec<u8>>> {
+    owned([
+        "memgauge interleave journal 1\nboot 0f3a\nauto false\nnode 0 weight 3\nnode 1 weight 2\nend\n",
+        "memgauge interleave journal 1\nboot 77\nend\n",
+    ])
+}
+
+/// Journals of interleave weights, restored to files in place of the kernel's.
+fn read_weights() -> Result<Run> {
+    let root = scratch(SCRATCH[5])?;
+    let (kernel, boot) = (root.join("sys/kernel/mm/mempolicy/weighted_interleave"), root.join("proc/sys/kernel/random"));
+    let journals = root.join("journals");
+    for folder in [&kernel, &boot, &journals] {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(boot.join("boot_id"), "0f3a\n")?;
+    for (name, value) in [("node0", "1"), ("node1", "1"), ("auto", "true")] {
+        fs::write(kernel.join(name), value)?;
+    }
+    let weights = KernelWeights::new(&root, &journals);
+    Ok(Box::new(move |bytes| {
+        let _ = fs::write(journals.join("interleave.journal"), bytes);
+        let _ = (weights.restore(), weights.read());
+    }))
+}
+
+/// A table of memory devices (type 17), of addresses of an array (19) and of a device (20), with both forms of addresses.
+fn tables() -> Result<Vec<Vec<u8>>> {
+    let structure = |kind: u8, length: u8, handle: u8, words: &[(usize, &[u8])], strings: &[u8]| {
+        let mut bytes = vec![0; usize::from(length)];
+        (bytes[0], bytes[1], bytes[2]) = (kind, length, handle);
+        words.iter().for_each(|(at, word)| bytes[*at..at + word.len()].copy_from_slice(word));
+        [&bytes, strings, b"\0"].concat()
+    };
+    let device =
+        |handle: u8, name: &[u8]| structure(17, 40, handle, &[(4, &[1, 0]), (0xC, &[0, 0x40]), (0x10, &[1, 0]), (0x12, &[0x1A])], name);
+    let end = [127, 4, 0, 0, 0, 0];
+    let short = [
+        device(2, b"DIMM_A1\0"),
+        device(3, b"DIMM_B1\0"),
+        structure(20, 0x23, 4, &[(4, &[0, 0, 0, 0]), (8, &[0xFF, 0xFF, 0xFF, 0]), (0xC, &[2, 0])], b"\0"),
+        structure(19, 0x1F, 5, &[(4, &[0, 0, 0, 1]), (8, &[0xFF, 0xFF, 0xFF, 1]), (0xC, &[1, 0])], b"\0"),
+        end.to_vec(),
+    ];
+    let extended = [
+        device(2, b"DIMM_A1\0"),
+        structure(20, 0x23, 4, &[(4, &[0xFF; 4]), (0xC, &[2, 0]), (0x13, &[0; 8]), (0x1B, &[0xFF, 0xFF, 0xFF, 0xFF, 3, 0, 0, 0])], b"\0"),
+        structure(19, 0x1F, 5, &[(4, &[0xFF; 4]), (0xC, &[1, 0]), (0xF, &[0; 8]), (0x17, &[0xFF; 8])], b"\0"),
+        end.to_vec(),
+    ];
+    let all = [short.concat(), extended.concat()];
+    // What maps no address would show nothing.
+    anyhow::ensure!(
+        all.iter().all(|table| DeviceMap::parse(table).at(4096).is_ok_and(|devices| devices == ["DIMM_A1"])),
+        "a table of the corpus"
+    );
+    Ok(all.to_vec())
+}
+
+fn map_devices(bytes: &[u8]) {
+    let map = DeviceMap::parse(bytes);
+    for physical in [0, 4096, 1 << 32, u64::MAX] {
+        let _ = map.at(physical);
+    }
 }

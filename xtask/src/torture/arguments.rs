@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use anyhow::Result;
 use clap::{Arg, Command};
 
-use super::bench::{Bench, Dice};
+use super::bench::{Bench, Dice, Outcome};
 
 /// Values for any option: numbers, sizes, lists, mixes, times, names and what is none of these. The sizes and times that are right are small.
 const VALUES: [&[u8]; 40] = [
@@ -83,7 +83,7 @@ const LETTERS: [&str; 24] = [
 ];
 
 /// A random command line with `--plan`, which measures nothing.
-pub(super) fn plan(bench: &Bench, dice: &mut Dice) -> Result<(String, Option<String>)> {
+pub(super) fn plan(bench: &Bench, dice: &mut Dice) -> Result<(String, Outcome)> {
     let commands = measuring();
     let command = dice.pick(&commands);
     let mut words = vec![OsString::from(command.get_name()), "--plan".into()];
@@ -94,7 +94,7 @@ pub(super) fn plan(bench: &Bench, dice: &mut Dice) -> Result<(String, Option<Str
 }
 
 /// A random command line of a short run.
-pub(super) fn run(bench: &Bench, dice: &mut Dice) -> Result<(String, Option<String>)> {
+pub(super) fn run(bench: &Bench, dice: &mut Dice) -> Result<(String, Outcome)> {
     let commands = measuring();
     let command = dice.pick(&commands);
     let mut words: Vec<OsString> = [command.get_name(), "--time", "20ms", "--size", "1M", "--within", "5s"].map(OsString::from).to_vec();
@@ -105,7 +105,7 @@ pub(super) fn run(bench: &Bench, dice: &mut Dice) -> Result<(String, Option<Stri
 }
 
 /// A random command line of the drop-in.
-pub(super) fn mlc(bench: &Bench, dice: &mut Dice) -> Result<(String, Option<String>)> {
+pub(super) fn mlc(bench: &Bench, dice: &mut Dice) -> Result<(String, Outcome)> {
     let modes = ["--help", "--latency_matrix", "--idle_latency", "--c2c_latency", "--peak_injection_bandwidth", "--nothing", "-e"];
     let mut words: Vec<OsString> = ["mlc", *dice.pick(&modes), "-b1m", "-t1"].map(OsString::from).to_vec();
     for _ in 0..dice.next() % 4 {
@@ -137,6 +137,6 @@ fn option(command: &Command, except: &[&str], dice: &mut Dice, words: &mut Vec<O
     }
 }
 
-fn judged(bench: &Bench, words: &[OsString]) -> Result<(String, Option<String>)> {
+fn judged(bench: &Bench, words: &[OsString]) -> Result<(String, Outcome)> {
     Ok((words.join(" ".as_ref()).to_string_lossy().into_owned(), bench.run(&mut bench.command(words))?))
 }

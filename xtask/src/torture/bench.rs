@@ -11,7 +11,7 @@ use memgauge_core::microbench::word;
 /// The statuses that `--help` documents, and those of the shell's conventions for a program that `count` cannot start.
 const STATUSES: [i32; 9] = [0, 1, 2, 3, 4, 64, 126, 127, 130];
 /// A run that asks for tens of milliseconds ends long before this, even where a machine is busy and everything is swapped in anew.
-const LONGEST: Duration = Duration::from_secs(30);
+pub(super) const LONGEST: Duration = Duration::from_secs(30);
 /// How often a run is looked at.
 const LOOK: Duration = Duration::from_millis(5);
 /// Numbers in the order that a seed gives them.
@@ -33,6 +33,15 @@ impl Dice {
     }
 }
 
+/// What became of one try.
+pub(super) enum Outcome {
+    Passed,
+    /// Why.
+    Failed(String),
+    /// What is missing here, so that nothing can be said.
+    NotTried(String),
+}
+
 /// What all areas need.
 pub(super) struct Bench {
     pub(super) memgauge: PathBuf,
@@ -41,9 +50,18 @@ pub(super) struct Bench {
 }
 
 impl Bench {
+    /// memgauge with these arguments.
     pub(super) fn command(&self, words: &[impl AsRef<std::ffi::OsStr>]) -> Command {
-        let mut command = Command::new(&self.memgauge);
-        command.args(words).current_dir(&self.folder).env("RUST_BACKTRACE", "0");
+        let all: Vec<&std::ffi::OsStr> = std::iter::once(self.memgauge.as_os_str()).chain(words.iter().map(AsRef::as_ref)).collect();
+        self.other(&all)
+    }
+
+    /// Another program, and its arguments.
+    pub(super) fn other(&self, words: &[&std::ffi::OsStr]) -> Command {
+        let mut command = Command::new(words.first().copied().unwrap_or_default());
+        command.args(words.iter().skip(1)).current_dir(&self.folder).env("RUST_BACKTRACE", "0");
+        // Whoever tortures as root did not ask for registers to be written.
+        command.env("MEMGAUGE_MLC_PREFETCH", "leave").env("MEMGAUGE_MSR_ROOT", &self.folder);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // What `nohup` makes this process ignore would be ignored there, too.
         // SAFETY: between fork and exec it makes one system call only, which cannot fail for this signal.
@@ -56,39 +74,20 @@ impl Bench {
         command
     }
 
-    /// Runs a command to its end. Returns why it failed, if it did.
-    pub(super) fn run(&self, command: &mut Command) -> Result<Option<String>> {
+    /// Runs a command to its end.
+    pub(super) fn run(&self, command: &mut Command) -> Result<Outcome> {
         match command.spawn() {
-            Ok(child) => self.judge(child),
-            // Nothing was started: a limit or a filter is for the program, and not for the system's call that starts it.
-            Err(_) => Ok(None),
+            Ok(child) => self.judge(child, LONGEST),
+            // A limit or a filter that keeps the system from starting a program says nothing of the program.
+            Err(error) => Ok(Outcome::NotTried(format!("could not be started: {error}"))),
         }
     }
 
-    /// Waits for the end of a run, and says what is wrong with it.
-    pub(super) fn judge(&self, mut child: Child) -> Result<Option<String>> {
-        let began = Instant::now();
-        // Pipes hold 64 KiB: results of the short runs here are less, but help and matrices may be more.
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let output = std::thread::scope(|scope| -> Result<Option<Output>> {
-            let out = scope.spawn(|| read(stdout));
-            let err = scope.spawn(|| read(stderr));
-            let status = loop {
-                if let Some(status) = child.try_wait()? {
-                    break Some(status);
-                }
-                if began.elapsed() > LONGEST {
-                    child.kill()?;
-                    child.wait()?;
-                    break None;
-                }
-                std::thread::sleep(LOOK);
-            };
-            let (stdout, stderr) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
-            Ok(status.map(|status| Output { status, stdout, stderr }))
-        })?;
+    /// Waits for the end of a run, at most for so long, and says what is wrong with it.
+    pub(super) fn judge(&self, mut child: Child, longest: Duration) -> Result<Outcome> {
+        let ended = wait(&mut child, longest)?;
         let left = self.tidy()?;
-        let Some(output) = output else { return Ok(Some(format!("took more than {LONGEST:?}"))) };
+        let Some(output) = ended else { return Ok(Outcome::Failed(format!("took more than {longest:?}"))) };
         let said = String::from_utf8_lossy(&output.stderr);
         let what = match (output.status.signal(), output.status.code()) {
             (Some(signal), _) => format!("ended by signal {signal}"),
@@ -96,13 +95,13 @@ impl Bench {
             _ if said.contains("panicked") => "panicked".to_owned(),
             (_, Some(1..)) if said.trim().is_empty() && output.stdout.is_empty() => "failed without a word".to_owned(),
             _ if !left.is_empty() => format!("left {}", left.join(", ")),
-            _ => return Ok(None),
+            _ => return Ok(Outcome::Passed),
         };
-        Ok(Some(format!("{what}: {}", said.lines().take(3).collect::<Vec<_>>().join(" / "))))
+        Ok(Outcome::Failed(format!("{what}: {}", said.lines().take(3).collect::<Vec<_>>().join(" / "))))
     }
 
     /// Removes what a run has written. Returns the names of what it should not have left.
-    fn tidy(&self) -> Result<Vec<String>> {
+    pub(super) fn tidy(&self) -> Result<Vec<String>> {
         let mut left = Vec::new();
         for entry in std::fs::read_dir(&self.folder)? {
             let (name, path) = entry.map(|e| (e.file_name().to_string_lossy().into_owned(), e.path()))?;
@@ -113,6 +112,30 @@ impl Bench {
         }
         Ok(left)
     }
+}
+
+/// Waits for the end of a process, at most for so long; then it is killed, and `None` returned.
+pub(super) fn wait(child: &mut Child, longest: Duration) -> Result<Option<Output>> {
+    let began = Instant::now();
+    // Pipes hold 64 KiB: results of the short runs here are less, but help and matrices may be more.
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    std::thread::scope(|scope| {
+        let out = scope.spawn(|| read(stdout));
+        let err = scope.spawn(|| read(stderr));
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break Some(status);
+            }
+            if began.elapsed() > longest {
+                child.kill()?;
+                child.wait()?;
+                break None;
+            }
+            std::thread::sleep(LOOK);
+        };
+        let (stdout, stderr) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
+        Ok(status.map(|status| Output { status, stdout, stderr }))
+    })
 }
 
 fn read(pipe: Option<impl std::io::Read>) -> Vec<u8> {

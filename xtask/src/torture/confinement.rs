@@ -4,11 +4,11 @@
 
 use anyhow::Result;
 
-use super::bench::{Bench, Dice};
+use super::bench::{Bench, Dice, Outcome};
 use super::confined::{self, CONTAINER, Group, SYSTEM_SERVICE};
 
 /// Short runs of everything.
-const LINES: [&str; 9] = [
+pub(super) const LINES: [&str; 9] = [
     "latency --time 30ms",
     "bandwidth --time 30ms",
     "loaded --delay 0 --time 30ms",
@@ -20,7 +20,7 @@ const LINES: [&str; 9] = [
     "latency --time 30ms -o x.json",
 ];
 /// Limits, and what they are set to: much less than usual, down to nothing.
-const LIMITS: [(u32, &str, &[u64]); 7] = [
+const LIMITS: [(u32, &str, &[u64]); 15] = [
     (libc::RLIMIT_AS as u32, "RLIMIT_AS", &[64 << 20, 128 << 20, 256 << 20, 512 << 20]),
     (libc::RLIMIT_DATA as u32, "RLIMIT_DATA", &[4 << 20, 16 << 20, 64 << 20, 256 << 20]),
     (libc::RLIMIT_MEMLOCK as u32, "RLIMIT_MEMLOCK", &[0]),
@@ -28,6 +28,14 @@ const LIMITS: [(u32, &str, &[u64]); 7] = [
     (libc::RLIMIT_NOFILE as u32, "RLIMIT_NOFILE", &[5, 6, 8, 16]),
     (libc::RLIMIT_STACK as u32, "RLIMIT_STACK", &[64 << 10, 256 << 10, 1 << 20]),
     (libc::RLIMIT_FSIZE as u32, "RLIMIT_FSIZE", &[0, 1, 4096]),
+    (libc::RLIMIT_CORE as u32, "RLIMIT_CORE", &[0]),
+    (libc::RLIMIT_RSS as u32, "RLIMIT_RSS", &[0, 1 << 20]),
+    (libc::RLIMIT_SIGPENDING as u32, "RLIMIT_SIGPENDING", &[0, 1]),
+    (libc::RLIMIT_MSGQUEUE as u32, "RLIMIT_MSGQUEUE", &[0]),
+    (libc::RLIMIT_NICE as u32, "RLIMIT_NICE", &[0]),
+    (libc::RLIMIT_RTPRIO as u32, "RLIMIT_RTPRIO", &[0]),
+    (libc::RLIMIT_RTTIME as u32, "RLIMIT_RTTIME", &[0, 1]),
+    (libc::RLIMIT_LOCKS as u32, "RLIMIT_LOCKS", &[0]),
 ];
 /// Control groups' limits on memory.
 const GROUPS: [u64; 4] = [64 << 20, 128 << 20, 256 << 20, 1 << 30];
@@ -55,12 +63,14 @@ const CALLS: [libc::c_long; 20] = [
     libc::SYS_write,
 ];
 
-pub(super) fn limited(bench: &Bench, dice: &mut Dice) -> Result<(String, Option<String>)> {
+pub(super) fn limited(bench: &Bench, dice: &mut Dice) -> Result<(String, Outcome)> {
     let line = *dice.pick(&LINES);
     let mut command = bench.command(&line.split_whitespace().collect::<Vec<_>>());
     if dice.next().is_multiple_of(3) {
         let bytes = *dice.pick(&GROUPS);
-        let Some(group) = Group::new("torture", bytes) else { return Ok((line.to_owned(), None)) };
+        let Some(group) = Group::new("torture", bytes) else {
+            return Ok((line.to_owned(), Outcome::NotTried("no control group can be made".to_owned())));
+        };
         group.enter(&mut command);
         return Ok((format!("{line}, {} MiB in a control group", bytes >> 20), bench.run(&mut command)?));
     }
@@ -70,7 +80,7 @@ pub(super) fn limited(bench: &Bench, dice: &mut Dice) -> Result<(String, Option<
     Ok((format!("{line}, {name} {value}"), bench.run(&mut command)?))
 }
 
-pub(super) fn filtered(bench: &Bench, dice: &mut Dice) -> Result<(String, Option<String>)> {
+pub(super) fn filtered(bench: &Bench, dice: &mut Dice) -> Result<(String, Outcome)> {
     let line = *dice.pick(&LINES);
     let errno = *dice.pick(&[libc::EPERM, libc::ENOSYS, libc::EACCES, libc::EINVAL]);
     let calls = match dice.next() % 4 {
@@ -80,8 +90,31 @@ pub(super) fn filtered(bench: &Bench, dice: &mut Dice) -> Result<(String, Option
     };
     let mut command = bench.command(&line.split_whitespace().collect::<Vec<_>>());
     confined::deny(&mut command, &calls, errno);
-    let failure = bench.run(&mut command)?;
-    // Without `write` nobody can be told anything.
-    let silent = calls.contains(&libc::SYS_write);
-    Ok((format!("{line}, without {calls:?}, error {errno}"), failure.filter(|why| !silent || !why.starts_with("failed without a word"))))
+    let outcome = match bench.run(&mut command)? {
+        // Without `write` nobody can be told anything.
+        Outcome::Failed(why) if calls.contains(&libc::SYS_write) && why.starts_with("failed without a word") => Outcome::Passed,
+        outcome => outcome,
+    };
+    Ok((format!("{line}, without {calls:?}, error {errno}"), outcome))
+}
+
+/// Mounts that hide what a run reads or writes.
+const HIDDEN: [&str; 4] =
+    ["mount -t tmpfs none /proc", "mount -t tmpfs none /sys", "mount -o remount,bind,ro /", "mount -t tmpfs none /dev"];
+
+/// Runs with `/proc`, `/sys` or `/dev` hidden, or with a root that cannot be written, in a mount namespace of their own.
+pub(super) fn hidden(bench: &Bench, dice: &mut Dice) -> Result<(String, Outcome)> {
+    let (line, mount) = (*dice.pick(&LINES), *dice.pick(&HIDDEN));
+    let what = format!("{line}, after {mount}");
+    if !std::process::Command::new("unshare").args(["--mount", "true"]).output().is_ok_and(|tried| tried.status.success()) {
+        return Ok((what, Outcome::NotTried("a mount namespace cannot be made".to_owned())));
+    }
+    let script = format!("{mount} || exit 99; exec \"$0\" {line}");
+    let program = bench.memgauge.as_os_str();
+    let words = ["unshare", "--mount", "/bin/sh", "-c", &script].map(std::ffi::OsStr::new);
+    let outcome = match bench.run(&mut bench.other(&[&words[..], &[program]].concat()))? {
+        Outcome::Failed(why) if why.starts_with("undocumented status 99") => Outcome::NotTried(format!("{mount}: refused")),
+        outcome => outcome,
+    };
+    Ok((what, outcome))
 }
