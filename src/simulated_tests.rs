@@ -2,6 +2,7 @@
 //! instead of threads.
 
 mod advice;
+mod turbo;
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -464,8 +465,8 @@ impl SimulatedMachine for Starved {
         self.0.pass(time);
     }
 
-    fn ghz(&self, cpu: u32) -> f64 {
-        self.0.ghz(cpu)
+    fn ghz(&self, cpu: u32, busy: usize) -> f64 {
+        self.0.ghz(cpu, busy)
     }
 
     fn burst(&self, chase: Option<ChaseWork>, loads: &[LoadWork], windows: usize, window: Duration) -> BurstRates {
