@@ -5,6 +5,7 @@ mod advice;
 mod compare;
 mod siblings;
 mod tiers;
+mod turbo;
 
 use std::path::Path;
 use std::sync::LazyLock;

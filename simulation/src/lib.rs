@@ -59,6 +59,7 @@ struct Place {
     package: u32,
     node: u32,
     domain: usize,
+    /// While all CPUs work.
     ghz: f64,
     /// Bytes and core cycles of each cache level.
     levels: Vec<(f64, f64)>,
@@ -81,6 +82,9 @@ pub struct Model {
     pub translation_ns: f64,
     /// How steady it is.
     pub noise: Noise,
+    /// A core alone runs faster by this share than all together; in between it is by how many work.
+    pub turbo: f64,
+    cores: usize,
     random: Mutex<Random>,
     /// A CPU whose caches hold nothing of what its next burst visits.
     driven_out: Mutex<Option<u32>>,
@@ -91,6 +95,7 @@ pub struct Model {
 /// A thread of a burst: where it runs, where its memory is, and what it does.
 struct Thread<'a> {
     place: &'a Place,
+    ghz: f64,
     memory: Vec<(u32, f64)>,
     bytes: f64,
     in_flight: f64,
@@ -137,6 +142,8 @@ impl Model {
             in_flight,
             translation_ns: random.between(5.0, 30.0),
             noise: Noise::QUIET,
+            turbo: 0.0,
+            cores: topology.one_per_core(&topology.cpus.iter().map(|c| c.id).collect()).len(),
             random: Mutex::new(random),
             driven_out: Mutex::new(None),
             elapsed_ns: AtomicU64::new(0),
@@ -188,13 +195,21 @@ impl Model {
     pub fn idle_ns(&self, cpu: u32, node: u32) -> Option<f64> {
         let place = self.places.get(&cpu)?;
         let memory = vec![(node, 1.0)];
-        let thread = Thread { place, memory, bytes: f64::MAX, in_flight: 1.0, think: 0.0, waits: 1.0, read: 1.0, written: 0.0 };
+        let ghz = self.core_ghz(place, 1);
+        let thread = Thread { place, ghz, memory, bytes: f64::MAX, in_flight: 1.0, think: 0.0, waits: 1.0, read: 1.0, written: 0.0 };
         self.nodes.get(&node).map(|_| self.flow(&thread, f64::MAX).unloaded)
     }
 
     /// Nanoseconds of a hit in each of a CPU's caches, nearest first.
     pub fn level_ns(&self, cpu: u32) -> Vec<f64> {
-        self.places.get(&cpu).map_or(Vec::new(), |place| place.levels.iter().map(|(_, cycles)| cycles / place.ghz).collect())
+        let ns = |place: &Place| place.levels.iter().map(|(_, cycles)| cycles / self.core_ghz(place, 1)).collect();
+        self.places.get(&cpu).map_or(Vec::new(), ns)
+    }
+
+    /// The frequency of a core while so many CPUs work.
+    fn core_ghz(&self, place: &Place, busy: usize) -> f64 {
+        let others = busy.saturating_sub(1) as f64 / self.cores.saturating_sub(1).max(1) as f64;
+        place.ghz * (1.0 + self.turbo * (1.0 - others.min(1.0)))
     }
 
     fn random(&self) -> MutexGuard<'_, Random> {
@@ -210,7 +225,7 @@ impl Model {
     /// A thread as a flow. `shared`: bytes that all threads behind its last-level cache go over.
     fn flow(&self, thread: &Thread<'_>, shared: f64) -> Flow {
         let place = thread.place;
-        let mut memory = CORE_CYCLES / place.ghz;
+        let mut memory = CORE_CYCLES / thread.ghz;
         let mut stations = vec![];
         for &(node, share) in &thread.memory {
             let (_, dram) = self.nodes.get(&node).copied().unwrap_or((1.0, 100.0));
@@ -231,7 +246,7 @@ impl Model {
             let bytes = if i + 1 == place.levels.len() { shared } else { thread.bytes };
             // Least recently used lines go first: a loop over twice the cache finds none of its lines there.
             let in_level = (2.0 - bytes / size).clamp(hit, 1.0);
-            unloaded += (in_level - hit) * cycles / place.ghz;
+            unloaded += (in_level - hit) * cycles / thread.ghz;
             hit = in_level;
         }
         unloaded += (1.0 - hit) * memory;
@@ -249,8 +264,7 @@ impl Model {
         let mut which = Vec::with_capacity(threads.len());
         let mut key: Vec<u64> = Vec::new();
         for t in threads {
-            let numbers =
-                [t.bytes, shared[&t.place.domain], t.in_flight, t.think, t.waits, t.read, t.written, t.place.ghz].map(f64::to_bits);
+            let numbers = [t.bytes, shared[&t.place.domain], t.in_flight, t.think, t.waits, t.read, t.written, t.ghz].map(f64::to_bits);
             let mut kind = vec![t.place.domain as u64];
             kind.extend(t.memory.iter().flat_map(|(node, share)| [u64::from(*node), share.to_bits()]));
             kind.extend(numbers);
@@ -268,17 +282,19 @@ impl Model {
         which.into_iter().map(|at| served[at]).collect()
     }
 
-    fn chase_thread(&self, chase: &ChaseWork) -> Option<Thread<'_>> {
+    fn chase_thread(&self, chase: &ChaseWork, busy: usize) -> Option<Thread<'_>> {
         let place = self.places.get(&chase.cpu)?;
+        let ghz = self.core_ghz(place, busy);
         let ahead = chase.order == ChaseOrder::Sequential && place.prefetches;
         // A prefetcher is a few lines ahead of a sequential chase.
         let in_flight = if ahead { 10.0 } else { 1.0 };
         let memory = chase.memory.clone();
-        Some(Thread { place, memory, bytes: chase.bytes.0 as f64, in_flight, think: 0.0, waits: 1.0, read: 1.0, written: 0.0 })
+        Some(Thread { place, ghz, memory, bytes: chase.bytes.0 as f64, in_flight, think: 0.0, waits: 1.0, read: 1.0, written: 0.0 })
     }
 
-    fn load_thread(&self, load: &LoadWork) -> Option<Thread<'_>> {
+    fn load_thread(&self, load: &LoadWork, busy: usize) -> Option<Thread<'_>> {
         let place = self.places.get(&load.cpu)?;
+        let ghz = self.core_ghz(place, busy);
         let kernel = load.kernel;
         let (read, written) = (kernel.lines_read_per_step() as f64, kernel.lines_written_per_step() as f64);
         let (read, written) = (read / (read + written), written / (read + written));
@@ -289,10 +305,11 @@ impl Model {
         let in_flight = in_flight * (1.0 + 0.01 * f64::from(kernel.width as u8));
         Some(Thread {
             place,
+            ghz,
             memory: load.memory.clone(),
             bytes: load.bytes.0 as f64,
             in_flight,
-            think: f64::from(load.delay) / 4.0 / place.ghz,
+            think: f64::from(load.delay) / 4.0 / ghz,
             waits: fetched + POSTED * (1.0 - fetched),
             read: fetched,
             written,
@@ -323,19 +340,20 @@ impl SimulatedMachine for Model {
         self.elapsed_ns.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    fn ghz(&self, cpu: u32) -> f64 {
-        self.places.get(&cpu).map_or(0.0, |place| place.ghz) * self.random().factor(0.001)
+    fn ghz(&self, cpu: u32, busy: usize) -> f64 {
+        self.places.get(&cpu).map_or(0.0, |place| self.core_ghz(place, busy)) * self.random().factor(0.001)
     }
 
     fn burst(&self, chase: Option<ChaseWork>, loads: &[LoadWork], windows: usize, _: Duration) -> BurstRates {
-        let chased = chase.and_then(|chase| self.chase_thread(&chase).map(|thread| (chase.clone(), thread)));
+        let busy = loads.len() + usize::from(chase.is_some());
+        let chased = chase.and_then(|chase| self.chase_thread(&chase, busy).map(|thread| (chase.clone(), thread)));
         let probed = chased.is_some();
         let order = chased.as_ref().map(|(chase, _)| chase.order);
         let cold = self.driven_out.lock().unwrap_or_else(PoisonError::into_inner).take();
         let visited = |chase: &ChaseWork, bytes: f64| if cold == Some(chase.cpu) { f64::MAX } else { bytes };
         let mut threads: Vec<Thread<'_>> =
             chased.into_iter().map(|(chase, thread)| Thread { bytes: visited(&chase, thread.bytes), ..thread }).collect();
-        threads.extend(loads.iter().filter_map(|load| self.load_thread(load)));
+        threads.extend(loads.iter().filter_map(|load| self.load_thread(load, busy)));
         let served = self.serve(&threads);
         let common = self.slowness(windows);
         let hop_ns = served.first().filter(|_| probed).map_or(Vec::new(), |first| {

@@ -82,8 +82,8 @@ impl SimulatedMachine for Starved {
         self.0.pass(time);
     }
 
-    fn ghz(&self, cpu: u32) -> f64 {
-        self.0.ghz(cpu)
+    fn ghz(&self, cpu: u32, busy: usize) -> f64 {
+        self.0.ghz(cpu, busy)
     }
 
     fn burst(&self, chase: Option<ChaseWork>, loads: &[LoadWork], windows: usize, window: Duration) -> BurstRates {

@@ -19,6 +19,7 @@ use memgauge_core::result::{Measurement, QualityLevel, Report};
 use memgauge_core::stats::median;
 use memgauge_core::units::IdSet;
 use memgauge_os::cpu;
+use serde::{Deserialize, Serialize};
 
 /// Idle latency may differ by this share.
 const LATENCY_BOUND: f64 = 0.03;
@@ -43,7 +44,7 @@ pub(crate) struct BusyArgs {
     /// The memgauge to check [default: a release build of this checkout]
     #[arg(long, value_name = "PROGRAM")]
     memgauge: Option<PathBuf>,
-    /// Keep each value here as a line, after each round; those that it has already are counted, too
+    /// Keep each value here as a line, after each round; those that it has already are counted, too. They must be of this program on this host
     #[arg(long, value_name = "FILE.jsonl")]
     raw: Option<PathBuf>,
     /// Run this instead while the CPUs are busy, at the first of --percent
@@ -61,16 +62,21 @@ pub(crate) fn busy(args: &BusyArgs) -> Result<()> {
     }
     let memgauge = args.memgauge.clone().map_or_else(crate::peers::build, Ok)?;
     let mut cells: BTreeMap<String, Cell> = BTreeMap::new();
-    let mut raw = args.raw.as_deref().map(|path| open_raw(path, &mut cells)).transpose()?;
+    let origin = if args.raw.is_some() { Some(Origin::of(&memgauge)?) } else { None };
+    let mut raw = args.raw.as_deref().zip(origin.as_ref()).map(|(path, origin)| open_raw(path, origin, &mut cells)).transpose()?;
     for round in 1..=args.rounds {
         let mut lines = String::new();
+        if let Some(origin) = &origin {
+            lines += &serde_json::to_string(&Line::Origin(Origin { load: load(), ..origin.clone() }))?;
+            lines.push('\n');
+        }
         for percent in std::iter::once(0).chain(args.percent.iter().copied()) {
             eprintln!("round {round} of {}, {percent} % busy", args.rounds);
             let _loops = Loops::start(&cpus, percent);
             for command in COMMANDS {
                 for m in measure(&memgauge, command)? {
                     let value = (m.estimate.value, m.quality.level);
-                    lines += &serde_json::to_string(&(command[0], name(&m), percent, value))?;
+                    lines += &serde_json::to_string(&Line::Value(command[0].to_owned(), name(&m), percent, value))?;
                     lines.push('\n');
                     add(&mut cells, command[0], name(&m), percent, value);
                 }
@@ -86,6 +92,42 @@ pub(crate) fn busy(args: &BusyArgs) -> Result<()> {
     if failed > 0 { bail!("{failed} failed") } else { Ok(()) }
 }
 
+/// What a round's values are of: the first line of each round in a file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Origin {
+    program: String,
+    host: String,
+    /// The load average of the last minute before the round.
+    load: Option<f64>,
+}
+
+impl Origin {
+    /// Of this program, built from this commit.
+    fn of(memgauge: &Path) -> Result<Self> {
+        let report = run(memgauge, &["latency", "--size", "1M", "--budget", "50ms"])?;
+        let commit = report.tool.commit.map(|commit| format!(" ({commit})")).unwrap_or_default();
+        let host = report.run.host.and_then(|host| host.hostname).unwrap_or_default();
+        Ok(Self { program: format!("{} {}{commit}", report.tool.name, report.tool.version), host, load: None })
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        (&self.program, &self.host) == (&other.program, &other.host)
+    }
+}
+
+/// The load average of the last minute.
+fn load() -> Option<f64> {
+    std::fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
+}
+
+/// A line of the file of values.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Origin(Origin),
+    Value(String, String, u32, Value),
+}
+
 /// A value with how far it can be trusted.
 type Value = (Option<f64>, QualityLevel);
 
@@ -94,22 +136,44 @@ fn add(cells: &mut BTreeMap<String, Cell>, command: &str, name: String, percent:
 }
 
 /// The file of single values, to append to. What it has is added to the cells, so that many rounds need not be made at once.
-fn open_raw(path: &Path, cells: &mut BTreeMap<String, Cell>) -> Result<std::fs::File> {
+fn open_raw(path: &Path, origin: &Origin, cells: &mut BTreeMap<String, Cell>) -> Result<std::fs::File> {
     let name = || path.display().to_string();
     let file = std::fs::OpenOptions::new().append(true).create(true).open(path).with_context(|| format!("cannot open {}", name()))?;
-    for line in std::fs::read_to_string(path).with_context(|| format!("cannot read {}", name()))?.lines() {
-        let (command, cell, percent, value): (String, String, u32, Value) =
-            serde_json::from_str(line).with_context(|| format!("{} has a line that is no value: {line}", name()))?;
-        add(cells, &command, cell, percent, value);
-    }
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", name()))?;
+    read_raw(&text, origin, cells).with_context(name)?;
     Ok(file)
 }
 
-fn measure(memgauge: &PathBuf, command: &[&str]) -> Result<Vec<Measurement>> {
+/// Adds the values of a file to the cells; values of another program or host are an error.
+fn read_raw(text: &str, origin: &Origin, cells: &mut BTreeMap<String, Cell>) -> Result<()> {
+    let mut known = false;
+    for line in text.lines() {
+        match serde_json::from_str(line).with_context(|| format!("a line is no value: {line}"))? {
+            Line::Origin(found) => {
+                let (of, on) = (&found.program, &found.host);
+                ensure!(
+                    found.is_same(origin),
+                    "it has values of {of} on {on}, not of {} on {}: name another file",
+                    origin.program,
+                    origin.host
+                );
+                known = true;
+            }
+            Line::Value(..) if !known => bail!("it does not say of which program and host its values are: name another file"),
+            Line::Value(command, cell, percent, value) => add(cells, &command, cell, percent, value),
+        }
+    }
+    Ok(())
+}
+
+fn measure(memgauge: &Path, command: &[&str]) -> Result<Vec<Measurement>> {
+    Ok(run(memgauge, command)?.results)
+}
+
+fn run(memgauge: &Path, command: &[&str]) -> Result<Report> {
     let output = Command::new(memgauge).args(command).args(["--format", "json"]).output()?;
-    let report: Report = serde_json::from_slice(&output.stdout)
-        .with_context(|| format!("memgauge {} printed no report: {}", command.join(" "), String::from_utf8_lossy(&output.stderr)))?;
-    Ok(report.results)
+    serde_json::from_slice(&output.stdout)
+        .with_context(|| format!("memgauge {} printed no report: {}", command.join(" "), String::from_utf8_lossy(&output.stderr)))
 }
 
 /// A name that is the same in each round.
@@ -206,13 +270,13 @@ fn table(cells: &BTreeMap<String, Cell>) -> (String, usize) {
 }
 
 /// Threads that keep each CPU busy for a share of the time; they end when this is dropped.
-struct Loops {
+pub(crate) struct Loops {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Loops {
-    fn start(cpus: &IdSet, percent: u32) -> Self {
+    pub(crate) fn start(cpus: &IdSet, percent: u32) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let on = PERIOD * percent / 100;
         let keep_busy = |cpu: u32| {
@@ -275,6 +339,24 @@ mod tests {
         assert_eq!(not_between(&cell, 30), (1, 4), "180 between 200 and 200; one is marked, one has no quiet value after it");
         assert_eq!(not_between(&cell, 0), (1, 4), "150 between 200 and 200");
         assert!(table(&BTreeMap::from([("a cell".to_owned(), cell)])).0.contains("1 of 4    1 of 4"));
+    }
+
+    #[test]
+    fn values_of_different_builds_do_not_mix() {
+        let origin = |program: &str, load| Origin { program: program.to_owned(), host: "node1".to_owned(), load };
+        let line = |line: &Line| serde_json::to_string(line).unwrap() + "\n";
+        let value = line(&Line::Value("latency".into(), "a cell".into(), 30, (Some(90.5), QualityLevel::Good)));
+        let file = line(&Line::Origin(origin("memgauge 0.1.0 (abc)", Some(0.5)))) + &value;
+        let read = |text: &str, program: &str| {
+            let mut cells = BTreeMap::new();
+            read_raw(text, &origin(program, None), &mut cells).map(|()| cells)
+        };
+        let cells = read(&file, "memgauge 0.1.0 (abc)").unwrap();
+        assert_eq!(cells["a cell"].values[&30], [(Some(90.5), QualityLevel::Good)]);
+        let error = read(&file, "memgauge 0.1.0 (def)").err().unwrap().to_string();
+        assert!(error.contains("(abc) on node1, not of memgauge 0.1.0 (def)"), "{error}");
+        assert!(read(&value, "memgauge 0.1.0 (abc)").is_err(), "a file of before, which says nothing of its program");
+        assert!(read("", "memgauge 0.1.0 (abc)").unwrap().is_empty());
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod schema;
 mod torture;
 mod windows;
 mod wine;
+mod within;
 
 /// memgauge's development tasks.
 #[derive(Debug, Parser)]
@@ -57,6 +58,8 @@ enum Command {
     Peers(peers::PeersArgs),
     /// Check that numbers hold while loops keep every CPU busy for a part of the time, or run a command meanwhile
     Busy(busy::BusyArgs),
+    /// Check that runs end within the time that they are given and measure every kind of number
+    Within(within::WithinArgs),
     /// Run every parser and format with mutated input
     Fuzz(fuzz::FuzzArgs),
     /// Give memgauge bad input, signals, limits and filters, and check that it always ends well
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         Command::Lab(args) => lab::lab(&args),
         Command::Peers(args) => peers::peers(&args),
         Command::Busy(args) => busy::busy(&args),
+        Command::Within(args) => within::within(&args),
         Command::Fuzz(args) => fuzz::fuzz(&args),
         Command::Torture(args) => torture::torture(&args),
         Command::Integrations(args) => integrations::integrations(&args),

@@ -48,6 +48,10 @@ pub struct Distribution {
     pub percentiles: Vec<Percentile>,
     /// Nanoseconds per hop of the slowest batch.
     pub max_ns: f64,
+    /// The lowest mode, in nanoseconds per hop: what batches took in which the thread was not off its CPU. Present where no burst had enough
+    /// time without interruptions, so that these are in the batches; otherwise batches of interrupted time are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lowest_mode_ns: Option<f64>,
     /// Number of batches by time, ascending; empty buckets are left out. A bucket ends at `upper_ns`. Its width is 2^-6 of the power of two
     /// at or below its start, in picoseconds, and at least one picosecond.
     pub buckets: Vec<Bucket>,
@@ -113,16 +117,28 @@ fn bounds(value: u64) -> (u64, u64) {
 /// Collects batches.
 pub struct Recorder {
     batch_hops: u32,
+    clean: Batches,
+    /// Of bursts that no time without interruptions was left of. They count only where there are no others.
+    interrupted: Batches,
+}
+
+struct Batches {
     /// Picoseconds per hop.
     histogram: Histogram<u64>,
     overheads_ns: Vec<f64>,
 }
 
+impl Batches {
+    fn new() -> Option<Self> {
+        Some(Self { histogram: Histogram::new_with_bounds(1, MAX_PS, DIGITS).ok()?, overheads_ns: Vec::new() })
+    }
+}
+
 impl Recorder {
     /// A recorder for batches of `batch_hops` hops; `None` if that is 0.
     pub fn new(batch_hops: u32) -> Option<Self> {
-        let histogram = Histogram::new_with_bounds(1, MAX_PS, DIGITS).ok().filter(|_| batch_hops > 0)?;
-        Some(Self { batch_hops, histogram, overheads_ns: Vec::new() })
+        (batch_hops > 0).then_some(())?;
+        Some(Self { batch_hops, clean: Batches::new()?, interrupted: Batches::new()? })
     }
 
     /// Hops of a batch.
@@ -132,39 +148,68 @@ impl Recorder {
 
     /// Adds the times of batches in ticks. Reading the clock took `overhead` of each.
     pub fn add(&mut self, ticks: &[u64], overhead: u64, ns_per_tick: f64) {
-        self.overheads_ns.push(overhead as f64 * ns_per_tick);
-        let ps = ns_per_tick * 1e3 / f64::from(self.batch_hops);
+        Self::record(self.batch_hops, &mut self.clean, (ticks, overhead, ns_per_tick));
+    }
+
+    /// Adds batches of a burst whose thread was off its CPU so often that hardly any time without interruptions was left.
+    pub fn add_interrupted(&mut self, ticks: &[u64], overhead: u64, ns_per_tick: f64) {
+        Self::record(self.batch_hops, &mut self.interrupted, (ticks, overhead, ns_per_tick));
+    }
+
+    fn record(batch_hops: u32, into: &mut Batches, (ticks, overhead, ns_per_tick): (&[u64], u64, f64)) {
+        into.overheads_ns.push(overhead as f64 * ns_per_tick);
+        let ps = ns_per_tick * 1e3 / f64::from(batch_hops);
         for &batch in ticks {
             // A batch may be shorter than the median reading of the clock. It then counts as the shortest time that can be recorded.
-            self.histogram.saturating_record((batch.saturating_sub(overhead) as f64 * ps) as u64);
+            into.histogram.saturating_record((batch.saturating_sub(overhead) as f64 * ps) as u64);
         }
     }
 
     /// What was collected; `None` when nothing was.
-    pub fn finish(mut self) -> Option<Distribution> {
-        let histogram = &self.histogram;
+    pub fn finish(self) -> Option<Distribution> {
+        let interrupted = self.clean.histogram.is_empty();
+        let Batches { histogram, mut overheads_ns } = if interrupted { self.interrupted } else { self.clean };
         if histogram.is_empty() {
             return None;
         }
-        self.overheads_ns.sort_by(f64::total_cmp);
-        let overhead_ns = self.overheads_ns.get(self.overheads_ns.len() / 2).copied().unwrap_or_default();
+        overheads_ns.sort_by(f64::total_cmp);
+        let overhead_ns = overheads_ns.get(overheads_ns.len() / 2).copied().unwrap_or_default();
         let ns = |ps: u64| ps as f64 / 1e3;
         let mut buckets = BTreeMap::new();
         for value in histogram.iter_recorded() {
             *buckets.entry(bounds(value.value_iterated_to()).1).or_insert(0) += value.count_at_value();
         }
+        let buckets: Vec<Bucket> = buckets.into_iter().map(|(end, count)| Bucket { upper_ns: ns(end), count }).collect();
         let mut bytes = Vec::new();
-        let written = V2DeflateSerializer::new().serialize(histogram, &mut bytes);
+        let written = V2DeflateSerializer::new().serialize(&histogram, &mut bytes);
         Some(Distribution {
             batch_hops: self.batch_hops,
             samples: histogram.len(),
             overhead_ns,
             percentiles: PERCENTS.map(|percent| Percentile { percent, ns: ns(histogram.value_at_quantile(percent / 100.0)) }).to_vec(),
             max_ns: ns(histogram.max()),
-            buckets: buckets.into_iter().map(|(end, count)| Bucket { upper_ns: ns(end), count }).collect(),
+            lowest_mode_ns: interrupted.then(|| lowest_mode_ns(&buckets)).flatten(),
+            buckets,
             hdr: written.is_ok().then(|| base64::engine::general_purpose::STANDARD.encode(&bytes)),
         })
     }
+}
+
+/// A mode and its surroundings hold this share of all batches.
+const MODE_SHARE: f64 = 0.05;
+/// A mode's surroundings reach from its time divided by this to its time multiplied by it.
+const MODE_WIDTH: f64 = 1.125;
+
+/// The middle of the lowest bucket that no bucket of its surroundings exceeds.
+fn lowest_mode_ns(buckets: &[Bucket]) -> Option<f64> {
+    let all: u64 = buckets.iter().map(|b| b.count).sum();
+    let middle = |b: &Bucket| f64::midpoint(b.lower_ns(), b.upper_ns);
+    let around = |at: f64| buckets.iter().filter(move |b| (at / MODE_WIDTH..=at * MODE_WIDTH).contains(&middle(b)));
+    let is_mode = |b: &&Bucket| {
+        let at = middle(b);
+        around(at).map(|b| b.count).sum::<u64>() as f64 >= MODE_SHARE * all as f64 && around(at).all(|other| other.count <= b.count)
+    };
+    buckets.iter().find(is_mode).map(middle)
 }
 
 #[cfg(test)]
@@ -193,6 +238,29 @@ mod tests {
         assert!(got.buckets[0].lower_ns() <= 100.0 && 100.0 < got.buckets[0].upper_ns, "{:?}", got.buckets);
         assert_eq!(of(1, &[10], 40).max_ns, 0.0, "shorter than the clock's own cost");
         assert!(Recorder::new(0).is_none() && Recorder::new(1).unwrap().finish().is_none());
+    }
+
+    #[test]
+    fn interrupted_batches_count_only_where_there_are_no_others() {
+        let mut recorder = Recorder::new(1).unwrap();
+        // Hops of 100 ns, most of them interrupted for 250 ns by something, and some of which the thread was off its CPU.
+        let interrupted: Vec<u64> = (0..1000)
+            .map(|i| match i % 10 {
+                0..3 => 100 + i % 3,
+                3..9 => 350 + i % 7,
+                _ => 3_000_000,
+            })
+            .collect();
+        recorder.add_interrupted(&interrupted, 0, 1.0);
+        let only = recorder.finish().unwrap();
+        assert_eq!(only.samples, 1000);
+        assert!(only.lowest_mode_ns.is_some_and(|ns| (ns - 101.0).abs() < 2.0), "{:?}", only.lowest_mode_ns);
+        assert!(only.percentile(50.0).unwrap() > 300.0, "what the median shows is not what a hop takes");
+        let mut recorder = Recorder::new(1).unwrap();
+        recorder.add_interrupted(&interrupted, 0, 1.0);
+        recorder.add(&[100; 50], 0, 1.0);
+        let clean = recorder.finish().unwrap();
+        assert_eq!((clean.samples, clean.max_ns.round(), clean.lowest_mode_ns), (50, 100.0, None));
     }
 
     #[test]

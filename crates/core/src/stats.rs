@@ -30,6 +30,11 @@ pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     Some(low + (high - low) * position.fract())
 }
 
+/// The arithmetic mean; `None` of nothing.
+pub fn mean(samples: &[f64]) -> Option<f64> {
+    (!samples.is_empty()).then(|| samples.iter().sum::<f64>() / samples.len() as f64)
+}
+
 /// The median; `None` without finite samples.
 pub fn median(samples: &[f64]) -> Option<f64> {
     quantile(&sorted(samples), 0.5)

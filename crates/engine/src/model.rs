@@ -14,8 +14,8 @@ pub trait SimulatedMachine: Sync {
     /// Time passes.
     fn pass(&self, time: Duration);
 
-    /// Frequency of a core in GHz, with its noise.
-    fn ghz(&self, cpu: u32) -> f64;
+    /// Frequency of a core in GHz while so many CPUs work, it among them, with its noise.
+    fn ghz(&self, cpu: u32, busy: usize) -> f64;
 
     /// What a chase and loaders do together in so many windows of `window`.
     fn burst(&self, chase: Option<ChaseWork>, loads: &[LoadWork], windows: usize, window: Duration) -> BurstRates;

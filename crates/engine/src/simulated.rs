@@ -50,23 +50,25 @@ pub(crate) fn burst(
     machine.pass(shape.window * windows as u32);
     let window_ns = shape.window.as_nanos() as f64;
     let window = clock.to_ticks(shape.window);
-    let trace = |units: &mut dyn Iterator<Item = f64>| {
+    let busy = loads.len() + usize::from(chase.is_some());
+    let trace = |cpu: u32, units: &mut dyn Iterator<Item = f64>| {
         let (mut at, mut work) = (start, 0.0);
         let mut marks = vec![Some((at, 0))];
         marks.extend(units.map(|units| {
             (at, work) = (at + window, work + units);
             Some((at, work as u64))
         }));
-        Trace::of_windows(marks)
+        // Right after a burst all of its threads read their frequencies.
+        Trace { ghz: Some(machine.ghz(cpu, busy)), ..Trace::of_windows(marks) }
     };
     let loads = loads.into_iter().zip(rates.lines_per_ns).map(|((cpu, load), lines)| {
         let per_step = lines_per_step(load.kernel()) as f64;
-        let trace = trace(&mut lines.into_iter().map(|rate| rate * window_ns / per_step));
+        let trace = trace(cpu, &mut lines.into_iter().map(|rate| rate * window_ns / per_step));
         Loaded { cpu, trace, load }
     });
     BurstResult {
         loads: loads.collect(),
-        chase: chase.map(|(_, chase)| (trace(&mut rates.hop_ns.into_iter().map(|ns| window_ns / ns / CHASE_UNROLL as f64)), chase)),
+        chase: chase.map(|(cpu, chase)| (trace(cpu, &mut rates.hop_ns.into_iter().map(|ns| window_ns / ns / CHASE_UNROLL as f64)), chase)),
         conditions: Conditions { coverage: Some(1.0), ..Conditions::default() },
         steal: None,
     }

@@ -6,6 +6,10 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use memgauge_core::counters::EventTotals;
@@ -43,6 +47,7 @@ pub(crate) const JOB: Job = Job {
         delay_between_bursts,
         latency_twice,
         bandwidth_of_loads,
+        beside_other_processes,
         checks_of_memory,
         software_counters,
         counted_chase,
@@ -174,6 +179,79 @@ fn bandwidth_of_loads() -> Result<()> {
     // overlaps most of them with the loads.
     ensure!((0.99..=1.0).contains(&share), "{share} of the bandwidth expected");
     Ok(())
+}
+
+/// How busy other processes keep both CPUs, and runs at each.
+const BUSY_PERCENT: [u32; 2] = [30, 60];
+const BUSY_RUNS: usize = 4;
+/// A busy loop runs for its share of this, and sleeps for the rest.
+const PERIOD: Duration = Duration::from_millis(10);
+
+/// Other processes on both CPUs: a number is what it would be without them, or marked as unreliable. The emulated CPUs run in turn, so that
+/// what one does is stolen from the other, and nothing reports that.
+fn beside_other_processes() -> Result<()> {
+    let (mut right, mut marked, mut lines) = (0, 0, Vec::new());
+    for percent in BUSY_PERCENT {
+        for run in 0..BUSY_RUNS {
+            let busy = Busy::start(percent);
+            let latency = memgauge("latency --size 1M --budget 500ms --cpu 1").measure()?;
+            let bandwidth = memgauge("bandwidth --cpu 1 --mix all-reads --size 1M --budget 500ms").measure()?;
+            busy.end();
+            for (report, expected, bound) in [(&latency, NS_PER_HOP, 0.03), (&bandwidth, 1024.0 / 35.0, 0.05)] {
+                for m in measured(report)? {
+                    let off = m.estimate.value.context("no value")? / expected - 1.0;
+                    let is_right = off.abs() <= bound;
+                    lines.push(format!(
+                        "{percent} % busy, run {run}: {:?} {:+.2} %, {:?}, off CPU {:?}, left out {:?}",
+                        m.at.order,
+                        100.0 * off,
+                        m.quality.level,
+                        m.evidence.noise.off_cpu,
+                        m.evidence.noise.left_out
+                    ));
+                    ensure!(is_right || !m.is_reliable(), "{percent} % busy: {off:+.3} of {expected}, and not marked: {m:?}");
+                    if m.is_reliable() { right += 1 } else { marked += 1 }
+                }
+            }
+        }
+    }
+    lines.push(format!("{right} values within their bounds, {marked} marked as unreliable"));
+    fs::write(Path::new(SHARE).join("beside-other-processes.txt"), lines.join("\n"))?;
+    ensure!(right > 0, "every value is marked: nothing was shown");
+    Ok(())
+}
+
+/// Loops of this process, one on each CPU.
+struct Busy {
+    stop: Arc<AtomicBool>,
+    loops: Vec<JoinHandle<()>>,
+}
+
+impl Busy {
+    fn start(percent: u32) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let on = PERIOD * percent / 100;
+        let keep_busy = |cpu: u32| {
+            let stop = stop.clone();
+            std::thread::spawn(move || {
+                // A loop on another CPU than planned keeps that one busy.
+                let _ = memgauge_os::cpu::pin_to(cpu);
+                while !stop.load(Ordering::Relaxed) {
+                    let begin = Instant::now();
+                    while begin.elapsed() < on {
+                        kernels::dependent_adds(10_000);
+                    }
+                    std::thread::sleep(PERIOD - on);
+                }
+            })
+        };
+        Self { loops: [0, 1].map(keep_busy).into(), stop }
+    }
+
+    fn end(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.loops.into_iter().for_each(|busy| drop(busy.join()));
+    }
 }
 
 /// Instructions for a word that is computed and compared, computed anew and written: 12 where the compiler used vectors.

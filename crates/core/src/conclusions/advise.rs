@@ -83,7 +83,8 @@ fn small_pages(results: &[Measurement], machine: &Machine) -> Option<Note> {
 }
 
 fn prefetchers(results: &[Measurement]) -> Option<Note> {
-    let idle = results.iter().find(|m| m.method() == Method::IdleLatency && m.evidence.prefetch.is_some() && m.evidence.buffer > LARGE)?;
+    let proves = |m: &&Measurement| m.is_reliable() && m.evidence.prefetch.is_some() && m.evidence.buffer > LARGE;
+    let idle = results.iter().filter(proves).find(|m| m.method() == Method::IdleLatency)?;
     let ratio = idle.evidence.prefetch?.random_over_sequential;
     (ratio < PREFETCH_VISIBLE).then(|| {
         Note::info(
@@ -95,7 +96,7 @@ fn prefetchers(results: &[Measurement]) -> Option<Note> {
 
 /// A note if latencies contradict registers that say that prefetchers are off. `results` were measured in that state.
 pub fn contradicted<'a>(results: impl IntoIterator<Item = &'a Measurement>) -> Option<Note> {
-    let results: Vec<&Measurement> = results.into_iter().filter(|m| m.method() == Method::IdleLatency).collect();
+    let results: Vec<&Measurement> = results.into_iter().filter(|m| m.method() == Method::IdleLatency && m.is_reliable()).collect();
     let large = |m: &&&Measurement| m.evidence.buffer > LARGE && m.at.order != Some(ChaseOrder::Sequential);
     let ratios = results.iter().filter(large).filter_map(|m| m.evidence.prefetch).map(|p| p.random_over_sequential);
     let highest = ratios.fold(0.0, f64::max);
@@ -155,7 +156,7 @@ fn lowest_load(results: &[Measurement]) -> Option<Note> {
 mod tests {
     use super::*;
     use crate::experiment::{Experiment, MemoryPlace, Unit};
-    use crate::result::{Evidence, Quality, Verdict};
+    use crate::result::{Evidence, Quality, QualityLevel, Verdict};
 
     fn idle(order: ChaseOrder, value: f64, half_interval: f64) -> Measurement {
         Measurement {
@@ -192,9 +193,22 @@ mod tests {
         assert_eq!(note(IDLE_DELAY_CYCLES, 91.0, 1.0), None);
         assert_eq!(note(IDLE_DELAY_CYCLES, 110.0, 25.0), None, "the intervals overlap");
         let mut disturbed = loaded(IDLE_DELAY_CYCLES, 110.0, 1.0);
-        disturbed.quality.level = crate::result::QualityLevel::Unreliable;
+        disturbed.quality.level = QualityLevel::Unreliable;
         assert_eq!(lowest_load(&[idle(ChaseOrder::WindowLocal, 90.0, 1.0), disturbed]), None, "other work was in it");
         assert_eq!(note(IDLE_DELAY_CYCLES, 110.0, 1.0).unwrap().code, "lowest-load-differs-from-idle");
+    }
+
+    #[test]
+    fn an_unreliable_chase_says_nothing_about_prefetchers() {
+        let note = |level| {
+            let mut m = idle(ChaseOrder::WindowLocal, 90.0, 1.0);
+            m.evidence.buffer = Bytes::mib(64);
+            m.evidence.prefetch = Some(crate::result::PrefetchEvidence { sequential_ns: 85.0, random_over_sequential: 1.05 });
+            m.quality.level = level;
+            prefetchers(&[m]).map(|note| note.code)
+        };
+        assert_eq!(note(QualityLevel::Degraded).as_deref(), Some("prefetch-not-seen"));
+        assert_eq!(note(QualityLevel::Unreliable), None);
     }
 
     #[test]

@@ -28,25 +28,36 @@ const FALL: f64 = 0.03;
 ///
 /// `estimates` gives latency and bandwidth by delay. What they show counts only where their 95 % intervals do not overlap: a knee has more
 /// bandwidth than the unloaded point, and both it and the unloaded point have less latency than the saturated one; an over-saturated curve
-/// has less bandwidth than at its peak.
-pub fn summarise(at: Coordinates, points: &[CurvePoint], estimates: impl Fn(u32) -> Option<(Estimate, Estimate)>) -> CurveSummary {
+/// has less bandwidth than at its peak. Of points whose delay is not `reliable` nothing is concluded; where an end of the curve is one of
+/// them there is no knee, because the line that a knee lies below is unknown.
+pub fn summarise(
+    at: Coordinates,
+    points: &[CurvePoint],
+    estimates: impl Fn(u32) -> Option<(Estimate, Estimate)>,
+    reliable: impl Fn(u32) -> bool,
+) -> CurveSummary {
     let latency = |p: &CurvePoint| ends(&estimates(p.delay_cycles)?.0);
     let bandwidth = |p: &CurvePoint| ends(&estimates(p.delay_cycles)?.1);
     let mut by_load: Vec<CurvePoint> = points.iter().copied().filter(CurvePoint::is_sane).collect();
     by_load.sort_by_key(|p| std::cmp::Reverse(p.delay_cycles));
+    // A single point is one end of a curve, not both.
+    let single_unloaded = by_load.first().is_some_and(|p| p.delay_cycles >= IDLE_DELAY_CYCLES);
+    let end_ns = |shown: bool, point: Option<&CurvePoint>| {
+        point.filter(|p| (shown || by_load.len() > 1) && reliable(p.delay_cycles)).map(|p| p.latency_ns)
+    };
+    let (unloaded_ns, saturated_ns) = (end_ns(single_unloaded, by_load.first()), end_ns(!single_unloaded, by_load.last()));
+    by_load.retain(|p| reliable(p.delay_cycles));
     let peak = by_load.iter().copied().max_by(|a, b| a.bandwidth_gbs.total_cmp(&b.bandwidth_gbs));
-    let knee = knee(&by_load).filter(|(unloaded, knee, saturated)| {
+    let both_ends = unloaded_ns.is_some() && saturated_ns.is_some();
+    let knee = knee(&by_load).filter(|_| both_ends).filter(|(unloaded, knee, saturated)| {
         let less = |p| apart(latency(p), latency(saturated));
         less(unloaded) && less(knee) && apart(bandwidth(unloaded), bandwidth(knee))
     });
-    // A single point is one end of a curve, not both.
-    let single_unloaded = by_load.first().is_some_and(|p| p.delay_cycles >= IDLE_DELAY_CYCLES);
-    let end_ns = |shown: bool, point: Option<&CurvePoint>| point.filter(|_| shown || by_load.len() > 1).map(|p| p.latency_ns);
     CurveSummary {
         at,
-        unloaded_ns: end_ns(single_unloaded, by_load.first()),
+        unloaded_ns,
         knee: knee.map(|k| k.1),
-        saturated_ns: end_ns(!single_unloaded, by_load.last()),
+        saturated_ns,
         peak_gbs: peak.map(|p| p.bandwidth_gbs),
         full_load_by_node: BTreeMap::new(),
         shares: Vec::new(),

@@ -82,7 +82,10 @@ fn unreliable(estimate: &Estimate, evidence: &Evidence, reasons: &[QualityReason
         let away = |share: Option<f64>| share.is_none_or(|share| share > UNRELIABLE);
         // Threads that ran together for less than half of the time show what each of them does alone.
         let apart = evidence.coverage.is_some_and(|share| share < MIN_TOGETHER);
-        return few || elsewhere || apart || (has(R::InvoluntarySwitches) && away(noise.waited)) || (has(R::Steal) && away(noise.steal));
+        // What the samples themselves show, whatever the kernel reports.
+        let inside = noise.off_cpu.is_some_and(|share| share > UNRELIABLE);
+        let told = (has(R::InvoluntarySwitches) && away(noise.waited)) || (has(R::Steal) && away(noise.steal));
+        return few || elsewhere || apart || inside || told;
     };
     let wide =
         || estimate.ci95_high.zip(estimate.ci95_low).zip(estimate.value).is_none_or(|((high, low), value)| high - low > 2.0 * WIDE * value);
@@ -266,6 +269,23 @@ mod tests {
         };
         assert_eq!(judged(bursts(9), 0).level, QualityLevel::Good);
         assert_eq!(judged(bursts(10), 0), Quality { level: QualityLevel::Unreliable, reasons: vec![QualityReason::BurstsDisturbed] });
+    }
+
+    #[test]
+    fn samples_show_time_off_the_cpu_where_the_kernel_tells_nothing() {
+        let judged = |off_cpu| {
+            let noise = Noise {
+                off_cpu: Some(off_cpu),
+                bursts: Some(6),
+                bursts_disturbed: Some(6),
+                bursts_left_out: Some(0),
+                disturbed_by: [(DisturbanceCause::TakenOff, 6)].into(),
+                ..Noise::default()
+            };
+            quality(&estimate(), &Evidence { noise, ..evidence() })
+        };
+        assert_eq!(judged(0.03), Quality { level: QualityLevel::Unreliable, reasons: vec![QualityReason::BurstsDisturbed] });
+        assert_eq!(judged(0.01).level, QualityLevel::Degraded, "off by a hundredth");
     }
 
     #[test]

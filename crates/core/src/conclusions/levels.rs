@@ -36,10 +36,11 @@ const FAR: f64 = 3.0;
 /// The largest last-level cache that one CPU can fill today, except for AMD's 1.1 GiB of 3D V-Cache. A hypervisor may show less than that.
 const LARGEST_CACHE: Bytes = Bytes::mib(256);
 
-/// Finds the levels in every curve over the working set in `results`.
+/// Finds the levels in every curve over the working set in `results`, by its reliable points.
 pub fn summarise(results: &[Measurement], machine: &Machine) -> Vec<LevelSummary> {
     let mut curves: Vec<(Coordinates, Metric, Vec<&Measurement>)> = Vec::new();
-    for m in results.iter().filter(|m| m.experiment == Experiment::Sweep && m.at.working_set.is_some() && m.estimate.value.is_some()) {
+    let is_point = |m: &&Measurement| m.experiment == Experiment::Sweep && m.at.working_set.is_some() && m.estimate.value.is_some();
+    for m in results.iter().filter(is_point).filter(|m| m.is_reliable()) {
         let at = Coordinates { working_set: None, ..m.at.clone() };
         match curves.iter_mut().find(|c| c.0 == at && c.1 == m.metric) {
             Some(curve) => curve.2.push(m),

@@ -2,7 +2,7 @@ use super::*;
 use crate::conclusions::advise::{NOT_EFFECTIVE, contradicted};
 use crate::estimate::Estimate;
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Metric, Unit};
-use crate::result::{Evidence, Measurement, PrefetchEvidence, Quality, Verdict};
+use crate::result::{Evidence, Measurement, PrefetchEvidence, Quality, QualityLevel, Verdict};
 use crate::units::Bytes;
 
 fn intel(model: u32) -> Processor<'static> {
@@ -111,6 +111,8 @@ fn latencies_overrule_registers() {
     let judge = |m: Measurement| contradicted([&m]).map(|n| n.code);
     assert_eq!(judge(chase(ChaseOrder::WindowLocal, 512, 2.4)).as_deref(), Some(NOT_EFFECTIVE));
     assert_eq!(judge(chase(ChaseOrder::WindowLocal, 512, 1.1)), None);
+    let unreliable = Quality { level: QualityLevel::Unreliable, reasons: Vec::new() };
+    assert_eq!(judge(Measurement { quality: unreliable, ..chase(ChaseOrder::WindowLocal, 512, 2.4) }), None);
     // Within a cache order makes little difference, and what difference there is has other reasons.
     assert_eq!(judge(chase(ChaseOrder::WindowLocal, 8, 2.4)), None);
 }

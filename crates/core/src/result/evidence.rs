@@ -394,6 +394,10 @@ pub struct Noise {
     /// If it is present, samples have no such time in them, however much of it there was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<f64>,
+    /// Share of the time in the samples in which threads were off their CPUs, as their blocks of work and their CPU time show, 0 to 1. It is
+    /// present where no burst had enough time left without interruptions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off_cpu: Option<f64>,
     /// Number of bursts that each cause disturbed. A burst with several causes counts for the first.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub disturbed_by: BTreeMap<DisturbanceCause, u32>,
@@ -448,6 +452,7 @@ impl Noise {
         higher(&mut self.steal, other.steal);
         higher(&mut self.others, other.others);
         higher(&mut self.waited, other.waited);
+        higher(&mut self.off_cpu, other.off_cpu);
         higher(&mut self.cpu_pressure, other.cpu_pressure);
         higher(&mut self.memory_pressure, other.memory_pressure);
         sum(&mut self.bursts, other.bursts);

@@ -251,8 +251,9 @@ impl<'a> BurstRunner<'a> {
         #[cfg(feature = "simulate")]
         if let Some(model) = self.context.model() {
             model.pass(if warm { Duration::ZERO } else { WARM_UP / 4 });
-            self.core_ghz.insert(cpu, model.ghz(cpu));
-            return Ok(model.ghz(cpu));
+            let ghz = model.ghz(cpu, 1);
+            self.core_ghz.insert(cpu, ghz);
+            return Ok(ghz);
         }
         let ghz = self.workers.run_on(cpu, move || if warm { clock::core_ghz(&clock) } else { clock::warm_up(&clock, WARM_UP) })?;
         self.core_ghz.insert(cpu, ghz);
@@ -268,7 +269,7 @@ impl<'a> BurstRunner<'a> {
         let job = |cpu| (cpu, Box::new(move || (cpu, clock::warm_up(&clock, WARM_UP))) as Job<(u32, f64)>);
         #[cfg(feature = "simulate")]
         if let Some(model) = self.context.model() {
-            cpus.iter().for_each(|cpu| keep_highest(&mut self.all_cores_ghz, cpu, model.ghz(cpu)));
+            cpus.iter().for_each(|cpu| keep_highest(&mut self.all_cores_ghz, cpu, model.ghz(cpu, cpus.len())));
             return;
         }
         for Finished { value: (cpu, ghz), .. } in self.workers.run(cpus.iter().map(job).collect(), WORKER_TIMEOUT).unwrap_or_default() {
@@ -280,7 +281,7 @@ impl<'a> BurstRunner<'a> {
     pub(crate) fn ghz(&mut self, cpu: u32) -> Option<f64> {
         #[cfg(feature = "simulate")]
         if let Some(model) = self.context.model() {
-            return Some(model.ghz(cpu));
+            return Some(model.ghz(cpu, 1));
         }
         let clock = self.context.clock;
         self.workers.run_on(cpu, move || clock::core_ghz(&clock)).ok()

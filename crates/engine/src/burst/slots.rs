@@ -20,7 +20,8 @@ pub(crate) struct BurstWindows {
     pub(crate) windows: Vec<Vec<(u64, u64)>>,
     /// Nothing of it was measured while a thread was off its CPU.
     pub(crate) clean: bool,
-    /// Share of the counted time that was left out, 0 to 1.
+    /// Share of the counted time that was left out, 0 to 1. Where the windows are not clean: share of their time in which threads were off
+    /// their CPUs, which is in the samples.
     pub(crate) left_out: f64,
     /// The first thread's work that counts: from when it had done so much until it had done so much.
     pub(crate) first_work: Vec<Range<u64>>,
@@ -52,7 +53,7 @@ impl BurstWindows {
     /// threads read the clock, the whole burst is one.
     pub(crate) fn new(traces: &[&Trace], counted: Range<usize>, tick_ns: f64, guard: usize) -> Self {
         let slots = traces.iter().map(|trace| trace.slots).max().unwrap_or(1);
-        let usual: Vec<f64> = traces.iter().map(|trace| usual_block(trace)).collect();
+        let usual: Vec<f64> = traces.iter().map(|trace| usual_block(trace, counted.start)).collect();
         // Blocks of half a slot and more leave too few marks: such a burst is judged window by window.
         let coarse = slots == 1 || usual.iter().any(|block| 2.0 * block * tick_ns > SLOT.as_nanos() as f64);
         let (each, guard) = if coarse { (slots, 0) } else { (1, guard) };
@@ -75,10 +76,10 @@ impl BurstWindows {
             windows.extend(threads.iter().map(|thread| thread.sum(&common)).collect::<Option<Vec<_>>>());
         }
         let all = (counted.len() * in_window).max(1);
-        let left_out = 1.0 - left as f64 / all as f64;
         if windows.is_empty() {
-            return Self { windows: with_interruptions(traces, counted), left_out, ..Self::default() };
+            return with_interruptions(&threads, counted, tick_ns);
         }
+        let left_out = 1.0 - left as f64 / all as f64;
         Self { windows, clean: true, left_out, first_work }
     }
 }
@@ -100,8 +101,9 @@ fn counts(threads: &[Thread<'_>], slot: usize) -> bool {
 }
 
 /// How long a thread's longest block in a slot usually is, in ticks: the lower quartile, so that it holds where most slots were interrupted.
-fn usual_block(trace: &Trace) -> f64 {
-    let longest: Vec<f64> = trace.marks.iter().flatten().map(|mark| mark.longest as f64).collect();
+/// Before the `first` window that counts blocks are still growing.
+fn usual_block(trace: &Trace, first: usize) -> f64 {
+    let longest: Vec<f64> = trace.marks.iter().skip(first * trace.slots).flatten().map(|mark| mark.longest as f64).collect();
     // The last mark is at the end: no block follows it.
     let blocks = &longest[..longest.len().saturating_sub(1)];
     stats::quantile(&stats::sorted(blocks), 0.25).unwrap_or(f64::INFINITY)
@@ -109,26 +111,34 @@ fn usual_block(trace: &Trace) -> f64 {
 
 /// The intervals of `each` slots in which the thread was on its CPU, and not in one of the `guard` before.
 fn clean(trace: &Trace, usual: f64, each: usize, guard: usize) -> Vec<Option<Interval>> {
-    let parts: Vec<Option<Mark>> = trace
+    // Each with what noting the other marks of its slots took, which is in no sample.
+    let parts: Vec<Option<(Mark, u64)>> = trace
         .marks
         .chunks(each)
         .map(|part| {
             let longest = part.iter().flatten().map(|mark| mark.longest).max()?;
-            part.iter().flatten().next().map(|first| Mark { longest, ..*first })
+            let noting: u64 = part.iter().flatten().skip(1).map(|mark| mark.resumed - mark.ticks).sum();
+            part.iter().flatten().next().map(|first| (Mark { longest, ..*first }, noting))
         })
         .collect();
     let mut since_interruption = guard;
-    let between = |pair: &[Option<Mark>]| {
+    let between = |pair: &[Option<(Mark, u64)>]| {
         let uninterrupted = match *pair {
-            [Some(from), Some(to)] if to.ticks > from.resumed && from.longest as f64 <= LONG_BLOCK * usual => Some((from, to)),
+            [Some((from, noting)), Some((to, _))] if to.ticks > from.resumed + noting && from.longest as f64 <= LONG_BLOCK * usual => {
+                Some((from, to, noting))
+            }
             _ => None,
         };
-        let Some((from, to)) = uninterrupted else {
+        let Some((from, to, noting)) = uninterrupted else {
             since_interruption = 0;
             return None;
         };
         since_interruption += 1;
-        (since_interruption > guard).then(|| Interval { ticks: to.ticks - from.resumed, from: from.work, work: to.work - from.work })
+        (since_interruption > guard).then(|| Interval {
+            ticks: to.ticks - from.resumed - noting,
+            from: from.work,
+            work: to.work - from.work,
+        })
     };
     parts.windows(2).map(between).collect()
 }
@@ -136,16 +146,20 @@ fn clean(trace: &Trace, usual: f64, each: usize, guard: usize) -> Vec<Option<Int
 impl Thread<'_> {
     /// Whether the thread was off its CPU in a window for longer than its long blocks show.
     fn unseen(&self, window: usize, tick_ns: f64) -> bool {
-        let marks = self.trace.window_mark(window).zip(self.trace.window_mark(window + 1));
-        let Some(((from, to), (ran_from, ran_to))) = marks.and_then(|(from, to)| Some(((from, to), (from.cpu_ns?, to.cpu_ns?)))) else {
-            return false;
-        };
-        let took = to.ticks.saturating_sub(from.ticks) as f64 * tick_ns;
+        self.off_cpu(window, window + 1, tick_ns).is_some_and(|off| off.unseen_ns > MAX_UNSEEN * off.took_ns)
+    }
+
+    /// What it noted of its time off the CPU between the first marks in two windows; `None` without these marks.
+    fn off_cpu(&self, from: usize, to: usize, tick_ns: f64) -> Option<OffCpu> {
+        let (first, last) = (self.trace.window_mark(from)?, self.trace.window_mark(to)?);
+        let took_ns = last.ticks.saturating_sub(first.ticks) as f64 * tick_ns;
         let slots = self.trace.slots;
-        let marks = self.trace.marks[window * slots..(window + 1) * slots].iter().flatten();
+        let marks = self.trace.marks[from * slots..to * slots].iter().flatten();
         let long = marks.map(|mark| mark.longest as f64).filter(|longest| *longest > LONG_BLOCK * self.usual);
-        let seen: f64 = long.map(|longest| (longest - self.usual) * tick_ns).sum();
-        took - ran_to.saturating_sub(ran_from) as f64 - seen > MAX_UNSEEN * took
+        let seen_ns: f64 = long.map(|longest| (longest - self.usual) * tick_ns).sum();
+        let ran = first.cpu_ns.zip(last.cpu_ns);
+        let unseen_ns = ran.map_or(0.0, |(from, to)| (took_ns - to.saturating_sub(from) as f64 - seen_ns).max(0.0));
+        Some(OffCpu { took_ns, seen_ns, unseen_ns })
     }
 
     /// Ticks and work in `slots`, without those in which this thread was interrupted; `None` where nothing was done.
@@ -156,18 +170,40 @@ impl Thread<'_> {
     }
 }
 
+/// A thread's time off the CPU, in nanoseconds: what its long blocks show, and what only its CPU time shows.
+struct OffCpu {
+    took_ns: f64,
+    seen_ns: f64,
+    unseen_ns: f64,
+}
+
+impl OffCpu {
+    fn share(&self) -> f64 {
+        ((self.seen_ns + self.unseen_ns) / self.took_ns.max(1.0)).min(1.0)
+    }
+}
+
 /// The windows in which every thread read the clock, as they are, or else the whole burst.
-fn with_interruptions(traces: &[&Trace], counted: Range<usize>) -> Vec<Vec<(u64, u64)>> {
+fn with_interruptions(threads: &[Thread<'_>], counted: Range<usize>, tick_ns: f64) -> BurstWindows {
     let window = |trace: &Trace, index: usize| {
         let (from, to) = (trace.window_mark(index)?, trace.window_mark(index + 1)?);
         Some((to.ticks.saturating_sub(from.resumed), to.work - from.work)).filter(|(ticks, work)| *ticks > 0 && *work > 0)
     };
-    let common = |index: usize| traces.iter().map(|trace| window(trace, index)).collect::<Option<Vec<_>>>();
-    let windows: Vec<_> = counted.filter_map(common).collect();
+    let common = |index: &usize| threads.iter().map(|thread| window(thread.trace, *index)).collect::<Option<Vec<_>>>();
+    let (read, windows): (Vec<usize>, Vec<_>) = counted.filter_map(|index| Some((index, common(&index)?))).unzip();
     if !windows.is_empty() {
-        return windows;
+        let share = |thread: &Thread<'_>| {
+            let off = read.iter().filter_map(|window| thread.off_cpu(*window, window + 1, tick_ns));
+            stats::mean(&off.map(|off| off.share()).collect::<Vec<_>>())
+        };
+        let shares: Vec<f64> = threads.iter().filter_map(share).collect();
+        // Loaders add up to a bandwidth; a chase, which is the first, is a sample of its own.
+        let left_out = stats::mean(&shares).into_iter().chain(shares.first().copied()).fold(0.0, f64::max);
+        return BurstWindows { windows, left_out, ..BurstWindows::default() };
     }
-    traces.iter().map(|trace| trace.whole().filter(|(_, work)| *work > 0)).collect::<Option<Vec<_>>>().into_iter().collect()
+    // Of threads that never read the clock together nothing shows how long each was away.
+    let whole = threads.iter().map(|thread| thread.trace.whole().filter(|(_, work)| *work > 0)).collect::<Option<Vec<_>>>();
+    BurstWindows { windows: whole.into_iter().collect(), left_out: 1.0, ..BurstWindows::default() }
 }
 
 #[cfg(test)]
@@ -249,10 +285,28 @@ mod tests {
         // In every slot; only the CPU time shows it where it is short.
         let each = |ns: u64| (0..80).map(|i| i * SLOT + 100_000..i * SLOT + 100_000 + ns).collect::<Vec<_>>();
         let (found, clean, left_out) = rates(&[trace(&each(15_000), true, BLOCK)]);
-        assert_eq!((found.len(), clean, left_out), (3, false, 1.0));
+        assert_eq!((found.len(), clean), (3, false));
+        assert!((left_out - 15.0 / 250.0).abs() < 0.005, "time off the CPU that is in the samples: {left_out}");
         assert!(found.iter().all(|rate| rate[0] < 0.95), "{found:?}");
         assert!(rates(&[trace(&each(15_000), false, BLOCK)]).1, "without CPU time it is not seen");
         assert!(!rates(&[trace(&[0..20_000_000], true, BLOCK)]).1);
+    }
+
+    #[test]
+    fn samples_show_how_much_time_off_the_cpu_is_in_them() {
+        // Two of three slots are interrupted, and the third is the one after them.
+        let each = |ns: u64| (0..80).filter(|i| i % 3 < 2).map(|i| i * SLOT + 100_000..i * SLOT + 100_000 + ns).collect::<Vec<_>>();
+        // The kernel tells nothing.
+        let (_, clean, off) = rates(&[trace(&each(60_000), false, BLOCK)]);
+        assert!(!clean && (off - 2.0 / 3.0 * 60.0 / 250.0).abs() < 0.02, "{off}");
+        // A few of many threads are always away for a moment: none of the slots counts, and hardly any bandwidth is missing.
+        let mut many: Vec<Trace> = (0..96).map(|_| trace(&[], false, BLOCK)).collect();
+        many.extend((0..4).map(|_| trace(&each(30_000), false, BLOCK)));
+        let (found, clean, off) = rates(&many);
+        assert!(!clean && found.len() == 3 && off < 0.01, "{off}");
+        // The first thread is the chase, where there is one.
+        many.rotate_right(4);
+        assert!(rates(&many).2 > 0.05, "{}", rates(&many).2);
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub(crate) struct BurstConditions {
     /// Share of the time that was left out of the samples because threads were off their CPUs; `None` where such time is in the samples, or
     /// samples are not divided so.
     left_out: Option<f64>,
+    /// Share of the time in samples in which threads were off their CPUs; `None` where it is left out, or samples do not show it.
+    off_cpu: Option<f64>,
 }
 
 impl BurstConditions {
@@ -34,14 +36,14 @@ impl BurstConditions {
     }
 
     /// The same where the samples leave out time off the CPUs, as a share of all. Unless enough time was left for `clean` samples, they
-    /// count with the interruptions.
-    pub(crate) fn with_samples(self, clean: bool, left_out: f64) -> Self {
+    /// count with the interruptions, which took that share.
+    pub(crate) fn with_samples(self, clean: bool, share: f64) -> Self {
         let cause = match self.cause {
             Some(DisturbanceCause::Migrated) => self.cause,
             _ if clean => None,
             cause => cause.or(Some(DisturbanceCause::TakenOff)),
         };
-        Self { cause, left_out: clean.then_some(left_out), ..self }
+        Self { cause, left_out: clean.then_some(share), off_cpu: (!clean).then_some(share), ..self }
     }
 
     /// Of threads that ran together: `steal` is the share of their time that the hypervisor gave to others, `ghz` the frequency of one of
@@ -58,7 +60,7 @@ impl BurstConditions {
             (DisturbanceCause::TakenOff, preempted),
         ];
         let cause = found.into_iter().find_map(|(cause, seen)| seen.then_some(cause));
-        Self { conditions, cause, ghz, left_out: None }
+        Self { conditions, cause, ghz, left_out: None, off_cpu: None }
     }
 
     /// Whether nothing disturbed the burst, apart from a change of frequency, which takes several bursts to see.
@@ -202,6 +204,13 @@ impl BurstSamples {
         Some(shares.iter().sum::<f64>() / shares.len() as f64)
     }
 
+    /// Share of the time in the samples of the bursts that count in which threads were off their CPUs; `None` where there is no such time,
+    /// or samples do not show it.
+    pub(crate) fn off_cpu(&self) -> Option<f64> {
+        let shares: Vec<f64> = self.counting().filter_map(|burst| burst.conditions.off_cpu).collect();
+        stats::mean(&shares).filter(|_| self.left_out().is_none())
+    }
+
     /// Writes into a cell's noise how many bursts were disturbed, by what, and what became of them.
     pub(crate) fn write_disturbances(&self, noise: &mut Noise) {
         noise.disturbed_by.clear();
@@ -214,7 +223,7 @@ impl BurstSamples {
         // Bursts beyond the minimum because others were disturbed.
         noise.bursts_repeated = Some(disturbed.min(bursts.saturating_sub(self.min_bursts as u32)));
         noise.bursts_left_out = Some(self.which_count().iter().filter(|counts| !**counts).count() as u32);
-        noise.left_out = self.left_out();
+        (noise.left_out, noise.off_cpu) = (self.left_out(), self.off_cpu());
         // Read in the same state of the machine, unlike what a core showed alone, before the others were busy.
         let ghz: Vec<f64> = self.counting().filter_map(|burst| burst.conditions.ghz).collect();
         if let [first, .., last] = ghz[..] {
@@ -309,6 +318,7 @@ mod tests {
         few = BurstSamples::new(GroupBy::Burst, 6);
         few.add(0, vec![vec![900.0]], calm().with_samples(false, 1.0));
         assert_eq!((few.groups(0).len(), few.left_out()), (1, None));
+        assert_eq!(few.off_cpu(), Some(1.0));
     }
 
     #[test]

@@ -47,7 +47,7 @@ struct AllocationSampler<'a> {
     shape: BurstShape,
     made: u32,
     spent: Duration,
-    /// Nanoseconds per hop of a sequential chase, for comparison.
+    /// Nanoseconds per hop of a sequential chase that nothing interrupted, for comparison.
     sequential_ns: Option<f64>,
     pages: Vec<(PageEvidence, Bytes)>,
     placements: Vec<Placement>,
@@ -78,8 +78,8 @@ impl Sampler for AllocationSampler<'_> {
         let buffer = session.chase_buffer(&probe.buffer, round)?;
         self.pages.push((buffer.pages().clone(), probe.buffer.bytes));
         self.file = buffer.file().cloned();
-        if self.sequential_ns.is_none() {
-            self.sequential_ns = Some(short_chase_ns(session, probe, ChaseOrder::Sequential, &buffer)?.0);
+        if self.sequential_ns.is_none() && round < self.min {
+            self.sequential_ns = sequential_ns(short_chase_ns(session, probe, ChaseOrder::Sequential, &buffer)?);
         }
         let mut repeating = Duration::ZERO;
         let mut sampled = round > 0;
@@ -123,6 +123,11 @@ impl Sampler for AllocationSampler<'_> {
     fn hops(&self) -> Option<(u64, u64)> {
         self.hops.map(|_| (self.made.into(), self.min.into()))
     }
+}
+
+/// What of a sequential chase, and whether nothing interrupted it, can be compared with another.
+fn sequential_ns((ns, clean): (f64, bool)) -> Option<f64> {
+    clean.then_some(ns)
 }
 
 pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, idle: &IdleChase<'_>) -> Result {
@@ -205,7 +210,7 @@ fn record(session: &mut Session<'_>, at: &Coordinates, sampler: AllocationSample
         if hops.is_none() {
             series.samples.write_disturbances(&mut evidence.noise);
         }
-        evidence.noise.left_out = series.samples.left_out();
+        (evidence.noise.left_out, evidence.noise.off_cpu) = (series.samples.left_out(), series.samples.off_cpu());
         let counters = session.counted(&series.chase_counters, WorkUnit::Hop, certain);
         let samples = Some(series.samples.keep(0));
         let result = session.recorder.judge(series.vary.coordinates(at), Metric::Latency, estimate, evidence);
@@ -401,6 +406,11 @@ mod tests {
         assert_eq!(compared(&[90.0, 91.0], true), (Some(true), 2));
         assert_eq!(compared(&[90.0, 140.0, 92.0, 90.0], true), (Some(true), 4), "a neighbour was busy once");
         assert_eq!(compared(&[60.0, 3000.0], false), (None, 2), "nothing is decided by time off the CPU");
+    }
+
+    #[test]
+    fn a_disturbed_sequential_chase_proves_nothing() {
+        assert_eq!((sequential_ns((20.0, true)), sequential_ns((80.0, false))), (Some(20.0), None));
     }
 
     #[test]

@@ -152,31 +152,58 @@ pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: 
     let mut setup = Setup { curve, group, chosen, stores, buffer, checked };
     let (mut delays, budget_s, most_points) =
         (NextDelay::new(curve), session.budget.stop.budget_s, cost::curve_points(curve.delays, curve.at_percent));
-    let mut points: Vec<CurvePoint> = Vec::new();
-    let mut estimates: BTreeMap<u32, (Estimate, Estimate)> = BTreeMap::new();
+    let mut measured = MeasuredPoints::default();
     let outcome = loop {
-        let Some(delay) = delays.next(&points, |delay| estimates.contains_key(&delay)) else { break Ok(()) };
+        let Some(delay) = delays.next(&measured.points, |delay| measured.by_delay.contains_key(&delay)) else { break Ok(()) };
         if session.interrupted() {
             break Err(CellError::Interrupted);
         }
-        session.budget.begin_point(budget_s, most_points.saturating_sub(estimates.len()));
-        let estimated;
-        (estimated, chase) = match measure_point(session, at, &mut setup, delay, chase) {
+        session.budget.begin_point(budget_s, most_points.saturating_sub(measured.by_delay.len()));
+        let point;
+        (point, chase) = match measure_point(session, at, &mut setup, delay, chase) {
             Ok(measured) => measured,
             // The points before are kept.
             Err(error) => break Err(error),
         };
         session.show_results();
-        if let (Some(latency_ns), Some(bandwidth_gbs)) = (estimated.0.value, estimated.1.value) {
-            points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns });
-        }
-        estimates.insert(delay, estimated);
-        session.progress.within_cell(estimates.len() as f64 / most_points.max(1) as f64);
+        measured.add(delay, point);
+        session.progress.within_cell(measured.by_delay.len() as f64 / most_points.max(1) as f64);
     };
-    let estimate = |delay: u32| estimates.get(&delay).cloned();
-    let shares = curve.at_percent.iter().map(|&percent| curve::at_share(&points, percent, estimate)).collect();
-    session.recorder.curves.push(CurveSummary { shares, ..curve::summarise(at.clone(), &points, estimate) });
+    session.recorder.curves.push(measured.summarise(at, curve.at_percent));
     outcome
+}
+
+/// A point of a curve as it was judged.
+struct MeasuredPoint {
+    latency: Estimate,
+    bandwidth: Estimate,
+    /// Whether conclusions may be drawn from both.
+    reliable: bool,
+}
+
+#[derive(Default)]
+struct MeasuredPoints {
+    /// Those that have values.
+    points: Vec<CurvePoint>,
+    by_delay: BTreeMap<u32, MeasuredPoint>,
+}
+
+impl MeasuredPoints {
+    fn add(&mut self, delay: u32, point: MeasuredPoint) {
+        if let (Some(latency_ns), Some(bandwidth_gbs)) = (point.latency.value, point.bandwidth.value) {
+            self.points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns });
+        }
+        self.by_delay.insert(delay, point);
+    }
+
+    /// The curve, and its shares of the peak, by reliable points.
+    fn summarise(&self, at: &Coordinates, at_percent: &[u32]) -> CurveSummary {
+        let estimates = |delay: u32| self.by_delay.get(&delay).map(|point| (point.latency.clone(), point.bandwidth.clone()));
+        let is_reliable = |delay: u32| self.by_delay.get(&delay).is_some_and(|point| point.reliable);
+        let reliable: Vec<CurvePoint> = self.points.iter().copied().filter(|point| is_reliable(point.delay_cycles)).collect();
+        let shares = at_percent.iter().map(|&percent| curve::at_share(&reliable, percent, estimates)).collect();
+        CurveSummary { shares, ..curve::summarise(at.clone(), &self.points, estimates, is_reliable) }
+    }
 }
 
 /// Measures and records latency and bandwidth (the probe's included) at one delay. Returns both, and the chase to go on with.
@@ -186,7 +213,7 @@ fn measure_point(
     setup: &mut Setup<'_>,
     delay: u32,
     chase: Chase,
-) -> Result<((Estimate, Estimate), Chase)> {
+) -> Result<(MeasuredPoint, Chase)> {
     let Setup { curve, group, chosen, buffer, checked, .. } = &mut *setup;
     let probe = curve.probe;
     let experiment = Experiment { probe: Some(probe), loaders: Some(group), vary: Vary::Delay(delay) };
@@ -210,10 +237,11 @@ fn measure_point(
     let target = session.budget.stop.relative_half_width;
     let latency = series.samples.estimate_with_drift(LATENCY, target);
     let bandwidth = series.samples.estimate_with_drift(BANDWIDTH, target);
-    record_point(session, &experiment.vary.coordinates(at), setup, series, evidence, (&latency, &bandwidth));
-    Ok(((latency, bandwidth), chase))
+    let reliable = record_point(session, &experiment.vary.coordinates(at), setup, series, evidence, (&latency, &bandwidth));
+    Ok((MeasuredPoint { latency, bandwidth, reliable }, chase))
 }
 
+/// Records both numbers of a point. Returns whether both are reliable.
 fn record_point(
     session: &mut Session<'_>,
     at: &Coordinates,
@@ -221,7 +249,7 @@ fn record_point(
     series: Series,
     evidence: Evidence,
     (latency, bandwidth): (&Estimate, &Estimate),
-) {
+) -> bool {
     let (machine, line) = (session.context.machine, session.context.line().0 as f64);
     let delay = at.delay_cycles.unwrap_or(0);
     let (stores, in_memory) = (setup.stores.at_delay(setup.group.longest_delay(delay)), setup.group.memory_sized(machine));
@@ -231,6 +259,7 @@ fn record_point(
     let chase_certain = certain(machine, setup.curve.probe.cpu, setup.curve.probe.buffer.bytes);
     let counters = session.counted(&series.chase_counters, WorkUnit::Hop, chase_certain);
     let result = session.recorder.judge(at.clone(), Metric::Latency, latency.clone(), evidence.clone());
+    let reliable = result.is_reliable();
     let distribution = series.histogram.and_then(memgauge_core::distribution::Recorder::finish);
     let samples = Some(series.samples.keep(LATENCY));
     session.recorder.record(Measurement { distribution, counters, samples, ..result });
@@ -238,13 +267,38 @@ fn record_point(
     let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, load_certain);
     let lines_in_flight = both.map(|(gbs, ns)| metrics::lines_in_flight(gbs, ns, line));
     let result = session.recorder.judge(at.clone(), Metric::Bandwidth, bandwidth.clone(), Evidence { traffic, ..evidence });
+    let reliable = reliable && result.is_reliable();
     let samples = Some(series.samples.keep(BANDWIDTH));
     session.recorder.record(Measurement { counters, lines_in_flight, samples, ..result });
+    reliable
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_unreliable_point_is_a_knee_or_an_end() {
+        // Loads from the heaviest to the lightest; the knee is at delay 100.
+        let curve = [(0, 100.0, 300.0), (50, 95.0, 200.0), (100, 90.0, 110.0), (400, 50.0, 100.0), (20_000, 1.0, 95.0)];
+        let summary = |unreliable: &[u32]| {
+            let estimate =
+                |v: f64| Estimate { value: Some(v), ci95_low: Some(v * 0.995), ci95_high: Some(v * 1.005), ..Estimate::default() };
+            let mut measured = MeasuredPoints::default();
+            for (delay, gbs, ns) in curve {
+                let reliable = !unreliable.contains(&delay);
+                measured.add(delay, MeasuredPoint { latency: estimate(ns), bandwidth: estimate(gbs), reliable });
+            }
+            measured.summarise(&Coordinates::default(), &[90])
+        };
+        let delays = |summary: &CurveSummary| (summary.knee.map(|k| k.delay_cycles), summary.shares[0].delay_cycles);
+        let all = summary(&[]);
+        assert_eq!((delays(&all), all.unloaded_ns, all.saturated_ns), ((Some(100), Some(100)), Some(95.0), Some(300.0)));
+        assert_eq!(delays(&summary(&[100])), (Some(400), Some(50)), "the best of the others");
+        let no_end = summary(&[0]);
+        assert_eq!((no_end.knee, no_end.unloaded_ns, no_end.saturated_ns, no_end.peak_gbs), (None, Some(95.0), None, Some(95.0)));
+        assert_eq!(summary(&[0, 50, 100, 400, 20_000]).peak_gbs, None);
+    }
 
     #[test]
     fn an_adaptive_curve_ends_where_a_delay_gives_no_point() {

@@ -8,7 +8,7 @@ use memgauge_core::conclusions::limit;
 use memgauge_core::counters::ExpectedEvents;
 use memgauge_core::integrity::{BLOCK_BYTES, Words};
 use memgauge_core::plan::{Loader, Traffic};
-use memgauge_core::result::{Checksums, Evidence, Placement, TrafficRates};
+use memgauge_core::result::{Checksums, Evidence, Placement, RfoEvidence, RfoReason, TrafficRates};
 use memgauge_core::topology::{Machine, Topology};
 use memgauge_core::traffic::{LineContent, LineUse, Rfo, Width};
 use memgauge_core::units::{Bytes, IdSet};
@@ -17,7 +17,7 @@ use memgauge_os::clock::Clock;
 use memgauge_os::memory::Buffer;
 
 use super::kernels::{ChosenKernels, LoaderMemory, TrialKey};
-use super::stores::StoresRead;
+use super::stores::{self, KnownStores, Round, Stores, StoresRead};
 use crate::burst::counters::{CounterTotals, certain};
 use crate::burst::load::{Contents, LineBytes, Load, lines_per_step};
 use crate::burst::result::Loaded;
@@ -153,6 +153,30 @@ impl LoaderGroup {
             file: buffers.first().and_then(|(b, _)| b.file().cloned()),
             ..Evidence::default()
         }
+    }
+
+    /// What the plain stores of `kernel` do, which all of these loaders run: as it was found for their class, or as rounds of `measure` show,
+    /// which are kept.
+    pub(crate) fn stores_read(
+        &self,
+        traffic: &Traffic,
+        topology: &Topology,
+        kernel: &'static Kernel,
+        known: &mut KnownStores,
+        measure: impl FnOnce(Stores) -> Result<Vec<Round>>,
+    ) -> Result<StoresRead> {
+        let class = self.trial_key(traffic, topology);
+        if let Some(known) = known.find(&class, kernel) {
+            return Ok(known);
+        }
+        let found = match stores::compared_with(kernel) {
+            Some(compared) => stores::conclude(compared, &measure(compared)?),
+            None => {
+                RfoEvidence { rfo: Rfo::Unknown, reason: RfoReason::NoKernels, kernels: vec![kernel.name.into()], ..RfoEvidence::default() }
+            }
+        };
+        let nodes = self.loaders.iter().flat_map(|l| l.memory.plans()).map(|plan| plan.node).collect();
+        Ok(known.add(class, kernel, RfoEvidence { mix: kernel.mix, cpus: self.cpus(), nodes, ..found }))
     }
 
     /// What a trial of kernels for this traffic depends on.
@@ -358,11 +382,9 @@ impl LoadTotals {
 mod tests {
     use memgauge_core::experiment::PageRequest;
     use memgauge_core::plan::BufferPlan;
-    use memgauge_core::result::RfoReason;
     use memgauge_core::traffic::{Access, LineUse, Mix};
     use memgauge_kernels as kernels;
 
-    use super::super::stores;
     use super::*;
     use crate::burst::result::Loaded;
     use crate::burst::windows::Trace;
@@ -460,19 +482,21 @@ mod tests {
     #[test]
     fn what_few_cpus_do_is_not_said_of_many() {
         let Some(kernel) = kernels::available().filter(|k| k.mix == Mix::R1W1 && k.form.is_plain()).max_by_key(|k| k.width) else { return };
-        let Some(kinds) = stores::compared_with(kernel) else { return };
+        if stores::compared_with(kernel).is_none() {
+            return;
+        }
         let (mut known, mut bursts) = (stores::KnownStores::default(), 0);
         let mut bus = |cpus: u32, node: u32| {
             let group = storing(cpus, node);
-            let class = group.trial_key(group.only_traffic().unwrap(), &Topology::default());
-            let read = known.find(&class, kernel).unwrap_or_else(|| {
-                let rounds = stores::measure_rounds(kinds, |kernel| {
+            let measure = |stores| {
+                stores::measure_rounds(stores, |kernel| {
                     bursts += 1;
                     let reads = !kernel.mix.non_temporal() && (kernel.form.line == LineUse::Part || cpus < 8);
                     Ok((Some(if reads { 50.0 } else { 100.0 }), true))
-                });
-                known.add(class, kernel, stores::conclude(kinds, &rounds.unwrap()))
-            });
+                })
+            };
+            let traffic = group.only_traffic().unwrap();
+            let read = group.stores_read(traffic, &Topology::default(), kernel, &mut known, measure).unwrap();
             let loaders = (0..cpus).map(|cpu| LoaderTotal { cpu, kernel, line: LINE_64, ticks: 100, steps: 1000 }).collect();
             let rates = LoadTotals { loaders, ..LoadTotals::default() }.traffic(30.0, read, true);
             (rates.bus_estimate_gbs, rates.rfo_reason, bursts)
@@ -481,7 +505,8 @@ mod tests {
         assert_eq!(bus(8, 0), (Some(30.0), Some(RfoReason::AsFastAsNonTemporal), 24));
         assert_eq!(bus(2, 0), (Some(60.0), Some(RfoReason::AsSlowAsParts), 24), "the same loaders again");
         assert_eq!(bus(2, 1).2, 36, "other memory");
-        assert_eq!(known.evidence.len(), 3);
+        let measured: Vec<_> = known.evidence.iter().map(|e| (e.cpus.len(), e.nodes.clone())).collect();
+        assert_eq!(measured, [(2, IdSet::one(0)), (8, IdSet::one(0)), (2, IdSet::one(1))]);
     }
 
     #[test]

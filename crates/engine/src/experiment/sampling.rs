@@ -23,6 +23,7 @@ use crate::burst::counters::{CounterTotals, RunCounters};
 use crate::burst::load::{Load, lines_per_step};
 use crate::burst::result::{BurstShape, Conditions, Loaded};
 use crate::burst::slots::BurstWindows;
+use crate::burst::windows::shortest_window;
 use crate::error::{CellError, Result};
 use crate::session::Session;
 
@@ -143,12 +144,13 @@ impl Vary {
         if !matches!(self, Self::WorkingSet(_)) {
             return BurstShape::cell(session.budget.windows(self.min_rounds() * kinds));
         }
+        let window = shortest_window(SWEEP_WINDOW, session.context.clock.overhead_ns());
         let windows = match () {
-            () if session.budget.stop.fixed_time => session.budget.fixed_windows(f64::from(MIN_SWEEP_BURSTS), SWEEP_WINDOW),
+            () if session.budget.stop.fixed_time => session.budget.fixed_windows(f64::from(MIN_SWEEP_BURSTS), window),
             () if session.runner.counters.as_ref().is_some_and(RunCounters::can_count) => SWEEP_COUNTED_WINDOWS,
             () => SWEEP_WINDOWS,
         };
-        BurstShape { windows, window: SWEEP_WINDOW }
+        BurstShape { windows, window }
     }
 }
 
@@ -190,7 +192,7 @@ impl Experiment<'_> {
         let shape = self.vary.shape(session, series.kinds());
         let mut stop_after = self.vary.stop_after();
         if matches!(self.vary, Vary::WorkingSet(_)) && !session.budget.stop.fixed_time {
-            let burst_s = (shape.windows + SETTLE_WINDOWS) as f64 * SWEEP_WINDOW.as_secs_f64();
+            let burst_s = (shape.windows + SETTLE_WINDOWS) as f64 * shape.window.as_secs_f64();
             stop_after.min_rounds = sweep_bursts(session.budget.stop.budget_s, burst_s);
         }
         let mut point = PointSampler { series, shape, hops };
@@ -308,15 +310,7 @@ impl Series {
         let (chase, batches) = chase.into_parts();
         if let Some(batches) = batches {
             let (ticks, overhead) = batches.ticks();
-            let tick_ns = session.context.clock.ns(1);
-            // Batches during which the thread was off its CPU say nothing about memory. Where no others are left, all of them count.
-            for work in windows.first_work.iter().filter(|_| windows.clean) {
-                let timed = |batch: u64| ticks.len().min(batch as usize);
-                histogram.add(&ticks[timed(work.start)..timed(work.end)], overhead, tick_ns);
-            }
-            if !windows.clean {
-                histogram.add(ticks, overhead, tick_ns);
-            }
+            add_batches(&mut histogram, &windows, ticks, (overhead, session.context.clock.ns(1)));
         }
         (self.chase, self.histogram) = (Some(chase), Some(histogram));
         Ok(())
@@ -350,6 +344,18 @@ impl Series {
         evidence.coverage = conditions.coverage;
         evidence.noise = session.unwatch(&conditions.scheduler);
         self.samples.write_disturbances(&mut evidence.noise);
+    }
+}
+
+/// Adds the batches of a burst during which its thread, the first, was on its CPU: others say nothing about memory. Where no slots of this
+/// burst are left, all its batches are kept for the case that no burst has any.
+fn add_batches(histogram: &mut Recorder, windows: &BurstWindows, ticks: &[u64], (overhead, tick_ns): (u64, f64)) {
+    if !windows.clean {
+        return histogram.add_interrupted(ticks, overhead, tick_ns);
+    }
+    let timed = |batch: u64| ticks.len().min(batch as usize);
+    for work in &windows.first_work {
+        histogram.add(&ticks[timed(work.start)..timed(work.end)], overhead, tick_ns);
     }
 }
 
@@ -471,6 +477,22 @@ mod sampler_tests {
     fn failing(failure: fn(u32) -> Result) -> (Result<u32>, Vec<Note>) {
         let samples = BurstSamples::new(GroupBy::Allocation, MIN_ROUNDS);
         measured(Scripted { samples, sample: |_| Some(100.0), hops: None, failure }, false, None)
+    }
+
+    #[test]
+    fn batches_of_interrupted_time_are_in_no_histogram() {
+        // Batch 2 was interrupted in a burst of which slots are left; of another burst none is.
+        let clean = BurstWindows { clean: true, first_work: vec![0..2, 3..9], ..BurstWindows::default() };
+        let ticks = [100, 100, 9000, 100, 100];
+        let mut histogram = Recorder::new(1).unwrap();
+        add_batches(&mut histogram, &clean, &ticks, (0, 1.0));
+        add_batches(&mut histogram, &BurstWindows::default(), &[7000; 5], (0, 1.0));
+        let found = histogram.finish().unwrap();
+        assert_eq!((found.samples, found.max_ns.round(), found.lowest_mode_ns), (4, 100.0, None));
+        let mut histogram = Recorder::new(1).unwrap();
+        add_batches(&mut histogram, &BurstWindows::default(), &ticks, (0, 1.0));
+        let found = histogram.finish().unwrap();
+        assert!(found.samples == 5 && found.lowest_mode_ns.is_some_and(|ns| (ns - 100.0).abs() < 2.0), "{found:?}");
     }
 
     #[test]

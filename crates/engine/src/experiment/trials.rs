@@ -3,9 +3,8 @@
 
 use memgauge_core::plan::Traffic;
 use memgauge_core::protocol::{RFO_WINDOWS, TRIAL_ROUNDS, TRIAL_WINDOWS};
-use memgauge_core::result::{RfoEvidence, RfoReason, Trial};
+use memgauge_core::result::{RfoReason, Trial};
 use memgauge_core::stats;
-use memgauge_core::traffic::Rfo;
 use memgauge_kernels::Kernel;
 
 use super::disturbance::BurstConditions;
@@ -106,19 +105,14 @@ pub(crate) fn stores_read(session: &mut Session<'_>, group: &LoaderGroup, chosen
     if !group.memory_sized(session.context.machine) {
         return Ok(StoresRead::unknown(RfoReason::Caches));
     }
-    let class = group.trial_key(traffic, &session.context.machine.topology);
-    if let Some(known) = session.calibration.stores.find(&class, kernel) {
-        return Ok(known);
-    }
-    let found = match stores::compared_with(kernel) {
-        Some(stores) => stores::conclude(stores, &session.as_trial(|session| compare_stores(session, group, stores))?),
-        None => {
-            RfoEvidence { rfo: Rfo::Unknown, reason: RfoReason::NoKernels, kernels: vec![kernel.name.into()], ..RfoEvidence::default() }
-        }
-    };
-    let nodes = plans().map(|plan| plan.node).collect();
-    let found = RfoEvidence { mix: kernel.mix, cpus: group.cpus(), nodes, ..found };
-    Ok(session.calibration.stores.add(class, kernel, found))
+    // Taken out while the session measures, and put back whatever comes of it.
+    let mut known = std::mem::take(&mut session.calibration.stores);
+    let machine = session.context.machine;
+    let found = group.stores_read(traffic, &machine.topology, kernel, &mut known, |stores| {
+        session.as_trial(|session| compare_stores(session, group, stores))
+    });
+    session.calibration.stores = known;
+    found
 }
 
 fn compare_stores(session: &mut Session<'_>, group: &LoaderGroup, stores: Stores) -> Result<Vec<Round>> {

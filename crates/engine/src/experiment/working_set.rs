@@ -24,6 +24,7 @@ use super::trials;
 use crate::burst::chase::{self, ChainSpec, Chase, Ring, WindowExits};
 use crate::burst::counters::certain;
 use crate::burst::result::{BurstShape, Conditions};
+use crate::burst::windows::shortest_window;
 use crate::error::{CellError, Result};
 use crate::session::Session;
 
@@ -264,7 +265,7 @@ impl LevelKernels<'_> {
         }
         // Kernels that have no room for a step are no candidates either.
         candidates.retain(|k| self.group.prefix_loads(|_| k, size).is_ok());
-        let shape = BurstShape { windows: SWEEP_TRIAL_WINDOWS, window: SWEEP_WINDOW };
+        let shape = BurstShape { windows: SWEEP_TRIAL_WINDOWS, window: shortest_window(SWEEP_WINDOW, session.context.clock.overhead_ns()) };
         let compare = |session: &mut Session<'_>| {
             trials::compare(session, &candidates, &self.sweep.traffic, Contest::KeepAll, |session, kernel| {
                 let loads = self.group.prefix_loads(|_| kernel, middle)?;

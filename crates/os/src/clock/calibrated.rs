@@ -27,6 +27,8 @@ pub struct Clock {
     pub(super) resolution_ns: f64,
     step_ns: f64,
     overhead_ns: f64,
+    /// Nanoseconds that a reading takes at least: more than 0 only in tests.
+    slowed_ns: u64,
     /// Why the counter is not used.
     reason: Option<&'static str>,
 }
@@ -71,9 +73,25 @@ impl Clock {
         Self::new(Source::Reference, 1e9, reason)
     }
 
+    /// The system's clock as it is where the kernel reads a device for it: each reading takes at least so many nanoseconds. For tests.
+    #[doc(hidden)]
+    pub fn slowed(reading_ns: u64) -> Self {
+        let clock = Self { slowed_ns: reading_ns, ..Self::reference(None) };
+        Self { overhead_ns: clock.cost_of_reading(), ..clock }
+    }
+
     fn new(source: Source, hz: f64, reason: Option<&'static str>) -> Self {
-        let mut clock =
-            Self { source, hz, ns_per_tick: 1e9 / hz, error_ppm: 0.0, resolution_ns: 0.0, step_ns: 0.0, overhead_ns: 0.0, reason };
+        let mut clock = Self {
+            source,
+            hz,
+            ns_per_tick: 1e9 / hz,
+            error_ppm: 0.0,
+            resolution_ns: 0.0,
+            step_ns: 0.0,
+            overhead_ns: 0.0,
+            slowed_ns: 0,
+            reason,
+        };
         let (smallest, step) = differences(|| clock.now());
         (clock.resolution_ns, clock.step_ns) = (clock.ns(smallest), clock.ns(step));
         clock.overhead_ns = match source {
@@ -90,7 +108,7 @@ impl Clock {
     pub fn now(&self) -> u64 {
         match self.source {
             Source::Counter(_) => memgauge_kernels::ticks(),
-            Source::Reference => reference_ns(),
+            Source::Reference => self.read_reference(),
         }
     }
 
@@ -100,8 +118,19 @@ impl Clock {
     pub fn stamp(&self) -> u64 {
         match self.source {
             Source::Counter(_) => memgauge_kernels::ticks_fenced(),
-            Source::Reference => reference_ns(),
+            Source::Reference => self.read_reference(),
         }
+    }
+
+    fn read_reference(&self) -> u64 {
+        let mut now = reference_ns();
+        if self.slowed_ns > 0 {
+            let until = now + self.slowed_ns;
+            while now < until {
+                now = reference_ns();
+            }
+        }
+        now
     }
 
     /// A number of ticks in nanoseconds, exact to 16 digits.

@@ -47,6 +47,9 @@ fn histogram(set: &ResultSet<'_>, m: &Measurement, d: &Distribution) -> Histogra
     let (bins, width) = rebin(drawn, step);
     let clock = format!("{} ns per batch for reading the clock are subtracted", number(d.overhead_ns));
     let mut notes = Vec::new();
+    if let Some(ns) = d.lowest_mode_ns {
+        notes.push(format!("Interruptions are in these batches: none of them could be left out. The lowest mode is {} ns.", number(ns)));
+    }
     if fast + slow > 0 {
         let fast = if fast > 0 { format!("the fastest {fast} and ") } else { String::new() };
         notes.push(format!("Not drawn: {fast}the slowest {slow} of {} batches, up to {} ns per hop.", d.samples, number(d.max_ns)));
@@ -142,7 +145,16 @@ mod tests {
         buckets.extend(ticks(2.0, 20));
         buckets.push(Bucket { upper_ns: 90_000.0, count: 9 });
         let samples = buckets.iter().map(|b| b.count).sum();
-        let d = Distribution { batch_hops: 8, samples, overhead_ns: 20.0, percentiles: vec![], max_ns: 9e4, buckets, hdr: None };
+        let d = Distribution {
+            batch_hops: 8,
+            samples,
+            overhead_ns: 20.0,
+            percentiles: vec![],
+            max_ns: 9e4,
+            lowest_mode_ns: None,
+            buckets,
+            hdr: None,
+        };
         let (drawn, fast, slow) = without_tails(&d);
         assert_eq!((fast, slow, drawn.len()), (3, 9, 20));
         assert!(drawn[0].lower_ns() > 120.0);

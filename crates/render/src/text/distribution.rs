@@ -38,5 +38,17 @@ pub(super) fn distributions(page: &mut Page, ms: &[&Measurement], head: &str, na
         columns.push(if OPTIONAL.contains(&percent) { column.optional() } else { column });
     }
     columns.push(Column::numbers("max", rows.iter().map(|(_, d)| Cell::number(number(d.max_ns)))));
+    let interrupted: Vec<(&Measurement, f64)> = rows.iter().filter_map(|(m, d)| Some((*m, d.lowest_mode_ns?))).collect();
+    if !interrupted.is_empty() {
+        let modes = rows.iter().map(|(_, d)| d.lowest_mode_ns.map(|ns| Cell::number(number(ns))));
+        columns.push(Column::numbers("lowest mode", modes));
+    }
     page.table(columns);
+    if !interrupted.is_empty() {
+        let which = if interrupted.len() == rows.len() { "these" } else { "some of these" };
+        let text = format!(
+            "interruptions are in {which} distributions, because no burst had enough time without them: a hop takes about the lowest mode"
+        );
+        page.paragraph(Style::Warning, text);
+    }
 }

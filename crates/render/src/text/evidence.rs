@@ -110,7 +110,8 @@ pub(super) fn placement(ms: &[&Measurement]) -> String {
 
 /// Random over sequential: the proof that prefetchers did not help the chase.
 fn prefetch(ms: &[&Measurement]) -> Option<String> {
-    let ratios: Vec<f64> = ms.iter().filter_map(|m| m.evidence.prefetch).map(|p| p.random_over_sequential).collect();
+    let ratios: Vec<f64> =
+        ms.iter().filter(|m| m.is_reliable()).filter_map(|m| m.evidence.prefetch).map(|p| p.random_over_sequential).collect();
     let (low, high) = bounds(ratios.iter().copied())?;
     let text = range(ratios)?;
     let meaning = match (low > PREFETCHED, high > PREFETCHED) {

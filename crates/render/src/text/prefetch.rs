@@ -124,7 +124,7 @@ fn ratios(ms: &[&Measurement], node: Option<u32>) -> Vec<String> {
         items.push(format!("{}: on : off {bandwidth:.2} in bandwidth, {chase:.2} in sequential latency", wording::node(node)));
     }
     let random_over_sequential = |state: PrefetchRequest| {
-        let evidence = cell(state, Metric::Latency, RANDOM)?.evidence.prefetch?;
+        let evidence = cell(state, Metric::Latency, RANDOM).filter(|m| m.is_reliable())?.evidence.prefetch?;
         Some(format!("{:.2} {}", evidence.random_over_sequential, state_name(state)))
     };
     let states: Vec<String> =

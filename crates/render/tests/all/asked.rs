@@ -10,7 +10,8 @@ use memgauge_core::plan::{BufferPlan, Cell, OwnTraffic, Plan, Traffic, Work};
 use memgauge_core::result::*;
 use memgauge_core::traffic::{Access, Form, LineUse, Mix};
 use memgauge_core::units::Bytes;
-use memgauge_render::{Format, Text, plan_text};
+use memgauge_render::figure::Figure;
+use memgauge_render::{Format, Named, Picture, Text, plan_text};
 use snapbox::Data;
 
 use crate::samples;
@@ -56,6 +57,48 @@ fn distributions_stand_below_their_latencies() {
         m.distribution = distribution(1, m.estimate.value.unwrap());
     }
     check("distribution-loaded.txt", text(&report, 100));
+}
+
+#[test]
+fn interruptions_in_a_distribution_are_said_with_its_lowest_mode() {
+    let mut report = only(Experiment::IdleLatency);
+    let plain = text(&report, 100);
+    let mut recorder = Recorder::new(1).unwrap();
+    recorder.add_interrupted(&(0..1000).map(|i| if i % 3 == 0 { 90 } else { 400 + i % 100 }).collect::<Vec<_>>(), 0, 1.0);
+    report.results[0].distribution = recorder.finish();
+    let with = text(&report, 100);
+    for expected in ["lowest mode", "interruptions are in these distributions"] {
+        assert!(with.contains(expected) && !plain.contains(expected), "{with}");
+    }
+}
+
+/// The table, the sketch and the figure of a sweep.
+fn sweep_as_shown(report: &Report) -> (Vec<String>, String, Vec<u8>) {
+    let text = String::from_utf8(Text { width: 100, colour: false, verbose: false }.render(report).unwrap()).unwrap();
+    let blocks = |line: &&str| line.chars().filter(|c| ('▁'..='█').contains(c)).count();
+    let sketch = text.lines().max_by_key(blocks).unwrap_or_default();
+    let table = text.lines().filter(|line| *line != sketch).map(str::to_owned).collect();
+    (table, sketch.to_owned(), Figure::of_results(&[Named { name: "", report }]).write(Picture::Svg).unwrap())
+}
+
+#[test]
+fn the_table_the_sketch_and_the_figure_of_a_sweep_show_one_value() {
+    let mut report = samples::sweeps::counted(&[], 100);
+    report.results.retain(|m| m.experiment == Experiment::Sweep && m.metric == Metric::Latency);
+    let before = sweep_as_shown(&report);
+    // Not the fastest sample, and not the slowest.
+    let mut extremes = report.clone();
+    for m in &mut extremes.results {
+        (m.estimate.min, m.estimate.max) = (m.estimate.value.map(|v| v / 9.0), m.estimate.value.map(|v| v * 9.0));
+    }
+    assert_eq!(sweep_as_shown(&extremes), before);
+    let in_l3 = report.results.iter().position(|m| m.at.working_set == Some(Bytes::mib(16))).unwrap();
+    let estimate = &mut report.results[in_l3].estimate;
+    for number in [&mut estimate.value, &mut estimate.ci95_low, &mut estimate.ci95_high].into_iter().flatten() {
+        *number *= 3.0;
+    }
+    let after = sweep_as_shown(&report);
+    assert!(after.0 != before.0 && after.1 != before.1 && after.2 != before.2, "{before:?}");
 }
 
 #[test]

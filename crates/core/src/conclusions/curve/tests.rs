@@ -20,10 +20,11 @@ fn within(points: &[(u32, f64, f64)], of_latency: f64, of_bandwidth: f64) -> Cur
     let points: Vec<CurvePoint> = points.iter().copied().map(point).collect();
     let estimate =
         |v: f64, part: f64| Estimate { ci95_low: Some(v * (1.0 - part)), ci95_high: Some(v * (1.0 + part)), ..Estimate::default() };
-    summarise(Coordinates::default(), &points, |delay| {
+    let estimates = |delay| {
         let p = points.iter().find(|p| p.delay_cycles == delay)?;
         Some((estimate(p.latency_ns, of_latency), estimate(p.bandwidth_gbs, of_bandwidth)))
-    })
+    };
+    summarise(Coordinates::default(), &points, estimates, |_| true)
 }
 
 /// A server with 16 channels as a model: M/D/1 queueing towards 460 GB/s, 110 ns unloaded.

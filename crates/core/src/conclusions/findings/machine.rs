@@ -107,6 +107,7 @@ fn prefetchers_off(results: &[&Measurement], system: OperatingSystem) -> Option<
     let ratios: Vec<(u32, f64)> = results
         .iter()
         .filter(chased)
+        .filter(|m| m.is_reliable())
         .filter(|m| m.at.prefetch != Some(PrefetchRequest::Off))
         .filter_map(|m| Some((m.at.cpu?, m.evidence.prefetch?.random_over_sequential)))
         .collect();

@@ -129,6 +129,10 @@ fn a_chase_that_nothing_fetches_ahead_is_a_warning() {
     assert!(finding.severity == HealthStatus::Warning && finding.message.contains("on CPUs 8"), "{finding:?}");
     let all = found([1.0, 1.02]);
     assert!(all.findings.iter().any(|f| f.message.contains("all CPUs that were tried")), "{all:?}");
+    let mut disturbed = chase(0, 1.02);
+    disturbed.quality.level = QualityLevel::Unreliable;
+    let unknown = health(vec![node(0, 60.0), node(1, 61.0), disturbed, chase(8, 5.0)]);
+    assert!(!codes(&unknown).contains(&"prefetchers-off"), "{unknown:?}");
 }
 
 #[test]

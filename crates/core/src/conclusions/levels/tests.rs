@@ -246,3 +246,25 @@ fn recorded_curves_are_understood() {
     assert_eq!(unseen, caches(&[("L3", 32 * MIB)]));
     assert!((levels[0].value - 1.02).abs() < 0.01 && (levels[2].value - 146.7).abs() < 2.0, "{levels:?}");
 }
+
+#[test]
+fn unreliable_points_make_no_level() {
+    let mut results = Vec::new();
+    for (size, ns) in staircase_of(&[(48 * KIB, 1.1), (MIB, 3.9)], 13.0, 0.0) {
+        let mut m = crate::conclusions::limit::tests::bandwidth("0", Some(0), crate::traffic::Mix::AllReads, ns, Some(ns));
+        (m.experiment, m.metric, m.at) =
+            (Experiment::Sweep, Metric::Latency, Coordinates { working_set: Some(size), ..Coordinates::default() });
+        results.push(m);
+    }
+    let machine = crate::conclusions::limit::tests::machine();
+    let values = |results: &[Measurement]| summarise(results, &machine).iter().flat_map(|s| &s.levels).map(|l| l.value).collect::<Vec<_>>();
+    assert_eq!(values(&results), [1.1, 3.9, 13.0]);
+    // A whole level of points that other processes made slow would be a plateau of its own.
+    let unreliable = crate::result::QualityLevel::Unreliable;
+    for m in results.iter_mut().filter(|m| m.at.working_set > Some(Bytes(128 * MIB))) {
+        (m.estimate.value, m.quality.level) = (Some(40.0), unreliable);
+    }
+    assert_eq!(values(&results), [1.1, 3.9, 13.0]);
+    results.iter_mut().for_each(|m| m.quality.level = unreliable);
+    assert_eq!(summarise(&results, &machine), []);
+}

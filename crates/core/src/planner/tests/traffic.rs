@@ -163,3 +163,23 @@ fn threads_do_what_each_was_given() {
     let nothing = SecondStream { place: BufferPlace::Local, percent: 0 };
     assert!(refused(vec![ThreadSpec { second: Some(nothing), ..thread("1", BufferPlace::Local) }]).contains("1 to 99"));
 }
+
+#[test]
+fn loaders_of_a_guest_go_over_more_than_a_hidden_cache_holds() {
+    let loader_bytes = |hypervisor: Option<&str>, memory: Bytes| {
+        let mut machine = machine();
+        machine.identity.hypervisor = hypervisor.map(Into::into);
+        machine.allowed.memory = memory;
+        let plan = plan(&Spec::new(Task::Bandwidth(BandwidthShape::One)), &machine, &rows()).unwrap();
+        let Work::Bandwidth { loaders, .. } = &plan.steps[0].cells[0].work else { panic!("{plan:?}") };
+        let behind_first_cache: u64 = loaders.iter().filter(|l| l.cpu < 4).map(|l| l.buffer.bytes.0).sum();
+        assert!(loaders.iter().all(|l| l.buffer.bytes == loaders[0].buffer.bytes), "{loaders:?}");
+        Bytes(behind_first_cache)
+    };
+    let described = loader_bytes(None, Bytes::gib(16));
+    assert!(described < Bytes::mib(256), "the hardware itself says what caches it has: {described}");
+    assert_eq!(loader_bytes(Some("KVM"), Bytes::gib(16)), Bytes::gib(1));
+    // Two caches share an eighth of 8 GiB.
+    assert_eq!(loader_bytes(Some("KVM"), Bytes::gib(8)), Bytes::mib(512));
+    assert_eq!(loader_bytes(Some("KVM"), Bytes::gib(2)), described, "no less than the caches that are described need");
+}

@@ -56,7 +56,7 @@ fn knees(machine: fn(u32) -> (f64, f64), noise: Noise, curves: u64) -> f64 {
             latency_ns: latency.value.unwrap(),
         });
         let by_delay = |delay| estimates.iter().find(|e| e.0 == delay).map(|e| e.1.clone());
-        summarise(Coordinates::default(), &points, by_delay).knee.is_some()
+        summarise(Coordinates::default(), &points, by_delay, |_| true).knee.is_some()
     });
     100.0 * found.count() as f64 / curves as f64
 }
