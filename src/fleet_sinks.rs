@@ -127,7 +127,8 @@ impl<'a> FleetSinks<'a> {
             FleetFormat::Json => Form::Json,
             FleetFormat::Csv => Form::Csv,
         };
-        let standard = (!self.output.quiet || self.output.output.is_empty()).then_some(standard);
+        let prints = !self.output.quiet || self.output.output.is_empty() || matches!(standard, Form::Text(_));
+        let standard = prints.then_some(standard);
         let render = |form: &Form| self.render(answer, *form);
         join_errors(write_everywhere(Stream::Output, standard.as_ref(), &self.files, render))
     }

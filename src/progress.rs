@@ -1,6 +1,9 @@
 //! Progress on standard error: how much is done, how long the rest takes, what is being measured, and the values so far.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -9,7 +12,7 @@ use memgauge_core::plan::{Cell, Plan, Step};
 use memgauge_core::result::{Measurement, QualityLevel};
 use memgauge_core::traffic::Mix;
 use memgauge_core::wording;
-use memgauge_engine::{Observer, RunContext};
+use memgauge_engine::{Heartbeat, Observer, RunContext};
 
 use crate::console::Stream;
 
@@ -20,17 +23,52 @@ const BAR: usize = 8;
 /// Columns of a cell's name that are worth more than a value.
 const CELL: usize = 20;
 
-/// A line of progress. It is drawn between bursts only, and has neither a thread nor a timer.
+/// While memory is set up, the line is drawn at most so often.
+const REDRAW: Duration = Duration::from_millis(250);
+/// The environment variable that names a file to record predictions in, to measure how honest they are.
+const RECORD: &str = "MEMGAUGE_PROGRESS";
+
+/// A line of progress. It is drawn between bursts and while memory is set up, never while something is measured, and has neither a thread nor
+/// a timer.
 pub(crate) struct Progress<'a> {
-    bar: ProgressBar,
     context: &'a RunContext<'a>,
+    state: Arc<Mutex<State>>,
+    /// Gets results as they are measured.
+    live: &'a mut dyn FnMut(&[Measurement]),
+}
+
+/// What the line says.
+struct State {
+    bar: ProgressBar,
     begin: Instant,
+    drawn: Instant,
+    /// When the run must end.
+    end: Option<Instant>,
     time: TimeLeft,
     /// What is being measured.
     cell: String,
     values: Values,
-    /// Gets results as they are measured.
-    live: &'a mut dyn FnMut(&[Measurement]),
+    /// Gets seconds of the run, the share that is done and the seconds that are left, as predicted then.
+    record: Option<File>,
+}
+
+impl State {
+    fn elapsed_s(&self, now: Instant) -> f64 {
+        (now - self.begin).as_secs_f64()
+    }
+
+    fn draw(&mut self, now: Instant) {
+        let now_s = self.elapsed_s(now);
+        let until_end = self.end.map(|end| end.saturating_duration_since(now).as_secs_f64());
+        let left_s = self.time.left_s(now_s).min(until_end.unwrap_or(f64::INFINITY));
+        let width = Stream::Error.columns().unwrap_or(COLUMNS);
+        self.bar.set_message(line(width, now_s, left_s, &self.cell, &self.values.texts()));
+        self.drawn = now;
+        if let Some(file) = &mut self.record {
+            // A record that cannot be written is no reason to stop measuring.
+            let _ = writeln!(file, "{now_s:.3}\t{:.4}\t{left_s:.3}", self.time.share);
+        }
+    }
 }
 
 impl<'a> Progress<'a> {
@@ -42,50 +80,78 @@ impl<'a> Progress<'a> {
         if let Ok(style) = ProgressStyle::with_template("{msg}") {
             bar.set_style(style);
         }
-        let cell = "setting up".to_owned();
-        let progress = Self { bar, context, begin: context.now(), time: TimeLeft::new(plan), cell, values: Values::default(), live };
-        progress.draw();
-        progress
+        let record = std::env::var_os(RECORD).and_then(|path| File::options().append(true).create(true).open(path).ok());
+        let now = context.now();
+        let mut state = State {
+            bar,
+            begin: now,
+            drawn: now,
+            end: context.deadline,
+            time: TimeLeft::new(plan),
+            cell: "setting up".to_owned(),
+            values: Values::default(),
+            record,
+        };
+        state.draw(now);
+        Self { context, state: Arc::new(Mutex::new(state)), live }
     }
 
     /// Removes the line.
     pub(crate) fn finish(&self) {
-        self.bar.finish_and_clear();
+        let mut state = self.state();
+        state.bar.finish_and_clear();
+        let now_s = state.elapsed_s(self.context.now());
+        if let Some(file) = &mut state.record {
+            let _ = writeln!(file, "{now_s:.3}\t1\t0");
+        }
     }
 
-    fn elapsed_s(&self) -> f64 {
-        (self.context.now() - self.begin).as_secs_f64()
-    }
-
-    fn draw(&self) {
-        let now_s = self.elapsed_s();
-        let until_end = self.context.deadline.map(|end| end.saturating_duration_since(self.context.now()).as_secs_f64());
-        let left_s = self.time.left_s(now_s).min(until_end.unwrap_or(f64::INFINITY));
-        let width = Stream::Error.columns().unwrap_or(COLUMNS);
-        self.bar.set_message(line(width, now_s, left_s, &self.cell, &self.values.texts()));
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Observer for Progress<'_> {
     fn cell(&mut self, step: &Step, cell: &Cell) {
-        self.time.begin_cell(self.elapsed_s(), step);
+        let now = self.context.now();
+        let mut state = self.state();
+        let now_s = state.elapsed_s(now);
+        state.time.begin_cell(now_s, step);
         // The nodes of CPUs are known, and a mix tells more than the CPUs that load.
         let cpus = cell.at.cpus.clone().filter(|_| cell.at.mix.is_none());
         let at = Coordinates { cpus, cpu_node: None, holder_node: None, memory_dir: None, ..cell.at.clone() };
-        self.cell = format!("{}: {}", step.title, wording::coordinates(&at));
-        self.draw();
+        state.cell = format!("{}: {}", step.title, wording::coordinates(&at));
+        state.draw(now);
     }
 
     fn measured(&mut self, results: &[Measurement]) {
-        results.iter().for_each(|m| self.values.add(m));
-        let Self { bar, live, .. } = self;
+        let bar = {
+            let mut state = self.state();
+            results.iter().for_each(|m| state.values.add(m));
+            state.bar.clone()
+        };
+        let live = &mut self.live;
         // What is printed must not meet the line on the terminal.
         bar.suspend(|| live(results));
     }
 
     fn progress(&mut self, share: f64) {
-        self.time.progress(share);
-        self.draw();
+        let now = self.context.now();
+        let mut state = self.state();
+        state.time.progress(share);
+        state.draw(now);
+    }
+
+    fn heartbeat(&self) -> Option<Heartbeat> {
+        let state = Arc::clone(&self.state);
+        Some(Arc::new(move || {
+            // Another thread draws already, or something changes.
+            let Ok(mut state) = state.try_lock() else { return };
+            let now = Instant::now();
+            if now.saturating_duration_since(state.drawn) >= REDRAW {
+                state.draw(now);
+            }
+        }))
     }
 }
 
@@ -246,11 +312,42 @@ mod tests {
         assert_eq!([99.2, 100.0, 5999.0, 7200.0].map(rounded), ["1 min 40 s", "1 min 40 s", "99 min 59 s", "2 h 00 min"]);
     }
 
-    #[test]
-    fn cells_that_took_longer_make_the_rest_longer() {
+    fn suite() -> (memgauge_core::topology::Machine, Plan) {
         let machine = memgauge_os::topology::read_machine(std::path::Path::new("/")).unwrap();
         let spec = memgauge_core::spec::Spec::new(memgauge_core::spec::Task::Suite);
         let plan = memgauge_core::planner::plan(&spec, &machine, &[]).unwrap();
+        (machine, plan)
+    }
+
+    #[test]
+    fn the_line_goes_on_while_memory_is_set_up() {
+        let (machine, plan) = suite();
+        let stop = Arc::default();
+        let context = RunContext::new(&machine, memgauge_os::clock::Clock::calibrate(std::path::Path::new("/")), "/".into(), &stop);
+        let mut live = |_: &[Measurement]| {};
+        let progress = Progress::new(&plan, &context, true, &mut live);
+        let heartbeat = progress.heartbeat().unwrap();
+        let message = || progress.state().bar.message();
+        let first = message();
+        heartbeat();
+        assert_eq!(message(), first, "not more often than it can be read");
+        // As if two seconds of setting up had passed since.
+        {
+            let mut state = progress.state();
+            state.begin -= Duration::from_secs(2);
+            state.drawn -= Duration::from_secs(2);
+        }
+        heartbeat();
+        assert_ne!(message(), first);
+        // A thread that draws is not waited for.
+        let held = progress.state();
+        heartbeat();
+        drop(held);
+    }
+
+    #[test]
+    fn cells_that_took_longer_make_the_rest_longer() {
+        let (_, plan) = suite();
         let cells = vec![plan.steps[0].cells[0].clone(); 8];
         let step = Step { estimated_s: 8.0, cells, ..plan.steps[0].clone() };
         let mut time = TimeLeft::new(&Plan { estimated_s: 8.0, ..plan });

@@ -25,6 +25,8 @@ use crate::output_file::{OutputFile, save_elsewhere};
 pub(crate) struct Sinks {
     stream: Stream,
     standard: Option<Box<dyn Format>>,
+    /// Standard output has a line only, and files the result.
+    one_line: bool,
     files: Vec<(OutputFile, Box<dyn Format>)>,
 }
 
@@ -34,7 +36,10 @@ impl Sinks {
     /// # Errors
     /// When a file has no format or cannot be created.
     pub(crate) fn open(output: &Output, stream: Stream) -> Result<Self, UsageError> {
-        let standard = output.prints().then(|| -> Box<dyn Format> {
+        let closed = stream == Stream::Output && standard_output_was_closed();
+        // Whoever closed it wants the files alone, and standard error belongs to the program that was run.
+        let prints = output.prints() && !(output.is_one_line() && (closed || stream == Stream::Error));
+        let standard = prints.then(|| -> Box<dyn Format> {
             match (output.format, output.quiet) {
                 (FormatArg::Text, false) => Box::new(Text { width: stream.width(), colour: stream.colours(), verbose: output.verbose }),
                 (FormatArg::Text, true) => Box::new(OneLine),
@@ -44,7 +49,7 @@ impl Sinks {
                 (FormatArg::Html, _) => Box::new(Html::default()),
             }
         });
-        if standard.is_some() && stream == Stream::Output && standard_output_was_closed() {
+        if standard.is_some() && closed {
             return Err(UsageError("standard output is closed; open it, or give --quiet and -o FILE".into()));
         }
         let figure = output.figure.options();
@@ -53,7 +58,7 @@ impl Sinks {
                 let path = path.to_string_lossy();
                 memgauge_render::figure_for_path(&path, &figure).or_else(|| memgauge_render::for_path(&path))
             })?;
-        Ok(Self { stream, standard, files })
+        Ok(Self { stream, standard, one_line: output.is_one_line(), files })
     }
 
     /// Adds a file of JSON, which leaves standard output as it is.
@@ -70,9 +75,9 @@ impl Sinks {
         self.stream.is_terminal() && self.standard.as_ref().is_some_and(|format| format.name() == "text")
     }
 
-    /// Whether nothing goes to standard output.
+    /// Whether at most a line goes to standard output, because the result is in files.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.standard.is_none()
+        self.one_line || self.standard.is_none()
     }
 
     /// Writes a new report everywhere, as [`Self::write_all`] does. An earlier result is kept where this one measured nothing, unless it has
@@ -86,11 +91,20 @@ impl Sinks {
         for (file, _) in kept {
             Program::MEMGAUGE.message(format_args!("{}: the earlier file is kept, because nothing was measured", file.path().display()));
         }
-        let written = write_everywhere(self.stream, self.standard.as_ref(), files.iter().copied(), |format| Ok(format.render(report)?));
+        let mut written = write_everywhere(self.stream, None, files.iter().copied(), |format| Ok(format.render(report)?));
+        let mut formats: Vec<&dyn Format> = files.iter().map(|(_, format)| format.as_ref()).collect();
         // One place that has the whole report as JSON is enough: all other formats can be rendered from it.
-        let whole = |(format, written): (&dyn Format, &anyhow::Result<()>)| format.name() == Json.name() && written.is_ok();
-        let formats = self.standard.iter().chain(files.iter().map(|(_, format)| format)).map(AsRef::as_ref);
-        let lost = written.iter().any(Result::is_err) && !formats.zip(&written).any(whole);
+        let is_lost = |formats: &[&dyn Format], written: &[anyhow::Result<()>]| {
+            let whole = |(format, written): (&&dyn Format, &anyhow::Result<()>)| format.name() == Json.name() && written.is_ok();
+            written.iter().any(Result::is_err) && !formats.iter().zip(written).any(whole)
+        };
+        // What could not be written to a file takes the place of the line.
+        let replaced = self.one_line && is_lost(&formats, &written);
+        if let Some(standard) = self.standard.as_ref().filter(|_| !replaced) {
+            formats.insert(0, standard.as_ref());
+            written.insert(0, print(self.stream, standard.render(report).map_err(Into::into)));
+        }
+        let lost = is_lost(&formats, &written);
         join_errors(written).map_err(|error| if lost { anyhow!("{error:#}; {}", self.rescue(report)) } else { error })
     }
 
@@ -98,7 +112,7 @@ impl Sinks {
     fn rescue(&self, report: &Report) -> String {
         let Ok(bytes) = Json.render(report) else { return "the result is lost: it cannot be written as JSON".into() };
         // The user asked for silence, but not at the cost of the result.
-        if self.standard.is_none() && self.stream == Stream::Output && self.stream.print(&bytes).is_ok() {
+        if (self.one_line || self.standard.is_none()) && self.stream == Stream::Output && self.stream.print(&bytes).is_ok() {
             return "the result was printed as JSON instead".into();
         }
         match save_elsewhere(&bytes) {
@@ -178,11 +192,15 @@ fn plain_format(path: &Path) -> Option<PlainFormat> {
 /// # Errors
 /// [`UsageError`] for a format other than text and JSON, and for a file that cannot be created.
 pub(crate) fn show_plan(plan: &Plan, machine: &Machine, output: &Output) -> anyhow::Result<()> {
-    let render = |(format, width): &(PlainFormat, usize)| -> anyhow::Result<Vec<u8>> {
-        match format {
-            PlainFormat::Text if output.quiet && output.prints() => Ok(memgauge_render::plan_line(plan).into_bytes()),
-            PlainFormat::Text => Ok(memgauge_render::plan_text(plan, machine, *width).into_bytes()),
-            PlainFormat::Json => {
+    // The width of a terminal, or none in a file.
+    let render = |(format, width): &(PlainFormat, Option<usize>)| -> anyhow::Result<Vec<u8>> {
+        match (format, width) {
+            (PlainFormat::Text, Some(_)) if output.quiet => Ok(memgauge_render::plan_line(plan).into_bytes()),
+            (PlainFormat::Text, width) => {
+                let width = width.unwrap_or(memgauge_render::FILE_WIDTH);
+                Ok(memgauge_render::plan_text(plan, machine, width).into_bytes())
+            }
+            (PlainFormat::Json, _) => {
                 let mut bytes = serde_json::to_vec_pretty(plan)?;
                 bytes.push(b'\n');
                 Ok(bytes)
@@ -190,11 +208,11 @@ pub(crate) fn show_plan(plan: &Plan, machine: &Machine, output: &Output) -> anyh
         }
     };
     let standard = match output.format {
-        FormatArg::Text => (PlainFormat::Text, Stream::Output.width()),
-        FormatArg::Json => (PlainFormat::Json, 0),
+        FormatArg::Text => (PlainFormat::Text, Some(Stream::Output.width())),
+        FormatArg::Json => (PlainFormat::Json, None),
         _ => return Err(UsageError("a plan has no values yet; use --format text or --format json".into()).into()),
     };
-    let format = |path: &Path| Some((plain_format(path)?, memgauge_render::FILE_WIDTH));
+    let format = |path: &Path| Some((plain_format(path)?, None));
     let files = open_files(&output.output, "a plan is text or JSON; use .txt or .json", format)?;
     let standard = output.prints().then_some(standard);
     join_errors(write_everywhere(Stream::Output, standard.as_ref(), &files, render))
@@ -234,7 +252,7 @@ impl CompareArgs {
             ComparisonFormatArg::Csv => ComparisonFormat::Csv,
             ComparisonFormatArg::Html => ComparisonFormat::Html,
         };
-        (!self.quiet || self.output.is_empty()).then_some(format)
+        (!self.quiet || self.output.is_empty() || self.format == ComparisonFormatArg::Text).then_some(format)
     }
 
     /// A comparison in a format.
@@ -293,7 +311,7 @@ impl AdviceSinks {
     /// When a file has no format or cannot be created.
     pub(crate) fn open(args: &AdviseArgs) -> Result<Self, UsageError> {
         let files = open_files(&args.output, "advice is text or JSON; use .txt or .json", |path| Some((plain_format(path)?, None)))?;
-        let prints = !args.quiet || files.is_empty();
+        let prints = !args.quiet || files.is_empty() || args.format == PlainFormat::Text;
         Ok(Self { quiet: args.quiet, standard: prints.then_some((args.format, Some(Stream::Output))), files })
     }
 
@@ -436,6 +454,26 @@ mod tests {
         report.results[0].estimate = no_value(NotMeasured::Corrupted { detail: "bit 3".into() });
         sinks(&[&file]).write(&report).unwrap();
         assert_eq!(read_report(&file).unwrap().results[0].estimate, report.results[0].estimate);
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn a_quiet_run_prints_its_line_also_where_the_result_goes_to_a_file() {
+        let output = |format, quiet, files: &[&str]| Output {
+            format,
+            output: files.iter().map(PathBuf::from).collect(),
+            quiet,
+            verbose: false,
+            figure: FigureArgs::default(),
+        };
+        let prints = |output: Output| (output.prints(), output.is_one_line());
+        assert_eq!(prints(output(FormatArg::Text, true, &["a.json"])), (true, true));
+        assert_eq!(prints(output(FormatArg::Text, true, &[])), (true, false));
+        assert_eq!(prints(output(FormatArg::Text, false, &["a.json"])), (true, false));
+        assert_eq!(prints(output(FormatArg::Json, true, &["a.json"])), (false, false));
+        let directory = directory("sinks-line");
+        let sinks = sinks(&[&directory.join("a.json")]);
+        assert_eq!((sinks.standard.as_ref().map(|format| format.name()), sinks.is_quiet()), (Some("line"), true));
         fs::remove_dir_all(directory).unwrap();
     }
 

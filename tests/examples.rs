@@ -1,4 +1,4 @@
-//! The examples of README.md and docs/*.md run: every command in a fenced block and in README's table of wishes, in the order of the page, each
+//! The examples of README.md and docs/*.md run: every command in a fenced block and in a table of wishes, in the order of the page, each
 //! page in a folder of its own. What measures gets little time; nothing else about a command is changed.
 #![allow(
     clippy::unwrap_used,
@@ -115,7 +115,7 @@ fn is_example(line: &str) -> bool {
     ["memgauge", "mlc", "numactl", "jq", "python3"].contains(&first)
 }
 
-/// The commands in the first table of README.md. One with a word in capitals is a pattern and no example.
+/// The commands in the tables of wishes of README.md and docs/commands.md. One with a word in capitals is a pattern and no example.
 fn wishes(page: &str) -> Vec<String> {
     let rows = page.lines().skip_while(|line| !line.starts_with("| I want to")).take_while(|line| line.starts_with('|'));
     let spans = rows.flat_map(|row| row.split('`').skip(1).step_by(2));
@@ -170,14 +170,29 @@ const SMALL: &str = "64K";
 /// What is measured does not matter here, and much of the time is spent waiting.
 const PAGES_AT_A_TIME: usize = 3;
 
-/// Runs the examples of a page and says what is wrong.
-fn wrong(page: &Path, machine: &Report, folder: &Path) -> Vec<String> {
+/// The examples of a page.
+fn of_page(page: &Path) -> Vec<String> {
     let words = fs::read_to_string(page).unwrap();
     let mut all = commands(&words);
-    if page.ends_with("README.md") {
-        all.extend(wishes(&words));
-        assert!(all.len() > 12, "{all:?}");
+    if page.ends_with("README.md") || page.ends_with("docs/commands.md") {
+        let wishes = wishes(&words);
+        assert!(wishes.len() > 6, "{}: {wishes:?}", page.display());
+        all.extend(wishes);
     }
+    all
+}
+
+/// The examples in the help of a command, without what is said of them.
+fn of_help(command: &str) -> Vec<String> {
+    let help = Command::new(env!("CARGO_BIN_EXE_memgauge")).args(command.split_whitespace()).arg("--help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let examples = help.split("\nExamples:\n").nth(1).unwrap_or_else(|| panic!("{command}: no examples")).split("\n\n").next().unwrap();
+    let all = examples.lines().filter_map(|line| line.strip_prefix("  ")).filter(|line| is_example(line));
+    all.map(|line| line.split("  ").next().unwrap().to_owned()).collect()
+}
+
+/// Runs examples, of a page or a command's help, and says what is wrong.
+fn wrong(page: &Path, all: Vec<String>, machine: &Report, folder: &Path) -> Vec<String> {
     let programs = Path::new(env!("CARGO_BIN_EXE_memgauge")).parent().unwrap();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let (mut wrong, mut seen) = (Vec::new(), BTreeSet::new());
@@ -254,7 +269,7 @@ fn examples_of_all_pages_run() {
             scope.spawn(|| {
                 while let Some(page) = next() {
                     let folder = temporary(&format!("examples-{}", page.file_stem().unwrap().to_string_lossy()));
-                    let found = wrong(&page, &machine, &folder);
+                    let found = wrong(&page, of_page(&page), &machine, &folder);
                     all.lock().unwrap().extend(found);
                     fs::remove_dir_all(folder).unwrap();
                 }
@@ -263,6 +278,25 @@ fn examples_of_all_pages_run() {
     });
     let all = all.into_inner().unwrap();
     assert!(all.is_empty(), "{}", all.join("\n"));
+}
+
+#[test]
+fn examples_of_help_run_on_two_cpus_and_one_node() {
+    let machine = report("info");
+    let _permit = alone();
+    let folder = temporary("help-examples");
+    // The others need memory of several kinds, a fleet, or results of the reader's.
+    let commands = ["latency", "bandwidth", "loaded", "c2c", "quick", "scan", "sweep", "stream", "chase", ""];
+    let mut found = Vec::new();
+    for command in commands {
+        let examples = of_help(command);
+        assert!(examples.len() > 2, "{command}: {examples:?}");
+        let of_others = ["memgauge compare before.json after.json", "memgauge quick --baseline"];
+        let run = examples.into_iter().filter(|line| !of_others.iter().any(|other| line.starts_with(other)));
+        found.extend(wrong(Path::new(&format!("help of '{command}'")), run.collect(), &machine, &folder));
+    }
+    fs::remove_dir_all(folder).unwrap();
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 #[test]

@@ -359,11 +359,12 @@ fn no_colour_when_not_a_terminal() {
 }
 
 #[test]
-fn quiet_writes_only_the_file() {
+fn quiet_prints_one_line_beside_the_file() {
     let folder = temporary("quiet");
     let file = folder.join("a.txt");
     let output = program().args(["latency", "--size", "16K", "--time", "60ms", "-q", "-o"]).arg(&file).output().unwrap();
-    assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty());
+    let line = text(&output.stdout);
+    assert!(output.status.success() && output.stderr.is_empty() && line.lines().count() == 1 && line.contains(" ns"), "{line}");
     assert!(std::fs::read_to_string(&file).unwrap().contains("ns"));
     std::fs::remove_dir_all(folder).unwrap();
 }
@@ -442,7 +443,7 @@ fn a_plan_is_written_to_files() {
     let (json, plain) = (folder.join("plan.json"), folder.join("plan.txt"));
     let line = format!("latency --size 16K --plan -q -o {} -o {}", json.display(), plain.display());
     let output = run(&line);
-    assert!(output.status.success() && output.stdout.is_empty(), "{}", text(&output.stderr));
+    assert!(output.status.success() && text(&output.stdout).lines().count() == 1, "{}", text(&output.stdout));
     let plan: Plan = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
     assert_eq!(plan.steps[0].experiment, Experiment::IdleLatency);
     assert!(std::fs::read_to_string(&plain).unwrap().contains("Idle latency"));

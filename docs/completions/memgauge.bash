@@ -278,7 +278,7 @@ _memgauge() {
 
     case "${cmd}" in
         memgauge)
-            opts="-o -q -v -h -V --mix --width --limit --prefetch --cpu --node --one-thread-per-core --size --pages --time --within --confidence --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --budget --help --version info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help"
+            opts="-o -q -v -h -V --mix --width --limit --prefetch --cpu --node --one-thread-per-core --size --pages --time --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --budget --panel --help --version info latency bandwidth loaded c2c quick run scan sweep pmem tiers interleave stream chase count prefetch render report compare advise fleet reference mlc help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -344,10 +344,6 @@ _memgauge() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --panel)
-                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
-                    return 0
-                    ;;
                 --figure-width)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -366,6 +362,10 @@ _memgauge() {
                     ;;
                 --budget)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --panel)
+                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -410,7 +410,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__bandwidth)
-            opts="-o -q -v -h --matrix --peak --ramp --search --delay --mix --width --limit --access --random-window --line-stride --line --patterns --hold --shared-buffer --contents --start-signal --counters --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --memory-dir --help"
+            opts="-o -q -v -h --matrix --peak --ramp --search --delay --mix --width --limit --access --random-window --line-stride --line --patterns --shared-buffer --contents --start-signal --counters --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --memory-dir --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -516,10 +516,6 @@ _memgauge() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --panel)
-                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
-                    return 0
-                    ;;
                 --figure-width)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -544,6 +540,10 @@ _memgauge() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --panel)
+                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -552,7 +552,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__c2c)
-            opts="-o -q -v -h --matrix --node-matrix --reader --holder --sharer --state --holder-pushes --reader-pushes --order --stride --touch-cpu --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --window --help"
+            opts="-o -q -v -h --matrix --node-matrix --reader --holder --sharer --state --holder-pushes --reader-pushes --order --stride --touch-cpu --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --window --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -642,10 +642,6 @@ _memgauge() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --panel)
-                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
-                    return 0
-                    ;;
                 --figure-width)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -670,6 +666,10 @@ _memgauge() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --panel)
+                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -678,7 +678,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__chase)
-            opts="-o -q -v -h --size --cpu --node --passes --counters --format --output --quiet --panel --figure-width --no-title --label --no-host-identity --pages --verbose --order --window --stride --seed --help"
+            opts="-o -q -v -h --size --cpu --node --passes --counters --format --output --quiet --figure-width --no-title --label --no-host-identity --pages --verbose --order --window --stride --seed --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -712,10 +712,6 @@ _memgauge() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --panel)
-                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
-                    return 0
-                    ;;
                 --figure-width)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -742,6 +738,10 @@ _memgauge() {
                     ;;
                 --seed)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --panel)
+                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1664,7 +1664,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__interleave)
-            opts="-o -q -v -h --demand --threads --apply --restore --mix --width --limit --prefetch --cpu --one-thread-per-core --size --pages --time --within --confidence --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --node --budget --help"
+            opts="-o -q -v -h --demand --threads --apply --restore --mix --width --limit --prefetch --cpu --one-thread-per-core --size --pages --time --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --node --budget --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1738,10 +1738,6 @@ _memgauge() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --panel)
-                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
-                    return 0
-                    ;;
                 --figure-width)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1766,6 +1762,10 @@ _memgauge() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --panel)
+                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1774,7 +1774,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__latency)
-            opts="-o -q -v -h --matrix --per-cpu --order --window --stride --touch-cpu --hops --histogram --keep-awake --counters --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --memory-dir --help"
+            opts="-o -q -v -h --matrix --per-cpu --order --window --stride --touch-cpu --hops --histogram --keep-awake --counters --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --memory-dir --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1856,10 +1856,6 @@ _memgauge() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --panel)
-                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
-                    return 0
-                    ;;
                 --figure-width)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1884,6 +1880,10 @@ _memgauge() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --panel)
+                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1892,7 +1892,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__loaded)
-            opts="-o -q -v -h --at --load-node --probe-cpu --probe-node --order --window --stride --touch-cpu --hops --histogram --mix --width --limit --access --random-window --line-stride --line --patterns --hold --shared-buffer --contents --start-signal --counters --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --memory-dir --delay --help"
+            opts="-o -q -v -h --at --load-node --probe-cpu --probe-node --order --window --stride --touch-cpu --hops --histogram --mix --width --limit --access --random-window --line-stride --line --patterns --shared-buffer --contents --start-signal --counters --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --memory-dir --delay --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2030,10 +2030,6 @@ _memgauge() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --panel)
-                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
-                    return 0
-                    ;;
                 --figure-width)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2060,6 +2056,10 @@ _memgauge() {
                     ;;
                 --delay)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --panel)
+                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -2838,7 +2838,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__scan)
-            opts="-o -q -v -h --region --passes --bucket --integrity --patterns --hold --within --seed --cpu --node --one-thread-per-core --prefetch --size --pages --width --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --help"
+            opts="-o -q -v -h --region --passes --bucket --integrity --patterns --hold --within --seed --cpu --node --one-thread-per-core --prefetch --size --pages --width --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2908,10 +2908,6 @@ _memgauge() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --panel)
-                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
-                    return 0
-                    ;;
                 --figure-width)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2928,6 +2924,10 @@ _memgauge() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --panel)
+                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2936,7 +2936,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__stream)
-            opts="-o -q -v -h --size --cpu --node --passes --counters --format --output --quiet --panel --figure-width --no-title --label --no-host-identity --pages --verbose --seed --help"
+            opts="-o -q -v -h --size --cpu --node --passes --counters --format --output --quiet --figure-width --no-title --label --no-host-identity --pages --verbose --seed --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2970,10 +2970,6 @@ _memgauge() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --panel)
-                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
-                    return 0
-                    ;;
                 --figure-width)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2990,6 +2986,10 @@ _memgauge() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --panel)
+                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2998,7 +2998,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__sweep)
-            opts="-o -q -v -h --min --max --points-per-octave --latency --bandwidth --per-domain --all-cpus --cpu --node --one-thread-per-core --prefetch --pages --order --window --stride --mix --width --limit --counters --time --within --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --budget --confidence --help"
+            opts="-o -q -v -h --min --max --points-per-octave --latency --bandwidth --per-domain --all-cpus --cpu --node --one-thread-per-core --prefetch --pages --order --window --stride --mix --width --limit --counters --time --within --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --budget --confidence --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3080,10 +3080,6 @@ _memgauge() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --panel)
-                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
-                    return 0
-                    ;;
                 --figure-width)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -3106,6 +3102,10 @@ _memgauge() {
                     ;;
                 --confidence)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --panel)
+                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
                     return 0
                     ;;
                 *)

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_memgauge_global_optspecs
-    string join \n mix= width= limit= prefetch= cpu= node= one-thread-per-core size= pages= time= within= confidence= seed= format= o/output= q/quiet v/verbose panel= figure-width= no-title label= no-host-identity wait-quiet= plan machine= budget= h/help V/version
+    string join \n mix= width= limit= prefetch= cpu= node= one-thread-per-core size= pages= time= within= confidence= seed= format= o/output= q/quiet v/verbose figure-width= no-title label= no-host-identity wait-quiet= plan machine= budget= panel= h/help V/version
 end
 
 function __fish_memgauge_needs_command
@@ -48,13 +48,18 @@ complete -c memgauge -n "__fish_memgauge_needs_command" -l time -d 'Measure each
 complete -c memgauge -n "__fish_memgauge_needs_command" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
 complete -c memgauge -n "__fish_memgauge_needs_command" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_needs_command" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
-complete -c memgauge -n "__fish_memgauge_needs_command" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_needs_command" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
 html\t''"
 complete -c memgauge -n "__fish_memgauge_needs_command" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
-complete -c memgauge -n "__fish_memgauge_needs_command" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
+complete -c memgauge -n "__fish_memgauge_needs_command" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
+complete -c memgauge -n "__fish_memgauge_needs_command" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_needs_command" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
+complete -c memgauge -n "__fish_memgauge_needs_command" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
+complete -c memgauge -n "__fish_memgauge_needs_command" -l budget -d 'Measure one cell for at most this long [default: 0.48s]' -r
+complete -c memgauge -n "__fish_memgauge_needs_command" -l panel -d 'Draw only one of these panels: idle-latency, bandwidth, bandwidth-by-node, loaded-latency, transfers, transfers-by-node, distribution; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
 bandwidth-by-cpus\t''
@@ -73,13 +78,8 @@ latency-by-size\t''
 bandwidth-by-size\t''
 misses\t''
 distribution\t''"
-complete -c memgauge -n "__fish_memgauge_needs_command" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
-complete -c memgauge -n "__fish_memgauge_needs_command" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
-complete -c memgauge -n "__fish_memgauge_needs_command" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
-complete -c memgauge -n "__fish_memgauge_needs_command" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
-complete -c memgauge -n "__fish_memgauge_needs_command" -l budget -d 'Measure one cell for at most this long [default: 0.48s]' -r
 complete -c memgauge -n "__fish_memgauge_needs_command" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
-complete -c memgauge -n "__fish_memgauge_needs_command" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_needs_command" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_needs_command" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_needs_command" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_needs_command" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
@@ -111,7 +111,7 @@ complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "reference" -d 'Li
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "mlc" -d 'Take the command lines of Intel MLC and print its tables: memgauge mlc --help, man mlc'
 complete -c memgauge -n "__fish_memgauge_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -l machine -d 'Show a recorded machine: a directory that holds its sys/ and proc/' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand info" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand info" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
@@ -138,7 +138,7 @@ misses\t''
 distribution\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand info" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand info" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
@@ -165,13 +165,21 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l budget -d 
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
 html\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l prefetch -d 'Hardware prefetchers during the run. As root, on and off write documented registers of all CPUs and put them back afterwards, which taints the kernel' -r -f -a "leave\t''
+off\t''
+on\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l memory-dir -d 'Use files in DIR as buffers: persistent memory (a file system mounted with -o dax), a tmpfs, or the page cache of any other file system, which is DRAM. The files have no names and disappear at the end of the run' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l panel -d 'Draw only one of these panels: idle-latency, latency-by-cpu, distribution; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
 bandwidth-by-cpus\t''
@@ -190,19 +198,11 @@ latency-by-size\t''
 bandwidth-by-size\t''
 misses\t''
 distribution\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l prefetch -d 'Hardware prefetchers during the run. As root, on and off write documented registers of all CPUs and put them back afterwards, which taints the kernel' -r -f -a "leave\t''
-off\t''
-on\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l memory-dir -d 'Use files in DIR as buffers: persistent memory (a file system mounted with -o dax), a tmpfs, or the page cache of any other file system, which is DRAM. The files have no names and disappear at the end of the run' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l matrix -d 'From every node with CPUs to every node with memory'
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l per-cpu -d 'From every CPU to its own node, or to the node given with --node'
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. What this machine cannot count is left out, and a note says why'
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
-complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
@@ -249,13 +249,21 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l budget -
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
 html\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l prefetch -d 'Hardware prefetchers during the run. As root, on and off write documented registers of all CPUs and put them back afterwards, which taints the kernel' -r -f -a "leave\t''
+off\t''
+on\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l memory-dir -d 'Use files in DIR as buffers: persistent memory (a file system mounted with -o dax), a tmpfs, or the page cache of any other file system, which is DRAM. The files have no names and disappear at the end of the run' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l panel -d 'Draw only one of these panels: bandwidth, bandwidth-by-cpus, bandwidth-by-node; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
 bandwidth-by-cpus\t''
@@ -274,21 +282,13 @@ latency-by-size\t''
 bandwidth-by-size\t''
 misses\t''
 distribution\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l prefetch -d 'Hardware prefetchers during the run. As root, on and off write documented registers of all CPUs and put them back afterwards, which taints the kernel' -r -f -a "leave\t''
-off\t''
-on\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l memory-dir -d 'Use files in DIR as buffers: persistent memory (a file system mounted with -o dax), a tmpfs, or the page cache of any other file system, which is DRAM. The files have no names and disappear at the end of the run' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l matrix -d 'From every node with CPUs to every node with memory'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l peak -d 'Ten usual mixes of reads and writes; others with --mix'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l search -d 'The highest bandwidth of each mix: over several numbers of CPUs and injection delays, because too many requests at once can cost bandwidth'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l shared-buffer -d 'Let all loaders read one buffer; if it is small, this is the bandwidth of shared caches'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. What this machine cannot count is left out, and a note says why'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
@@ -345,13 +345,22 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l budget -d '
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
 html\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l prefetch -d 'Hardware prefetchers during the run. As root, on and off write documented registers of all CPUs and put them back afterwards, which taints the kernel' -r -f -a "leave\t''
+off\t''
+on\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l memory-dir -d 'Use files in DIR as buffers: persistent memory (a file system mounted with -o dax), a tmpfs, or the page cache of any other file system, which is DRAM. The files have no names and disappear at the end of the run' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l delay -d 'Injection delays in core cycles between bursts of four lines, one point each [default: chosen while measuring]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l panel -d 'Draw only one of these panels: loaded-latency, distribution; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
 bandwidth-by-cpus\t''
@@ -370,19 +379,10 @@ latency-by-size\t''
 bandwidth-by-size\t''
 misses\t''
 distribution\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l prefetch -d 'Hardware prefetchers during the run. As root, on and off write documented registers of all CPUs and put them back afterwards, which taints the kernel' -r -f -a "leave\t''
-off\t''
-on\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l memory-dir -d 'Use files in DIR as buffers: persistent memory (a file system mounted with -o dax), a tmpfs, or the page cache of any other file system, which is DRAM. The files have no names and disappear at the end of the run' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l delay -d 'Injection delays in core cycles between bursts of four lines, one point each [default: chosen while measuring]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l shared-buffer -d 'Let all loaders read one buffer; if it is small, this is the bandwidth of shared caches'
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. What this machine cannot count is left out, and a note says why'
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
@@ -413,13 +413,21 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l budget -d 'Mea
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
 html\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l prefetch -d 'Hardware prefetchers during the run. As root, on and off write documented registers of all CPUs and put them back afterwards, which taints the kernel' -r -f -a "leave\t''
+off\t''
+on\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l window -d 'Window within which the window-local chase is random [default: half of an L2]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l panel -d 'Draw only one of these panels: transfers, transfers-by-node, core-to-core; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
 bandwidth-by-cpus\t''
@@ -438,18 +446,10 @@ latency-by-size\t''
 bandwidth-by-size\t''
 misses\t''
 distribution\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l prefetch -d 'Hardware prefetchers during the run. As root, on and off write documented registers of all CPUs and put them back afterwards, which taints the kernel' -r -f -a "leave\t''
-off\t''
-on\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l window -d 'Window within which the window-local chase is random [default: half of an L2]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l matrix -d 'Every pair of CPUs instead of representatives'
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l node-matrix -d 'Modified lines from every node with CPUs to every other, and a near pair'
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
-complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
@@ -471,7 +471,7 @@ thp\t''
 1g\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
@@ -508,7 +508,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l within -d 'E
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1.5%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which on Linux only root may read]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
-complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
@@ -527,7 +527,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l budget -d 'Mea
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
@@ -556,7 +556,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l figure-width -
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand run" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand run" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
@@ -592,13 +592,17 @@ avx2\t''
 avx512\t''
 neon\t''
 string\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
 html\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -l panel -d 'Draw only this panel: regions' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
 bandwidth-by-cpus\t''
@@ -617,13 +621,9 @@ latency-by-size\t''
 bandwidth-by-size\t''
 misses\t''
 distribution\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -l integrity -d 'Also write test patterns to all of it, and compare what is read back'
 complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
-complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand scan" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
@@ -659,13 +659,19 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l limit -d 'Pe
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
 html\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l budget -d 'Measure one cell for at most this long [default: 0.25s, with --counters 0.35s]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 2%, in a virtual machine 3%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l panel -d 'Draw only one of these panels: latency-by-size, bandwidth-by-size, misses; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
 bandwidth-by-cpus\t''
@@ -684,19 +690,13 @@ latency-by-size\t''
 bandwidth-by-size\t''
 misses\t''
 distribution\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l budget -d 'Measure one cell for at most this long [default: 0.25s, with --counters 0.35s]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 2%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l latency -d 'Measure only latency; with --bandwidth, and without either, both'
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l bandwidth -d 'Measure only bandwidth'
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l per-domain -d 'A curve for each last-level cache, measured on the CPUs that share it [default: the first CPU only]'
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l all-cpus -d 'One curve for all CPUs together, each with its own working set'
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. What this machine cannot count is left out, and a note says why'
-complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
@@ -708,7 +708,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l time -d 'Meas
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
@@ -751,7 +751,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l machine -d 'P
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l ramp -d 'Also measure the bandwidth of growing numbers of CPUs: 1, 2, 4, 6 … all of each node, reads and 2:1'
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l loaded -d 'Also measure latency under load at 20 delays, sequential and random'
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
-complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
@@ -782,7 +782,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l time -d 'Mea
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
@@ -814,7 +814,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l machine -d '
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l budget -d 'Measure one cell for at most this long [default: 0.48s]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l node -d 'Memory nodes to compare, such as 0,2, each as a tier [default: the nearest of each kind]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
-complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
@@ -846,13 +846,19 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l time -d
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
 html\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l node -d 'Memory nodes to interleave over, such as 0,2; also --nodes [default: each socket\'s own and the nodes without CPUs near it]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l budget -d 'Measure one cell for at most this long [default: 1s]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l panel -d 'Draw only this panel: interleave' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
 bandwidth-by-cpus\t''
@@ -871,15 +877,9 @@ latency-by-size\t''
 bandwidth-by-size\t''
 misses\t''
 distribution\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l node -d 'Memory nodes to interleave over, such as 0,2; also --nodes [default: each socket\'s own and the nodes without CPUs near it]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l budget -d 'Measure one cell for at most this long [default: 1s]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l restore -d 'Put back the kernel\'s weights from before the first --apply'
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
-complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
@@ -889,12 +889,20 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l size -d 'Th
 complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l cpu -d 'CPU to run on [default: wherever this process may run]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l node -d 'Memory node of the buffer [default: what this process\'s memory policy says]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l passes -d 'Passes to time; each is a sample for the median and its interval' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
 html\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics) or .html (a page); may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l pages -d 'Pages to use: auto takes transparent huge pages, else base pages' -r -f -a "auto\t''
+4k\t''
+thp\t''
+2m\t''
+1g\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l seed -d 'Seed of the buffer\'s contents' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -914,16 +922,8 @@ latency-by-size\t''
 bandwidth-by-size\t''
 misses\t''
 distribution\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l pages -d 'Pages to use: auto takes transparent huge pages, else base pages' -r -f -a "auto\t''
-4k\t''
-thp\t''
-2m\t''
-1g\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l seed -d 'Seed of the buffer\'s contents' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. What this machine cannot count is left out, and a note says why'
-complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
 complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
@@ -932,12 +932,25 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l size -d 'The
 complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l cpu -d 'CPU to run on [default: wherever this process may run]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l node -d 'Memory node of the buffer [default: what this process\'s memory policy says]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l passes -d 'Passes to time; each is a sample for the median and its interval' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
 html\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics) or .html (a page); may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l pages -d 'Pages to use: auto takes transparent huge pages, else base pages' -r -f -a "auto\t''
+4k\t''
+thp\t''
+2m\t''
+1g\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l order -d 'Order in which the chase visits lines' -r -f -a "window-local\t''
+full-random\t''
+sequential\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l window -d 'Window within which the window-local chase is random' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l stride -d 'Distance between chased lines' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l seed -d 'Seed of the order' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -957,28 +970,15 @@ latency-by-size\t''
 bandwidth-by-size\t''
 misses\t''
 distribution\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l pages -d 'Pages to use: auto takes transparent huge pages, else base pages' -r -f -a "auto\t''
-4k\t''
-thp\t''
-2m\t''
-1g\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l order -d 'Order in which the chase visits lines' -r -f -a "window-local\t''
-full-random\t''
-sequential\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l window -d 'Window within which the window-local chase is random' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l stride -d 'Distance between chased lines' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l seed -d 'Seed of the order' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. What this machine cannot count is left out, and a note says why'
-complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
 complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand count" -s e -l event -d 'Events to count instead of those for the metrics; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand count" -s r -l runs -d 'How many times to run the program' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand count" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand count" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
@@ -1005,12 +1005,12 @@ misses\t''
 distribution\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand count" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand count" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand count" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand count" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand count" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand count" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
 complete -c memgauge -n "__fish_memgauge_using_subcommand count" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand count" -s h -l help -d 'Print help'
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
@@ -1037,7 +1037,7 @@ misses\t''
 distribution\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
@@ -1049,7 +1049,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fi
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -f -a "guard" -d 'The process that restores registers when a run is killed'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -f -a "compare" -d 'Measure with prefetchers on and off: one CPU\'s bandwidth and latency from every node; puts them back'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and not __fish_seen_subcommand_from status off on restore guard compare help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
@@ -1076,12 +1076,12 @@ misses\t''
 distribution\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
@@ -1108,12 +1108,12 @@ misses\t''
 distribution\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from off" -s h -l help -d 'Print help'
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
@@ -1140,12 +1140,12 @@ misses\t''
 distribution\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from on" -s h -l help -d 'Print help'
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
@@ -1172,7 +1172,7 @@ misses\t''
 distribution\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from restore" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
@@ -1191,7 +1191,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_s
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
@@ -1221,7 +1221,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_s
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
@@ -1234,7 +1234,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_s
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from help" -f -a "guard" -d 'The process that restores registers when a run is killed'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from help" -f -a "compare" -d 'Measure with prefetchers on and off: one CPU\'s bandwidth and latency from every node; puts them back'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c memgauge -n "__fish_memgauge_using_subcommand render" -l format -d 'Format of standard output' -r -f -a "text\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand render" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
 csv\t''
 openmetrics\t''
@@ -1260,7 +1260,7 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand render" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand render" -s q -l quiet -d 'Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress'
+complete -c memgauge -n "__fish_memgauge_using_subcommand render" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand render" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand render" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand render" -s h -l help -d 'Print help'

@@ -1,23 +1,25 @@
 //! `memgauge c2c`: its command line.
 
 use clap::Args;
-use memgauge_core::experiment::LineState;
+use memgauge_core::experiment::{Experiment, LineState};
 use memgauge_core::spec::{Spec, Task, TransferShape};
 use memgauge_core::units::Bytes;
 
 use super::options::{ChaseBuffer, Order, Prefetch, with_default};
+use super::output::panels;
 use super::request::{Common, Request};
 use super::values::{STATES, one_of};
 
 #[derive(Debug, Args)]
 #[command(
     mut_arg("window", |window| with_default(window, "half of an L2")),
+    mut_arg("panels", |arg| panels(arg, &[Experiment::CacheToCache, Experiment::CacheToCacheMatrix])),
     after_help = "Examples:
   memgauge c2c                            one pair for each kind of distance
-  memgauge c2c --matrix --cpu 0-7         every pair of eight CPUs
+  memgauge c2c --matrix                   every pair of CPUs; with --cpu of some
   memgauge c2c --node-matrix              modified lines between nodes
-  memgauge c2c --reader 0 --holder 5 --node 1    one pair, lines homed on node 1
-  memgauge c2c --reader 0 --holder 5 --sharer 6  lines shared with CPU 6"
+  memgauge c2c --reader 0 --holder 1      one pair
+  memgauge c2c --reader 1 --holder 0 --node 0    lines at home on node 0"
 )]
 pub(super) struct C2cArgs {
     /// Every pair of CPUs instead of representatives

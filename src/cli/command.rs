@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use memgauge_core::experiment::Experiment;
 use memgauge_core::spec::{Spec, Task};
 
 use super::advise::AdviseArgs;
@@ -16,6 +17,7 @@ use super::latency::LatencyArgs;
 use super::loaders::{BandwidthArgs, LoadedArgs};
 use super::loops::{ChaseArgs, LoopRequest, StreamArgs};
 use super::options::{Load, Prefetch, with_default};
+use super::output::panels;
 use super::pmem::PmemArgs;
 use super::prefetch::{PrefetchAction, PrefetchArgs, PrefetchCommand};
 use super::quick::QuickArgs;
@@ -36,7 +38,7 @@ Examples:
   memgauge                                   measure everything
   memgauge -o before.json                    the same, and keep the result
   memgauge latency --matrix                  idle latency between all nodes
-  memgauge bandwidth --mix 2:1 --cpu 0-7     one mix, eight CPUs
+  memgauge bandwidth --mix 2:1 --cpu 0-1     one mix, two CPUs
   memgauge loaded --mix all-reads --mix 2:1  two curves of latency under load
   memgauge --plan                            what would be done, for how long
   memgauge quick                             a verdict in under 45 s
@@ -126,8 +128,12 @@ enum Command {
     Mlc(MlcArgs),
 }
 
+/// What the suite measures.
+const SUITE: [Experiment; 5] =
+    [Experiment::IdleLatency, Experiment::Bandwidth, Experiment::BandwidthMatrix, Experiment::LoadedLatency, Experiment::CacheToCache];
+
 #[derive(Debug, Args)]
-#[command(mut_arg("budget", |budget| with_default(budget, "0.48s")))]
+#[command(mut_arg("budget", |budget| with_default(budget, "0.48s")), mut_arg("panels", |arg| panels(arg, &SUITE)))]
 struct SuiteArgs {
     #[command(flatten)]
     load: Load,

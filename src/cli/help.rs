@@ -7,25 +7,25 @@ use clap::{Arg, Command};
 
 /// The options that matter most of each command, by their identifiers. Commands below others are named with them.
 const BRIEF: [(&str, &[&str]); 29] = [
-    ("memgauge", &["output", "quiet", "verbose", "within", "plan"]),
+    ("memgauge", &["output", "verbose", "plan"]),
     ("info", &["machine", "format", "output", "quiet"]),
     ("latency", &["matrix", "per_cpu", "cpu", "node", "size", "orders", "pages", "histogram", "within", "output"]),
     ("bandwidth", &["peak", "matrix", "ramp", "search", "mixes", "cpu", "node", "peak_gbs", "within", "output"]),
     ("loaded", &["mixes", "delays", "at_percent", "load_nodes", "probe_cpu", "cpu", "node", "pages", "within", "output"]),
-    ("c2c", &["matrix", "node_matrix", "reader", "holder", "sharer", "states", "cpu", "node", "within", "output"]),
-    ("quick", &["against", "baseline", "rules", "peak_gbs", "cpu", "node", "within", "wait_quiet", "quiet", "format", "output"]),
-    ("run", &["pages", "time", "budget", "within", "plan", "verbose", "quiet", "format", "output"]),
+    ("c2c", &["matrix", "node_matrix", "reader", "holder", "states", "cpu", "node", "within", "output"]),
+    ("quick", &["against", "baseline", "rules", "peak_gbs", "within", "wait_quiet", "quiet", "format", "output"]),
+    ("run", &["pages", "time", "budget", "within", "plan", "verbose", "format", "output"]),
     ("scan", &["node", "cpu", "size", "region", "integrity", "patterns", "hold", "within", "plan", "output"]),
     ("sweep", &["min", "max", "latency", "bandwidth", "per_domain", "all_cpus", "cpu", "counters", "within", "output"]),
-    ("stream", &["cpu", "node", "pages", "passes", "seed", "counters", "quiet", "format", "output"]),
-    ("chase", &["cpu", "node", "pages", "order", "stride", "passes", "counters", "quiet", "format", "output"]),
+    ("stream", &["cpu", "node", "pages", "passes", "counters", "quiet", "format", "output"]),
+    ("chase", &["cpu", "node", "pages", "order", "passes", "counters", "format", "output"]),
     ("count", &["events", "runs", "quiet", "format", "output"]),
     ("prefetch", &["quiet", "format", "output"]),
     ("prefetch compare", &["cpu", "node", "size", "pages", "budget", "within", "plan", "quiet", "format", "output"]),
-    ("pmem", &["node", "ramp", "loaded", "one_thread_per_core", "out", "size", "within", "plan", "quiet", "output"]),
-    ("interleave", &["node", "mixes", "demand", "threads", "apply", "restore", "cpu", "within", "quiet", "output"]),
-    ("tiers", &["mixes", "histogram", "cpu", "node", "size", "pages", "within", "plan", "format", "output"]),
-    ("compare", &["runs", "measure", "keep", "margin", "across", "seed", "verbose", "quiet", "format", "output"]),
+    ("pmem", &["node", "ramp", "loaded", "out", "size", "within", "plan", "output"]),
+    ("interleave", &["node", "mixes", "demand", "threads", "apply", "restore", "within", "output"]),
+    ("tiers", &["mixes", "histogram", "cpu", "node", "size", "within", "plan", "format", "output"]),
+    ("compare", &["runs", "measure", "keep", "margin", "verbose", "quiet", "format", "output"]),
     ("advise", &["model_bytes", "models", "quiet", "format", "output"]),
     ("fleet", &[]),
     ("fleet ingest", &["copy", "batch", "quiet", "format"]),
@@ -38,12 +38,15 @@ const BRIEF: [(&str, &[&str]); 29] = [
     ("render", &["quiet", "verbose", "format", "output"]),
 ];
 /// Commands that the program's own screen leaves out.
-const LESS_USED: [&str; 8] = ["run", "stream", "chase", "count", "interleave", "tiers", "reference", "mlc"];
+const LESS_USED: [&str; 12] =
+    ["run", "stream", "chase", "count", "interleave", "tiers", "reference", "mlc", "pmem", "prefetch", "render", "advise"];
 /// Options of a command without a list: its first ones.
 const MOST: usize = 10;
 /// Examples, and columns of the longest.
 const EXAMPLES: usize = 3;
+/// The screen.
 const COLUMNS: usize = 80;
+const LINES: usize = 24;
 
 /// The command, and all below it, as `-h` shows it.
 pub(super) fn brief(command: Command) -> Command {
@@ -62,15 +65,16 @@ pub(super) fn brief(command: Command) -> Command {
     let has_commands = command.has_subcommands();
     let examples = whole.split("\n\n").find(|part| part.starts_with("Examples:") && !has_commands);
     let short = |part: &str| part.lines().filter(|line| line.chars().count() <= COLUMNS).take(EXAMPLES + 1).collect::<Vec<_>>().join("\n");
-    let examples = examples.map(|part| short(part) + "\n\n");
+    let examples = examples.map(short);
     let all = if path == "memgauge" { "All commands, options and examples" } else { "All options and examples" };
-    let more = format!("{}{all}: {path} --help", examples.unwrap_or_default());
+    let more = format!("{all}: {path} --help");
     let below: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
     let less_used = |sub: &str| path == "memgauge" && LESS_USED.contains(&sub);
-    let mut command = command.about(about).after_help(more).disable_help_subcommand(true).disable_version_flag(true);
+    let mut command = command.about(about).disable_help_subcommand(true).disable_version_flag(true);
     if has_commands {
         command = command.override_usage(format!("{path} [OPTIONS] [COMMAND]"));
     }
+    command = with_examples(command, &examples.unwrap_or_default(), &more);
     below.into_iter().fold(command, |command, sub| {
         let (path, hidden) = (format!("{path} {sub}"), less_used(&sub));
         command.mut_subcommand(sub, |sub| {
@@ -78,6 +82,17 @@ pub(super) fn brief(command: Command) -> Command {
             brief(sub.bin_name(path)).hide(hidden)
         })
     })
+}
+
+/// The command with as many of its examples as the screen has room for, and what stands below them.
+fn with_examples(command: Command, examples: &str, more: &str) -> Command {
+    let with = |lines: usize| {
+        let shown: Vec<&str> = examples.lines().take(lines).collect();
+        let shown = if lines > 1 { shown.join("\n") + "\n\n" } else { String::new() };
+        command.clone().after_help(shown + more)
+    };
+    let fits = |lines: &usize| with(*lines).term_width(COLUMNS).render_help().to_string().lines().count() <= LINES;
+    with((2..=examples.lines().count()).rev().find(fits).unwrap_or(0))
 }
 
 /// What to use instead of an option that a command lacks: the command (any if empty), the option, and the advice.
@@ -177,7 +192,7 @@ mod tests {
         let pages = pages(brief(Cli::command()), 80);
         assert!(pages.len() > 15, "{}", pages.len());
         for page in &pages {
-            assert!(page.1.lines().count() <= 30, "{} has {} lines:\n{}", page.0, page.1.lines().count(), page.1);
+            assert!(page.1.lines().count() <= LINES, "{} has {} lines:\n{}", page.0, page.1.lines().count(), page.1);
             assert_fits(page, 80);
         }
     }
@@ -189,10 +204,12 @@ mod tests {
                 assert_fits(page, columns);
                 // What is wrapped where it is written and again by clap has lines of a word or two in the midst of a paragraph.
                 let lines: Vec<&str> = page.1.lines().collect();
-                let short =
-                    |pair: &&[&str]| !pair[0].is_empty() && pair[0].len() < 30 && pair[1].starts_with(|c: char| c.is_ascii_lowercase());
+                let short = |pair: &&[&str]| {
+                    let lower = |line: &str| line.starts_with(|c: char| c.is_ascii_lowercase());
+                    !pair[0].is_empty() && pair[0].len() < 30 && lower(pair[1])
+                };
                 let twice: Vec<_> = lines.windows(2).filter(short).filter(|pair| !pair[0].starts_with(' ')).collect();
-                assert!(twice.is_empty() || page.1.contains("Exit status:"), "{}: {twice:?}", page.0);
+                assert!(twice.is_empty(), "{}: {twice:?}", page.0);
             }
         }
     }

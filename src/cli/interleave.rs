@@ -3,10 +3,12 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command};
+use memgauge_core::experiment::Experiment;
 use memgauge_core::interleave::Weights;
 use memgauge_core::spec::{Spec, Task};
 
 use super::options::{Load, Prefetch, with_default};
+use super::output::panels;
 use super::request::{Common, Request};
 use super::values::parse_gbs;
 
@@ -34,6 +36,7 @@ Examples:
         "Memory nodes to interleave over, such as 0,2; also --nodes [default: each socket's own and the nodes without CPUs near it]"
     )),
     mut_arg("budget", |budget| with_default(budget, "1s")),
+    mut_arg("panels", |arg| panels(arg, &[Experiment::Interleave])),
     after_help = AFTER_HELP
 )]
 pub(super) struct InterleaveArgs {

@@ -1,22 +1,23 @@
 //! `memgauge latency`: its command line.
 
 use clap::Args;
-use memgauge_core::experiment::ChaseOrder;
+use memgauge_core::experiment::{ChaseOrder, Experiment};
 use memgauge_core::spec::{LatencyShape, Spec, Task};
 use memgauge_core::units::IdSet;
 
 use super::options::{ChaseBuffer, ChaseTiming};
+use super::output::panels;
 use super::request::{Measuring, Request};
 use super::values::{ORDERS, one_of};
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(mut_arg("panels", |arg| panels(arg, &[Experiment::IdleLatency, Experiment::IdleLatencyPerCpu])), after_help = "Examples:
   memgauge latency                        one CPU, its own node
   memgauge latency --matrix               from every node to every node
   memgauge latency --size 16K             the first-level cache
-  memgauge latency --cpu 8 --node 1 --pages 4k
+  memgauge latency --cpu 1 --pages 4k     from CPU 1, with 4 KiB pages
   memgauge latency --histogram 1          the distribution of single loads
-  memgauge latency --memory-dir /mnt/pmem")]
+  memgauge latency --memory-dir /dev/shm  the memory of files")]
 pub(super) struct LatencyArgs {
     /// From every node with CPUs to every node with memory
     #[arg(long)]

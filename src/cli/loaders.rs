@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Args;
+use memgauge_core::experiment::Experiment;
 use memgauge_core::integrity::TestPattern;
 use memgauge_core::spec::{BandwidthShape, Spec, Task, TrafficSpec};
 use memgauge_core::traffic::{Access, LineContent, LineUse};
 use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
 
 use super::options::{ChaseBuffer, ChaseTiming, Load, Order};
+use super::output::panels;
 use super::request::{Measuring, Request};
 use super::values::{ACCESSES, LINE_USES, MAX_DELAY_CYCLES, one_of};
 use crate::contents;
@@ -83,13 +85,16 @@ fn read_contents(path: &Path) -> anyhow::Result<Vec<LineContent>> {
     contents::parse(&input::read_text(path)?).map_err(|why| anyhow!("{}: {why}", path.display()))
 }
 
+const BANDWIDTHS: [Experiment; 4] =
+    [Experiment::Bandwidth, Experiment::BandwidthMatrix, Experiment::BandwidthRamp, Experiment::BandwidthSearch];
+
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(mut_arg("panels", |arg| panels(arg, &BANDWIDTHS)), after_help = "Examples:
   memgauge bandwidth                      all CPUs read their own nodes' memory
   memgauge bandwidth --peak               ten usual mixes of reads and writes
   memgauge bandwidth --matrix             from every node to every node
   memgauge bandwidth --ramp --mix 2:1     1, 2, 4 ... CPUs
-  memgauge bandwidth --ramp 1,2,4-48:2    1, 2, 4, 6, 8 ... 48 CPUs
+  memgauge bandwidth --ramp 1,2           1 and 2 CPUs; 1,2,4-48:2 also 4, 6 ... 48
   memgauge bandwidth --search             the highest bandwidth of each mix
   memgauge bandwidth --access random --mix all-reads,2:1
   memgauge bandwidth --line check --time 60s
@@ -133,6 +138,7 @@ impl BandwidthArgs {
 #[derive(Debug, Args)]
 #[command(
     mut_arg("delays", |arg| arg.help("Core cycles to wait after every four lines (injection delay), one point for each value [default: chosen while measuring]")),
+    mut_arg("panels", |arg| panels(arg, &[Experiment::LoadedLatency])),
     after_help = "The first CPU chases. The others load, except the hardware threads of its own core.
 
 Examples:
@@ -140,7 +146,7 @@ Examples:
   memgauge loaded --mix all-reads,2:1     a curve for each mix
   memgauge loaded --delay 0,100,500,2000  points at these delays
   memgauge loaded --at 50%,75%,90%        also at these shares of the peak
-  memgauge loaded --load-node 2           the chase stays, node 2 is loaded"
+  memgauge loaded --load-node 0           the chase stays, node 0 is loaded"
 )]
 pub(super) struct LoadedArgs {
     /// Also find the latency at these shares of the peak bandwidth, such as 50%,75%,90%

@@ -5,7 +5,7 @@ use memgauge_core::microbench::{LoopKind, LoopSpec};
 use memgauge_core::units::{Bytes, ParseError};
 
 use super::options::{CounterOptions, Order, Pages, without_effect};
-use super::output::{ReportOptions, without_figures};
+use super::output::ReportOptions;
 
 /// What both take.
 #[derive(Debug, Args)]
@@ -90,10 +90,11 @@ seed give the same checksum on every machine. A pass over less than 64 MiB is re
 
 Examples:
   memgauge stream                         512 MiB
-  memgauge stream 16K --cpu 3             the first-level cache of CPU 3
+  memgauge stream 16K --cpu 1             the first-level cache of CPU 1
   memgauge stream 16K-1G                  a line each for 16K, 32K, 64K ... 1G
   perf stat -e cache-misses memgauge stream 1G --passes 50
-  memgauge stream --cpu 0 --node 1        CPU 0, memory of node 1
+  memgauge stream --cpu 0 --node 0        CPU 0, memory of node 0
+  memgauge stream 16K-1G -o sizes.svg     the same as a figure
   memgauge stream 1G --format json
 
 Exit status:
@@ -103,7 +104,7 @@ Exit status:
   64  wrong usage";
 
 #[derive(Debug, Args)]
-#[command(mut_args(without_figures), after_help = STREAM_AFTER_HELP)]
+#[command(mut_arg("panels", without_effect), after_help = STREAM_AFTER_HELP)]
 pub(super) struct StreamArgs {
     #[command(flatten)]
     options: LoopOptions,
@@ -122,10 +123,10 @@ machine for the same size, seed, order and number of passes.
 
 Examples:
   memgauge chase                          512 MiB, random in windows of 512 KiB
-  memgauge chase 32K --cpu 3              the first-level cache of CPU 3
-  memgauge chase 4K-1G:*4 --pages 2m      a line each for 4K, 16K, 64K ... 1G
+  memgauge chase 32K --cpu 1              the first-level cache of CPU 1
+  memgauge chase 4K-1G:*4 --pages thp     a line each for 4K, 16K, 64K ... 1G
   memgauge chase 1G --order full-random --pages 4k
-  memgauge chase --cpu 0 --node 1         CPU 0, memory of node 1
+  memgauge chase --cpu 0 --node 0         CPU 0, memory of node 0
   perf stat -e dTLB-load-misses memgauge chase 64M --passes 50
 
 Exit status:
@@ -135,7 +136,7 @@ Exit status:
   64  wrong usage";
 
 #[derive(Debug, Args)]
-#[command(mut_args(without_figures), after_help = CHASE_AFTER_HELP)]
+#[command(mut_arg("panels", without_effect), after_help = CHASE_AFTER_HELP)]
 pub(super) struct ChaseArgs {
     #[command(flatten)]
     options: LoopOptions,

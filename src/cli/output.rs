@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args, ValueEnum};
+use memgauge_core::experiment::Experiment;
 use memgauge_render::{FigureOptions, FigureWidth, PanelKind};
 
 use crate::exit::UsageError;
@@ -75,6 +76,13 @@ fn needs_a_figure(option: &'static str) -> Result<(), UsageError> {
     Err(UsageError(format!("{option} needs a figure; add -o FILE.svg, FILE.png or FILE.pdf")))
 }
 
+/// Puts the panels of a command's experiments into the help, instead of all that there are.
+pub(crate) fn panels(option: Arg, experiments: &[Experiment]) -> Arg {
+    let names = PanelKind::list(&PanelKind::of_experiments(experiments.iter().copied()));
+    let (which, repeated) = if names.contains(',') { ("one of these panels", "; may be repeated") } else { ("this panel", "") };
+    option.help(format!("Draw only {which}: {names}{repeated}")).hide_possible_values(true)
+}
+
 /// Takes figures and evidence out of the help of a command that measures nothing.
 pub(crate) fn text_only(option: Arg) -> Arg {
     let hidden = option.is_hide_set() || option.get_id() == "verbose";
@@ -92,14 +100,14 @@ pub(crate) fn without_figures(option: Arg) -> Arg {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Output {
-    /// Format of standard output
+    /// Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe
     #[arg(long, default_value = "text")]
     pub(crate) format: FormatArg,
     /// Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for
     /// figures; may be repeated
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Vec<PathBuf>,
-    /// Print only the verdict or headline (one line; nothing where the result goes to a file), and show no progress
+    /// Print only the verdict or headline, in one line, and show no progress
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was
@@ -141,9 +149,14 @@ impl Output {
 }
 
 impl Output {
-    /// Whether anything goes to standard output.
+    /// Whether anything goes to standard output: of a quiet run whose result is in a file, the line of text.
     pub(crate) fn prints(&self) -> bool {
-        !self.quiet || self.output.is_empty()
+        !self.quiet || self.output.is_empty() || self.format == FormatArg::Text
+    }
+
+    /// Whether standard output gets a line only, and files the result.
+    pub(crate) fn is_one_line(&self) -> bool {
+        self.quiet && !self.output.is_empty() && self.format == FormatArg::Text
     }
 }
 
@@ -187,6 +200,13 @@ mod tests {
     fn check(line: &str, drawn: &[PanelKind]) -> Result<(), String> {
         let line = Line::try_parse_from(["memgauge"].into_iter().chain(line.split_whitespace())).map_err(|e| e.to_string())?;
         line.output.check_figures(drawn, "do this instead").map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn help_lists_the_panels_of_a_command_only() {
+        let help = |experiments: &[Experiment]| panels(Arg::new("panels"), experiments).get_help().unwrap().to_string();
+        assert_eq!(help(&[Experiment::LoadedLatency]), "Draw only one of these panels: loaded-latency, distribution; may be repeated");
+        assert_eq!(help(&[Experiment::MemoryScan]), "Draw only this panel: regions");
     }
 
     #[test]

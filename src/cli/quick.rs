@@ -33,7 +33,7 @@ TOML:
 Examples:
   memgauge quick                           is this machine's memory all right?
   memgauge quick -o today.json             the same, and keep the result
-  memgauge quick --against first-day.json  has anything changed?
+  memgauge quick --against today.json       has anything changed?
   memgauge quick --baseline fleet/         is this host as its siblings are?
   memgauge quick --limit 460.8             12 channels of DDR5-4800
   memgauge quick -q --state checks         for a timer or a prolog

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use clap::Args;
+use memgauge_core::experiment::Experiment;
 use memgauge_core::integrity::TestPattern;
 use memgauge_core::spec::{ScanSpec, Spec, Task, WidthRequest};
 use memgauge_core::units::{Bytes, parse_duration};
 
 use super::options::{Pages, Placement, Prefetch};
+use super::output::panels;
 use super::request::{Request, RunOptions};
 use super::values::{WIDTHS, one_of, parse_above_0};
 
@@ -18,17 +20,17 @@ sees physical addresses.
 
 Examples:
   memgauge scan                           each node's free memory
-  memgauge scan --node 1 --integrity      one node; also write and compare
+  memgauge scan --node 0 --integrity      one node; also write and compare
   memgauge scan --integrity --patterns random,walking-ones --hold 1m
                                           these, each a minute in memory
   memgauge scan --size 16G --region 256M  16 GiB of each node, smaller regions
-  memgauge scan --node 2 --cpu 0-15       a node without CPUs, read by these
-  memgauge scan --pages 1g -o scan.json   free huge pages of 1 GiB";
+  memgauge scan --node 0 --cpu 0-1        a node, read by these CPUs
+  memgauge scan --pages 4k -o scan.json   with 4 KiB pages, and keep the result";
 
 const BUCKET: &str = "a width in GB/s above 0, such as 5 or 0.5";
 
 #[derive(Debug, Args)]
-#[command(after_help = AFTER_HELP)]
+#[command(mut_arg("panels", |arg| panels(arg, &[Experiment::MemoryScan])), after_help = AFTER_HELP)]
 pub(super) struct ScanArgs {
     /// Size of a region [default: 1G, or less where fewer than four regions would fit]
     #[arg(long, value_name = "SIZE", help_heading = "Scan")]

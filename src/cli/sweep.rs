@@ -1,11 +1,12 @@
 //! `memgauge sweep`: its command line.
 
 use clap::Args;
-use memgauge_core::experiment::Metric;
+use memgauge_core::experiment::{Experiment, Metric};
 use memgauge_core::spec::{Spec, SweepShape, SweepSpec, Task};
 use memgauge_core::units::Bytes;
 
 use super::options::{ChaseLines, CounterOptions, Load, Order, Pages, Placement, Precision, Prefetch, with_default};
+use super::output::panels;
 use super::request::{Request, RunOptions};
 
 const AFTER_HELP: &str = "\
@@ -25,6 +26,7 @@ Examples:
 #[command(
     mut_arg("budget", |budget| with_default(budget, "0.25s, with --counters 0.35s")),
     mut_arg("confidence", |confidence| with_default(confidence, "2%, in a virtual machine 3%")),
+    mut_arg("panels", |arg| panels(arg, &[Experiment::Sweep])),
     after_help = AFTER_HELP
 )]
 pub(super) struct SweepArgs {

@@ -4,11 +4,13 @@ use std::path::Path;
 
 use anyhow::Context;
 use memgauge_core::conclusions::scan;
+use memgauge_core::microbench::{LoopKind, LoopSpec};
 use memgauge_core::note::{Note, Severity};
 use memgauge_core::result::Incomplete;
 use memgauge_engine::{LoopError, RunContext};
 use memgauge_os::clock::Clock;
 use memgauge_os::{memory, topology};
+use memgauge_render::PanelKind;
 
 use crate::cli::loops::LoopRequest;
 use crate::console::{Program, Stream};
@@ -17,14 +19,22 @@ use crate::report;
 use crate::signals;
 use crate::sinks::Sinks;
 
+/// The panel of loops over several sizes.
+fn drawn(specs: &[LoopSpec]) -> Vec<PanelKind> {
+    let panel = match specs.first().map(|spec| spec.kind) {
+        Some(LoopKind::Stream) => PanelKind::BandwidthBySize,
+        _ => PanelKind::LatencyBySize,
+    };
+    if specs.len() > 1 { vec![panel] } else { Vec::new() }
+}
+
 /// Runs the loops. After a signal, the passes until then are the result.
 pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
     let root = Path::new("/");
     let LoopRequest { specs, report: options } = request;
     let identity = options.identity()?;
-    options
-        .output
-        .check_figures(&[], "one loop is one number: draw 'memgauge sweep -o FILE.svg', or keep the number with .json or .txt")?;
+    let drawn = drawn(&specs);
+    options.output.check_figures(&drawn, "one size is one number: name several, such as 4K-1G, or keep the number with .json or .txt")?;
     let sinks = Sinks::open(&options.output, Stream::Output)?;
     let machine = topology::read_machine(root)?;
     let stop = signals::watch().context("cannot install signal handlers")?;
@@ -81,4 +91,24 @@ pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
         Program::MEMGAUGE.error(&error);
     }
     Ok(ExitStatus::INCIDENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::command::{Cli, Invocation};
+
+    #[test]
+    fn loops_over_several_sizes_are_drawn() {
+        let check = |line: &str| match Cli::try_parse_from(line.split(' ')).unwrap().invocation().unwrap() {
+            Invocation::Loop(request) => request.report.output.check_figures(&drawn(&request.specs), "name several").map_err(|e| e.0),
+            _ => panic!("{line} is a loop"),
+        };
+        assert_eq!(check("memgauge stream 4K-1M -o x.svg --panel bandwidth-by-size --figure-width 85mm"), Ok(()));
+        assert_eq!(check("memgauge chase 4K,8K -o x.svg --no-title"), Ok(()));
+        assert!(check("memgauge stream 4K -o x.svg").unwrap_err().contains("nothing to draw; name several"));
+        assert!(check("memgauge chase 4K-1M -o x.svg --panel regions").unwrap_err().contains("it can have: latency-by-size"));
+    }
 }

@@ -128,10 +128,10 @@ impl Unreliable {
                 QualityReason::BurstsDisturbed => "most of the time was disturbed".to_owned(),
                 other => spell(other).replace('-', " "),
             };
-            format!("warning: {} not reliable: {why}; -v says which", results_are(*n))
+            format!("warning: {} unreliable: {why}; -v says which", results_are(*n))
         };
         if self.unreliable > 0 && self.reasons.is_empty() {
-            return vec![format!("warning: {} not reliable; -v says which", results_are(self.unreliable))];
+            return vec![format!("warning: {} unreliable; -v says which", results_are(self.unreliable))];
         }
         self.reasons.iter().map(line).collect()
     }
@@ -163,7 +163,7 @@ mod tests {
         }
         let told = lines(&report);
         assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].starts_with(&format!("warning: 3 of {all} results are not reliable: the hypervisor")), "{told:?}");
+        assert!(told[0].starts_with(&format!("warning: 3 of {all} results are unreliable: the hypervisor")), "{told:?}");
     }
 
     #[test]

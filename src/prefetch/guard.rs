@@ -13,7 +13,7 @@ use memgauge_core::spec::{Spec, Task};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::IdSet;
 use memgauge_core::wording::reasons;
-use memgauge_engine::{Observer, Outcome, RunContext};
+use memgauge_engine::{Heartbeat, Observer, Outcome, RunContext};
 use memgauge_os::prefetch::Guardian;
 use memgauge_os::prefetch::{ChangeKind, PrefetchChange, PrefetchError};
 use memgauge_os::prefetch::{MsrError, MsrFault};
@@ -287,6 +287,10 @@ impl Observer for PartObserver<'_> {
 
     fn progress(&mut self, share: f64) {
         self.whole.progress(((self.done_s + share * self.part_s) / self.whole_s.max(1e-9)).min(1.0));
+    }
+
+    fn heartbeat(&self) -> Option<Heartbeat> {
+        self.whole.heartbeat()
     }
 }
 

@@ -61,8 +61,7 @@ fn pages(command: &Command, files: &mut BTreeMap<PathBuf, Vec<u8>>) -> Result<()
     let man = Man::new(command.clone()).source(concat!("memgauge ", env!("CARGO_PKG_VERSION"))).manual("memgauge");
     let mut page = Vec::new();
     man.render_title(&mut page)?;
-    man.render_name_section(&mut page)?;
-    man.render_synopsis_section(&mut page)?;
+    name_and_synopsis(command).to_writer(&mut page)?;
     man.render_description_section(&mut page)?;
     man.render_options_section(&mut page)?;
     if command.has_subcommands() {
@@ -72,6 +71,31 @@ fn pages(command: &Command, files: &mut BTreeMap<PathBuf, Vec<u8>>) -> Result<()
     sections(&notes).to_writer(&mut page)?;
     files.insert(Path::new(FOLDERS[0]).join(man.get_filename()), page);
     command.get_subcommands().filter(|command| !command.is_hide_set()).try_for_each(|command| pages(command, files))
+}
+
+/// The name with one short line, which apropos lists, and the usage, which names no option that the next section explains.
+fn name_and_synopsis(command: &Command) -> Roff {
+    let mut roff = Roff::default();
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    roff.control("SH", ["NAME"]);
+    roff.text([roman(format!("{name} - {}", first_clause(&about)))]);
+    let usage = command.clone().render_usage().to_string();
+    roff.control("SH", ["SYNOPSIS"]);
+    let lines = usage.strip_prefix("Usage: ").unwrap_or(&usage).lines().map(str::trim).filter(|line| !line.is_empty());
+    for (i, line) in lines.enumerate() {
+        if i > 0 {
+            roff.control("br", []);
+        }
+        roff.text([roman(line)]);
+    }
+    roff
+}
+
+/// A description up to the end of its first clause.
+fn first_clause(about: &str) -> &str {
+    let end = [". ", ": ", "; ", ", "].iter().filter_map(|end| about.find(end)).min().unwrap_or(about.len());
+    about[..end].trim_end_matches('.')
 }
 
 /// The text below the options: what is under a heading becomes a section, and indented lines stay lines. clap_mangen fills all of it.
@@ -141,6 +165,13 @@ mod tests {
             assert!(page(&format!("memgauge-{}.1", command.get_name())).contains(".SH SYNOPSIS"), "{}", command.get_name());
         }
         assert!(page("memgauge-prefetch-compare.1").contains("prefetch"));
+        let latency = page("memgauge-latency.1");
+        assert!(latency.contains(".SH SYNOPSIS\nmemgauge latency [OPTIONS]\n"), "{latency}");
+        for (path, text) in files.iter().filter(|(path, _)| path.starts_with("man")) {
+            let text = String::from_utf8_lossy(text);
+            let line = text.split(".SH NAME\n").nth(1).unwrap().lines().next().unwrap();
+            assert!(line.chars().count() < 90 && line.contains(" \\- "), "apropos lists one short line: {}: {line}", path.display());
+        }
         let page = page("memgauge.1");
         assert!(page.contains(".SH EXAMPLES\n.RS 4\n.nf\nmemgauge  "), "{page}");
         assert!(page.contains(".SH \"EXIT STATUS\"\n.RS 4\n.nf\n0    measured\n"), "{page}");

@@ -81,7 +81,7 @@ impl<'a> RunContext<'a> {
 
     /// When to give up what would go on beyond the end of the run, or beyond `end`.
     pub(crate) fn cutoff(&self, end: Option<Instant>) -> Cutoff {
-        Cutoff { stop: self.stop.clone(), end: self.deadline.into_iter().chain(end).min() }
+        Cutoff { stop: self.stop.clone(), end: self.deadline.into_iter().chain(end).min(), heartbeat: None }
     }
 
     /// Whether the run must end now: the user stopped it, or its time is over.
@@ -95,7 +95,11 @@ impl<'a> RunContext<'a> {
 pub(crate) struct Cutoff {
     stop: Arc<AtomicBool>,
     end: Option<Instant>,
+    heartbeat: Option<Heartbeat>,
 }
+
+/// What is called every few milliseconds while memory is set up, from any thread: it must return at once.
+pub type Heartbeat = Arc<dyn Fn() + Send + Sync>;
 
 impl Cutoff {
     #[cfg(test)]
@@ -105,11 +109,19 @@ impl Cutoff {
 
     #[cfg(test)]
     pub(crate) fn when(stop: &Arc<AtomicBool>) -> Self {
-        Self { stop: stop.clone(), end: None }
+        Self { stop: stop.clone(), end: None, heartbeat: None }
+    }
+
+    /// The same, which calls this at each look. Only for what is not measured.
+    pub(crate) fn with_heartbeat(self, heartbeat: Option<&Heartbeat>) -> Self {
+        Self { heartbeat: heartbeat.cloned(), ..self }
     }
 
     /// Whether it is time to give up. Takes a nanosecond, or some 30 where there is an end.
     pub(crate) fn passed(&self) -> bool {
+        if let Some(heartbeat) = &self.heartbeat {
+            heartbeat();
+        }
         self.stop.load(Ordering::Relaxed) || self.end.is_some_and(|end| Instant::now() >= end)
     }
 }
@@ -122,6 +134,10 @@ pub trait Observer {
     fn progress(&mut self, share: f64);
     /// These were just measured, in the order in which the outcome will have them. Their values will not change, their judgements may.
     fn measured(&mut self, _results: &[Measurement]) {}
+    /// What to call while memory is set up, which may take long: buffers are touched, chains are written.
+    fn heartbeat(&self) -> Option<Heartbeat> {
+        None
+    }
 }
 
 /// A thread that has not come back this long after its work should have ended is lost.

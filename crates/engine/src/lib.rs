@@ -25,7 +25,7 @@ mod shares;
 mod simulated;
 mod transfer;
 
-pub use context::{Observer, RunContext};
+pub use context::{Heartbeat, Observer, RunContext};
 pub use microbench::{LoopError, run_loop};
 #[cfg(feature = "simulate")]
 pub use model::{BurstRates, ChaseWork, LoadWork, SimulatedMachine, TransferWork};

@@ -19,7 +19,7 @@ use memgauge_kernels::LINE;
 use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
 
 use crate::burst::chase::{self, ChainSpec, Ring};
-use crate::context::RunContext;
+use crate::context::{Cutoff, Heartbeat, RunContext};
 use crate::error::{CellError, Result};
 use crate::noise::NoiseWatch;
 
@@ -33,6 +33,7 @@ const SLOTS: usize = 3;
 pub(crate) struct MemoryStore<'a> {
     plan: &'a Plan,
     context: &'a RunContext<'a>,
+    heartbeat: Option<Heartbeat>,
     /// Loaders' first and second buffers by CPU.
     loaders: BTreeMap<(u32, u8), (BufferPlan, Arc<Buffer>)>,
     chases: Vec<ChaseBuffer>,
@@ -85,9 +86,14 @@ fn used_by_several_cells(plan: &Plan, buffer: &BufferPlan) -> bool {
 }
 
 impl<'a> MemoryStore<'a> {
-    pub(crate) const fn new(plan: &'a Plan, context: &'a RunContext<'a>) -> Self {
+    pub(crate) const fn new(plan: &'a Plan, context: &'a RunContext<'a>, heartbeat: Option<Heartbeat>) -> Self {
         let (allocating, writing_chains) = (Duration::ZERO, Duration::ZERO);
-        Self { plan, context, loaders: BTreeMap::new(), chases: Vec::new(), allocating, allocated: 0, writing_chains, end: None }
+        Self { plan, context, heartbeat, loaders: BTreeMap::new(), chases: Vec::new(), allocating, allocated: 0, writing_chains, end: None }
+    }
+
+    /// When to give up setting something up.
+    pub(crate) fn cutoff(&self) -> Cutoff {
+        self.context.cutoff(self.end).with_heartbeat(self.heartbeat.as_ref())
     }
 
     /// Allocates a buffer. Other CPUs than those watched touch it, so that does not count as noise.
@@ -134,7 +140,7 @@ impl<'a> MemoryStore<'a> {
         if let Some(model) = self.context.model() {
             return crate::simulated::allocate(model, plan);
         }
-        let cutoff = self.context.cutoff(self.end);
+        let cutoff = self.cutoff();
         Buffer::allocate_unless(plan, &self.context.root, &|| cutoff.passed())
     }
 
@@ -231,6 +237,7 @@ impl<'a> MemoryStore<'a> {
             offset_in_line: SLOT_BYTES as usize * slot,
             even: false,
         };
+        let cutoff = self.cutoff();
         let known = self.chases.iter_mut().find(|c| Arc::ptr_eq(&c.buffer, buffer)).map(|c| &mut c.chains[slot]);
         if let Some(Some((_, ring))) = known.as_deref().map(|chain| chain.as_ref().filter(|(written, _)| *written == spec)) {
             return Ok(ring.clone());
@@ -240,7 +247,6 @@ impl<'a> MemoryStore<'a> {
         if self.context.model().is_some() {
             return Ok(chase::unwritten(buffer, &spec)?);
         }
-        let cutoff = self.context.cutoff(self.end);
         let interrupted = || cutoff.passed();
         let ring = noise.while_paused(|| chase::write(buffer, &spec, &probe.buffer.touch, &interrupted))?;
         if let Some(chain) = known {
@@ -289,7 +295,7 @@ impl<'a> MemoryStore<'a> {
         if contents.is_empty() {
             return Ok(());
         }
-        let cutoff = self.context.cutoff(self.end);
+        let cutoff = self.cutoff();
         for (at, line) in (0..buffer.len() / LINE as usize).zip(contents.iter().cycle()) {
             if at.is_multiple_of(LINES_AT_A_TIME) && cutoff.passed() {
                 return Err(CellError::Interrupted);

@@ -56,12 +56,13 @@ pub(crate) struct Calibration {
 impl<'a> Session<'a> {
     pub(crate) fn new(plan: &'a Plan, context: &'a RunContext<'a>, observer: &'a mut dyn Observer) -> Self {
         let first = plan.steps.first();
+        let heartbeat = observer.heartbeat();
         Self {
             context,
             plan,
             budget: TimeBudget { context, stop: plan.stop, cell_end: None, fill_end: None },
             runner: BurstRunner::new(plan, context),
-            memory: MemoryStore::new(plan, context),
+            memory: MemoryStore::new(plan, context, heartbeat),
             noise: NoiseWatch::default(),
             recorder: Recorder::new(
                 &context.machine.topology,

@@ -167,9 +167,16 @@ impl Collected {
             match quantity {
                 Quantity::CpuIdleLatency | Quantity::TransferMatrixLatency | Quantity::ScanBandwidth => {
                     let at = by_node(known.node, &m.at);
-                    groups.entry((quantity, with(shared, place(&at, (known.stand_in)(&m.at))))).or_default().push(Sample::from_measurement(m));
+                    groups
+                        .entry((quantity, with(shared, place(&at, (known.stand_in)(&m.at)))))
+                        .or_default()
+                        .push(Sample::from_measurement(m));
                 }
-                _ => self.insert(quantity, with(shared, place(&m.at, (known.stand_in)(&m.at)).into_iter().chain([each])), Sample::from_measurement(m)),
+                _ => self.insert(
+                    quantity,
+                    with(shared, place(&m.at, (known.stand_in)(&m.at)).into_iter().chain([each])),
+                    Sample::from_measurement(m),
+                ),
             }
         }
     }

@@ -8,8 +8,8 @@ use crate::note::Note;
 use crate::result::{LimitSource, Measurement, MemoryErrorKind, Mismatch, PhysicalRange, Verdict, VerdictReason, VerdictStatus};
 use crate::stats;
 use crate::topology::OperatingSystem;
-use crate::wording::{number_of, reasons};
 use crate::wording::system::memory_errors_log;
+use crate::wording::{number_of, reasons};
 
 /// A region is not weak if its interval comes this close to the median of all regions, as a share of the median. Refresh, the placement of
 /// pages over banks and other processes cost this much now and then.
@@ -358,8 +358,7 @@ mod tests {
         judge(&mut regions);
         assert_eq!((regions[3].verdict.status, regions[3].verdict.reason), (VerdictStatus::Failure, VerdictReason::MemoryCorrupted));
         let [note] = &notes(&regions, OperatingSystem::Linux)[..] else { panic!("{:?}", notes(&regions, OperatingSystem::Linux)) };
-        let expected =
-            "1 region of node 1 has a hardware memory error: region 3: CPU 0: its buffer has a hardware memory error at byte 4096 (poisoned page)";
+        let expected = "1 region of node 1 has a hardware memory error: region 3: CPU 0: its buffer has a hardware memory error at byte 4096 (poisoned page)";
         assert_eq!((note.code.as_ref(), note.message.as_str()), (CORRUPTED, expected));
         regions[0].evidence.physical = unknown("CAP_SYS_ADMIN");
         let unknown = |system| notes(&regions, system).into_iter().find(|note| note.code == "scan-no-addresses").unwrap();

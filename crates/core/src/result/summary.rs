@@ -37,12 +37,41 @@ pub struct SummaryValue {
     pub ci95_low: Option<f64>,
     /// Upper end; of a median over several results, the highest of theirs.
     pub ci95_high: Option<f64>,
+    /// What the median is over, where the number is one of several results. Its ends are then those of all their intervals together, and no
+    /// interval of the median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<Over>,
     /// The worst quality of the results that it comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality: Option<QualityLevel>,
     /// Why there is no number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<Absent>,
+}
+
+/// What a median is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Over {
+    /// How many.
+    pub count: u32,
+    /// Of what.
+    pub what: OverWhat,
+}
+
+/// The places of several results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum OverWhat {
+    /// Nodes, each with its own memory.
+    Nodes,
+    /// CPUs, each with its own node's memory.
+    Cpus,
+    /// Pairs of two nodes, of a CPU and a node, or of two CPUs.
+    Pairs,
+    /// Results of one place, such as a pair of CPUs with lines of several nodes.
+    Results,
 }
 
 /// Why the summary lacks a number.

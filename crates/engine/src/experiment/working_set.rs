@@ -193,7 +193,7 @@ fn prefix_chain(
 ) -> Result<(Ring, ChaseLayout, Bytes)> {
     let probe = &sweep.probe;
     let touch = &probe.buffer.touch;
-    let cutoff = session.context.cutoff(session.memory.end);
+    let cutoff = session.memory.cutoff();
     let interrupted = &|| cutoff.passed();
     let spec = |bytes, window| ChainSpec {
         bytes,

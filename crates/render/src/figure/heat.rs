@@ -6,10 +6,10 @@ use memgauge_core::stats::median;
 use super::axis::{Axis, Scale};
 use super::font::{self, CAPITALS, Weight};
 use super::frame::{Caption, HALF, LABEL, Panel, Space};
-use super::palette::{Colour, EMPTY, GREY, INK, Map, STRUCK, WHITE, text_on};
+use super::palette::{Colour, EMPTY, GREY, INK, Map, NEUTRAL, STRUCK, WHITE, text_on};
 use super::scene::{Anchor, Area, Item, Point, Scene, Stroke, Text};
 use super::source::interval;
-use crate::number::{number, percent, value_of};
+use crate::number::{number, percent, range, value_of};
 
 /// Up to this many rows and columns, cells show their numbers. More of them would make a figure wider than a page.
 const NUMBERED: usize = 32;
@@ -44,7 +44,7 @@ const DIRECTION: &str = "darker is slower";
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Cell {
     Value(f64),
-    /// Measured, but not reliable: shown with a sign and without a colour of the scale.
+    /// Measured, but unreliable: shown with a sign and without a colour of the scale.
     Unreliable(f64),
     /// It could not be measured.
     Missing,
@@ -207,8 +207,9 @@ impl HeatMap {
     }
 
     fn colour(&self, ranges: &[Range], value: f64) -> Colour {
+        // A colour of the scale would say high or low.
         if self.is_flat(ranges) {
-            return Map::Main.at(0.0);
+            return NEUTRAL;
         }
         let range = ranges.iter().rev().find(|r| value >= r.low && value <= r.high).or(ranges.first());
         range.map_or(EMPTY, |r| r.at(r.share(value)))
@@ -266,13 +267,15 @@ impl HeatMap {
             caption.notes.insert(0, "No values to draw.".to_owned());
         } else if self.is_flat(&ranges) {
             let percent = percent(self.noise.max(LEAST_NOISE));
-            caption.notes.insert(0, format!("One colour: the values differ by less than {percent}, as by chance."));
+            let values = range(ranges.iter().flat_map(|r| [r.low, r.high])).unwrap_or_default();
+            let text = format!("One colour: {values} {}, which differ by less than {percent}, as by chance.", self.unit);
+            caption.notes.insert(0, text);
         } else if let [_, near] = ranges.as_slice() {
             let text = format!("Green: the nearest pairs, up to {} {}, on a scale of their own.", number(near.high), self.unit);
             caption.notes.insert(0, text);
         }
         if self.cells.iter().any(|c| matches!(c, Cell::Unreliable(_))) {
-            let text = if text.is_some() { "~ and grey: not reliable, not on the scale." } else { "Grey: not reliable, or not measured." };
+            let text = if text.is_some() { "~ and grey: unreliable, not on the scale." } else { "Grey: unreliable, or not measured." };
             caption.notes.insert(0, text.to_owned());
         }
         let above = caption.above(width);
@@ -465,7 +468,8 @@ mod tests {
     #[test]
     fn small_differences_are_small_differences_of_colour() {
         let one = colours(&[150.2, 151.0, 152.1], false);
-        assert!(one.iter().all(|c| *c == one[0]), "within noise: {one:?}");
+        assert!(one.iter().all(|c| *c == NEUTRAL), "within noise: {one:?}");
+        assert!(colours(&[150.0, 155.4], false).iter().all(|c| *c != NEUTRAL));
         let near = colours(&[150.2, 155.4], false);
         let far = colours(&[100.0, 200.0], false);
         assert!(apart(near[0], near[1]) < 150 && apart(far[0], far[1]) > 400, "{near:?} {far:?}");

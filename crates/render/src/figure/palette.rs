@@ -24,6 +24,8 @@ pub(crate) const GRID: Colour = [226, 226, 230];
 pub(crate) const BAND: Colour = [245, 245, 248];
 /// Cells without a value.
 pub(crate) const EMPTY: Colour = [235, 235, 238];
+/// Cells of a map whose values are all one: neither high nor low.
+pub(crate) const NEUTRAL: Colour = [196, 209, 220];
 
 /// The stroke through cells that have no value because there is nothing to measure.
 pub(crate) const STRUCK: Colour = [190, 190, 196];

@@ -20,7 +20,11 @@ use crate::groups::{highest_by_mix, thread_count};
 use crate::limit::share_of_limit;
 use crate::number::{bar, bounds, count, half_width_of, marked, maybe, number, percent, value_of};
 
-const ABOUT: &str = "GB/s: 10⁹ bytes loaded and stored a second";
+/// What the numbers are. Who wants to know it exactly asks for the verbose page.
+const fn about(page: &Page) -> &'static str {
+    if page.verbose { "GB/s: 10⁹ bytes loaded and stored a second" } else { "GB/s" }
+}
+
 /// Columns of a full bar.
 const BAR: usize = 20;
 
@@ -34,16 +38,14 @@ pub(super) fn by_mix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
         (_, 1) if ms.iter().any(|m| m.at.delay_cycles.is_some()) => "Bandwidth by injection delay",
         _ => "Peak bandwidth by mix",
     };
-    let bus = !page.verbose && bus_is_known(&ms);
-    let about = if bus { "GB/s; bus: with the reads that stores cause" } else { ABOUT };
-    context.heading(page, &ms, title, about);
+    context.heading(page, &ms, title, &about_with_limit(page, &ms));
     mixes_table(page, context, &ms);
 }
 
 /// The best of each mix that a search found.
 pub(super) fn search(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let best: Vec<&Measurement> = highest_by_mix(ms).into_values().collect();
-    context.heading(page, &best, "Highest bandwidth by mix", ABOUT);
+    context.heading(page, &best, "Highest bandwidth by mix", &about_with_limit(page, &best));
     mixes_table(page, context, &best);
     let tried: BTreeSet<_> = ms.iter().map(|m| (&m.at.cpus, m.at.delay_cycles)).collect();
     let text = format!("each is the highest of {} combinations of CPUs and delay; all are in the JSON result", tried.len());
@@ -77,7 +79,7 @@ fn mixes_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) 
         Column::numbers("written", ms.iter().map(|m| rate(m, |t| Some(t.app_write_gbs)))).only_if(page.verbose),
         Column::numbers("bus", ms.iter().map(|m| rate(m, |t| t.bus_estimate_gbs))).only_if(bus_is_known(ms)),
         Column::text("kernel", ms.iter().map(|m| kernel(m))).optional().only_if(page.verbose && differ(ms, kernel)),
-        Column::text("what", ms.iter().map(|m| description(m))).optional(),
+        Column::text("what", ms.iter().map(|m| description(m))).optional().only_if(page.verbose),
     ]);
     limits(page, ms);
     footnotes.print(page, &mut context.advised);
@@ -180,8 +182,26 @@ fn of_limit(m: &Measurement) -> Cell {
     }
 }
 
-/// The limits that the percentages refer to, and who states them.
+/// What the numbers are; on a short page also the limit, if there is one.
+fn about_with_limit(page: &Page, ms: &[&Measurement]) -> String {
+    let limit = limit_texts(ms).pop().filter(|_| !below_the_table(page, ms));
+    about(page).to_owned() + &limit.map(|limit| format!("; limit: {limit}")).unwrap_or_default()
+}
+
+/// Whether the limits stand below the table.
+fn below_the_table(page: &Page, ms: &[&Measurement]) -> bool {
+    page.verbose || limit_texts(ms).len() > 1
+}
+
 fn limits(page: &mut Page, ms: &[&Measurement]) {
+    let list = limit_texts(ms);
+    if !list.is_empty() && below_the_table(page, ms) {
+        page.paragraph(Style::Dim, format!("limit: {}", list.join("; ")));
+    }
+}
+
+/// The limits that the percentages refer to, and who states them.
+fn limit_texts(ms: &[&Measurement]) -> Vec<String> {
     let mut limits: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for m in ms.iter().filter(|m| value_of(&m.estimate).is_some()) {
         if let Some(limit) = m.verdict.limit.filter(|l| l.is_finite() && *l > 0.0) {
@@ -190,16 +210,11 @@ fn limits(page: &mut Page, ms: &[&Measurement]) {
             limits.entry(format!("{} GB/s ({source})", number(limit))).or_default().insert(m.at.mix.map(Mix::name).unwrap_or("all"));
         }
     }
-    if !limits.is_empty() {
-        let list: Vec<String> = limits
-            .iter()
-            .map(|(limit, mixes)| match limits.len() {
-                1 => limit.clone(),
-                _ => format!("{limit} for {}", mixes.iter().copied().collect::<Vec<_>>().join(", ")),
-            })
-            .collect();
-        page.paragraph(Style::Dim, format!("limit: {}", list.join("; ")));
-    }
+    let text = |(limit, mixes): (&String, &BTreeSet<&str>)| match limits.len() {
+        1 => limit.clone(),
+        _ => format!("{limit} for {}", mixes.iter().copied().collect::<Vec<_>>().join(", ")),
+    };
+    limits.iter().map(text).collect()
 }
 
 /// The node of the CPUs.
@@ -234,7 +249,7 @@ fn most_writers(page: &mut Page, context: &Context<'_>, ms: &[&Measurement]) {
 /// One line for each number of CPUs.
 fn one_ramp(page: &mut Page, context: &mut Context<'_>, mut ms: Vec<&Measurement>, (title, head): (&str, &str)) {
     ms.sort_by_key(|m| (m.at.mix, m.at.cpu_node, thread_count(m)));
-    context.heading(page, &ms, title, ABOUT);
+    context.heading(page, &ms, title, &about_with_limit(page, &ms));
     let mut footnotes = Footnotes::new(context, &ms);
     let highest = bounds(ms.iter().filter_map(|m| value_of(&m.estimate))).map(|b| b.1);
     let mixes: BTreeSet<_> = ms.iter().map(|m| m.at.mix).collect();
@@ -262,7 +277,7 @@ fn one_ramp(page: &mut Page, context: &mut Context<'_>, mut ms: Vec<&Measurement
 
 /// By node of the CPUs and node of the memory, a matrix a mix.
 pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
-    context.heading(page, ms, "Bandwidth by node", ABOUT);
+    context.heading(page, ms, "Bandwidth by node", about(page));
     let mut footnotes = Footnotes::new(context, ms);
     let mixes: BTreeSet<Option<Mix>> = ms.iter().map(|m| m.at.mix).collect();
     let places: BTreeSet<Option<MemoryPlace>> = ms.iter().map(|m| m.at.memory).collect();
@@ -281,7 +296,7 @@ pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
         let rows: Vec<Row<'_>> = of_mix.iter().map(|m| row(m)).collect::<BTreeSet<_>>().into_iter().collect();
         let rows = row_names(&rows, wording::cpus);
         let claimed = rows.iter().any(|(row, _)| places.iter().any(|&memory| claim(*row, memory).is_some()));
-        let about = mix.map_or_else(String::new, |m| format!("{m}: {}", m.description()));
+        let about = mix.map_or_else(String::new, |m| if page.verbose { format!("{m}: {}", m.description()) } else { m.to_string() });
         page.paragraph(Style::Plain, &(about + if claimed { CLAIMED } else { "" }));
         matrix_table(page, "CPUs ↓  memory →", &rows, &columns, |&row, &memory| {
             let claim = claim(row, memory).unwrap_or_default();
@@ -290,7 +305,7 @@ pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
     }
     footnotes.print(page, &mut context.advised);
     if !detailed {
-        page.paragraph(Style::Dim, widest_interval(ms.iter()).unwrap_or_default());
+        page.paragraph(Style::Dim, widest_interval(ms.iter(), places.len()).unwrap_or_default());
     }
     page.items(Style::Detail, INDENT, evidence(ms));
     page.items(Style::Dim, INDENT, memory_only(context.report, places.iter().copied()));

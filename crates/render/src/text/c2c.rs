@@ -81,8 +81,10 @@ fn list(page: &mut Page, context: &Context<'_>, footnotes: &mut Footnotes<'_>, m
     let pairs = transfers::pairs(ms, topology);
     if pairs.len() > LISTED_PAIRS {
         by_relation(page, ms, topology);
-        page.paragraph(Style::Plain, "every pair is in the JSON result");
-        return;
+        if !page.verbose {
+            page.paragraph(Style::Plain, "every pair: -v");
+            return;
+        }
     }
     // The head says CPU, so that the names of two fit beside the numbers.
     let cpu = |id: Option<u32>| id.map_or(String::new(), |id| context.cpu_name(id).replacen("CPU ", "", 1));

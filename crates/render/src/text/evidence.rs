@@ -9,6 +9,7 @@ use memgauge_core::result::{Measurement, PlacementStatus};
 use memgauge_core::stats::median;
 use memgauge_core::wording::spelled;
 
+use super::grid::DETAILED_COLUMNS;
 use crate::number::{bounds, count, from_to, measured, number, percent, range, sizes, value_of};
 use crate::pages::pages;
 
@@ -125,8 +126,9 @@ fn prefetch(ms: &[&Measurement]) -> Option<String> {
 /// Up to this factor, sequential order gains no more than open DRAM pages give without any prefetcher.
 const PREFETCHED: f64 = 1.5;
 
-/// The widest interval of a matrix that shows values only: its larger half, rounded up, so that it never claims more than was measured.
-pub(super) fn widest_interval<'a>(ms: impl Iterator<Item = &'a &'a Measurement>) -> Option<String> {
+/// The widest interval of a matrix of so many columns that shows values only: its larger half, rounded up, so that it never claims more than
+/// was measured.
+pub(super) fn widest_interval<'a>(ms: impl Iterator<Item = &'a &'a Measurement>, columns: usize) -> Option<String> {
     let values: Vec<(&Estimate, f64)> = ms.filter_map(|m| Some((&m.estimate, value_of(&m.estimate)?))).collect();
     let larger_half = |(e, v): &(&Estimate, f64)| Some((v - e.ci95_low?).max(e.ci95_high? - v) / v).filter(|half| half.is_finite());
     let halves: Vec<f64> = values.iter().filter_map(larger_half).collect();
@@ -134,7 +136,8 @@ pub(super) fn widest_interval<'a>(ms: impl Iterator<Item = &'a &'a Measurement>)
     let (_, widest) = bounds(halves)?;
     // The small constant keeps 0.4 from becoming 0.5 by binary rounding.
     let percent = (widest * 1e3 - 1e-6).max(0.0).ceil() / 10.0;
-    Some(format!("{which} within ±{percent:.1} %; each interval is in the JSON result"))
+    let each = if columns <= DETAILED_COLUMNS { "each interval: -v" } else { "each interval is in the JSON result" };
+    Some(format!("{which} within ±{percent:.1} %; {each}"))
 }
 
 /// How many values a sum leaves out because they are not reliable; `None` where there are none.

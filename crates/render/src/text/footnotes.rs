@@ -24,7 +24,7 @@ pub(super) struct Footnotes<'a> {
     table: &'a [&'a Measurement],
     /// Reasons that hold for every number of the table: printed once, without marks.
     everywhere: BTreeSet<QualityReason>,
-    /// Values have the numbers of footnotes; otherwise one mark at most, which is explained at the end.
+    /// Values have the numbers of footnotes; otherwise `~` at most, which is explained at the end.
     numbered: bool,
     notes: Vec<(String, Option<QualityReason>)>,
 }
@@ -57,7 +57,7 @@ impl<'a> Footnotes<'a> {
     /// The marks of a measurement, such as `¹·²`.
     fn marks(&mut self, m: &Measurement) -> String {
         if !self.numbered {
-            return if is_marked(m, &self.everywhere) { MARK.to_owned() } else { String::new() };
+            return String::new();
         }
         let mut numbers = Vec::new();
         if value_of(&m.estimate).is_none() {
@@ -211,14 +211,6 @@ impl<'a> Footnotes<'a> {
     }
 }
 
-/// Stands beside a value that something disturbed, where its interval does not say so.
-const MARK: &str = "*";
-
-fn is_marked(m: &Measurement, everywhere: &BTreeSet<QualityReason>) -> bool {
-    let told = |reason: &QualityReason| *reason == QualityReason::NotConverged || everywhere.contains(reason);
-    m.quality.level == QualityLevel::Degraded && !m.quality.reasons.iter().all(told)
-}
-
 /// A run says so many reasons, the most frequent first; more of them are said if they concern many numbers, or are alarming.
 const REASONS: usize = 4;
 
@@ -228,18 +220,14 @@ const fn is_alarming(reason: QualityReason) -> bool {
     matches!(reason, R::MemoryErrors | R::AboveCore | R::PlacementWrong | R::PagesMigrated)
 }
 
-/// What the marks of a whole run mean, and why numbers have them or are missing.
+/// What the mark of a whole run means, and why numbers have it, are degraded or are missing.
 pub(super) fn explain_marks(page: &mut Page, context: &mut Context<'_>) {
     let all: Vec<&Measurement> = context.report.results.iter().collect();
     if all.iter().all(|m| m.quality.level == QualityLevel::Good) {
         return;
     }
-    let used = |mark: bool, sign: &'static str| mark.then_some(sign);
-    let signs = [
-        used(all.iter().any(|m| m.quality.level == QualityLevel::Unreliable), "~ not reliable, do not use"),
-        used(all.iter().any(|m| is_marked(m, &context.everywhere)), "* degraded by more than a wide interval"),
-    ];
-    page.heading("Reliability", &signs.into_iter().flatten().collect::<Vec<_>>().join(" · "));
+    let unreliable = all.iter().any(|m| m.quality.level == QualityLevel::Unreliable);
+    page.heading("Reliability", if unreliable { "~ unreliable, do not use" } else { "" });
     let mut advised = std::mem::take(&mut context.advised);
     Footnotes::new(context, &all).print_once(page, &mut advised);
 }

@@ -1,18 +1,17 @@
 //! The headline: what most readers look for, in a line each, and how far to trust it.
 
-use std::collections::BTreeSet;
-
+use memgauge_core::conclusions::summary::with_unreliable;
 use memgauge_core::experiment::{ChaseOrder, Experiment};
-use memgauge_core::note::Severity;
-use memgauge_core::result::{Absent, CurveSummary, Measurement, QualityLevel, Report, Summary, SummaryValue};
+use memgauge_core::note::{Note, Severity};
+use memgauge_core::result::{Absent, Measurement, Over, OverWhat, QualityLevel, Report, Summary, SummaryValue, Trust};
 use memgauge_core::traffic::Mix;
 
-use super::load::{full_load_is_reliable, is_point_reliable};
+use super::load::{full_load, is_point_reliable, peak};
 use super::notes::is_told;
 use super::page::{Page, Style};
 use crate::groups::{Section, where_and_how_at};
 use crate::limit::share_of_limit;
-use crate::number::{half_width_of, number, percent, value_of};
+use crate::number::{count, doubted, half_width, half_width_of, marked, number, percent, range, unit, value_of};
 
 /// Columns of the longest name and the blanks after it.
 const NAMES: usize = 20;
@@ -27,36 +26,78 @@ pub(super) fn says_all(section: Section, ms: &[&Measurement]) -> bool {
     matches!(section, Section::IdleLatency | Section::CacheToCache) && one_place && ms.iter().all(plain) && ms.iter().all(plain_order)
 }
 
-/// Prints the lines.
-pub(super) fn headline(page: &mut Page, report: &Report, summary: &Summary) {
-    let lines = [
-        ("Idle latency", idle(report, summary)),
-        ("Peak bandwidth", bandwidth(report, summary)),
-        ("Latency under load", loaded(report)),
-        ("Cache to cache", transfers(report, summary)),
-        ("Trust", Some(trust(summary))),
-    ];
-    page.gap();
-    for (name, text) in lines.into_iter().filter_map(|(name, text)| Some((name, text?))) {
-        page.fact(Style::Bold, "", (name, NAMES), &text);
-    }
+/// Prints the trust, the lines of a report of several sections (`lines`), and the notes of the run.
+///
+/// How far to trust the numbers stands first where that is not far, and last otherwise.
+pub(super) fn headline(page: &mut Page, report: &Report, summary: &Summary, lines: bool) {
+    let shown = with_unreliable(report);
+    let unreliable = summary.trust.level == QualityLevel::Unreliable;
     // A page that explains everything has all notes at its end.
     let verbose = page.verbose;
-    for note in report.notes.iter().filter(|note| !verbose && note.severity > Severity::Info && !is_told(report, note)) {
+    let told = |note: &&Note| !verbose && note.severity > Severity::Info && !is_told(report, note);
+    let (culprits, others): (Vec<&Note>, Vec<&Note>) = report.notes.iter().filter(told).partition(|note| unreliable && note.code == BUSY);
+    page.gap();
+    if unreliable {
+        page.fact(Style::Warning, "", (UNRELIABLE, NAMES), &counts(&summary.trust));
+        remarks(page, &culprits);
+    }
+    let values = [
+        ("Idle latency", idle(report, &shown)),
+        ("Peak bandwidth", bandwidth(report, &shown)),
+        ("Latency under load", loaded(report)),
+        ("Cache to cache", transfers(&shown)),
+    ];
+    for (name, text) in values.into_iter().filter_map(|(name, text)| Some((name, text?))).filter(|_| lines) {
+        page.fact(Style::Bold, "", (name, NAMES), &text);
+    }
+    if !unreliable {
+        let interval = if lines { "; ± is the 95 % interval" } else { "" };
+        page.fact(Style::Bold, "", ("Trust", NAMES), &(trust(&summary.trust) + interval));
+    }
+    remarks(page, &others);
+}
+
+/// The code of the note that names who used the CPUs.
+const BUSY: &str = "machine-busy";
+
+const UNRELIABLE: &str = "UNRELIABLE";
+
+fn remarks(page: &mut Page, notes: &[&Note]) {
+    for note in notes {
         page.remark(Style::Warning, "  ! ", &note.message, note.advice.as_deref());
     }
 }
 
-/// `98.2 ns ±0.4`; what is missing instead; `None` for what was not asked for.
-fn value(value: &SummaryValue, unit: &str) -> Option<String> {
-    match (value.value, value.absent) {
-        (Some(v), _) => {
-            let interval = half_width_of(v, value.ci95_low, value.ci95_high);
-            Some(format!("{} {unit} {interval}", number(v)).trim_end().to_owned())
-        }
-        (None, Some(Absent::Unreliable)) => Some("not reliable".to_owned()),
-        (None, Some(Absent::NotMeasured)) => Some("not measured".to_owned()),
-        (None, Some(Absent::NotPlanned | Absent::OneNode) | None) => None,
+/// `98.2 ns ±0.4`, `~98.2 ns ±0.4` where no result is reliable, `203.8 ns (114.4–210.8 over 56 pairs)` of a median; what is missing instead;
+/// `None` for what was not asked for.
+pub(super) fn value(value: &SummaryValue, unit: &str) -> Option<String> {
+    let Some(v) = value.value.filter(|v| v.is_finite()) else {
+        return match value.absent? {
+            Absent::Unreliable => Some("unreliable".to_owned()),
+            Absent::NotMeasured => Some("not measured".to_owned()),
+            Absent::NotPlanned | Absent::OneNode => None,
+        };
+    };
+    let interval = match value.over {
+        Some(over) => spread(value, over),
+        None => half_width_of(v, value.ci95_low, value.ci95_high),
+    };
+    let shown = doubted(value.quality == Some(QualityLevel::Unreliable), v);
+    Some(format!("{shown} {unit} {interval}").trim_end().to_owned())
+}
+
+/// `(114.4–210.8 over 56 pairs)`: these ends are not those of an interval of the median.
+fn spread(value: &SummaryValue, over: Over) -> String {
+    let n = over.count as usize;
+    let over = match over.what {
+        OverWhat::Nodes => count(n, "node", "nodes"),
+        OverWhat::Cpus => count(n, "CPU", "CPUs"),
+        OverWhat::Pairs => count(n, "pair", "pairs"),
+        OverWhat::Results => count(n, "result", "results"),
+    };
+    match range(value.ci95_low.into_iter().chain(value.ci95_high)) {
+        Some(range) => format!("({range} over {over})"),
+        None => format!("(median of {over})"),
     }
 }
 
@@ -65,17 +106,26 @@ fn joined(parts: impl IntoIterator<Item = Option<String>>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" · "))
 }
 
+/// A measured value with its unit and interval: `~` before it where it is not reliable.
+fn measured(m: &Measurement) -> Option<String> {
+    let v = value_of(&m.estimate)?;
+    Some(format!("{} {} {}", marked(m, v), unit(m.unit), half_width(&m.estimate)).trim_end().to_owned())
+}
+
+/// Latency of a chase over the whole buffer in the own node's memory. Of several nodes the table says it.
+pub(super) fn full_random(report: &Report) -> Option<String> {
+    let mut full_random = report.results.iter().filter(|m| {
+        let own_node = m.at.cpu_node.is_some() && m.at.cpu_node == m.at.memory_node() && m.at.memory_dir.is_none();
+        m.experiment == Experiment::IdleLatency && m.at.order == Some(ChaseOrder::FullRandom) && own_node
+    });
+    let (first, other) = (full_random.next()?, full_random.next());
+    measured(first).filter(|_| other.is_none())
+}
+
 fn idle(report: &Report, summary: &Summary) -> Option<String> {
     let local = value(&summary.idle_latency_local_ns, "ns")?;
-    let full_random = report.results.iter().filter(|m| {
-        let own_node = m.at.cpu_node.is_some() && m.at.cpu_node == m.at.memory_node();
-        m.experiment == Experiment::IdleLatency && m.at.order == Some(ChaseOrder::FullRandom) && own_node && m.is_reliable()
-    });
-    // Of several nodes the table says it.
-    let full_random: Vec<f64> = full_random.filter_map(|m| value_of(&m.estimate)).collect();
-    let full_random = full_random.first().filter(|_| full_random.len() == 1);
     let remote = value(&summary.idle_latency_remote_ns, "ns").map(|remote| format!("remote {remote}"));
-    joined([Some(local), remote, full_random.map(|ns| format!("{} ns random over the whole buffer", number(*ns)))])
+    joined([Some(local), remote, full_random(report).map(|ns| format!("{ns} random over the whole buffer"))])
 }
 
 fn bandwidth(report: &Report, summary: &Summary) -> Option<String> {
@@ -97,42 +147,44 @@ fn bandwidth(report: &Report, summary: &Summary) -> Option<String> {
 /// Of the curve of loads alone, or the first one.
 fn loaded(report: &Report) -> Option<String> {
     let curve = report.curves.iter().find(|c| c.at.mix == Some(Mix::AllReads)).or_else(|| report.curves.first())?;
-    let CurveSummary { saturated_ns, peak_gbs, knee, .. } = curve;
-    if saturated_ns.is_some() && !full_load_is_reliable(report, curve) {
-        return Some("not reliable".to_owned());
-    }
-    let full = saturated_ns.zip(*peak_gbs).map(|(ns, gbs)| format!("{} ns at full load, up to {} GB/s", number(ns), number(gbs)));
-    let knee = knee.filter(|k| is_point_reliable(report, curve, k.delay_cycles));
+    let full = full_load(report, curve).and_then(measured).map(|ns| format!("{ns} at full load"));
+    let peak = peak(report, curve).and_then(measured).filter(|_| full.is_some()).map(|gbs| format!(", up to {gbs}"));
+    let full = full.map(|full| full + &peak.unwrap_or_default());
+    let knee = curve.knee.filter(|k| is_point_reliable(report, curve, k.delay_cycles));
     // The memory of nodes needs no name; which files, and in which order they are read, is not to be guessed.
     let place = curve.at.memory_dir.as_ref().map(|_| where_and_how_at(report, &curve.at));
     joined([full, knee.map(|k| format!("knee at {} GB/s", number(k.bandwidth_gbs))), place])
 }
 
-fn transfers(report: &Report, summary: &Summary) -> Option<String> {
-    let pairs: BTreeSet<_> = report.results.iter().filter_map(|m| Some((m.at.holder_cpu?, m.at.cpu))).collect();
-    let several = pairs.len() > 1 || !report.matrices.is_empty();
-    // A median over many pairs has the interval of none of them.
+/// `146.2 ns ±0.6`: the latency at full load of the first curve that has one.
+pub(super) fn under_load(report: &Report) -> Option<String> {
+    let full = || report.curves.iter().filter_map(|curve| full_load(report, curve));
+    full().find(|m| m.is_reliable()).or_else(|| full().next()).and_then(measured)
+}
+
+fn transfers(summary: &Summary) -> Option<String> {
     let state = |of: &SummaryValue, name: &str| {
         let text = value(of, "ns")?;
-        if of.value.is_none() {
-            return Some(format!("{name} {text}"));
-        }
-        Some(format!("{} {name}", if several { text.replace('(', "(pairs ") } else { text }))
+        Some(if of.value.is_some() { format!("{text} {name}") } else { format!("{name} {text}") })
     };
     joined([state(&summary.transfer_hit_ns, "unmodified (HIT)"), state(&summary.transfer_hitm_ns, "modified (HITM)")])
 }
 
-/// How many numbers are good, and what most others have in common.
-fn trust(summary: &Summary) -> String {
-    let t = &summary.trust;
-    let all: u64 = [t.good, t.degraded, t.unreliable, t.missing].into_iter().map(u64::from).sum();
-    let word = match t.level {
+/// `good: 35 of 36 good, 1 degraded`: the same words on a page and in a line.
+pub(super) fn trust(trust: &Trust) -> String {
+    let word = match trust.level {
         QualityLevel::Good => "good",
         QualityLevel::Degraded => "degraded",
-        QualityLevel::Unreliable => "not reliable",
+        QualityLevel::Unreliable => UNRELIABLE,
         QualityLevel::None => "nothing was measured",
     };
-    let parts = [(t.degraded, "degraded"), (t.unreliable, "not reliable (~)"), (t.missing, "missing (—)")];
+    format!("{word}: {}", counts(trust))
+}
+
+/// How many numbers are good, and how many are not.
+fn counts(t: &Trust) -> String {
+    let all: u64 = [t.good, t.degraded, t.unreliable, t.missing].into_iter().map(u64::from).sum();
+    let parts = [(t.degraded, "degraded"), (t.unreliable, "unreliable (~)"), (t.missing, "missing (—)")];
     let rest: String = parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!(", {n} {what}")).collect();
-    format!("{word}: {} of {all} good{rest}; ± is the 95 % interval", t.good)
+    format!("{} of {all} good{rest}", t.good)
 }

@@ -22,6 +22,8 @@ type Row = (Option<u32>, Option<u32>);
 
 /// Beyond this many CPUs a list is summed up by node.
 const LISTED_CPUS: usize = 64;
+/// So many are listed as well on a page that explains everything.
+const EXPLAINED_CPUS: usize = 256;
 
 struct Cells<'a> {
     by_place: BTreeMap<(Row, Option<MemoryPlace>, ChaseOrder), &'a Measurement>,
@@ -60,11 +62,11 @@ impl<'a> Cells<'a> {
         Some(if told { difference } else { 0.0 })
     }
 
-    /// The same as text: `~` where one of the two is not reliable.
-    fn translation_text(&self, row: Row, column: Option<MemoryPlace>) -> Option<String> {
+    /// The same as a cell: `~` where one of the two is unreliable.
+    fn translation_cell(&self, row: Row, column: Option<MemoryPlace>) -> Option<Cell> {
         let cost = self.translation(row, column)?;
-        let sign = if cost == 0.0 || !self.translation_is_reliable(row, column) { "~" } else { "" };
-        Some(if cost == 0.0 { format!("{sign}0") } else { format!("{sign}{}", signed(cost)) })
+        let sign = if self.translation_is_reliable(row, column) { "" } else { "~" };
+        Some(if cost == 0.0 { "not seen".into() } else { Cell::number(format!("{sign}{}", signed(cost))) })
     }
     /// Whether both orders are reliable.
     fn translation_is_reliable(&self, row: Row, column: Option<MemoryPlace>) -> bool {
@@ -106,6 +108,9 @@ pub(super) fn per_cpu(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
             cells.pairs().iter().filter_map(|(row, memory)| cells.get(*row, *memory, cells.primary())).collect();
         page.paragraph(Style::Dim, left_out(&primary).unwrap_or_default());
         slowest(page, &cells);
+        if page.verbose && cells.pairs().len() <= EXPLAINED_CPUS {
+            list(page, &cells, context, &mut footnotes);
+        }
     }
     finish(page, context, footnotes, &cells, ms);
 }
@@ -115,7 +120,6 @@ fn list(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, footnotes: &m
     let pairs = cells.pairs();
     let kind = |cpu: Option<u32>| context.report.machine.topology.cpu(cpu?).and_then(|c| c.kind.clone());
     let mut values = |order| -> Vec<Cell> { pairs.iter().map(|(row, memory)| footnotes.cell(cells.get(*row, *memory, order))).collect() };
-    let translation = |row, memory| cells.translation_text(row, memory).map(Cell::number);
     page.table([
         Column::text("CPU", pairs.iter().map(|((node, cpu), _)| cpu.map_or_else(|| wording::node(*node), |cpu| context.cpu_name(cpu)))),
         Column::text("core", pairs.iter().map(|((_, cpu), _)| kind(*cpu))),
@@ -123,7 +127,7 @@ fn list(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, footnotes: &m
         Column::numbers("window-local", values(ChaseOrder::WindowLocal)),
         Column::numbers("full-random", values(ChaseOrder::FullRandom)),
         Column::numbers("sequential", values(ChaseOrder::Sequential)).optional(),
-        Column::numbers("translation", pairs.iter().map(|(row, memory)| translation(*row, *memory))),
+        Column::numbers("translation", pairs.iter().map(|(row, memory)| cells.translation_cell(*row, *memory))),
         Column::numbers("firmware", pairs.iter().map(|((node, _), memory)| claimed_ns(context, *node, *memory).map(Cell::number))),
     ]);
 }
@@ -141,13 +145,14 @@ fn matrices(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, footnotes
         let claim = |row: Row, memory| claimed_ns(context, row.0, memory).filter(|_| order == ChaseOrder::WindowLocal && detailed);
         let claimed = cells.rows.iter().any(|&row| cells.columns.iter().any(|&memory| claim(row, memory).is_some()));
         let claimed = if claimed { CLAIMED } else { "" };
-        page.paragraph(Style::Plain, format!("{}: {}{claimed}", wording::chase_order(order), order_meaning(order)));
+        let meaning = if page.verbose { format!(": {}", order_meaning(order)) } else { String::new() };
+        page.paragraph(Style::Plain, format!("{}{meaning}{claimed}", wording::chase_order(order)));
         matrix_table(page, "CPU ↓  memory →", &rows, &columns, |&row, &memory| {
             without_half(footnotes.claimed(cells.get(row, memory, order), claim(row, memory).unwrap_or_default()), detailed)
         });
     }
     if !detailed {
-        page.paragraph(Style::Dim, widest_interval(cells.by_place.values()).unwrap_or_default());
+        page.paragraph(Style::Dim, widest_interval(cells.by_place.values(), cells.columns.len()).unwrap_or_default());
     }
 }
 
@@ -185,7 +190,12 @@ fn slowest(page: &mut Page, cells: &Cells<'_>) {
     all.sort_by(|a, b| b.0.total_cmp(&a.0));
     let list: Vec<String> = all.iter().take(8).map(|(v, cpu, m)| format!("CPU {cpu} {}", marked(m, *v))).collect();
     if !list.is_empty() {
-        page.paragraph(Style::Plain, format!("slowest: {} (ns); every CPU is in the JSON result", list.join(", ")));
+        let more = match (cells.pairs().len() <= EXPLAINED_CPUS, page.verbose) {
+            (false, _) => "; every CPU is in the JSON result",
+            (true, false) => "; every CPU: -v",
+            (true, true) => "",
+        };
+        page.paragraph(Style::Plain, format!("slowest: {} (ns){more}", list.join(", ")));
     }
 }
 

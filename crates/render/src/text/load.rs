@@ -22,9 +22,15 @@ pub(super) fn is_point_reliable(report: &Report, curve: &CurveSummary, delay_cyc
     points(report, curve).filter(|m| m.at.delay_cycles == Some(delay_cycles)).all(Measurement::is_reliable)
 }
 
-/// Whether the point of a curve's highest load is reliable.
-pub(super) fn full_load_is_reliable(report: &Report, curve: &CurveSummary) -> bool {
-    delays(report, curve).min().is_some_and(|delay| is_point_reliable(report, curve, delay))
+/// The latency at a curve's highest load; `None` for a curve without load.
+pub(super) fn full_load<'a>(report: &'a Report, curve: &'a CurveSummary) -> Option<&'a Measurement> {
+    let delay = delays(report, curve).min().filter(|_| curve.saturated_ns.is_some())?;
+    points(report, curve).find(|m| m.metric == Metric::Latency && m.at.delay_cycles == Some(delay))
+}
+
+/// The highest bandwidth of a curve.
+pub(super) fn peak<'a>(report: &'a Report, curve: &'a CurveSummary) -> Option<&'a Measurement> {
+    points(report, curve).find(|m| m.metric == Metric::Bandwidth && m.estimate.value.is_some() && m.estimate.value == curve.peak_gbs)
 }
 
 /// The numbers of a curve's summary as text: `~` before those whose points are not reliable.
@@ -39,8 +45,7 @@ pub(super) struct SummaryNumbers {
 impl SummaryNumbers {
     pub(super) fn new(report: &Report, curve: &CurveSummary) -> Self {
         let at = |delay: Option<u32>| delay.is_some_and(|delay| !is_point_reliable(report, curve, delay));
-        let at_peak = |m: &&Measurement| m.metric == Metric::Bandwidth && m.estimate.value == curve.peak_gbs;
-        let peak = points(report, curve).find(at_peak).and_then(|m| m.at.delay_cycles);
+        let peak = peak(report, curve).and_then(|m| m.at.delay_cycles);
         Self {
             unloaded_ns: curve.unloaded_ns.map(|ns| doubted(at(delays(report, curve).max()), ns)),
             saturated_ns: curve.saturated_ns.map(|ns| doubted(at(delays(report, curve).min()), ns)),

@@ -34,7 +34,7 @@ fn line(m: &Measurement) -> String {
     let half = half_width(&m.estimate);
     let half = if half.is_empty() { half } else { format!(" {half}") };
     let (sign, warning) = match m.quality.level {
-        QualityLevel::Unreliable => ("~", "NOT RELIABLE"),
+        QualityLevel::Unreliable => ("~", "UNRELIABLE"),
         QualityLevel::Degraded => ("", "degraded"),
         QualityLevel::Good | QualityLevel::None => ("", ""),
     };
@@ -54,7 +54,7 @@ fn line(m: &Measurement) -> String {
     parts.join(", ")
 }
 
-/// Why a number is degraded or not reliable.
+/// Why a number is degraded or unreliable.
 fn reasons(m: &Measurement) -> String {
     m.quality.reasons.iter().map(|reason| wording::spelled(reason).replace('-', " ")).collect::<Vec<_>>().join(", ")
 }
@@ -65,7 +65,7 @@ const WORTH_SAYING: f64 = 0.01;
 /// How much of the time the loop was off its CPU, and whether that is in the number.
 fn off_cpu(m: &Measurement) -> Option<String> {
     let share = m.evidence.noise.waited.filter(|share| *share > WORTH_SAYING)?;
-    let inside = if m.evidence.noise.left_out.is_some() { "left out" } else { "not reliable" };
+    let inside = if m.evidence.noise.left_out.is_some() { "left out" } else { "unreliable" };
     Some(format!("off CPU {}: {inside}", percent(share)))
 }
 

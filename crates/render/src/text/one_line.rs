@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::conclusions::summary::summarise;
+use memgauge_core::conclusions::summary::{summarise, with_unreliable};
 use memgauge_core::experiment::{Experiment, Metric};
 use memgauge_core::plan::Plan;
-use memgauge_core::result::{Absent, Health, HealthStatus, Measurement, QualityLevel, Report, Summary, SummaryValue, Trust};
+use memgauge_core::result::{Health, HealthStatus, Measurement, QualityLevel, Report, SummaryValue};
 use memgauge_core::traffic::Mix;
 use memgauge_core::wording::{reasons, spelled};
 
-use super::load::full_load_is_reliable;
+use super::headline::{full_random, trust, under_load, value};
 use super::page::clean;
 use super::{counters, loops, machine, plan, prefetch};
 use crate::format::{Format, RenderError};
 use crate::groups::{Section, corrupted_results};
-use crate::number::{count, half_width_of, number, range, unit, value_of};
+use crate::number::{count, number, range, unit, value_of};
 
 /// One line for each report: the verdict of a health check, the headline of other runs, a line for each size of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,10 +55,12 @@ pub(crate) fn line(report: &Report) -> String {
         Some(health) => parts.push(verdict(health)),
         None => {
             let summary = report.summary.clone().unwrap_or_else(|| summarise(report));
-            parts.extend(headline(report, &summary));
+            let end = if summary.trust.level == QualityLevel::Unreliable { parts.len() } else { usize::MAX };
+            parts.extend(headline(report));
             let stand_in = report.results.iter().any(|m| report.stand_in(&m.at).is_some());
             parts.extend(stand_in.then(|| "volatile stand-in for persistent memory".to_owned()));
-            parts.push(trust(&summary.trust));
+            // What matters most stands first.
+            parts.insert(end.min(parts.len()), trust(&summary.trust));
         }
     }
     parts.join(" · ")
@@ -77,39 +79,30 @@ fn verdict(health: &Health) -> String {
 }
 
 /// What the summary has; ranges of what it does not sum up.
-fn headline(report: &Report, summary: &Summary) -> Vec<String> {
-    let named = |name: &str, value: &SummaryValue, unit: &str| {
-        let Some(v) = value.value else {
-            let why = match value.absent? {
-                Absent::Unreliable => "not reliable",
-                Absent::NotMeasured => "not measured",
-                Absent::NotPlanned | Absent::OneNode => return None,
-            };
-            return Some(format!("{name} {why}"));
-        };
-        let interval = half_width_of(v, value.ci95_low, value.ci95_high);
-        Some(format!("{name} {} {unit} {interval}", number(v)).trim_end().to_owned())
-    };
+fn headline(report: &Report) -> Vec<String> {
+    let summary = with_unreliable(report);
+    let named = |name: &str, of: &SummaryValue, unit: &str| Some(format!("{name} {}", value(of, unit)?));
     let other_mix = summary.peak_any_mix.filter(|mix| *mix != Mix::AllReads);
-    let under_load = report.curves.iter().filter(|curve| full_load_is_reliable(report, curve)).find_map(|curve| curve.saturated_ns);
+    let latency = named("latency", &summary.idle_latency_local_ns, "ns");
     let summed = [
-        named("latency", &summary.idle_latency_local_ns, "ns"),
+        full_random(report).filter(|_| latency.is_some()).map(|ns| format!("random {ns}")),
         named("remote", &summary.idle_latency_remote_ns, "ns"),
         named("read", &summary.peak_read_gbs, "GB/s"),
         other_mix.and_then(|mix| named(mix.name(), &summary.peak_any_gbs, "GB/s")),
         named("HIT", &summary.transfer_hit_ns, "ns"),
         named("HITM", &summary.transfer_hitm_ns, "ns"),
     ];
+    let summed = [latency].into_iter().chain(summed);
     let levels = report.levels.iter().map(|curve| {
         let what = curve.metric.map_or("", |metric| if metric == Metric::Latency { "ns" } else { "GB/s" });
         let levels: Vec<String> = curve.levels.iter().map(|level| format!("{} {}", level.name, number(level.value))).collect();
         format!("{} {what}", levels.join(", "))
     });
-    let mut parts: Vec<String> = summed.into_iter().flatten().chain(levels).collect();
+    let mut parts: Vec<String> = summed.flatten().chain(levels).collect();
     if parts.is_empty() {
         parts.extend(ranges(report));
     }
-    parts.extend(under_load.map(|ns| format!("under load {} ns", number(ns))));
+    parts.extend(under_load(report).map(|ns| format!("under load {ns}")));
     parts
 }
 
@@ -123,23 +116,4 @@ fn ranges(report: &Report) -> Vec<String> {
     let several = kinds.len() > 1;
     let name = |experiment| if several { spelled(&experiment).replace('-', " ") + " " } else { String::new() };
     kinds.into_iter().filter_map(|((_, experiment, unit), values)| Some(format!("{}{} {unit}", name(experiment), range(values)?))).collect()
-}
-
-/// `good`, or how many numbers are not.
-fn trust(trust: &Trust) -> String {
-    let all = trust.good + trust.degraded + trust.unreliable + trust.missing;
-    let word = match trust.level {
-        QualityLevel::Good => "good",
-        QualityLevel::Degraded => "degraded",
-        QualityLevel::Unreliable => "not reliable",
-        QualityLevel::None => return "nothing was measured".to_owned(),
-    };
-    let parts = [(trust.unreliable, "not reliable"), (trust.missing, "missing")];
-    let parts: Vec<String> = parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} of {all} {what}")).collect();
-    match parts.join(", ") {
-        parts if parts.is_empty() => word.to_owned(),
-        // The count says it.
-        parts if trust.level == QualityLevel::Unreliable && trust.unreliable > 0 => parts,
-        parts => format!("{word}: {parts}"),
-    }
 }

@@ -17,7 +17,6 @@ use super::{
 use crate::format::{Format, RenderError};
 use crate::groups::Section;
 use crate::number::{count, measured, seconds};
-use crate::pages::pages;
 
 /// Aligned tables for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,10 +75,11 @@ fn results(page: &mut Page, report: &Report) {
     let sections: BTreeSet<(Section, Option<String>, Option<Access>)> =
         report.results.iter().map(|m| (Section::for_measurement(m), m.at.memory_dir.clone(), m.at.access)).collect();
     let has_headline = sections.len() > 1 || report.health.is_some();
-    if let Some(summary) = report.summary.as_ref().filter(|_| has_headline) {
+    let summary = report.summary.as_ref().filter(|_| has_headline || !report.is_empty());
+    if let Some(summary) = summary {
         page.part(Part::Headline);
-        headline::headline(page, report, summary);
-        context.brief = !page.verbose;
+        headline::headline(page, report, summary, has_headline);
+        context.brief = has_headline && !page.verbose;
     }
     page.part(Part::Places);
     places::matrices(page, &mut context);
@@ -138,7 +138,7 @@ fn results(page: &mut Page, report: &Report) {
         page.part(Part::Timing);
         timing(page, report);
     } else {
-        let shown = if context.brief { Shown::Planned } else { Shown::Warnings };
+        let shown = if summary.is_some() { Shown::Planned } else { Shown::Warnings };
         notes::brief(page, report, shown);
         closing(page, report);
     }
@@ -190,7 +190,7 @@ pub(crate) fn reliability_blocks(report: &Report) -> Vec<Block> {
 pub(crate) fn headline_blocks(report: &Report) -> Vec<Block> {
     let mut page = Page::of_blocks();
     if let Some(summary) = &report.summary {
-        headline::headline(&mut page, report, summary);
+        headline::headline(&mut page, report, summary, true);
     }
     page.into_blocks()
 }
@@ -257,7 +257,7 @@ fn closing(page: &mut Page, report: &Report) {
     let all: Vec<&Measurement> = report.results.iter().collect();
     let ms = measured(&all);
     page.gap();
-    let mut items = if ms.is_empty() { Vec::new() } else { vec![evidence::placement(&ms), pages(&ms)] };
+    let mut items = if ms.is_empty() { Vec::new() } else { vec![evidence::placement(&ms)] };
     items.push(format!("took {}", seconds(report.timing.total_s)));
     items.push("more: -v".to_owned());
     page.items(Style::Dim, "", items);

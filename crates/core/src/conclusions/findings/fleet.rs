@@ -116,7 +116,7 @@ pub(super) fn about_group(results: &[&Measurement], references: References<'_>) 
         let message = format!("{compared} of {all} numbers compared with {hosts} hosts of the fleet that have {level}");
         findings.push(Finding::new("fleet-group", HealthStatus::Ok, message, ""));
     } else if there > 0 {
-        let message = format!("none of {there} numbers compared with {hosts} hosts of the fleet that have {level}: they are not reliable");
+        let message = format!("none of {there} numbers compared with {hosts} hosts of the fleet that have {level}: they are unreliable");
         findings.push(Finding::new("fleet-not-compared", HealthStatus::Unknown, message, MEASURE_AGAIN));
     } else if findings.is_empty() {
         let message = format!("{hosts} hosts of the fleet have {level}, but none of the numbers that were measured here");

@@ -63,6 +63,44 @@ fn local_latency_is_the_median_over_nodes_with_the_hull_of_the_intervals() {
 }
 
 #[test]
+fn a_median_over_several_places_says_over_which() {
+    let over = |count, what| Some(Over { count, what });
+    let nodes = summary(vec![idle(0, 0, 90.0), idle(1, 1, 100.0), idle(0, 1, 140.0), idle(1, 0, 150.0), idle(1, 0, 150.0)]);
+    assert_eq!(nodes.idle_latency_local_ns.over, over(2, OverWhat::Nodes));
+    assert_eq!(nodes.idle_latency_remote_ns.over, over(2, OverWhat::Pairs));
+    // An interval of one result is its own.
+    assert_eq!(summary(vec![idle(0, 0, 90.0)]).idle_latency_local_ns.over, None);
+    let by_cpu = |cpu| {
+        let mut m = idle(0, 0, 90.0);
+        (m.experiment, m.at.cpu) = (Experiment::IdleLatencyPerCpu, Some(cpu));
+        m
+    };
+    assert_eq!(summary(vec![by_cpu(0), by_cpu(1), by_cpu(2)]).idle_latency_local_ns.over, over(3, OverWhat::Cpus));
+    let pair = |cpu, ns| {
+        let mut m = transfer(LineState::Hit, ns);
+        (m.at.cpu, m.at.holder_cpu) = (Some(cpu), Some(0));
+        m
+    };
+    let hit = |results| summary(results).transfer_hit_ns.over;
+    assert_eq!(hit(vec![pair(1, 40.0), pair(2, 50.0), pair(2, 60.0)]), over(2, OverWhat::Pairs));
+    assert_eq!(hit(vec![pair(1, 40.0), pair(1, 50.0)]), over(2, OverWhat::Results));
+}
+
+#[test]
+fn only_pages_that_mark_them_show_unreliable_numbers() {
+    let unreliable = |m| Measurement { quality: Quality { level: QualityLevel::Unreliable, reasons: vec![QualityReason::Steal] }, ..m };
+    let of = |results| with_unreliable(&report(machine(), results));
+    let doubted = of(vec![unreliable(idle(0, 0, 90.0)), unreliable(reading(9.0)), unreliable(reading(8.0))]);
+    for (value, expected) in [(&doubted.idle_latency_local_ns, 90.0), (&doubted.peak_read_gbs, 9.0)] {
+        assert_eq!((value.value, value.quality, value.absent), (Some(expected), Some(QualityLevel::Unreliable), None));
+    }
+    // Where a number is reliable, the others are left out.
+    let reliable = of(vec![unreliable(reading(90.0)), reading(1.0)]).peak_read_gbs;
+    assert_eq!((reliable.value, reliable.quality), (Some(1.0), Some(QualityLevel::Good)));
+    assert_eq!(of(vec![unmeasured(unreliable(reading(0.0)))]).peak_read_gbs.absent, Some(Absent::NotMeasured));
+}
+
+#[test]
 fn only_window_local_chases_without_a_file_are_idle_latency() {
     let mut random = idle(0, 0, 200.0);
     random.at.order = Some(ChaseOrder::FullRandom);

@@ -1,7 +1,7 @@
 //! Machines of any size, for figures.
 
 use memgauge_core::experiment::{Experiment, LineState, MemoryPlace};
-use memgauge_core::result::Report;
+use memgauge_core::result::{LimitSource, PairMatrix, Quality, Report, Verdict, VerdictReason, VerdictStatus};
 use memgauge_core::topology::Cache;
 use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_core::units::Bytes;
@@ -86,6 +86,81 @@ pub fn pairs(cpus: u32) -> Report {
             m.estimate.value = Some(ns);
             report.results.push(m);
         }
+    }
+    report
+}
+
+/// The suite of one package with one node, 64 CPUs and four last-level caches; the limit is known.
+pub fn server() -> Report {
+    let mut lab = Lab::new("AMD EPYC 9354P 32-Core Processor", "AuthenticAMD", None);
+    lab.packages(1, 32, 2);
+    lab.caches = (0..4)
+        .map(|i| {
+            let cpus = (i * 8..i * 8 + 8).chain(i * 8 + 32..i * 8 + 40).collect();
+            Cache { level: 3, size: Bytes::mib(64), line: Some(64), ways: Some(16), cpus }
+        })
+        .collect();
+    lab.pool();
+    lab.latency(0, 0, 0, 104.3, 109.6);
+    for (i, mix) in Mix::PEAK.into_iter().enumerate() {
+        let rfo = if matches!(mix, Mix::Copy | Mix::Fill) { Rfo::Unknown } else { Rfo::No };
+        lab.bandwidth(Experiment::Bandwidth, None, None, "0-63", mix, 361.7 - 9.3 * i as f64, "best-avx512", rfo);
+    }
+    let points = [
+        (20_000, 9.4, 105.0),
+        (4_000, 41.2, 106.8),
+        (1_900, 80.7, 110.1),
+        (1_200, 118.9, 114.5),
+        (800, 190.2, 123.4),
+        (600, 267.5, 141.7),
+        (450, 326.8, 186.2),
+        (300, 351.7, 254.9),
+        (0, 354.0, 322.3),
+    ];
+    lab.curve(&Curve { cpu: 0, node: 0, cpus: "1-63", mix: Mix::AllReads, points: &points, knee: Some(600), over_saturated: false });
+    for (reader, hit, hitm) in [(32, 7.9, 8.2), (1, 21.6, 23.0), (8, 118.3, 126.4)] {
+        lab.handoff(reader, 0, 0, LineState::Hit, hit);
+        lab.handoff(reader, 0, 0, LineState::Hitm, hitm);
+    }
+    let mut report = lab.report();
+    for m in report.results.iter_mut().filter(|m| m.experiment == Experiment::Bandwidth) {
+        m.verdict = Verdict {
+            status: VerdictStatus::Ok,
+            reason: VerdictReason::WithinLimit,
+            limit: Some(460.8),
+            limit_source: Some(LimitSource::Smbios),
+            limit_share: None,
+        };
+    }
+    report
+}
+
+/// All pairs of two packages with 64 cores each, eight cores a cache, as `c2c --matrix` keeps them.
+pub fn two_times_64() -> Report {
+    let mut lab = Lab::new("AMD EPYC 7763 64-Core Processor", "AuthenticAMD", None);
+    lab.packages(2, 64, 1);
+    lab.caches = (0..16u32)
+        .map(|i| Cache { level: 3, size: Bytes::mib(32), line: Some(64), ways: Some(16), cpus: (i * 8..i * 8 + 8).collect() })
+        .collect();
+    let mut report = lab.report();
+    for (state, more) in [(LineState::Hit, 0.0), (LineState::Hitm, 7.0)] {
+        let mut matrix = PairMatrix::new((0..128).collect(), state, None);
+        for reader in 0..128u32 {
+            for holder in (0..128).filter(|holder| *holder != reader) {
+                let near = if reader / 8 == holder / 8 {
+                    24.0
+                } else if reader / 64 == holder / 64 {
+                    112.0
+                } else {
+                    204.0
+                };
+                let ns = near + more + f64::from((reader * 7 + holder * 11) % 9) * 0.6;
+                let (value, low, high) = (Some(ns), Some(ns * 0.99), Some(ns * 1.01));
+                let estimate = memgauge_core::estimate::Estimate { value, ci95_low: low, ci95_high: high, ..Default::default() };
+                matrix.set(reader, holder, &estimate, &Quality::default());
+            }
+        }
+        report.matrices.push(matrix);
     }
     report
 }
