@@ -129,8 +129,6 @@ mod tests {
             matrices: vec![PairMatrix::new(vec![cpu], LineState::Hit, None)],
             curves: saved().curves,
             interleaves: Vec::new(),
-            best_writers: Vec::new(),
-            access_knees: Vec::new(),
             stores_read: vec![RfoEvidence { cpus: IdSet::one(cpu), ..RfoEvidence::default() }],
             notes: vec![Note::info("shared", "the same"), Note::info("own", format!("of CPU {cpu}"))],
             timing: Timing {

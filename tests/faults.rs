@@ -192,7 +192,7 @@ fn corrupted_memory_is_told_even_where_the_result_cannot_be_written() {
     let mut command = program();
     command.args(line.split_whitespace()).args(["--format", "json"]).env("TMPDIR", &elsewhere);
     let child = command.stdout(File::options().write(true).open("/dev/full").unwrap()).stderr(Stdio::piped()).spawn().unwrap();
-    let output = until_it_ends(child, line, |child| flips += u32::from(flips < FLIPS && flip(child, 32 << 20, &mut random)));
+    let output = until_it_ends(child, line, |child| flips += u32::from(flips < FLIPS && flip(child, &mut random)));
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{flips} pointers changed: {said}");
     assert!(said.contains("No space left on device") && said.contains("the result is in"), "{said}");

@@ -410,7 +410,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__bandwidth)
-            opts="-o -q -v -h --matrix --peak --ramp --search --delay --mix --width --limit --access --random-window --line-stride --line --patterns --shared-buffer --contents --start-signal --counters --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --memory-dir --panel --help"
+            opts="-o -q -v -h --matrix --peak --ramp --search --delay --mix --width --limit --access --random-window --line-stride --line --patterns --hold --shared-buffer --contents --start-signal --counters --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --memory-dir --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1892,7 +1892,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__loaded)
-            opts="-o -q -v -h --at --load-node --probe-cpu --probe-node --order --window --stride --touch-cpu --hops --histogram --mix --width --limit --access --random-window --line-stride --line --patterns --shared-buffer --contents --start-signal --counters --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --memory-dir --delay --panel --help"
+            opts="-o -q -v -h --at --load-node --probe-cpu --probe-node --order --window --stride --touch-cpu --hops --histogram --mix --width --limit --access --random-window --line-stride --line --patterns --hold --shared-buffer --contents --start-signal --counters --cpu --node --one-thread-per-core --size --pages --time --budget --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --memory-dir --delay --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

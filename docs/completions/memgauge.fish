@@ -38,7 +38,7 @@ off\t''
 on\t''"
 complete -c memgauge -n "__fish_memgauge_needs_command" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_needs_command" -l node -d 'Memory nodes to measure, such as 0,2 [default: all that this process may use]' -r
-complete -c memgauge -n "__fish_memgauge_needs_command" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
+complete -c memgauge -n "__fish_memgauge_needs_command" -l size -d 'Size of the buffer; for bandwidth, of each CPU\'s buffer: 512M, 2G, 16K [default: four times the caches]' -r
 complete -c memgauge -n "__fish_memgauge_needs_command" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
 4k\t''
 thp\t''
@@ -149,12 +149,12 @@ sequential\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l window -d 'Window within which the window-local chase is random [default: 512K]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l stride -d 'Distance between chased lines [default: two lines]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l touch-cpu -d 'CPU that touches the chase\'s buffer first; the buffer is on that CPU\'s node [default: CPUs of the buffer\'s node]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l hops -d 'Chase N hops instead of for a time: exactly N in each of several new buffers, or at least N for each point beside loaders. pass = as many as the buffer has lines' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l hops -d 'Chase N hops instead of for a fixed time: exactly N in each of several new buffers, or at least N for each point of a curve. pass = as many hops as the buffer has lines' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l histogram -d 'Also time single batches of BATCH hops (1, 8 or 64) and show their distribution [default BATCH: 8]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l keep-awake -d 'CPUs to keep busy meanwhile [default: one of each other package, so that these packages stay awake]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l node -d 'Memory nodes to measure, such as 0,2 [default: all that this process may use]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l size -d 'Size of the buffer; for bandwidth, of each CPU\'s buffer: 512M, 2G, 16K [default: four times the caches]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
 4k\t''
 thp\t''
@@ -209,7 +209,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l no-host-id
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l plan -d 'Show what would be measured, and for how long; measure nothing'
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l ramp -d 'Growing numbers of CPUs: 1, 2, 4 ... all, or a LIST such as 1,2,4-48:2' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l delay -d 'Injection delays in core cycles between bursts of four lines; each has its own result [default: none]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l delay -d 'Core cycles to wait after every four lines (injection delay); one result for each value [default: none]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l mix -d 'Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l width -d 'Width of loads and stores; best = the fastest here, as measured' -r -f -a "best\t''
 scalar\t''
@@ -238,7 +238,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l contents
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l start-signal -d 'Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME; on Windows Local\\NAME): 2 = measuring, 3 = done' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l node -d 'Memory nodes to measure, such as 0,2 [default: all that this process may use]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l size -d 'Size of the buffer; for bandwidth, of each CPU\'s buffer: 512M, 2G, 16K [default: four times the caches]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
 4k\t''
 thp\t''
@@ -304,7 +304,7 @@ sequential\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l window -d 'Window within which the window-local chase is random [default: 512K]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l stride -d 'Distance between chased lines [default: two lines]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l touch-cpu -d 'CPU that touches the chase\'s buffer first; the buffer is on that CPU\'s node [default: CPUs of the buffer\'s node]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l hops -d 'Chase N hops instead of for a time: exactly N in each of several new buffers, or at least N for each point beside loaders. pass = as many as the buffer has lines' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l hops -d 'Chase N hops instead of for a fixed time: exactly N in each of several new buffers, or at least N for each point of a curve. pass = as many hops as the buffer has lines' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l histogram -d 'Also time single batches of BATCH hops (1, 8 or 64) and show their distribution [default BATCH: 8]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l mix -d 'Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l width -d 'Width of loads and stores; best = the fastest here, as measured' -r -f -a "best\t''
@@ -334,7 +334,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l contents -d
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l start-signal -d 'Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME; on Windows Local\\NAME): 2 = measuring, 3 = done' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l node -d 'Memory nodes to measure, such as 0,2 [default: all that this process may use]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l size -d 'Size of the buffer; for bandwidth, of each CPU\'s buffer: 512M, 2G, 16K [default: four times the caches]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
 4k\t''
 thp\t''
@@ -359,7 +359,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l prefetch -d
 off\t''
 on\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l memory-dir -d 'Use files in DIR as buffers: persistent memory (a file system mounted with -o dax), a tmpfs, or the page cache of any other file system, which is DRAM. The files have no names and disappear at the end of the run' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l delay -d 'Injection delays in core cycles between bursts of four lines, one point each [default: chosen while measuring]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l delay -d 'Core cycles to wait after every four lines (injection delay), one point for each value [default: chosen while measuring]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l panel -d 'Draw only one of these panels: loaded-latency, distribution; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -402,7 +402,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l stride -d 'Dis
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l touch-cpu -d 'CPU that touches the chase\'s buffer first; the buffer is on that CPU\'s node [default: CPUs of the buffer\'s node]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l node -d 'Memory nodes to measure, such as 0,2 [default: all that this process may use]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l size -d 'Size of the buffer; for bandwidth, of each CPU\'s buffer: 512M, 2G, 16K [default: four times the caches]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
 4k\t''
 thp\t''
@@ -463,7 +463,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l keep -d 'Kee
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l lock-wait -d 'Wait this long for another check to end that uses the folder, then give up with status 4; 0 = do not wait' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l node -d 'Memory nodes to measure, such as 0,2 [default: all that this process may use]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l size -d 'Size of the buffer; for bandwidth, of each CPU\'s buffer: 512M, 2G, 16K [default: four times the caches]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
 4k\t''
 thp\t''
@@ -757,7 +757,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l no-title -d '
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l plan -d 'Show what would be measured, and for how long; measure nothing'
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -s h -l help -d 'Print help'
-complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l hops -d 'Chase N hops instead of for a time: exactly N in each of several new buffers, or at least N for each point beside loaders. pass = as many as the buffer has lines' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l hops -d 'Chase N hops instead of for a fixed time: exactly N in each of several new buffers, or at least N for each point of a curve. pass = as many hops as the buffer has lines' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l histogram -d 'Also time single batches of BATCH hops (1, 8 or 64) and show their distribution [default BATCH: 8]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l mix -d 'Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l width -d 'Width of loads and stores; best = the fastest here, as measured' -r -f -a "best\t''
@@ -772,7 +772,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l prefetch -d 
 off\t''
 on\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l size -d 'Size of the buffer; for bandwidth, of each CPU\'s buffer: 512M, 2G, 16K [default: four times the caches]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
 4k\t''
 thp\t''
@@ -821,7 +821,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l no-host-iden
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l plan -d 'Show what would be measured, and for how long; measure nothing'
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l demand -d 'Find the least latency while this much is moved, in GB/s, for each socket [default: find the most bandwidth]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l threads -d 'Number of CPUs that load, for each socket [default: all but the one that chases]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l threads -d 'Numbers of CPUs that load, for each socket, with a search for each: 4 or 2,4,8 [default: all but the one that chases]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l apply -d 'Set the kernel\'s weights: those found, or those given as NODE=WEIGHT,...' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l mix -d 'Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l width -d 'Width of loads and stores; best = the fastest here, as measured' -r -f -a "best\t''
@@ -836,7 +836,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l prefetc
 off\t''
 on\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l size -d 'Size of the buffer; for bandwidth, of each CPU\'s buffer: 512M, 2G, 16K [default: four times the caches]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
 4k\t''
 thp\t''
@@ -1180,7 +1180,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_s
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from guard" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l node -d 'Memory nodes to measure, such as 0,2 [default: all that this process may use]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l size -d 'Size of the buffer, for bandwidth of each CPU\'s: 512M, 2G, 16K [default: four times the caches]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l size -d 'Size of the buffer; for bandwidth, of each CPU\'s buffer: 512M, 2G, 16K [default: four times the caches]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
 4k\t''
 thp\t''

@@ -169,6 +169,7 @@ pub fn fleet(shape: &FleetShape, seed: u64) -> SimulatedFleet {
                 pages: Some(PageKind::Pool),
                 quality: measured.then(|| host.quality(i)),
                 not_measured: (!measured).then(|| "no-memory".to_owned()),
+                volatile: None,
             });
         }
     }

@@ -180,7 +180,7 @@ fn measure_sections(
                 // Some may have been switched. What cannot be put back now is tried again at the end, and told then.
                 let _ = prefetchers.back();
                 if mode == Mode::Full {
-                    print(PREFETCHERS_ON)?;
+                    print(prefetchers_on(translation.system))?;
                 }
             }
             if lost {

@@ -34,12 +34,12 @@ struct StandIn {
 
 impl StandIn {
     fn find() -> Option<Self> {
-        Self::of(|name| std::env::var_os(name), has_more_privileges_than_its_user())
+        Self::from_variables(|name| std::env::var_os(name), has_more_privileges_than_its_user())
     }
 
     /// Journals decide what is written to registers, and a processor what they mean, so both count only beside a folder of registers that is
     /// not below `/dev`; and nothing of this where the program has privileges that its user does not have.
-    fn of(variable: impl Fn(&str) -> Option<OsString>, privileged: bool) -> Option<Self> {
+    fn from_variables(variable: impl Fn(&str) -> Option<OsString>, privileged: bool) -> Option<Self> {
         let devices = PathBuf::from(variable(MSR_ROOT).filter(|_| !privileged)?);
         if devices.canonicalize().ok()?.starts_with("/dev") {
             return None;
@@ -209,7 +209,7 @@ mod tests {
     fn real_registers_and_a_privileged_program_have_no_stand_in() {
         let of = |root: &str, privileged| {
             let variables = [(MSR_ROOT, root), (ACT_AS, "GenuineIntel,6,85,obeys"), (RUNTIME, "/tmp")];
-            StandIn::of(|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into()), privileged)
+            StandIn::from_variables(|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into()), privileged)
         };
         let folder = std::env::temp_dir();
         let found = of(folder.to_str().unwrap(), false).unwrap();
@@ -219,6 +219,6 @@ mod tests {
         for real in ["/dev", "/dev/", "/dev/../dev/cpu", "/nowhere"] {
             assert_eq!(of(real, false), None, "{real}");
         }
-        assert_eq!(StandIn::of(|name| (name == ACT_AS).then(|| "x,obeys".into()), false), None, "without a folder");
+        assert_eq!(StandIn::from_variables(|name| (name == ACT_AS).then(|| "x,obeys".into()), false), None, "without a folder");
     }
 }

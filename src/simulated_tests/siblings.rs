@@ -32,7 +32,7 @@ fn a_machine_is_judged_by_its_siblings_in_a_fleet() {
     let check = |by: f64| {
         let model = slow(&machine, by).again(7);
         let probe = run(&Spec::new(Task::Quick), &machine, &model, None);
-        let group = group_for(&fleet, &Fingerprint::of(&probe)).unwrap();
+        let group = group_for(&fleet, &Fingerprint::from_report(&probe)).unwrap();
         let references = References { fleet: Some(FleetSiblings::Group(group)), ..References::default() };
         let health = run_beside(&Spec::new(Task::Quick), &machine, &model, references).health.unwrap();
         assert!(health.compared_with.iter().any(|with| with == "fleet"), "{health:?}");

@@ -62,7 +62,7 @@ pub(crate) fn busy(args: &BusyArgs) -> Result<()> {
     }
     let memgauge = args.memgauge.clone().map_or_else(crate::peers::build, Ok)?;
     let mut cells: BTreeMap<String, Cell> = BTreeMap::new();
-    let origin = if args.raw.is_some() { Some(Origin::of(&memgauge)?) } else { None };
+    let origin = if args.raw.is_some() { Some(Origin::here(&memgauge)?) } else { None };
     let mut raw = args.raw.as_deref().zip(origin.as_ref()).map(|(path, origin)| open_raw(path, origin, &mut cells)).transpose()?;
     for round in 1..=args.rounds {
         let mut lines = String::new();
@@ -103,7 +103,7 @@ struct Origin {
 
 impl Origin {
     /// Of this program, built from this commit.
-    fn of(memgauge: &Path) -> Result<Self> {
+    fn here(memgauge: &Path) -> Result<Self> {
         let report = run(memgauge, &["latency", "--size", "1M", "--budget", "50ms"])?;
         let commit = report.tool.commit.map(|commit| format!(" ({commit})")).unwrap_or_default();
         let host = report.run.host.and_then(|host| host.hostname).unwrap_or_default();

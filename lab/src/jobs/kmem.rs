@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use memgauge_core::experiment::{Experiment, Metric};
-use memgauge_core::result::PlacementStatus;
+use memgauge_core::result::{Measurement, PlacementStatus};
 use memgauge_core::tiers::{KindEvidence, MemoryKind};
 use memgauge_core::topology::NodeDeviceKind;
 use memgauge_core::units::{Bytes, IdSet};

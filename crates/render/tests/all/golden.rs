@@ -177,7 +177,7 @@ fn corrupted(words: Vec<Mismatch>) -> Report {
     integrity.mismatches = words.len() as u64;
     integrity.first = words;
     memgauge_core::conclusions::scan::judge(&mut report.results[..20]);
-    report.notes = memgauge_core::conclusions::scan::notes(&report.results);
+    report.notes = memgauge_core::conclusions::scan::notes(&report.results, report.machine.identity.system);
     report
 }
 

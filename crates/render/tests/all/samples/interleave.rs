@@ -34,7 +34,7 @@ pub fn interleave(tiers: usize, goal: Goal) -> Report {
         m.at = Coordinates { weights: Some(trial.weights.clone()), ..at.clone() };
     }
     let kernel = Weights::new(nodes.iter().map(|node| (*node, if *node == 0 { 5 } else { 1 })));
-    report.interleaves = InterleaveSummary::of(at, &nodes, goal, kernel.as_ref(), &search).into_iter().collect();
+    report.interleaves = InterleaveSummary::from_search(at, &nodes, goal, kernel.as_ref(), &search).into_iter().collect();
     report
 }
 

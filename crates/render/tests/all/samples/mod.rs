@@ -337,7 +337,7 @@ pub fn scan() -> Report {
     }
     memgauge_core::conclusions::scan::judge(large);
     memgauge_core::conclusions::scan::judge(small);
-    report.notes = memgauge_core::conclusions::scan::notes(&report.results);
+    report.notes = memgauge_core::conclusions::scan::notes(&report.results, report.machine.identity.system);
     report
 }
 
