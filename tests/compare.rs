@@ -161,7 +161,7 @@ fn what_is_no_result_is_refused_by_compare_and_report_in_a_line() {
     fs::File::create(&huge).unwrap().set_len(1 << 30).unwrap();
     let cases = [
         (&empty, "holds no file that ends in .json"),
-        (&old, "older memgauge"),
+        (&old, "has schema version 1"),
         (&new, "newer memgauge"),
         (&fio, "fio.json"),
         (&hyperfine, "hyperfine.json"),

@@ -136,7 +136,8 @@ fn shortened(command: &str) -> String {
             "--within" => (words[i], timed) = ("10s", true),
             "--hops" => timed = true,
             "--hold" => words[i] = "100ms",
-            "--size" => (words[i], sized) = (SIZE, true),
+            "--size" => (words[i], sized) = (if words.contains(&"scan") { "64M" } else { SIZE }, true),
+            "--region" => words[i] = "16M",
             "--max" => (words[i], sized) = (SMALL, true),
             _ => {}
         }

@@ -11,7 +11,7 @@ fn generations_are_listed_and_values_have_sources() {
     assert!(list.status.success());
     let table = text(&list.stdout);
     assert!(
-        table.lines().any(|l| l.starts_with("Zen 4 ") && l.contains("transfer, other socket") && l.contains("CAS ping-pong")),
+        table.lines().any(|l| l.starts_with("  Zen 4 ") && l.contains("transfer, other socket") && l.contains("CAS ping-pong")),
         "{table}"
     );
     let one = program().args(["reference", "zen 4", "--sources"]).output().unwrap();

@@ -94,7 +94,7 @@ const BANDWIDTHS: [Experiment; 4] =
   memgauge bandwidth --peak               ten usual mixes of reads and writes
   memgauge bandwidth --matrix             from every node to every node
   memgauge bandwidth --ramp --mix 2:1     1, 2, 4 ... CPUs
-  memgauge bandwidth --ramp 1,2           1 and 2 CPUs; 1,2,4-48:2 also 4, 6 ... 48
+  memgauge bandwidth --ramp 1,2           1 and 2 CPUs; 1,2,4-48:2: also 4 to 48
   memgauge bandwidth --search             the highest bandwidth of each mix
   memgauge bandwidth --access random --mix all-reads,2:1
   memgauge bandwidth --line check --time 60s

@@ -1,6 +1,6 @@
 //! The planner's state: the request, the machine, the CPUs and nodes that may be measured, sizes, notes.
 
-use crate::directory::FileBacking;
+use crate::directory::{FileBacking, MemoryDir};
 use crate::experiment::{Experiment, MemoryPlace};
 use crate::note::Note;
 use crate::plan::{Cell, Coarsened, KernelRow, Step, StopRule, shuffle};
@@ -97,6 +97,11 @@ impl<'a> Planner<'a> {
         let device_node = || spec.memory_dir.as_ref()?.file.device_node.filter(|n| machine.topology.node(*n).is_some());
         let device = (backing == Some(FileBacking::Dax)).then(device_node);
         let mut notes: Vec<Note> = spec.memory_dir.iter().flat_map(|d| d.notes()).collect();
+        for note in spec.traffic.thread_directories().iter().flat_map(MemoryDir::notes) {
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
         if machine.identity.hypervisor.is_some() && spec.confidence.is_none() && spec.task != Task::Scan {
             let message = format!(
                 "cells end at intervals of ±{:.0} %, because neighbours share this virtual machine's host",

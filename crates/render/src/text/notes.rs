@@ -26,7 +26,9 @@ pub(super) enum Shown {
 /// The notes that a short page shows, and how many others there are.
 pub(super) fn brief(page: &mut Page, report: &Report, shown: Shown) {
     let of_run = report.notes.iter().filter(|_| shown == Shown::Warnings);
-    let planned = report.plan.iter().flat_map(|p| &p.notes);
+    // A note of the plan that the run repeats stands in the headline, too.
+    let told = |note: &&Note| shown == Shown::Warnings || !report.notes.contains(note);
+    let planned = report.plan.iter().flat_map(|p| &p.notes).filter(told);
     let all = of_run.chain(planned).chain(&report.environment.limits);
     list(page, "Notes", all.filter(|note| note.severity > Severity::Info && !is_told(report, note)));
 }

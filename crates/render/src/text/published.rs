@@ -182,7 +182,7 @@ mod tests {
             assert!(QUANTITIES.iter().any(|row| row.0 == v.quantity), "{}", v.quantity);
         }
         let text = published_text(&values, false, 200, false);
-        let zen5: Vec<&str> = text.lines().filter(|l| l.starts_with("Zen 5  ") && l.contains("idle latency")).collect();
+        let zen5: Vec<&str> = text.lines().filter(|l| l.starts_with("  Zen 5  ") && l.contains("idle latency")).collect();
         assert_eq!(zen5.len(), 2, "membench and Chips and Cheese: {zen5:#?}");
         assert!(!text.contains("_ns") && !text.contains("_gbs"), "{text}");
     }

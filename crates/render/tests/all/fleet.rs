@@ -92,5 +92,5 @@ fn every_kind_of_file_is_drawn_and_nothing_is_an_error() {
         }
     }
     let error = fleet_outliers_figure(&found(7), &[], Picture::Svg, &FigureOptions::default()).unwrap_err().to_string();
-    assert!(error.contains("eight hosts"), "{error}");
+    assert!(error.contains("eight comparable hosts"), "{error}");
 }

@@ -64,7 +64,7 @@ fn a_stand_in_for_persistent_memory_is_called_that_in_every_output() {
     }
     let page = text(&emulated, false);
     let headline = page.lines().find(|line| line.starts_with("Latency under load")).unwrap();
-    assert!(headline.ends_with("· random, files in /mnt/pmem (volatile stand-in)"), "the curve's own place: {headline}");
+    assert!(headline.ends_with("· random access, files in /mnt/pmem (volatile stand-in)"), "the curve's own place: {headline}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn virtual_machines_have_wider_intervals_and_say_so() {
         (plan.stop.relative_half_width, plan.notes.iter().any(|note| note.code == "guest-intervals"))
     };
     assert_eq!(target(&machine(), None), (0.01, false));
-    assert_eq!(target(&guest, None), (0.03, true));
+    assert_eq!(target(&guest, None), (0.05, true));
     assert_eq!(target(&guest, Some(0.005)), (0.005, false), "what was asked for is not changed");
 }
 
