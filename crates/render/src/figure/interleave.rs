@@ -39,15 +39,17 @@ fn chart(set: &ResultSet<'_>, summary: &InterleaveSummary, latency: bool) -> Opt
     let mix = summary.at.mix.map(|m| format!(", {m}")).unwrap_or_default();
     let cpus = summary.at.cpus.as_ref().map(|c| format!("{} load", wording::cpus(c))).unwrap_or_default();
     let demand = if let Goal::LatencyAt(gbs) = summary.goal { format!("demand: {} GB/s", number(gbs)) } else { String::new() };
-    let caption = caption(std::slice::from_ref(set), &format!("{what} by interleave weights{mix}"), &[&cpus, &demand], false);
+    let shares: Vec<f64> = summary.plateau.iter().map(&beyond).collect();
+    let plateau = bounds(shares).filter(|(from, to)| from < to);
+    // Most plateaus are too narrow for words of their own.
+    let shaded = if plateau.is_some() { "shaded: within 1 % of the best" } else { "" };
+    let caption = caption(std::slice::from_ref(set), &format!("{what} by interleave weights{mix}"), &[&cpus, &demand, shaded], false);
     let unit = if latency { "Latency (ns)" } else { "Bandwidth (GB/s)" };
     let mut chart = Chart::new(caption, Axis::linear(axis, 0.0, 100.0, 10), Axis::linear(unit, 0.0, highest, 7));
     // Between more than two nodes one share has several ratios, which are no line.
     chart.series.push(Series { name: None, style: Style::of_points(usize::from(latency)), samples, joined: summary.nodes.len() == 2 });
-    let shares: Vec<f64> = summary.plateau.iter().map(&beyond).collect();
-    if let Some((from, to)) = bounds(shares).filter(|(from, to)| from < to) {
-        let names = vec!["within 1 % of the best".to_owned(), "within 1 %".to_owned(), "1 %".to_owned()];
-        chart.bands.push(Band { from, to, names, shaded: true });
+    if let Some((from, to)) = plateau {
+        chart.bands.push(Band { from, to, names: Vec::new(), shaded: true });
     }
     let directions = [ABOVE, UPPER_RIGHT, UPPER_LEFT, RIGHT, LEFT, BELOW, LOWER_RIGHT, LOWER_LEFT];
     for (weights, name) in marked(summary) {
