@@ -67,7 +67,11 @@ fn marked(summary: &InterleaveSummary) -> Vec<(&Weights, String)> {
         let weight = |node: &u32| weights.iter().find(|(n, _)| n == node).map_or(0, |(_, w)| w).to_string();
         summary.nodes.iter().map(weight).collect::<Vec<_>>().join(":")
     };
-    let mut marked = vec![(&summary.recommended, format!("use {}", ratio(&summary.recommended)))];
+    let recommended = match summary.recommended.only_node() {
+        Some(node) => format!("use node {node} only"),
+        None => format!("use {}", ratio(&summary.recommended)),
+    };
+    let mut marked = vec![(&summary.recommended, recommended)];
     for gain in summary.gains.iter().filter(|gain| gain.weights != summary.recommended) {
         let name = match gain.over {
             Reference::NearestOnly => format!("node {} only", summary.nodes.first().copied().unwrap_or(0)),
