@@ -219,8 +219,7 @@ fn referenced(family: &str, model: &str) -> Report {
 fn published_values_stand_beside_the_results() {
     let (zen4, unknown) = (referenced("25", "17"), referenced("99", "1"));
     let (shown, without) = (text(&zen4, 400), text(&unknown, 400));
-    let span =
-        "Zen 4, DDR5, virtual machines, idle latency, random chase over the whole buffer: 114.0–133.0 ns (n = 5, 5 corrected for cache hits, ";
+    let span = "Zen 4, DDR5, virtual machines, idle latency, random chase over the whole buffer: 114.0–133.0 ns (n = 5, 5 corrected for cache hits, ";
     assert!(shown.contains(span) && shown.contains("; here 147.6 ns, above that"), "{shown}");
     assert!(shown.contains("Sources: memgauge reference 'zen 4' --sources"), "{shown}");
     assert!(without.contains("no published reference: memgauge does not know this CPU's generation ("), "{without}");
