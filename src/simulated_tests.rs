@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use memgauge_core::conclusions::findings::References;
+use memgauge_core::conclusions::findings::Baselines;
 use memgauge_core::estimate::NotMeasured;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Metric};
 use memgauge_core::plan::{Cell, KernelRow, Step};
@@ -51,11 +51,11 @@ fn kernels() -> Vec<KernelRow> {
 
 /// What the program reports of a simulated machine.
 fn run(spec: &Spec, machine: &Machine, model: &dyn SimulatedMachine, baseline: Option<&Report>) -> Report {
-    run_beside(spec, machine, model, References { baseline, ..References::default() })
+    run_beside(spec, machine, model, Baselines { baseline, ..Baselines::default() })
 }
 
 /// The same, compared with any references.
-fn run_beside(spec: &Spec, machine: &Machine, model: &dyn SimulatedMachine, references: References<'_>) -> Report {
+fn run_beside(spec: &Spec, machine: &Machine, model: &dyn SimulatedMachine, references: Baselines<'_>) -> Report {
     let root = Path::new(ROOT);
     let plan = planner::plan(spec, machine, &kernels()).unwrap();
     let stop = Stop::raised(None);

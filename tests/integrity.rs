@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use memgauge_core::integrity::TestPattern;
-use memgauge_core::result::{Incomplete, MemoryErrorKind, Mismatch, Report};
+use memgauge_core::result::{Incomplete, Mismatch, Report, WrongWordKind};
 
 use injector::{Fault, Injection, Injector};
 use support::{beside_another, program, temporary, text};
@@ -179,7 +179,7 @@ fn a_scan_says_which_bit_was_wrong_and_keeps_its_values() {
     let [word] = words[..] else { panic!("one word expected: {words:?}") };
     assert_eq!((word.offset, word.written ^ word.read, word.written & 0x20), (8 * MIB, 0x20, 0), "{word:x?}");
     assert!(word.address.is_some() && word.pattern.is_some(), "{word:?}");
-    assert_eq!((word.second_read, word.kind()), (word.read, MemoryErrorKind::Stuck), "{word:x?}");
+    assert_eq!((word.second_read, word.kind()), (word.read, WrongWordKind::Stuck), "{word:x?}");
     is_placed(&report, word);
     let told = report.notes.iter().find(|note| note.code == "memory-corrupted").unwrap();
     assert!(told.message.contains("wrong when read again, and after it was written again"), "{told:?}");
@@ -195,7 +195,7 @@ fn a_bit_that_flips_is_told_from_one_that_is_stuck() {
     let words: Vec<_> = report.results.iter().flat_map(|m| &m.evidence.integrity.as_ref().unwrap().first).collect();
     let [word] = words[..] else { panic!("one word expected: {words:?}") };
     assert_eq!((word.offset, word.written ^ word.read, word.second_read), (4 * MIB, 1, word.read), "{word:x?}");
-    assert_eq!((word.rewritten_read, word.kind()), (Some(word.written), MemoryErrorKind::Flipped), "{word:x?}");
+    assert_eq!((word.rewritten_read, word.kind()), (Some(word.written), WrongWordKind::Flipped), "{word:x?}");
     is_placed(&report, word);
 }
 

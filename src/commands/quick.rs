@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use memgauge_core::conclusions::findings::{self, FleetSiblings, References, Rules};
+use memgauge_core::conclusions::findings::{self, Baselines, FleetSiblings, Rules};
 use memgauge_core::fleet::FleetBaseline;
 use memgauge_core::planner::quick::{DEFAULT_WITHIN_S, ROUND_ENDS, SECOND_ROUND_SHARE};
 use memgauge_core::result::Report;
@@ -62,9 +62,9 @@ pub(crate) struct SavedReferences {
 
 impl SavedReferences {
     /// What counts for a report: of the fleet, the hosts that are like its machine.
-    pub(crate) fn for_report(&self, report: &Report) -> References<'_> {
+    pub(crate) fn for_report(&self, report: &Report) -> Baselines<'_> {
         let siblings = |fleet| group_for(fleet, &Fingerprint::from_report(report)).map_or(FleetSiblings::TooFew, FleetSiblings::Group);
-        References { baseline: self.baseline.as_ref(), rules: self.rules.as_ref(), fleet: self.fleet.as_ref().map(siblings) }
+        Baselines { baseline: self.baseline.as_ref(), rules: self.rules.as_ref(), fleet: self.fleet.as_ref().map(siblings) }
     }
 }
 
@@ -73,7 +73,7 @@ fn read_rules(path: &Path) -> Result<Rules, UsageError> {
 }
 
 /// Measures what looks wrong in `report` twice more, and sets its verdict.
-pub(crate) fn confirm(report: &mut Report, references: References<'_>, runner: &mut Runner<'_>, deadlines: Deadlines) {
+pub(crate) fn confirm(report: &mut Report, references: Baselines<'_>, runner: &mut Runner<'_>, deadlines: Deadlines) {
     let plan = report.plan.as_ref().and_then(|plan| findings::confirm(report, references, plan, deadlines.left_s(runner.context.now())));
     if let Some(plan) = plan.filter(|_| runner.stop.interruption().is_none()) {
         runner.context.deadline = Some(deadlines.end(1));
@@ -105,7 +105,7 @@ mod tests {
             let mut report = report::blank(machine.clone(), root, &HostIdentity::withheld());
             let context = RunContext::new(&machine, clock, root.to_path_buf(), stop.flag());
             let mut runner = Runner::begin(context, stop, true);
-            confirm(&mut report, References::default(), &mut runner, Deadlines::begin(Instant::now(), None));
+            confirm(&mut report, Baselines::default(), &mut runner, Deadlines::begin(Instant::now(), None));
             report
         };
         let report = confirmed(&Stop::raised(None));

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use memgauge_core::experiment::PrefetchRequest;
 use memgauge_core::note::Note;
-use memgauge_core::prefetchers::{self, Control, PrefetchState, PrefetchStatus, Processor, Read};
+use memgauge_core::prefetchers::{self, Control, PrefetchState, PrefetchStatus, Processor, RegisterReading};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::IdSet;
 use memgauge_core::wording::number_of;
@@ -135,7 +135,7 @@ impl PrefetchControls {
 
     /// What the values that were read mean.
     pub(crate) fn state(&self, requested: PrefetchRequest, values: &BTreeMap<u32, Result<u64, MsrError>>) -> PrefetchState {
-        let mut read: BTreeMap<u32, Read> = self.without.iter().map(|(cpu, why)| (*cpu, Err(why.clone()))).collect();
+        let mut read: BTreeMap<u32, RegisterReading> = self.without.iter().map(|(cpu, why)| (*cpu, Err(why.clone()))).collect();
         let mut advice = None;
         for (cpu, value) in values {
             let value = value.as_ref().map_err(|error| {

@@ -33,7 +33,7 @@ fn a_machine_is_judged_by_its_siblings_in_a_fleet() {
         let model = slow(&machine, by).again(7);
         let probe = run(&Spec::new(Task::Quick), &machine, &model, None);
         let group = group_for(&fleet, &Fingerprint::from_report(&probe)).unwrap();
-        let references = References { fleet: Some(FleetSiblings::Group(group)), ..References::default() };
+        let references = Baselines { fleet: Some(FleetSiblings::Group(group)), ..Baselines::default() };
         let health = run_beside(&Spec::new(Task::Quick), &machine, &model, references).health.unwrap();
         assert!(health.compared_with.iter().any(|with| with == "fleet"), "{health:?}");
         health.findings.iter().any(|f| f.code == "slower-than-fleet")

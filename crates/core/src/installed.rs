@@ -8,8 +8,8 @@ mod device;
 mod population;
 pub mod smbios;
 
-use device::Family;
 pub use device::MemoryDevice;
+use device::MemoryFamily;
 
 /// Memory devices as SMBIOS lists them. This is a claim of firmware; in a virtual machine, of the hypervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -92,7 +92,7 @@ impl InstalledMemory {
             mts: (mts().min().unwrap_or(0), mts().max().unwrap_or(0)),
             channels_known,
             bytes: (bytes().fold(f64::MAX, f64::min), bytes().fold(0.0, f64::max)),
-            dimms: first == Some(Family::Ddr),
+            dimms: first == Some(MemoryFamily::Ddr),
         })
     }
 }

@@ -242,11 +242,11 @@ pub struct PrefetchGroup {
 }
 
 /// What was read from a CPU: its register and the value, or why there is none.
-pub type Read = Result<(Control, u64), String>;
+pub type RegisterReading = Result<(Control, u64), String>;
 
 /// Sums up what was read from each CPU: the register and its value, or why there is none.
-pub fn state(requested: PrefetchRequest, read: &BTreeMap<u32, Read>) -> PrefetchState {
-    let mut groups: Vec<(Read, IdSet)> = Vec::new();
+pub fn state(requested: PrefetchRequest, read: &BTreeMap<u32, RegisterReading>) -> PrefetchState {
+    let mut groups: Vec<(RegisterReading, IdSet)> = Vec::new();
     for (&cpu, found) in read {
         match groups.iter_mut().find(|(same, _)| same == found) {
             Some((_, cpus)) => cpus.insert(cpu),

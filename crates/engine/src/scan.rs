@@ -14,7 +14,7 @@ use memgauge_core::experiment::{Coordinates, Metric};
 use memgauge_core::integrity::{self, BLOCK_BYTES, TestPattern, TestStep};
 use memgauge_core::note::Note;
 use memgauge_core::plan::Scan;
-use memgauge_core::result::{Evidence, Integrity, Measurement, Noise, TrafficRates, Trial};
+use memgauge_core::result::{Evidence, Integrity, KernelTrial, Measurement, Noise, TrafficRates};
 use memgauge_core::stats;
 use memgauge_core::traffic::Rfo;
 use memgauge_core::units::Bytes;
@@ -367,7 +367,7 @@ impl Test {
     }
 }
 
-fn evidence(plan: &Scan, kernel: &Kernel, tried: &[Trial], region: &Region, estimate: &Estimate, noise: &Noise) -> Evidence {
+fn evidence(plan: &Scan, kernel: &Kernel, tried: &[KernelTrial], region: &Region, estimate: &Estimate, noise: &Noise) -> Evidence {
     // The machine's counters are those of the whole scan, since passes over all regions follow each other; the threads' are the region's.
     let mut noise = region.passes.conditions().scheduler.replace_in(noise);
     region.passes.write_disturbances(&mut noise);

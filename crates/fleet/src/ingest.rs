@@ -79,15 +79,7 @@ pub fn ingest(
     stop: &AtomicBool,
     mut tell: impl FnMut(IngestEvent),
 ) -> Result<IngestOutcome, IngestError> {
-    let mut files = Files::default();
-    for path in paths {
-        fs::metadata(path).map_err(|error| IngestError::NoSuchPath { path: path.clone(), error })?;
-        let before = files.looked_at();
-        files.search(path);
-        if files.looked_at() == before {
-            return Err(IngestError::NothingFound(path.clone()));
-        }
-    }
+    let files = search(paths)?;
     let mut outcome = IngestOutcome {
         ingest_version: INGEST_VERSION,
         fleet: folder.display().to_string(),
@@ -125,24 +117,11 @@ pub fn ingest(
     };
     let total = files.found.len();
     let mut done = 0;
-    let read = |path: &PathBuf| {
-        let content = files::read(path, &known);
-        // Rows are made by the threads that parse; the rest of a result is dropped at once.
-        match content {
-            Content::New { report, bytes } => {
-                let run = stored_run(path, &report);
-                let kept = if options.copy { bytes } else { Vec::new() };
-                Read::New { run: Box::new(run), rows: rows(&report), bytes: kept }
-            }
-            Content::Known => Read::Known,
-            Content::Unusable(skipped) => Read::Unusable(skipped),
-        }
-    };
     queue::in_order(
         &files.found,
         stop,
         |path| files::size(path),
-        read,
+        |path| read(path, &known, options),
         |index, content| {
             done = index + 1;
             if gathering.take(&files.found[index], content)? {
@@ -159,6 +138,33 @@ pub fn ingest(
     hosts.extend(new_hosts);
     outcome.fleet_hosts = hosts.len() as u64;
     Ok(outcome)
+}
+
+/// The files below all paths.
+fn search(paths: &[PathBuf]) -> Result<Files, IngestError> {
+    let mut files = Files::default();
+    for path in paths {
+        fs::metadata(path).map_err(|error| IngestError::NoSuchPath { path: path.clone(), error })?;
+        let before = files.looked_at();
+        files.search(path);
+        if files.looked_at() == before {
+            return Err(IngestError::NothingFound(path.clone()));
+        }
+    }
+    Ok(files)
+}
+
+/// Reads a file. Rows are made by the threads that parse; the rest of a result is dropped at once.
+fn read(path: &Path, known: &HashSet<String>, options: &IngestOptions) -> Read {
+    match files::read(path, known) {
+        Content::New { report, bytes } => {
+            let run = stored_run(path, &report);
+            let kept = if options.copy { bytes } else { Vec::new() };
+            Read::New { run: Box::new(run), rows: rows(&report), bytes: kept }
+        }
+        Content::Known => Read::Known,
+        Content::Unusable(skipped) => Read::Unusable(skipped),
+    }
 }
 
 /// A file after it was read.

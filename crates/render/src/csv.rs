@@ -41,7 +41,7 @@ macro_rules! columns {
     ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
         /// A row; units are in the names of the columns. `value`, `low`, `high`, `min`, `max`, `mad`, `limit` and `firmware` are in `unit`.
         #[derive(Debug, Clone, Default, Serialize)]
-        struct Row<'a> {
+        struct CsvRow<'a> {
             $($(#[$doc])* $name: $type,)+
         }
 
@@ -185,10 +185,10 @@ fn write(writer: &mut Writer, report: &Report) -> Result<(), RenderError> {
     let labels: Vec<String> = report.run.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let labels = labels.join(";");
     let host = report.run.host.as_ref().and_then(|host| host.hostname.as_deref());
-    let run = Row { run_id: &report.run.id, host, started: &report.started.utc, labels: &labels, ..Row::default() };
+    let run = CsvRow { run_id: &report.run.id, host, started: &report.started.utc, labels: &labels, ..CsvRow::default() };
     for (repeat, measurements) in [(false, &report.results), (true, &report.repeats)] {
         for m in measurements {
-            let row = measurement(Row { repeat, volatile: report.stand_in(&m.at), ..run.clone() }, m);
+            let row = measurement(CsvRow { repeat, volatile: report.stand_in(&m.at), ..run.clone() }, m);
             writer.serialize(&row)?;
             details(writer, &row, m)?;
         }
@@ -212,8 +212,8 @@ pub fn cause(why: &impl Serialize) -> String {
     fields["cause"].as_str().unwrap_or_default().to_owned()
 }
 
-fn measurement<'a>(run: Row<'a>, m: &'a Measurement) -> Row<'a> {
-    let row = Row {
+fn measurement<'a>(run: CsvRow<'a>, m: &'a Measurement) -> CsvRow<'a> {
+    let row = CsvRow {
         experiment: spelled(&m.experiment),
         metric: spelled(&m.metric),
         method: spelled(&m.method()),
@@ -224,7 +224,7 @@ fn measurement<'a>(run: Row<'a>, m: &'a Measurement) -> Row<'a> {
         lines_in_flight: finite(m.lines_in_flight),
         ..run
     };
-    let trusted = Row { quality: Some(m.quality.level), reasons: join(&m.quality.reasons), ..row };
+    let trusted = CsvRow { quality: Some(m.quality.level), reasons: join(&m.quality.reasons), ..row };
     estimated(observed(place(trusted, &m.at), &m.evidence), &m.estimate)
 }
 
@@ -237,13 +237,13 @@ pub fn durable(line: LineUse) -> String {
     }
 }
 
-fn place<'a>(row: Row<'a>, at: &'a Coordinates) -> Row<'a> {
+fn place<'a>(row: CsvRow<'a>, at: &'a Coordinates) -> CsvRow<'a> {
     let memory = at.memory.map(|place| match place {
         MemoryPlace::Own => "own",
         MemoryPlace::Node(_) => "node",
         MemoryPlace::Device { .. } => "device",
     });
-    Row {
+    CsvRow {
         cpu: at.cpu,
         cpu_node: at.cpu_node,
         memory,
@@ -269,8 +269,8 @@ fn place<'a>(row: Row<'a>, at: &'a Coordinates) -> Row<'a> {
     }
 }
 
-fn observed<'a>(row: Row<'a>, evidence: &'a Evidence) -> Row<'a> {
-    Row {
+fn observed<'a>(row: CsvRow<'a>, evidence: &'a Evidence) -> CsvRow<'a> {
+    CsvRow {
         kernel: &evidence.kernel,
         threads: Some(evidence.threads),
         buffer_bytes: Some(evidence.buffer),
@@ -282,8 +282,8 @@ fn observed<'a>(row: Row<'a>, evidence: &'a Evidence) -> Row<'a> {
     }
 }
 
-fn estimated<'a>(row: Row<'a>, e: &Estimate) -> Row<'a> {
-    Row {
+fn estimated<'a>(row: CsvRow<'a>, e: &Estimate) -> CsvRow<'a> {
+    CsvRow {
         value: finite(e.value),
         low: finite(e.ci95_low),
         high: finite(e.ci95_high),
@@ -299,16 +299,16 @@ fn estimated<'a>(row: Row<'a>, e: &Estimate) -> Row<'a> {
 }
 
 /// Percentiles, and what the CPUs' counters showed during a measurement: rows that share its place and evidence.
-fn details(writer: &mut Writer, of: &Row<'_>, m: &Measurement) -> Result<(), RenderError> {
+fn details(writer: &mut Writer, of: &CsvRow<'_>, m: &Measurement) -> Result<(), RenderError> {
     for percentile in m.distribution.iter().flat_map(|d| &d.percentiles) {
         let metric = format!("{}-p{}", of.metric, percentile.percent);
-        writer.serialize(Row { metric, value: finite(Some(percentile.ns)), unit: spelled(&Unit::Nanoseconds), ..bare(of) })?;
+        writer.serialize(CsvRow { metric, value: finite(Some(percentile.ns)), unit: spelled(&Unit::Nanoseconds), ..bare(of) })?;
     }
     let Some(counters) = &m.counters else { return Ok(()) };
     let events = counters.events.iter().map(|e| (e.event.name.clone(), COUNT.to_owned(), e.value, &e.reason));
     let metrics = counters.metrics.iter().map(|c| (spelled(&c.metric), spelled(&c.unit), c.value, &c.reason));
     for (metric, unit, value, reason) in metrics.chain(events) {
-        let mut row = Row { metric, unit, value: finite(value), method: COUNTERS.into(), ..bare(of) };
+        let mut row = CsvRow { metric, unit, value: finite(value), method: COUNTERS.into(), ..bare(of) };
         if row.value.is_none() {
             row.quality = Some(QualityLevel::None);
             row.not_measured = cause(&NotMeasured::NotCounted { detail: String::new() });
@@ -320,13 +320,13 @@ fn details(writer: &mut Writer, of: &Row<'_>, m: &Measurement) -> Result<(), Ren
 }
 
 /// The row without what is known of its own value.
-fn bare<'a>(of: &Row<'a>) -> Row<'a> {
-    let row = Row { limit: None, verdict: String::new(), firmware: None, lines_in_flight: None, ..of.clone() };
-    Row { n: None, ..estimated(row, &Estimate::default()) }
+fn bare<'a>(of: &CsvRow<'a>) -> CsvRow<'a> {
+    let row = CsvRow { limit: None, verdict: String::new(), firmware: None, lines_in_flight: None, ..of.clone() };
+    CsvRow { n: None, ..estimated(row, &Estimate::default()) }
 }
 
 /// All pairs of CPUs, row after row.
-fn pairs(writer: &mut Writer, run: &Row<'_>, matrix: &PairMatrix, report: &Report) -> Result<(), RenderError> {
+fn pairs(writer: &mut Writer, run: &CsvRow<'_>, matrix: &PairMatrix, report: &Report) -> Result<(), RenderError> {
     let at = Coordinates {
         memory: Some(matrix.home.map_or(MemoryPlace::Own, MemoryPlace::Node)),
         memory_dir: matrix.memory_dir.clone(),
@@ -336,7 +336,7 @@ fn pairs(writer: &mut Writer, run: &Row<'_>, matrix: &PairMatrix, report: &Repor
     };
     let missing = report.incomplete.as_ref().map_or_else(|| "cells-missing".to_owned(), cause);
     let why = report.incomplete.as_ref().map_or_else(|| "the notes of the result say why".to_owned(), reasons::incomplete);
-    let shared = Row {
+    let shared = CsvRow {
         experiment: spelled(&matrix.experiment),
         metric: "latency".into(),
         method: spelled(&matrix.experiment.method(Metric::Latency)),
@@ -348,7 +348,7 @@ fn pairs(writer: &mut Writer, run: &Row<'_>, matrix: &PairMatrix, report: &Repor
     let all: Vec<QualityReason> = matrix.reasons.keys().copied().collect();
     for (i, &reader) in matrix.cpus.iter().enumerate() {
         for (j, &holder) in matrix.cpus.iter().enumerate().filter(|(j, _)| *j != i) {
-            let row = Row { cpu: Some(reader), holder_cpu: Some(holder), ..shared.clone() };
+            let row = CsvRow { cpu: Some(reader), holder_cpu: Some(holder), ..shared.clone() };
             let value = matrix.value(i, j);
             let half = matrix.half_width_percent.get(i).and_then(|widths| *widths.get(j)?);
             let end = |sign: f64| Some(round(value? * (1.0 + sign * f64::from(half?) / 100.0)));
@@ -356,9 +356,9 @@ fn pairs(writer: &mut Writer, run: &Row<'_>, matrix: &PairMatrix, report: &Repor
             writer.serialize(match value {
                 Some(_) => {
                     let reasons = if quality == QualityLevel::Degraded { join(&all) } else { String::new() };
-                    Row { value, low: end(-1.0), high: end(1.0), quality: Some(quality), reasons, ..row }
+                    CsvRow { value, low: end(-1.0), high: end(1.0), quality: Some(quality), reasons, ..row }
                 }
-                None => Row { quality: Some(QualityLevel::None), not_measured: missing.clone(), detail: why.clone(), ..row },
+                None => CsvRow { quality: Some(QualityLevel::None), not_measured: missing.clone(), detail: why.clone(), ..row },
             })?;
         }
     }
@@ -371,13 +371,13 @@ fn round(value: f64) -> f64 {
 }
 
 /// What `memgauge count` counted of a program.
-fn count(writer: &mut Writer, run: &Row<'_>, program: &ProgramCount) -> Result<(), RenderError> {
+fn count(writer: &mut Writer, run: &CsvRow<'_>, program: &ProgramCount) -> Result<(), RenderError> {
     let events = program.events.iter().map(|e| (e.event.name.clone(), e.unit.clone().unwrap_or_else(|| COUNT.into()), &e.estimate));
     let metrics = program.metrics.iter().map(|m| (spelled(&m.metric), spelled(&m.unit), &m.estimate));
     let elapsed = [("elapsed".to_owned(), "s".to_owned(), &program.elapsed_s)];
     for (metric, unit, estimate) in elapsed.into_iter().chain(metrics).chain(events) {
         let quality = estimate.value.is_none().then_some(QualityLevel::None);
-        let row = Row { experiment: "count".into(), method: COUNTERS.into(), metric, unit, quality, ..run.clone() };
+        let row = CsvRow { experiment: "count".into(), method: COUNTERS.into(), metric, unit, quality, ..run.clone() };
         writer.serialize(estimated(row, estimate))?;
     }
     Ok(())

@@ -95,14 +95,14 @@ impl Quantity {
 
 /// The value of one series, in nanoseconds or GB/s.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct Sample {
+struct MetricSample {
     value: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
     quality: Option<QualityLevel>,
 }
 
-impl Sample {
+impl MetricSample {
     fn from_measurement(m: &Measurement) -> Self {
         let Estimate { value, ci95_low, ci95_high, .. } = m.estimate;
         Self { value, low: ci95_low, high: ci95_high, quality: Some(m.quality.level) }
@@ -122,11 +122,11 @@ struct Collected {
     results: BTreeMap<Labels, f64>,
     corrupted: BTreeMap<Labels, f64>,
     health: BTreeMap<Labels, f64>,
-    quantities: BTreeMap<Quantity, BTreeMap<Labels, Sample>>,
+    quantities: BTreeMap<Quantity, BTreeMap<Labels, MetricSample>>,
 }
 
 /// A group of cells that is summed up: what its cells have in common.
-type Group = (Quantity, Labels);
+type MetricGroup = (Quantity, Labels);
 
 /// What is known of a result's machine and run.
 struct Known<'a> {
@@ -139,7 +139,7 @@ struct Known<'a> {
 impl Collected {
     fn add(&mut self, report: &Report, shared: &Labels) {
         self.add_run(report, shared);
-        let mut groups: BTreeMap<Group, Vec<Sample>> = BTreeMap::new();
+        let mut groups: BTreeMap<MetricGroup, Vec<MetricSample>> = BTreeMap::new();
         let stand_in = |at: &Coordinates| report.stand_in(at).is_some();
         let known = Known { node: &|cpu| node_of(report, cpu), stand_in: &stand_in };
         self.add_results(&report.results, &known, shared, &mut groups);
@@ -150,7 +150,13 @@ impl Collected {
     }
 
     /// Single values; those of which a machine has thousands are put into groups, to be summed up.
-    fn add_results(&mut self, results: &[Measurement], known: &Known<'_>, shared: &Labels, groups: &mut BTreeMap<Group, Vec<Sample>>) {
+    fn add_results(
+        &mut self,
+        results: &[Measurement],
+        known: &Known<'_>,
+        shared: &Labels,
+        groups: &mut BTreeMap<MetricGroup, Vec<MetricSample>>,
+    ) {
         for m in results {
             let quantity = match (m.experiment, m.metric) {
                 // The points of curves are those that the adaptive search chose, their sizes those of the sweep, and weights those of the search.
@@ -170,28 +176,28 @@ impl Collected {
                     groups
                         .entry((quantity, with(shared, place(&at, (known.stand_in)(&m.at)))))
                         .or_default()
-                        .push(Sample::from_measurement(m));
+                        .push(MetricSample::from_measurement(m));
                 }
                 _ => self.insert(
                     quantity,
                     with(shared, place(&m.at, (known.stand_in)(&m.at)).into_iter().chain([each])),
-                    Sample::from_measurement(m),
+                    MetricSample::from_measurement(m),
                 ),
             }
         }
     }
 
     /// All pairs of CPUs, as groups by the nodes of both.
-    fn add_matrices(report: &Report, shared: &Labels, groups: &mut BTreeMap<Group, Vec<Sample>>) {
+    fn add_matrices(report: &Report, shared: &Labels, groups: &mut BTreeMap<MetricGroup, Vec<MetricSample>>) {
         for matrix in &report.matrices {
             let at = matrix.shared_coordinates();
             let stand_in = report.stand_in(&at).is_some();
-            let mut by_nodes: BTreeMap<(Option<u32>, Option<u32>), Vec<Sample>> = BTreeMap::new();
+            let mut by_nodes: BTreeMap<(Option<u32>, Option<u32>), Vec<MetricSample>> = BTreeMap::new();
             let nodes: Vec<Option<u32>> = matrix.cpus.iter().map(|&cpu| node_of(report, Some(cpu))).collect();
             for (row, reader) in nodes.iter().enumerate() {
                 for (column, holder) in nodes.iter().enumerate().filter(|(column, _)| *column != row) {
                     let (value, quality) = (matrix.value(row, column), Some(matrix.quality(row, column)));
-                    by_nodes.entry((*reader, *holder)).or_default().push(Sample { value, quality, ..Sample::default() });
+                    by_nodes.entry((*reader, *holder)).or_default().push(MetricSample { value, quality, ..MetricSample::default() });
                 }
             }
             for ((cpu_node, holder_node), samples) in by_nodes {
@@ -248,7 +254,7 @@ impl Collected {
                 let labels = with(shared, at.into_iter().chain([label("point", name)]));
                 let measured = point.map(|p| [(Quantity::LoadedLatency, p.latency), (Quantity::LoadedBandwidth, p.bandwidth)]);
                 for (quantity, m) in measured.into_iter().flatten().filter_map(|(quantity, m)| Some((quantity, m?))) {
-                    self.insert(quantity, labels.clone(), Sample::from_measurement(m));
+                    self.insert(quantity, labels.clone(), MetricSample::from_measurement(m));
                 }
             }
         }
@@ -271,13 +277,13 @@ impl Collected {
             let plateau = points.iter().filter(|(size, _)| (level.from..=level.to).contains(size));
             let quality = plateau.map(|(_, quality)| *quality).max();
             let labels = with(shared, coordinates(&levels.at).into_iter().chain([label("level", &level.name)]));
-            let sample = Sample { value: Some(level.value), low: Some(level.low), high: Some(level.high), quality };
+            let sample = MetricSample { value: Some(level.value), low: Some(level.low), high: Some(level.high), quality };
             self.insert(quantity, labels, sample);
         }
     }
 
     /// The smallest, the median and the largest of many cells.
-    fn sum_up(&mut self, quantity: Quantity, labels: &Labels, samples: &[Sample]) {
+    fn sum_up(&mut self, quantity: Quantity, labels: &Labels, samples: &[MetricSample]) {
         let mut values: Vec<f64> = samples.iter().filter_map(|s| s.value).filter(|v| v.is_finite()).collect();
         values.sort_by(f64::total_cmp);
         let measured = samples.iter().filter(|s| s.value.is_some()).filter_map(|s| s.quality);
@@ -286,12 +292,12 @@ impl Collected {
         let median = (n > 0).then(|| f64::midpoint(values[(n - 1) / 2], values[n / 2]));
         for (statistic, value) in [("min", values.first().copied()), ("median", median), ("max", values.last().copied())] {
             let labels = with(labels, [label("statistic", statistic)]);
-            self.insert(quantity, labels, Sample { value, quality, ..Sample::default() });
+            self.insert(quantity, labels, MetricSample { value, quality, ..MetricSample::default() });
         }
     }
 
     /// The first sample with these labels is kept: a series has one value.
-    fn insert(&mut self, quantity: Quantity, labels: Labels, sample: Sample) {
+    fn insert(&mut self, quantity: Quantity, labels: Labels, sample: MetricSample) {
         self.quantities.entry(quantity).or_default().entry(labels).or_insert(sample);
     }
 
@@ -307,8 +313,8 @@ impl Collected {
         for (quantity, samples) in self.quantities {
             let (name, help) = quantity.name_and_help();
             let unit = quantity.unit();
-            let part = |get: fn(&Sample) -> Option<f64>| {
-                let present = |(labels, s): (&Labels, &Sample)| Some((labels.clone(), unit.in_base(get(s)?)?));
+            let part = |get: fn(&MetricSample) -> Option<f64>| {
+                let present = |(labels, s): (&Labels, &MetricSample)| Some((labels.clone(), unit.in_base(get(s)?)?));
                 samples.iter().filter_map(present).collect::<BTreeMap<_, _>>()
             };
             let quality = samples.iter().filter_map(|(labels, s)| Some((labels.clone(), f64::from(rank(s.quality?)))));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use memgauge_core::experiment::Experiment;
 use memgauge_core::plan::Work;
-use memgauge_core::result::{Measurement, MemoryErrorKind, Mismatch, PageKind, PlacementStatus, Report};
+use memgauge_core::result::{Measurement, Mismatch, PageKind, PlacementStatus, Report, WrongWordKind};
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::guest::{self, control_group, pool, pool_state};
@@ -99,7 +99,7 @@ fn a_word_that_changed_is_placed() -> Result<()> {
     let words: Vec<&Mismatch> = ran.report()?.results.iter().filter_map(|m| m.evidence.integrity.as_ref()).flat_map(|i| &i.first).collect();
     let [word] = words[..] else { anyhow::bail!("one word expected: {words:?}") };
     ensure!((word.offset, word.address, word.written ^ word.read) == (offset, Some(address), 4), "{word:x?}");
-    ensure!(word.kind() == MemoryErrorKind::Flipped && word.node == Some(1), "{word:x?}");
+    ensure!(word.kind() == WrongWordKind::Flipped && word.node == Some(1), "{word:x?}");
     let physical = word.physical.context("no physical address")?;
     ensure!(block_of(1, physical)?.exists() && physical % 4096 == address % 4096, "{word:x?}");
     // QEMU's firmware describes its memory devices and the addresses of their array (SMBIOS types 17 and 19).

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
-use memgauge_core::conclusions::findings::{self, FleetSiblings, References};
+use memgauge_core::conclusions::findings::{self, Baselines, FleetSiblings};
 use memgauge_core::fleet::FleetBaseline;
 use memgauge_core::result::{Host, Report};
 use memgauge_fleet::{Fingerprint, IngestOptions, Row, Store, baseline, compared, group_for, history, ingest, outliers, rows};
@@ -79,7 +79,7 @@ pub(super) fn judged() -> Result<Run> {
     Ok(Box::new(move |bytes| {
         let Ok(baseline) = serde_json::from_slice::<FleetBaseline>(bytes) else { return };
         let siblings = group_for(&baseline, &fingerprint).map_or(FleetSiblings::TooFew, FleetSiblings::Group);
-        findings::judge(&report, References { fleet: Some(siblings), ..References::default() });
+        findings::judge(&report, Baselines { fleet: Some(siblings), ..Baselines::default() });
         fleet_baseline_text(&baseline, 80, false, true);
         let _ = fleet_baseline_csv(&baseline);
     }))

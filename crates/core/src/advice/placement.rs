@@ -10,7 +10,7 @@ use crate::traffic::Mix;
 use crate::units::IdSet;
 
 /// A remote number, the local one of the same CPUs, and their ratio.
-type Pair<'a> = (Found<'a>, Found<'a>, Ratio);
+type RemoteAndLocal<'a> = (Found<'a>, Found<'a>, Ratio);
 
 /// Whether at least two nodes have CPUs and memory.
 fn has_nodes(topology: &Topology, _: &IdSet) -> bool {
@@ -53,7 +53,7 @@ pub(super) fn own_or_remote(results: &Results<'_>) -> Section {
 }
 
 /// Each usable number of another node that has CPUs, with that of the own node from the same CPUs.
-fn remote_over_own<'a>(found: &[Found<'a>]) -> Vec<Pair<'a>> {
+fn remote_over_own<'a>(found: &[Found<'a>]) -> Vec<RemoteAndLocal<'a>> {
     let nodes = |f: &Found<'_>| f.m.at.cpu_node.zip(f.m.at.memory_node());
     let usable: Vec<Found<'a>> = found.iter().copied().filter(Found::is_usable).collect();
     let own = |remote: &Found<'a>| {

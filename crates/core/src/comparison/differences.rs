@@ -80,9 +80,9 @@ impl DifferentField {
     }
 }
 
-type Read = fn(&Report) -> Option<String>;
+type ReadField = fn(&Report) -> Option<String>;
 
-const FIELDS: [(DifferentField, Read); 23] = [
+const FIELDS: [(DifferentField, ReadField); 23] = [
     (DifferentField::Host, |r| r.run.host.as_ref()?.hostname.clone()),
     (DifferentField::Cpu, |r| r.machine.identity.model_name.clone()),
     (DifferentField::CpuModel, |r| Some(model(&r.machine.identity))),
@@ -154,8 +154,9 @@ pub fn properties(report: &Report) -> Vec<(DifferentField, Option<String>)> {
 
 /// What differs, in the order of [`DifferentField`].
 pub(super) fn between(before: &[Report], after: &[Report]) -> Vec<Difference> {
-    let values =
-        |reports: &[Report], read: Read| -> Vec<String> { reports.iter().filter_map(read).collect::<BTreeSet<_>>().into_iter().collect() };
+    let values = |reports: &[Report], read: ReadField| -> Vec<String> {
+        reports.iter().filter_map(read).collect::<BTreeSet<_>>().into_iter().collect()
+    };
     let differences = FIELDS.iter().map(|&(field, read)| Difference { field, before: values(before, read), after: values(after, read) });
     differences.filter(|d| d.before != d.after).collect()
 }

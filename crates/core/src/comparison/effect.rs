@@ -22,7 +22,7 @@ impl RunSamples {
 
 /// After over before.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Effect {
+pub(super) struct BeforeAfter {
     pub(super) before: f64,
     pub(super) after: f64,
     pub(super) ratio: f64,
@@ -53,7 +53,7 @@ const MIN_DEVIATION: f64 = 1e-6;
 /// truth in some 85 % only (T. Hesterberg, "What Teachers Should Know About the Bootstrap", The American Statistician 69, 2015), so the
 /// error is widened by the root of n / (n - 1), and t has the degrees of freedom of Welch and Satterthwaite, counted in runs. With one
 /// run on a side they are counted in its allocations or, if it has one, in its bursts.
-pub(super) fn effect(before: &[RunSamples], after: &[RunSamples], seed: u64) -> Option<Effect> {
+pub(super) fn effect(before: &[RunSamples], after: &[RunSamples], seed: u64) -> Option<BeforeAfter> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let (a, b) = (location(before)?, location(after)?);
     let errors = deviation(before, &mut random).zip(deviation(after, &mut random));
@@ -70,7 +70,7 @@ pub(super) fn effect(before: &[RunSamples], after: &[RunSamples], seed: u64) -> 
             run_deviation: x.run_deviation.zip(y.run_deviation).map(|(p, q)| ((p * p + q * q) / 2.0).sqrt()),
         }
     });
-    Some(Effect { before: a.exp(), after: b.exp(), ratio: (b - a).exp(), spread })
+    Some(BeforeAfter { before: a.exp(), after: b.exp(), ratio: (b - a).exp(), spread })
 }
 
 /// The mean of the logarithms of the runs' values.

@@ -10,7 +10,7 @@ use crate::stats::median;
 
 /// One quantity with its runs.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Pair {
+pub(super) struct QuantityRuns {
     pub(super) experiment: Experiment,
     pub(super) at: Coordinates,
     pub(super) aspect: Aspect,
@@ -26,7 +26,7 @@ type Key = (Experiment, Coordinates, Metric);
 const SHARES_OF_PEAK: [f64; 4] = [0.25, 0.5, 0.75, 0.9];
 
 /// The quantities that both sides have, in the order of the first report, and those that cannot be compared.
-pub(super) fn pair(before: &[Report], after: &[Report]) -> (Vec<Pair>, Vec<NotCompared>) {
+pub(super) fn pair(before: &[Report], after: &[Report]) -> (Vec<QuantityRuns>, Vec<NotCompared>) {
     let (values_before, values_after) = (values(before), values(after));
     let order = keys(before).into_iter().chain(keys(after));
     let (mut seen, mut pairs, mut not_compared) = (BTreeSet::new(), Vec::new(), Vec::new());
@@ -36,7 +36,7 @@ pub(super) fn pair(before: &[Report], after: &[Report]) -> (Vec<Pair>, Vec<NotCo
         match (values_before.get(&key), values_after.get(&key)) {
             (Some(a), Some(b)) if a.runs.is_empty() || b.runs.is_empty() => missing(WhyNotCompared::Unreliable),
             (Some(a), Some(b)) => {
-                pairs.push(Pair {
+                pairs.push(QuantityRuns {
                     experiment,
                     at,
                     aspect: Aspect::Value,
@@ -158,7 +158,7 @@ fn latency_at(curve: &Curve, gbs: f64) -> Option<f64> {
 }
 
 /// What can be compared, and what cannot.
-type Found<'a> = (&'a mut Vec<Pair>, &'a mut Vec<NotCompared>);
+type Comparable<'a> = (&'a mut Vec<QuantityRuns>, &'a mut Vec<NotCompared>);
 
 /// The keys of both sides, and why those that one side lacks are not compared.
 fn keys_of<K: Ord + Clone, A, B>(before: &BTreeMap<K, A>, after: &BTreeMap<K, B>) -> Vec<(K, Option<WhyNotCompared>)> {
@@ -171,7 +171,7 @@ fn keys_of<K: Ord + Clone, A, B>(before: &BTreeMap<K, A>, after: &BTreeMap<K, B>
     keys.into_iter().map(|key| (key.clone(), why(key))).collect()
 }
 
-fn curves(before: &[Report], after: &[Report], (pairs, not_compared): Found<'_>) {
+fn curves(before: &[Report], after: &[Report], (pairs, not_compared): Comparable<'_>) {
     let all = |reports: &[Report]| {
         let mut runs: BTreeMap<Coordinates, Vec<RunCurve>> = BTreeMap::new();
         for report in reports {
@@ -201,7 +201,7 @@ fn curves(before: &[Report], after: &[Report], (pairs, not_compared): Found<'_>)
             let (before, after) = (side(a), side(b));
             let why = match (before.is_empty(), after.is_empty()) {
                 (false, false) => {
-                    pairs.push(Pair { experiment: Experiment::LoadedLatency, at: at.clone(), aspect, metric, unit, before, after });
+                    pairs.push(QuantityRuns { experiment: Experiment::LoadedLatency, at: at.clone(), aspect, metric, unit, before, after });
                     return;
                 }
                 (true, true) => return,
@@ -223,7 +223,7 @@ fn curves(before: &[Report], after: &[Report], (pairs, not_compared): Found<'_>)
     }
 }
 
-fn matrices(before: &[Report], after: &[Report], (pairs, not_compared): Found<'_>) {
+fn matrices(before: &[Report], after: &[Report], (pairs, not_compared): Comparable<'_>) {
     let all = |reports: &[Report]| {
         let mut runs: BTreeMap<(Experiment, Coordinates), Vec<RunSamples>> = BTreeMap::new();
         for report in reports {
@@ -246,7 +246,7 @@ fn matrices(before: &[Report], after: &[Report], (pairs, not_compared): Found<'_
         let sides = before.remove(&key).zip(after.remove(&key));
         let (experiment, at) = key;
         match (sides, missing) {
-            (Some((before, after)), _) => pairs.push(Pair { experiment, at, aspect, metric, unit, before, after }),
+            (Some((before, after)), _) => pairs.push(QuantityRuns { experiment, at, aspect, metric, unit, before, after }),
             (None, Some(why)) => not_compared.push(NotCompared { experiment, at, aspect: Some(aspect), metric, why }),
             (None, None) => {}
         }

@@ -4,7 +4,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::effect::RunSamples;
-use super::quantities::Pair;
+use super::quantities::QuantityRuns;
 use super::*;
 use crate::conclusions::limit::tests::{bandwidth, machine, report};
 use crate::estimate::Estimate;
@@ -102,7 +102,7 @@ fn narrow_intervals_within_the_margin_are_the_same_and_wide_ones_say_how_many_ru
 fn one_inconclusive_number_among_many_of_its_kind_does_not_decide() {
     // Of so many numbers of a kind so many differ by 3 % with a spread that leaves it open.
     let judged = |open: u32, all: u32, more: Option<(Experiment, f64, f64)>| {
-        let pair = |experiment, i: u32, mean, deviation| Pair {
+        let pair = |experiment, i: u32, mean, deviation| QuantityRuns {
             experiment,
             at: Coordinates { working_set: Some(Bytes::mib(u64::from(i) + 1)), ..Coordinates::default() },
             aspect: Aspect::Value,
@@ -111,7 +111,7 @@ fn one_inconclusive_number_among_many_of_its_kind_does_not_decide() {
             before: spaced(5, 0.0, deviation),
             after: spaced(5, mean, deviation),
         };
-        let mut pairs: Vec<Pair> = (0..all)
+        let mut pairs: Vec<QuantityRuns> = (0..all)
             .map(|i| if i < open { pair(Experiment::Sweep, i, 0.03, 0.03) } else { pair(Experiment::Sweep, i, 0.0, 0.002) })
             .collect();
         pairs.extend(more.map(|(experiment, mean, deviation)| pair(experiment, 0, mean, deviation)));
@@ -143,7 +143,7 @@ fn spaced(count: u32, mean: f64, deviation: f64) -> Vec<RunSamples> {
 fn the_runs_that_settle_it_among_many_numbers_are_more_than_there_are_and_enough() {
     // Of so many numbers one differs by 5 %, and runs by 2.4 %.
     let judged = |runs: u32, numbers: u32| {
-        let pair = |i: u32| Pair {
+        let pair = |i: u32| QuantityRuns {
             experiment: Experiment::Sweep,
             at: Coordinates { working_set: Some(Bytes::mib(u64::from(i) + 1)), ..Coordinates::default() },
             aspect: Aspect::Value,

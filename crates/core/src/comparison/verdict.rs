@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::effect::{Effect, effect};
+use super::effect::{BeforeAfter, effect};
 use super::outcome::{CellComparison, ComparisonOptions, ComparisonVerdict, Inconclusive, MetricMean};
-use super::quantities::Pair;
+use super::quantities::QuantityRuns;
 use crate::experiment::{Experiment, Metric};
 use crate::significance::{adjust, t_quantile, upper_quantile};
 
@@ -14,15 +14,15 @@ const FALSE_DISCOVERIES: f64 = 0.05;
 const MAX_RUNS: u32 = 100;
 
 /// Judges every pair.
-pub(super) fn judge(pairs: &[Pair], options: ComparisonOptions) -> Vec<CellComparison> {
+pub(super) fn judge(pairs: &[QuantityRuns], options: ComparisonOptions) -> Vec<CellComparison> {
     let seed = |i: usize| options.seed.wrapping_add(i as u64);
     let effects = pairs.iter().enumerate().filter_map(|(i, pair)| Some((pair, effect(&pair.before, &pair.after, seed(i))?)));
-    let effects: Vec<(&Pair, Effect)> = effects.collect();
+    let effects: Vec<(&QuantityRuns, BeforeAfter)> = effects.collect();
     let adjusted = adjust(&effects.iter().map(|(_, e)| e.spread.map(|s| s.p)).collect::<Vec<_>>());
     effects.into_iter().zip(adjusted).map(|((pair, effect), q)| cell(pair, &effect, q, options.margin)).collect()
 }
 
-fn cell(pair: &Pair, effect: &Effect, q: Option<f64>, margin: f64) -> CellComparison {
+fn cell(pair: &QuantityRuns, effect: &BeforeAfter, q: Option<f64>, margin: f64) -> CellComparison {
     let spread = effect.spread;
     let runs = (pair.before.len() as u32, pair.after.len() as u32);
     let inconclusive = |why| (ComparisonVerdict::Inconclusive, Some(why));
@@ -58,7 +58,7 @@ fn cell(pair: &Pair, effect: &Effect, q: Option<f64>, margin: f64) -> CellCompar
 
 /// How many runs of each side, more than there are, show a difference among this number of cells or give an interval within the margin, if
 /// ratio and spread stay as they are.
-fn runs_to_settle(effect: &Effect, q: Option<f64>, runs: (u32, u32), margin: f64) -> Option<u32> {
+fn runs_to_settle(effect: &BeforeAfter, q: Option<f64>, runs: (u32, u32), margin: f64) -> Option<u32> {
     let (spread, q) = effect.spread.zip(q)?;
     let deviation = spread.run_deviation?;
     let distance = effect.ratio.ln().abs();

@@ -12,7 +12,7 @@ mod rules;
 mod suspicion;
 
 pub use rounds::{confirm, judge};
-pub use rules::{FleetSiblings, References, Rule, Rules};
+pub use rules::{Baselines, FleetSiblings, Rule, Rules};
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::estimate::{Estimate, NotMeasured};
 use crate::experiment::Method;
 use crate::note::Note;
-use crate::result::{LimitSource, Measurement, MemoryErrorKind, Mismatch, PhysicalRange, Verdict, VerdictReason, VerdictStatus};
+use crate::result::{LimitSource, Measurement, Mismatch, PhysicalRange, Verdict, VerdictReason, VerdictStatus, WrongWordKind};
 use crate::stats;
 use crate::topology::OperatingSystem;
 use crate::wording::system::memory_errors_log;
@@ -174,10 +174,10 @@ fn hardware_error(m: &Measurement) -> Option<String> {
 /// Whether a word was wrong again.
 pub const fn second_read(word: &Mismatch) -> &'static str {
     match word.kind() {
-        MemoryErrorKind::Reading => "right when read again",
-        MemoryErrorKind::Flipped => "wrong when read again, right after it was written again",
-        MemoryErrorKind::Stuck => "wrong when read again, and after it was written again",
-        MemoryErrorKind::Memory => "wrong when read again",
+        WrongWordKind::Reading => "right when read again",
+        WrongWordKind::Flipped => "wrong when read again, right after it was written again",
+        WrongWordKind::Stuck => "wrong when read again, and after it was written again",
+        WrongWordKind::Memory => "wrong when read again",
     }
 }
 

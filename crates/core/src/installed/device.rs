@@ -104,7 +104,7 @@ fn is_place(word: &str) -> bool {
 
 /// The family of a memory device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Family {
+pub(super) enum MemoryFamily {
     /// DIMMs: a channel has 64 data bits, whatever its devices state (JESD79).
     Ddr,
     /// Low-power DRAM next to the processor: a device states its part of the bus, 16 to 128 bits.
@@ -117,7 +117,7 @@ pub(super) enum Family {
 /// A kind as SMBIOS names it.
 struct Kind {
     name: &'static str,
-    family: Family,
+    family: MemoryFamily,
     /// The highest speed that its standard and successors of the same name allow, in millions of transfers a second per pin. A higher value
     /// is a mistake of firmware, mostly a wrong unit.
     fastest_mts: u32,
@@ -127,35 +127,35 @@ struct Kind {
 
 /// Kinds other than DDR. Wrong speeds of DDR devices are not known.
 const KINDS: [Kind; 8] = [
-    Kind { name: "LPDDR", family: Family::LowPower, fastest_mts: 400, source: "JESD209" },
-    Kind { name: "LPDDR2", family: Family::LowPower, fastest_mts: 1066, source: "JESD209-2" },
-    Kind { name: "LPDDR3", family: Family::LowPower, fastest_mts: 2133, source: "JESD209-3" },
+    Kind { name: "LPDDR", family: MemoryFamily::LowPower, fastest_mts: 400, source: "JESD209" },
+    Kind { name: "LPDDR2", family: MemoryFamily::LowPower, fastest_mts: 1066, source: "JESD209-2" },
+    Kind { name: "LPDDR3", family: MemoryFamily::LowPower, fastest_mts: 2133, source: "JESD209-3" },
     // Includes LPDDR4X, which SMBIOS does not distinguish.
-    Kind { name: "LPDDR4", family: Family::LowPower, fastest_mts: 4267, source: "JESD209-4" },
+    Kind { name: "LPDDR4", family: MemoryFamily::LowPower, fastest_mts: 4267, source: "JESD209-4" },
     // Includes LPDDR5X, up to 10,667 in its later grades.
-    Kind { name: "LPDDR5", family: Family::LowPower, fastest_mts: 10_667, source: "JESD209-5" },
+    Kind { name: "LPDDR5", family: MemoryFamily::LowPower, fastest_mts: 10_667, source: "JESD209-5" },
     // 128 GB/s a stack.
-    Kind { name: "HBM", family: Family::Stacked, fastest_mts: 1000, source: "JESD235" },
+    Kind { name: "HBM", family: MemoryFamily::Stacked, fastest_mts: 1000, source: "JESD235" },
     // Includes HBM2E: 256 to 461 GB/s a stack.
-    Kind { name: "HBM2", family: Family::Stacked, fastest_mts: 3600, source: "JESD235D" },
+    Kind { name: "HBM2", family: MemoryFamily::Stacked, fastest_mts: 3600, source: "JESD235D" },
     // 819 GB/s a stack; HBM3E has up to 1.2 TB/s.
-    Kind { name: "HBM3", family: Family::Stacked, fastest_mts: 9800, source: "JESD238" },
+    Kind { name: "HBM3", family: MemoryFamily::Stacked, fastest_mts: 9800, source: "JESD238" },
 ];
 
 /// The family of a device, and the bytes of one transfer.
 ///
 /// # Errors
 /// Why it is not known.
-pub(super) fn transfer(device: &MemoryDevice, name: &str) -> Result<(Family, f64), String> {
+pub(super) fn transfer(device: &MemoryDevice, name: &str) -> Result<(MemoryFamily, f64), String> {
     let stated = device.kind.as_deref().ok_or_else(|| format!("firmware's table (SMBIOS) does not state the type of {name}"))?;
     if stated.starts_with("DDR") {
-        return Ok((Family::Ddr, CHANNEL_BYTES));
+        return Ok((MemoryFamily::Ddr, CHANNEL_BYTES));
     }
     let Some(kind) = KINDS.iter().find(|k| k.name == stated) else {
         return Err(format!("{name} is {stated}, whose channels are not known"));
     };
     let sensible: &[u32] = match kind.family {
-        Family::Stacked => &[64, 128, 1024],
+        MemoryFamily::Stacked => &[64, 128, 1024],
         _ => &[16, 32, 64, 128],
     };
     let Some(bits) = device.data_bits.filter(|bits| sensible.contains(bits)) else {

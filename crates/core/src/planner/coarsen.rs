@@ -276,15 +276,15 @@ pub(super) fn note(coarsened: &[Coarsened], within_s: f64) -> Option<Note> {
 }
 
 /// One of the two numbers of what was coarsened.
-type Number = fn(&Coarsened) -> f64;
+type CoarsenedValue = fn(&Coarsened) -> f64;
 
 fn words(what: Coarsening, list: &[&Coarsened]) -> String {
-    let range = |value: Number, word: fn(f64) -> String| {
+    let range = |value: CoarsenedValue, word: fn(f64) -> String| {
         let (low, high) = list.iter().fold((f64::INFINITY, 0.0f64), |(low, high), c| (low.min(value(c)), high.max(value(c))));
         if low < high { format!("{} to {}", word(low), word(high)) } else { word(high) }
     };
-    let number = |value: Number| range(value, |n| format!("{n:.0}"));
-    let (to, from): (Number, Number) = (|c| c.to, |c| c.from);
+    let number = |value: CoarsenedValue| range(value, |n| format!("{n:.0}"));
+    let (to, from): (CoarsenedValue, CoarsenedValue) = (|c| c.to, |c| c.from);
     match what {
         Coarsening::Seconds => {
             // Shorter than the shortest bursts is as short as these.

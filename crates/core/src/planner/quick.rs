@@ -22,14 +22,14 @@ pub const ROUND_ENDS: [f64; 2] = [0.88, 0.96];
 /// Fresh allocations of a latency cell.
 const ALLOCATIONS: u32 = 2;
 /// What is sampled at most, and at least where that takes too long. What shows a fault that no other number shows is given up last.
-const MOST: Samples = Samples { latency: 8, mixed: 8, domains: 16, packages: 4, nodes: 8 };
-const LEAST: Samples = Samples { latency: 2, mixed: 1, domains: 2, packages: 2, nodes: 2 };
+const MOST: SampleCounts = SampleCounts { latency: 8, mixed: 8, domains: 16, packages: 4, nodes: 8 };
+const LEAST: SampleCounts = SampleCounts { latency: 2, mixed: 1, domains: 2, packages: 2, nodes: 2 };
 /// The largest number of nodes without CPUs that are measured.
 const MAX_FAR: usize = 2;
 
 /// How many of each are measured.
 #[derive(Clone, Copy)]
-struct Samples {
+struct SampleCounts {
     /// Nodes whose latency is measured.
     latency: usize,
     /// Nodes whose bandwidth is measured with stores as well.
@@ -42,7 +42,7 @@ struct Samples {
     nodes: usize,
 }
 
-impl Samples {
+impl SampleCounts {
     /// Fewer of those that can best be done without; `None` where there are as few as there may be.
     fn fewer(mut self) -> Option<Self> {
         let parts = [
@@ -76,7 +76,7 @@ impl Planner<'_> {
         }
     }
 
-    fn quick_steps(&mut self, samples: Samples) -> Result<Vec<Step>, PlanError> {
+    fn quick_steps(&mut self, samples: SampleCounts) -> Result<Vec<Step>, PlanError> {
         let nodes: Vec<u32> = self.cpu_nodes().iter().collect();
         let sampled = |most| sample(&nodes, most);
         let mut steps =

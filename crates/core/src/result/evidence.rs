@@ -21,7 +21,7 @@ pub struct Evidence {
     pub kernel: String,
     /// What else was tried and how fast it was, in the result's unit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub kernels_tried: Vec<Trial>,
+    pub kernels_tried: Vec<KernelTrial>,
     /// Bytes of all buffers together.
     pub buffer: Bytes,
     /// Bytes of the chase's window; absent without a chase.
@@ -112,7 +112,7 @@ pub struct Pushes {
 /// The trial of one kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Trial {
+pub struct KernelTrial {
     /// Its name.
     pub kernel: String,
     /// How fast it was, in the result's unit.

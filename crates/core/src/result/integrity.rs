@@ -87,19 +87,19 @@ pub struct Mismatch {
 
 impl Mismatch {
     /// What kind of error it was.
-    pub const fn kind(&self) -> MemoryErrorKind {
+    pub const fn kind(&self) -> WrongWordKind {
         match self.rewritten_read {
-            _ if self.second_read == self.written => MemoryErrorKind::Reading,
-            Some(read) if read == self.written => MemoryErrorKind::Flipped,
-            Some(_) => MemoryErrorKind::Stuck,
-            None => MemoryErrorKind::Memory,
+            _ if self.second_read == self.written => WrongWordKind::Reading,
+            Some(read) if read == self.written => WrongWordKind::Flipped,
+            Some(_) => WrongWordKind::Stuck,
+            None => WrongWordKind::Memory,
         }
     }
 }
 
 /// Kinds of wrong words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemoryErrorKind {
+pub enum WrongWordKind {
     /// The second reading was right: memory held what was written (soft).
     Reading,
     /// Memory held something else, and kept what was written to it once more (soft).

@@ -49,7 +49,7 @@ const NONE: char = '-';
 
 /// One number of a matrix.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pair {
+pub struct MatrixPair {
     /// The CPU that reads.
     pub reader: u32,
     /// The CPU that has the lines.
@@ -112,13 +112,13 @@ impl PairMatrix {
     }
 
     /// Every number that was measured.
-    pub fn pairs(&self) -> impl Iterator<Item = Pair> {
+    pub fn pairs(&self) -> impl Iterator<Item = MatrixPair> {
         let at = |row: usize, column: usize| {
             // Files may have been written by others: rows may be short.
             let value = f64::from((*self.values.get(row)?.get(column)?)?);
             let percent = self.half_width_percent.get(row).and_then(|widths| *widths.get(column)?);
             let half_width = percent.map(|p| value * f64::from(p) / 100.0);
-            Some(Pair { reader: self.cpus[row], holder: self.cpus[column], value, half_width })
+            Some(MatrixPair { reader: self.cpus[row], holder: self.cpus[column], value, half_width })
         };
         let n = self.cpus.len();
         (0..n * n).filter_map(move |i| at(i / n, i % n))

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::plan::{BufferPlan, Loader, Traffic};
-use memgauge_core::result::Trial;
+use memgauge_core::result::KernelTrial;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel};
 
@@ -11,7 +11,7 @@ use memgauge_kernels::{self as kernels, Kernel};
 const MARGINS: [f64; 3] = [1.0, 0.2, 0.07];
 
 /// A kernel, and how fast those that were tried were.
-pub(crate) type TrialResult = (&'static Kernel, Vec<Trial>);
+pub(crate) type TrialResult = (&'static Kernel, Vec<KernelTrial>);
 
 /// The kernels that won trials.
 #[derive(Clone)]
@@ -19,7 +19,7 @@ pub(crate) struct ChosenKernels {
     /// Each loader's.
     pub(crate) kernels: Vec<&'static Kernel>,
     /// What was tried for the first loader's traffic.
-    pub(crate) tried: Vec<Trial>,
+    pub(crate) tried: Vec<KernelTrial>,
 }
 
 impl ChosenKernels {

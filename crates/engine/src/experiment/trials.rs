@@ -3,7 +3,7 @@
 
 use memgauge_core::plan::Traffic;
 use memgauge_core::protocol::{RFO_WINDOWS, TRIAL_ROUNDS, TRIAL_WINDOWS};
-use memgauge_core::result::{RfoReason, Trial};
+use memgauge_core::result::{KernelTrial, RfoReason};
 use memgauge_core::stats;
 use memgauge_kernels::Kernel;
 
@@ -34,10 +34,10 @@ pub(crate) fn compare(
             }
         }
     }
-    let tried: Vec<Trial> = candidates
+    let tried: Vec<KernelTrial> = candidates
         .iter()
         .zip(&rates)
-        .filter_map(|(kernel, rates)| Some(Trial { kernel: kernel.name.into(), value: stats::median(rates)? }))
+        .filter_map(|(kernel, rates)| Some(KernelTrial { kernel: kernel.name.into(), value: stats::median(rates)? }))
         .collect();
     let best = tried.iter().max_by(|a, b| a.value.total_cmp(&b.value)).map(|t| t.kernel.as_str());
     let kernel = candidates.iter().find(|k| best.is_none_or(|name| k.name == name)).copied();

@@ -1,7 +1,7 @@
 use memgauge_core::experiment::PageRequest;
 use memgauge_core::integrity;
 use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::MemoryErrorKind;
+use memgauge_core::result::WrongWordKind;
 use memgauge_core::units::IdSet;
 
 use super::*;
@@ -69,7 +69,7 @@ fn bits_stuck_at_0_and_at_1_are_found_wherever_they_are() {
                 let [word] = &integrity.first[..] else { panic!("{integrity:?}") };
                 assert_eq!((word.offset, word.written ^ word.read, word.second_read), (offset as u64, 1 << bit, word.read));
                 // Damage is done after a sweep's write only.
-                assert_eq!((word.rewritten_read, word.kind()), (Some(word.written), MemoryErrorKind::Flipped));
+                assert_eq!((word.rewritten_read, word.kind()), (Some(word.written), WrongWordKind::Flipped));
                 assert_eq!((word.pattern, word.cpu < 4096), (Some(TestPattern::Random), true));
             }
         }

@@ -8,7 +8,7 @@ use memgauge_core::traffic::Mix;
 use memgauge_core::wording;
 
 use super::axis::Axis;
-use super::bars::{Bar, Bars, Row};
+use super::bars::{Bar, BarRow, Bars};
 use super::chart::{Chart, Guide, PointLabel, Sample, Series, reach};
 use super::frame::{Caption, Panel};
 use super::labels::{ABOVE, BELOW, LEFT, UPPER_LEFT};
@@ -55,9 +55,9 @@ pub(crate) fn by_mix(sets: &[ResultSet<'_>]) -> Bars {
 }
 
 /// A row of one mix: a bar for each result. The detail is the mix's description where nothing else is given.
-fn row(mix: Option<Mix>, detail: Option<String>, found: &[Option<&Measurement>]) -> Row {
+fn row(mix: Option<Mix>, detail: Option<String>, found: &[Option<&Measurement>]) -> BarRow {
     let described = mix.map_or("", Mix::description);
-    Row {
+    BarRow {
         name: mix.map_or_else(|| "mix not stated".to_owned(), |m| m.name().to_owned()),
         detail: detail.filter(|d| !d.is_empty()).unwrap_or_else(|| described.to_owned()),
         bars: found.iter().enumerate().map(|(i, m)| Bar::for_measurement(*m, series(i))).collect(),
@@ -85,7 +85,7 @@ pub(crate) fn search(sets: &[ResultSet<'_>]) -> Bars {
     bars(sets, "Highest bandwidth of each mix", rows.collect())
 }
 
-fn bars(sets: &[ResultSet<'_>], title: &str, rows: Vec<Row>) -> Bars {
+fn bars(sets: &[ResultSet<'_>], title: &str, rows: Vec<BarRow>) -> Bars {
     let ms: Vec<&Measurement> = sets.iter().flat_map(|s| s.ms.iter().copied()).collect();
     let drawn = || rows.iter().flat_map(|r| &r.bars).filter_map(|b| b.limit);
     let cpus: BTreeSet<_> = ms.iter().filter_map(|m| m.at.cpus.as_ref()).collect();

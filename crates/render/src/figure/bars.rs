@@ -56,7 +56,7 @@ impl Bar {
 
 /// Bars of the same thing.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Row {
+pub(crate) struct BarRow {
     pub(crate) name: String,
     pub(crate) detail: String,
     pub(crate) bars: Vec<Bar>,
@@ -67,14 +67,14 @@ pub(crate) struct Row {
 pub(crate) struct Bars {
     pub(crate) caption: Caption,
     pub(crate) unit: &'static str,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<BarRow>,
     /// Named above the limit, when all bars that have one share it.
     pub(crate) limit_name: Option<String>,
 }
 
 impl Bars {
     fn columns(&self) -> (f64, f64) {
-        let widest = |text: fn(&Row) -> &str, max: f64| {
+        let widest = |text: fn(&BarRow) -> &str, max: f64| {
             self.rows.iter().map(|r| font::width(text(r), LABEL, Weight::Regular)).fold(0.0, f64::max).min(max)
         };
         let (names, details) = (widest(|r| &r.name, NAMES), widest(|r| &r.detail, DETAILS));
@@ -145,7 +145,7 @@ impl Bars {
 }
 
 /// A row's name and detail: above its bars, or to the left of their middle.
-fn draw_names(scene: &mut Scene, row: &Row, (x, y): Point, (width, names, above): (f64, f64, bool)) {
+fn draw_names(scene: &mut Scene, row: &BarRow, (x, y): Point, (width, names, above): (f64, f64, bool)) {
     let high = if above { BAR } else { row.bars.len() as f64 * BAR };
     let base = y + high / 2.0 + LABEL * CAPITALS / 2.0;
     let room = if above { width / 2.0 } else { names };

@@ -42,7 +42,7 @@ const DIRECTION: &str = "darker is slower";
 
 /// What a cell holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Cell {
+pub(crate) enum HeatCell {
     Value(f64),
     /// Measured, but unreliable: shown with a sign and without a colour of the scale.
     Unreliable(f64),
@@ -52,8 +52,8 @@ pub(crate) enum Cell {
     Void,
 }
 
-impl Cell {
-    /// The cell of a measurement; [`Cell::Void`] where there is none.
+impl HeatCell {
+    /// The cell of a measurement; [`HeatCell::Void`] where there is none.
     pub(crate) fn for_measurement(m: Option<&Measurement>) -> Self {
         let value =
             |m: &Measurement| value_of(&m.estimate).map_or(Self::Missing, if m.is_reliable() { Self::Value } else { Self::Unreliable });
@@ -97,7 +97,7 @@ pub(crate) struct HeatMap {
     pub(crate) rows: Vec<String>,
     pub(crate) columns: Vec<String>,
     /// Row by row.
-    pub(crate) cells: Vec<Cell>,
+    pub(crate) cells: Vec<HeatCell>,
     /// Rows and columns before which a line is drawn, such as where a package begins.
     pub(crate) row_breaks: Vec<usize>,
     pub(crate) column_breaks: Vec<usize>,
@@ -177,7 +177,7 @@ fn widest(names: &[String], size: f64) -> f64 {
 impl HeatMap {
     /// The reliable values, which the colours span.
     fn values(&self) -> impl Iterator<Item = f64> + '_ {
-        self.cells.iter().filter(|c| matches!(c, Cell::Value(_))).filter_map(Cell::number)
+        self.cells.iter().filter(|c| matches!(c, HeatCell::Value(_))).filter_map(HeatCell::number)
     }
 
     /// What the cells with a number show.
@@ -274,7 +274,7 @@ impl HeatMap {
             let text = format!("Green: the nearest pairs, up to {} {}, on a scale of their own.", number(near.high), self.unit);
             caption.notes.insert(0, text);
         }
-        if self.cells.iter().any(|c| matches!(c, Cell::Unreliable(_))) {
+        if self.cells.iter().any(|c| matches!(c, HeatCell::Unreliable(_))) {
             let text = if text.is_some() { "~ and grey: unreliable, not on the scale." } else { "Grey: unreliable, or not measured." };
             caption.notes.insert(0, text.to_owned());
         }
@@ -294,10 +294,10 @@ impl HeatMap {
     }
 
     fn draw_cells(&self, scene: &mut Scene, l: &Layout) {
-        let colour = |cell: &Cell| match cell {
-            Cell::Value(v) if v.is_finite() => self.colour(&l.ranges, *v),
-            Cell::Value(_) | Cell::Unreliable(_) | Cell::Missing => EMPTY,
-            Cell::Void => WHITE,
+        let colour = |cell: &HeatCell| match cell {
+            HeatCell::Value(v) if v.is_finite() => self.colour(&l.ranges, *v),
+            HeatCell::Value(_) | HeatCell::Unreliable(_) | HeatCell::Missing => EMPTY,
+            HeatCell::Void => WHITE,
         };
         let Some(size) = l.text else {
             let colours = self.cells.iter().map(colour).collect();
@@ -316,7 +316,7 @@ impl HeatMap {
                 let (row, column) = (title(&self.row_title, from), title(&self.column_title, to));
                 scene.hint(area, format!("{row}\n{column}\n{}{} {}", cell.sign(), number(v), self.unit));
             }
-            if *cell == Cell::Void {
+            if *cell == HeatCell::Void {
                 // Not a value: struck out, so that it looks like none of the colours.
                 let inner = area.grown(-gap);
                 scene.line((inner.x, inner.bottom()), (inner.right(), inner.y), Stroke::new(STRUCK, 1.0));
@@ -450,7 +450,7 @@ mod tests {
     use super::*;
 
     fn map(values: &[f64], more_is_faster: bool) -> HeatMap {
-        let cells = values.iter().map(|v| Cell::Value(*v)).collect();
+        let cells = values.iter().map(|v| HeatCell::Value(*v)).collect();
         HeatMap { cells, more_is_faster, rows: vec!["0".into()], columns: vec![String::new(); values.len()], ..HeatMap::default() }
     }
 
@@ -490,7 +490,7 @@ mod tests {
     fn unreliable_cells_have_a_sign_and_no_colour_of_the_scale() {
         let reliable = map(&[100.0, 140.0, 200.0], false);
         let mut with_one = reliable.clone();
-        with_one.cells.push(Cell::Unreliable(950.0));
+        with_one.cells.push(HeatCell::Unreliable(950.0));
         with_one.columns.push(String::new());
         assert_eq!(with_one.ranges(), reliable.ranges());
         assert_eq!(with_one.numbers(), ["100.0", "140.0", "200.0", "~950.0"]);

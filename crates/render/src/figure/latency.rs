@@ -8,7 +8,7 @@ use memgauge_core::topology::Topology;
 use memgauge_core::wording;
 
 use super::axis::Axis;
-use super::bars::{Bar, Bars, Row};
+use super::bars::{Bar, BarRow, Bars};
 use super::chart::{Band, Chart, PointLabel, Sample, Series, reach};
 use super::frame::Panel;
 use super::labels::{ABOVE, BELOW, LEFT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
@@ -60,7 +60,7 @@ fn few(set: ResultSet<'_>, pairs: &BTreeSet<Key>) -> Bars {
             let who = cpu.map_or_else(|| format!("node {}", node_label(cpu_node)), |c| format!("CPU {c}"));
             if let Some(m) = found {
                 let name = format!("{who}, {}", wording::place(memory));
-                rows.push(Row { name, detail: order_name(*order).into(), bars: vec![Bar::for_measurement(Some(m), series(i))] });
+                rows.push(BarRow { name, detail: order_name(*order).into(), bars: vec![Bar::for_measurement(Some(m), series(i))] });
             }
         }
     }

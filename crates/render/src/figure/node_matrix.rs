@@ -7,7 +7,7 @@ use memgauge_core::result::Measurement;
 use memgauge_core::topology::Topology;
 
 use super::frame::Caption;
-use super::heat::{Cell, HeatMap, breaks, noise};
+use super::heat::{HeatCell, HeatMap, breaks, noise};
 use super::source::ResultSet;
 
 /// Node and CPU of a row.
@@ -51,7 +51,7 @@ pub(crate) fn node_matrix(caption: Caption, unit: &'static str, set: &ResultSet<
         cells: rows
             .iter()
             .flat_map(|r| columns.iter().map(move |c| (*r, *c)))
-            .map(|at| Cell::for_measurement(cells.get(&at).copied()))
+            .map(|at| HeatCell::for_measurement(cells.get(&at).copied()))
             .collect(),
         rows: rows.iter().map(row_name).collect(),
         columns: columns.into_iter().map(place_label).collect(),

@@ -3,7 +3,7 @@
 use memgauge_core::result::Measurement;
 
 use super::frame::Kinded;
-use super::heat::{Cell, HeatMap, noise};
+use super::heat::{HeatCell, HeatMap, noise};
 use super::options::PanelKind;
 use super::source::{ResultSet, caption};
 use super::transfer::representatives;
@@ -23,7 +23,7 @@ pub(crate) fn panels(set: ResultSet<'_>) -> Vec<Kinded> {
             continue;
         }
         let cell = |holder: Option<u32>, reader: Option<u32>| {
-            Cell::for_measurement(here.ms.iter().copied().find(|m| m.at.holder_node == holder && m.at.cpu_node == reader))
+            HeatCell::for_measurement(here.ms.iter().copied().find(|m| m.at.holder_node == holder && m.at.cpu_node == reader))
         };
         let parts = ["ns per line, HITM", &format!("lines {home}")];
         let caption = caption(std::slice::from_ref(&here), "Transfers of modified lines between nodes", &parts, false);

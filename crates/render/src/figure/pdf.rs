@@ -22,7 +22,7 @@ const ROUND: f32 = 0.552_284_8;
 const IDENTITY: SystemInfo<'_> = SystemInfo { registry: Str(b"Adobe"), ordering: Str(b"Identity"), supplement: 0 };
 
 /// A page, drawn.
-struct Page<'a> {
+struct PdfPage<'a> {
     id: Ref,
     contents: Ref,
     size: (f32, f32),
@@ -46,7 +46,7 @@ pub(crate) fn write(title: &str, scenes: &[Scene]) -> Vec<u8> {
             drawing.draw(item);
         }
         let images = (0..drawing.images.len()).map(|i| (format!("I{i}"), next())).collect();
-        pages.push(Page { id: next(), contents: next(), size: (w, h), drawing, images });
+        pages.push(PdfPage { id: next(), contents: next(), size: (w, h), drawing, images });
     }
     // All pages share the fonts.
     let mut used: BTreeMap<Weight, BTreeSet<(u16, char)>> = BTreeMap::new();
@@ -71,7 +71,12 @@ pub(crate) fn write(title: &str, scenes: &[Scene]) -> Vec<u8> {
     pdf.finish()
 }
 
-fn write_page(pdf: &mut Pdf, Page { id, contents, size: (w, h), drawing, images }: Page<'_>, tree: Ref, fonts: &[(Weight, FontRefs)]) {
+fn write_page(
+    pdf: &mut Pdf,
+    PdfPage { id, contents, size: (w, h), drawing, images }: PdfPage<'_>,
+    tree: Ref,
+    fonts: &[(Weight, FontRefs)],
+) {
     let mut page = pdf.page(id);
     page.media_box(Rect::new(0.0, 0.0, w, h)).parent(tree).contents(contents);
     let mut resources = page.resources();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use memgauge_core::experiment::{ChaseOrder, Metric, PrefetchRequest};
 
-use super::bars::{Bar, Bars, Row};
+use super::bars::{Bar, BarRow, Bars};
 use super::frame::Panel;
 use super::palette::{Style, series};
 use super::source::{ResultSet, caption};
@@ -30,15 +30,17 @@ fn bars(all: &ResultSet<'_>, metric: Metric) -> Option<Bars> {
     let orders: &[(Option<ChaseOrder>, &str)] =
         if latency { &[(Some(ChaseOrder::Sequential), "sequential"), (Some(ChaseOrder::WindowLocal), "random")] } else { &[(None, "")] };
     let rows =
-        nodes.iter().flat_map(|&node| orders.iter().map(move |&(order, detail)| (node, order, detail))).map(|(node, order, detail)| Row {
-            name: wording::node(node),
-            detail: detail.to_owned(),
-            // One CPU's traffic is far from the limit of a node.
-            bars: states
-                .iter()
-                .enumerate()
-                .map(|(i, s)| Bar { limit: None, ..Bar::for_measurement(find_cell(node, order, *s), series(i)) })
-                .collect(),
+        nodes.iter().flat_map(|&node| orders.iter().map(move |&(order, detail)| (node, order, detail))).map(|(node, order, detail)| {
+            BarRow {
+                name: wording::node(node),
+                detail: detail.to_owned(),
+                // One CPU's traffic is far from the limit of a node.
+                bars: states
+                    .iter()
+                    .enumerate()
+                    .map(|(i, s)| Bar { limit: None, ..Bar::for_measurement(find_cell(node, order, *s), series(i)) })
+                    .collect(),
+            }
         });
     let rows = rows.collect();
     let (title, numbers) = match latency {

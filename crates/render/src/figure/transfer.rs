@@ -7,9 +7,9 @@ use memgauge_core::result::{PairMatrix, Report};
 use memgauge_core::stats::median;
 use memgauge_core::topology::Topology;
 
-use super::bars::{Bar, Bars, Row};
+use super::bars::{Bar, BarRow, Bars};
 use super::frame::{Caption, Panel};
-use super::heat::{Cell, HeatMap, breaks, noise};
+use super::heat::{HeatCell, HeatMap, breaks, noise};
 use super::palette::{Style, series};
 use super::source::{ResultSet, about, caption};
 use crate::groups::transfers::{self, Pair, PairHome, PairMap, Relation, STATES, pair_maps};
@@ -37,7 +37,7 @@ pub(crate) fn representatives(set: ResultSet<'_>) -> Bars {
         let row = |(relation, pair): &(Relation, Pair)| {
             let home = pair.2.map(|n| format!(", home node {n}")).unwrap_or_default();
             let find = |state| set.ms.iter().copied().find(|m| transfers::pair(m) == *pair && m.at.state == state);
-            Row {
+            BarRow {
                 name: format!("CPU {} from {}", cpu(pair.0), cpu(pair.1)),
                 detail: format!("{}{home}", relation.name()),
                 bars: states.iter().enumerate().map(|(i, s)| Bar::for_measurement(find(*s), series(i))).collect(),
@@ -55,7 +55,7 @@ pub(crate) fn representatives(set: ResultSet<'_>) -> Bars {
 }
 
 /// For each relation of two CPUs the median of its pairs, with their range as whisker.
-fn by_relation(set: &ResultSet<'_>, states: &[Option<LineState>]) -> Vec<Row> {
+fn by_relation(set: &ResultSet<'_>, states: &[Option<LineState>]) -> Vec<BarRow> {
     let groups = transfers::by_relation(&set.ms, &set.report.machine.topology);
     let relations: BTreeSet<&Relation> = groups.keys().map(|k| &k.0).collect();
     let row = |relation: &Relation| {
@@ -65,7 +65,7 @@ fn by_relation(set: &ResultSet<'_>, states: &[Option<LineState>]) -> Vec<Row> {
             let after = interval.map(|(low, high)| format!("({}–{})", number(low), number(high))).unwrap_or_default();
             Bar { colour: series(i), value: median(values(*state)), interval, after, doubt: None, limit: None }
         };
-        Row {
+        BarRow {
             name: relation.name(),
             detail: format!("{} pairs, median and range", states.iter().map(|s| values(*s).len()).max().unwrap_or(0)),
             bars: states.iter().enumerate().map(bar).collect(),
@@ -90,7 +90,7 @@ pub(crate) fn maps(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
         let caption = caption(std::slice::from_ref(&part), &title, &["ns per line", state, &home], false);
         let ids = part.ms.iter().flat_map(|m| [m.at.cpu, m.at.holder_cpu]).flatten().collect();
         let noise = noise(&part.ms);
-        let cells = part.ms.iter().filter_map(|m| Some((m.at.cpu?, m.at.holder_cpu?, Cell::for_measurement(Some(m)))));
+        let cells = part.ms.iter().filter_map(|m| Some((m.at.cpu?, m.at.holder_cpu?, HeatCell::for_measurement(Some(m)))));
         Box::new(HeatMap { noise, ..map(caption, &set.report.machine.topology, &ids, cells) }) as Box<dyn Panel>
     };
     pair_maps(&set.ms).into_iter().map(map).collect()
@@ -106,16 +106,16 @@ pub(crate) fn matrix(matrix: &PairMatrix, report: &Report) -> Box<dyn Panel> {
     if degraded + missing > 0 {
         caption.notes.push(format!("Degraded, {degraded}; missing, {missing}."));
     }
-    let cells = matrix.pairs().map(|pair| (pair.reader, pair.holder, Cell::Value(pair.value)));
+    let cells = matrix.pairs().map(|pair| (pair.reader, pair.holder, HeatCell::Value(pair.value)));
     Box::new(map(caption, &report.machine.topology, &matrix.cpus.iter().copied().collect(), cells))
 }
 
-fn map(caption: Caption, topology: &Topology, ids: &BTreeSet<u32>, pairs: impl Iterator<Item = (u32, u32, Cell)>) -> HeatMap {
+fn map(caption: Caption, topology: &Topology, ids: &BTreeSet<u32>, pairs: impl Iterator<Item = (u32, u32, HeatCell)>) -> HeatMap {
     let mut ids: Vec<u32> = ids.iter().copied().collect();
     // Sorted by package, node and core, so that blocks show what CPUs share.
     ids.sort_by_key(|id| topology.cpu(*id).map(|c| (c.package, c.node, c.siblings.first(), *id)));
     let place: BTreeMap<u32, usize> = ids.iter().enumerate().map(|(i, id)| (*id, i)).collect();
-    let mut cells = vec![Cell::Void; ids.len() * ids.len()];
+    let mut cells = vec![HeatCell::Void; ids.len() * ids.len()];
     for (reader, holder, cell) in pairs {
         if let Some((row, column)) = place.get(&reader).zip(place.get(&holder)) {
             cells[row * ids.len() + column] = cell;

@@ -22,7 +22,7 @@ const SHOWN: usize = 6;
 /// The page.
 #[derive(Template)]
 #[template(path = "comparison.html", whitespace = "minimize")]
-struct Page {
+struct ComparisonPage {
     document: Document,
     class: &'static str,
     verdict: Vec<Group>,
@@ -83,7 +83,7 @@ pub fn comparison_html(comparison: &Comparison) -> Result<Vec<u8>, RenderError> 
     let title = format!("{} → {}", comparison.before.name, comparison.after.name);
     let mut json = serde_json::to_vec_pretty(comparison)?;
     json.push(b'\n');
-    let page = Page {
+    let page = ComparisonPage {
         document: Document::new(title, &figures.used),
         class: match comparison.verdict {
             ComparisonVerdict::Better | ComparisonVerdict::Same => "ok",

@@ -21,7 +21,7 @@ use crate::text::report::{machine_blocks, reliability_blocks, report_blocks, ver
 /// The page.
 #[derive(Template)]
 #[template(path = "one.html", whitespace = "minimize")]
-struct Page<'a> {
+struct ResultPage<'a> {
     document: Document,
     data: Option<Data>,
     result: ResultView<'a>,
@@ -182,7 +182,7 @@ pub(super) fn page(html: &Html, result: Named<'_>) -> Result<String, RenderError
     let title = html.title.clone().unwrap_or_else(|| machine_name(result.report));
     let name = if result.name.is_empty() { machine_name(result.report) } else { result.name.to_owned() };
     let data = if html.data { Some(Data::new(&name, &Json.render(result.report)?)) } else { None };
-    Ok(Page { document: Document::new(title, &figures.used), data, result: view }.render()?)
+    Ok(ResultPage { document: Document::new(title, &figures.used), data, result: view }.render()?)
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use crate::text::report::headline_blocks;
 /// The page.
 #[derive(Template)]
 #[template(path = "several.html", whitespace = "minimize")]
-struct Page<'a> {
+struct SideBySidePage<'a> {
     document: Document,
     /// Which results, and what each comes to.
     list: Vec<View>,
@@ -46,7 +46,7 @@ pub(super) fn page(html: &Html, results: &[Named<'_>]) -> Result<String, RenderE
         let data = if html.data { Some(Data::new(result.name, &Json.render(result.report)?)) } else { None };
         each.push((sections(*result, &format!("result-{}-", i + 1), None), data));
     }
-    let page = Page {
+    let page = SideBySidePage {
         document: Document::new(title, &figures.used),
         list: vec![list(results)],
         headline: headline(results).into_iter().collect(),

@@ -7,7 +7,7 @@ use memgauge_core::result::{HealthStatus, Measurement, QualityLevel};
 use memgauge_core::wording::spelled;
 
 use super::encode::{Labels, user_label};
-use super::{Collected, Known, Quantity, Sample, coordinates, label, with};
+use super::{Collected, Known, MetricSample, Quantity, coordinates, label, with};
 use crate::format::RenderError;
 
 /// The values of a run on a host.
@@ -55,7 +55,7 @@ pub fn openmetrics_of_hosts(hosts: &[HostValues<'_>]) -> Result<Vec<u8>, RenderE
             host.results.iter().cloned().partition(|m| m.experiment == Experiment::CacheToCacheMatrix && m.at.cpu.is_none());
         for m in &medians {
             let labels = with(&shared, coordinates(&m.at).into_iter().chain([label("statistic", "median")]));
-            all.insert(Quantity::TransferMatrixLatency, labels, Sample::from_measurement(m));
+            all.insert(Quantity::TransferMatrixLatency, labels, MetricSample::from_measurement(m));
         }
         let mut groups = BTreeMap::new();
         let stand_in = |at: &Coordinates| host.volatile.contains(&Coordinates { delay_cycles: None, ..at.clone() });

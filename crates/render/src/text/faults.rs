@@ -2,7 +2,7 @@
 
 use memgauge_core::conclusions::scan;
 use memgauge_core::estimate::NotMeasured;
-use memgauge_core::result::{Integrity, Measurement, MemoryErrorKind};
+use memgauge_core::result::{Integrity, Measurement, WrongWordKind};
 
 use super::grid::Column;
 use super::page::{Page, Style};
@@ -48,12 +48,12 @@ pub(super) fn faults(page: &mut Page, ms: &[&Measurement]) {
 }
 
 /// What was read again, in a few words.
-const fn read_again(kind: MemoryErrorKind) -> &'static str {
+const fn read_again(kind: WrongWordKind) -> &'static str {
     match kind {
-        MemoryErrorKind::Reading => "right (soft)",
-        MemoryErrorKind::Flipped => "wrong; right once rewritten (soft)",
-        MemoryErrorKind::Stuck => "wrong, also once rewritten (hard)",
-        MemoryErrorKind::Memory => "wrong",
+        WrongWordKind::Reading => "right (soft)",
+        WrongWordKind::Flipped => "wrong; right once rewritten (soft)",
+        WrongWordKind::Stuck => "wrong, also once rewritten (hard)",
+        WrongWordKind::Memory => "wrong",
     }
 }
 

@@ -1,6 +1,6 @@
 //! The layout and the size of saved results, and which files are read.
 
-use memgauge_core::result::{Report, Trial};
+use memgauge_core::result::{KernelTrial, Report};
 use memgauge_render::{Format, Json, ReadError, read};
 
 use crate::samples;
@@ -39,7 +39,7 @@ fn a_suite_with_its_samples_stays_small() {
     report.results = some.iter().cycle().take(90).cloned().collect();
     for m in &mut report.results {
         m.samples = samples::samples(m, 10, 10);
-        let trial = |i: u32| Trial { kernel: format!("load-avx512-{i}"), value: 41.234_567_890_123 };
+        let trial = |i: u32| KernelTrial { kernel: format!("load-avx512-{i}"), value: 41.234_567_890_123 };
         m.evidence.kernels_tried = (0..8).map(trial).collect();
     }
     report.repeats = report.results[..1].to_vec();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, MemoryPlace, Method, PrefetchRequest};
 use memgauge_core::note::Note;
-use memgauge_core::prefetchers::{PrefetchStatus, Processor, Read, control, state};
+use memgauge_core::prefetchers::{PrefetchStatus, Processor, RegisterReading, control, state};
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::units::IdSet;
 use memgauge_render::{Format, Text};
@@ -20,13 +20,13 @@ fn check(name: &str, report: &Report) {
     snapbox::Assert::new().action_env("SNAPSHOTS").eq(Data::text(text).raw(), Data::read_from(&path, None).raw());
 }
 
-fn read(cpus: u32, value: impl Fn(u32) -> Result<u64, String>) -> BTreeMap<u32, Read> {
+fn read(cpus: u32, value: impl Fn(u32) -> Result<u64, String>) -> BTreeMap<u32, RegisterReading> {
     let skylake = Processor { arch: "x86_64", vendor: "GenuineIntel", family: Some(6), model: Some(0x55), ..Processor::default() };
     let control = control(&skylake).unwrap();
     (0..cpus).map(|cpu| (cpu, value(cpu).map(|v| (control, v)))).collect()
 }
 
-fn status(asked: PrefetchRequest, read: &BTreeMap<u32, Read>) -> Report {
+fn status(asked: PrefetchRequest, read: &BTreeMap<u32, RegisterReading>) -> Report {
     let mut report = samples::two_nodes();
     (report.plan, report.results, report.curves, report.notes) = (None, vec![], vec![], vec![]);
     report.environment.prefetch = Some(state(asked, read));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::conclusions::findings::rules::{References, Rules};
+use crate::conclusions::findings::rules::{Baselines, Rules};
 use crate::conclusions::findings::suspicion::{Suspicion, capped, format_value, name};
 use crate::conclusions::limit::{disturbed, is_of_memory};
 use crate::experiment::{ChaseOrder, Experiment, Metric};
@@ -192,7 +192,7 @@ pub(super) fn baseline(report: &Report, view: &[&Measurement], baseline: &Report
 }
 
 /// What is wrong with the baseline or the rules themselves.
-pub(super) fn reference_problems(report: &Report, references: References<'_>) -> Vec<Finding> {
+pub(super) fn reference_problems(report: &Report, references: Baselines<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(baseline) = references.baseline {
         let advice = "give a result of this machine, or of one like it, made by memgauge quick -o FILE.json";
@@ -225,17 +225,17 @@ fn is_conclusive(m: &Measurement) -> bool {
 }
 
 /// What the numbers of this report were compared with. One that is not reliable, or has no interval, was not compared.
-pub(super) fn compared_with(report: &Report, results: &[&Measurement], references: References<'_>) -> Vec<String> {
+pub(super) fn compared_with(report: &Report, results: &[&Measurement], references: Baselines<'_>) -> Vec<String> {
     let judged = |m: &&Measurement| matches!(m.verdict.status, VerdictStatus::Ok | VerdictStatus::Warning | VerdictStatus::Failure);
     with(report, results, references, results.iter().any(judged), is_conclusive)
 }
 
 /// What they would have been compared with if all of them were reliable.
-pub(super) fn comparable_with(report: &Report, results: &[&Measurement], references: References<'_>) -> Vec<String> {
+pub(super) fn comparable_with(report: &Report, results: &[&Measurement], references: Baselines<'_>) -> Vec<String> {
     with(report, results, references, results.iter().any(|m| m.verdict.limit.is_some()), has_value)
 }
 
-fn with(report: &Report, results: &[&Measurement], references: References<'_>, limit: bool, counts: Counts) -> Vec<String> {
+fn with(report: &Report, results: &[&Measurement], references: Baselines<'_>, limit: bool, counts: Counts) -> Vec<String> {
     let usable = |baseline: &&Report| {
         let pair = |m: &&Measurement| counts(m) && counterpart(report, m, baseline).is_some_and(counts);
         machine_difference(report, baseline).is_none() && results.iter().any(pair)

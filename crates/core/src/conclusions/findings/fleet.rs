@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::conclusions::findings::compare::{Bounds, severity, worse};
-use crate::conclusions::findings::rules::{FleetSiblings, References};
+use crate::conclusions::findings::rules::{Baselines, FleetSiblings};
 use crate::conclusions::findings::suspicion::{MEASURE_AGAIN, Suspicion, capped, format_value, name};
 use crate::experiment::Metric;
 use crate::fleet::{BaselineNumber, GroupBaseline};
@@ -11,7 +11,7 @@ use crate::result::{Finding, HealthStatus, Measurement, PageKind, Report};
 use crate::wording::groups::group_level;
 use crate::wording::spelled;
 
-fn group<'a>(references: References<'a>) -> Option<&'a GroupBaseline> {
+fn group<'a>(references: Baselines<'a>) -> Option<&'a GroupBaseline> {
     match references.fleet? {
         FleetSiblings::Group(group) => Some(group),
         FleetSiblings::TooFew => None,
@@ -53,7 +53,7 @@ fn standing(own: Bounds, siblings: &BaselineNumber) -> Standing {
 }
 
 /// Numbers that are worse than those of the siblings.
-pub(super) fn worse_than_siblings(report: &Report, view: &[&Measurement], references: References<'_>) -> Vec<Suspicion> {
+pub(super) fn worse_than_siblings(report: &Report, view: &[&Measurement], references: Baselines<'_>) -> Vec<Suspicion> {
     let Some(group) = group(references) else { return Vec::new() };
     let found = view.iter().enumerate().filter_map(|(index, m)| {
         let siblings = counterpart(m, group)?;
@@ -84,12 +84,12 @@ pub(super) fn worse_than_siblings(report: &Report, view: &[&Measurement], refere
 }
 
 /// Whether any number was compared.
-pub(super) fn is_compared(results: &[&Measurement], references: References<'_>) -> bool {
+pub(super) fn is_compared(results: &[&Measurement], references: Baselines<'_>) -> bool {
     group(references).is_some_and(|group| results.iter().any(|m| is_conclusive(m, group)))
 }
 
 /// Whether any number would be if it were reliable.
-pub(super) fn is_comparable(results: &[&Measurement], references: References<'_>) -> bool {
+pub(super) fn is_comparable(results: &[&Measurement], references: Baselines<'_>) -> bool {
     group(references).is_some_and(|group| results.iter().any(|m| m.estimate.value.is_some() && counterpart(m, group).is_some()))
 }
 
@@ -98,7 +98,7 @@ fn is_conclusive(m: &Measurement, group: &GroupBaseline) -> bool {
 }
 
 /// Which hosts the machine was compared with, or why with none.
-pub(super) fn about_group(results: &[&Measurement], references: References<'_>) -> Vec<Finding> {
+pub(super) fn about_group(results: &[&Measurement], references: Baselines<'_>) -> Vec<Finding> {
     let advice = "ingest more results of hosts like this one, made by memgauge quick -o FILE.json";
     let group = match references.fleet {
         Some(FleetSiblings::Group(group)) => group,

@@ -1,7 +1,7 @@
 //! Which cells are suspicious after the first round, and which suspicions two more rounds confirm.
 
 use crate::conclusions::findings::machine::general;
-use crate::conclusions::findings::rules::References;
+use crate::conclusions::findings::rules::Baselines;
 use crate::conclusions::findings::suspicion::{MEASURE_AGAIN, Suspicion, name};
 use crate::conclusions::findings::{compare, fleet, rules};
 use crate::experiment::{Coordinates, Experiment};
@@ -17,7 +17,7 @@ const MEASUREMENTS: usize = 3;
 
 /// A plan that measures suspicious cells of `plan` twice more, in at most `seconds`; `None` if there are none, or no time. The worst come
 /// first.
-pub fn confirm(report: &Report, references: References<'_>, plan: &Plan, seconds: f64) -> Option<Plan> {
+pub fn confirm(report: &Report, references: Baselines<'_>, plan: &Plan, seconds: f64) -> Option<Plan> {
     let results: Vec<&Measurement> = report.results.iter().collect();
     let mut suspicions = examine(report, &results, references);
     suspicions.retain(|a| a.finding.severity > HealthStatus::Ok);
@@ -51,7 +51,7 @@ pub fn confirm(report: &Report, references: References<'_>, plan: &Plan, seconds
 }
 
 /// The verdict on all measurements, including repeats.
-pub fn judge(report: &Report, references: References<'_>) -> Health {
+pub fn judge(report: &Report, references: Baselines<'_>) -> Health {
     let results: Vec<&Measurement> = report.results.iter().collect();
     let measurements: Vec<Vec<&Measurement>> = results.iter().map(|m| repeats(report, m)).collect();
     let rounds: Vec<Vec<Suspicion>> = (0..MEASUREMENTS)
@@ -119,7 +119,7 @@ fn planned_coordinates(m: &Measurement) -> Coordinates {
 }
 
 /// What looks wrong in one round.
-fn examine(report: &Report, view: &[&Measurement], references: References<'_>) -> Vec<Suspicion> {
+fn examine(report: &Report, view: &[&Measurement], references: Baselines<'_>) -> Vec<Suspicion> {
     let mut found = compare::siblings(report, view);
     found.extend(below_limit(view, report.machine.identity.system));
     found.extend(references.baseline.into_iter().flat_map(|baseline| compare::baseline(report, view, baseline)));

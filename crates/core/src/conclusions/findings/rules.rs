@@ -107,7 +107,7 @@ pub(super) fn broken_rules(report: &Report, view: &[&Measurement], rules: &Rules
 
 /// What a machine is compared with, in addition to itself and its limit.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct References<'a> {
+pub struct Baselines<'a> {
     /// A result of an earlier run, of this machine or of one like it.
     pub baseline: Option<&'a Report>,
     /// Bands that the user set.

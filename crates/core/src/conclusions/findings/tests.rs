@@ -41,7 +41,7 @@ fn report(machine: Machine, measurements: Vec<Measurement>) -> Report {
 }
 
 fn health(results: Vec<Measurement>) -> Health {
-    judge(&report(silent(), results), References::default())
+    judge(&report(silent(), results), Baselines::default())
 }
 
 fn codes(health: &Health) -> Vec<&str> {
@@ -104,7 +104,7 @@ fn a_core_that_is_slower_than_its_like_is_named() {
         let mut report = report(silent(), vec![node(0, 60.0), node(1, 61.0)]);
         report.environment.all_cores_ghz = (0..8).map(|cpu| (cpu, if cpu == 5 { slow } else { 3.0 + f64::from(cpu) / 100.0 })).collect();
         report.machine.identity.hypervisor = hypervisor.map(Into::into);
-        judge(&report, References::default())
+        judge(&report, Baselines::default())
     };
     let health = with(2.6, None);
     assert_eq!((health.status, codes(&health)), (HealthStatus::Warning, vec!["slow-cores"]));
@@ -196,10 +196,10 @@ fn virtual_unprivileged_and_busy_machines_never_fail() {
     let slow = || vec![node(0, 60.0), node(1, 30.0), again(node(1, 30.0)), again(node(1, 30.0))];
     let mut guest = report(silent(), slow());
     guest.machine.identity.hypervisor = Some("KVM".into());
-    assert_eq!(judge(&guest, References::default()).status, HealthStatus::Warning);
+    assert_eq!(judge(&guest, Baselines::default()).status, HealthStatus::Warning);
     let mut unprivileged = report(silent(), slow());
     unprivileged.environment.root = false;
-    assert_eq!(judge(&unprivileged, References::default()).status, HealthStatus::Warning);
+    assert_eq!(judge(&unprivileged, Baselines::default()).status, HealthStatus::Warning);
     let mut busy = slow();
     for m in &mut busy {
         m.quality = Quality { level: QualityLevel::Degraded, reasons: vec![QualityReason::BusyMachine] };
@@ -259,14 +259,14 @@ fn memory_errors_and_corruption_are_incidents() {
     cells.iter_mut().for_each(|m| (m.evidence.noise.memory_errors, m.evidence.noise.memory_errors_by_dimm) = (Some(1), dimms(1)));
     let mut whole = report(silent(), cells);
     whole.environment.memory_errors = Some(MemoryErrors { corrected: 5, uncorrected: 0, dimms: dimms(5) });
-    let incident = judge(&whole, References::default());
+    let incident = judge(&whole, Baselines::default());
     assert!(incident.status == HealthStatus::Incident && incident.findings[0].message.contains("(5 of DIMM_A2)"), "{incident:?}");
     // Only while buffers were made.
     let mut between = report(silent(), vec![node(0, 60.0), node(1, 60.0)]);
     between.environment.memory_errors = Some(MemoryErrors { corrected: 0, uncorrected: 1, dimms: Vec::new() });
-    assert_eq!(judge(&between, References::default()).status, HealthStatus::Incident);
+    assert_eq!(judge(&between, Baselines::default()).status, HealthStatus::Incident);
     between.environment.memory_errors = Some(MemoryErrors::default());
-    assert_eq!(judge(&between, References::default()).status, HealthStatus::Ok);
+    assert_eq!(judge(&between, Baselines::default()).status, HealthStatus::Ok);
     let mut corrupted = vec![node(0, 60.0), node(1, 60.0)];
     corrupted[0].evidence.checksums = Some(crate::result::Checksums { passes: 9, mismatches: 1 });
     assert_eq!(codes(&health(corrupted)), ["memory-corrupted"]);
@@ -294,7 +294,7 @@ fn a_slow_cache_domain_warns_and_never_fails() {
 fn a_node_with_less_memory_is_noticed() {
     let mut small = report(silent(), vec![node(0, 60.0), node(1, 60.0)]);
     small.machine.topology.nodes[1].memory = Bytes::gib(48);
-    let health = judge(&small, References::default());
+    let health = judge(&small, Baselines::default());
     assert_eq!((health.status, codes(&health)), (HealthStatus::Warning, vec!["node-memory-differs"]));
     assert!(health.findings[0].message.contains("node 1 has 48.0 GiB"));
 }
@@ -308,10 +308,10 @@ fn devices_that_are_not_spread_evenly_are_noticed_but_not_in_virtual_machines() 
         *device = crate::installed::MemoryDevice { bank: Some(bank.into()), size: Some(Bytes::gib(32)), ..one.clone() };
     }
     uneven.identity.installed.devices.truncate(4);
-    let found = judge(&report(uneven.clone(), vec![node(0, 100.0), node(1, 100.0)]), References::default());
+    let found = judge(&report(uneven.clone(), vec![node(0, 100.0), node(1, 100.0)]), Baselines::default());
     assert!(codes(&found).contains(&"unequal-population") && found.status == HealthStatus::Warning, "{found:?}");
     uneven.identity.hypervisor = Some("kvm".into());
-    let virtual_one = judge(&report(uneven, vec![node(0, 100.0), node(1, 100.0)]), References::default());
+    let virtual_one = judge(&report(uneven, vec![node(0, 100.0), node(1, 100.0)]), Baselines::default());
     assert!(!codes(&virtual_one).contains(&"unequal-population"), "{virtual_one:?}");
 }
 
@@ -326,7 +326,7 @@ fn a_limit_that_is_missed_three_times_fails() {
     let results = vec![node(0, 40.0), again(node(0, 40.0)), again(node(0, 40.0))];
     let mut judged = report(machine(), results);
     crate::conclusions::limit::attach(&mut judged);
-    let health = judge(&judged, References::default());
+    let health = judge(&judged, Baselines::default());
     assert_eq!((health.status, codes(&health)), (HealthStatus::Failure, vec!["below-limit"]));
     assert_eq!(health.compared_with, ["limit"]);
 }
@@ -334,7 +334,7 @@ fn a_limit_that_is_missed_three_times_fails() {
 #[test]
 fn a_baseline_of_the_same_machine_is_compared_cell_by_cell() {
     let before = report(silent(), vec![node(0, 60.0), node(1, 60.0)]);
-    let against = |now: &Report| judge(now, References { baseline: Some(&before), ..References::default() });
+    let against = |now: &Report| judge(now, Baselines { baseline: Some(&before), ..Baselines::default() });
     // Both nodes are slower, so siblings say nothing.
     let slow = |n| [node(n, 52.0), again(node(n, 52.0)), again(node(n, 52.0))];
     let now = report(silent(), slow(0).into_iter().chain(slow(1)).collect());
@@ -381,7 +381,7 @@ fn numbers_are_compared_with_siblings_that_have_the_same_pages() {
             m
         };
         let all = (0..2).flat_map(|i| [one(i), again(one(i)), again(one(i))]).collect();
-        judge(&report(silent(), all), References { fleet: Some(FleetSiblings::Group(&group)), ..References::default() })
+        judge(&report(silent(), all), Baselines { fleet: Some(FleetSiblings::Group(&group)), ..Baselines::default() })
     };
     let (thp, base) = (Some(PageKind::Thp), Some(PageKind::Base));
     assert_eq!(codes(&judged([thp, thp], [60.0, 60.0])), ["fleet-group"]);
@@ -419,7 +419,7 @@ fn rules_are_the_users_word() {
     let status = |gbs: f64, strict: bool, guest: bool| {
         let mut now = report(silent(), vec![node(0, gbs), again(node(0, gbs)), again(node(0, gbs))]);
         now.machine.identity.hypervisor = guest.then(|| "KVM".into());
-        judge(&now, References { rules: Some(&rules(strict)), ..References::default() }).status
+        judge(&now, Baselines { rules: Some(&rules(strict)), ..Baselines::default() }).status
     };
     assert_eq!(status(60.0, false, false), HealthStatus::Ok);
     assert_eq!(status(55.0, false, false), HealthStatus::Warning);
@@ -427,22 +427,22 @@ fn rules_are_the_users_word() {
     assert_eq!(status(45.0, false, true), HealthStatus::Warning);
     assert_eq!(status(45.0, true, true), HealthStatus::Failure);
     let none = report(silent(), vec![]);
-    assert!(codes(&judge(&none, References { rules: Some(&rules(false)), ..References::default() })).contains(&"rule-without-cell"));
+    assert!(codes(&judge(&none, Baselines { rules: Some(&rules(false)), ..Baselines::default() })).contains(&"rule-without-cell"));
 }
 
 #[test]
 fn suspicious_cells_are_planned_twice_within_the_time() {
     let results = vec![node(0, 60.0), node(1, 50.0)];
     let (plan, now) = (plan(&results), report(silent(), results));
-    let again = confirm(&now, References::default(), &plan, 14.0).unwrap();
+    let again = confirm(&now, Baselines::default(), &plan, 14.0).unwrap();
     let nodes: Vec<u32> = again.steps.iter().flat_map(|s| &s.cells).filter_map(|c| c.at.memory_node()).collect();
     assert_eq!(nodes, [1, 0, 1, 0], "of two that differ either may be wrong");
     assert!(again.steps.iter().flat_map(|s| &s.cells).all(|c| c.repeat));
     assert!(again.estimated_s <= 14.0);
     // Time for one of the two cells twice, and for none.
-    let hurried = confirm(&now, References::default(), &plan, 0.75 * again.estimated_s).unwrap();
+    let hurried = confirm(&now, Baselines::default(), &plan, 0.75 * again.estimated_s).unwrap();
     assert_eq!(hurried.steps.len(), 2, "the worst first");
-    assert_eq!(confirm(&now, References::default(), &plan, 0.25 * again.estimated_s), None);
+    assert_eq!(confirm(&now, Baselines::default(), &plan, 0.25 * again.estimated_s), None);
     let well = report(silent(), vec![node(0, 60.0), node(1, 60.0)]);
-    assert_eq!(confirm(&well, References::default(), &plan, 14.0), None);
+    assert_eq!(confirm(&well, Baselines::default(), &plan, 14.0), None);
 }

@@ -2,6 +2,7 @@
 
 use memgauge_core::advice::{Action, Advice, Doubt, Effect, LeftOut, Model, Number, Ratio, Recommendation, Role, Topic, Why};
 use memgauge_core::experiment::{ChaseOrder, PrefetchRequest};
+use memgauge_core::interleave::Weights;
 use memgauge_core::result::PageKind;
 use memgauge_core::topology::OperatingSystem;
 use memgauge_core::traffic::Mix;
@@ -76,20 +77,7 @@ pub(super) fn action(recommendation: &Recommendation, system: OperatingSystem) -
         Action::ExpectTokens { .. } => {
             "Expect no more tokens a second than this: the read bandwidth over the bytes for each token.".to_owned()
         }
-        Action::UseSecondThreads { mix, cores, threads, bandwidth, effect } => {
-            let change = change(*bandwidth);
-            match effect {
-                Effect::More => {
-                    format!("Use all {threads} hardware threads: {change} bandwidth ({mix}) over one on each of {cores} cores.")
-                }
-                Effect::Less => format!(
-                    "Use one thread on each of {cores} cores: all {threads} hardware threads change the bandwidth ({mix}) by {change}."
-                ),
-                Effect::Same => {
-                    format!("One thread on each of {cores} cores is enough: all {threads} give the same bandwidth ({mix}), {change}.")
-                }
-            }
-        }
+        Action::UseSecondThreads { mix, cores, threads, bandwidth, effect } => second_threads(*mix, *cores, *threads, *bandwidth, *effect),
         Action::StayBelow { mix, gbs, share, growth } => format!(
             "Keep the load ({mix}) below {} GB/s: that is {} of the highest bandwidth, and at the highest load latency is {} times as long.",
             number(*gbs),
@@ -105,32 +93,9 @@ pub(super) fn action(recommendation: &Recommendation, system: OperatingSystem) -
                 format!("Threads may use the memory of any node: that of another one has {what}.")
             }
         }
-        Action::InterleaveNodes { mix, weights, bandwidth, effect } => {
-            let (change, mix) = (change(*bandwidth), mix.map(|mix| format!(" ({mix})")).unwrap_or_default());
-            match effect {
-                Effect::More => format!(
-                    "Interleave pages with the weights {weights} ({}): {change} bandwidth{mix} over the nearest node alone.",
-                    by_weights(system)
-                ),
-                Effect::Less | Effect::Same => format!(
-                    "Keep pages on the nearest node: interleaving with the weights {weights} changes the bandwidth{mix} by {change}."
-                ),
-            }
-        }
+        Action::InterleaveNodes { mix, weights, bandwidth, effect } => interleave_nodes(*mix, weights, *bandwidth, *effect, system),
         Action::InterleaveForLatency { mix, weights, demand_gbs, latency, effect } => {
-            let (change, mix) = (change(*latency), mix.map(|mix| format!(" ({mix})")).unwrap_or_default());
-            let load = format!("{} GB/s{mix}", number(*demand_gbs));
-            match effect {
-                Effect::Less => format!(
-                    "Interleave pages with the weights {weights} ({}): {change} latency at {load} over the nearest node alone.",
-                    by_weights(system)
-                ),
-                Effect::More | Effect::Same => {
-                    format!(
-                        "Keep pages on the nearest node: at {load}, interleaving with the weights {weights} changes latency by {change}."
-                    )
-                }
-            }
+            interleave_for_latency(*mix, weights, *demand_gbs, *latency, *effect, system)
         }
         Action::SeparateNodesOfPackage { nodes_per_package, latency, effect } => {
             let change = change(*latency);
@@ -179,6 +144,58 @@ pub(super) fn action(recommendation: &Recommendation, system: OperatingSystem) -
                 PrefetchRequest::Off => format!("Try without prefetchers: without them, memory has {what}."),
                 PrefetchRequest::On | PrefetchRequest::Leave => format!("Leave prefetchers on: without them, memory has {what}."),
             }
+        }
+    }
+}
+
+/// All hardware threads against one on each core.
+fn second_threads(mix: Mix, cores: u32, threads: u32, bandwidth: Ratio, effect: Effect) -> String {
+    let change = change(bandwidth);
+    match effect {
+        Effect::More => {
+            format!("Use all {threads} hardware threads: {change} bandwidth ({mix}) over one on each of {cores} cores.")
+        }
+        Effect::Less => {
+            format!("Use one thread on each of {cores} cores: all {threads} hardware threads change the bandwidth ({mix}) by {change}.")
+        }
+        Effect::Same => {
+            format!("One thread on each of {cores} cores is enough: all {threads} give the same bandwidth ({mix}), {change}.")
+        }
+    }
+}
+
+/// Pages on several nodes against the nearest one, by bandwidth.
+fn interleave_nodes(mix: Option<Mix>, weights: &Weights, bandwidth: Ratio, effect: Effect, system: OperatingSystem) -> String {
+    let (change, mix) = (change(bandwidth), mix.map(|mix| format!(" ({mix})")).unwrap_or_default());
+    match effect {
+        Effect::More => format!(
+            "Interleave pages with the weights {weights} ({}): {change} bandwidth{mix} over the nearest node alone.",
+            by_weights(system)
+        ),
+        Effect::Less | Effect::Same => {
+            format!("Keep pages on the nearest node: interleaving with the weights {weights} changes the bandwidth{mix} by {change}.")
+        }
+    }
+}
+
+/// The same by the latency at a demand.
+fn interleave_for_latency(
+    mix: Option<Mix>,
+    weights: &Weights,
+    demand_gbs: f64,
+    latency: Ratio,
+    effect: Effect,
+    system: OperatingSystem,
+) -> String {
+    let (change, mix) = (change(latency), mix.map(|mix| format!(" ({mix})")).unwrap_or_default());
+    let load = format!("{} GB/s{mix}", number(demand_gbs));
+    match effect {
+        Effect::Less => format!(
+            "Interleave pages with the weights {weights} ({}): {change} latency at {load} over the nearest node alone.",
+            by_weights(system)
+        ),
+        Effect::More | Effect::Same => {
+            format!("Keep pages on the nearest node: at {load}, interleaving with the weights {weights} changes latency by {change}.")
         }
     }
 }
