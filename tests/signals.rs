@@ -69,7 +69,7 @@ fn free_kib() -> u64 {
 fn every_command_ends_soon_after_a_signal_with_what_was_measured() {
     let directory = temporary("signals");
     let threads = directory.join("cells.toml");
-    std::fs::write(&threads, "[chase]\ncpu = 0\nsize = \"64M\"\n").unwrap();
+    std::fs::write(&threads, "[[threads]]\ncpus = \"0\"\nsize = \"64M\"\n").unwrap();
     // What a tenth of the machine's memory is, so that setting up takes a while.
     let large = (free_kib() / 10 / 1024).clamp(64, 4096);
     let lines = [
