@@ -118,9 +118,11 @@ fn a_run_sets_verifies_measures_and_restores() {
             let written: Vec<u64> = registers.state().written.iter().filter(|w| (w.0, w.1) == (*cpu, register)).map(|w| w.2).collect();
             assert_eq!(written, [value | mask, *value], "CPU {cpu}");
         }
-        // These registers switch nothing. If the latencies show that prefetchers are on, the report must not claim that they are off.
+        // These registers switch nothing. If reliable latencies show that prefetchers are on, the report must not claim that they are off.
         let at_work = report.results.iter().any(|m| {
-            m.evidence.buffer > Bytes::mib(16) && m.evidence.prefetch.is_some_and(|p| p.random_over_sequential > PREFETCHING_RATIO)
+            m.is_reliable()
+                && m.evidence.buffer > Bytes::mib(16)
+                && m.evidence.prefetch.is_some_and(|p| p.random_over_sequential > PREFETCHING_RATIO)
         });
         let state = report.environment.prefetch.unwrap();
         assert_eq!(state.requested, PrefetchRequest::Off);
