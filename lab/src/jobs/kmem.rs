@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use memgauge_core::experiment::{Experiment, Metric};
+use memgauge_core::experiment::{Coordinates, Experiment, Metric};
 use memgauge_core::result::{Measurement, PlacementStatus};
 use memgauge_core::tiers::{KindEvidence, MemoryKind};
 use memgauge_core::topology::NodeDeviceKind;
@@ -173,8 +173,17 @@ pub(crate) fn compares_tiers(kind: MemoryKind, device: NodeDeviceKind, words: &s
     loads.sort();
     let expected = [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(memory, load)| (Some(memory), Some(IdSet::one(load))));
     ensure!(loads == expected, "{loads:?}");
-    let peaks = report.curves.iter().all(|c| c.peak_gbs.is_some_and(|gbs| gbs > 0.0) && c.unloaded_ns.is_some_and(|ns| ns > 0.0));
-    ensure!(peaks, "{:?}", report.curves);
+    for curve in &report.curves {
+        let of_curve = |m: &&&Measurement| {
+            let at = Coordinates { delay_cycles: None, ..m.at.clone() };
+            m.experiment == Experiment::LoadedLatency && m.metric == Metric::Bandwidth && at == curve.at
+        };
+        let points = measured(&report)?;
+        let points: Vec<_> = points.iter().filter(of_curve).collect();
+        ensure!(points.len() >= 2, "{} points of {:?}", points.len(), curve.at);
+        // Under emulation few points are reliable, and nothing is said of the others.
+        ensure!(curve.peak_gbs.is_some() == points.iter().any(|m| m.is_reliable()), "{curve:?}");
+    }
     let under_load = |m: &&Measurement| m.experiment == Experiment::LoadedLatency && m.metric == Metric::Latency;
     let without =
         measured(&report)?.into_iter().filter(under_load).find(|m| m.distribution.as_ref().is_none_or(|d| d.percentiles.is_empty()));

@@ -232,16 +232,24 @@ pub fn next_for_bandwidth(points: &[CurvePoint], goal: f64, tried: u32) -> Optio
     Some((delay.round().clamp(0.0, f64::from(MAX_DELAY_CYCLES)) as u32).clamp(near.delay_cycles + 1, far.delay_cycles - 1))
 }
 
-/// The point closest to `percent` of the peak in bandwidth. `estimates` gives latency and bandwidth by delay.
-pub fn at_share(points: &[CurvePoint], percent: u32, estimates: impl Fn(u32) -> Option<(Estimate, Estimate)>) -> CurveShare {
-    let found = lighter_than_peak(points).and_then(|(side, peak)| {
+/// Of the points whose delay is `reliable`, the one closest to `percent` of their peak in bandwidth. `estimates` gives latency and bandwidth
+/// by delay.
+pub fn at_share(
+    points: &[CurvePoint],
+    percent: u32,
+    estimates: impl Fn(u32) -> Option<(Estimate, Estimate)>,
+    reliable: impl Fn(u32) -> bool,
+) -> CurveShare {
+    let counted: Vec<CurvePoint> = points.iter().copied().filter(|p| reliable(p.delay_cycles)).collect();
+    let found = lighter_than_peak(&counted).and_then(|(side, peak)| {
         let goal = peak * f64::from(percent) / 100.0;
         let off = |p: &CurvePoint| (p.bandwidth_gbs - goal).abs();
         let point = side.into_iter().min_by(|a, b| off(a).total_cmp(&off(b)))?;
         Some((point, peak))
     });
     let Some((point, peak)) = found else {
-        return CurveShare { percent, missed: Some(ShareMissed::NothingMeasured), ..CurveShare::default() };
+        let missed = if points.is_empty() { ShareMissed::NothingMeasured } else { ShareMissed::NothingReliable };
+        return CurveShare { percent, missed: Some(missed), ..CurveShare::default() };
     };
     let reached = point.bandwidth_gbs / peak;
     let missed = (reached - f64::from(percent) / 100.0).abs() > CLOSE;

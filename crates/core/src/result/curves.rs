@@ -58,6 +58,8 @@ pub struct CurveShare {
 pub enum ShareMissed {
     /// No point of the curve was measured.
     NothingMeasured,
+    /// Points of the curve were measured, and none of them is reliable.
+    NothingReliable,
     /// No delay gave less bandwidth: the chase alone uses as much, or bandwidth jumps past that share.
     NoLessBandwidth,
     /// No delay came closer: bandwidth jumps past that share, or was not steady.

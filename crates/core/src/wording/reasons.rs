@@ -84,6 +84,7 @@ pub const fn rfo(reason: RfoReason) -> &'static str {
 pub const fn share_missed(why: ShareMissed) -> &'static str {
     match why {
         ShareMissed::NothingMeasured => "no point of the curve was measured",
+        ShareMissed::NothingReliable => "no point of the curve is reliable",
         ShareMissed::NoLessBandwidth => "no delay gave less bandwidth: the chase alone uses as much, or bandwidth jumps past that share",
         ShareMissed::NotCloser => "no delay came closer: bandwidth jumps past that share, or was not steady",
     }

@@ -200,8 +200,7 @@ impl MeasuredPoints {
     fn summarise(&self, at: &Coordinates, at_percent: &[u32]) -> CurveSummary {
         let estimates = |delay: u32| self.by_delay.get(&delay).map(|point| (point.latency.clone(), point.bandwidth.clone()));
         let is_reliable = |delay: u32| self.by_delay.get(&delay).is_some_and(|point| point.reliable);
-        let reliable: Vec<CurvePoint> = self.points.iter().copied().filter(|point| is_reliable(point.delay_cycles)).collect();
-        let shares = at_percent.iter().map(|&percent| curve::at_share(&reliable, percent, estimates)).collect();
+        let shares = at_percent.iter().map(|&percent| curve::at_share(&self.points, percent, estimates, is_reliable)).collect();
         CurveSummary { shares, ..curve::summarise(at.clone(), &self.points, estimates, is_reliable) }
     }
 }

@@ -20,7 +20,7 @@ fn search(machine: impl Fn(u32) -> (f64, f64), start: &[u32], percent: u32) -> (
         let estimate = |value| Estimate { value: Some(value), ..Estimate::default() };
         Some((estimate(p.latency_ns), estimate(p.bandwidth_gbs)))
     };
-    (at_share(&points, percent, estimates), tried)
+    (at_share(&points, percent, estimates, |_| true), tried)
 }
 
 /// A desktop: demand c / (t + delay), capped.
@@ -61,9 +61,12 @@ fn what_cannot_be_reached_says_why() {
     // Loads that are all or nothing.
     let (share, tried) = search(|delay| (if delay < 777 { 40.0 } else { 4.0 }, 90.0), &[0, IDLE_DELAY_CYCLES], 50);
     assert!(tried == MAX_TRIES && share.missed.is_some(), "{share:?}");
-    let nothing = at_share(&[], 50, |_| None);
+    let nothing = at_share(&[], 50, |_| None, |_| true);
     assert_eq!((nothing.reached, nothing.latency.value), (None, None));
-    assert!(nothing.missed.is_some());
+    assert_eq!(nothing.missed, Some(ShareMissed::NothingMeasured));
+    let point = CurvePoint { delay_cycles: 0, bandwidth_gbs: 40.0, latency_ns: 90.0 };
+    let unknown = at_share(&[point], 50, |_| None, |_| false);
+    assert_eq!((unknown.reached, unknown.missed), (None, Some(ShareMissed::NothingReliable)));
 }
 
 proptest! {
