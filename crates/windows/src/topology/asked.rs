@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn a_relationship_that_windows_does_not_know_says_nothing() {
         // An error on Windows, an empty answer on Wine.
-        assert_eq!(processors(12_345).unwrap_or_default(), []);
+        assert!(processors(12_345).unwrap_or_default().is_empty());
     }
 
     #[test]
