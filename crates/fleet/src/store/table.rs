@@ -1,8 +1,10 @@
 //! Tables as Parquet files: columns that may lack values, compressed with Snappy, which every reader knows.
 
+use std::cell::Cell;
 use std::fs::File;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::column::reader::get_typed_column_reader;
@@ -80,6 +82,30 @@ fn write_column<'a, T: DataType>(
     column.close()
 }
 
+thread_local! {
+    /// Whether this thread reads a file, so that a panic is an error of the file.
+    static READS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What the library reads of a file. It panics at some files that somebody has damaged on purpose: nothing is printed then, and it is an error
+/// as any other.
+fn without_panics<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let others = panic::take_hook();
+        panic::set_hook(Box::new(move |why| {
+            if !READS.get() {
+                others(why);
+            }
+        }));
+    });
+    READS.set(true);
+    // What was read half way is dropped here, and the reader of the next column is another one.
+    let outcome = panic::catch_unwind(AssertUnwindSafe(read));
+    READS.set(false);
+    outcome.unwrap_or_else(|_| Err(ParquetError::General("its pages contradict each other".into())))
+}
+
 /// A table to read.
 pub(super) struct Table {
     reader: SerializedFileReader<File>,
@@ -87,7 +113,7 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn open(file: File) -> Result<Self, ParquetError> {
-        Ok(Self { reader: SerializedFileReader::new(file)? })
+        Ok(Self { reader: without_panics(|| SerializedFileReader::new(file))? })
     }
 
     /// How many row groups it has.
@@ -107,6 +133,10 @@ impl Table {
 
     /// A column of a row group, by row: texts are `ByteArrayType`.
     pub(super) fn column<T: DataType>(&self, group: usize, name: &str) -> Result<Vec<Option<T::T>>, ParquetError> {
+        without_panics(|| self.decode::<T>(group, name))
+    }
+
+    fn decode<T: DataType>(&self, group: usize, name: &str) -> Result<Vec<Option<T::T>>, ParquetError> {
         let index = self.index(name).ok_or_else(|| ParquetError::General(format!("it has no column {name}")))?;
         let group = self.reader.get_row_group(group)?;
         let schema = group.metadata().schema_descr_ptr();
@@ -130,5 +160,39 @@ impl Table {
     /// A column of texts, by row.
     pub(super) fn texts(&self, group: usize, name: &str) -> Result<Vec<Option<ByteArray>>, ParquetError> {
         self.column::<ByteArrayType>(group, name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_library_is_an_error() {
+        let failed = without_panics(|| -> Result<(), ParquetError> { panic!("as the library does") });
+        assert!(failed.unwrap_err().to_string().contains("contradict"));
+        assert!(!READS.get(), "later panics are printed");
+        assert_eq!(without_panics(|| Ok(7)).unwrap(), 7);
+    }
+
+    #[test]
+    fn a_dictionary_of_fewer_texts_than_it_says_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table");
+        let value = Value::Text(ByteArray::from("0123456789"));
+        write(&path, &[("host", Kind::Text)], 3, |_, _| &value).unwrap();
+        let column = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            Table::open(File::open(&path).unwrap())?.texts(0, "host")
+        };
+        let whole = std::fs::read(&path).unwrap();
+        assert_eq!(column(&whole).unwrap().len(), 3);
+        // The length of the only text, behind the header of its page: the page is then too short for it.
+        let length = whole.windows(4).position(|bytes| bytes == 10u32.to_le_bytes()).unwrap();
+        for claimed in [11u8, 200, 255] {
+            let mut damaged = whole.clone();
+            damaged[length] = claimed;
+            assert!(column(&damaged).is_err(), "{claimed}");
+        }
     }
 }
