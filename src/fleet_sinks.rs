@@ -14,7 +14,7 @@ use crate::cli::fleet::{FleetFormat, FleetOutput};
 use crate::console::Stream;
 use crate::exit::UsageError;
 use crate::output_file::OutputFile;
-use crate::sinks::{join_errors, open_files, write_everywhere};
+use crate::sinks::{join_errors, open_files, prints, write_everywhere};
 
 /// An answer about a fleet.
 pub(crate) trait FleetAnswer: Serialize {
@@ -127,8 +127,7 @@ impl<'a> FleetSinks<'a> {
             FleetFormat::Json => Form::Json,
             FleetFormat::Csv => Form::Csv,
         };
-        let prints = !self.output.quiet || self.output.output.is_empty() || matches!(standard, Form::Text(_));
-        let standard = prints.then_some(standard);
+        let standard = prints(self.output.quiet, &self.output.output, matches!(standard, Form::Text(_))).then_some(standard);
         let render = |form: &Form| self.render(answer, *form);
         join_errors(write_everywhere(Stream::Output, standard.as_ref(), &self.files, render))
     }

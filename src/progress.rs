@@ -13,6 +13,7 @@ use memgauge_core::result::{Measurement, QualityLevel};
 use memgauge_core::traffic::Mix;
 use memgauge_core::wording;
 use memgauge_engine::{Heartbeat, Observer, RunContext};
+use memgauge_os::process::has_more_privileges_than_its_user;
 
 use crate::console::Stream;
 
@@ -80,7 +81,9 @@ impl<'a> Progress<'a> {
         if let Ok(style) = ProgressStyle::with_template("{msg}") {
             bar.set_style(style);
         }
-        let record = std::env::var_os(RECORD).and_then(|path| File::options().append(true).create(true).open(path).ok());
+        // Who has no more privileges than the program names a file of their own.
+        let path = std::env::var_os(RECORD).filter(|_| !has_more_privileges_than_its_user());
+        let record = path.and_then(|path| File::options().append(true).create(true).open(path).ok());
         let now = context.now();
         let mut state = State {
             bar,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use memgauge_core::conclusions::{advise, curve, levels, limit, persistent, summary};
 use memgauge_core::estimate::NotMeasured;
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, SCAN_MEMORY_SCARCE};
 use memgauge_core::plan::Plan;
 use memgauge_core::reference;
 use memgauge_core::result::{DimmErrors, Incomplete, Measurement, MemoryErrors, Report};
@@ -105,11 +105,12 @@ impl<'a> Runner<'a> {
 
     /// Why a report is incomplete. A run that was interrupted always is.
     fn incompleteness(&self, report: &Report) -> Option<Incomplete> {
-        // Where each number is there, a scan has fewer regions than planned, or a sweep fewer sizes, because its time was over.
+        // Where each number is there, a scan has fewer regions than planned, or a sweep fewer sizes, because its time was over or memory scarce.
+        let scarce = || report.notes.iter().any(|note| note.code == SCAN_MEMORY_SCARCE);
         let nothing_missing =
             || report.measurements().all(|m| m.estimate.value.is_some()) && report.matrices.iter().all(|m| m.counts().2 == 0);
         let over = || {
-            self.context.deadline.is_some_and(|end| self.context.now() >= end || nothing_missing())
+            self.context.deadline.is_some_and(|end| self.context.now() >= end || (nothing_missing() && !scarce()))
                 || report.measurements().any(|m| m.estimate.not_measured == Some(NotMeasured::OutOfTime))
         };
         match self.stop.interruption() {

@@ -214,8 +214,14 @@ pub(crate) fn show_plan(plan: &Plan, machine: &Machine, output: &Output) -> anyh
     };
     let format = |path: &Path| Some((plain_format(path)?, None));
     let files = open_files(&output.output, "a plan is text or JSON; use .txt or .json", format)?;
-    let standard = output.prints().then_some(standard);
+    let standard = prints(output.quiet, &output.output, output.format == FormatArg::Text).then_some(standard);
     join_errors(write_everywhere(Stream::Output, standard.as_ref(), &files, render))
+}
+
+/// Whether an answer goes to standard output: with `quiet`, and where it also goes to `files`, only a line of `text` does, and not to a standard
+/// output that was closed on purpose.
+pub(crate) fn prints(quiet: bool, files: &[PathBuf], text: bool) -> bool {
+    !quiet || files.is_empty() || (text && !standard_output_was_closed())
 }
 
 /// The formats of a comparison.
@@ -252,7 +258,7 @@ impl CompareArgs {
             ComparisonFormatArg::Csv => ComparisonFormat::Csv,
             ComparisonFormatArg::Html => ComparisonFormat::Html,
         };
-        (!self.quiet || self.output.is_empty() || self.format == ComparisonFormatArg::Text).then_some(format)
+        prints(self.quiet, &self.output, self.format == ComparisonFormatArg::Text).then_some(format)
     }
 
     /// A comparison in a format.
@@ -311,7 +317,7 @@ impl AdviceSinks {
     /// When a file has no format or cannot be created.
     pub(crate) fn open(args: &AdviseArgs) -> Result<Self, UsageError> {
         let files = open_files(&args.output, "advice is text or JSON; use .txt or .json", |path| Some((plain_format(path)?, None)))?;
-        let prints = !args.quiet || files.is_empty() || args.format == PlainFormat::Text;
+        let prints = prints(args.quiet, &args.output, args.format == PlainFormat::Text);
         Ok(Self { quiet: args.quiet, standard: prints.then_some((args.format, Some(Stream::Output))), files })
     }
 

@@ -144,7 +144,7 @@ const CHASING: [Chasing; 4] = [
         keeps: |report| report.results[0].estimate.value.is_some(),
     },
     Chasing { line: "latency --size 32M --time 2s", from: Duration::ZERO, flips: FLIPS, keeps: |_| true },
-    Chasing { line: "loaded --size 32M --delay 0,400 --time 3s", from: Duration::from_secs(5), flips: FLIPS, keeps: first_delay },
+    Chasing { line: "loaded --size 32M --delay 0,400 --time 6s", from: Duration::from_secs(10), flips: FLIPS, keeps: first_delay },
     Chasing {
         // Its chases are measured one after the other, and others use the CPUs in between.
         line: "quick --within 15s",
@@ -208,8 +208,8 @@ fn a_file_that_another_process_truncates_costs_its_measurement() {
     // The first of two delays takes its time and what is before it.
     let second = "loaded --delay 0,400";
     for what in ["latency", "bandwidth", "loaded --delay 0", second, "pmem"] {
-        let from = Duration::from_secs(if what == second { 5 } else { 1 });
-        let time = if what == second { "3s" } else { "2s" };
+        let from = Duration::from_secs(if what == second { 10 } else { 1 });
+        let time = if what == second { "6s" } else { "2s" };
         for nth in 0..truncations() {
             let line = match what {
                 "pmem" => format!("pmem {} --size 32M --time 200ms --within 8s", directory.display()),

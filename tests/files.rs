@@ -272,6 +272,31 @@ fn closed_standard_output_is_an_error() {
 }
 
 #[test]
+fn a_closed_standard_output_is_no_error_where_a_quiet_answer_goes_to_a_file() {
+    let folder = temporary("closed");
+    let saved = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results").join(name).display().to_string();
+    let (one, other) = (saved("vm-2-cpus.json"), saved("two-nodes.json"));
+    for (line, name) in [
+        (format!("compare --across -q -o {{}} {one} {other}"), "compare.json"),
+        (format!("advise -q -o {{}} {one}"), "advise.txt"),
+        ("latency --plan -q -o {}".to_owned(), "plan.json"),
+        (format!("render {one} -q -o {{}}"), "render.csv"),
+    ] {
+        let file = folder.join(name);
+        let line = line.replace("{}", &file.display().to_string());
+        let shell = |redirected: &str| {
+            Command::new("sh").args(["-c", &format!("exec {} {line}{redirected}", env!("CARGO_BIN_EXE_memgauge"))]).output().unwrap()
+        };
+        let open = shell("");
+        assert!(!open.stdout.is_empty(), "{line}: its line is printed");
+        let closed = shell(" >&-");
+        assert_eq!(closed.status.code(), open.status.code(), "{line}: {}", stderr(&closed));
+        assert!(file.metadata().unwrap().len() > 0 && stderr(&closed) == stderr(&open), "{line}: {}", stderr(&closed));
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn a_folder_that_takes_no_file_is_named_with_the_true_cause() {
     let file = Path::new("/proc/memgauge-test.json");
     let output = info(&[], file);

@@ -263,6 +263,7 @@ fn capabilities_of_the_file_are_enough_without_root() {
         unsafe { command.pre_exec(keep_open) };
         command.uid(54321).gid(54321).output().unwrap()
     };
+    let (_offered, _folder) = (Removed(&offered), Removed(&folder));
     let journal = "memgauge prefetch journal 1\nid 1-1\nboot unknown\ncpu 0 register 0x1a4 mask 0xf value 0x0\nend\n";
     std::fs::write(folder.join("prefetch-kept.journal"), journal).unwrap();
     let output = run("scan --size 16M --region 4M --passes 2 --format json");
@@ -285,7 +286,15 @@ fn capabilities_of_the_file_are_enough_without_root() {
     assert!(status.notes.iter().all(|n| n.code != "prefetch-kept"), "{:?}", status.notes);
     let full = run(&format!("info -o {}", offered.join("full.json").display()));
     assert!(full.status.code() == Some(4) && text(&full.stderr).contains("/here/./memgauge-result-"), "{}", text(&full.stderr));
-    [folder, offered].into_iter().for_each(|folder| std::fs::remove_dir_all(folder).unwrap());
+}
+
+/// A folder that is removed however a test ends.
+struct Removed<'a>(&'a std::path::Path);
+
+impl Drop for Removed<'_> {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(self.0);
+    }
 }
 
 #[test]

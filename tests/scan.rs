@@ -9,6 +9,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use memgauge_core::experiment::{Experiment, Metric};
+use memgauge_core::note::SCAN_MEMORY_SCARCE;
 use memgauge_core::result::{Incomplete, PlacementStatus, Report};
 
 use support::{alone, program, refused, report, run, temporary, text};
@@ -116,7 +117,7 @@ fn a_scan_for_which_memory_gets_scarce_is_not_complete() {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     let report: Report = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((report.complete, &report.incomplete), (false, &Some(Incomplete::CellsMissing)));
-    let stopped = report.notes.iter().find(|note| note.code == "scan-stopped-growing").unwrap();
+    let stopped = report.notes.iter().find(|note| note.code == SCAN_MEMORY_SCARCE).unwrap();
     assert!(stopped.message.contains(" of 32 regions were taken on node 0"), "{stopped:?}");
     assert!(!report.results.is_empty() && report.results.len() < 32, "{} regions", report.results.len());
     assert!(report.results.iter().all(|m| m.estimate.value.is_some()), "{:?}", report.results[0].estimate);

@@ -77,8 +77,8 @@ def a_check_beside_another_waits_and_then_does_not_measure():
     # As memgauge.timer and memgauge-node-check hold it.
     with open(f"{WORK}/state/lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # Of 64 s, 60 are the check's own.
-        status, said, marked = check(script(f"{WORK}/beside", f"#!/bin/sh\ntouch {WORK}/beside-began\n"), timeout=64)
+        # Of 75 s, 60 are the check's own.
+        status, said, marked = check(script(f"{WORK}/beside", f"#!/bin/sh\ntouch {WORK}/beside-began\n"), timeout=75)
     assert status == 0 and "not checked: another check did not end within" in said and marked == "online\n", (status, said, marked)
     assert not os.path.exists(f"{WORK}/beside-began")
     # Nobody else can hold it, and it is free again: it is held while the check measures, and no longer.

@@ -49,6 +49,7 @@ def slurmd_itself_runs_the_health_check_which_drains_it_too():
     until("a drained node", lambda: states()[SICK].startswith("drain") and "30 % below" in reason(SICK), 90)
     until("checks of the others", lambda: set(os.listdir(f"{WORK}/checked-health")) == set(NODES))
     os.remove(f"{WORK}/checks-health")
+    until("the end of checks", lambda: not any(os.path.exists(f"{WORK}/checks-{name}") for name in NODES), 90)
     for name in NODES:
         with open(f"{WORK}/checked-health/{name}") as file:
             assert file.read() == "slurmd\n", name
@@ -177,7 +178,11 @@ exec {WORK}/steady "$@"
     script(f"{WORK}/health", f"""#!/bin/sh
 [ -e {WORK}/checks-health ] || exit 0
 ps -o comm= -p $PPID >{WORK}/checked-health/$(hostname)
-exec {HERE}/memgauge-node-check
+touch {WORK}/checks-$(hostname)
+{HERE}/memgauge-node-check
+status=$?
+rm {WORK}/checks-$(hostname)
+exit $status
 """)
     # The scripts are as in use, with the settings of each node in /etc/default. What they log is kept, and slurmctld does not answer when told so.
     os.mkdir(f"{WORK}/default")

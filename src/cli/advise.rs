@@ -43,7 +43,7 @@ pub(crate) struct AdviseArgs {
     /// Also write to FILE; its ending chooses the format: .txt or .json; may be repeated
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Vec<PathBuf>,
-    /// Print only the answer (one line; nothing where the advice goes to a file)
+    /// Print only the answer, in one line
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
 }

@@ -68,7 +68,7 @@ pub(crate) struct CompareArgs {
     /// Also write to FILE; its ending chooses the format: .txt, .json, .csv, .html, or .svg, .png, .pdf for a figure; may be repeated
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Vec<PathBuf>,
-    /// Print only the verdict (one line; nothing where the comparison goes to a file)
+    /// Print only the verdict, in one line
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
     /// Show every number, also those that are the same

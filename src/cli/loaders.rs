@@ -44,7 +44,7 @@ struct Loaders {
     /// Patterns that --line check also writes and compares, before it reads [default: random words and their complement]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = one_of(&TestPattern::ALL))]
     patterns: Vec<TestPattern>,
-    /// How long --line check lets what it wrote stay in the memory at least before it compares it [default: no longer than a sweep takes]
+    /// With --line check: compare what was written only after this time [default: as soon as a sweep ends]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     hold: Option<Duration>,
     /// Let all loaders read one buffer; if it is small, this is the bandwidth of shared caches
@@ -94,7 +94,7 @@ const BANDWIDTHS: [Experiment; 4] =
   memgauge bandwidth --peak               ten usual mixes of reads and writes
   memgauge bandwidth --matrix             from every node to every node
   memgauge bandwidth --ramp --mix 2:1     1, 2, 4 ... CPUs
-  memgauge bandwidth --ramp 1,2           1 and 2 CPUs; 1,2,4-48:2: also 4 to 48
+  memgauge bandwidth --ramp 1,2           1 and 2 CPUs; or a list: 1,2,4-48:2
   memgauge bandwidth --search             the highest bandwidth of each mix
   memgauge bandwidth --access random --mix all-reads,2:1
   memgauge bandwidth --line check --time 60s

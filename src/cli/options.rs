@@ -68,7 +68,7 @@ pub(super) struct Precision {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     within: Option<Duration>,
     /// Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual
-    /// machine 3%]
+    /// machine 5%]
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     confidence: Option<f64>,
     /// Seed of the random orders; the same seed repeats them exactly

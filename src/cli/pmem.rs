@@ -3,10 +3,22 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use memgauge_core::experiment::Experiment;
 use memgauge_core::spec::{Spec, Task};
 
 use super::options::{Prefetch, with_default};
+use super::output::panels;
 use super::request::{Common, PmemPaths, Request};
+
+/// What it measures.
+const EXPERIMENTS: [Experiment; 6] = [
+    Experiment::IdleLatency,
+    Experiment::Bandwidth,
+    Experiment::BandwidthRamp,
+    Experiment::AccessSize,
+    Experiment::PersistLatency,
+    Experiment::LoadedLatency,
+];
 
 const AFTER_HELP: &str = "\
 For every node with CPUs and every directory: idle latency in sequential and random order, ten bandwidths (sequential and random; reads, \
@@ -30,6 +42,7 @@ Examples:
     mut_arg("size", |arg| arg.help("Size of each file: that of the chase and those of the loaders [default: 400000K or more for loaders, see below]")),
     mut_arg("pages", |arg| arg.hide(true)),
     mut_arg("machine", |arg| arg.hide(true).conflicts_with("directories")),
+    mut_arg("panels", |arg| panels(arg, &EXPERIMENTS)),
     after_help = AFTER_HELP
 )]
 pub(super) struct PmemArgs {

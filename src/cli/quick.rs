@@ -33,7 +33,7 @@ TOML:
 Examples:
   memgauge quick                           is this machine's memory all right?
   memgauge quick -o today.json             the same, and keep the result
-  memgauge quick --against today.json       has anything changed?
+  memgauge quick --against today.json      has anything changed?
   memgauge quick --baseline fleet/         is this host as its siblings are?
   memgauge quick --limit 460.8             12 channels of DDR5-4800
   memgauge quick -q --state checks         for a timer or a prolog
@@ -51,7 +51,7 @@ Exit status:
 #[command(
     mut_arg("budget", |budget| with_default(budget, "0.5s")),
     mut_arg("within", |arg| arg.help("End the whole check after this time: everything is measured more coarsely until it fits [default: 45s]")),
-    mut_arg("confidence", |confidence| with_default(confidence, "1.5%, in a virtual machine 3%")),
+    mut_arg("confidence", |confidence| with_default(confidence, "1.5%, in a virtual machine 5%")),
     mut_arg("peak_gbs", |arg| arg.help_heading("Verdict")),
     after_help = AFTER_HELP
 )]

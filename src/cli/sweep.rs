@@ -25,7 +25,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(
     mut_arg("budget", |budget| with_default(budget, "0.25s, with --counters 0.35s")),
-    mut_arg("confidence", |confidence| with_default(confidence, "2%, in a virtual machine 3%")),
+    mut_arg("confidence", |confidence| with_default(confidence, "2%, in a virtual machine 5%")),
     mut_arg("panels", |arg| panels(arg, &[Experiment::Sweep])),
     after_help = AFTER_HELP
 )]

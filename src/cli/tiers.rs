@@ -1,9 +1,11 @@
 //! `memgauge tiers`: its command line.
 
 use clap::Args;
+use memgauge_core::experiment::Experiment;
 use memgauge_core::spec::{Spec, Task};
 
 use super::options::{ChaseTiming, Load, Prefetch, with_default};
+use super::output::panels;
 use super::request::{Common, Request};
 
 const AFTER_HELP: &str = "\
@@ -25,6 +27,7 @@ Examples:
 #[command(
     mut_arg("budget", |budget| with_default(budget, "0.48s")),
     mut_arg("node", |arg| arg.help("Memory nodes to compare, such as 0,2, each as a tier [default: the nearest of each kind]")),
+    mut_arg("panels", |arg| panels(arg, &[Experiment::IdleLatency, Experiment::BandwidthMatrix, Experiment::LoadedLatency])),
     after_help = AFTER_HELP
 )]
 pub(super) struct TiersArgs {

@@ -72,25 +72,30 @@ fn apply_found_to(kernel: &KernelWeights, report: &mut Report) -> anyhow::Result
 
 /// The weights that serve all searches: each has its own ratio in them.
 fn common_weights(report: &Report) -> anyhow::Result<Weights> {
-    let mut all: Option<Weights> = None;
     if !report.complete {
         return Err(anyhow!("the kernel's weights were not changed, because the search did not end"));
     }
-    for summary in &report.interleaves {
-        if let Some(node) = summary.recommended.only_node() {
-            return Err(anyhow!(
-                "the kernel's weights were not changed: memory of node {node} alone serves this load best, and a program gets that without weights"
-            ));
-        }
-        let own = &summary.recommended;
-        let joined = all.as_ref().map_or_else(|| Some(own.clone()), |all| all.joined(own)).ok_or_else(|| {
+    let mut others: Vec<&Weights> = report.interleaves.iter().map(|summary| &summary.recommended).collect();
+    if let Some(node) = others.iter().find_map(|weights| weights.only_node()) {
+        return Err(anyhow!(
+            "the kernel's weights were not changed: memory of node {node} alone serves this load best, and a program gets that without weights"
+        ));
+    }
+    if others.is_empty() {
+        return Err(anyhow!("the kernel's weights were not changed, because none were found"));
+    }
+    let mut all = others.remove(0).clone();
+    while !others.is_empty() {
+        // Those that share a node come first: between lists that share none, any ratio will do, and a later list may need a certain one.
+        let shares = |weights: &&Weights| !weights.nodes().intersection(&all.nodes()).is_empty();
+        let own = others.remove(others.iter().position(shares).unwrap_or(0));
+        all = all.joined(own).ok_or_else(|| {
             anyhow!(
                 "the kernel's weights were not changed: they are the same for all programs, and no list has the ratios of all searches ({own} is one); choose with --apply NODE=WEIGHT,..."
             )
         })?;
-        all = Some(joined);
     }
-    all.ok_or_else(|| anyhow!("the kernel's weights were not changed, because none were found"))
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -128,6 +133,7 @@ mod tests {
     fn weights_that_serve_all_searches_are_applied_and_others_refused() {
         assert_eq!(common(&["0=3,2=1"]), "0=3,2=1");
         assert_eq!(common(&["0=3,2=1", "1=3,2=2"]), "0=6,1=3,2=2");
+        assert_eq!(common(&["0=1,2=1", "1=1,3=1", "2=2,3=1"]), "0=2,1=1,2=2,3=1", "in whatever order");
         assert!(common(&["0=3,2=1", "0=2,2=1"]).contains("no list has the ratios of all searches"));
         assert!(common(&["0=1"]).contains("node 0 alone"));
         assert!(common(&[]).contains("none were found"));

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, anyhow};
 use memgauge_core::conclusions::scan;
 use memgauge_core::experiment::PageRequest;
-use memgauge_core::note::{Note, Severity};
+use memgauge_core::note::{Note, SCAN_MEMORY_SCARCE, Severity};
 use memgauge_core::plan::{KernelRow, Plan, Work};
 use memgauge_core::planner::PlanError;
 use memgauge_core::result::Report;
@@ -338,7 +338,7 @@ impl SectionRunner<'_> {
         }
         // What changes the meaning of a number is always said. A scan says above why it took no more, unreliable results are counted below, one
         // node needs no warning, and whoever gives a size in KiB with -b often asks for a cache.
-        let told = ["scan-stopped-growing", "one-node", "machine-busy", "size-in-caches"];
+        let told = ["scan-stopped-growing", SCAN_MEMORY_SCARCE, "one-node", "machine-busy", "size-in-caches"];
         let shown = |note: &&Note| match note.severity {
             Severity::Warning => self.verbose || !told.contains(&note.code.as_str()),
             Severity::Error => self.verbose && report.complete,
@@ -360,7 +360,7 @@ fn scan_messages(report: &Report) -> Vec<String> {
     let (all, measured) = (planned.max(regions.len()), regions.iter().filter(|m| m.estimate.value.is_some()).count());
     let mut messages = Vec::new();
     if measured < all {
-        let stopped = report.notes.iter().find(|n| n.code == "scan-stopped-growing");
+        let stopped = report.notes.iter().find(|n| ["scan-stopped-growing", SCAN_MEMORY_SCARCE].contains(&n.code.as_str()));
         let why = stopped.map(|n| format!(": {}", with_advice(n))).unwrap_or_default();
         messages.push(format!("warning: {measured} of {all} regions were measured{why}"));
     }
@@ -386,7 +386,7 @@ mod tests {
         let kept = part.results.len() - 11;
         part.results.truncate(kept);
         let all = whole.results.iter().filter(|m| m.at.region.is_some()).count();
-        part.notes.push(memgauge_core::note::Note::warning("scan-stopped-growing", "memory is scarce").advise("free some"));
+        part.notes.push(memgauge_core::note::Note::warning(SCAN_MEMORY_SCARCE, "memory is scarce").advise("free some"));
         let messages = scan_messages(&part);
         assert!(messages[0].contains(&format!(" of {all} regions")), "{messages:?}");
         assert!(messages[0].ends_with(": memory is scarce; free some"), "{messages:?}");

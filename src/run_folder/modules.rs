@@ -50,9 +50,8 @@ fn one(module: &PersistentModule, region: &PersistentDevice) -> String {
         }
     };
     let said = |value: Option<&dyn Display>| value.map(ToString::to_string);
-    // What a region takes of a module is not all of it, so it has another name.
-    let capacity = module.capacity.as_ref().or_else(|| region.capacities.get(&module.name));
-    line("Capacity", said(capacity.map(|bytes| bytes as &dyn Display)));
+    // What regions take of a module may not be all of it, so that has another name.
+    line("Capacity", said(module.capacity.as_ref().map(|bytes| bytes as &dyn Display)));
     line("RegionShare", said(module.bytes.as_ref().map(|bytes| bytes as &dyn Display)));
     line("HealthState", Some(if module.faults.is_empty() { "no flags set".to_owned() } else { module.faults.join(",") }));
     line("ARSStatus", region.scrubbing.map(|scrubbing| if scrubbing { "InProgress" } else { "Idle" }.to_owned()));

@@ -179,6 +179,10 @@ impl Group {
         for (hierarchy, file) in [("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")] {
             let group = Self(Path::new(hierarchy).join(format!("memgauge-{name}-{}", std::process::id())));
             if fs::create_dir(&group.0).is_ok() && group.0.join(file).exists() && fs::write(group.0.join(file), bytes.to_string()).is_ok() {
+                // What is swapped out would not count.
+                for (file, most) in [("memory.swap.max", 0), ("memory.memsw.limit_in_bytes", bytes)] {
+                    let _ = fs::write(group.0.join(file), most.to_string());
+                }
                 return Some(group);
             }
         }
@@ -206,6 +210,17 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0);
+        // A test that failed leaves processes in it.
+        let processes = fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
+        for process in processes.lines().filter_map(|line| line.parse().ok()) {
+            // SAFETY: the call takes no pointer, and the process is one that the test started in this group.
+            unsafe { libc::kill(process, libc::SIGKILL) };
+        }
+        for _ in 0..50 {
+            if !fs::remove_dir(&self.0).is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
     }
 }

@@ -67,7 +67,12 @@ pub(crate) fn fuzz(args: &FuzzArgs) -> Result<()> {
     if let (Some(number), [target]) = (args.input, targets.as_slice()) {
         let bytes = Source::new(target, args.seed)?.input(number);
         println!("{}", bytes.escape_ascii());
-        (target.prepare)()?(&bytes);
+        let run = (target.prepare)()?;
+        let ended = catch_unwind(AssertUnwindSafe(|| run(&bytes)));
+        for name in SCRATCH {
+            let _ = fs::remove_dir_all(scratch_of(name, std::process::id()));
+        }
+        ensure!(ended.is_ok(), "it panicked");
         return Ok(());
     }
     let (executions, findings) = run_targets(&targets, args.time, args.seed)?;

@@ -15,6 +15,9 @@ pub enum Severity {
     Error,
 }
 
+/// The code of a scan that got less memory than planned. A scan whose time was over has `scan-stopped-growing`.
+pub const SCAN_MEMORY_SCARCE: &str = "scan-memory-scarce";
+
 /// One thing to know about a run. Text, JSON and every other format show the same notes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -39,7 +39,8 @@ pub struct PersistentDevice {
     pub emulated: Option<String>,
     /// The modules that the region is spread over.
     pub modules: Vec<PersistentModule>,
-    /// Persistent capacity of every module of the machine by name: as the kernel states it (CXL), otherwise the sum of what all regions use of it.
+    /// Persistent capacity of every module of the machine by name: as the kernel states it (CXL), otherwise at least this much: the
+    /// sum of what all regions use of it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub capacities: BTreeMap<String, Bytes>,
 }
@@ -150,7 +151,7 @@ impl PersistentDevice {
         if alike.len() > 1 {
             let list = alike.iter().map(|(bytes, names)| format!("{bytes}: {}", names.join(", "))).collect::<Vec<_>>().join("; ");
             let message = format!(
-                "this machine's modules of persistent memory have mixed capacities ({list}): an interleave set is as fast as its slowest module"
+                "regions use different amounts of this machine's modules of persistent memory ({list}): if the modules differ in size, an interleave set is as fast as its slowest one"
             );
             warn("pmem-mixed-capacities", message, "use modules of one capacity");
         }

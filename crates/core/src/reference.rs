@@ -214,7 +214,8 @@ fn spans_of(machine: &Machine, comparable: Comparable, measured: f64, rows: &[Pu
         .iter()
         .filter(|row| row.comparable() == Some(comparable) && row.bound().is_some())
         .filter(|row| nodes_here.zip(row.nodes_per_socket()).is_none_or(|(a, b)| a == b))
-        .filter(|row| here.is_empty() || here.contains(kind(row).as_str()))
+        // Where nobody states a kind of memory for a generation, all of its values are of CPUs with one kind.
+        .filter(|row| here.is_empty() || here.contains(kind(row).as_str()) || (stated.is_empty() && kind(row).is_empty()))
         .collect();
     let usable = if comparable == Comparable::ReadPerSocket { same_channels(&usable, machine) } else { usable };
     let kinds: BTreeSet<String> = usable.iter().map(|row| kind(row)).collect();

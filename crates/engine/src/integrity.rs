@@ -15,7 +15,7 @@ use memgauge_core::result::{DimmErrors, EccCounts, Integrity, Mismatch};
 use memgauge_core::units::Bytes;
 use memgauge_kernels as kernels;
 use memgauge_os::memory::{Buffer, device_map};
-use memgauge_os::{cpu, noise};
+use memgauge_os::{cpu, noise, process};
 
 use crate::burst::workers::Job;
 use crate::context::{Cutoff, WORKER_TIMEOUT};
@@ -179,7 +179,7 @@ impl Sweep {
                 at.write_volatile(written);
                 kernels::flush(at.cast());
                 kernels::fence();
-                std::thread::sleep(RETENTION);
+                process::sleep(RETENTION);
                 kernels::flush(at.cast());
                 kernels::fence();
                 at.read_volatile()
@@ -397,7 +397,7 @@ fn wait_until(session: &Session<'_>, ready: Option<Instant>) -> Result {
         if session.interrupted() {
             return Err(CellError::Interrupted);
         }
-        std::thread::sleep(left.min(NAP));
+        process::sleep(left.min(NAP));
     }
     Ok(())
 }
@@ -503,6 +503,7 @@ impl CheckedBuffers {
             Ok(()) => {}
             Err(CellError::Interrupted) => session.recorder.cut_short = true,
             Err(error) => {
+                session.recorder.cut_short = true;
                 let message = format!("what was written was not compared: {error}");
                 session.recorder.note(memgauge_core::note::Note::warning("check-cut-short", message));
             }

@@ -12,7 +12,7 @@ use memgauge_core::conclusions::scan;
 use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{Coordinates, Metric};
 use memgauge_core::integrity::{self, BLOCK_BYTES, TestPattern, TestStep};
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, SCAN_MEMORY_SCARCE};
 use memgauge_core::plan::Scan;
 use memgauge_core::result::{Evidence, Integrity, KernelTrial, Measurement, Noise, TrafficRates};
 use memgauge_core::stats;
@@ -152,13 +152,13 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
         let next = (now - started) / regions.len().max(1) as u32;
         if !regions.is_empty() && end.is_some_and(|end| now + next > end) {
             let why = "the time given would not be enough to read more".to_owned();
-            objection = Some((why, "give it more time with --within to reach the rest"));
+            objection = Some(("scan-stopped-growing", why, "give it more time with --within to reach the rest"));
             break;
         }
         // Pages of a pool are taken from no free memory; a plan for them has no margin.
         let shortage = (plan.margin.0 > 0).then(|| scarcity.shortage(plan.region.bytes)).flatten();
         if let Some(why) = shortage {
-            objection = Some((why, FREE_MEMORY));
+            objection = Some((SCAN_MEMORY_SCARCE, why, FREE_MEMORY));
             break;
         }
         match session.allocate(&plan.region) {
@@ -169,19 +169,19 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
             }
             Err(error) if regions.is_empty() || matches!(error, CellError::Interrupted) => return Err(error),
             Err(error) => {
-                objection = Some((error.to_string(), FREE_MEMORY));
+                objection = Some((SCAN_MEMORY_SCARCE, error.to_string(), FREE_MEMORY));
                 break;
             }
         }
         session.progress.within_cell(GROWING_SHARE * regions.len() as f64 / f64::from(plan.regions.max(1)));
     }
-    if let Some((why, advice)) = objection {
+    if let Some((code, why, advice)) = objection {
         if regions.is_empty() {
             return Err(CellError::NoRegion { bytes: plan.region.bytes, node, why });
         }
         session.recorder.cut_short = true;
         let message = format!("{} of {} regions were taken on node {node}: {why}", regions.len(), plan.regions);
-        session.recorder.note(Note::warning("scan-stopped-growing", message).advise(advice));
+        session.recorder.note(Note::warning(code, message).advise(advice));
     }
     Ok(regions)
 }

@@ -65,7 +65,7 @@ pub fn write_to_stream(path: &Path, mut bytes: &[u8], gives_up: &mut dyn FnMut()
                 if gives_up() {
                     return Err(interrupted());
                 }
-                std::thread::sleep(TRY_PIPE);
+                crate::process::sleep(TRY_PIPE);
             }
             opened => break opened?,
         }

@@ -146,7 +146,7 @@ impl Collected {
         Self::add_matrices(report, shared, &mut groups);
         groups.into_iter().for_each(|((quantity, labels), samples)| self.sum_up(quantity, &labels, &samples));
         self.add_curves(&report.results, &report.curves, &known, shared);
-        report.levels.iter().for_each(|levels| self.add_levels(&report.results, levels, shared));
+        report.levels.iter().for_each(|levels| self.add_levels(&report.results, levels, &known, shared));
     }
 
     /// Single values; those of which a machine has thousands are put into groups, to be summed up.
@@ -261,7 +261,7 @@ impl Collected {
     }
 
     /// Each level, with the worst quality of the points on its plateau.
-    fn add_levels(&mut self, results: &[Measurement], levels: &LevelSummary, shared: &Labels) {
+    fn add_levels(&mut self, results: &[Measurement], levels: &LevelSummary, known: &Known<'_>, shared: &Labels) {
         let quantity = match levels.metric {
             Some(Metric::Latency) => Quantity::LevelLatency,
             Some(Metric::Bandwidth) => Quantity::LevelBandwidth,
@@ -276,7 +276,7 @@ impl Collected {
         for level in &levels.levels {
             let plateau = points.iter().filter(|(size, _)| (level.from..=level.to).contains(size));
             let quality = plateau.map(|(_, quality)| *quality).max();
-            let labels = with(shared, coordinates(&levels.at).into_iter().chain([label("level", &level.name)]));
+            let labels = with(shared, place(&levels.at, (known.stand_in)(&levels.at)).into_iter().chain([label("level", &level.name)]));
             let sample = MetricSample { value: Some(level.value), low: Some(level.low), high: Some(level.high), quality };
             self.insert(quantity, labels, sample);
         }

@@ -18,7 +18,7 @@ pub(crate) mod fleet;
 mod fleet_history;
 mod footnotes;
 mod grid;
-mod headline;
+pub(crate) mod headline;
 mod interleave;
 mod latency;
 mod load;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use memgauge_core::experiment::Experiment;
+use memgauge_core::note::SCAN_MEMORY_SCARCE;
 use memgauge_core::plan::Work;
 use memgauge_core::result::{Measurement, Mismatch, PageKind, PlacementStatus, Report, WrongWordKind};
 use memgauge_core::units::{Bytes, IdSet};
@@ -111,7 +112,7 @@ fn a_word_that_changed_is_placed() -> Result<()> {
 /// What a scan found that took all regions of its plan, or says that it did not and is not complete.
 fn scanned(ran: Ran) -> Result<Report> {
     let report = ran.report.context("it wrote no result")?;
-    let stopped = report.notes.iter().any(|n| n.code == "scan-stopped-growing");
+    let stopped = report.notes.iter().any(|n| n.code == SCAN_MEMORY_SCARCE);
     ensure!(ran.status == Some(i32::from(stopped)) && report.complete != stopped, "exit status {:?}: {}", ran.status, ran.stderr);
     Ok(report)
 }
@@ -127,7 +128,7 @@ fn memory_without_cpus_up_to_its_margin() -> Result<()> {
     ensure!(scan.bytes().0 <= free.0 - scan.margin.0 && scan.bytes().0 >= free.0 / 2, "{} of {free} free", scan.bytes());
     let regions = regions(&report, 2)?;
     // Other processes may have used some meanwhile, which the report says.
-    let stopped = report.notes.iter().any(|n| n.code == "scan-stopped-growing");
+    let stopped = report.notes.iter().any(|n| n.code == SCAN_MEMORY_SCARCE);
     ensure!(stopped || regions.len() == scan.regions as usize, "{} of {} regions", regions.len(), scan.regions);
     ensure!(report.plan.as_ref().is_some_and(|p| p.notes.iter().any(|n| n.code == "scan-margin")), "the small margin is not told");
     Ok(())

@@ -12,8 +12,8 @@ Each host is compared with the hosts that have its hardware, firmware and kernel
 its hardware and firmware, then with those that have its hardware. Only the latest value of each number of a host counts.
 
 A host is named if a number is worse than the median by more than 3 %, by more than 3.5 robust standard deviations and by more than both \
-intervals, and if at most 5 % of the named hosts are so by chance, as far as healthy hosts' numbers are normally distributed; where they have \
-heavy tails, more are. What is so by chance does not repeat: measure a named host again. A host whose numbers are missing or degraded is unknown and does not \
+intervals, and so clearly that at most 5 % of the named hosts are named by chance. That holds for normally distributed numbers; with heavy tails \
+it is more. Chance does not repeat: measure a named host again. A host whose numbers are missing or degraded is unknown and does not \
 pass. Where hosts of one kind fall into two populations, the property that tells them apart is named.
 
 Examples:
@@ -117,7 +117,7 @@ pub(crate) struct FleetOutput {
     /// Also write to FILE; its ending chooses the format: .txt, .json, .csv; may be repeated
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Vec<PathBuf>,
-    /// Print only the first line (nothing where the answer goes to a file)
+    /// Print only the first line
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// Show everything: long lists whole, and each number

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use memgauge_core::microbench::word;
 
+use crate::folders::{project_folder, target_folder};
+
 /// The statuses that `--help` documents, and those of the shell's conventions for a program that `count` cannot start.
 const STATUSES: [i32; 9] = [0, 1, 2, 3, 4, 64, 126, 127, 130];
 /// A run that asks for tens of milliseconds ends long before this, even where a machine is busy and everything is swapped in anew.
@@ -60,8 +62,11 @@ impl Bench {
     pub(super) fn other(&self, words: &[&std::ffi::OsStr]) -> Command {
         let mut command = Command::new(words.first().copied().unwrap_or_default());
         command.args(words.iter().skip(1)).current_dir(&self.folder).env("RUST_BACKTRACE", "0");
-        // Whoever tortures as root did not ask for registers to be written.
-        command.env("MEMGAUGE_MLC_PREFETCH", "leave").env("MEMGAUGE_MSR_ROOT", &self.folder);
+        // Whoever tortures as root did not ask for registers to be written. A folder below /dev would not be taken in their place.
+        command
+            .env("MEMGAUGE_MLC_PREFETCH", "leave")
+            .env("MEMGAUGE_MSR_ROOT", project_folder())
+            .env("MEMGAUGE_RUNTIME_DIR", target_folder());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // What `nohup` makes this process ignore would be ignored there, too.
         // SAFETY: between fork and exec it makes one system call only, which cannot fail for this signal.

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use memgauge_core::units::IdSet;
 
 use super::bench::{Bench, Dice, LONGEST, Outcome, wait};
-use crate::fuzz;
+use crate::folders::target_folder;
 
 /// Where the register is in a device's file, which is as long.
 const REGISTER: usize = 0x1A4;
@@ -26,9 +26,17 @@ const LATEST_MS: u64 = 400;
 
 /// A run with files in place of the registers, killed at a random moment, and what `prefetch restore` makes of it.
 pub(super) fn killed(bench: &Bench, dice: &mut Dice) -> Result<(String, Outcome)> {
-    let folder = fuzz::scratch("torture-registers")?;
+    // Not in /dev/shm: nothing below /dev is taken in place of registers.
+    let folder = target_folder().join(format!("torture-registers-{}", std::process::id()));
     let devices = devices(&folder)?;
     let before = values(&devices)?;
+    wait(&mut with(bench, &folder, "prefetch off -q").spawn()?, LONGEST)?;
+    let can_switch = values(&devices)? != before;
+    wait(&mut with(bench, &folder, "prefetch restore -q").spawn()?, LONGEST)?;
+    if !can_switch {
+        fs::remove_dir_all(&folder)?;
+        return Ok(("prefetch off".to_owned(), Outcome::NotTried("files in place of registers cannot be switched".to_owned())));
+    }
     let line = *dice.pick(&LINES);
     let after = Duration::from_micros(dice.next() % (LATEST_MS * 1000));
     let mut child = with(bench, &folder, line).spawn()?;

@@ -33,7 +33,7 @@ const LINES: [&str; 23] = [
     "mlc --peak_injection_bandwidth -t20",
 ];
 /// What the file of threads says.
-const THREADS: &str = "[chase]\ncpu = 0\nsize = \"16M\"\n";
+const THREADS: &str = "[[threads]]\ncpus = \"0\"\nsize = \"16M\"\n";
 /// The longest that a run goes on before the signal.
 const LATEST_MS: u64 = 1500;
 /// Runs end within half a second of a signal. Where other processes have the CPUs, they wait for those meanwhile.
@@ -113,7 +113,11 @@ pub(super) fn killed(bench: &Bench, dice: &mut Dice) -> Result<(String, Outcome)
     }
     // The next run knows what is left by its name. A folder of results is for one run only.
     if !line.starts_with("pmem") {
-        wait(&mut bench.command(&words).spawn()?, super::bench::LONGEST)?;
+        if wait(&mut bench.command(&words).spawn()?, super::bench::LONGEST)?.is_none() {
+            partial.push("the next run does not end".to_owned());
+        }
+        let inside = std::fs::read_dir(bench.folder.join("x")).into_iter().flatten().flatten();
+        partial.extend(inside.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(|name| name.starts_with('.')));
     }
     let mut left = bench.tidy()?;
     left.extend(partial);

@@ -34,7 +34,7 @@ pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
     let found = [
         (R::Steal, inside && above(noise.steal, MAX_STEAL)),
         (R::BusyMachine, inside && above(noise.others, OTHERS)),
-        (R::InvoluntarySwitches, inside && taken_off(estimate, evidence)),
+        (R::InvoluntarySwitches, inside && (taken_off(estimate, evidence) || away_without_bursts(noise))),
         (R::Migrated, noise.migrations.is_some_and(|n| n > 0)),
         (R::FrequencyDrift, frequency_drifted(noise)),
         (R::Coverage, inside && evidence.coverage.is_some_and(|share| share < COVERAGE)),
@@ -119,6 +119,11 @@ fn taken_off(estimate: &Estimate, evidence: &Evidence) -> bool {
         Some(share) => share > MAX_WAITED,
         None => noise.involuntary_switches.is_some_and(|n| n as f64 > normal),
     }
+}
+
+/// Whether a chase that is no burst, but makes a number of hops, has time off its CPU in its samples.
+fn away_without_bursts(noise: &Noise) -> bool {
+    noise.bursts.is_none() && noise.off_cpu.is_some_and(|share| share > UNRELIABLE)
 }
 
 fn bursts_disturbed(noise: &Noise) -> bool {

@@ -74,7 +74,8 @@ impl<'a> Limits<'a> {
     /// The limit of these nodes' memory, used by CPUs of node `from`, or by each node's own CPUs if `from` is `None`.
     ///
     /// The machine's limit is assumed to be divided evenly among the nodes that have CPUs. Nodes without CPUs (CXL, HBM) have no such
-    /// share. For them, and if nothing else is known, the read bandwidth that HMAT claims is the limit.
+    /// share. For them, and if nothing else is known, the read bandwidth that HMAT claims is the limit. What the kernel computes for a CXL region
+    /// is none: it is no claim of firmware about the node.
     fn for_nodes(&self, nodes: &IdSet, from: Option<u32>) -> Option<Limit> {
         if nodes.is_empty() {
             return None;
@@ -88,7 +89,8 @@ impl<'a> Limits<'a> {
             let share = (part < total).then_some(LimitShare { nodes: part as u32, total: total as u32 });
             return Some(Limit { gbs: limit.gbs * part as f64 / total as f64, share, ..*limit });
         }
-        let claims = nodes.iter().map(|n| Some(self.topology.claim(from.unwrap_or(n), n)?.read_bandwidth_mbs? as f64 / 1e3));
+        let claim = |n| self.topology.claim(from.unwrap_or(n), n).filter(|claim| claim.cxl_region.is_none());
+        let claims = nodes.iter().map(|n| Some(claim(n)?.read_bandwidth_mbs? as f64 / 1e3));
         let gbs = claims.sum::<Option<f64>>().filter(|gbs| *gbs > 0.0)?;
         Some(Limit { gbs, source: LimitSource::Hmat, share: None, doubtful: true, has_band: true })
     }

@@ -395,7 +395,8 @@ pub struct Noise {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<f64>,
     /// Share of the time in the samples in which threads were off their CPUs, as their blocks of work and their CPU time show, 0 to 1. It is
-    /// present where no burst had enough time left without interruptions.
+    /// present where no burst had enough time left without interruptions. A burst whose threads never read the clock together, so that
+    /// nothing shows it, counts as 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off_cpu: Option<f64>,
     /// Number of bursts that each cause disturbed. A burst with several causes counts for the first.

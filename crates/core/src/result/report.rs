@@ -167,7 +167,7 @@ pub enum Incomplete {
     },
     /// The time given to the run was not enough.
     OutOfTime,
-    /// Some cells could not be measured; their results say why.
+    /// Some cells could not be measured; their results say why, or notes where a scan got less memory than planned.
     CellsMissing,
     /// The program that is counted could not be started again.
     ProgramNotRestarted,

@@ -297,6 +297,8 @@ pub(crate) struct ExactHops {
     cut_hops: u64,
     /// Ticks off the CPU in other blocks.
     unseen: u64,
+    /// Ticks off the CPU in all blocks.
+    away: u64,
 }
 
 impl ExactHops {
@@ -309,7 +311,7 @@ impl ExactHops {
     /// Of so many `ticks` and `hops`, in which the thread was off its CPU for `away` ticks: the longest blocks are left out, as (ticks, hops),
     /// until they explain that time. Blocks usually take `block` ticks.
     pub(crate) fn without_time_away(ticks: u64, hops: u64, away: u64, mut long: Vec<(u64, u64)>, block: u64) -> Self {
-        let mut took = Self { ticks, hops, unseen: away, ..Self::default() };
+        let mut took = Self { ticks, hops, unseen: away, away, ..Self::default() };
         long.sort_unstable_by_key(|(ticks, _)| std::cmp::Reverse(*ticks));
         for (ticks, hops) in long {
             if !took.is_away() {
@@ -337,6 +339,7 @@ impl ExactHops {
         self.cut_ticks += other.cut_ticks;
         self.cut_hops += other.cut_hops;
         self.unseen += other.unseen;
+        self.away += other.away;
     }
 
     /// Ticks per hop, without the time off the CPU where enough is left without it; `None` where nothing was chased.
@@ -350,9 +353,10 @@ impl ExactHops {
         !self.is_away() && (self.hops - self.cut_hops) as f64 >= MIN_CLEAN * self.hops as f64
     }
 
-    /// Share of the time that is left out.
+    /// Share of the time that is left out or, where not enough is clean, in which the thread was off its CPU.
     pub(crate) fn left_out(&self) -> f64 {
-        self.cut_ticks as f64 / self.ticks.max(1) as f64
+        let ticks = if self.clean() { self.cut_ticks } else { self.away };
+        ticks as f64 / self.ticks.max(1) as f64
     }
 }
 

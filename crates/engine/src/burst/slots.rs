@@ -21,7 +21,7 @@ pub(crate) struct BurstWindows {
     /// Nothing of it was measured while a thread was off its CPU.
     pub(crate) clean: bool,
     /// Share of the counted time that was left out, 0 to 1. Where the windows are not clean: share of their time in which threads were off
-    /// their CPUs, which is in the samples.
+    /// their CPUs, which is in the samples; 1 where the threads never read the clock together, so that nothing shows it.
     pub(crate) left_out: f64,
     /// The first thread's work that counts: from when it had done so much until it had done so much.
     pub(crate) first_work: Vec<Range<u64>>,

@@ -204,8 +204,7 @@ impl BurstSamples {
         Some(shares.iter().sum::<f64>() / shares.len() as f64)
     }
 
-    /// Share of the time in the samples of the bursts that count in which threads were off their CPUs; `None` where there is no such time,
-    /// or samples do not show it.
+    /// Share of the time in the samples of the bursts that count in which threads were off their CPUs; `None` where there is no such time.
     pub(crate) fn off_cpu(&self) -> Option<f64> {
         let shares: Vec<f64> = self.counting().filter_map(|burst| burst.conditions.off_cpu).collect();
         stats::mean(&shares).filter(|_| self.left_out().is_none())

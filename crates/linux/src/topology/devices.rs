@@ -3,6 +3,7 @@
 //! The files are those of the kernel's Documentation/ABI (sysfs-kernel-mm-memory-tiers, sysfs-bus-dax, sysfs-bus-cxl,
 //! sysfs-devices-memory).
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use memgauge_core::topology::{CxlMemory, HmatAccess, Node, NodeDevice, NodeDeviceKind};
@@ -40,10 +41,11 @@ pub(crate) fn assign(tree: Tree<'_>, nodes: &mut [Node]) {
 }
 
 /// What the kernel computes for the CXL region of a node of which firmware states nothing (Linux 6.9 or later). The figures are those of the
-/// nearest CPUs (class 1) or, where these are not stated, of the nearest device of any kind.
+/// nearest CPUs (class 1) or, where these are not stated, of the nearest device of any kind. Of several regions none speaks for the node.
 fn cxl_claims(tree: Tree<'_>, node: &Node, with_cpus: &IdSet) -> Vec<HmatAccess> {
-    let of_cxl = node.devices.iter().find(|device| device.kind == NodeDeviceKind::Cxl);
-    let Some(region) = of_cxl.map(|device| device.region.as_ref().unwrap_or(&device.name)) else { return Vec::new() };
+    let of_cxl = node.devices.iter().filter(|device| device.kind == NodeDeviceKind::Cxl);
+    let regions: BTreeSet<&String> = of_cxl.map(|device| device.region.as_ref().unwrap_or(&device.name)).collect();
+    let (Some(region), 1) = (regions.first(), regions.len()) else { return Vec::new() };
     let distance = |from: u32| node.distances.get(&from).copied();
     let nearest = with_cpus.iter().filter_map(distance).min();
     let initiators: IdSet = with_cpus.iter().filter(|from| distance(*from).is_some() && distance(*from) == nearest).collect();
@@ -51,7 +53,7 @@ fn cxl_claims(tree: Tree<'_>, node: &Node, with_cpus: &IdSet) -> Vec<HmatAccess>
         let folder = format!("{CXL_DIR}/{region}/access{class}");
         let found = nodes::access(tree, &folder, class, initiators.clone());
         let stated = found.read_latency_ns.or(found.write_latency_ns).or(found.read_bandwidth_mbs).or(found.write_bandwidth_mbs);
-        stated.map(|_| HmatAccess { cxl_region: Some(region.clone()), ..found })
+        stated.map(|_| HmatAccess { cxl_region: Some((*region).clone()), ..found })
     };
     // Class 0 may be of other devices than CPUs.
     [1, 0].into_iter().find_map(read).into_iter().collect()

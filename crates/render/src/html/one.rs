@@ -14,6 +14,7 @@ use crate::figure::results::{matrix_panels, panels_by_table};
 use crate::format::{Format, Named, RenderError};
 use crate::json::Json;
 use crate::text::block::Part;
+use crate::text::headline::{TRUST, UNRELIABLE};
 use crate::text::one_line;
 use crate::text::plan::rules;
 use crate::text::report::{machine_blocks, reliability_blocks, report_blocks, verdict};
@@ -62,12 +63,20 @@ pub(super) struct Tile {
 
 impl Tile {
     fn new(name: &str, text: &str) -> Self {
-        let (value, rest) = match text.strip_prefix(|c: char| c.is_ascii_digit()) {
+        let (value, rest) = match text.trim_start_matches('~').strip_prefix(|c: char| c.is_ascii_digit()) {
             Some(_) => text.split_at(number_ends(text)),
             None => text.split_once(" · ").or_else(|| text.split_once(": ")).unwrap_or((text, "")),
         };
         let rest = rest.trim_start_matches([' ', '·', ',', ':']);
         Self { name: name.to_owned(), value: value.to_owned(), rest: rest.to_owned() }
+    }
+}
+
+/// A fact of the headline as a page shows it: how far to trust a result has one name, whatever it is.
+pub(super) fn trust_named(name: &str, text: &str) -> (String, String) {
+    match name {
+        UNRELIABLE => (TRUST.to_owned(), format!("{UNRELIABLE}: {text}")),
+        _ => (name.to_owned(), text.to_owned()),
     }
 }
 
@@ -108,10 +117,14 @@ pub(super) fn sections<'a>(result: Named<'a>, prefix: &str, figures: Option<&mut
     let mut tiles = Vec::new();
     for view in headline.iter().flat_map(|group| &group.views) {
         if let View::Facts(facts) = view {
-            tiles.extend(facts.iter().map(|(name, text)| Tile::new(name, text)));
+            tiles.extend(facts.iter().map(|(name, text)| trust_named(name, text)).map(|(name, text)| Tile::new(&name, &text)));
         }
     }
     let measured = report.plan.is_some() || !report.is_empty();
+    // Of a result of one section only the trust has a tile; the line says it as well as the number.
+    if tiles.len() == 1 && report.health.is_none() && measured {
+        tiles.clear();
+    }
     let line = if tiles.is_empty() && report.health.is_none() && measured { one_line::line(report) } else { String::new() };
     let mut about =
         vec![report.started.utc.replace('T', " ").replace('Z', " UTC"), format!("{} {}", report.tool.name, report.tool.version)];
@@ -198,12 +211,12 @@ mod tests {
         let pair = |value: &str, rest: &str| (value.to_owned(), rest.to_owned());
         assert_eq!(parts("112.7 ns ±0.7 · remote 186.4 ns ±1.0"), pair("112.7 ns ±0.7", "remote 186.4 ns ±1.0"));
         assert_eq!(parts("491.8 GB/s ±2.2 all-reads · 74 %"), pair("491.8 GB/s ±2.2", "all-reads · 74 %"));
-        assert_eq!(parts("93.3 ns (pairs 14.6–132.4) unmodified (HIT)"), pair("93.3 ns", "(pairs 14.6–132.4) unmodified (HIT)"));
-        assert_eq!(parts("352.3 ns at full load, up to 245.9 GB/s"), pair("352.3 ns", "at full load, up to 245.9 GB/s"));
+        assert_eq!(parts("129.4 ns ±2.0 unmodified (HIT)"), pair("129.4 ns ±2.0", "unmodified (HIT)"));
+        assert_eq!(parts("~352.3 ns at full load, up to ~245.9 GB/s"), pair("~352.3 ns", "at full load, up to ~245.9 GB/s"));
         assert_eq!(parts("good: 51 of 51 good; ± is"), pair("good", "51 of 51 good; ± is"));
         assert_eq!(
-            [parts("112.7 ns"), parts("7"), parts("not reliable")],
-            [("112.7 ns", ""), ("7", ""), ("not reliable", "")].map(|(a, b)| pair(a, b))
+            [parts("112.7 ns"), parts("7"), parts("unreliable: 3 of 5")],
+            [("112.7 ns", ""), ("7", ""), ("unreliable", "3 of 5")].map(|(a, b)| pair(a, b))
         );
     }
 

@@ -9,7 +9,7 @@ use super::data::Data;
 use super::document::Document;
 use super::figures::Figures;
 use super::groups::Group;
-use super::one::{ResultView, machine_name, sections};
+use super::one::{ResultView, machine_name, sections, trust_named};
 use super::options::Html;
 use super::values::beside;
 use super::view::{Table, View, table};
@@ -77,16 +77,17 @@ fn unsorted(name: &str, columns: &[Column]) -> View {
 fn headline(results: &[Named<'_>]) -> Option<View> {
     let facts = |result: &Named<'_>| -> BTreeMap<String, String> {
         let facts = headline_blocks(result.report).into_iter();
-        facts.filter_map(|block| if let Block::Fact { name, text } = block { Some((name, text)) } else { None }).collect()
+        facts.filter_map(|block| if let Block::Fact { name, text } = block { Some(trust_named(&name, &text)) } else { None }).collect()
     };
     let all: Vec<BTreeMap<String, String>> = results.iter().map(facts).collect();
     let mut names: Vec<String> = Vec::new();
     for result in results {
         for block in headline_blocks(result.report) {
-            if let Block::Fact { name, .. } = block
-                && !names.contains(&name)
-            {
-                names.push(name);
+            if let Block::Fact { name, text } = block {
+                let (name, _) = trust_named(&name, &text);
+                if !names.contains(&name) {
+                    names.push(name);
+                }
             }
         }
     }

@@ -7,7 +7,7 @@ use memgauge_core::result::{HealthStatus, Measurement, QualityLevel};
 use memgauge_core::wording::spelled;
 
 use super::encode::{Labels, user_label};
-use super::{Collected, Known, MetricSample, Quantity, coordinates, label, with};
+use super::{Collected, Known, MetricSample, Quantity, label, place, with};
 use crate::format::RenderError;
 
 /// The values of a run on a host.
@@ -53,12 +53,12 @@ pub fn openmetrics_of_hosts(hosts: &[HostValues<'_>]) -> Result<Vec<u8>, RenderE
         // A median by node is one already.
         let (medians, results): (Vec<Measurement>, Vec<Measurement>) =
             host.results.iter().cloned().partition(|m| m.experiment == Experiment::CacheToCacheMatrix && m.at.cpu.is_none());
+        let stand_in = |at: &Coordinates| host.volatile.contains(&Coordinates { delay_cycles: None, ..at.clone() });
         for m in &medians {
-            let labels = with(&shared, coordinates(&m.at).into_iter().chain([label("statistic", "median")]));
+            let labels = with(&shared, place(&m.at, stand_in(&m.at)).into_iter().chain([label("statistic", "median")]));
             all.insert(Quantity::TransferMatrixLatency, labels, MetricSample::from_measurement(m));
         }
         let mut groups = BTreeMap::new();
-        let stand_in = |at: &Coordinates| host.volatile.contains(&Coordinates { delay_cycles: None, ..at.clone() });
         let known = Known { node: &|_| None, stand_in: &stand_in };
         all.add_results(&results, &known, &shared, &mut groups);
         groups.into_iter().for_each(|((quantity, labels), samples)| all.sum_up(quantity, &labels, &samples));

@@ -52,7 +52,7 @@ pub(super) fn headline(page: &mut Page, report: &Report, summary: &Summary, line
     }
     if !unreliable {
         let interval = if lines { "; ± is the 95 % interval" } else { "" };
-        page.fact(Style::Bold, "", ("Trust", NAMES), &(trust(&summary.trust) + interval));
+        page.fact(Style::Bold, "", (TRUST, NAMES), &(trust(&summary.trust) + interval));
     }
     remarks(page, &others);
 }
@@ -60,7 +60,10 @@ pub(super) fn headline(page: &mut Page, report: &Report, summary: &Summary, line
 /// The code of the note that names who used the CPUs.
 const BUSY: &str = "machine-busy";
 
-const UNRELIABLE: &str = "UNRELIABLE";
+/// The name of the fact that says how far to trust the numbers.
+pub(crate) const TRUST: &str = "Trust";
+/// Its name where that is not at all.
+pub(crate) const UNRELIABLE: &str = "UNRELIABLE";
 
 fn remarks(page: &mut Page, notes: &[&Note]) {
     for note in notes {

@@ -280,7 +280,9 @@ fn firmware_claims(page: &mut Page, t: &Topology) {
     if rows.is_empty() {
         return;
     }
-    page.heading("Firmware's claims (HMAT)", "read / written; not measured");
+    let computed = rows.iter().any(|(_, h)| h.cxl_region.is_some());
+    let source = if computed { "Claims of firmware (HMAT) and of CXL devices (CDAT)" } else { "Firmware's claims (HMAT)" };
+    page.heading(source, "read / written; not measured");
     let ns = |v: Option<u64>| v.map(|v| v.to_string());
     let gbs = |v: Option<u64>| v.map(|v| Cell::number(number(v as f64 / 1e3)));
     page.table([
