@@ -2084,7 +2084,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__pmem)
-            opts="-o -q -v -h --ramp --loaded --out --cpu --one-thread-per-core --time --within --confidence --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --prefetch --budget --node --size --pages --machine --help"
+            opts="-o -q -v -h --ramp --loaded --out --cpu --one-thread-per-core --time --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --prefetch --budget --node --size --pages --machine --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2126,10 +2126,6 @@ _memgauge() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --panel)
-                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
-                    return 0
-                    ;;
                 --figure-width)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2164,6 +2160,10 @@ _memgauge() {
                     ;;
                 --machine)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --panel)
+                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -3116,7 +3116,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__tiers)
-            opts="-o -q -v -h --hops --histogram --mix --width --limit --prefetch --cpu --one-thread-per-core --size --pages --time --within --confidence --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --budget --node --help"
+            opts="-o -q -v -h --hops --histogram --mix --width --limit --prefetch --cpu --one-thread-per-core --size --pages --time --within --confidence --seed --format --output --quiet --verbose --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --budget --node --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3186,10 +3186,6 @@ _memgauge() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --panel)
-                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
-                    return 0
-                    ;;
                 --figure-width)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -3212,6 +3208,10 @@ _memgauge() {
                     ;;
                 --node)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --panel)
+                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
                     return 0
                     ;;
                 *)

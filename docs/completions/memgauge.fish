@@ -46,7 +46,7 @@ thp\t''
 1g\t''"
 complete -c memgauge -n "__fish_memgauge_needs_command" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_needs_command" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
-complete -c memgauge -n "__fish_memgauge_needs_command" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
+complete -c memgauge -n "__fish_memgauge_needs_command" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 5%]' -r
 complete -c memgauge -n "__fish_memgauge_needs_command" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_needs_command" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
@@ -163,7 +163,7 @@ thp\t''
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l budget -d 'Measure one cell for at most this long [default: 4s, or 1s in large matrices]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 5%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
@@ -233,7 +233,7 @@ checkerboard\t''
 moving-inversions\t''
 walking-ones\t''
 walking-zeros\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l hold -d 'How long --line check lets what it wrote stay in the memory at least before it compares it [default: no longer than a sweep takes]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l hold -d 'With --line check: compare what was written only after this time [default: as soon as a sweep ends]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l contents -d 'Fill buffers with the lines of FILE, again and again: 128 hexadecimal digits each, 64 bytes. Stores write the first line' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l start-signal -d 'Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME; on Windows Local\\NAME): 2 = measuring, 3 = done' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
@@ -247,7 +247,7 @@ thp\t''
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l budget -d 'Measure one cell for at most this long [default: 4s, or 1s in large matrices]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 5%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
@@ -329,7 +329,7 @@ checkerboard\t''
 moving-inversions\t''
 walking-ones\t''
 walking-zeros\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l hold -d 'How long --line check lets what it wrote stay in the memory at least before it compares it [default: no longer than a sweep takes]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l hold -d 'With --line check: compare what was written only after this time [default: as soon as a sweep ends]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l contents -d 'Fill buffers with the lines of FILE, again and again: 128 hexadecimal digits each, 64 bytes. Stores write the first line' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l start-signal -d 'Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME; on Windows Local\\NAME): 2 = measuring, 3 = done' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
@@ -343,7 +343,7 @@ thp\t''
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l budget -d 'Measure one cell for at most this long [default: 4s, or 1s in large matrices]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 5%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
@@ -411,7 +411,7 @@ thp\t''
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l budget -d 'Measure one cell for at most this long [default: 4s, or 1s in large matrices]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 5%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
@@ -505,7 +505,7 @@ off\t''
 on\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l budget -d 'Measure one cell for at most this long [default: 0.5s]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l within -d 'End the whole check after this time: everything is measured more coarsely until it fits [default: 45s]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1.5%, in a virtual machine 3%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1.5%, in a virtual machine 5%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which on Linux only root may read]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
@@ -525,7 +525,7 @@ thp\t''
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l budget -d 'Measure one cell for at most this long [default: 4s, or 1s in large matrices]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 5%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand run" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
@@ -670,7 +670,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l label -d 'Ad
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l budget -d 'Measure one cell for at most this long [default: 0.25s, with --counters 0.35s]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 2%, in a virtual machine 3%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 2%, in a virtual machine 5%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l panel -d 'Draw only one of these panels: latency-by-size, bandwidth-by-size, misses; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
@@ -706,7 +706,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l out -d 'Write
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 5%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
@@ -714,7 +714,22 @@ csv\t''
 openmetrics\t''
 html\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l prefetch -d 'Hardware prefetchers during the run. As root, on and off write documented registers of all CPUs and put them back afterwards, which taints the kernel' -r -f -a "leave\t''
+off\t''
+on\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l budget -d 'Measure one cell for at most this long [default: 0.48s]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l node -d 'Nodes whose CPUs measure, such as 0,2 [default: all nodes with CPUs]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l size -d 'Size of each file: that of the chase and those of the loaders [default: 400000K or more for loaders, see below]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
+4k\t''
+thp\t''
+2m\t''
+1g\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l panel -d 'Draw only one of these panels: idle-latency, bandwidth, bandwidth-by-cpus, access-sizes, persist-latency, loaded-latency, distribution; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
 bandwidth-by-cpus\t''
@@ -733,21 +748,6 @@ latency-by-size\t''
 bandwidth-by-size\t''
 misses\t''
 distribution\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l prefetch -d 'Hardware prefetchers during the run. As root, on and off write documented registers of all CPUs and put them back afterwards, which taints the kernel' -r -f -a "leave\t''
-off\t''
-on\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l budget -d 'Measure one cell for at most this long [default: 0.48s]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l node -d 'Nodes whose CPUs measure, such as 0,2 [default: all nodes with CPUs]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l size -d 'Size of each file: that of the chase and those of the loaders [default: 400000K or more for loaders, see below]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
-4k\t''
-thp\t''
-2m\t''
-1g\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l ramp -d 'Also measure the bandwidth of growing numbers of CPUs: 1, 2, 4, 6 … all of each node, reads and 2:1'
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l loaded -d 'Also measure latency under load at 20 delays, sequential and random'
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
@@ -780,7 +780,7 @@ thp\t''
 1g\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 5%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
@@ -788,7 +788,13 @@ csv\t''
 openmetrics\t''
 html\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l budget -d 'Measure one cell for at most this long [default: 0.48s]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l node -d 'Memory nodes to compare, such as 0,2, each as a tier [default: the nearest of each kind]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l panel -d 'Draw only one of these panels: idle-latency, bandwidth-by-node, loaded-latency, distribution; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
 bandwidth\t''
 bandwidth-by-cpus\t''
@@ -807,12 +813,6 @@ latency-by-size\t''
 bandwidth-by-size\t''
 misses\t''
 distribution\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l label -d 'Add a label of your own to the result, such as rack=12; may be repeated' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l wait-quiet -d 'Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l machine -d 'Plan for a recorded machine: a directory that holds its sys/ and proc/' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l budget -d 'Measure one cell for at most this long [default: 0.48s]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l node -d 'Memory nodes to compare, such as 0,2, each as a tier [default: the nearest of each kind]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
@@ -844,7 +844,7 @@ thp\t''
 1g\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 5%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
@@ -1189,7 +1189,7 @@ thp\t''
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l budget -d 'Measure one cell for at most this long [default: 4s, or 1s in large matrices]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l within -d 'End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 3%]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%, in a virtual machine 5%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand prefetch; and __fish_seen_subcommand_from compare" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
 json\t''
@@ -1299,7 +1299,7 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l across -d 'Compare runs of unlike machines, too'
-complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -s q -l quiet -d 'Print only the verdict (one line; nothing where the comparison goes to a file)'
+complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -s q -l quiet -d 'Print only the verdict, in one line'
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -s v -l verbose -d 'Show every number, also those that are the same'
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -s h -l help -d 'Print help'
@@ -1308,7 +1308,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -l model -d 'A
 complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -l format -d 'Format of standard output; JSON has everything' -r -f -a "text\t''
 json\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt or .json; may be repeated' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -s q -l quiet -d 'Print only the answer (one line; nothing where the advice goes to a file)'
+complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -s q -l quiet -d 'Print only the answer, in one line'
 complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and not __fish_seen_subcommand_from ingest outliers baseline history export help" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and not __fish_seen_subcommand_from ingest outliers baseline history export help" -f -a "ingest" -d 'Read results into a fleet\'s folder; damaged, old and duplicate ones are named and left out'
@@ -1347,7 +1347,7 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, or .svg, .png, .pdf for a figure; may be repeated' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s q -l quiet -d 'Print only the first line (nothing where the answer goes to a file)'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s q -l quiet -d 'Print only the first line'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s v -l verbose -d 'Show everything: long lists whole, and each number'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s h -l help -d 'Print help'
@@ -1355,7 +1355,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen
 json\t''
 csv\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv; may be repeated' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -s q -l quiet -d 'Print only the first line (nothing where the answer goes to a file)'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -s q -l quiet -d 'Print only the first line'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -s v -l verbose -d 'Show everything: long lists whole, and each number'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -l host -d 'The host\'s name, or the first eight or more digits of its machine id' -r
@@ -1364,7 +1364,7 @@ json\t''
 csv\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -l as-one -d 'Show all machines that HOST means as one: a host that was installed again, or renamed'
-complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -s q -l quiet -d 'Print only the first line (nothing where the answer goes to a file)'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -s q -l quiet -d 'Print only the first line'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -s v -l verbose -d 'Show everything: long lists whole, and each number'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from export" -l format -d 'The other tool\'s format' -r -f -a "ocptv\t''
