@@ -16,7 +16,7 @@ use super::values::{STATES, one_of};
     mut_arg("panels", |arg| panels(arg, &[Experiment::CacheToCache, Experiment::CacheToCacheMatrix])),
     after_help = "Examples:
   memgauge c2c                            one pair for each kind of distance
-  memgauge c2c --matrix                   every pair of CPUs, or of those of --cpu
+  memgauge c2c --matrix                   every pair of CPUs, or of --cpu
   memgauge c2c --node-matrix              modified lines between nodes
   memgauge c2c --reader 0 --holder 1      one pair
   memgauge c2c --reader 1 --holder 0 --node 0    lines at home on node 0"
