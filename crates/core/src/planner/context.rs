@@ -18,7 +18,7 @@ const SCAN_HALF_WIDTH: f64 = 0.05;
 /// The same for a point of a sweep, because levels differ by tens of per cent.
 const SWEEP_HALF_WIDTH: f64 = 0.02;
 /// The least in a virtual machine: neighbours on the host take cache and memory by turns, however quiet the guest is. On a quiet guest of a
-/// shared host the budgets of a suite reached this in four of five cells, and 3 % in three (docs/benchmarks.md, *Intervals*).
+/// shared host the budgets of a suite reached this in four of five cells, and 3 % in half of them (docs/benchmarks.md, *Intervals*).
 const GUEST_HALF_WIDTH: f64 = 0.05;
 /// The same for a cell of a health check: half of the smallest difference that counts.
 const QUICK_HALF_WIDTH: f64 = 0.015;
