@@ -232,11 +232,17 @@ fn measured(arguments: &[&str], folder: &Path) -> Done {
     Done { stdout: fs::read(out).unwrap(), code: libc::WEXITSTATUS(status), seconds, peak_mb }
 }
 
-/// A result with sixty numbers: those of the sample, and latencies of more CPUs.
+/// A result with sixty numbers: those of the sample, bandwidths of eight caches, and latencies of more CPUs.
 fn sixty_numbers() -> Report {
     let mut report = saved("two-nodes.json");
     report.results.retain(|m| m.estimate.value.is_some());
     let latency = report.results.iter().find(|m| m.experiment == Experiment::IdleLatency).unwrap().clone();
+    let bandwidth = report.results.iter().find(|m| m.experiment == Experiment::Bandwidth).unwrap().clone();
+    for cache in 0..8 {
+        let mut m = bandwidth.clone();
+        (m.experiment, m.at.cpus) = (Experiment::BandwidthPerCache, Some((2 * cache..2 * cache + 2).collect()));
+        report.results.push(m);
+    }
     for cpu in 100.. {
         if report.results.len() >= 60 {
             break;

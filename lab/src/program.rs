@@ -55,6 +55,13 @@ pub fn memgauge(line: &str) -> Memgauge {
     Memgauge { command, json }
 }
 
+/// The same without options for a result, which commands that measure nothing refuse.
+pub fn without_result(line: &str) -> Memgauge {
+    let mut command = Command::new(MEMGAUGE);
+    command.args(line.split_whitespace()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    Memgauge { command, json: PathBuf::new() }
+}
+
 impl Memgauge {
     /// In this control group.
     #[must_use]

@@ -177,7 +177,7 @@ pub fn fleet(shape: &FleetShape, seed: u64) -> SimulatedFleet {
 }
 
 /// Results of the hosts of a fleet, as files hold them: those of `template` with other values, names and BIOS, without samples. With each its
-/// fault.
+/// fault, if it makes any number of these worse.
 pub fn reports<'a>(
     template: &'a Report,
     shape: &'a FleetShape,
@@ -191,19 +191,20 @@ pub fn reports<'a>(
         (report.run.id, report.run.labels, report.run.host) = (host.run.run_id.clone(), host.run.labels.clone(), Some(name));
         (report.started.utc, report.complete) = (host.run.started.clone(), host.run.complete);
         report.machine.identity.firmware.extend(host.run.fingerprint.firmware.clone().map(|bios| ("bios_version".to_owned(), bios)));
-        let mut place = 0;
+        let (mut place, mut concerned) = (0, false);
         report.results.retain_mut(|m| {
             place += 1;
             let cell = Cell { experiment: m.experiment, at: m.at.clone(), metric: m.metric, unit: m.unit };
             (m.samples, m.quality) = (None, Quality { level: host.quality(place), reasons: Vec::new() });
             let Some(value) = m.estimate.value else { return false };
+            concerned |= host.fault.is_some_and(|(fault, _)| fault.concerns(&cell));
             let value = value * host.factor(shape, &cell, &mut random);
             let estimate = &mut m.estimate;
             (estimate.value, estimate.ci95_low, estimate.ci95_high) = (Some(value), Some(value * 0.997), Some(value * 1.003));
             (estimate.min, estimate.max) = (Some(value * 0.99), Some(value * 1.01));
             !host.never_measured(place)
         });
-        (report, host.fault)
+        (report, host.fault.filter(|_| concerned))
     })
 }
 

@@ -29,6 +29,7 @@ fn a_run(machine: &Machine, scatter: Scatter, seed: u64, slower: f64) -> Report 
     // Of an idle load only a part is in the memory: the whole shall be longer by the factor.
     let idle = model.idle_ns(0, 0).unwrap();
     model.nodes.values_mut().for_each(|(_, ns)| *ns += idle * longer);
+    model.translation_ns *= 1.0 + longer;
     let mut spec = Spec::new(Task::Latency(LatencyShape::One));
     spec.budget = Some(Duration::from_millis(400));
     let mut report = run(&spec, machine, &model, None);

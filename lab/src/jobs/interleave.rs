@@ -17,7 +17,7 @@ use memgauge_os::memory::Buffer;
 
 use crate::guest;
 use crate::job::{Job, Machine, PLAIN, Release, tests};
-use crate::program::{measured, memgauge};
+use crate::program::{measured, memgauge, without_result};
 
 pub(crate) const JOB: Job = Job {
     name: "interleave",
@@ -215,7 +215,7 @@ fn earlier() -> Result<BTreeMap<u32, u32>> {
 
 /// `--restore` puts these back, and forgets them.
 fn restores(earlier: &BTreeMap<u32, u32>) -> Result<()> {
-    let ran = memgauge("interleave --restore").run()?;
+    let ran = without_result("interleave --restore").run()?;
     ensure!(ran.status == Some(0), "{:?}: {}", ran.status, ran.stderr);
     ensure!(kernel_weights()? == *earlier, "put back {:?} instead of {earlier:?}: {}", kernel_weights()?, ran.stderr);
     ensure!(!Path::new(JOURNAL).exists(), "{JOURNAL} stays");
@@ -225,16 +225,16 @@ fn restores(earlier: &BTreeMap<u32, u32>) -> Result<()> {
 fn applied_and_restored() -> Result<()> {
     let earlier = earlier()?;
     for (given, expected) in [("0=5,1=2", [5, 2, 2]), ("0=9,2=4", [9, 2, 4])] {
-        let ran = memgauge(&format!("interleave --apply {given}")).run()?;
+        let ran = without_result(&format!("interleave --apply {given}")).run()?;
         ensure!(ran.status == Some(0), "{:?}: {}", ran.status, ran.stderr);
         ensure!(kernel_weights()?.into_values().eq(expected), "{:?}", kernel_weights()?);
         ensure!(ran.stderr.contains(given) && ran.stderr.contains("--restore"), "{}", ran.stderr);
     }
     restores(&earlier)?;
-    memgauge("interleave --apply 0=5,3=2").run()?.refused(4, &["no weight for node 3", "0, 1, 2"])?;
-    memgauge("interleave --apply 0=5,1=2").without_root().run()?.refused(4, &["root"])?;
+    without_result("interleave --apply 0=5,3=2").run()?.refused(4, &["no weight for node 3", "0, 1, 2"])?;
+    without_result("interleave --apply 0=5,1=2").without_root().run()?.refused(4, &["root"])?;
     ensure!(kernel_weights()? == earlier, "{:?}", kernel_weights()?);
-    let ran = memgauge("interleave --restore").run()?;
+    let ran = without_result("interleave --restore").run()?;
     ensure!(ran.status == Some(0) && ran.stderr.contains("no weights to put back"), "{:?}: {}", ran.status, ran.stderr);
     Ok(())
 }
@@ -247,7 +247,7 @@ fn killed_between_two_writes() -> Result<()> {
     // SAFETY: a string that ends in zero.
     ensure!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) } == 0, "mkfifo: {}", std::io::Error::last_os_error());
     guest::bind(pipe, &place)?;
-    let mut running = memgauge("interleave --apply 0=5,1=2").start()?;
+    let mut running = without_result("interleave --apply 0=5,1=2").start()?;
     // Opening it waits until the run reads what the weight is.
     fs::OpenOptions::new().write(true).open(pipe)?.write_all(b"3\n")?;
     let first = running.until("it has written the first weight", |_| guest::read(file(0)).is_ok_and(|weight| weight == "5"));
@@ -267,7 +267,7 @@ fn killed_at_any_moment() -> Result<()> {
     let earlier = earlier()?;
     let mut changed = 0;
     for moment in 0..12 {
-        let mut running = memgauge("interleave --apply 0=5,1=2,2=1").start()?;
+        let mut running = without_result("interleave --apply 0=5,1=2,2=1").start()?;
         std::thread::sleep(Duration::from_millis(10 * moment));
         running.kill()?;
         running.wait()?;
@@ -286,14 +286,14 @@ fn automatic_weights_of_a_later_kernel() -> Result<()> {
         let outcome = (|| {
             (0..3).try_for_each(|node| guest::write(file(node), "4"))?;
             guest::write(&auto, automatic)?;
-            let mut running = memgauge("interleave --apply 0=5,1=2").start()?;
+            let mut running = without_result("interleave --apply 0=5,1=2").start()?;
             running.until("it has written a weight", |_| guest::read(file(0)).is_ok_and(|weight| weight == "5"))?;
             // Too late to keep it from writing, or not: its journal is there.
             running.kill()?;
             running.wait()?;
             // The kernel does this as soon as a weight is written.
             guest::write(&auto, "false")?;
-            let ran = memgauge("interleave --restore").run()?;
+            let ran = without_result("interleave --restore").run()?;
             ensure!(ran.status == Some(0) && ran.stderr.contains("automatically again"), "{:?}: {}", ran.status, ran.stderr);
             ensure!(guest::read(&auto)? == "1", "{name} is {}", guest::read(&auto)?);
             // Weights are then the kernel's to compute: to write one would end that.

@@ -10,7 +10,7 @@ use super::interleave::{
 };
 use crate::guest;
 use crate::job::{Job, Machine, PLAIN, Release, tests};
-use crate::program::memgauge;
+use crate::program::{memgauge, without_result};
 
 pub(crate) const JOB: Job = Job {
     name: "interleave-auto",
@@ -70,7 +70,7 @@ fn derived_from_firmwares_claims() -> Result<()> {
 
 /// `--restore` gives the weights back to the kernel, which derives the same.
 fn restores(derived: &BTreeMap<u32, u32>) -> Result<()> {
-    let ran = memgauge("interleave --restore").run()?;
+    let ran = without_result("interleave --restore").run()?;
     ensure!(ran.status == Some(0) && ran.stderr.contains("automatically again"), "{:?}: {}", ran.status, ran.stderr);
     ensure!(automatic()? && kernel_weights()? == *derived, "{:?} instead of {derived:?}, automatic: {}", kernel_weights()?, automatic()?);
     ensure!(!Path::new(JOURNAL).exists(), "{JOURNAL} stays");
@@ -80,7 +80,7 @@ fn restores(derived: &BTreeMap<u32, u32>) -> Result<()> {
 fn applied_and_automatic_again() -> Result<()> {
     let before = derived()?;
     for (given, expected) in [("0=5,1=2", [5, 2, before[&2]]), ("0=9,1=3,2=4", [9, 3, 4])] {
-        let ran = memgauge(&format!("interleave --apply {given}")).run()?;
+        let ran = without_result(&format!("interleave --apply {given}")).run()?;
         ensure!(ran.status == Some(0) && ran.stderr.contains("--restore"), "{:?}: {}", ran.status, ran.stderr);
         ensure!(kernel_weights()?.into_values().eq(expected), "{:?}", kernel_weights()?);
         ensure!(!automatic()?, "weights were written, and the kernel goes on deriving them");
@@ -90,7 +90,7 @@ fn applied_and_automatic_again() -> Result<()> {
 
 fn killed_and_automatic_again() -> Result<()> {
     let before = derived()?;
-    let mut running = memgauge("interleave --apply 0=5,1=2").start()?;
+    let mut running = without_result("interleave --apply 0=5,1=2").start()?;
     running.until("it has written a weight", |_| guest::read(Path::new(WEIGHTS).join("node0")).is_ok_and(|weight| weight == "5"))?;
     // Too late to keep it from writing, or not: its journal is there.
     running.kill()?;
@@ -104,9 +104,9 @@ fn weights_by_hand_come_back_as_those() -> Result<()> {
     for (node, weight) in [(0, "7"), (1, "3"), (2, "2")] {
         guest::write(Path::new(WEIGHTS).join(format!("node{node}")), weight)?;
     }
-    let ran = memgauge("interleave --apply 0=5,1=2").run()?;
+    let ran = without_result("interleave --apply 0=5,1=2").run()?;
     ensure!(ran.status == Some(0), "{:?}: {}", ran.status, ran.stderr);
-    let ran = memgauge("interleave --restore").run()?;
+    let ran = without_result("interleave --restore").run()?;
     ensure!(ran.status == Some(0) && !ran.stderr.contains("automatically"), "{:?}: {}", ran.status, ran.stderr);
     ensure!(!automatic()? && kernel_weights()?.into_values().eq([7, 3, 2]), "{:?}, automatic: {}", kernel_weights()?, automatic()?);
     Ok(())
