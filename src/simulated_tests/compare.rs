@@ -12,11 +12,13 @@ struct Scatter {
     bursts: f64,
 }
 
-/// The first is an assumption about quiet servers. The others are of repeated idle latencies on the host of docs/benchmarks.md: its six quiet
-/// rounds of 512 MiB (142 to 149 ns), and thirty runs while compilers used both CPUs (128.6 to 140.9 ns; allocations within a run 3.4 %).
-const SCATTERS: [Scatter; 3] = [
+/// The first is an assumption about quiet servers. The others are of repeated idle latencies on hosts of docs/benchmarks.md: twenty quiet runs
+/// (25 November 2026: 124.3 to 129.4 ns, 1.1 % in all), six rounds of 512 MiB between which the host's neighbours changed (142 to 149 ns), and
+/// thirty runs while compilers used both CPUs (128.6 to 140.9 ns; allocations within a run 3.4 %).
+const SCATTERS: [Scatter; 4] = [
     Scatter { name: "quiet server", runs: 0.010, bursts: 0.010 },
-    Scatter { name: "this host, quiet", runs: 0.018, bursts: 0.020 },
+    Scatter { name: "this host, quiet", runs: 0.011, bursts: 0.014 },
+    Scatter { name: "this host, neighbours", runs: 0.018, bursts: 0.020 },
     Scatter { name: "this host, busy", runs: 0.022, bursts: 0.034 },
 ];
 
@@ -96,7 +98,12 @@ fn two_thousand_comparisons_of_simulated_machines() {
         let equal = rates(scatter, 2000, 0.0);
         assert!(equal.different <= 0.05, "{}: {equal:?}", scatter.name);
         let slower = rates(scatter, 2000, 0.05);
-        // Five runs are too few where runs differ as much as on a busy host.
-        assert!(slower.worse >= if scatter.runs > 0.02 { 0.7 } else { 0.95 }, "{}: {slower:?}", scatter.name);
+        // Five runs a side are too few where runs differ by more than 1.5 %: Student's test itself would find 94 % where they differ by 1.9 %.
+        let expected = match scatter.runs {
+            ..0.015 => 0.95,
+            ..0.020 => 0.85,
+            _ => 0.7,
+        };
+        assert!(slower.worse >= expected, "{}: {slower:?}", scatter.name);
     }
 }
