@@ -99,7 +99,7 @@ fn check_results(folder: &Path, what: &str) {
             "pdf" => bytes.trim_ascii_end().ends_with(b"%%EOF"),
             // The last chunk.
             "png" => bytes.len() > 12 && &bytes[bytes.len() - 8..bytes.len() - 4] == b"IEND",
-            "txt" | "csv" => bytes.ends_with(b"\n"),
+            "txt" | "csv" | "dat" => bytes.ends_with(b"\n"),
             ending => ending.is_empty() && name == "lock",
         };
         assert!(temporary || whole, "{what}: {name} has {} bytes", bytes.len());
