@@ -240,7 +240,7 @@ fn use_threads(recommendation: &Recommendation, mix: Mix, (threads, of): (u32, u
         format!("Use all {of} threads for {}.", highest(mix))
     };
     if let Some((fewer, part)) = compared(value(Role::Fewer), value(Role::Highest).or_else(|| value(Role::Advised))) {
-        text += &format!(" {fewer} give {part}.");
+        text += &format!(" {fewer} {} {part}.", if fewer == 1 { "gives" } else { "give" });
     }
     if let Some((all, part)) = compared(value(Role::All), value(Role::Highest).or_else(|| value(Role::Advised))) {
         text += &format!(" All {all} together give {part}.");
