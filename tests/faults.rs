@@ -244,7 +244,9 @@ fn a_file_that_another_process_truncates_costs_its_measurement() {
                 matches!(&m.estimate.not_measured, Some(NotMeasured::MemoryFailed { fault, .. })
                     if fault.kind == MemoryFaultKind::Truncated && fault.directory.as_deref() == directory.to_str())
             };
-            assert!(report.results.iter().any(lost), "{what}");
+            // Where other processes have the CPUs, the file may not be made yet: then there is no memory of it that could fail.
+            let while_made = text(&output.stderr).contains(", while it is made");
+            assert!(while_made || report.results.iter().any(lost), "{what}");
             assert!(text(&output.stderr).contains(&says), "{what}");
             assert!(!line.contains(second) || first_delay(&report), "{what}");
         }
