@@ -305,9 +305,9 @@ fn checked_reads_find_bits_that_flip_once_as_often_as_the_result_says() {
 
 #[test]
 fn the_drop_in_finds_bits_that_flip_once() {
-    // The text of mlc does not say the share; this is the least that is accepted of a machine with other work.
+    // The text of mlc does not say the share. It checks in the same way: less than a tenth of the time lies outside of it.
     let until = Duration::from_millis(1900);
-    finds_flips("mlc --loaded_latency -I", 64 * MIB, until, || drop_in("-t2"), |_| 0.4);
+    finds_flips("mlc --loaded_latency -I", 64 * MIB, until, || drop_in("-t2"), |_| 0.9);
 }
 
 /// The same faults and the same time as stressapptest (of Debian's package), which must be installed.

@@ -142,8 +142,8 @@ fn what_was_measured_before_an_interruption_is_kept_and_the_time_is_kept() {
     fs::remove_dir_all(out).unwrap();
     let began = Instant::now();
     let output = program().arg("pmem").arg(&files).args(["--size", "16M", "--within", "6s", "--format", "json"]).output().unwrap();
-    // What comes on top is the start, the files and the page. Whether a run keeps its time is the matter of tests/signals.rs.
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    // What comes on top is the start, the files and the page: less than a cell's own time, even beside other work.
+    assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
     assert!(report(&output).measured() > 0);
     assert!(names(&files).is_empty());
     fs::remove_dir_all(files).unwrap();

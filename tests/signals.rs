@@ -248,8 +248,9 @@ fn a_large_buffer_is_set_up_within_the_time() {
             assert!(matches!(output.status.code(), Some(0 | 1 | 4)), "{line}: {:?} {}", output.status, text(&output.stderr));
         }
         let best = *times.iter().min().unwrap();
-        // A host whose neighbours have the CPUs shows in no load average. Set-up that ignores the time takes longer than that.
+        // Only where others have the CPUs is that no fault.
         let (wanted, cpus) = load();
-        assert!(best <= bound + SOON, "{line}: {times:?} where {wanted} threads want {cpus} CPUs");
+        let slack = if wanted > cpus { SOON } else { Duration::ZERO };
+        assert!(best <= bound + slack, "{line}: {times:?} where {wanted} threads want {cpus} CPUs");
     }
 }

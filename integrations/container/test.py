@@ -118,7 +118,9 @@ exec {" ".join(storage("podman", "run", *options))} --hostname "$(hostname)" {IM
     os.mkdir(f"{WORK}/results")
     for name in HOSTS:
         with open(f"{WORK}/results/{name}.json", "w") as file:
-            subprocess.run([host, name, measured, *ARGUMENTS[:5], "--time", "50ms", "--format", "json"], stdout=file)
+            status = subprocess.run([host, name, measured, *ARGUMENTS[:5], "--time", "50ms", "--format", "json"], stdout=file).returncode
+            # 1: on a busy machine not every number.
+            assert status in (0, 1), (name, status)
     slow, unknown, answer = outliers(f"{WORK}/results", f"{WORK}/fleet")
     assert slow == [SICK] and unknown == [] and answer["hosts"] == len(HOSTS), (slow, unknown, answer)
     # As the README shows it.

@@ -212,8 +212,8 @@ fn commands(wine: &Wine, programs: &Path, tally: &mut Tally) -> Result<()> {
 fn ctrl_c(wine: &Wine, programs: &Path, tally: &mut Tally) -> Result<()> {
     /// The exit status of an interrupted run.
     const INTERRUPTED: i32 = 130;
-    /// Half a second, as the manual says, and time for Wine, which hands the signal from one process to another, where others have the CPUs.
-    const SOON: Duration = Duration::from_secs(3);
+    /// What the manual says, half a second, and as much again for Wine, which hands the signal from one process to another.
+    const SOON: Duration = Duration::from_secs(1);
     let file = target_folder().join("windows-commands/interrupted.json");
     let mut command = Command::new(&wine.program);
     command.arg(programs.join("memgauge.exe")).args(["bandwidth", "--peak", "--time", "1s", "--size", "16m", "-o"]).arg(&file);
