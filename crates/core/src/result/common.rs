@@ -76,11 +76,19 @@ impl Common {
 }
 
 /// The value that most have, if all have one.
-fn most_usual<T: Copy + PartialOrd>(values: impl Iterator<Item = Option<T>>) -> Option<T> {
-    let mut values: Vec<T> = values.collect::<Option<_>>()?;
-    values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
-    let longest = values.chunk_by(|a, b| a == b).max_by_key(|run| run.len())?;
-    (2 * longest.len() > values.len()).then(|| longest[0])
+fn most_usual<T: Copy + PartialEq>(values: impl Iterator<Item = Option<T>>) -> Option<T> {
+    let values: Vec<T> = values.collect::<Option<_>>()?;
+    // Boyer and Moore's vote: what more than half say is what is left when each other value takes one vote away.
+    let (mut candidate, mut votes) = (*values.first()?, 0_usize);
+    for &value in &values {
+        match (votes, value == candidate) {
+            (0, _) => (candidate, votes) = (value, 1),
+            (_, true) => votes += 1,
+            (_, false) => votes -= 1,
+        }
+    }
+    let count = values.iter().filter(|&&value| value == candidate).count();
+    (2 * count > values.len()).then_some(candidate)
 }
 
 #[cfg(test)]

@@ -40,8 +40,13 @@ pub(super) fn is_told(report: &Report, note: &Note) -> bool {
 
 /// Notes below a heading; nothing when there are none.
 pub(super) fn list<'n>(page: &mut Page, title: &str, notes: impl Iterator<Item = &'n Note>) {
+    list_all(page, title, notes.collect());
+}
+
+/// Once for all kinds of iterators.
+fn list_all(page: &mut Page, title: &str, notes: Vec<&Note>) {
     let mut seen = BTreeSet::new();
-    let mut notes: Vec<&Note> = notes.filter(|n| seen.insert((&n.code, &n.message))).collect();
+    let mut notes: Vec<&Note> = notes.into_iter().filter(|n| seen.insert((&n.code, &n.message))).collect();
     if notes.is_empty() {
         return;
     }
