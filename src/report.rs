@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use memgauge_core::note::Note;
-use memgauge_core::result::{Moment, Report, SCHEMA_VERSION, SetUp, Timing, Tool};
+use memgauge_core::result::{Incomplete, Moment, Report, SCHEMA_VERSION, SetUp, Timing, Tool};
 use memgauge_core::topology::Machine;
 use memgauge_engine::Outcome;
 use memgauge_os::{clock, environment};
@@ -53,7 +53,7 @@ pub(crate) fn blank(machine: Machine, root: &Path, identity: &HostIdentity) -> R
 
 /// Adds everything that the engine measured. A run may have several outcomes: one a plan, or one a state of the prefetchers.
 pub(crate) fn absorb(report: &mut Report, outcome: Outcome) {
-    let Outcome { results, repeats, matrices, curves, interleaves, stores_read, notes, timing, core_ghz, all_cores_ghz, complete } =
+    let Outcome { results, repeats, matrices, curves, interleaves, stores_read, notes, timing, core_ghz, all_cores_ghz, incomplete } =
         outcome;
     report.results.extend(results);
     report.repeats.extend(repeats);
@@ -68,7 +68,8 @@ pub(crate) fn absorb(report: &mut Report, outcome: Outcome) {
         let highest = report.environment.all_cores_ghz.entry(cpu).or_insert(ghz);
         *highest = highest.max(ghz);
     }
-    report.complete &= complete;
+    report.incomplete = Incomplete::join(report.incomplete.take(), incomplete);
+    report.complete = report.incomplete.is_none();
 }
 
 /// Adds notes that the report does not have yet.
@@ -139,7 +140,7 @@ mod tests {
             },
             core_ghz: [(cpu, 2.0 + seconds)].into(),
             all_cores_ghz: [(0, 2.0 + seconds)].into(),
-            complete: cpu != 2,
+            incomplete: (cpu == 2).then_some(Incomplete::CellsMissing),
         }
     }
 
@@ -162,7 +163,7 @@ mod tests {
         assert_eq!(report.timing.setup, Some(SetUp { buffers_s: 3.0, chains_s: 6.0, warm_up_s: 1.5, trials_s: 1.5 }));
         assert_eq!(report.environment.core_ghz, [(1, 3.0), (2, 4.0)].into());
         assert_eq!(report.environment.all_cores_ghz, [(0, 4.0)].into(), "the highest of a core's readings");
-        assert!(!report.complete);
+        assert_eq!((report.complete, &report.incomplete), (false, &Some(Incomplete::CellsMissing)));
         // A part that is whole does not hide one that is not.
         absorb(&mut report, outcome(3, &[]));
         assert!(!report.complete);

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use memgauge_core::conclusions::{advise, curve, levels, limit, persistent, summary};
-use memgauge_core::estimate::NotMeasured;
-use memgauge_core::note::{Note, SCAN_MEMORY_SCARCE};
+use memgauge_core::note::Note;
 use memgauge_core::plan::Plan;
 use memgauge_core::reference;
 use memgauge_core::result::{DimmErrors, Incomplete, Measurement, MemoryErrors, Report};
@@ -105,19 +104,11 @@ impl<'a> Runner<'a> {
 
     /// Why a report is incomplete. A run that was interrupted always is.
     fn incompleteness(&self, report: &Report) -> Option<Incomplete> {
-        // Where each number is there, a scan has fewer regions than planned, or a sweep fewer sizes, because its time was over or memory scarce.
-        let scarce = || report.notes.iter().any(|note| note.code == SCAN_MEMORY_SCARCE);
-        let nothing_missing =
-            || report.measurements().all(|m| m.estimate.value.is_some()) && report.matrices.iter().all(|m| m.counts().2 == 0);
-        let over = || {
-            self.context.deadline.is_some_and(|end| self.context.now() >= end || (nothing_missing() && !scarce()))
-                || report.measurements().any(|m| m.estimate.not_measured == Some(NotMeasured::OutOfTime))
-        };
-        match self.stop.interruption() {
-            Some(interruption) => Some(interruption),
-            None if report.complete => None,
-            None if over() => Some(Incomplete::OutOfTime),
-            None => Some(Incomplete::CellsMissing),
+        let time_is_over = || self.context.deadline.is_some_and(|end| self.context.now() >= end);
+        match (self.stop.interruption(), &report.incomplete) {
+            (Some(interruption), _) => Some(interruption),
+            (None, Some(_)) if time_is_over() => Some(Incomplete::OutOfTime),
+            (None, why) => why.clone(),
         }
     }
 }
@@ -134,22 +125,21 @@ mod tests {
     use crate::host::HostIdentity;
 
     #[test]
-    fn where_no_number_is_missing_the_time_was_over() {
+    fn what_is_missing_when_the_time_is_over_is_missing_for_that() {
         let machine = topology::read_machine(Path::new("/")).unwrap();
         let stop = Stop::raised(None);
         let mut report: Report = serde_json::from_str(include_str!("../tests/results/two-nodes.json")).unwrap();
-        report.complete = false;
         let why = |within: Option<Duration>, report: &Report| {
             let mut context = RunContext::new(&machine, Clock::calibrate(Path::new("/")), "/".into(), stop.flag());
             context.deadline = within.map(|within| context.now() + within);
             Runner::begin(context, &stop, true).incompleteness(report)
         };
-        let hour = Some(Duration::from_secs(3600));
-        assert!(report.measurements().all(|m| m.estimate.value.is_some()));
-        assert_eq!(why(hour, &report), Some(Incomplete::OutOfTime));
-        assert_eq!(why(None, &report), Some(Incomplete::CellsMissing), "without a time nothing was cut short by it");
-        report.results[0].estimate.value = None;
+        let (over, hour) = (Some(Duration::ZERO), Some(Duration::from_secs(3600)));
+        assert_eq!((why(over, &report), why(hour, &report)), (None, None), "all is there");
+        report.incomplete = Some(Incomplete::CellsMissing);
+        assert_eq!(why(over, &report), Some(Incomplete::OutOfTime));
         assert_eq!(why(hour, &report), Some(Incomplete::CellsMissing));
+        assert_eq!(why(None, &report), Some(Incomplete::CellsMissing), "without a time nothing was cut short by it");
     }
 
     #[test]

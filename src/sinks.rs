@@ -457,7 +457,7 @@ mod tests {
         sinks(&[&file]).write(&report).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "yesterday");
         // What was found of corrupted memory is nowhere else.
-        report.results[0].estimate = no_value(NotMeasured::Corrupted { detail: "bit 3".into() });
+        report.results[0].estimate = no_value(NotMeasured::Corrupted { cpu: Some(0), detail: "bit 3".into() });
         sinks(&[&file]).write(&report).unwrap();
         assert_eq!(read_report(&file).unwrap().results[0].estimate, report.results[0].estimate);
         fs::remove_dir_all(directory).unwrap();

@@ -8,7 +8,7 @@ use memgauge_core::experiment::{Experiment, Metric, PrefetchRequest, Unit};
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Plan, Step, Work};
 use memgauge_core::prefetchers::{self, Control, PrefetchState, PrefetchStatus};
-use memgauge_core::result::{Evidence, Measurement, Quality, QualityLevel, Report, Verdict};
+use memgauge_core::result::{Evidence, Incomplete, Measurement, Quality, QualityLevel, Report, Verdict};
 use memgauge_core::spec::{Spec, Task};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::IdSet;
@@ -228,7 +228,7 @@ fn not_set(why: NotMeasured, part: &Plan, context: &RunContext<'_>, observer: &m
     let mut outcome = memgauge_engine::run(&Plan { steps: Vec::new(), ..part.clone() }, context, observer);
     let cells = part.steps.iter().flat_map(|step| step.cells.iter().map(|cell| unmeasured(step.experiment, cell, &why)));
     outcome.results = cells.collect();
-    outcome.complete = false;
+    outcome.incomplete = Some(Incomplete::CellsMissing);
     outcome
 }
 

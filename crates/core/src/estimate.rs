@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::PrefetchRequest;
+use crate::memory::MemoryErrorKind;
 use crate::traffic::Mix;
-use crate::units::IdSet;
+use crate::units::{Bytes, IdSet};
 
 /// A median with its interval.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -60,6 +61,21 @@ pub struct Mode {
     pub share: f64,
 }
 
+/// What became of a thread that should have measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum ThreadFailure {
+    /// It could not be started.
+    NotStarted,
+    /// It could not be bound to its CPU.
+    NotBound,
+    /// It did not finish in time.
+    TimedOut,
+    /// It ended unexpectedly.
+    Ended,
+}
+
 /// Why a number was not measured. `detail` is the message of the operating system or of a library.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -93,6 +109,15 @@ pub enum NotMeasured {
     },
     /// Memory could not be allocated.
     NoMemory {
+        /// What kind of failure it was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<MemoryErrorKind>,
+        /// The node whose memory was wanted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<u32>,
+        /// How much was wanted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bytes: Option<Bytes>,
         /// How much was needed, why it was refused, and what to do.
         detail: String,
     },
@@ -100,6 +125,9 @@ pub enum NotMeasured {
     NoThread {
         /// Its CPU.
         cpu: u32,
+        /// What kind of failure it was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<ThreadFailure>,
         /// What happened.
         detail: String,
     },
@@ -141,6 +169,9 @@ pub enum NotMeasured {
     },
     /// Memory did not keep what was written to it.
     Corrupted {
+        /// The CPU that read it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cpu: Option<u32>,
         /// What was seen.
         detail: String,
     },

@@ -1,6 +1,9 @@
 //! Why memory could not be had for a buffer, and what is written into it before it is measured.
 
+use serde::{Deserialize, Serialize};
+
 use crate::plan::BufferPlan;
+use crate::units::Bytes;
 
 /// Why a buffer could not be allocated as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -8,6 +11,10 @@ use crate::plan::BufferPlan;
 pub struct MemoryError {
     /// What kind of failure it is.
     pub kind: MemoryErrorKind,
+    /// The node whose memory was wanted.
+    pub node: u32,
+    /// How much was wanted, where a buffer was.
+    pub bytes: Option<Bytes>,
     /// What failed, and on what.
     pub what: String,
     /// Why.
@@ -16,8 +23,10 @@ pub struct MemoryError {
     pub advice: String,
 }
 
-/// What kind of failure it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why memory was not had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum MemoryErrorKind {
     /// The size is zero or beyond the address space.
     Size,
@@ -44,7 +53,7 @@ impl MemoryError {
             Some(directory) => format!("cannot allocate {} in a file in {directory}", plan.bytes),
             None => format!("cannot allocate {} on node {} with pages '{}'", plan.bytes, plan.node, plan.pages.name()),
         };
-        Self { kind, what, why: why.into(), advice: advice.into() }
+        Self { kind, node: plan.node, bytes: Some(plan.bytes), what, why: why.into(), advice: advice.into() }
     }
 
     /// Whether something is wrong with the memory itself (its file or device, or a hardware error), and not only with how much of it is free.

@@ -1,7 +1,8 @@
 //! Why something was not measured, as data.
 
-use memgauge_core::estimate::NotMeasured;
+use memgauge_core::estimate::{NotMeasured, ThreadFailure};
 use memgauge_core::pattern::LayoutError;
+use memgauge_core::result::Incomplete;
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_core::wording::reasons;
@@ -25,6 +26,15 @@ impl WorkerError {
     const fn cpu(&self) -> u32 {
         match self {
             Self::Pin { cpu, .. } | Self::Start { cpu, .. } | Self::TimedOut { cpu } | Self::Lost { cpu } => *cpu,
+        }
+    }
+
+    const fn failure(&self) -> ThreadFailure {
+        match self {
+            Self::Pin { .. } => ThreadFailure::NotBound,
+            Self::Start { .. } => ThreadFailure::NotStarted,
+            Self::TimedOut { .. } => ThreadFailure::TimedOut,
+            Self::Lost { .. } => ThreadFailure::Ended,
         }
     }
 }
@@ -114,16 +124,25 @@ impl From<ChainError> for CellError {
     }
 }
 
+impl From<&CellError> for Incomplete {
+    fn from(error: &CellError) -> Self {
+        // What a signal interrupted, its caller knows.
+        if matches!(error, CellError::Interrupted | CellError::OutOfTime) { Self::OutOfTime } else { Self::CellsMissing }
+    }
+}
+
 impl From<&CellError> for NotMeasured {
     fn from(error: &CellError) -> Self {
         let detail = error.to_string();
         match error {
             CellError::Interrupted => Self::Interrupted,
             CellError::OutOfTime => Self::OutOfTime,
-            CellError::Memory(MemoryError { advice, .. }) => Self::NoMemory { detail: format!("{detail}; {advice}") },
-            CellError::WrongPointer { .. } => Self::Corrupted { detail },
+            CellError::Memory(MemoryError { kind, node, bytes, advice, .. }) => {
+                Self::NoMemory { failure: Some(*kind), node: Some(*node), bytes: *bytes, detail: format!("{detail}; {advice}") }
+            }
+            CellError::WrongPointer { cpu } => Self::Corrupted { cpu: Some(*cpu), detail },
             CellError::MemoryFailed { cpu, fault } => Self::MemoryFailed { cpu: *cpu, fault: fault.clone() },
-            CellError::Worker(worker) => Self::NoThread { cpu: worker.cpu(), detail },
+            CellError::Worker(worker) => Self::NoThread { cpu: worker.cpu(), failure: Some(worker.failure()), detail },
             CellError::CpusLost { cpus } => Self::CpusLost { cpus: cpus.clone() },
             CellError::NodesLost { nodes } => Self::NodesLost { nodes: nodes.clone() },
             CellError::StartSignal { .. } => Self::NoStartSignal { detail },
@@ -135,5 +154,63 @@ impl From<&CellError> for NotMeasured {
                 Self::Internal { detail }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memgauge_core::estimate::MemoryFaultKind;
+
+    use super::*;
+
+    fn no_room() -> MemoryError {
+        MemoryError {
+            kind: MemoryErrorKind::Space,
+            node: 1,
+            bytes: Some(Bytes::mib(840)),
+            what: "cannot allocate 840 MiB on node 1".into(),
+            why: "node 1 has 12 MiB free".into(),
+            advice: "free memory".into(),
+        }
+    }
+
+    #[test]
+    fn why_a_cell_has_no_value_is_data() {
+        let fault = MemoryFault { kind: MemoryFaultKind::Poisoned, offset: 0, physical: None, directory: None };
+        let detail = |text: &str| text.to_owned();
+        for (error, expected) in [
+            (
+                CellError::Memory(no_room()),
+                NotMeasured::NoMemory {
+                    failure: Some(MemoryErrorKind::Space),
+                    node: Some(1),
+                    bytes: Some(Bytes::mib(840)),
+                    detail: detail("cannot allocate 840 MiB on node 1: node 1 has 12 MiB free; free memory"),
+                },
+            ),
+            (
+                CellError::Worker(WorkerError::Lost { cpu: 3 }),
+                NotMeasured::NoThread {
+                    cpu: 3,
+                    failure: Some(ThreadFailure::Ended),
+                    detail: detail("the thread on CPU 3 ended unexpectedly"),
+                },
+            ),
+            (
+                CellError::WrongPointer { cpu: 2 },
+                NotMeasured::Corrupted { cpu: Some(2), detail: detail("CPU 2: a pointer of the chase is not what was written") },
+            ),
+            (CellError::MemoryFailed { cpu: 0, fault: fault.clone() }, NotMeasured::MemoryFailed { cpu: 0, fault }),
+        ] {
+            assert_eq!(NotMeasured::from(&error), expected);
+        }
+        let interrupted = MemoryError { kind: MemoryErrorKind::Interrupted, ..no_room() };
+        assert_eq!(NotMeasured::from(&CellError::from(interrupted)), NotMeasured::Interrupted);
+    }
+
+    #[test]
+    fn what_the_time_did_not_allow_is_told_from_what_failed() {
+        assert_eq!(Incomplete::from(&CellError::OutOfTime), Incomplete::OutOfTime);
+        assert_eq!(Incomplete::from(&CellError::WrongPointer { cpu: 0 }), Incomplete::CellsMissing);
     }
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use memgauge_core::integrity::{BLOCK_BYTES, BLOCK_WORDS, TestPattern, Words, steps};
-use memgauge_core::result::{DimmErrors, EccCounts, Integrity, Mismatch};
+use memgauge_core::result::{DimmErrors, EccCounts, Incomplete, Integrity, Mismatch};
 use memgauge_core::units::Bytes;
 use memgauge_kernels as kernels;
 use memgauge_os::memory::{Buffer, device_map};
@@ -501,9 +501,9 @@ impl CheckedBuffers {
         match outcome {
             Err(error) if error.damaged() => return Err(error),
             Ok(()) => {}
-            Err(CellError::Interrupted) => session.recorder.cut_short = true,
+            Err(CellError::Interrupted) => session.recorder.cut_short(Incomplete::OutOfTime),
             Err(error) => {
-                session.recorder.cut_short = true;
+                session.recorder.cut_short((&error).into());
                 let message = format!("what was written was not compared: {error}");
                 session.recorder.note(memgauge_core::note::Note::warning("check-cut-short", message));
             }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use memgauge_core::conclusions::{judge, scan};
-use memgauge_core::estimate::Estimate;
+use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{Coordinates, Experiment, Method, Metric, Unit};
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Work};
 use memgauge_core::result::{
-    Checksums, CurveSummary, Evidence, InterleaveSummary, Measurement, PairMatrix, PlacementStatus, RfoEvidence, Timing,
+    Checksums, CurveSummary, Evidence, Incomplete, InterleaveSummary, Measurement, PairMatrix, PlacementStatus, RfoEvidence, Timing,
 };
 use memgauge_core::topology::Topology;
 use memgauge_core::traffic::Mix;
@@ -45,8 +45,8 @@ pub struct Outcome {
     pub core_ghz: BTreeMap<u32, f64>,
     /// The same while all cores worked, where cores were compared.
     pub all_cores_ghz: BTreeMap<u32, f64>,
-    /// Whether every cell was measured.
-    pub complete: bool,
+    /// Why not everything was measured: the time was over, or cells have no value.
+    pub incomplete: Option<Incomplete>,
 }
 
 /// Judges results, and collects them with curves and notes.
@@ -63,8 +63,8 @@ pub(crate) struct Recorder<'a> {
     pub(crate) notes: Vec<Note>,
     /// Samples of each burst that results keep at most, where that is fewer than usual.
     kept_samples: Option<usize>,
-    /// A cell was cut short, and has results nevertheless.
-    pub(crate) cut_short: bool,
+    /// Why not everything was measured: a cell failed, or was cut short and has results nevertheless.
+    incomplete: Option<Incomplete>,
 }
 
 impl<'a> Recorder<'a> {
@@ -80,8 +80,23 @@ impl<'a> Recorder<'a> {
             interleaves: Vec::new(),
             notes: Vec::new(),
             kept_samples,
-            cut_short: false,
+            incomplete: None,
         }
+    }
+
+    /// Not everything is measured, because of this.
+    pub(crate) fn cut_short(&mut self, why: Incomplete) {
+        self.incomplete = Incomplete::join(self.incomplete.take(), Some(why));
+    }
+
+    /// Why not everything was measured: what was cut short, or lacks a value.
+    pub(crate) fn incomplete(&self) -> Option<Incomplete> {
+        let empty = || self.results.iter().chain(&self.repeats).map(|m| &m.estimate).filter(|estimate| estimate.value.is_none());
+        let over = empty().any(|e| matches!(e.not_measured, Some(NotMeasured::Interrupted | NotMeasured::OutOfTime)));
+        // Threads that got no time leave a cell, or a point of it, without a value.
+        let missing = empty().next().is_some() || self.matrices.iter().any(|m| m.counts().2 > 0);
+        let why = if over { Some(Incomplete::OutOfTime) } else { missing.then_some(Incomplete::CellsMissing) };
+        Incomplete::join(self.incomplete.clone(), why)
     }
 
     /// A number with its judgement and what firmware claims; without distribution, counters and samples.
@@ -131,6 +146,7 @@ impl<'a> Recorder<'a> {
         if !matches!(error, CellError::Interrupted | CellError::OutOfTime) {
             self.note(failure(format!("{}: {error}", wording::coordinates(&cell.at)), error));
         }
+        self.cut_short(error.into());
         let estimate = Estimate { not_measured: Some(error.into()), ..Estimate::default() };
         self.record(self.judge(cell.at.clone(), metric, estimate, Evidence::default()));
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use memgauge_core::conclusions::judge;
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Plan, Work};
-use memgauge_core::result::{SetUp, Timing};
+use memgauge_core::result::{Incomplete, SetUp, Timing};
 use memgauge_core::units::IdSet;
 use memgauge_os::clock::ClockError;
 use memgauge_os::cpu;
@@ -26,7 +26,6 @@ pub fn run(plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -
     let started = context.now();
     let mut session = Session::new(plan, context, observer);
     let signal = StartGate { signal: plan.start_signal.as_deref().map(StartSignal::open) };
-    let mut complete = true;
     compare_clocks(&mut session);
     session.runner.read_all_cores();
     // Cells that wait for another program take whatever time that program does.
@@ -48,25 +47,24 @@ pub fn run(plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -
             let result = if share == Some(None) { Err(CellError::OutOfTime) } else { measure_cell(&mut session, &signal, cell) };
             (session.budget.cell_end, session.budget.fill_end, session.memory.end) = (None, None, None);
             if let Err(error) = result {
-                complete = false;
                 session.recorder.record_failure(cell, &error);
             }
-            complete &= !session.budget.stopped();
+            if session.budget.stopped() {
+                session.recorder.cut_short(Incomplete::OutOfTime);
+            }
             session.show_results();
             session.progress.end_cell();
         }
     }
     session.runner.read_all_cores();
-    outcome(session, started, complete)
+    outcome(session, started)
 }
 
-fn outcome(session: Session<'_>, started: Instant, mut complete: bool) -> Outcome {
+fn outcome(session: Session<'_>, started: Instant) -> Outcome {
     session.progress.observer.progress(1.0);
     let elapsed = session.context.now() - started;
     let Session { runner, memory, set_up, calibration, mut recorder, .. } = session;
-    // Threads that got no time leave a cell, or a point of it, without a value.
-    complete &= !recorder.cut_short && recorder.results.iter().chain(&recorder.repeats).all(|m| m.estimate.value.is_some());
-    complete &= recorder.matrices.iter().all(|m| m.counts().2 == 0);
+    let incomplete = recorder.incomplete();
     judge::mark_drift(&mut recorder.results, &mut recorder.repeats);
     Outcome {
         timing: Timing {
@@ -84,7 +82,7 @@ fn outcome(session: Session<'_>, started: Instant, mut complete: bool) -> Outcom
         notes: recorder.notes,
         core_ghz: runner.core_ghz,
         all_cores_ghz: runner.all_cores_ghz,
-        complete,
+        incomplete,
     }
 }
 
@@ -253,7 +251,7 @@ mod tests {
         let (stop, deadline) = (std::sync::Arc::new(AtomicBool::new(false)), Some(Instant::now() + Duration::from_millis(100)));
         let context = RunContext { deadline, ..RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop) };
         let outcome = run(&plan, &context, &mut Silent);
-        assert!(!outcome.complete && !outcome.results.is_empty());
+        assert!(outcome.incomplete == Some(Incomplete::OutOfTime) && !outcome.results.is_empty());
         assert!(
             outcome.results.iter().all(|m| m.estimate.not_measured == Some(NotMeasured::OutOfTime)),
             "{:?}",
@@ -288,6 +286,6 @@ mod tests {
         let [first, second] = &outcome.results[..] else { panic!("{} results", outcome.results.len()) };
         assert!(first.estimate.value.is_some(), "{:?}", first.estimate);
         assert_eq!((second.estimate.value, &second.estimate.not_measured), (None, &Some(NotMeasured::OutOfTime)));
-        assert!(!outcome.complete);
+        assert_eq!(outcome.incomplete, Some(Incomplete::OutOfTime));
     }
 }

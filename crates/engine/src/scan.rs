@@ -14,7 +14,7 @@ use memgauge_core::experiment::{Coordinates, Metric};
 use memgauge_core::integrity::{self, BLOCK_BYTES, TestPattern, TestStep};
 use memgauge_core::note::{Note, SCAN_MEMORY_SCARCE};
 use memgauge_core::plan::Scan;
-use memgauge_core::result::{Evidence, Integrity, KernelTrial, Measurement, Noise, TrafficRates};
+use memgauge_core::result::{Evidence, Incomplete, Integrity, KernelTrial, Measurement, Noise, TrafficRates};
 use memgauge_core::stats;
 use memgauge_core::traffic::Rfo;
 use memgauge_core::units::Bytes;
@@ -125,7 +125,9 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
         // Each region without a pass has the reason, and each result says how much of its memory was compared. What the time allowed beyond
         // the plan may end anywhere.
         Err(CellError::Interrupted) => {
-            session.recorder.cut_short |= !compared_as_planned;
+            if !compared_as_planned {
+                session.recorder.cut_short(Incomplete::OutOfTime);
+            }
             Ok(())
         }
         other => other,
@@ -152,13 +154,13 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
         let next = (now - started) / regions.len().max(1) as u32;
         if !regions.is_empty() && end.is_some_and(|end| now + next > end) {
             let why = "the time given would not be enough to read more".to_owned();
-            objection = Some(("scan-stopped-growing", why, "give it more time with --within to reach the rest"));
+            objection = Some((Incomplete::OutOfTime, "scan-stopped-growing", why, "give it more time with --within to reach the rest"));
             break;
         }
         // Pages of a pool are taken from no free memory; a plan for them has no margin.
         let shortage = (plan.margin.0 > 0).then(|| scarcity.shortage(plan.region.bytes)).flatten();
         if let Some(why) = shortage {
-            objection = Some((SCAN_MEMORY_SCARCE, why, FREE_MEMORY));
+            objection = Some((Incomplete::CellsMissing, SCAN_MEMORY_SCARCE, why, FREE_MEMORY));
             break;
         }
         match session.allocate(&plan.region) {
@@ -169,17 +171,17 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
             }
             Err(error) if regions.is_empty() || matches!(error, CellError::Interrupted) => return Err(error),
             Err(error) => {
-                objection = Some((SCAN_MEMORY_SCARCE, error.to_string(), FREE_MEMORY));
+                objection = Some((Incomplete::CellsMissing, SCAN_MEMORY_SCARCE, error.to_string(), FREE_MEMORY));
                 break;
             }
         }
         session.progress.within_cell(GROWING_SHARE * regions.len() as f64 / f64::from(plan.regions.max(1)));
     }
-    if let Some((code, why, advice)) = objection {
+    if let Some((incomplete, code, why, advice)) = objection {
         if regions.is_empty() {
             return Err(CellError::NoRegion { bytes: plan.region.bytes, node, why });
         }
-        session.recorder.cut_short = true;
+        session.recorder.cut_short(incomplete);
         let message = format!("{} of {} regions were taken on node {node}: {why}", regions.len(), plan.regions);
         session.recorder.note(Note::warning(code, message).advise(advice));
     }

@@ -141,7 +141,10 @@ mod tests {
         assert_eq!(whole.len(), report.results.len());
         assert!(whole.iter().all(|row| row.value.is_some() == row.not_measured.is_none() && row.value.is_some() == row.quality.is_some()));
         assert_eq!((whole[0].value, whole[0].cell.at.order), (Some(112.7), Some(ChaseOrder::WindowLocal)));
-        report.results[0].estimate = Estimate { not_measured: Some(NotMeasured::NoMemory { detail: "x".into() }), ..Estimate::default() };
+        report.results[0].estimate = Estimate {
+            not_measured: Some(NotMeasured::NoMemory { failure: None, node: None, bytes: None, detail: "x".into() }),
+            ..Estimate::default()
+        };
         report.results[1].quality = Quality { level: QualityLevel::Unreliable, reasons: vec![] };
         let rows = rows(&report);
         assert_eq!((rows[0].value, rows[0].quality, rows[0].not_measured.as_deref()), (None, None, Some("no-memory")));

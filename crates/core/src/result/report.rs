@@ -175,6 +175,13 @@ pub enum Incomplete {
     ProgramKilled,
 }
 
+impl Incomplete {
+    /// Why the whole is incomplete, from why two parts are: the time was over, where it was for one of them.
+    pub fn join(first: Option<Self>, second: Option<Self>) -> Option<Self> {
+        if [&first, &second].contains(&&Some(Self::OutOfTime)) { Some(Self::OutOfTime) } else { first.or(second) }
+    }
+}
+
 /// One run, and the name of the machine that it ran on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -18,11 +18,11 @@ pub fn not_measured(why: &NotMeasured) -> String {
         NotMeasured::NoRegion { node, detail } => format!("this memory of node {node} was not read: {detail}"),
         NotMeasured::PrefetchersNotSet { state, detail } => format!("prefetchers could not be set to {}: {detail}", state.name()),
         NotMeasured::MemoryFailed { cpu, fault } => format!("CPU {cpu}: {}", memory_fault(fault)),
-        NotMeasured::NoMemory { detail }
+        NotMeasured::NoMemory { detail, .. }
         | NotMeasured::NoThread { detail, .. }
         | NotMeasured::NoStartSignal { detail }
         | NotMeasured::NotCounted { detail }
-        | NotMeasured::Corrupted { detail }
+        | NotMeasured::Corrupted { detail, .. }
         | NotMeasured::Internal { detail } => detail.clone(),
     }
 }

@@ -508,6 +508,8 @@ mod sampler_tests {
     fn cannot_allocate(kind: MemoryErrorKind) -> Result {
         Err(CellError::Memory(MemoryError {
             kind,
+            node: 0,
+            bytes: Some(Bytes::mib(512)),
             what: "cannot allocate 512 MiB on node 0".into(),
             why: "node 0 has 90 MiB free or reclaimable".into(),
             advice: "free memory on this node".into(),

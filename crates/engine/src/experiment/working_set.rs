@@ -10,7 +10,7 @@ use memgauge_core::experiment::{ChaseOrder, Coordinates, Metric};
 use memgauge_core::pattern::ChaseLayout;
 use memgauge_core::plan::{BandwidthSweep, BufferPlan, LatencySweep};
 use memgauge_core::protocol::{SWEEP_TRIAL_WINDOWS, SWEEP_WINDOW};
-use memgauge_core::result::{Evidence, Measurement, RfoReason};
+use memgauge_core::result::{Evidence, Incomplete, Measurement, RfoReason};
 use memgauge_core::units::Bytes;
 use memgauge_kernels::Kernel;
 use memgauge_os::memory::Buffer;
@@ -129,7 +129,9 @@ fn shorten(session: &mut Session<'_>, sizes: &mut Vec<Bytes>, buffers: &[&Buffer
     let most = SET_UP_SHARE * left.as_secs_f64() * rate / (bytes as f64 / largest.0.max(1) as f64);
     let (before, smallest) = (sizes.len(), sizes.first().copied());
     sizes.retain(|size| size.0 as f64 <= most || Some(*size) == smallest);
-    session.recorder.cut_short |= sizes.len() < before;
+    if sizes.len() < before {
+        session.recorder.cut_short(Incomplete::OutOfTime);
+    }
 }
 
 /// Measures size after size until the run is interrupted or one fails. Returns the points before, and why there are no more.
@@ -142,14 +144,14 @@ fn measure_sizes(
     for (i, &size) in sizes.iter().enumerate() {
         session.budget.begin_point(budget_s, sizes.len() - i);
         if session.interrupted() {
-            session.recorder.cut_short = true;
+            session.recorder.cut_short(Incomplete::OutOfTime);
             break;
         }
         session.progress.within_cell(i as f64 / sizes.len() as f64);
         match measure(session, size) {
             Ok(point) => points.push(point),
             Err(CellError::Interrupted) if !points.is_empty() => {
-                session.recorder.cut_short = true;
+                session.recorder.cut_short(Incomplete::OutOfTime);
                 break;
             }
             Err(error) => return (points, Err(error)),

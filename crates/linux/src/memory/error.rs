@@ -22,6 +22,8 @@ const FILTERED: &str =
 pub(super) fn no_such_node(node: u32, online: &IdSet) -> MemoryError {
     MemoryError {
         kind: MemoryErrorKind::Node,
+        node,
+        bytes: None,
         what: format!("cannot allocate on node {node}"),
         why: format!("memory node {node} is not online; online are {online}"),
         advice: "run 'memgauge info' to see the nodes, and choose one with --node".to_owned(),

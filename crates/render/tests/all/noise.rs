@@ -346,7 +346,8 @@ fn corrupted_memory_is_said_first_and_is_in_the_list() {
     assert!(row.contains(&format!(" {region} 0x")) && row.contains(&format!("{gbs:.1}")) && row.contains("corrupted"), "{row}");
     has(&shown, &["1 region CORRUPTED", "the 10 corrupted and slowest are listed"]);
     let mut report = samples::sweeps::one_loop();
-    report.results[0].estimate = Estimate { not_measured: Some(NotMeasured::Corrupted { detail: "bit 3".into() }), ..Estimate::default() };
+    report.results[0].estimate =
+        Estimate { not_measured: Some(NotMeasured::Corrupted { cpu: Some(0), detail: "bit 3".into() }), ..Estimate::default() };
     assert!(line(&report).contains("MEMORY CORRUPTED"), "{}", line(&report));
 }
 

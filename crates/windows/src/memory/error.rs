@@ -32,6 +32,8 @@ fn code(e: &io::Error) -> u32 {
 pub(super) fn no_such_node(node: u32, nodes: &IdSet) -> MemoryError {
     MemoryError {
         kind: MemoryErrorKind::Node,
+        node,
+        bytes: None,
         what: format!("cannot allocate on node {node}"),
         why: format!("memory node {node} does not exist; this machine has {nodes}"),
         advice: "run 'memgauge info' to see the nodes, and choose one with --node".to_owned(),

@@ -222,8 +222,10 @@ fn one_busy_cell_is_a_warning() {
 fn cells_that_could_not_be_measured_are_said() {
     let missing = |n| {
         let mut m = node(n, 60.0);
-        m.estimate =
-            crate::estimate::Estimate { not_measured: Some(NotMeasured::NoMemory { detail: "no memory".into() }), ..Default::default() };
+        m.estimate = crate::estimate::Estimate {
+            not_measured: Some(NotMeasured::NoMemory { failure: None, node: None, bytes: None, detail: "no memory".into() }),
+            ..Default::default()
+        };
         m
     };
     let part = health(vec![node(0, 60.0), missing(1)]);

@@ -439,7 +439,12 @@ pub fn interrupted() -> Report {
     report.curves.clear();
     for (i, m) in report.results.iter_mut().enumerate() {
         let why = if m.at.memory_node() == Some(1) && m.at.cpu_node == Some(0) && m.experiment == Experiment::IdleLatency {
-            NotMeasured::NoMemory { detail: "node 1 has 12 MiB free and the chase needs 840 MiB".into() }
+            NotMeasured::NoMemory {
+                failure: None,
+                node: None,
+                bytes: None,
+                detail: "node 1 has 12 MiB free and the chase needs 840 MiB".into(),
+            }
         } else if i > 10 {
             NotMeasured::Interrupted
         } else {
