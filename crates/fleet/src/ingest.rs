@@ -99,12 +99,8 @@ pub fn ingest(
     outcome.recovered = recovered;
     change.merge_small()?;
     change.add_columns(stop)?;
-    let mut hosts = BTreeSet::new();
-    let mut known = HashSet::new();
-    for stored in change.runs()? {
-        hosts.insert(stored.run.id());
-        known.insert(stored.run.run_id.clone());
-    }
+    let (mut hosts, known): (BTreeSet<HostId>, HashSet<String>) =
+        change.runs()?.iter().map(|stored| (stored.run.id(), stored.run.run_id.clone())).unzip();
     let mut gathering = Gathering {
         change,
         options,

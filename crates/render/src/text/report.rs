@@ -97,25 +97,7 @@ fn results(page: &mut Page, report: &Report) {
             continue;
         }
         page.part(Part::Table(section, directory, access));
-        match section {
-            Section::IdleLatency => latency::matrix(page, &mut context, &ms),
-            Section::IdleLatencyPerCpu => latency::per_cpu(page, &mut context, &ms),
-            Section::Bandwidth | Section::BandwidthPerCache => bandwidth::by_mix(page, &mut context, &ms),
-            Section::BandwidthSearch => bandwidth::search(page, &mut context, &ms),
-            Section::BandwidthRamp => bandwidth::ramp(page, &mut context, &ms),
-            Section::AccessSize => blocks::access_sizes(page, &mut context, &ms),
-            Section::PersistLatency => blocks::persist_latencies(page, &mut context, &ms),
-            Section::BandwidthMatrix => bandwidth::matrix(page, &mut context, &ms),
-            Section::LoadedLatency => curve::curves(page, &mut context, &ms),
-            Section::Interleave => interleave::searches(page, &mut context, &ms),
-            Section::CacheToCache => c2c::representatives(page, &mut context, &ms),
-            Section::CacheToCacheByNode => c2c::by_node(page, &mut context, &ms),
-            Section::CacheToCacheMatrix => c2c::pairs(page, &mut context, &ms),
-            Section::MemoryScan => scan::scans(page, &mut context, &ms),
-            Section::PrefetchComparison => prefetch::compare(page, &mut context, &ms),
-            Section::Sweep => sweep::tables(page, &mut context, &ms),
-            Section::Loop => loops::section(page, &ms),
-        }
+        table(page, &mut context, section, &ms);
     }
     page.part(Part::Matrices);
     c2c::matrices(page, report);
@@ -145,6 +127,29 @@ fn results(page: &mut Page, report: &Report) {
     // Again where the first time may have left the screen.
     if page.lines() - said_at >= SCREEN {
         incomplete(page, report);
+    }
+}
+
+/// The table of a section.
+fn table(page: &mut Page, context: &mut Context<'_>, section: Section, ms: &[&Measurement]) {
+    match section {
+        Section::IdleLatency => latency::matrix(page, context, ms),
+        Section::IdleLatencyPerCpu => latency::per_cpu(page, context, ms),
+        Section::Bandwidth | Section::BandwidthPerCache => bandwidth::by_mix(page, context, ms),
+        Section::BandwidthSearch => bandwidth::search(page, context, ms),
+        Section::BandwidthRamp => bandwidth::ramp(page, context, ms),
+        Section::AccessSize => blocks::access_sizes(page, context, ms),
+        Section::PersistLatency => blocks::persist_latencies(page, context, ms),
+        Section::BandwidthMatrix => bandwidth::matrix(page, context, ms),
+        Section::LoadedLatency => curve::curves(page, context, ms),
+        Section::Interleave => interleave::searches(page, context, ms),
+        Section::CacheToCache => c2c::representatives(page, context, ms),
+        Section::CacheToCacheByNode => c2c::by_node(page, context, ms),
+        Section::CacheToCacheMatrix => c2c::pairs(page, context, ms),
+        Section::MemoryScan => scan::scans(page, context, ms),
+        Section::PrefetchComparison => prefetch::compare(page, context, ms),
+        Section::Sweep => sweep::tables(page, context, ms),
+        Section::Loop => loops::section(page, ms),
     }
 }
 
