@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::folders::project_folder;
+use crate::programs::build_static;
 
 /// The status of a test whose engine is not installed (`integrations/testing.py`).
 const NOT_INSTALLED: i32 = 77;
@@ -27,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(crate) struct IntegrationsArgs {
     /// Which [default: all]
     names: Vec<String>,
-    /// The memgauge to run [default: a release build of this checkout]
+    /// The memgauge to run [default: a static release build of this checkout]
     #[arg(long, value_name = "PROGRAM")]
     memgauge: Option<PathBuf>,
     /// The Python to run the tests with; engines that are installed beside it are found
@@ -40,7 +41,7 @@ pub(crate) fn integrations(args: &IntegrationsArgs) -> Result<()> {
     if let Some(unknown) = args.names.iter().find(|name| !tests.contains_key(*name)) {
         bail!("there is no integration {unknown}: {}", tests.keys().cloned().collect::<Vec<_>>().join(", "));
     }
-    let memgauge = args.memgauge.clone().map_or_else(crate::peers::build, Ok)?;
+    let memgauge = args.memgauge.clone().map_or_else(build, Ok)?;
     let memgauge = memgauge.canonicalize().with_context(|| format!("no program {}", memgauge.display()))?;
     let chosen = tests.iter().filter(|(name, _)| args.names.is_empty() || args.names.contains(name));
     let (started, mut passed, mut failed, mut not_checked) = (Instant::now(), 0, 0, Vec::new());
@@ -73,6 +74,11 @@ pub(crate) fn integrations(args: &IntegrationsArgs) -> Result<()> {
     println!("{passed} passed, {failed} failed, in {:.1} s", started.elapsed().as_secs_f64());
     ensure!(failed == 0, "integrations failed");
     Ok(())
+}
+
+/// Builds the program as it is released: static, because an image has no C library.
+fn build() -> Result<PathBuf> {
+    Ok(build_static(std::env::consts::ARCH, "release", &["memgauge"])?.join("memgauge"))
 }
 
 /// What came of the test of a folder.

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -17,7 +16,7 @@ mod image;
 mod packages;
 mod qemu;
 
-use crate::programs::{cargo_for, find_program, run};
+use crate::programs::{build_static, find_program};
 use packages::Packages;
 
 /// The arguments of `cargo xtask lab`.
@@ -294,18 +293,12 @@ fn prepare(job: &Job, built: &Path, folder: &Path) -> Result<Prepared> {
 
 /// Builds the program and the tests for guests; the folder that they are in.
 fn build(arch: Arch) -> Result<PathBuf> {
-    let target = format!("{arch}-unknown-linux-musl");
     let profile = match arch {
         // Whoever runs the lab has often built the release of this instruction set.
         Arch::X86_64 => "release",
         Arch::Aarch64 => "lab",
     };
-    run(Command::new("rustup").args(["target", "add", &target]))
-        .with_context(|| format!("the Rust target {target} is missing, and rustup could not add it"))?;
-    let mut cargo = cargo_for(&target, "rust-lld");
-    cargo.args(["build", "--quiet", "--profile", profile, "--target", &target, "-p", "memgauge", "-p", "memgauge-lab"]);
-    ensure!(cargo.status()?.success(), "the programs for {target} do not build");
-    Ok(crate::folders::target_folder().join(target).join(profile))
+    build_static(&arch.to_string(), profile, &["memgauge", "memgauge-lab"])
 }
 
 /// Copies the machines that a guest recorded, by way of the folder `scratch`. A file that is there already is kept if it differs only in

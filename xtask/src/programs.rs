@@ -20,6 +20,19 @@ pub(crate) fn cargo_for(target: &str, linker: &str) -> Command {
     cargo
 }
 
+/// Builds packages of this checkout as static programs for an instruction set: with musl and Rust's own linker, so no C toolchain is needed. The
+/// folder that they are in.
+pub(crate) fn build_static(arch: &str, profile: &str, packages: &[&str]) -> Result<PathBuf> {
+    let target = format!("{arch}-unknown-linux-musl");
+    run(Command::new("rustup").args(["target", "add", &target]))
+        .with_context(|| format!("the Rust target {target} is missing, and rustup could not add it"))?;
+    let mut cargo = cargo_for(&target, "rust-lld");
+    cargo.args(["build", "--quiet", "--profile", profile, "--target", &target]);
+    cargo.args(packages.iter().flat_map(|package| ["-p", package]));
+    ensure!(cargo.status()?.success(), "the programs for {target} do not build");
+    Ok(crate::folders::target_folder().join(target).join(profile))
+}
+
 /// Runs a program to its end and gives what it printed.
 pub(crate) fn run(command: &mut Command) -> Result<String> {
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {}", command.get_program().display()))?;
