@@ -94,8 +94,93 @@ def a_node_that_cannot_be_checked_is_not_drained():
 
 
 def a_node_that_could_not_be_drained_is_not_said_to_be():
-    status, said = checked(MEMGAUGE=f"{WORK}/failing", MEMGAUGE_STATE=f"{WORK}/state-failing", SLURMD_NODENAME="another-name")
+    # As in a job, whose node is not asked for.
+    failing = {"MEMGAUGE": f"{WORK}/failing", "MEMGAUGE_STATE": f"{WORK}/state-failing", "SLURM_JOB_ID": "1"}
+    status, said = checked(**failing, SLURMD_NODENAME="another-name")
     assert status == 1 and said.startswith("user.err another-name: NOT DRAINED, scontrol failed (") and said.endswith("): FAILURE: as it says\n"), (status, said)
+
+
+def slurms_commands_find_their_settings_themselves():
+    # slurmd sets no SLURM_CONF for its HealthCheckProgram, and a node may have no slurm.conf.
+    os.mkdir(f"{WORK}/configless")
+    script(f"{WORK}/configless/scontrol", '#!/bin/sh\necho "SLURM_CONF is ${SLURM_CONF:-not set}"\nexit 1\n')
+    path = f"{WORK}/configless:{WORK}/bin:{os.environ['PATH']}"
+    status, said = checked(MEMGAUGE=f"{WORK}/failing", MEMGAUGE_STATE=f"{WORK}/state-failing", SLURM_JOB_ID="1", SLURM_CONF="", PATH=path)
+    assert status == 1 and "scontrol failed (SLURM_CONF is not set)" in said, (status, said)
+
+
+def mistakes_in_the_settings_drain_nothing():
+    settings = f"{WORK}/default/memgauge"
+    with open(settings) as file:
+        right = file.read()
+    check = [f"{WORK}/host", "n4", f"{HERE}/memgauge-node-check"]
+    # Besides what `sh -n` would find: what ends a shell that reads it.
+    for mistake in ("if", ". /missing/file", "export A-B=1", ": ${MISSING:?}", "readonly R=1; R=2", "exit 7"):
+        script(settings, f"{mistake}\n")
+        log = f"{WORK}/log-of-settings"
+        environment = {**os.environ, "PATH": f"{WORK}/bin:{os.environ['PATH']}", "LOG": log, "SLURM_JOB_ID": "1",
+                       "MEMGAUGE": f"{WORK}/unable", "MEMGAUGE_STATE": f"{WORK}/state-unable-2", "SLURMD_NODENAME": "n4"}
+        status = subprocess.run(check, env=environment, capture_output=True, timeout=60).returncode
+        with open(log) as file:
+            said = file.read()
+        assert status == 0 and said.startswith("user.notice n4: /etc/default/memgauge has an error: not read\n"), (mistake, status, said)
+        assert said.endswith("n4: status 4: memgauge: could not measure anything\n"), (mistake, said)
+        os.remove(log)
+    script(settings, right)
+
+
+def a_health_check_leaves_running_jobs_alone():
+    # As when slurmd is started anew.
+    job = output_of("sbatch", "--parsable", "--nodelist", "n1", "--output", "/dev/null", "--wrap", "sleep 600").strip()
+    until("a running job", lambda: output_of("squeue", "--noheader", "--states", "running", "--format", "%A").split() == [job])
+    settings = {"MEMGAUGE": f"{WORK}/unable", "MEMGAUGE_STATE": f"{WORK}/state-beside", "SLURMD_NODENAME": "n1"}
+    assert checked(**settings) == (0, f"user.notice n1: not checked beside running jobs: {job}\n")
+    # An Epilog runs in a job of its own.
+    assert checked(**settings, SLURM_JOB_ID="1") == (0, "user.notice n1: status 4: memgauge: could not measure anything\n")
+    # An answer that does not come is none.
+    script(f"{WORK}/no-answer-health", "")
+    status, said = checked(**settings)
+    assert status == 0 and said.startswith("user.err n1: NOT CHECKED: squeue failed (slurm_load_jobs error: "), (status, said)
+    output_of("scancel", job)
+    until("the job's end", lambda: not output_of("squeue", "--noheader") and states()["n1"] == "idle")
+
+
+def an_administrators_reason_stays():
+    failing = {"MEMGAUGE": f"{WORK}/failing", "MEMGAUGE_STATE": f"{WORK}/state-failing", "SLURMD_NODENAME": "n1"}
+    output_of("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=waiting for a DIMM; ticket 7")
+    # Found again, it is said once.
+    for _ in range(2):
+        status, said = checked(**failing)
+        assert (status, said) == (1, "user.notice n1: drained: FAILURE: as it says\n"), (status, said)
+        assert reason("n1") == "waiting for a DIMM; ticket 7; memgauge: FAILURE: as it says", reason("n1")
+    output_of("scontrol", "update", "NodeName=n1", "State=RESUME")
+    until("the node back", lambda: states()["n1"] == "idle")
+    for _ in range(2):
+        checked(**failing)
+        assert reason("n1") == "memgauge: FAILURE: as it says", reason("n1")
+    output_of("scontrol", "update", "NodeName=n1", "State=RESUME")
+    until("the node back", lambda: states()["n1"] == "idle")
+
+
+def nodes_of_a_reservation_are_measured_by_its_name():
+    # Most of a maintenance's nodes; one of them is busy.
+    output_of("scontrol", "create", "reservation", "ReservationName=window", "StartTime=now", "Duration=60", "Users=root", "Nodes=n1,n2", "Flags=maint")
+    until("maintenance", lambda: states()["n1"] == states()["n2"] == "maint")
+    others = {"MEMGAUGE": f"{WORK}/by-node", **os.environ}
+    options = ["bandwidth", "--mix", "all-reads", "--size", "16M", "--time", "20ms"]
+    run = subprocess.run([f"{HERE}/memgauge-all-nodes", f"{WORK}/reserved", *options], env={**others, "SBATCH_RESERVATION": "window"},
+                         capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0 and run.stdout.startswith("2 nodes, a task each of job ") and run.stderr == "", (run.returncode, run.stdout, run.stderr)
+    assert {name for name in os.listdir(f"{WORK}/reserved") if name.endswith(".json")} == {"n1.json", "n2.json"}
+    run = subprocess.run([f"{HERE}/memgauge-all-nodes", f"{WORK}/reserved", *options], env={**others, "SBATCH_RESERVATION": "no-window"},
+                         capture_output=True, text=True, timeout=120)
+    assert run.returncode == 1 and "no reservation no-window with nodes" in run.stderr, (run.returncode, run.stdout, run.stderr)
+    run = subprocess.run([f"{HERE}/memgauge-all-nodes", f"{WORK}/unreserved", *options], env=others, capture_output=True, text=True, timeout=120)
+    told = run.stderr.splitlines()
+    assert run.returncode == 1 and told[:3] == ["not measured: n1 is maint", "not measured: n2 is maint", f"not measured: {SICK} is drained"], told
+    assert told[-1] == f"no result of: n1 n2 {SICK}" and run.stdout.startswith("1 nodes"), (run.stdout, told)
+    output_of("scontrol", "delete", "ReservationName=window")
+    until("the nodes back", lambda: states()["n1"] == states()["n2"] == "idle")
 
 
 def all_nodes_are_measured_alone_and_the_missing_one_is_told():
@@ -211,15 +296,20 @@ exec {shutil.which("squeue")} "$@"
 """)
     check = f"{HERE}/memgauge-node-check"
     start_slurm(WORK, processes, f"Prolog={check}\nPrologFlags=Alloc\nEpilog={check}\nSchedulerParameters=bf_interval=1\n"
-                f"HealthCheckProgram={WORK}/health\nHealthCheckInterval=2\nHealthCheckNodeState=IDLE")
+                f"HealthCheckProgram={WORK}/health\nHealthCheckInterval=2\nHealthCheckNodeState=IDLE,CYCLE")
     tests.run(all_nodes_are_idle)
     tests.run(the_prolog_drains_the_sick_node_with_the_reason)
     tests.run(the_epilog_drains_a_node_that_fell_sick_during_a_job)
     tests.run(slurmd_itself_runs_the_health_check_which_drains_it_too)
     tests.run(a_node_that_cannot_be_checked_is_not_drained)
     tests.run(a_node_that_could_not_be_drained_is_not_said_to_be)
+    tests.run(slurms_commands_find_their_settings_themselves)
+    tests.run(mistakes_in_the_settings_drain_nothing)
+    tests.run(a_health_check_leaves_running_jobs_alone)
+    tests.run(an_administrators_reason_stays)
     tests.run(all_nodes_are_measured_alone_and_the_missing_one_is_told)
     tests.run(the_slow_node_is_an_outlier_of_the_fleet_and_the_missing_one_another)
+    tests.run(nodes_of_a_reservation_are_measured_by_its_name)
     tests.run(interrupted_it_takes_its_jobs_back)
     if tests.failed:
         show_logs(WORK)
