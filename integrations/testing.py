@@ -164,12 +164,16 @@ def alter(text):
     global status
     result = json.loads(text)
     noise = random.Random(host)
+    # On a busy machine not every number; it has one now.
+    status = 0 if STEADY and status == 1 else status
     for measurement in result["results"]:
         if STEADY:
             value = 100.0 * noise.gauss(1.0, 0.002)
             measurement.update(value=value, ci95_low=0.998 * value, ci95_high=1.002 * value, min=value, max=value)
             measurement["quality"] = {{"level": "good", "reasons": []}}
             measurement.pop("not_measured", None)
+            # Which pages memory gets depends on how fragmented it is.
+            measurement.setdefault("evidence", {{}})["pages"] = {{"requested": "auto", "obtained": "thp", "share": 1.0, "page": 2097152}}
             result["complete"] = True
         factor = 1.0 if not sick else 0.7 if measurement["metric"] == "bandwidth" else 1.4
         for field in FIELDS:
@@ -177,7 +181,7 @@ def alter(text):
                 measurement[field] *= factor
     for name, number in result["summary"].items():
         if name.endswith(("_gbs", "_ns")):
-            if STEADY and number.get("absent") in (None, "unreliable"):
+            if STEADY and number.get("absent") in (None, "unreliable", "not-measured"):
                 number.update(value=100.0, ci95_low=99.8, ci95_high=100.2, absent=None)
             factor = 1.0 if not sick else 0.7 if name.endswith("_gbs") else 1.4
             for field in FIELDS:

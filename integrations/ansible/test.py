@@ -13,16 +13,16 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 HOSTS = [f"n{i}" for i in range(1, 13)]
 SICK, WITHOUT_RESULT, UNREACHABLE = "n3", "n4", "n5"
 
-need("ansible-playbook")
+need("ansible-playbook", "ssh")
 need_hosts()
 
 
 def play(*options):
     environment = {**os.environ, "ANSIBLE_LOCALHOST_WARNING": "False", "ANSIBLE_NOCOLOR": "1", "ANSIBLE_HOME": f"{WORK}/ansible",
-                   "ANSIBLE_PIPELINING": "1"}
+                   "ANSIBLE_PIPELINING": "1", "TMPDIR": f"{WORK}/tmp"}
     # Results go into ./results, where one is.
     command = ["ansible-playbook", "-i", f"{WORK}/inventory", f"{HERE}/measure.yml", "--forks", "5", "-e", f"memgauge_here={MEMGAUGE}", *options]
-    done = subprocess.run(command, cwd=WORK, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, timeout=300)
+    done = subprocess.run(command, cwd=WORK, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, timeout=500)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -56,13 +56,14 @@ def some_hosts_with_all_results_pass():
 
 
 def nothing_is_left_on_the_hosts():
-    left = [name for name in os.listdir("/tmp") if name.startswith("ansible.") and name.endswith("memgauge")]
+    left = [name for name in os.listdir(f"{WORK}/tmp") if name.startswith("ansible.") and name.endswith("memgauge")]
     assert left == [], left
 
 
 tests = Tests("ansible")
 with folder() as WORK:
     host_program(WORK)
+    os.mkdir(f"{WORK}/tmp")
     steady_memgauge(f"{WORK}/steady", [SICK])
     for host in HOSTS:
         script(f"{WORK}/{host}.memgauge", f'#!/bin/sh\nexec {WORK}/host {host} {WORK}/steady "$@"\n')

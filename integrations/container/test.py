@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 IMAGE = "registry.example/memgauge:latest"
 PROGRAM = "/usr/bin/memgauge"
 HOSTS, SICK = [f"n{i}" for i in range(1, 10)], "n3"
-ARGUMENTS = ["bandwidth", "--mix", "all-reads", "--size", "16M", "--time", "3s", "--quiet", "--format", "json", "--label", "node=n1"]
+ARGUMENTS = ["bandwidth", "--mix", "all-reads", "--size", "16M", "--quiet", "--format", "json", "--label", "node=n1"]
 
 need("buildah", "podman", "runc", "catatonit")
 need_hosts()
@@ -34,12 +34,12 @@ def build():
 
 
 def pod():
-    """The pod of Kubernetes' job, which podman can play as well; it measures for three seconds, in which it is looked at."""
+    """The pod of Kubernetes' job, which podman can play as well; it measures for ten seconds, in which it is looked at."""
     with open(f"{HERE}/../kubernetes/job.yaml") as file:
         text = file.read()
     template = textwrap.dedent(text.split("\n  template:\n")[1])
     template = template.replace("metadata:\n", "metadata:\n  name: memgauge\n", 1)
-    shorter, changed = re.subn(r"args: \[.*\]", f"args: {json.dumps(ARGUMENTS)}", template)
+    shorter, changed = re.subn(r"args: \[.*\]", f"args: {json.dumps([*ARGUMENTS, '--time', '10s'])}", template)
     assert changed == 1
     return "apiVersion: v1\nkind: Pod\n" + shorter
 
@@ -119,8 +119,7 @@ exec {" ".join(storage("podman", "run", *options))} --hostname "$(hostname)" {IM
     for name in HOSTS:
         with open(f"{WORK}/results/{name}.json", "w") as file:
             status = subprocess.run([host, name, measured, *ARGUMENTS[:5], "--time", "50ms", "--format", "json"], stdout=file).returncode
-            # 1: on a busy machine not every number.
-            assert status in (0, 1), (name, status)
+            assert status == 0, (name, status)
     slow, unknown, answer = outliers(f"{WORK}/results", f"{WORK}/fleet")
     assert slow == [SICK] and unknown == [] and answer["hosts"] == len(HOSTS), (slow, unknown, answer)
     # As the README shows it.

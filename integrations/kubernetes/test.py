@@ -124,6 +124,8 @@ def nodes_get_a_label_and_a_condition():
     nodes = nodes_now()
     save("nodes.json", {"items": [*nodes, {**nodes[0], "metadata": {"name": "a0"}}]})
     save("failing.json", [["label", "a0"]])
+    # It was well until it was no longer ready.
+    shutil.copy(f"{WORK}/results/n1.json", f"{WORK}/results/{NOT_READY}.json")
     run = memgauge_nodes("label", f"{WORK}/results", STUB_CHANGES="1")
     assert run.returncode == 1 and run.stderr.startswith("a0: kubectl label node a0"), (run.returncode, run.stdout, run.stderr)
     save("nodes.json", {"items": [node for node in nodes_now() if node["metadata"]["name"] != "a0"]})
@@ -133,7 +135,7 @@ def nodes_get_a_label_and_a_condition():
     told = {asked[2]: json.loads(asked[-1])["status"]["conditions"][0] for asked in requests("patch")}
     assert {name: (one["status"], one["reason"]) for name, one in told.items()} == {
         "n1": ("False", "MemoryAsItShouldBe"), SICK: ("True", "SlowerThanBefore"), WITHOUT_RESULT: ("Unknown", "NoResult"),
-        NOT_READY: ("Unknown", "NoResult")}, told
+        NOT_READY: ("Unknown", "NodeNotReady")}, told
     assert "30 % below" in told[SICK]["message"], told[SICK]
 
 
@@ -147,12 +149,12 @@ def kubectl_itself_makes_that_of_it():
     # The kubelet's own conditions stay.
     assert set(conditions) == {"Ready", "MemgaugeMemoryProblem"}, conditions
     # Said again, it is a problem since the same time.
-    conditions["MemgaugeMemoryProblem"]["lastTransitionTime"] = "2026-11-01T00:00:00Z"
+    conditions["MemgaugeMemoryProblem"]["lastTransitionTime"] = "2020-01-01T00:00:00Z"
     sick["status"]["conditions"] = list(conditions.values())
     save("nodes.json", {"items": [sick]})
     memgauge_nodes("label", f"{WORK}/results")
     again = json.loads(requests("patch")[-1][-1])["status"]["conditions"][0]
-    assert again["lastTransitionTime"] == "2026-11-01T00:00:00Z" < again["lastHeartbeatTime"], again
+    assert again["lastTransitionTime"] == "2020-01-01T00:00:00Z" < again["lastHeartbeatTime"], again
 
 
 def slow_nodes_of_the_daemonset_are_labelled_by_the_fleet():

@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -69,7 +70,8 @@ def the_sick_rank_is_an_outlier():
 def bound_ranks_measure_their_own_cpus_together():
     if len(os.sched_getaffinity(0)) < 2:
         return
-    mpirun("-n", "2", "--map-by", "core", "--bind-to", "core", f"{HERE}/memgauge-rank", f"{WORK}/together", *SHORT,
+    # A core of two threads counts as one place otherwise.
+    mpirun("-n", "2", "--use-hwthread-cpus", "--map-by", "hwthread", "--bind-to", "hwthread", f"{HERE}/memgauge-rank", f"{WORK}/together", *SHORT,
            MEMGAUGE=MEMGAUGE, MEMGAUGE_TOGETHER="1")
     status, lines, _ = ranks(f"{WORK}/together")
     cpus = [result["results"][0]["at"]["cpus"] for result in results(f"{WORK}/together").values()]
@@ -83,6 +85,24 @@ def files_of_an_earlier_start_do_not_count():
     mpirun("-n", "2", "--oversubscribe", "--bind-to", "none", "sh", "-c", only_rank_0, MEMGAUGE=MEMGAUGE)
     status, lines, _ = ranks(f"{WORK}/together")
     assert status == 1 and "no result" not in lines[0] and lines[1] == "1  -  no result: the rank did not start", (status, lines)
+
+
+def mpich_needs_a_name_for_each_start():
+    if shutil.which("mpirun.mpich") is None:
+        print("not checked: MPICH, because it is not installed")
+        return
+    start = f'[ "$PMI_RANK" = "$WITHOUT" ] || exec {HERE}/memgauge-rank "$RESULTS" {" ".join(SHORT)}'
+
+    def shown(of, without, **settings):
+        environment = {**os.environ, "TMPDIR": WORK, "MEMGAUGE": MEMGAUGE, "WITHOUT": without, "RESULTS": f"{WORK}/{of}", **settings}
+        output_of("mpirun.mpich", "-n", "2", "sh", "-c", start, env=environment, timeout=240)
+        return ranks(f"{WORK}/{of}")
+
+    status, lines, message = shown("mpich", "none")
+    assert status == 0 and "GB/s" in lines[1] and "not told from today's" in message, (status, lines, message)
+    assert shown("mpich-named", "none", MEMGAUGE_START="first")[0] == 0
+    status, lines, message = shown("mpich-named", "1", MEMGAUGE_START="second")
+    assert status == 1 and lines[1] == "1  -  no result: the rank did not start" and "today's" not in message, (status, lines, message)
 
 
 tests = Tests("mpi")
@@ -102,4 +122,5 @@ exec {WORK}/steady "$@"
     tests.run(the_sick_rank_is_an_outlier)
     tests.run(bound_ranks_measure_their_own_cpus_together)
     tests.run(files_of_an_earlier_start_do_not_count)
+    tests.run(mpich_needs_a_name_for_each_start)
 tests.end()

@@ -22,6 +22,8 @@ const LIMIT: Duration = Duration::from_secs(600);
 const GRACE: Duration = Duration::from_secs(60);
 /// How often it is looked whether a test has ended.
 const LOOK: Duration = Duration::from_millis(50);
+/// How long after its end its last lines may take to be read; something that it has started may hold its output longer.
+const LAST_LINES: Duration = Duration::from_secs(2);
 
 /// The arguments of `cargo xtask integrations`.
 #[derive(Debug, clap::Args)]
@@ -102,9 +104,10 @@ fn run_test(command: &mut Command, limit: Duration, grace: Duration) -> Result<T
     let output = child.stdout.take().context("no output")?;
     let (sender, lines) = channel();
     thread::spawn(move || BufReader::new(output).lines().map_while(Result::ok).all(|line| sender.send(line).is_ok()));
-    let (mut passed, mut failed, mut ended) = (0, 0, false);
+    let (mut passed, mut failed, mut ended, mut gone) = (0, 0, false, None);
     let status = loop {
         let status = child.try_wait()?;
+        let gone_for = status.map(|_| gone.get_or_insert_with(Instant::now).elapsed());
         match (lines.recv_timeout(LOOK), status) {
             (Ok(line), _) => {
                 println!("{line}");
@@ -112,10 +115,10 @@ fn run_test(command: &mut Command, limit: Duration, grace: Duration) -> Result<T
                 passed += usize::from(part && line.contains(" ... ok"));
                 failed += usize::from(part && !line.contains(" ... ok"));
             }
-            // No more comes from it, even where something that it has started still holds its output.
-            (Err(_), Some(status)) => break status,
+            (Err(RecvTimeoutError::Disconnected), Some(status)) => break status,
+            (Err(RecvTimeoutError::Timeout), Some(status)) if gone_for > Some(LAST_LINES) => break status,
             (Err(RecvTimeoutError::Disconnected), None) => thread::sleep(LOOK),
-            (Err(RecvTimeoutError::Timeout), None) => {}
+            (Err(RecvTimeoutError::Timeout), _) => {}
         }
         if status.is_none() && !ended && began.elapsed() > limit {
             ended = true;

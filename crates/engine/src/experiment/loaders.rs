@@ -341,14 +341,14 @@ impl LoadTotals {
     /// Splits a bandwidth of all loaders by what they read and wrote. `plain`: what plain stores of whole lines do. `in_memory`: whether the
     /// buffers are too large for caches; otherwise nothing is said of the bus.
     pub(crate) fn traffic(&self, gbs: f64, plain: StoresRead, in_memory: bool) -> TrafficRates {
-        let (mut read, mut all, mut moved) = (0.0, 0.0, 0.0);
+        let (mut read, mut written, mut moved) = (0.0, 0.0, 0.0);
         let mut found = Vec::new();
         for LoaderTotal { kernel, line, steps, .. } in &self.loaders {
             let (loads, stores) = (kernel.lines_read_per_step() * steps, kernel.lines_written_per_step() * steps);
             let reads_first = plain.of_kernel(kernel, line.partial());
             let fetched = if reads_first.0 == Rfo::Yes { stores } else { 0 };
             read += (loads * line.counted) as f64;
-            all += ((loads + stores) * line.counted) as f64;
+            written += (stores * line.counted) as f64;
             moved += ((loads + stores + fetched) * line.moved) as f64;
             found.push(reads_first);
         }
@@ -356,9 +356,10 @@ impl LoadTotals {
         let first = |rfo: Rfo| found.iter().find(|f| f.0 == rfo).copied();
         let no = || found.iter().find(|f| f.1.is_some()).copied();
         let (rfo, rfo_reason) = first(Rfo::Unknown).or_else(|| first(Rfo::Yes)).or_else(no).unwrap_or((Rfo::No, None));
+        let all = read + written;
         let part = |bytes: f64| if all > 0.0 { gbs * bytes / all } else { 0.0 };
         let bus_estimate_gbs = (in_memory && rfo != Rfo::Unknown).then(|| part(moved));
-        TrafficRates { app_read_gbs: part(read), app_write_gbs: gbs - part(read), bus_estimate_gbs, rfo, rfo_reason }
+        TrafficRates { app_read_gbs: part(read), app_write_gbs: part(written), bus_estimate_gbs, rfo, rfo_reason }
     }
 
     /// What a group's results have in common, once it has measured; without what is known of the memory, which takes a while to read.
@@ -440,6 +441,8 @@ mod tests {
         assert_eq!(plain(Rfo::No).of_kernel(part, false).0, Rfo::Yes);
         assert_eq!(plain(Rfo::No).at_delay(100).rfo, Rfo::Unknown, "cores may avoid reading only when memory is busy");
         assert_eq!(plain(Rfo::Yes).at_delay(100).rfo, Rfo::Yes);
+        // Nothing, not what rounding leaves.
+        assert_eq!(totals(&[kernel(Mix::AllReads); 3]).traffic(50.241_479_856_357_276, plain(Rfo::No), true).app_write_gbs, 0.0);
         let delayed = totals(&[kernel(Mix::AllReads)]).traffic(30.0, plain(Rfo::No).at_delay(100), true);
         assert_eq!((delayed.rfo, delayed.rfo_reason), (Rfo::No, None), "no stores");
     }
