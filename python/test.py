@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from testing import Tests, output_of
 
 USE = """
-import json, os, sys
+import fcntl, json, os, sys
 import memgauge
 from memgauge import Error, Measurement, Result
 
@@ -54,12 +54,29 @@ for wrong, status in ((("latency", "--sise", "1M"), 64), (("latency", "--size", 
         assert error.status == status and error.message and not error.message.startswith("error"), (error.status, error.message)
     else:
         raise AssertionError(wrong)
-try:
-    memgauge.run("render", path)
-except ValueError as error:
-    assert "render" in str(error)
-else:
-    raise AssertionError("render has no result")
+for wrong in (("render", path), ("count", "--", "true"), ("quick", "--plan")):
+    try:
+        memgauge.run(*wrong)
+    except ValueError as error:
+        assert wrong[0] in str(error)
+    else:
+        raise AssertionError(f"{wrong} has no result")
+
+# The last message says why it ended; the first is that it waits.
+state = os.path.join(folder, "state")
+os.mkdir(state, 0o700)
+with open(os.path.join(state, "lock"), "w") as lock:
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        memgauge.run("quick", "--state", state, "--lock-wait", "300ms")
+    except Error as error:
+        assert error.status == 4 and "has not ended in 0.3 s" in error.message, error.message
+    else:
+        raise AssertionError("two checks at once")
+
+# Results are UTF-8, whatever the locale.
+labelled = memgauge.run("info", "--label", os.fsdecode("place=Köln µ".encode()))
+assert labelled.data["run"]["labels"] == {"place": "Köln µ"}, labelled.data["run"]
 
 stopped = memgauge.run("latency", "--time", "60s", timeout=3)
 assert stopped.status == 130 and not stopped.complete, stopped.status
@@ -81,7 +98,12 @@ def venv_program(venv, name):
 
 
 def module_is_usable(venv, work, version):
-    seen = json.loads(output_of(venv_program(venv, "python"), "-c", USE, work))
+    use = os.path.join(work, "use.py")
+    with open(use, "w", encoding="utf-8") as file:
+        file.write(USE)
+    # Without the modes that make Python use UTF-8 in this locale.
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    seen = json.loads(output_of(venv_program(venv, "python"), use, work, env=environment))
     assert os.path.realpath(seen["program"]) == os.path.realpath(venv_program(venv, "memgauge")), seen
     assert seen["version"] == version, seen
 

@@ -46,6 +46,19 @@ impl OutputFile {
     /// # Errors
     /// When it is a directory, a link that another user made, or in a directory that takes no new file.
     pub(crate) fn open(path: &Path) -> Result<Self, UsageError> {
+        Self::open_unless(path, |_| false)
+    }
+
+    /// As [`Self::open`], also where the disk is full now or takes no more writes: for a result that goes elsewhere if it still is when it is
+    /// written.
+    ///
+    /// # Errors
+    /// As those of [`Self::open`], but for such a disk.
+    pub(crate) fn open_on_full_disk(path: &Path) -> Result<Self, UsageError> {
+        Self::open_unless(path, takes_no_more)
+    }
+
+    fn open_unless(path: &Path, may_fail: impl Fn(&io::Error) -> bool) -> Result<Self, UsageError> {
         let refused = |why: &str| Err(UsageError::file(path, why));
         let unwritable = |resolved: &Path, e: io::Error| {
             let directory = directory_of(resolved);
@@ -61,7 +74,11 @@ impl OutputFile {
                 Ok(_) if files::names_open_file(&resolved) => Target::Stream(resolved),
                 Ok(found) if !found.is_file() => return refused("is neither a file nor a pipe; name a file"),
                 _ => {
-                    temporary(&resolved, None).map_err(|e| unwritable(&resolved, e))?;
+                    if let Err(error) = temporary(&resolved, None)
+                        && !may_fail(&error)
+                    {
+                        return Err(unwritable(&resolved, error));
+                    }
                     remove_stale(&resolved);
                     Target::Replaced(resolved)
                 }
@@ -102,6 +119,11 @@ impl OutputFile {
         file.as_file().sync_all()?;
         file.persist(target).map(drop).map_err(|e| e.error)
     }
+}
+
+/// Whether a disk that is full, or that the kernel has stopped to write to, is why a file could not be made.
+pub(crate) fn takes_no_more(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::ReadOnlyFilesystem)
 }
 
 /// Whether to wait no longer for a reader: a signal has asked to end. Where one had done so before, what was measured still gets a moment.

@@ -28,6 +28,8 @@ pub(crate) struct Sinks {
     /// Standard output has a line only, and files the result.
     one_line: bool,
     files: Vec<(OutputFile, Box<dyn Format>)>,
+    /// One of the files is of a scheduled check: nobody may read standard output, so what files do not take goes to a file elsewhere.
+    scheduled: bool,
 }
 
 impl Sinks {
@@ -58,15 +60,16 @@ impl Sinks {
                 let path = path.to_string_lossy();
                 memgauge_render::figure_for_path(&path, &figure).or_else(|| memgauge_render::for_path(&path))
             })?;
-        Ok(Self { stream, standard, one_line: output.is_one_line(), files })
+        Ok(Self { stream, standard, one_line: output.is_one_line(), files, scheduled: false })
     }
 
-    /// Adds a file of JSON, which leaves standard output as it is.
+    /// Adds the file of a scheduled check, which leaves standard output as it is. A full disk is no reason not to measure.
     ///
     /// # Errors
-    /// When it cannot be created.
-    pub(crate) fn add_json(&mut self, path: &Path) -> Result<(), UsageError> {
-        self.files.push((OutputFile::open(path)?, Box::new(Json)));
+    /// When it cannot be created for another reason.
+    pub(crate) fn add_scheduled(&mut self, path: &Path) -> Result<(), UsageError> {
+        self.files.push((OutputFile::open_on_full_disk(path)?, Box::new(Json)));
+        self.scheduled = true;
         Ok(())
     }
 
@@ -99,7 +102,7 @@ impl Sinks {
             written.iter().any(Result::is_err) && !formats.iter().zip(written).any(whole)
         };
         // What could not be written to a file takes the place of the line.
-        let replaced = self.one_line && is_lost(&formats, &written);
+        let replaced = self.one_line && !self.scheduled && is_lost(&formats, &written);
         if let Some(standard) = self.standard.as_ref().filter(|_| !replaced) {
             formats.insert(0, standard.as_ref());
             written.insert(0, print(self.stream, standard.render(report).map_err(Into::into)));
@@ -112,7 +115,8 @@ impl Sinks {
     fn rescue(&self, report: &Report) -> String {
         let Ok(bytes) = Json.render(report) else { return "the result is lost: it cannot be written as JSON".into() };
         // The user asked for silence, but not at the cost of the result.
-        if (self.one_line || self.standard.is_none()) && self.stream == Stream::Output && self.stream.print(&bytes).is_ok() {
+        let unseen = self.one_line || self.standard.is_none();
+        if unseen && !self.scheduled && self.stream == Stream::Output && self.stream.print(&bytes).is_ok() {
             return "the result was printed as JSON instead".into();
         }
         match save_elsewhere(&bytes) {

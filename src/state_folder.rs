@@ -34,14 +34,19 @@ impl StateFolder {
     /// Makes the folder where it is missing, and waits at most `longest` for another check that uses it.
     ///
     /// # Errors
-    /// When the folder cannot be used ([`UsageError`]), or the other check did not end in time.
+    /// When the folder cannot be used ([`UsageError`]), its disk is full before there is a lock, or the other check did not end in time.
     pub(crate) fn open(path: &Path, keep: usize, longest: Duration) -> anyhow::Result<Self> {
         let refused = |why: String| UsageError::file(path, why);
+        // Nothing in the command line is wrong where the disk is full.
+        let failed = |e: &io::Error, why: String| match output_file::takes_no_more(e) {
+            true => anyhow::anyhow!("{}: {why}", path.display()),
+            false => refused(why).into(),
+        };
         // Of a folder that may not be seen it says that something else is there.
         let seen = |e| fs::metadata(path).err().filter(|found| found.kind() == io::ErrorKind::PermissionDenied).unwrap_or(e);
         fs::create_dir_all(path)
             .map_err(seen)
-            .map_err(|e| refused(format!("the folder cannot be made: {}; name another one", explained(&e))))?;
+            .map_err(|e| failed(&e, format!("the folder cannot be made: {}; name another one", explained(&e))))?;
         // Its owner could put links in the place of files that are removed here.
         if let Some(owner) = fs::canonicalize(path).ok().and_then(|path| files::foreign_owner(&path)) {
             return Err(refused(format!("the folder is another user's ({owner}); name one of your own")).into());
@@ -51,7 +56,7 @@ impl StateFolder {
         }
         let opened = files::open_private(&path.join(LOCK));
         let mut lock =
-            opened.map_err(|e| refused(format!("its file '{LOCK}' cannot be opened: {}; name a folder of your own", explained(&e))))?;
+            opened.map_err(|e| failed(&e, format!("its file '{LOCK}' cannot be opened: {}; name a folder of your own", explained(&e))))?;
         acquire(&mut lock, path, longest)?;
         // Only a message needs the number: a full disk is no reason not to measure.
         let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));

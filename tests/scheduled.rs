@@ -195,36 +195,59 @@ fn a_folder_that_cannot_be_used_is_named_before_anything_is_measured() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// A file system that only one command sees, without room for a result: full, or without room for one more file.
+const FULL: [&str; 2] = ["size=64k,mode=755", "nr_inodes=5,mode=755"];
+
 #[test]
 fn a_full_disk_costs_neither_the_result_nor_earlier_ones() {
     let _permit = beside_another();
-    let folder = temporary("full-state");
     let old = "2026-01-01T03-04-05.678Z.json";
-    // A file system of 64 KiB that only this command sees, without room for a result.
-    let script = format!(
-        "mount -t tmpfs -o size=64k,mode=755 none '{0}' && echo old > '{0}/{old}' && ln -s {old} '{0}/latest.json' && \
-         {{ head -c 100000 /dev/zero > '{0}/filler' 2>/dev/null; true; }} && \
-         \"$0\" quick -q --size 1M --time 10ms --keep 1 --state '{0}'; status=$?; ls '{0}' >&2; cat '{0}/latest.json' >&2; exit $status",
-        folder.display()
-    );
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_memgauge")]).env("TMPDIR", temporary("full-elsewhere"));
-    let output = match command.output() {
-        Ok(output) if stderr(&output).contains("filler") => output,
+    // With another file beside it as well, as in integrations/prometheus: the line stays, and the result goes to a file.
+    for (options, beside) in FULL.into_iter().flat_map(|options| [(options, false), (options, true)]) {
+        let (folder, elsewhere, numbers) = (temporary("full-state"), temporary("full-elsewhere"), temporary("full-numbers"));
+        let script = format!(
+            "mount -t tmpfs -o {options} none '{0}' && echo old > '{0}/{old}' && ln -s {old} '{0}/latest.json' && \
+             {{ head -c 100000 /dev/zero > '{0}/filler' 2>/dev/null; true; }} && \
+             \"$0\" quick -q --size 1M --time 10ms --keep 1 --state '{0}' {1}; status=$?; ls '{0}' >&2; cat '{0}/latest.json' >&2; exit $status",
+            folder.display(),
+            if beside { format!("-o '{}/quick.prom'", numbers.display()) } else { String::new() }
+        );
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_memgauge")]).env("TMPDIR", &elsewhere);
+        let output = match command.output() {
+            Ok(output) if stderr(&output).contains("filler") => output,
+            refused => return eprintln!("skipped: no file system can be mounted here: {refused:?}"),
+        };
+        let said = format!("{options}: {} {}", text(&output.stdout), stderr(&output));
+        assert_eq!(output.status.code(), Some(4), "{said}");
+        assert!(said.contains("No space left on device") && said.contains("the result is in"), "{said}");
+        assert!(
+            said.contains(&format!("{old}\nfiller\nlatest.json\nlock\nold\n")),
+            "nothing else is there, and the earlier result is: {said}"
+        );
+        assert_eq!(text(&output.stdout).lines().count(), 1, "{said}");
+        let [kept] = &names(&elsewhere)[..] else { panic!("{:?}", names(&elsewhere)) };
+        serde_json::from_slice::<Report>(&fs::read(elsewhere.join(kept)).unwrap()).unwrap();
+        assert_eq!(names(&numbers), if beside { vec!["quick.prom"] } else { Vec::new() });
+        [folder, elsewhere, numbers].iter().for_each(|folder| fs::remove_dir_all(folder).unwrap());
+    }
+}
+
+#[test]
+fn a_disk_that_takes_no_lock_is_no_wrong_usage() {
+    let folder = temporary("no-lock");
+    let script =
+        format!("mount -t tmpfs -o ro,mode=755 none '{0}' && exec \"$0\" quick -q --size 1M --time 10ms --state '{0}'", folder.display());
+    let output = Command::new("unshare").args(["--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_memgauge")]).output();
+    let output = match output {
+        Ok(output) if !["unshare:", "mount:"].iter().any(|who| stderr(&output).contains(who)) => output,
         refused => return eprintln!("skipped: no file system can be mounted here: {refused:?}"),
     };
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(4), "{said}");
-    assert!(said.contains("No space left on device") && said.contains("the result is in"), "{said}");
-    assert!(said.contains(&format!("{old}\nfiller\nlatest.json\nlock\nold\n")), "nothing else is there, and the earlier result is: {said}");
-    let elsewhere = temporary("full-elsewhere");
-    let [kept] = &names(&elsewhere)[..] else { panic!("{:?}", names(&elsewhere)) };
-    serde_json::from_slice::<Report>(&fs::read(elsewhere.join(kept)).unwrap()).unwrap();
-    fs::remove_dir_all(elsewhere).unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    assert!(stderr(&output).contains("its file 'lock' cannot be opened: Read-only file system"), "{}", stderr(&output));
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// What a program of the system prints about a process or a file; `None`, and a message, where there is no such program.
 fn asked(program: &str, arguments: &[&str]) -> Option<String> {
     let Ok(output) = Command::new(program).args(arguments).output() else {
         eprintln!("NOT TESTED: {program} is not installed");

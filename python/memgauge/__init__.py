@@ -29,8 +29,8 @@ __all__ = ["Error", "Measurement", "Result", "load", "program", "run"]
 __version__ = "VERSION"
 
 _Path = Union[str, "os.PathLike[str]"]
-# Commands that write no result. `quick`, which does, is not among them.
-_WITHOUT_RESULT = ("advise", "compare", "fleet", "mlc", "reference", "render", "report")
+# Commands that write no result, or, as `count`, not where it would be read. `quick`, which does, is not among them.
+_WITHOUT_RESULT = ("advise", "compare", "count", "fleet", "mlc", "reference", "render", "report")
 
 
 class Error(Exception):
@@ -103,7 +103,7 @@ class Result:
 
         rows = _call("render", "-", "--format", "csv", given=json.dumps(self.data))
         if rows.returncode:
-            raise Error(rows.returncode, _said(rows.stderr))
+            raise Error(rows.returncode, _said(rows.stderr, rows.returncode))
         return pandas.read_csv(io.StringIO(rows.stdout), float_precision="round_trip")
 
     def save(self, path: _Path) -> None:
@@ -121,11 +121,14 @@ def program() -> str:
     named = os.environ.get("MEMGAUGE")
     if named:
         return named
-    # That of this environment, of `pip install --user`, and of Debian's pip.
-    schemes = [scheme for scheme in ("posix_user", "posix_local") if scheme in sysconfig.get_scheme_names()]
-    folders = [sysconfig.get_path("scripts"), *(sysconfig.get_path("scripts", scheme) for scheme in schemes)]
+    installed = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     # Beside this module: `pip install --target FOLDER` puts programs into FOLDER/bin.
-    folders.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin"))
+    folders = [os.path.join(installed, "bin")]
+    # That of `pip install --user`, of Debian's pip, and of this environment: first where this module is.
+    names = [name for name in ("posix_user", "posix_local") if name in sysconfig.get_scheme_names()]
+    schemes = [sysconfig.get_paths(name) for name in names] + [sysconfig.get_paths()]
+    schemes.sort(key=lambda paths: installed not in (paths["purelib"], paths["platlib"]))
+    folders.extend(paths["scripts"] for paths in schemes)
     for folder in folders:
         path = os.path.join(folder, "memgauge")
         if os.access(path, os.X_OK):
@@ -145,23 +148,30 @@ def run(*arguments: str, timeout: Optional[float] = None) -> Result:
     Raises `Error` where there is no result.
     """
     if arguments and arguments[0] in _WITHOUT_RESULT:
-        raise ValueError(f"memgauge {arguments[0]} writes no result; run it as a program: {program()}")
+        raise ValueError(f"memgauge {arguments[0]} writes no result to read here; run it as a program: {program()}")
     # It shows nothing anyway; and where a file is named too, it would keep the result from here.
     arguments = tuple(a for a in arguments if a not in ("-q", "--quiet"))
     done = _call(*arguments, "--format", "json", timeout=timeout)
     try:
-        return Result(json.loads(done.stdout), done.returncode)
+        data = json.loads(done.stdout)
     except json.JSONDecodeError:
-        raise Error(done.returncode, _said(done.stderr)) from None
+        raise Error(done.returncode, _said(done.stderr, done.returncode)) from None
+    if not _is_result(data):
+        raise ValueError(f"memgauge {' '.join(arguments)} writes no result; run it as a program: {program()}")
+    return Result(data, done.returncode)
 
 
 def load(path: _Path) -> Result:
     """Reads a result that was saved as JSON."""
     with open(path, encoding="utf-8") as file:
         data = json.load(file)
-    if not isinstance(data, dict) or "schema_version" not in data:
+    if not _is_result(data):
         raise ValueError(f"{os.fspath(path)}: is no result of memgauge")
     return Result(data)
+
+
+def _is_result(data: Any) -> bool:
+    return isinstance(data, dict) and "schema_version" in data and "complete" in data
 
 
 def _measurement(data: Mapping[str, Any]) -> Measurement:
@@ -182,7 +192,7 @@ def _measurement(data: Mapping[str, Any]) -> Measurement:
 def _call(*arguments: str, given: Optional[str] = None, timeout: Optional[float] = None) -> subprocess.CompletedProcess[str]:
     """Runs the program to its end. Time that is over interrupts it, so that it still writes what it has."""
     command = [program(), *arguments]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", errors="replace") as process:
         try:
             out, said = process.communicate(given, timeout)
         except subprocess.TimeoutExpired:
@@ -194,13 +204,15 @@ def _call(*arguments: str, given: Optional[str] = None, timeout: Optional[float]
     return subprocess.CompletedProcess(command, process.returncode, out, said)
 
 
-def _said(text: str) -> str:
-    """The program's message without its name and the lines after it."""
-    first = text.strip().splitlines()[0] if text.strip() else ""
+def _said(text: str, status: int) -> str:
+    """The program's message without its name: the first of a command line that is wrong, else the last, which is why it ended."""
+    lines = text.strip().splitlines() or [""]
+    messages = [line for line in lines if line.startswith("memgauge: ")]
+    line = messages[-1] if messages and status != 64 else lines[0]
     for start in ("memgauge: ", "error: "):
-        if first.startswith(start):
-            first = first[len(start):]
-    return first
+        if line.startswith(start):
+            line = line[len(start):]
+    return line
 
 
 def _main() -> None:

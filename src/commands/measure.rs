@@ -64,7 +64,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     // Only now, so that a request that is refused leaves no folder behind.
     folder.as_ref().map(RunFolder::create).transpose()?;
     let mut sinks = Sinks::open(output, Stream::Output)?;
-    state.iter().try_for_each(|state| sinks.add_json(&state.result()))?;
+    state.iter().try_for_each(|state| sinks.add_scheduled(&state.result()))?;
     let stop = signals::watch().context("cannot install signal handlers")?;
     // The guardian is started first, because it must not inherit what comes next: this process offers itself to the out-of-memory killer.
     let mut guard = PrefetchGuard::begin(&spec, &mut plan, &machine)?;

@@ -171,10 +171,10 @@ fn lintian(checked: &Checked<'_>) -> Result<Outcome> {
     if let Some(outcome) = missing(&["lintian"]) {
         return Ok(outcome);
     }
-    let output = Command::new("lintian").args(["--allow-root", "--fail-on", "error"]).args(checked.with_ending(".deb")).output()?;
+    let output = Command::new("lintian").args(["--allow-root", "--fail-on", "error,warning"]).args(checked.with_ending(".deb")).output()?;
     let said = String::from_utf8_lossy(&output.stdout);
     said.lines().for_each(|line| println!("    {line}"));
-    ensure!(output.status.success(), "lintian found errors: {}", String::from_utf8_lossy(&output.stderr).trim());
+    ensure!(output.status.success(), "lintian found errors or warnings: {}", String::from_utf8_lossy(&output.stderr).trim());
     Ok(Passed)
 }
 

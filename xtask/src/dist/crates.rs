@@ -136,8 +136,9 @@ pub(super) fn licences(crates: &[Crate], triple: &str) -> Result<String> {
         }
     }
     let project = project_folder();
-    let (runtime, files) = runtime(triple);
-    text += &format!("Inter, the font of figures: OFL-1.1\n{runtime}: at the end\n");
+    let runtime = runtime(triple);
+    let names: Vec<&str> = runtime.iter().map(|library| library.name).collect();
+    text += &format!("Inter, the font of figures: OFL-1.1\n{}: at the end\n", names.join(", "));
     by_text
         .entry(fs::read_to_string(project.join("crates/render/fonts/LICENSE-OFL.txt"))?.trim().to_owned())
         .or_default()
@@ -149,18 +150,35 @@ pub(super) fn licences(crates: &[Crate], triple: &str) -> Result<String> {
     text += &format!("\n{}\n", "=".repeat(80));
     let read =
         |file: &&str| fs::read_to_string(project.join("packaging/licences").join(file)).with_context(|| format!("cannot read {file}"));
-    text += &files.iter().map(read).collect::<Result<Vec<_>>>()?.join("\n");
+    text += &runtime.iter().flat_map(|library| library.files).map(read).collect::<Result<Vec<_>>>()?.join("\n");
     Ok(text)
 }
 
-/// What is linked besides crates, and the files of its licences.
-fn runtime(triple: &str) -> (&'static str, &'static [&'static str]) {
+/// A library that is linked besides crates.
+#[derive(Debug)]
+pub(super) struct Runtime {
+    pub(super) name: &'static str,
+    /// As SPDX writes it.
+    pub(super) licence: &'static str,
+    /// Of its licences, in packaging/licences.
+    files: &'static [&'static str],
+}
+
+const RUST: Runtime = Runtime { name: "Rust's standard library", licence: "MIT OR Apache-2.0", files: &["rust.txt"] };
+const MUSL: Runtime = Runtime { name: "musl", licence: "MIT", files: &["musl.txt"] };
+const LIBUNWIND: Runtime = Runtime { name: "libunwind", licence: "Apache-2.0 WITH LLVM-exception", files: &["libunwind.txt"] };
+const LIBGCC: Runtime = Runtime { name: "libgcc", licence: "GPL-3.0-or-later WITH GCC-exception-3.1", files: &["libgcc.txt"] };
+const GLIBC: Runtime = Runtime { name: "the GNU C Library", licence: "LGPL-2.1-or-later", files: &["glibc.txt", "lgpl-2.1.txt"] };
+const MINGW: Runtime = Runtime { name: "mingw-w64", licence: "ZPL-2.1", files: &["mingw-w64.txt"] };
+
+/// What is linked besides crates.
+pub(super) fn runtime(triple: &str) -> &'static [Runtime] {
     if is_windows(triple) {
-        ("Rust's standard library, mingw-w64, libgcc", &["rust.txt", "mingw-w64.txt", "libgcc.txt"])
+        &[RUST, MINGW, LIBGCC]
     } else if triple.ends_with("-gnu") {
-        ("Rust's standard library, the GNU C Library, libgcc", &["rust.txt", "libgcc.txt", "glibc.txt", "lgpl-2.1.txt"])
+        &[RUST, GLIBC, LIBGCC]
     } else {
-        ("Rust's standard library, musl, libunwind", &["rust.txt", "musl.txt", "libunwind.txt"])
+        &[RUST, MUSL, LIBUNWIND]
     }
 }
 

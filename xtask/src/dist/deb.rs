@@ -28,8 +28,7 @@ pub(super) fn deb(release: &Release, names: &Names, package: &Package) -> Result
     files.file(format!("usr/share/doc/{name}/copyright"), copyright(&std::fs::read_to_string(project_folder().join("LICENSE-MIT"))?));
     files.file(format!("usr/share/doc/{name}/changelog.Debian.gz"), gzip(changelog(release, name)?.as_bytes(), BEST)?);
     files.file(format!("usr/share/doc/{name}/changelog.gz"), gzip(&std::fs::read(project_folder().join("CHANGELOG.md"))?, BEST)?);
-    // Rust's musl targets link statically, so that one package runs on every release.
-    files.file(format!("usr/share/lintian/overrides/{name}"), format!("{name}: statically-linked-binary\n"));
+    files.file(format!("usr/share/lintian/overrides/{name}"), overrides(package, names));
     let mut control = Tree::default();
     control.file("control", fields(release, names, package, &files));
     control.file("md5sums", sums(&files));
@@ -39,8 +38,13 @@ pub(super) fn deb(release: &Release, names: &Names, package: &Package) -> Result
         let program = |text: String| format!("#!/bin/sh\nset -e\n{text}");
         control.program("postinst", program(when("configure", &script("after-install.sh")?)));
         control.program("prerm", program(when("remove", &script("before-removal.sh")?)));
-        // The results of scheduled checks stay until the package is purged.
-        control.program("postrm", program(script("after-removal.sh")? + &when("purge", "    rm -rf /var/lib/memgauge\n")));
+        // The results of scheduled checks stay until the package is purged, and what systemd keeps for a timer that is persistent.
+        control.program(
+            "postrm",
+            program(
+                script("after-removal.sh")? + &when("purge", "    rm -rf /var/lib/memgauge /var/lib/systemd/timers/stamp-memgauge.timer\n"),
+            ),
+        );
     }
     let members: [(&str, Vec<u8>); 3] = [
         ("debian-binary", b"2.0\n".to_vec()),
@@ -48,6 +52,18 @@ pub(super) fn deb(release: &Release, names: &Names, package: &Package) -> Result
         ("data.tar.gz", tar_gz(&files.below("."), release.epoch)?),
     ];
     Ok(ar(&members, release.epoch))
+}
+
+/// What lintian would warn of, and is meant.
+fn overrides(package: &Package, names: &Names) -> String {
+    let name = package.name;
+    // One program runs on every release of Debian; for x86-64 it is one that can be loaded anywhere, which lintian takes for a library.
+    let linked = if names.deb == "amd64" { "shared-library-lacks-prerequisites" } else { "statically-linked-binary" };
+    // No bug of Debian's asked for it.
+    let mut overrides = vec![linked, "initial-upload-closes-no-bugs"];
+    // Without debhelper; a machine may have no systemd.
+    overrides.extend(package.units.then_some("maintainer-script-calls-systemctl"));
+    overrides.iter().map(|tag| format!("{name}: {tag}\n")).collect()
 }
 
 /// The common form of ar(5): a line of 60 characters before each member, which begins at an even position.

@@ -1,6 +1,6 @@
 //! An image of the Open Container Initiative as an archive of its layout: one layer with the static program, on nothing.
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use super::archive::{FAST, gzip, tar};
@@ -12,7 +12,8 @@ use super::tree::{Tree, sha256};
 /// Neither root nor any other user that a machine knows; who needs more says so (`podman run --user 0`).
 const USER: &str = "65534:65534";
 
-/// An image as a file for `podman load`, `docker load` and `skopeo copy oci-archive:`.
+/// An image as a file for `podman load`, `docker load` and `skopeo copy oci-archive:`. Docker reads `manifest.json` where it does not keep images in
+/// containerd, and then no layout.
 ///
 /// # Errors
 /// When a part of it cannot be made.
@@ -39,18 +40,23 @@ pub(super) fn image(release: &Release, names: &Names, sources: &Sources<'_>) -> 
         "rootfs": { "type": "layers", "diff_ids": [digest(&layer)] },
         "history": [{ "created": created, "created_by": "cargo xtask dist" }],
     });
+    let config = blobs.add("application/vnd.oci.image.config.v1+json", serde_json::to_vec(&config)?);
+    let layer = blobs.add("application/vnd.oci.image.layer.v1.tar+gzip", gzip(&layer, FAST)?);
+    let name = format!("memgauge:{}", release.version);
+    let for_docker = json!([{ "Config": path(&config)?, "RepoTags": [name], "Layers": [path(&layer)?] }]);
     let manifest = json!({
         "schemaVersion": 2,
         "mediaType": "application/vnd.oci.image.manifest.v1+json",
-        "config": blobs.add("application/vnd.oci.image.config.v1+json", serde_json::to_vec(&config)?),
-        "layers": [blobs.add("application/vnd.oci.image.layer.v1.tar+gzip", gzip(&layer, FAST)?)],
+        "config": config,
+        "layers": [layer],
     });
     let mut described = blobs.add("application/vnd.oci.image.manifest.v1+json", serde_json::to_vec(&manifest)?);
     described["platform"] = json!({ "architecture": names.oci, "os": "linux" });
-    described["annotations"] = json!({ "org.opencontainers.image.ref.name": format!("memgauge:{}", release.version) });
+    described["annotations"] = json!({ "org.opencontainers.image.ref.name": name });
     let index = json!({ "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [described] });
     let mut layout = blobs.0;
     layout.file("index.json", serde_json::to_vec(&index)?);
+    layout.file("manifest.json", serde_json::to_vec(&for_docker)?);
     layout.file("oci-layout", serde_json::to_vec(&json!({ "imageLayoutVersion": "1.0.0" }))?);
     // What is large in it is compressed already.
     tar(&layout, release.epoch)
@@ -58,6 +64,12 @@ pub(super) fn image(release: &Release, names: &Names, sources: &Sources<'_>) -> 
 
 fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", sha256(bytes))
+}
+
+/// Where a blob that was described is in the archive.
+fn path(described: &Value) -> Result<String> {
+    let digest = described["digest"].as_str().context("a blob without a digest")?;
+    Ok(format!("blobs/{}", digest.replace(':', "/")))
 }
 
 /// What an image consists of, each under its checksum.

@@ -101,7 +101,7 @@ fn describe(release: &Release, package: &Package, files: &Tree, staged: &Path) -
         spec += &format!("\n%preun\nif [ \"$1\" -eq 0 ]; then\n{}fi\n", script("before-removal.sh")?);
         spec += &format!("\n%postun\n{}", script("after-removal.sh")?);
     }
-    spec += "\n%files\n%defattr(-,root,root,-)\n";
+    spec += "\n%files\n%defattr(-,root,root,0755)\n";
     for (path, node) in files.files() {
         let kind = match path {
             path if path.starts_with("usr/share/licenses/") => "%license ",

@@ -1,21 +1,26 @@
 //! The bill of materials of a release's programs: CycloneDX 1.5 as JSON (<https://cyclonedx.org/docs/1.5/json/>).
 
-use anyhow::Result;
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use super::build::Programs;
-use super::crates::Crate;
+use super::crates::{Crate, runtime};
 use super::release::Release;
 use super::target::program;
 use super::tree::sha256;
+use crate::folders::project_folder;
+use crate::programs::run;
 
 /// The program itself.
 const MAIN: &str = "memgauge";
 
-/// A bill of materials: the crates that the programs are linked from, with licences and checksums, and which needs which.
+/// A bill of materials: the crates that the programs are linked from, with licences and checksums, and which needs which; and the libraries that
+/// Rust's compiler, or another one, brings for the target. Only of Rust's own is the version known.
 ///
 /// # Errors
-/// None that memory would not end first.
+/// When Rust's compiler does not say its version.
 pub(super) fn sbom(release: &Release, programs: &Programs, crates: &[Crate]) -> Result<Vec<u8>> {
     let reference = |name: &str, version: &str| format!("pkg:cargo/{name}@{version}");
     let component = |krate: &Crate| {
@@ -46,13 +51,32 @@ pub(super) fn sbom(release: &Release, programs: &Programs, crates: &[Crate]) -> 
             components.push(component(krate));
         }
     }
+    let compiler = run(Command::new("rustc").arg("--version").current_dir(project_folder()))?;
+    let version = compiler.split(' ').nth(1).context("rustc --version says none")?;
+    let library = |name: &str| format!("library:{}", name.replace(' ', "-"));
+    for (number, linked) in runtime(programs.triple).iter().enumerate() {
+        let mut component = json!({
+            "type": "library",
+            "bom-ref": library(linked.name),
+            "name": linked.name,
+            "scope": "required",
+            "licenses": [{ "expression": linked.licence }],
+        });
+        if number == 0 {
+            component["version"] = json!(version);
+        }
+        components.push(component);
+    }
     let file =
         |name: &str, bytes: &[u8]| json!({ "type": "file", "name": name, "hashes": [{ "alg": "SHA-256", "content": sha256(bytes) }] });
     main["components"] =
         json!([file(&program("memgauge", programs.triple), &programs.memgauge), file(&program("mlc", programs.triple), &programs.mlc)]);
     main["properties"] = json!([{ "name": "memgauge:target", "value": programs.triple }]);
     let needs = |krate: &Crate| {
-        let on: Vec<String> = krate.needs.iter().map(|(name, version)| reference(name, version)).collect();
+        let mut on: Vec<String> = krate.needs.iter().map(|(name, version)| reference(name, version)).collect();
+        if krate.name == MAIN {
+            on.extend(runtime(programs.triple).iter().map(|linked| library(linked.name)));
+        }
         json!({ "ref": reference(&krate.name, &krate.version), "dependsOn": on })
     };
     let mut bom = json!({

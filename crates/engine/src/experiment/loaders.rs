@@ -442,7 +442,7 @@ mod tests {
         assert_eq!(plain(Rfo::No).at_delay(100).rfo, Rfo::Unknown, "cores may avoid reading only when memory is busy");
         assert_eq!(plain(Rfo::Yes).at_delay(100).rfo, Rfo::Yes);
         // Nothing, not what rounding leaves.
-        assert_eq!(totals(&[kernel(Mix::AllReads); 3]).traffic(50.241_479_856_357_276, plain(Rfo::No), true).app_write_gbs, 0.0);
+        assert_eq!(totals(&[kernel(Mix::AllReads); 3]).traffic(50.241_479_856_357, plain(Rfo::No), true).app_write_gbs, 0.0);
         let delayed = totals(&[kernel(Mix::AllReads)]).traffic(30.0, plain(Rfo::No).at_delay(100), true);
         assert_eq!((delayed.rfo, delayed.rfo_reason), (Rfo::No, None), "no stores");
     }
