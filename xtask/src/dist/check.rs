@@ -41,7 +41,7 @@ pub(super) fn check(checked: &Checked<'_>) -> Result<()> {
         totals.run("programs_of_the_archives_run", || archives(checked));
         totals.run("debs_list_what_is_documented", || listed::debs(checked));
         totals.run("rpms_list_what_is_documented", || listed::rpms(checked));
-        totals.run("lintian_finds_no_error", || lintian(checked));
+        totals.run("lintian_finds_nothing", || lintian(checked));
         totals.run("units_of_systemd_are_valid_and_confined", || units::verified(checked));
         totals.run("deb_is_installed_in_a_bare_root_run_and_removed", || here(checked, installed::deb_in_bare_root));
         totals.run("rpm_is_installed_in_a_bare_root_run_and_removed", || here(checked, installed::rpm_in_bare_root));

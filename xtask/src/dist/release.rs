@@ -15,7 +15,7 @@ pub(crate) struct DistArgs {
     /// Instruction sets of Linux (x86_64, aarch64, riscv64), or windows; may be repeated [default: all]
     #[arg(long = "arch", value_name = "NAME")]
     pub(super) arches: Vec<String>,
-    /// Where the packages go
+    /// Where the packages go; others of memgauge that are there are removed
     #[arg(long, value_name = "FOLDER", default_value = "dist")]
     pub(super) out: PathBuf,
     /// Take the programs from FOLDER/TARGET/release instead of building them, as cargo leaves them below its target folder

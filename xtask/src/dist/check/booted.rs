@@ -28,6 +28,17 @@ systemctl stop memgauge.timer
 cp /var/lib/memgauge/latest.json /out/result.json
 # Whether systemd can limit memory here.
 if [ -w /sys/fs/cgroup/memory ] || grep -qw memory /sys/fs/cgroup/cgroup.controllers 2>/dev/null; then echo "memory is limited"; fi
+# Stopped half way, it has not failed.
+systemctl start --no-block memgauge.service
+sleep 3
+systemctl stop memgauge.service
+echo "stopped: $(systemctl show memgauge.service -P Result) $(systemctl show memgauge.service -P ExecMainStatus)"
+# Its time is a setting.
+printf '[Service]\nEnvironment=MEMGAUGE_WITHIN=20s\n' >/run/systemd/system/memgauge.service.d/within.conf
+systemctl daemon-reload
+systemctl start memgauge.service
+cp /var/lib/memgauge/latest.json /out/within.json
+rm /run/systemd/system/memgauge.service.d/within.conf
 # It may write to no other folder.
 printf '[Service]\nEnvironment="MEMGAUGE_OPTIONS=-o /usr/share/result.json"\n' >/run/systemd/system/memgauge.service.d/elsewhere.conf
 systemctl daemon-reload
@@ -47,8 +58,8 @@ systemctl poweroff
 "#;
 const UNIT: &str = "[Unit]\nAfter=multi-user.target\n[Service]\nType=oneshot\nExecStart=/bin/sh /out/check.sh\n\
                     StandardOutput=file:/out/log\nStandardError=file:/out/log\n";
-/// The programs of systemd take seconds, each of three checks 45 s at most.
-const LIMIT_S: u32 = 400;
+/// The programs of systemd take seconds, each of four checks 45 s at most.
+const LIMIT_S: u32 = 460;
 
 /// Boots the Debian in `root`, in which memgauge is installed, with changes that are forgotten, and checks what its services left.
 pub(super) fn services(root: &Path, mut say: impl FnMut(&str)) -> Result<Outcome> {
@@ -82,10 +93,12 @@ pub(super) fn services(root: &Path, mut say: impl FnMut(&str)) -> Result<Outcome
     };
     ensure!(!log.is_empty(), "Debian did not boot: {}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     say(&log);
-    for line in ["TriggeredBy=memgauge.timer", "Result=success", "elsewhere: 64", "full: 4"] {
+    for line in ["TriggeredBy=memgauge.timer", "Result=success", "stopped: success 130", "elsewhere: 64", "full: 4"] {
         ensure!(log.lines().any(|said| said == line), "no line '{line}': {log}");
     }
-    let (result, rescued) = (read("result.json")?, read("rescued.json")?);
+    let (result, within, rescued) = (read("result.json")?, read("within.json")?, read("rescued.json")?);
+    let given = |result: &Value| result["argv"].to_string();
+    ensure!(given(&result).contains("45s") && given(&within).contains("20s"), "times: {} and {}", given(&result), given(&within));
     ensure!(result["health"].is_object() && rescued["health"].is_object(), "a result has no verdict");
     fs::remove_file(wanted)?;
     fs::remove_file(unit)?;
