@@ -111,7 +111,8 @@ impl OutputFile {
         // A link that was planted after the check is replaced, not followed.
         let old = target.symlink_metadata().ok().filter(Metadata::is_file);
         let mut file = temporary(target, old.as_ref())?;
-        file.write_all(bytes)?;
+        // The library's own way names the temporary file in its errors.
+        file.as_file_mut().write_all(bytes)?;
         if let Some(old) = old {
             files::hand_on(target, &old, file.as_file())?;
         }
