@@ -56,9 +56,10 @@ def units_are_right(work):
     said = [line.strip() for line in dumped.stdout.splitlines()]
     assigned = dict(line.removeprefix("Environment: ").split("=", 1) for line in said if line.startswith("Environment: MEMGAUGE"))
     command = next(line for line in said if line.startswith("Command Line: /usr/bin/memgauge quick"))
-    assert assigned == {"MEMGAUGE_OPTIONS": "--against first-day.json",
+    assert assigned == {"MEMGAUGE_OPTIONS": "--against first-day.json", "MEMGAUGE_WITHIN": "45s",
                         "MEMGAUGE_TEXTFILE": "--output /var/lib/prometheus/node-exporter/memgauge.prom"}, assigned
-    assert all(f"${name}" in command for name in assigned), command
+    # Of one word, or of several.
+    assert all(f"${{{name}}}" in command or f"${name}" in command for name in assigned), command
     checked = subprocess.run(["systemd-analyze", "verify", "./memgauge.service", "./memgauge.timer"], cwd=units, capture_output=True, text=True)
     # The program and its page are not installed where this is tested.
     problems = [line for line in checked.stderr.splitlines() if ("memgauge." in line or "textfile" in line) and "man memgauge" not in line and "is not executable" not in line]
