@@ -122,7 +122,7 @@ impl OutputFile {
     }
 }
 
-/// Whether a disk that is full, or that the kernel has stopped to write to, is why a file could not be made.
+/// Whether a disk that is full, or that the kernel made read-only, is why a file could not be made.
 pub(crate) fn takes_no_more(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::ReadOnlyFilesystem)
 }

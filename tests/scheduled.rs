@@ -248,6 +248,7 @@ fn a_disk_that_takes_no_lock_is_no_wrong_usage() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// What a program of the system prints about a process or a file; `None`, and a message, where there is no such program.
 fn asked(program: &str, arguments: &[&str]) -> Option<String> {
     let Ok(output) = Command::new(program).args(arguments).output() else {
         eprintln!("NOT TESTED: {program} is not installed");

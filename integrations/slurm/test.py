@@ -126,6 +126,13 @@ def mistakes_in_the_settings_drain_nothing():
         assert status == 0 and said.startswith("user.notice n4: /etc/default/memgauge has an error: not read\n"), (mistake, status, said)
         assert said.endswith("n4: status 4: memgauge: could not measure anything\n"), (mistake, said)
         os.remove(log)
+    # These end nothing at once, but would later.
+    for option in ("set -u", "set -e"):
+        script(settings, f"{option}\n")
+        assert subprocess.run(check, env=environment, capture_output=True, timeout=60).returncode == 0, option
+        with open(log) as file:
+            assert file.read() == "user.notice n4: status 4: memgauge: could not measure anything\n", option
+        os.remove(log)
     script(settings, right)
 
 
@@ -140,7 +147,7 @@ def a_health_check_leaves_running_jobs_alone():
     # An answer that does not come is none.
     script(f"{WORK}/no-answer-health", "")
     status, said = checked(**settings)
-    assert status == 0 and said.startswith("user.err n1: NOT CHECKED: squeue failed (slurm_load_jobs error: "), (status, said)
+    assert status == 0 and said.startswith("user.err n1: NOT CHECKED: squeue failed (status 1)"), (status, said)
     output_of("scancel", job)
     until("the job's end", lambda: not output_of("squeue", "--noheader") and states()["n1"] == "idle")
 
@@ -163,7 +170,6 @@ def an_administrators_reason_stays():
 
 
 def nodes_of_a_reservation_are_measured_by_its_name():
-    # Most of a maintenance's nodes; one of them is busy.
     output_of("scontrol", "create", "reservation", "ReservationName=window", "StartTime=now", "Duration=60", "Users=root", "Nodes=n1,n2", "Flags=maint")
     until("maintenance", lambda: states()["n1"] == states()["n2"] == "maint")
     others = {"MEMGAUGE": f"{WORK}/by-node", **os.environ}

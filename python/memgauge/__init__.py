@@ -145,7 +145,7 @@ def run(*arguments: str, timeout: Optional[float] = None) -> Result:
     Without arguments the whole machine is measured. What could be measured only in part is a result too: see `Result.status` and
     `Result.complete`. After `timeout` seconds the program is interrupted; what it measured until then is the result.
 
-    Raises `Error` where there is no result.
+    Raises `Error` where there is no result, and `ValueError` for a command that writes none.
     """
     if arguments and arguments[0] in _WITHOUT_RESULT:
         raise ValueError(f"memgauge {arguments[0]} writes no result to read here; run it as a program: {program()}")
