@@ -51,11 +51,11 @@ fn orders_are_those_asked_for() {
 
 #[test]
 fn hops_are_counted() {
-    let counted = report("latency --order window-local --size 16K --hops 100000");
+    // Something else may take the CPU for all of a sample's time; not in each of five runs.
+    let mut runs = (0..5).map(|_| report("latency --order window-local --size 16K --hops 100000"));
+    let counted = runs.find(|run| run.results[0].estimate.n == 12).expect("one sample an allocation");
     let m = &counted.results[0];
     assert_eq!((m.evidence.hops, m.evidence.allocations), (Some(100_000), 12));
-    // One sample an allocation, but for those that something else disturbed.
-    assert!((6..=12).contains(&m.estimate.n), "{} samples: {:?}", m.estimate.n, m.evidence.noise);
     // 100,000 hops in a first-level cache take about 0.1 to 0.5 ms. If they take a hundred times as long, something else uses the CPU.
     let ns = m.estimate.min.unwrap();
     assert!((0.2..50.0).contains(&ns), "{ns} ns a hop");
