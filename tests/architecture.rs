@@ -57,7 +57,7 @@ fn crates_use_what_is_listed() {
         let name = row[0].split('`').nth(1).unwrap().to_owned();
         let folder = match name.as_str() {
             "memgauge" => String::new(),
-            "simulation" | "lab" | "xtask" => format!("{name}/"),
+            "simulation" | "testing" | "lab" | "xtask" => format!("{name}/"),
             _ => format!("crates/{name}/"),
         };
         let manifest = read(&format!("{folder}Cargo.toml"));

@@ -148,6 +148,7 @@ fn sections(text: &str) -> Roff {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::print_stderr, reason = "a test that is skipped prints why")]
+    use memgauge_testing::{not_tested, not_tested_in_part};
     use std::process::Command;
 
     use super::*;
@@ -188,8 +189,7 @@ mod tests {
     #[test]
     fn man_reads_every_page_without_a_warning() {
         if Command::new("man").arg("--version").output().is_err() {
-            eprintln!("NOT TESTED: man pages: there is no man");
-            return;
+            not_tested!("man pages: there is no man");
         }
         for path in files().unwrap().keys().filter(|path| path.starts_with("man")) {
             let page = project_folder().join("docs").join(path);
@@ -213,8 +213,7 @@ mod tests {
     #[test]
     fn bash_completes_commands_options_and_values() {
         if Command::new("bash").arg("--version").output().is_err() {
-            eprintln!("NOT TESTED: completions of bash: there is no bash");
-            return;
+            not_tested!("completions of bash: there is no bash");
         }
         assert_eq!(offers(&["memgauge", "lat"]), ["latency"]);
         assert_eq!(offers(&["memgauge", "latency", "--ord"]), ["--order"]);
@@ -231,7 +230,7 @@ mod tests {
         for (shell, file) in [("zsh", "_memgauge"), ("fish", "memgauge.fish")] {
             let path = project_folder().join("docs/completions").join(file);
             match Command::new(shell).arg("-n").arg(path).output() {
-                Err(_) => eprintln!("NOT TESTED: completions of {shell}: there is no {shell}"),
+                Err(_) => not_tested_in_part!("completions of {shell}: there is no {shell}"),
                 Ok(output) => assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr)),
             }
         }

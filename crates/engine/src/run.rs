@@ -212,6 +212,7 @@ fn check_allowed(context: &RunContext<'_>, work: &Work) -> Result {
 
 #[cfg(test)]
 mod tests {
+    use memgauge_testing::not_tested;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
@@ -243,8 +244,7 @@ mod tests {
     fn a_start_signal_that_does_not_come_is_waited_for_until_the_deadline() {
         let root = std::path::Path::new("/");
         let Ok(machine) = memgauge_os::topology::read_machine(root) else {
-            eprintln!("skipped: no sysfs");
-            return;
+            not_tested!("no sysfs");
         };
         let mut plan = memgauge_core::planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
         plan.start_signal = Some(format!("memgauge-test-deadline-{}", std::process::id()));
@@ -267,8 +267,7 @@ mod tests {
     fn what_was_measured_before_the_end_is_kept() {
         let root = std::path::Path::new("/");
         let Ok(machine) = memgauge_os::topology::read_machine(root) else {
-            eprintln!("skipped: no sysfs");
-            return;
+            not_tested!("no sysfs");
         };
         let mut spec = Spec::new(Task::Latency(LatencyShape::One));
         spec.size = Some(memgauge_core::units::Bytes::mib(16));

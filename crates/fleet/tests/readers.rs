@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use memgauge_core::result::Host;
 use memgauge_fleet::{IngestOptions, Row, ingest, read};
+use memgauge_testing::not_tested_in_part;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -70,7 +71,7 @@ fn duckdb_pandas_and_polars_read_it_without_loss() {
     fs::write(&file, serde_json::to_vec(&expected).unwrap()).unwrap();
     for (name, needs) in [("duckdb", "duckdb"), ("pandas", "pandas, pyarrow"), ("polars", "polars")] {
         if !library(needs) {
-            eprintln!("NOT TESTED: a fleet in {name}: python3 has no {needs}");
+            not_tested_in_part!("a fleet in {name}: python3 has no {needs}");
             continue;
         }
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/read_parquet.py");

@@ -17,6 +17,7 @@ use memgauge_core::tiers::{self, MemoryKind};
 use memgauge_core::topology::{Machine, NodeDeviceKind, Topology};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_linux::topology::read_machine;
+use memgauge_testing::{not_tested, not_tested_in_part};
 
 /// Ending of the archives of `tests/machines`.
 const OURS: &str = ".tar.gz";
@@ -83,18 +84,14 @@ fn archives(folder: &Path, ending: &str) -> BTreeMap<String, PathBuf> {
     archives
 }
 
-/// Others' archives; `None`, with a printed reason, when they cannot be used here.
-fn archives_of_others() -> Option<BTreeMap<String, PathBuf>> {
-    let Some(folder) = std::env::var_os("MEMGAUGE_MACHINES") else {
-        println!("skipped: MEMGAUGE_MACHINES names no folder of machines that others recorded");
-        return None;
-    };
+/// Others' archives, or why they cannot be used here.
+fn archives_of_others() -> Result<BTreeMap<String, PathBuf>, &'static str> {
+    let folder = std::env::var_os("MEMGAUGE_MACHINES").ok_or("MEMGAUGE_MACHINES names no folder of machines that others recorded")?;
     if !installed("tar") {
-        println!("skipped: tar is not installed");
-        return None;
+        return Err("tar is not installed");
     }
-    // A wrong value of the variable is a mistake, not a reason to skip.
-    Some(archives(Path::new(&folder), THEIRS))
+    // A wrong value of the variable is a mistake, and no reason.
+    Ok(archives(Path::new(&folder), THEIRS))
 }
 
 fn ids(list: &str) -> IdSet {
@@ -232,7 +229,7 @@ const FACTS: [(&str, Check); 9] = [
 fn check_all(archives: &BTreeMap<String, PathBuf>, more: fn(&Machine, &str)) {
     let compare = installed("lscpu");
     if !compare {
-        println!("skipped in part: lscpu is not installed");
+        not_tested_in_part!("lscpu is not installed");
     }
     let check = |name: &str, archive: &Path| {
         let recording = Recording::unpack(archive);
@@ -263,8 +260,9 @@ fn recorded_machines() {
 
 #[test]
 fn machines_that_others_recorded() {
-    if let Some(archives) = archives_of_others() {
-        check_all(&archives, has_memory_to_spare);
+    match archives_of_others() {
+        Ok(archives) => check_all(&archives, has_memory_to_spare),
+        Err(why) => not_tested!("{why}"),
     }
 }
 
@@ -275,8 +273,7 @@ fn this_machine_agrees_with_lscpu() {
     assert_eq!(machine.identity.arch, std::env::consts::ARCH);
     assert!(machine.identity.kernel.is_some());
     if !installed("lscpu") {
-        println!("skipped: lscpu is not installed");
-        return;
+        not_tested!("lscpu is not installed");
     }
     agrees_with_lscpu(Path::new("/"), &machine.topology, "this machine");
 }

@@ -353,6 +353,7 @@ mod tests {
     use memgauge_core::spec::{Spec, Task, TransferShape};
     use memgauge_core::units::Bytes;
     use memgauge_os::clock::Clock;
+    use memgauge_testing::not_tested;
 
     #[test]
     fn the_whole_interval_decides() {
@@ -372,16 +373,14 @@ mod tests {
         }
         let root = std::path::Path::new("/");
         let Ok(machine) = memgauge_os::topology::read_machine(root) else {
-            eprintln!("skipped: no sysfs");
-            return;
+            not_tested!("no sysfs");
         };
         let mut spec = Spec::new(Task::C2c(TransferShape::CpuMatrix));
         spec.cpus = Some(machine.topology.one_per_core(&machine.allowed.cpus).iter().take(6).collect());
         spec.size = Some(Bytes::mib(4));
         spec.time = Some(Duration::from_millis(150));
         let Ok(plan) = memgauge_core::planner::plan(&spec, &machine, &[]) else {
-            eprintln!("skipped: fewer than two cores");
-            return;
+            not_tested!("fewer than two cores");
         };
         let Work::Transfers(transfers) = &plan.steps[0].cells[0].work else { panic!() };
         let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{Finding, Health, HealthStatus, Host, Report};
+use memgauge_testing::{not_tested, not_tested_in_part};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -19,11 +20,6 @@ fn saved(name: &str) -> Report {
     report.run.id = format!("run-{name}");
     report.run.host = Some(Host { hostname: Some(name.into()), machine_id_hash: None });
     report
-}
-
-/// Prints why a test did less than it could.
-fn skipped(what: &str) {
-    eprintln!("NOT TESTED: {what}");
 }
 
 #[test]
@@ -84,7 +80,7 @@ fn promtool_accepts_the_gauges_of_hosts() {
     let text = openmetrics(&runs).unwrap();
     let child =
         Command::new("promtool").args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let Ok(mut child) = child else { return skipped("OpenMetrics of a fleet: promtool is not installed") };
+    let Ok(mut child) = child else { not_tested!("promtool is not installed") };
     child.stdin.take().unwrap().write_all(&text).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -95,7 +91,7 @@ fn promtool_accepts_the_gauges_of_hosts() {
 #[test]
 fn ocptv_follows_the_schema_of_the_specification() {
     if !Command::new("python3").args(["-c", "import jsonschema"]).output().is_ok_and(|o| o.status.success()) {
-        return skipped("OCPTV by its schema: python3 has no jsonschema");
+        not_tested!("python3 has no jsonschema");
     }
     let folder = TempDir::new().unwrap();
     let mut runs: Vec<ExportRun> =
@@ -192,7 +188,7 @@ fn hwloc_reads_topology_and_attributes() {
         let file = folder.path().join(format!("{name}.xml"));
         fs::write(&file, &xml).unwrap();
         if !tool("hwloc-info") {
-            skipped("hwloc: hwloc-info is not installed");
+            not_tested_in_part!("hwloc-info is not installed");
             continue;
         }
         let run = |words: &[&str]| {

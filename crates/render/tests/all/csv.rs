@@ -10,6 +10,7 @@ use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::LineState;
 use memgauge_core::result::{PairMatrix, Quality, QualityLevel, QualityReason, Report};
 use memgauge_render::{Csv, Format, Json, Named};
+use memgauge_testing::not_tested_in_part;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -226,7 +227,7 @@ fn pandas_and_duckdb_read_it_without_loss() {
     }
     for name in ["pandas", "duckdb"] {
         if !library(name) {
-            eprintln!("NOT TESTED: CSV in {name}: python3 has no such library");
+            not_tested_in_part!("CSV in {name}: python3 has no such library");
             continue;
         }
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/read_csv.py");

@@ -13,6 +13,7 @@ use memgauge_core::note::Note;
 use memgauge_core::result::{Finding, Health, HealthStatus, Host, Incomplete, Quality, QualityLevel, Report};
 use memgauge_core::traffic::Mix;
 use memgauge_render::{Format, Html, Json, Named, comparison_html, for_path};
+use memgauge_testing::not_tested;
 
 use crate::samples;
 
@@ -349,8 +350,7 @@ fn read_pages(name: &str, wanted: impl Fn(&str) -> bool) -> String {
 #[test]
 fn pages_are_valid_html_with_a_policy_that_fits() {
     if !runs("python3") {
-        eprintln!("NOT TESTED: the HTML of pages: no python3");
-        return;
+        not_tested!("the HTML of pages: no python3");
     }
     let said = read_pages("read_html.py", |_| true);
     assert_eq!(said.trim().parse::<usize>().unwrap(), pages().len());
@@ -360,8 +360,7 @@ fn pages_are_valid_html_with_a_policy_that_fits() {
 #[test]
 fn browsers_show_pages_without_errors_and_keys_work() {
     if !runs("python3") || !runs("chromedriver") || !runs("chromium") {
-        eprintln!("NOT TESTED: pages in a browser: needs python3, chromium and chromedriver (Debian: chromium-driver)");
-        return;
+        not_tested!("pages in a browser: needs python3, chromium and chromedriver (Debian: chromium-driver)");
     }
     // Some of each kind; all of them where somebody wants to look.
     let some = ["vm-2-cpus", "eight-nodes", "health", "failed", "hostile", "degraded", "scan", "before-after", "unlike", "comparison"];

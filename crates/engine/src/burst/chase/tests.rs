@@ -2,6 +2,7 @@ use super::*;
 use memgauge_core::experiment::PageRequest;
 use memgauge_core::plan::BufferPlan;
 use memgauge_os::clock::Clock;
+use memgauge_testing::not_tested;
 
 use crate::burst::chase::Chase;
 use crate::burst::windows::Schedule;
@@ -21,8 +22,7 @@ fn the_chain_in_memory_is_one_cycle_over_all_lines() {
         weights: None,
     };
     let Ok(buffer) = Buffer::allocate(&plan, std::path::Path::new("/")).map(Arc::new) else {
-        eprintln!("skipped: no memory on node 0");
-        return;
+        not_tested!("no memory on node 0");
     };
     for order in [ChaseOrder::WindowLocal, ChaseOrder::FullRandom, ChaseOrder::Sequential] {
         let order = ChainSpec {
@@ -52,7 +52,7 @@ fn the_chain_in_memory_is_one_cycle_over_all_lines() {
 
 #[test]
 fn a_shortened_chain_is_one_cycle_over_the_windows_left() {
-    let Some((buffer, cpus)) = four_mib() else { return };
+    let Some((buffer, cpus)) = four_mib() else { not_tested!("no memory on node 0") };
     let spec = |mib: u64| ChainSpec {
         bytes: Bytes(mib << 19),
         window: Bytes::kib(64),
@@ -93,16 +93,13 @@ fn four_mib() -> Option<(std::sync::Arc<Buffer>, IdSet)> {
         shared: false,
         weights: None,
     };
-    let buffer = Buffer::allocate(&plan, std::path::Path::new("/")).ok();
-    if buffer.is_none() {
-        eprintln!("skipped: no memory on node 0");
-    }
-    Some((std::sync::Arc::new(buffer?), cpus))
+    let buffer = Buffer::allocate(&plan, std::path::Path::new("/")).ok()?;
+    Some((std::sync::Arc::new(buffer), cpus))
 }
 
 #[test]
 fn an_exact_chase_makes_as_many_hops_as_asked() {
-    let Some((buffer, cpus)) = four_mib() else { return };
+    let Some((buffer, cpus)) = four_mib() else { not_tested!("no memory on node 0") };
     let order = ChainSpec {
         bytes: Bytes::kib(64),
         window: Bytes::kib(16),
@@ -140,7 +137,7 @@ fn hops_during_which_the_thread_was_away_do_not_count() {
 
 #[test]
 fn batches_are_timed_one_by_one() {
-    let Some((buffer, cpus)) = four_mib() else { return };
+    let Some((buffer, cpus)) = four_mib() else { not_tested!("no memory on node 0") };
     let order = ChainSpec {
         bytes: Bytes::mib(4),
         window: Bytes::mib(4),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use memgauge_core::result::{Placement, PlacementSource};
 use memgauge_core::units::IdSet;
+use memgauge_testing::{not_tested, not_tested_in_part};
 
 use super::*;
 use crate::memory::{node_state, page_maps, prefer_out_of_memory_kill};
@@ -80,7 +81,7 @@ fn base_pages_are_base_pages_on_the_node() {
 #[test]
 fn huge_pages_are_obtained_or_refused_with_advice() {
     let Ok(page) = node_state::thp(root()).0 else {
-        eprintln!("skipped: transparent huge pages are off here");
+        not_tested_in_part!("transparent huge pages are off here");
         let e = Buffer::allocate(&plan(Bytes::mib(64), PageRequest::Thp), root()).unwrap_err();
         assert!(e.advice.contains("transparent_hugepage/enabled"), "{e:?}");
         return;
@@ -172,8 +173,7 @@ fn pages_of_a_free_pool_are_used() {
     let state = NodeState::read(root(), first_node()).unwrap();
     // Enough for the tests that run beside this one too.
     if state.pool_for(first_node(), 2 << 20, 120 << 20).is_err() {
-        eprintln!("skipped: fewer than 60 free 2 MiB pages in a pool here");
-        return;
+        not_tested!("fewer than 60 free 2 MiB pages in a pool here");
     }
     for pages in [PageRequest::Huge2M, PageRequest::Auto] {
         let buffer = Buffer::allocate(&plan(Bytes::mib(8), pages), root()).unwrap();
@@ -266,8 +266,7 @@ fn pages_touched_where_a_node_was_only_preferred_are_bound_afterwards() {
     let policy = Policy::new();
     let state = NodeState::read(root(), first_node()).unwrap();
     if let Err(refusal) = policy.place(&mapping, Rule::First, &nodes, &state).unwrap() {
-        eprintln!("skipped: {refusal}");
-        return;
+        not_tested!("{refusal}");
     }
     let rule = |mapping: &Mapping| {
         let address = format!("{:x} ", mapping.range().0);
@@ -362,8 +361,7 @@ pub(in crate::memory) fn refuse(calls: &[libc::c_long]) {
 #[test]
 fn where_policies_are_refused_first_touch_places_and_numa_maps_proves() {
     if !Path::new("/proc/self/numa_maps").exists() {
-        eprintln!("skipped: no NUMA in this kernel");
-        return;
+        not_tested!("no NUMA in this kernel");
     }
     let (policy, buffers) = std::thread::spawn(|| {
         refuse(&[libc::SYS_mbind, libc::SYS_set_mempolicy, libc::SYS_move_pages]);
@@ -449,13 +447,11 @@ fn the_kernel_kills_this_process_first() {
 #[test]
 fn many_buffers_are_read_back_in_the_time_of_one() {
     let Ok(buffer) = Buffer::allocate(&plan(Bytes::mib(16), PageRequest::Base), root()) else {
-        eprintln!("skipped: no memory");
-        return;
+        not_tested!("no memory");
     };
     let looked_up = |placement: Placement| placement.pages_by_node.values().sum::<u64>();
     if buffer.placement_now().source != Some(PlacementSource::MovePages) {
-        eprintln!("skipped: pages cannot be looked up one by one");
-        return;
+        not_tested!("pages cannot be looked up one by one");
     }
     let pages = (16 << 20) / crate::base_page() as u64;
     assert_eq!(looked_up(buffer.placement_now()), pages);
@@ -473,8 +469,7 @@ fn pages_in_turn_are_on_their_nodes_page_by_page() {
         let buffer = Buffer::allocate(&plan, Path::new("/")).unwrap();
         let placement = buffer.placement();
         if placement.status == PlacementStatus::Unverified {
-            eprintln!("skipped: {:?}", placement.problems);
-            return;
+            not_tested!("{:?}", placement.problems);
         }
         assert_eq!((placement.status, placement.method), (PlacementStatus::Verified, Some(PlacementMethod::Mbind)), "{placement:?}");
         let counted: u64 = placement.pages_by_node.values().sum();

@@ -7,6 +7,7 @@ use memgauge_core::experiment::PageRequest;
 
 use super::*;
 use memgauge_core::memory::MemoryErrorKind;
+use memgauge_testing::not_tested;
 
 use crate::memory::allocate::tests as memory;
 
@@ -28,11 +29,7 @@ impl Folder {
     fn on_disk(name: &str) -> Option<Self> {
         let folder = Self::new(std::env::current_exe().unwrap().parent()?, name);
         let found = directory::read(&folder.0, Path::new("/")).unwrap();
-        if found.file.backing == FileBacking::PageCache {
-            return Some(folder);
-        }
-        eprintln!("skipped: {} is on {}", folder.0.display(), found.file.filesystem);
-        None
+        (found.file.backing == FileBacking::PageCache).then_some(folder)
     }
 
     fn plan(&self, bytes: Bytes) -> BufferPlan {
@@ -97,9 +94,8 @@ fn a_tmpfs_is_bound_and_verified() {
 
 #[test]
 fn a_disk_is_the_page_cache_placed_by_first_touch() {
-    if let Some(folder) = Folder::on_disk("disc") {
-        check(&folder, FileBacking::PageCache);
-    }
+    let Some(folder) = Folder::on_disk("disc") else { not_tested!("the folder of the build is on no disk") };
+    check(&folder, FileBacking::PageCache);
 }
 
 #[test]
@@ -167,11 +163,7 @@ impl Small {
         let at = std::ffi::CString::new(folder.0.to_str().unwrap()).unwrap();
         // SAFETY: all strings end with a zero byte and outlive the call.
         let rc = unsafe { libc::mount(c"tmpfs".as_ptr(), at.as_ptr(), c"tmpfs".as_ptr(), 0, c"size=8m".as_ptr().cast()) };
-        if rc == 0 {
-            return Some(Self(folder));
-        }
-        eprintln!("skipped: mounting needs root ({})", io::Error::last_os_error());
-        None
+        (rc == 0).then_some(Self(folder))
     }
 
     fn read_only(&self) {
@@ -202,7 +194,7 @@ impl Drop for Small {
 
 #[test]
 fn a_file_system_without_room_is_an_error_and_not_a_signal() {
-    let Some(small) = Small::mount("room") else { return };
+    let Some(small) = Small::mount("room") else { not_tested!("mounting needs root ({})", io::Error::last_os_error()) };
     let found = directory::read(&small.0.0, Path::new("/")).unwrap();
     assert_eq!(found.free, Some(Bytes::mib(8)));
     let e = buffer(&small.0.plan(Bytes::mib(9))).unwrap_err();
