@@ -49,7 +49,10 @@ struct State {
     /// What is being measured.
     cell: String,
     values: Values,
-    /// Gets seconds of the run, the share that is done and the seconds that are left, as predicted then.
+    /// How often the engine has reported since the cell began: at its beginning, and after each burst.
+    reports: u32,
+    /// Gets seconds of the run, the share that is done and the seconds that are left, as predicted then, the bursts of the cell so far, trials
+    /// included, and the cell.
     record: Option<File>,
 }
 
@@ -67,7 +70,8 @@ impl State {
         self.drawn = now;
         if let Some(file) = &mut self.record {
             // A record that cannot be written is no reason to stop measuring.
-            let _ = writeln!(file, "{now_s:.3}\t{:.4}\t{left_s:.3}", self.time.share);
+            let bursts = self.reports.saturating_sub(1);
+            let _ = writeln!(file, "{now_s:.3}\t{:.4}\t{left_s:.3}\t{bursts}\t{}", self.time.share, self.cell);
         }
     }
 }
@@ -93,6 +97,7 @@ impl<'a> Progress<'a> {
             time: TimeLeft::new(plan),
             cell: "setting up".to_owned(),
             values: Values::default(),
+            reports: 0,
             record,
         };
         state.draw(now);
@@ -124,6 +129,7 @@ impl Observer for Progress<'_> {
         let cpus = cell.at.cpus.clone().filter(|_| cell.at.mix.is_none());
         let at = Coordinates { cpus, cpu_node: None, holder_node: None, memory_dir: None, ..cell.at.clone() };
         state.cell = format!("{}: {}", step.title, wording::coordinates(&at));
+        state.reports = 0;
         state.draw(now);
     }
 
@@ -142,6 +148,7 @@ impl Observer for Progress<'_> {
         let now = self.context.now();
         let mut state = self.state();
         state.time.progress(share);
+        state.reports += 1;
         state.draw(now);
     }
 

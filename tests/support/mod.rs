@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is the failure report of its test")]
 #![allow(dead_code, reason = "no test program needs all of it")]
 
+pub(crate) mod watch;
+
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
