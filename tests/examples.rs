@@ -16,6 +16,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use memgauge_core::result::Report;
+use memgauge_testing::not_tested_in_part;
 
 use support::{alone, report, temporary};
 
@@ -204,7 +205,7 @@ fn wrong(page: &Path, all: Vec<String>, machine: &Report, folder: &Path) -> Vec<
         }
         let missing: Vec<_> = EXCEPTIONS.iter().filter(|e| command.starts_with(e.0) && !has(e.1, machine)).collect();
         if missing.iter().any(|e| matches!(e.1, Needs::NoRegisters)) && Path::new("/dev/cpu/0/msr").exists() {
-            eprintln!("NOT TESTED: {command}: it would switch this machine's prefetchers");
+            not_tested_in_part!("{command}: it would switch this machine's prefetchers");
             continue;
         }
         let begin = Instant::now();

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use memgauge_core::estimate::{MemoryFaultKind, NotMeasured};
 use memgauge_core::result::{Measurement, Report};
+use memgauge_testing::not_tested;
 
 use support::{alone, program, temporary, text};
 
@@ -99,11 +100,7 @@ fn until_it_ends(mut child: Child, line: &str, mut each: impl FnMut(&Child)) -> 
 
 fn may_write_memory_of_others() -> bool {
     // SAFETY: the call has no requirements.
-    let root = unsafe { libc::geteuid() } == 0;
-    if !root {
-        eprintln!("skipped: only root may write the memory of another process");
-    }
-    root
+    unsafe { libc::geteuid() == 0 }
 }
 
 /// How many pointers are changed in one run at most.
@@ -168,7 +165,7 @@ const CHASING: [Chasing; 4] = [
 #[test]
 fn a_pointer_that_changes_in_memory_is_an_incident_and_not_a_crash() {
     if !may_write_memory_of_others() {
-        return;
+        not_tested!("only root may write the memory of another process");
     }
     let mut random = Random::new();
     for Chasing { line, from, at_once, flips: most, keeps } in CHASING {
@@ -198,7 +195,7 @@ fn a_pointer_that_changes_in_memory_is_an_incident_and_not_a_crash() {
 #[test]
 fn corrupted_memory_is_told_even_where_the_result_cannot_be_written() {
     if !may_write_memory_of_others() {
-        return;
+        not_tested!("only root may write the memory of another process");
     }
     let _permit = alone();
     let (line, elsewhere, mut random, mut flips) = ("latency --size 32M --time 2s", temporary("corrupted-full"), Random::new(), 0);
@@ -215,7 +212,7 @@ fn corrupted_memory_is_told_even_where_the_result_cannot_be_written() {
 #[test]
 fn a_file_that_another_process_truncates_costs_its_measurement() {
     if !may_write_memory_of_others() {
-        return;
+        not_tested!("only root may write the memory of another process");
     }
     let directory = temporary("faults");
     // The first of two delays takes its time and what is before it.
@@ -245,9 +242,7 @@ fn a_file_that_another_process_truncates_costs_its_measurement() {
                 }
             });
             if truncated == 0 && refused {
-                return eprintln!(
-                    "NOT TESTED: truncated files: /proc/PID/map_files needs CAP_CHECKPOINT_RESTORE in the first user namespace"
-                );
+                not_tested!("truncated files: /proc/PID/map_files needs CAP_CHECKPOINT_RESTORE in the first user namespace");
             }
             let what = format!("{line}, run {nth}, {truncated} files: {:?} {}", output.status, text(&output.stderr));
             assert!(truncated > 0, "{what}");

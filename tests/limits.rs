@@ -13,6 +13,7 @@ use std::process::{Command, Output};
 use memgauge_core::experiment::PrefetchRequest;
 use memgauge_core::result::{Incomplete, PlacementSource, PlacementStatus, Report};
 use memgauge_core::units::Bytes;
+use memgauge_testing::{not_tested, not_tested_in_part};
 
 use confined::{CONTAINER, Group, PODMAN, PODMAN_ABSENT, SYSTEM_SERVICE, fails};
 use support::{beside_another, program, text};
@@ -52,7 +53,9 @@ fn report(output: &Output) -> Report {
 #[test]
 fn within_a_memory_limit_everything_measures_smaller_and_nobody_is_killed() {
     for (mib, lines) in [(64, COMMANDS.as_slice()), (256, &COMMANDS[..2])] {
-        let Some(group) = Group::new(&format!("small-{mib}"), mib << 20) else { return };
+        let Some(group) = Group::new(&format!("small-{mib}"), mib << 20) else {
+            not_tested!("no control group with a limit on memory can be made here")
+        };
         for line in lines {
             let output = run(&format!("{line} --format json"), |c| group.enter(c));
             ended_well(&format!("{mib} MiB: {line}"), &output);
@@ -121,7 +124,7 @@ fn a_limit_on_cpu_time_ends_a_run_that_keeps_what_it_measured() {
 fn a_limit_on_threads_is_named() {
     // SAFETY: geteuid has no preconditions.
     if unsafe { libc::geteuid() } != 0 {
-        return eprintln!("NOT TESTED: only root can run a program as a user without other processes");
+        not_tested!("only root can run a program as a user without other processes");
     }
     let folder = support::temporary("threads");
     let copy = folder.join("memgauge");
@@ -208,10 +211,10 @@ fn without_proc_or_sys_or_a_root_that_can_be_written_it_measures_or_says_why() {
     };
     for what in ["mount -t tmpfs none /proc", "mount -t tmpfs none /sys", "mount -o remount,bind,ro /", "mount -t tmpfs none /dev"] {
         for line in ["latency --size 1M --time 40ms", "stream 1M --passes 2", "info", "prefetch status"] {
-            let Ok(output) = hidden(what, line) else { return eprintln!("NOT TESTED: there is no unshare") };
+            let Ok(output) = hidden(what, line) else { not_tested!("there is no unshare") };
             let stderr = text(&output.stderr);
             if stderr.contains("unshare:") || stderr.contains("mount:") {
-                eprintln!("NOT TESTED: {what}: {stderr}");
+                not_tested_in_part!("{what}: {stderr}");
                 break;
             }
             ended_well(&format!("{what}: {line}"), &output);
@@ -227,7 +230,7 @@ fn capabilities_of_the_file_are_enough_without_root() {
     support::copy_program(program().get_program().as_ref(), &copy);
     let able = Command::new("setcap").arg("cap_perfmon,cap_sys_admin,cap_sys_rawio+ep").arg(&copy).output();
     if !able.is_ok_and(|output| output.status.success()) {
-        return eprintln!("NOT TESTED: {tested}: setcap is missing or may not do it");
+        not_tested!("{tested}: setcap is missing or may not do it");
     }
     // What the environment and the working directory offer, to this user as well.
     let (offered, here) = (std::env::temp_dir().join(format!("memgauge-offered-{}", std::process::id())), "here");
@@ -280,7 +283,7 @@ fn capabilities_of_the_file_are_enough_without_root() {
     };
     match switches(&program().args(count.split(' ')).output().unwrap()) {
         Some(_) => assert!(switches(&run(count)).is_some_and(|switches| switches >= 1.0), "counted like any user"),
-        None => eprintln!("NOT TESTED: counters with file capabilities: root may not count here"),
+        None => not_tested_in_part!("counters with file capabilities: root may not count here"),
     }
     let status = report(&run("prefetch status --format json"));
     assert!(status.notes.iter().all(|n| n.code != "prefetch-kept"), "{:?}", status.notes);

@@ -4,6 +4,7 @@
 
 mod support;
 
+use memgauge_testing::not_tested;
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -48,11 +49,7 @@ fn printed(line: &str) -> String {
 }
 
 fn one_cpu() -> bool {
-    let one = std::thread::available_parallelism().unwrap().get() < 2;
-    if one {
-        eprintln!("skipped: one CPU");
-    }
-    one
+    std::thread::available_parallelism().unwrap().get() < 2
 }
 
 #[test]
@@ -193,7 +190,7 @@ fn rows_of_a_scan_have_three_columns_with_addresses_or_without() {
     let output = without_capabilities(&mut command).output().unwrap();
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     if output.status.code() == Some(4) {
-        return eprintln!("NOT TESTED: a scan without addresses: {err}");
+        not_tested!("a scan without addresses: {err}");
     }
     let rows: Vec<Vec<&str>> = out
         .lines()
@@ -213,7 +210,7 @@ fn rows_of_a_scan_have_three_columns_with_addresses_or_without() {
 #[test]
 fn a_window_that_is_too_small_is_told_and_measured() {
     if one_cpu() {
-        return;
+        not_tested!("one CPU");
     }
     let output = run("--loaded_latency -U -n1 -d0 -t0.05 -b2m");
     let err = text(&output.stderr);
@@ -252,7 +249,7 @@ fn the_peak_table_ends_its_output() {
 #[test]
 fn loaded_latency() {
     if one_cpu() {
-        return;
+        not_tested!("one CPU");
     }
     let out = printed("--loaded_latency -e -r -t0.02 -b64m -W5");
     let rows: Vec<Vec<f64>> = out
@@ -273,7 +270,7 @@ fn loaded_latency() {
 #[test]
 fn transfers() {
     if one_cpu() {
-        return;
+        not_tested!("one CPU");
     }
     let pair = printed("--c2c_latency -c1 -w0 -t0.05");
     // Scripts wait for the section's line.
@@ -339,7 +336,7 @@ fn a_file_of_threads_may_name_a_node_the_latency_cpu_alone_and_comments() {
     assert!(row.len() == 3 && row[1] > 0.2 && (row[2] * row[1] / 64e3 - 1.0).abs() < 0.1, "{out}");
     std::fs::remove_file(alone).unwrap();
     if one_cpu() {
-        return;
+        not_tested!("one CPU");
     }
     let loaded = file("loaded", "0-1 R seq 8000 dram 0\n1 R seq 8000 dram 0 700\n");
     let output = run(&format!("--loaded_latency -i0 -d0 -t0.1 -W5 -o{}", loaded.display()));
@@ -356,7 +353,7 @@ fn a_file_of_threads_may_name_a_node_the_latency_cpu_alone_and_comments() {
 #[test]
 fn rows_are_printed_as_they_are_measured() {
     if one_cpu() {
-        return;
+        not_tested!("one CPU");
     }
     let _permit = beside_another();
     let delays = file("delays", "0\n100\n20000\n");
@@ -407,7 +404,7 @@ fn a_reader_that_went_away_is_no_success() {
 #[test]
 fn waiting_for_another_program_is_told() {
     if one_cpu() {
-        return;
+        not_tested!("one CPU");
     }
     let _permit = beside_another();
     let name = format!("mlc-test-{}", std::process::id());

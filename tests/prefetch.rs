@@ -15,6 +15,7 @@ use memgauge_core::experiment::{Experiment, Metric, PrefetchRequest};
 use memgauge_core::prefetchers::PrefetchStatus;
 use memgauge_core::result::Report;
 use memgauge_core::units::Bytes;
+use memgauge_testing::not_tested;
 
 use registers::Registers;
 use support::{beside_another, program, text};
@@ -80,7 +81,7 @@ fn all_off(registers: &Registers, mask: u64) -> bool {
 
 #[test]
 fn status_names_what_is_on_and_off() {
-    let Some(registers) = Registers::intel("status") else { return };
+    let Some(registers) = Registers::intel("status") else { not_tested!("no FUSE file system can be mounted here") };
     let cpus: Vec<u32> = registers.values().keys().copied().collect();
     for cpu in &cpus {
         registers.set(*cpu, 0x805);
@@ -106,7 +107,7 @@ fn status_names_what_is_on_and_off() {
 #[test]
 fn a_run_sets_verifies_measures_and_restores() {
     for (registers, register, mask) in [(Registers::intel("run-intel"), 0x1A4, 0xF), (Registers::amd("run-amd"), 0xC000_0108, 0x2F)] {
-        let Some(registers) = registers else { return };
+        let Some(registers) = registers else { not_tested!("no FUSE file system can be mounted here") };
         let before = registers.values();
         let output = run(&registers, "latency --prefetch off --size 64M --time 300ms --format json");
         assert!(output.status.success(), "{}", text(&output.stderr));
@@ -135,7 +136,7 @@ fn a_run_sets_verifies_measures_and_restores() {
 
 #[test]
 fn compare_measures_both_states() {
-    let Some(registers) = Registers::intel("compare") else { return };
+    let Some(registers) = Registers::intel("compare") else { not_tested!("no FUSE file system can be mounted here") };
     let before = registers.values();
     let report = report(&registers, "prefetch compare --node 0 --size 32M --time 150ms");
     assert!(report.complete, "{:?}", report.notes);
@@ -153,7 +154,7 @@ fn compare_measures_both_states() {
 
 #[test]
 fn what_cannot_be_switched_is_refused_by_name() {
-    let Some(registers) = Registers::intel("refused") else { return };
+    let Some(registers) = Registers::intel("refused") else { not_tested!("no FUSE file system can be mounted here") };
     let last = *registers.values().keys().last().unwrap();
     let line = "latency --prefetch off --size 1M --time 100ms";
     registers.state().valid.insert(0x1A4, 0x7);
@@ -178,7 +179,7 @@ fn what_cannot_be_switched_is_refused_by_name() {
 
 #[test]
 fn a_cpu_that_goes_offline_after_the_first_look_ends_the_run() {
-    let Some(registers) = Registers::intel("gone") else { return };
+    let Some(registers) = Registers::intel("gone") else { not_tested!("no FUSE file system can be mounted here") };
     let _permit = beside_another();
     let before = registers.values();
     // Every register is read once for the journal, and again when the guardian is ready.
@@ -203,7 +204,7 @@ fn a_cpu_that_goes_offline_after_the_first_look_ends_the_run() {
 
 #[test]
 fn registers_that_are_not_back_are_told_though_nobody_reads_the_result() {
-    let Some(registers) = Registers::intel("left") else { return };
+    let Some(registers) = Registers::intel("left") else { not_tested!("no FUSE file system can be mounted here") };
     let _permit = beside_another();
     let mut child = start(&registers, "latency --prefetch off --size 1M --time 1s");
     drop(child.stdout.take());
@@ -220,7 +221,7 @@ fn registers_that_are_not_back_are_told_though_nobody_reads_the_result() {
 
 #[test]
 fn a_file_that_cannot_be_written_leaves_registers_alone() {
-    let Some(registers) = Registers::intel("unwritable") else { return };
+    let Some(registers) = Registers::intel("unwritable") else { not_tested!("no FUSE file system can be mounted here") };
     let before = registers.values();
     for line in ["prefetch off -o /nonexistent/a.json", "prefetch on -o a.xyz", "prefetch restore -o /nonexistent/a.json"] {
         assert_eq!(run(&registers, line).status.code(), Some(64), "{line}");
@@ -231,7 +232,7 @@ fn a_file_that_cannot_be_written_leaves_registers_alone() {
 
 #[test]
 fn a_sweep_takes_the_option_too() {
-    let Some(registers) = Registers::intel("sweep") else { return };
+    let Some(registers) = Registers::intel("sweep") else { not_tested!("no FUSE file system can be mounted here") };
     let before = registers.values();
     let report = report(&registers, "sweep --prefetch off --min 4K --max 16K --points-per-octave 1 --latency --time 60ms");
     assert!(report.complete && !report.results.is_empty());
@@ -242,7 +243,7 @@ fn a_sweep_takes_the_option_too() {
 
 #[test]
 fn a_register_that_another_program_changes_is_noticed() {
-    let Some(registers) = Registers::intel("changed") else { return };
+    let Some(registers) = Registers::intel("changed") else { not_tested!("no FUSE file system can be mounted here") };
     let _permit = beside_another();
     let child = start(&registers, "latency --prefetch off --size 1M --time 1s --format json");
     until("all off", || all_off(&registers, 0xF));
@@ -259,7 +260,7 @@ fn a_register_that_another_program_changes_is_noticed() {
 
 #[test]
 fn interrupts_restore() {
-    let Some(registers) = Registers::intel("interrupt") else { return };
+    let Some(registers) = Registers::intel("interrupt") else { not_tested!("no FUSE file system can be mounted here") };
     let _permit = beside_another();
     let before = registers.values();
     for (name, second) in [(libc::SIGINT, false), (libc::SIGTERM, false), (libc::SIGINT, true)] {
@@ -280,7 +281,7 @@ fn interrupts_restore() {
 #[test]
 fn killed_at_100_random_moments_the_state_is_back_100_times() {
     const LINE: &str = "bandwidth --prefetch off --size 1M --time 20s";
-    let Some(registers) = Registers::intel("killed") else { return };
+    let Some(registers) = Registers::intel("killed") else { not_tested!("no FUSE file system can be mounted here") };
     let _permit = beside_another();
     let before = registers.values();
     // The time that a run needs to switch everything.
@@ -323,7 +324,7 @@ fn killed_at_100_random_moments_the_state_is_back_100_times() {
 
 #[test]
 fn a_journal_is_replayed_after_both_processes_died_and_dropped_after_a_boot() {
-    let Some(registers) = Registers::intel("journal") else { return };
+    let Some(registers) = Registers::intel("journal") else { not_tested!("no FUSE file system can be mounted here") };
     let _permit = beside_another();
     let before = registers.values();
     let journal = registers.journals().join("prefetch-run.journal");
@@ -360,7 +361,7 @@ fn a_journal_is_replayed_after_both_processes_died_and_dropped_after_a_boot() {
 
 #[test]
 fn two_runs_do_not_overlap() {
-    let Some(registers) = Registers::intel("overlap") else { return };
+    let Some(registers) = Registers::intel("overlap") else { not_tested!("no FUSE file system can be mounted here") };
     let _permit = beside_another();
     let before = registers.values();
     let mut child = start(&registers, "latency --prefetch off --size 1M --time 20s");
@@ -379,7 +380,7 @@ fn two_runs_do_not_overlap() {
 
 #[test]
 fn off_and_on_last_until_restore() {
-    let Some(registers) = Registers::amd("kept") else { return };
+    let Some(registers) = Registers::amd("kept") else { not_tested!("no FUSE file system can be mounted here") };
     let before = registers.values();
     let off = report(&registers, "prefetch off").environment.prefetch.unwrap();
     assert_eq!((off.status, all_off(&registers, 0x2F)), (PrefetchStatus::Off, true));
@@ -411,7 +412,7 @@ fn a_made_up_cpu_needs_made_up_registers() {
 /// In PID and mount namespaces of its own, with a tmpfs of its own for journals, as a privileged container has.
 #[test]
 fn a_container_that_would_take_the_journal_with_it_is_refused() {
-    let Some(registers) = Registers::intel("container") else { return };
+    let Some(registers) = Registers::intel("container") else { not_tested!("no FUSE file system can be mounted here") };
     let before = registers.values();
     std::fs::create_dir_all(registers.journals()).unwrap();
     let inside = |program: Command| {
@@ -425,7 +426,7 @@ fn a_container_that_would_take_the_journal_with_it_is_refused() {
     };
     let mut off = registers.program();
     off.args(["prefetch", "off"]);
-    let Some(output) = inside(off) else { return eprintln!("NOT TESTED: a container's journal: no namespaces or mounts here") };
+    let Some(output) = inside(off) else { not_tested!("a container's journal: no namespaces or mounts here") };
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(4), "{stderr}");
     assert!(stderr.contains("belongs to this container") && stderr.contains("-v /run/memgauge:/run/memgauge"), "{stderr}");
@@ -452,7 +453,7 @@ const UNABLE: &str = "*** Unable to modify prefetchers";
 
 #[test]
 fn the_drop_in_switches_prefetchers_off_while_it_chases() {
-    let Some(registers) = Registers::intel("mlc-off") else { return };
+    let Some(registers) = Registers::intel("mlc-off") else { not_tested!("no FUSE file system can be mounted here") };
     let before = registers.values();
     let _permit = beside_another();
     for line in ["--idle_latency -b2m -t0.1", "--latency_matrix -b2m -t0.1"] {
@@ -473,7 +474,7 @@ fn the_drop_in_switches_prefetchers_off_while_it_chases() {
 
 #[test]
 fn the_drop_in_leaves_prefetchers_on_where_it_should_or_must() {
-    let Some(registers) = Registers::intel("mlc-on") else { return };
+    let Some(registers) = Registers::intel("mlc-on") else { not_tested!("no FUSE file system can be mounted here") };
     let before = registers.values();
     let _permit = beside_another();
     let run = |line: &str, obeys: bool, change: &dyn Fn(&mut Command)| {
@@ -511,9 +512,9 @@ fn the_drop_in_leaves_prefetchers_on_where_it_should_or_must() {
 /// What a register refuses later costs the run nothing but the order of its chases.
 #[test]
 fn the_drop_in_goes_on_with_prefetchers_on_where_they_cannot_be_switched_any_more() {
-    let Some(registers) = Registers::intel("mlc-later") else { return };
+    let Some(registers) = Registers::intel("mlc-later") else { not_tested!("no FUSE file system can be mounted here") };
     if std::thread::available_parallelism().unwrap().get() < 2 {
-        return eprintln!("NOT TESTED: registers that refuse later: one CPU");
+        not_tested!("registers that refuse later: one CPU");
     }
     let before = registers.values();
     let _permit = beside_another();
@@ -537,7 +538,7 @@ fn the_drop_in_goes_on_with_prefetchers_on_where_they_cannot_be_switched_any_mor
 
 #[test]
 fn the_drop_in_puts_prefetchers_back_however_it_ends() {
-    let Some(registers) = Registers::intel("mlc-ends") else { return };
+    let Some(registers) = Registers::intel("mlc-ends") else { not_tested!("no FUSE file system can be mounted here") };
     let before = registers.values();
     let _permit = beside_another();
     for (number, code) in [(libc::SIGINT, Some(130)), (libc::SIGTERM, Some(130)), (libc::SIGKILL, None)] {
@@ -576,7 +577,7 @@ fn a_folder_of_journals_counts_only_with_registers_that_are_not_real() {
 #[test]
 fn a_journal_that_is_not_ours_is_refused() {
     use std::os::unix::fs::PermissionsExt as _;
-    let Some(registers) = Registers::intel("untrusted") else { return };
+    let Some(registers) = Registers::intel("untrusted") else { not_tested!("no FUSE file system can be mounted here") };
     let before = registers.values();
     let path = registers.journals().join("prefetch-kept.journal");
     std::fs::create_dir_all(registers.journals()).unwrap();
@@ -616,7 +617,7 @@ fn a_journal_that_is_not_ours_is_refused() {
 #[test]
 fn a_journal_is_private() {
     use std::os::unix::fs::MetadataExt as _;
-    let Some(registers) = Registers::intel("private") else { return };
+    let Some(registers) = Registers::intel("private") else { not_tested!("no FUSE file system can be mounted here") };
     assert!(run(&registers, "prefetch off").status.success());
     let made = std::fs::metadata(registers.journals().join("prefetch-kept.journal")).unwrap();
     assert_eq!(made.mode() & 0o7777, 0o600);

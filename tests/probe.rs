@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use memgauge_core::experiment::{ChaseOrder, LineState, Metric};
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::units::Bytes;
+use memgauge_testing::{not_tested, not_tested_in_part};
 
 use support::{alone, program, report, run, text};
 
@@ -24,11 +25,7 @@ fn refused(line: &str, word: &str) {
 fn two_cpus() -> Option<(u32, u32)> {
     let allowed = report("info").machine.allowed.cpus;
     let mut cpus = allowed.iter();
-    let two = cpus.next().zip(cpus.next());
-    if two.is_none() {
-        eprintln!("skipped: one CPU");
-    }
-    two
+    cpus.next().zip(cpus.next())
 }
 
 fn value(report: &Report, order: ChaseOrder) -> f64 {
@@ -82,7 +79,7 @@ fn batches_are_distributed() {
 
 #[test]
 fn a_chase_beside_loaders_as_asked() {
-    let Some((_, second)) = two_cpus() else { return };
+    let Some((_, second)) = two_cpus() else { not_tested!("one CPU") };
     let line = format!("loaded --probe-cpu {second} --delay 0,5000 --order full-random --hops 20000 --histogram 8 --size 32M");
     let report = report(&line);
     let latencies: Vec<_> = report.results.iter().filter(|m| m.metric == Metric::Latency).collect();
@@ -98,7 +95,7 @@ fn a_chase_beside_loaders_as_asked() {
 
 #[test]
 fn cpus_that_touch_and_that_are_kept_awake() {
-    let Some((first, second)) = two_cpus() else { return };
+    let Some((first, second)) = two_cpus() else { not_tested!("one CPU") };
     let line = format!("latency --cpu {first} --touch-cpu {second} --keep-awake {second} --size 8M --hops 50000 --order window-local");
     let report = report(&line);
     assert!(report.complete && report.results[0].estimate.value.is_some());
@@ -110,7 +107,7 @@ fn cpus_that_touch_and_that_are_kept_awake() {
 
 #[test]
 fn a_transfer_as_asked() {
-    let Some((reader, holder)) = two_cpus() else { return };
+    let Some((reader, holder)) = two_cpus() else { not_tested!("one CPU") };
     let line = format!(
         "c2c --reader {reader} --holder {holder} --state hitm --holder-pushes 256K --reader-pushes 64K --order full-random --time 150ms"
     );
@@ -130,15 +127,13 @@ fn a_transfer_as_asked() {
         let shared = self::report(&format!("c2c --reader {reader} --holder {holder} --sharer {third} --time 150ms"));
         assert!(shared.results.iter().all(|m| m.at.sharer_cpu == Some(third) && m.evidence.threads == 3));
         assert!(shared.results.iter().any(|m| m.evidence.kernel == "store-then-share-then-chase"));
+    } else {
+        not_tested_in_part!("the sharer needs a third CPU");
     }
 }
 
 fn report_of_third() -> Option<u32> {
-    let third = report("info").machine.allowed.cpus.iter().nth(2);
-    if third.is_none() {
-        eprintln!("skipped: the sharer needs a third CPU");
-    }
-    third
+    report("info").machine.allowed.cpus.iter().nth(2)
 }
 
 #[test]

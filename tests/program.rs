@@ -19,6 +19,7 @@ use memgauge_core::result::{
 };
 use memgauge_core::traffic::Rfo;
 use memgauge_core::units::IdSet;
+use memgauge_testing::{not_tested, not_tested_in_part};
 
 use support::{alone, beside_another, hangup, program, refused, report, run, temporary, text};
 
@@ -68,8 +69,7 @@ fn bandwidth_counts_what_its_kernel_declares() {
 #[test]
 fn latency_under_load_has_both_quantities_at_every_delay() {
     if allowed_cpus().len() < 2 {
-        eprintln!("skipped: one CPU");
-        return;
+        not_tested!("one CPU");
     }
     let report = report("loaded --delay 0,1000,20000 --time 120ms --size 64M");
     for delay in [0, 1000, 20000] {
@@ -88,8 +88,7 @@ fn latency_under_load_has_both_quantities_at_every_delay() {
 #[test]
 fn cache_to_cache_names_its_protocol() {
     if allowed_cpus().len() < 2 {
-        eprintln!("skipped: one CPU");
-        return;
+        not_tested!("one CPU");
     }
     let report = report("c2c --time 300ms");
     let kernels: Vec<&str> = report.results.iter().map(|m| m.evidence.kernel.as_str()).collect();
@@ -280,8 +279,7 @@ fn a_file_that_is_no_result_is_refused() {
 fn a_huge_page_pool_that_is_empty_is_refused_with_advice() {
     let pools = report("info").machine.topology.nodes.into_iter().flat_map(|n| n.pools);
     if pools.into_iter().any(|p| p.page.0 == 1 << 30 && p.free > 0) {
-        eprintln!("skipped: there is a pool of 1 GiB pages");
-        return;
+        not_tested!("there is a pool of 1 GiB pages");
     }
     for line in ["latency --pages 1g --time 100ms", "--pages 1g --plan", "stream --pages 1g"] {
         let output = run(line);
@@ -371,10 +369,7 @@ fn quiet_prints_one_line_beside_the_file() {
 
 /// Unpacks every recorded machine that `MEMGAUGE_MACHINES` names; the archives' names stay with their folders.
 fn recorded_machines() -> Vec<(String, PathBuf)> {
-    let Some(folder) = std::env::var_os("MEMGAUGE_MACHINES") else {
-        eprintln!("skipped: MEMGAUGE_MACHINES is not set");
-        return Vec::new();
-    };
+    let Some(folder) = std::env::var_os("MEMGAUGE_MACHINES") else { return Vec::new() };
     let mut machines = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let archive = entry.unwrap().path();
@@ -398,7 +393,11 @@ fn recorded_machines() -> Vec<(String, PathBuf)> {
 
 #[test]
 fn plans_for_recorded_machines_are_sane() {
-    for (name, root) in recorded_machines() {
+    let machines = recorded_machines();
+    if machines.is_empty() {
+        not_tested!("MEMGAUGE_MACHINES is not set");
+    }
+    for (name, root) in machines {
         let info: Report =
             serde_json::from_slice(&program().args(["info", "--format", "json", "--machine"]).arg(&root).output().unwrap().stdout).unwrap();
         let machine = info.machine;
@@ -462,7 +461,7 @@ fn memory_dirs(name: &str) -> Vec<PathBuf> {
     let mut folders = vec![temporary(name)];
     match std::fs::create_dir(&shm) {
         Ok(()) => folders.push(shm),
-        Err(e) => eprintln!("skipped: /dev/shm: {e}"),
+        Err(e) => not_tested_in_part!("/dev/shm: {e}"),
     }
     folders
 }

