@@ -27,7 +27,7 @@ pub(crate) struct HostIdentity {
 
 impl HostIdentity {
     /// # Errors
-    /// When a key occurs twice, or there are too many labels.
+    /// When a key occurs twice, two keys get one name in OpenMetrics, or there are too many labels.
     pub(crate) fn new(withheld: bool, labels: Vec<Label>) -> Result<Self, UsageError> {
         if labels.len() > MAX_LABELS {
             return Err(UsageError(format!("--label: there are {} labels; at most {MAX_LABELS} are allowed", labels.len())));
@@ -37,6 +37,9 @@ impl HostIdentity {
             if identity.labels.insert(key.clone(), value).is_some() {
                 return Err(UsageError(format!("--label: the key '{key}' is given twice")));
             }
+        }
+        if let Some((one, other, name)) = memgauge_render::same_label(identity.labels.keys().map(String::as_str)) {
+            return Err(UsageError(format!("--label: '{one}' and '{other}' have the same name in OpenMetrics, {name}; choose another key")));
         }
         Ok(identity)
     }
@@ -145,6 +148,8 @@ mod tests {
         }
         assert!(HostIdentity::new(false, labels(&["a=1", "b=2"])).is_ok());
         assert!(HostIdentity::new(false, labels(&["a=1", "a=1"])).unwrap_err().0.contains("'a' is given twice"));
+        let alike = HostIdentity::new(false, labels(&["row.a=1", "rack=2", "row-a=1"])).unwrap_err().0;
+        assert!(alike.contains("'row-a' and 'row.a'") && alike.contains("label_row_a"), "{alike}");
         let many: Vec<Label> = (0..65).map(|i| format!("k{i}=v").parse().unwrap()).collect();
         assert!(HostIdentity::new(false, many[..64].to_vec()).is_ok());
         assert!(HostIdentity::new(false, many).unwrap_err().0.contains("65 labels"));

@@ -35,6 +35,29 @@ fn the_definition_is_consistent() {
     Cli::command().debug_assert();
 }
 
+/// The labels of OpenMetrics leave out options that say where a result goes, and keep those that say what is measured.
+#[test]
+fn options_of_output_are_those_that_the_labels_leave_out() {
+    use clap::CommandFactory;
+    use memgauge_core::result::OUTPUT_OPTIONS;
+    let cli = Cli::command();
+    let all = || std::iter::once(&cli).chain(cli.get_subcommands()).flat_map(clap::Command::get_arguments);
+    let takes_value = |arg: &clap::Arg| arg.get_action().takes_values();
+    let listed = |name: &str| OUTPUT_OPTIONS.iter().find(|(option, _)| *option == name);
+    for arg in all() {
+        let Some(name) = arg.get_long() else { continue };
+        let heading = arg.get_help_heading().unwrap_or_default();
+        match listed(name) {
+            Some((_, value)) => assert_eq!(*value, takes_value(arg), "--{name}"),
+            None => assert!(!["Output", "Figures", "Scheduled checks"].contains(&heading), "--{name} is of output"),
+        }
+        assert!(!["Where", "Memory", "Traffic"].contains(&heading) || listed(name).is_none() || name == "limit", "--{name} is measured");
+    }
+    for (name, _) in OUTPUT_OPTIONS {
+        assert!(all().any(|arg| arg.get_long() == Some(name)), "--{name}");
+    }
+}
+
 #[test]
 fn no_command_is_the_suite() {
     assert_eq!(spec("memgauge"), Spec::new(Task::Suite));

@@ -1,5 +1,6 @@
 //! The results: the public contract. `schema/result.schema.json` is generated from these types.
 
+mod asked;
 mod common;
 mod curves;
 mod environment;
@@ -13,6 +14,7 @@ mod reference;
 mod report;
 mod summary;
 
+pub use asked::*;
 pub use common::*;
 pub use curves::*;
 pub use environment::*;

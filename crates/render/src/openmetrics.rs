@@ -3,6 +3,8 @@
 //! A series lives for years, so its labels are what the user chose and what the machine has, never what one run found: of a curve under
 //! load its ends and its knee are written, of a sweep its levels. What a machine has thousands of, such as pairs of CPUs and regions of
 //! memory, is summed up by node as the smallest, the median and the largest, without an interval. Values have no timestamps, which the collector refuses.
+//!
+//! All series say what was asked for (`task`, `options`), because a collector that finds a series in two files keeps one of them or none.
 
 mod encode;
 pub(crate) mod hosts;
@@ -12,13 +14,14 @@ use std::collections::BTreeMap;
 use memgauge_core::conclusions::summary::summarise;
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, Metric};
-use memgauge_core::result::{CurveSummary, HealthStatus, LevelSummary, Measurement, QualityLevel, Report};
+use memgauge_core::result::{Asked, CurveSummary, HealthStatus, LevelSummary, Measurement, QualityLevel, Report};
 use memgauge_core::units::Bytes;
 use memgauge_core::wording::spelled;
 
 use crate::csv::durable;
 use crate::format::{Format, Named, RenderError};
 use crate::groups::{corrupted_results, loaded_curves};
+pub use encode::same_label;
 use encode::{Family, Labels, Unit};
 
 /// Gauges in base units, as OpenMetrics and the Prometheus text format write them.
@@ -32,7 +35,7 @@ impl Format for OpenMetrics {
 
     fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
         let mut all = Collected::default();
-        all.add(report, &Labels::new());
+        all.add(report, &asked(report.argv.iter().map(String::as_str)));
         all.encode()
     }
 
@@ -43,7 +46,7 @@ impl Format for OpenMetrics {
         }
         let mut all = Collected::default();
         for result in results {
-            all.add(result.report, &[label("result", result.name)].into());
+            all.add(result.report, &with(&asked(result.report.argv.iter().map(String::as_str)), [label("result", result.name)]));
         }
         all.encode()
     }
@@ -107,6 +110,13 @@ impl MetricSample {
         let Estimate { value, ci95_low, ci95_high, .. } = m.estimate;
         Self { value, low: ci95_low, high: ci95_high, quality: Some(m.quality.level) }
     }
+}
+
+/// What a command line asked to measure: the task, and its options where there are any.
+fn asked<'a>(argv: impl IntoIterator<Item = &'a str>) -> Labels {
+    let Some(Asked { task, options }) = Asked::from_words(argv) else { return Labels::new() };
+    let options = Some(options).filter(|options| !options.is_empty()).map(|options| label("options", options));
+    [label("task", task)].into_iter().chain(options).collect()
 }
 
 /// The name and the value of a label.
@@ -213,8 +223,7 @@ impl Collected {
         let own = [("version", Some(report.tool.version.clone())), ("started", Some(report.started.utc.clone())), ("hostname", hostname)];
         let own = own.into_iter().chain([("run_id", Some(report.run.id.clone()).filter(|id| !id.is_empty()))]);
         let own = own.filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        let users = report.run.labels.iter().map(|(key, value)| (encode::user_label(key), value.clone()));
-        self.run.insert(with(shared, users.chain(own)), 1.0);
+        self.run.insert(with(shared, encode::user_labels(&report.run.labels).into_iter().chain(own)), 1.0);
         self.complete.insert(shared.clone(), f64::from(report.complete));
         let trust = report.summary.as_ref().map_or_else(|| summarise(report).trust, |summary| summary.trust.clone());
         use QualityLevel::{Degraded, Good, None as Missing, Unreliable};

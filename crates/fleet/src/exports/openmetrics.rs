@@ -22,6 +22,7 @@ pub fn openmetrics(runs: &[ExportRun]) -> Result<Vec<u8>, ExportError> {
         .map(|(host, run)| HostValues {
             host,
             version: &run.memgauge,
+            command: &run.command,
             run_id: &run.run.run_id,
             started: &run.run.started,
             labels: &run.run.labels,

@@ -117,7 +117,7 @@ fn gauges_of_hosts_have_the_values_of_each() {
         .find(|l| l.starts_with("memgauge_idle_latency_seconds{") && l.contains("host=\"two-nodes\"") && l.contains("window-local"))
         .unwrap();
     assert!(line.ends_with("1.127e-7"), "{line}");
-    assert!(text.contains("memgauge_run_complete{host=\"vm-2-cpus\"}"));
+    assert!(text.contains("memgauge_run_complete{host=\"vm-2-cpus\",task=\"suite\"}"));
     // A result alone has the same series, without the label.
     let alone = String::from_utf8(memgauge_render::Format::render(&memgauge_render::OpenMetrics, &a).unwrap()).unwrap();
     let names = |text: &str, host: &str| -> Vec<String> {
@@ -163,7 +163,7 @@ fn machines_of_one_name_are_exported_each() {
     let gauges = String::from_utf8(openmetrics(&runs).unwrap()).unwrap();
     let lines = String::from_utf8(superbench(&runs).unwrap()).unwrap();
     for name in ["localhost", "localhost-aaaaaaaaaaaa", "localhost-bbbbbbbbbbbb"] {
-        assert!(gauges.contains(&format!("memgauge_run_complete{{host=\"{name}\"}}")), "{name}");
+        assert!(gauges.contains(&format!("memgauge_run_complete{{host=\"{name}\",task=")), "{name}");
         assert!(lines.contains(&format!("\"node\":\"{name}\"")), "{name}");
     }
     // A name that is alone stays as it is.

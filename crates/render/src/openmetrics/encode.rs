@@ -87,3 +87,22 @@ pub(super) fn user_label(key: &str) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     format!("label_{}", key.chars().map(allowed).collect::<String>())
 }
+
+/// The user's labels. Of keys that get one name, all but the first get a number behind it.
+pub(super) fn user_labels(labels: &BTreeMap<String, String>) -> Labels {
+    let mut named = Labels::new();
+    for (key, value) in labels {
+        let name = user_label(key);
+        let numbered = (2..).map(|n| format!("{name}_{n}"));
+        if let Some(free) = std::iter::once(name.clone()).chain(numbered).find(|name| !named.contains_key(name)) {
+            named.insert(free, value.clone());
+        }
+    }
+    named
+}
+
+/// Two keys of labels that get one name, if there are any, and that name.
+pub fn same_label<'a>(keys: impl IntoIterator<Item = &'a str>) -> Option<(&'a str, &'a str, String)> {
+    let mut named: BTreeMap<String, &str> = BTreeMap::new();
+    keys.into_iter().find_map(|key| named.insert(user_label(key), key).map(|other| (other, key, user_label(key))))
+}

@@ -6,8 +6,8 @@ use memgauge_core::experiment::{Coordinates, Experiment};
 use memgauge_core::result::{HealthStatus, Measurement, QualityLevel};
 use memgauge_core::wording::spelled;
 
-use super::encode::{Labels, user_label};
-use super::{Collected, Known, MetricSample, Quantity, label, place, with};
+use super::encode::{Labels, user_labels};
+use super::{Collected, Known, MetricSample, Quantity, asked, label, place, with};
 use crate::format::RenderError;
 
 /// The values of a run on a host.
@@ -17,6 +17,8 @@ pub struct HostValues<'a> {
     pub host: &'a str,
     /// The version of memgauge that measured.
     pub version: &'a str,
+    /// The command line, with the program's name.
+    pub command: &'a str,
     /// The run.
     pub run_id: &'a str,
     /// When it began.
@@ -40,10 +42,9 @@ pub struct HostValues<'a> {
 pub fn openmetrics_of_hosts(hosts: &[HostValues<'_>]) -> Result<Vec<u8>, RenderError> {
     let mut all = Collected::default();
     for host in hosts {
-        let shared: Labels = [label("host", host.host)].into();
+        let shared: Labels = with(&asked(host.command.split_whitespace()), [label("host", host.host)]);
         let own = [label("version", host.version), label("started", host.started), label("run_id", host.run_id)];
-        let users = host.labels.iter().map(|(key, value)| (user_label(key), value.clone()));
-        all.run.insert(with(&shared, users.chain(own)), 1.0);
+        all.run.insert(with(&shared, user_labels(host.labels).into_iter().chain(own)), 1.0);
         all.complete.insert(shared.clone(), f64::from(host.complete));
         for level in [QualityLevel::Good, QualityLevel::Degraded, QualityLevel::Unreliable, QualityLevel::None] {
             let count = host.results.iter().filter(|m| m.quality.level == level).count();

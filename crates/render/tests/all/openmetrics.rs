@@ -156,26 +156,60 @@ fn levels_have_the_quality_of_their_sizes_and_statistics_no_interval() {
 #[test]
 fn corrupted_memory_has_a_series_to_alert_on() {
     let mut report = samples::scan();
-    assert!(text(&report).contains("\nmemgauge_corrupted_results 0.0\n"));
+    let corrupted = |report: &Report| series(&text(report), "memgauge_corrupted_results{task=\"scan\"} ").concat();
+    assert_eq!(corrupted(&report), "0.0");
     report.results[3].evidence.integrity.as_mut().unwrap().mismatches = 3;
-    assert!(text(&report).contains("\nmemgauge_corrupted_results 1.0\n"));
+    assert_eq!(corrupted(&report), "1.0");
 }
 
 #[test]
 fn verdicts_labels_and_several_results() {
     let reports = reports();
     let one = text(&reports[0]);
-    assert!(one.contains("memgauge_health_status{status=\"warning\"} 1.0") && one.contains("memgauge_health_status{status=\"ok\"} 0.0"));
+    let health = |status: &str| series(&one, &format!("memgauge_health_status{{status=\"{status}\",task=\"suite\"}} ")).concat();
+    assert_eq!((health("warning"), health("ok")), ("1.0".into(), "0.0".into()));
     assert!(one.contains("label_rack_row_2=\"a \\\"b\\\" \\\\ c\""), "{one}");
     let both = [Named { name: "a", report: &reports[0] }, Named { name: "b", report: &reports[0] }];
     let both = String::from_utf8(OpenMetrics.render_all(&both).unwrap()).unwrap();
     let latencies = |text: &str| series(text, "memgauge_idle_latency_seconds{").len();
     assert_eq!(latencies(&both), 2 * latencies(&one));
-    assert_eq!(series(&both, "memgauge_run_complete{"), ["result=\"a\"} 1.0", "result=\"b\"} 1.0"]);
+    assert_eq!(series(&both, "memgauge_run_complete{"), ["result=\"a\",task=\"suite\"} 1.0", "result=\"b\",task=\"suite\"} 1.0"]);
     let bytes = Bytes(4096);
     let level = |report: &Report| report.levels.iter().flat_map(|l| &l.levels).any(|l| l.from <= bytes);
     let sweep = reports.iter().find(|r| level(r)).unwrap();
     assert!(text(sweep).contains("level=\"L1d\""));
+}
+
+/// A collector that finds a series in two files keeps the first or none: a corrupted result would not be seen.
+#[test]
+fn no_series_is_in_the_files_of_two_command_lines() {
+    let lines = ["memgauge", "memgauge quick", "memgauge quick --cpu 0-3", "memgauge quick --node 1 -q", "memgauge quick --pages 4k", "memgauge quick --size 1G"];
+    for report in reports() {
+        let mut seen = BTreeSet::new();
+        for line in lines {
+            let run = |end: &str| Report { argv: format!("{line}{end}").split(' ').map(Into::into).collect(), ..report.clone() };
+            let names = |report: &Report| -> BTreeSet<String> {
+                let own = text(report);
+                own.lines().filter(|l| !l.starts_with('#')).map(|l| l.rsplit_once(' ').unwrap().0.to_owned()).collect()
+            };
+            let own = names(&run(""));
+            assert!(own.len() > 5 && seen.is_disjoint(&own), "{line}");
+            assert_eq!(own, names(&run(" -o /tmp/of-monday.prom --wait-quiet 5m --against old.json")), "where it goes does not matter");
+            seen.extend(own);
+        }
+    }
+}
+
+#[test]
+fn labels_of_the_user_that_get_one_name_are_all_kept() {
+    let mut report = samples::vm();
+    report.run.labels = ["a-b", "a.b", "a_b"].map(|key| (key.to_owned(), format!("of {key}"))).into();
+    let info = series(&text(&report), "memgauge_run_info{").concat();
+    for label in ["label_a_b=\"of a-b\"", "label_a_b_2=\"of a.b\"", "label_a_b_3=\"of a_b\""] {
+        assert!(info.contains(label), "{info}");
+    }
+    let keys = report.run.labels.keys().map(String::as_str);
+    assert_eq!(memgauge_render::same_label(keys), Some(("a-b", "a.b", "label_a_b".to_owned())));
 }
 
 /// Prometheus' own check, where it is.
