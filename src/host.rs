@@ -39,7 +39,9 @@ impl HostIdentity {
             }
         }
         if let Some((one, other, name)) = memgauge_render::same_label(identity.labels.keys().map(String::as_str)) {
-            return Err(UsageError(format!("--label: '{one}' and '{other}' have the same name in OpenMetrics, {name}; choose another key")));
+            return Err(UsageError(format!(
+                "--label: '{one}' and '{other}' have the same name in OpenMetrics, {name}; choose another key"
+            )));
         }
         Ok(identity)
     }

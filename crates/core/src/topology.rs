@@ -312,6 +312,64 @@ impl Topology {
     pub fn node(&self, id: u32) -> Option<&Node> {
         self.nodes.iter().find(|n| n.id == id)
     }
+    /// The nodes whose memory is local to this CPU: those that list it. There are several where nodes share CPUs, as emulated ones do
+    /// (`numa=fake`). Where none lists it, the node that it belongs to.
+    pub fn local_nodes(&self, cpu: u32) -> IdSet {
+        let listed: IdSet = self.nodes.iter().filter(|n| n.cpus.contains(cpu)).map(|n| n.id).collect();
+        if listed.is_empty() { self.cpu(cpu).map(|c| c.node).into_iter().collect() } else { listed }
+    }
+    /// Whether a node's memory is local to the CPUs of a node: it is the same one, or they share CPUs.
+    pub fn is_local(&self, cpu_node: u32, memory_node: u32) -> bool {
+        let shared = || Some(!self.node(cpu_node)?.cpus.intersection(&self.node(memory_node)?.cpus).is_empty());
+        cpu_node == memory_node || shared() == Some(true)
+    }
+    /// Nodes with CPUs, in sets: nodes that share CPUs are in one set, all others alone.
+    fn overlapping(&self) -> Vec<IdSet> {
+        let mut sets: Vec<(IdSet, IdSet)> = Vec::new();
+        for node in self.nodes.iter().filter(|n| !n.cpus.is_empty()) {
+            let (mut nodes, mut cpus) = (IdSet::one(node.id), node.cpus.clone());
+            sets.retain(|(others, shared)| {
+                let apart = shared.intersection(&node.cpus).is_empty();
+                if !apart {
+                    (nodes, cpus) = (nodes.union(others), cpus.union(shared));
+                }
+                apart
+            });
+            sets.push((nodes, cpus));
+        }
+        let mut sets: Vec<IdSet> = sets.into_iter().map(|(nodes, _)| nodes).collect();
+        sets.sort_by_key(IdSet::first);
+        sets
+    }
+    /// Sets of nodes that share CPUs.
+    pub fn shared_nodes(&self) -> Vec<IdSet> {
+        self.overlapping().into_iter().filter(|nodes| nodes.len() > 1).collect()
+    }
+    /// The nodes with CPUs and memory, in sets that have memory channels of their own as far as the machine shows. Nodes that share CPUs are
+    /// parts of one memory. So are the nodes of a package if each has the CPUs of one last-level cache: firmware then makes nodes of caches,
+    /// and each of them uses all channels of the package.
+    pub fn channel_groups(&self) -> Vec<IdSet> {
+        let with_memory: IdSet = self.nodes.iter().filter(|n| n.memory.0 > 0).map(|n| n.id).collect();
+        let sets = self.overlapping().into_iter().map(|nodes| nodes.intersection(&with_memory)).filter(|nodes| !nodes.is_empty());
+        let cpus = |nodes: &IdSet| nodes.iter().filter_map(|id| self.node(id)).fold(IdSet::new(), |all, n| all.union(&n.cpus));
+        let mut packages: BTreeMap<Option<u32>, Vec<IdSet>> = BTreeMap::new();
+        for nodes in sets {
+            let package = cpus(&nodes).first().and_then(|cpu| self.cpu(cpu)).map(|c| c.package);
+            packages.entry(package).or_default().push(nodes);
+        }
+        let is_cache = |nodes: &IdSet| {
+            let own = cpus(nodes);
+            let last = own.first().and_then(|cpu| self.last_level_cache(cpu));
+            last.is_some_and(|cache| cache.level > 2 && cache.cpus == own)
+        };
+        let joined = packages.into_values().flat_map(|sets| match sets.as_slice() {
+            [_, _, ..] if sets.iter().all(is_cache) => vec![sets.iter().fold(IdSet::new(), |all, nodes| all.union(nodes))],
+            _ => sets,
+        });
+        let mut groups: Vec<IdSet> = joined.collect();
+        groups.sort_by_key(IdSet::first);
+        groups
+    }
     /// SLIT distance from one node to another; the largest number if the machine does not state it.
     pub fn distance(&self, from: u32, to: u32) -> u32 {
         self.node(from).and_then(|n| n.distances.get(&to)).copied().unwrap_or(u32::MAX)

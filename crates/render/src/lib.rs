@@ -25,8 +25,8 @@ pub use format::{Format, Named, RenderError};
 pub use html::{Html, comparison_html};
 pub use json::{Json, ReadError, read};
 pub use mlc_scan::mlc_scan;
-pub use openmetrics::{OpenMetrics, same_label};
 pub use openmetrics::hosts::{HostValues, openmetrics_of_hosts};
+pub use openmetrics::{OpenMetrics, same_label};
 pub use text::{
     OneLine, Text, advice_line, advice_text, comparison_line, comparison_text, duration, fleet_baseline_text, fleet_history_text,
     fleet_outliers_text, plan_line, plan_of_run_text, plan_text, published_text,

@@ -185,9 +185,9 @@ pub(super) fn without(at: &Coordinates, clear: impl Fn(&mut Coordinates)) -> Coo
     rest
 }
 
-/// The nodes that CPUs belong to.
+/// The nodes whose memory is local to CPUs.
 pub(super) fn homes(topology: &Topology, cpus: &IdSet) -> IdSet {
-    cpus.iter().filter_map(|cpu| Some(topology.cpu(cpu)?.node)).collect()
+    cpus.iter().flat_map(|cpu| topology.local_nodes(cpu).iter().collect::<Vec<_>>()).collect()
 }
 
 /// Whether a node has CPUs and memory.

@@ -57,7 +57,9 @@ fn within_package(results: &Results<'_>, section: &mut Section) {
     let nodes = |f: &Found<'_>| f.m.at.cpu_node.zip(f.m.at.memory_node());
     let same_package = |f: &&Found<'_>| {
         nodes(f).is_some_and(|(cpu, memory)| {
-            cpu != memory && is_whole(f.topology(), memory) && package_of(f.topology(), cpu) == package_of(f.topology(), memory)
+            !f.topology().is_local(cpu, memory)
+                && is_whole(f.topology(), memory)
+                && package_of(f.topology(), cpu) == package_of(f.topology(), memory)
         })
     };
     let pairs = usable.iter().filter(same_package).filter_map(|other| {

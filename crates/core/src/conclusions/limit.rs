@@ -50,8 +50,8 @@ struct Limits<'a> {
     topology: &'a Topology,
     /// The limit of the whole machine, or why it is not known.
     machine: Result<Limit, String>,
-    /// The nodes with CPUs and memory, among which the limit is divided.
-    nodes: IdSet,
+    /// The nodes with CPUs and memory, in sets with channels of their own, among which the limit is divided.
+    groups: Vec<IdSet>,
 }
 
 impl<'a> Limits<'a> {
@@ -67,33 +67,57 @@ impl<'a> Limits<'a> {
                 Limit { gbs: peak.gbs, source, share: None, doubtful, has_band: peak.dimms }
             }),
         };
-        let nodes = topology.nodes.iter().filter(|n| !n.cpus.is_empty() && n.memory.0 > 0).map(|n| n.id).collect();
-        Self { topology, machine: stated, nodes }
+        Self { topology, machine: stated, groups: topology.channel_groups() }
     }
 
     /// The limit of these nodes' memory, used by CPUs of node `from`, or by each node's own CPUs if `from` is `None`.
     ///
-    /// The machine's limit is assumed to be divided evenly among the nodes that have CPUs. Nodes without CPUs (CXL, HBM) have no such
-    /// share. For them, and if nothing else is known, the read bandwidth that HMAT claims is the limit. What the kernel computes for a CXL region
+    /// The machine's limit is assumed to be divided evenly among the sets of nodes with channels of their own ([`Topology::channel_groups`]);
+    /// the share of a set is an upper bound for each of its nodes. Nodes without CPUs (CXL, HBM) have no such share. For them, and if nothing else is known, the read bandwidth that HMAT claims is the limit. What the kernel computes for a CXL region
     /// is none: it is no claim of firmware about the node.
     fn for_nodes(&self, nodes: &IdSet, from: Option<u32>) -> Option<Limit> {
         if nodes.is_empty() {
             return None;
         }
-        let own = from.is_none_or(|node| *nodes == IdSet::one(node));
+        let used = self.groups_of(nodes);
+        let (covered, all) = (count(used.iter().copied()), count(&self.groups));
+        let own = from.is_none_or(|node| used.len() == 1 && used.iter().all(|group| group.contains(node)));
         if let Ok(limit) = &self.machine
             && own
-            && nodes.difference(&self.nodes).is_empty()
+            && used.iter().fold(nodes.clone(), |rest, group| rest.difference(group)).is_empty()
         {
-            let (part, total) = (nodes.len(), self.nodes.len());
-            let share = (part < total).then_some(LimitShare { nodes: part as u32, total: total as u32 });
-            return Some(Limit { gbs: limit.gbs * part as f64 / total as f64, share, ..*limit });
+            // Of nodes that share CPUs a part is not known to reach what all of them do.
+            let emulated = |group: &&&IdSet| self.topology.shared_nodes().iter().any(|nodes| !nodes.intersection(group).is_empty());
+            if used.iter().filter(emulated).any(|group| !group.difference(nodes).is_empty()) {
+                return None;
+            }
+            let share = (covered < all).then_some(LimitShare { nodes: covered, total: all });
+            return Some(Limit { gbs: limit.gbs * used.len() as f64 / self.groups.len() as f64, share, ..*limit });
         }
         let claim = |n| self.topology.claim(from.unwrap_or(n), n).filter(|claim| claim.cxl_region.is_none());
         let claims = nodes.iter().map(|n| Some(claim(n)?.read_bandwidth_mbs? as f64 / 1e3));
         let gbs = claims.sum::<Option<f64>>().filter(|gbs| *gbs > 0.0)?;
         Some(Limit { gbs, source: LimitSource::Hmat, share: None, doubtful: true, has_band: true })
     }
+}
+
+impl Limits<'_> {
+    /// The sets of nodes with channels of their own that these nodes are in.
+    fn groups_of(&self, nodes: &IdSet) -> Vec<&IdSet> {
+        self.groups.iter().filter(|group| !group.intersection(nodes).is_empty()).collect()
+    }
+}
+
+/// How many nodes there are in these sets.
+fn count<'a>(groups: impl IntoIterator<Item = &'a IdSet>) -> u32 {
+    groups.into_iter().map(|group| group.len() as u32).sum()
+}
+
+/// The nodes whose memory is local to these CPUs.
+fn homes_of(topology: &Topology, cpus: &IdSet) -> IdSet {
+    // Most CPUs have the nodes of their neighbour: no node is asked twice.
+    let own: IdSet = cpus.iter().filter_map(|c| Some(topology.cpu(c)?.node)).collect();
+    topology.nodes.iter().filter(|n| own.contains(n.id) || !n.cpus.intersection(cpus).is_empty()).map(|n| n.id).collect()
 }
 
 /// The bytes of all caches that data of these CPUs may stay in: their last-level caches and their L2s.
@@ -147,7 +171,7 @@ fn set_verdict(m: &mut Measurement, limits: &Limits<'_>, machine: &Machine, envi
         () if !in_memory => Err(VerdictReason::NotMemory),
         () if m.method() != Method::Bandwidth || m.at.delay_cycles.is_some_and(|d| d > 0) => Err(VerdictReason::NotAllLoad),
         () if threads_as_given(m) => Err(VerdictReason::ThreadsAsGiven),
-        () if !uses_all_cores(&machine.topology, &cpus, m) => Err(VerdictReason::NotAllCores),
+        () if !uses_all_cores(limits, &cpus, m) => Err(VerdictReason::NotAllCores),
         () if bus.is_none() => Err(VerdictReason::BusBytesUnknown),
         () if limit.as_ref().is_some_and(|l| !l.has_band) => Err(VerdictReason::NoBandForThisMemory),
         () if all_reads => Ok(Band::READS),
@@ -171,8 +195,9 @@ fn memory_limit(m: &Measurement, limits: &Limits<'_>, cpus: &IdSet) -> Option<Li
         Some(_) => None,
         // Each CPU's own node, unless some of these nodes had no memory to use.
         None => {
+            let local = homes_of(limits.topology, cpus);
             let used: IdSet = m.evidence.placement.pages_by_node.keys().copied().collect();
-            limits.for_nodes(&homes, None).filter(|_| used.is_empty() || used == homes)
+            limits.for_nodes(&local, None).filter(|_| used.is_empty() || used == local)
         }
     }
 }
@@ -183,9 +208,11 @@ fn threads_as_given(m: &Measurement) -> bool {
 }
 
 /// Whether all cores of the nodes took part. Fewer are limited by the requests that a core, or a link of a few cores, can have outstanding.
-fn uses_all_cores(topology: &Topology, cpus: &IdSet, m: &Measurement) -> bool {
-    let homes: IdSet = cpus.iter().filter_map(|c| Some(topology.cpu(c)?.node)).collect();
-    let nodes = topology.nodes.iter().filter(|n| homes.contains(n.id) || Some(n.id) == m.at.memory_node());
+fn uses_all_cores(limits: &Limits<'_>, cpus: &IdSet, m: &Measurement) -> bool {
+    let topology = limits.topology;
+    let homes = homes_of(topology, cpus);
+    let beside = limits.groups_of(&homes).into_iter().fold(homes.clone(), |all, group| all.union(group));
+    let nodes = topology.nodes.iter().filter(|n| beside.contains(n.id) || Some(n.id) == m.at.memory_node());
     nodes.flat_map(|n| n.cpus.iter()).all(|cpu| topology.cpu(cpu).is_none_or(|c| !c.siblings.intersection(cpus).is_empty()))
 }
 
@@ -267,7 +294,9 @@ pub fn note(report: &Report) -> Option<Note> {
         text.push_str("; each device counts as a channel, which is too many if two devices share one");
     }
     if measured.iter().any(|m| m.verdict.limit_share.is_some()) {
-        text.push_str("; each node is assumed to have an equal share of it");
+        let groups = report.machine.topology.channel_groups();
+        let each = if groups.iter().any(|group| group.len() > 1) { "each set of nodes with the same channels" } else { "each node" };
+        text.push_str(&format!("; {each} is assumed to have an equal share of it"));
     }
     Some(Note::info("limit", text))
 }

@@ -26,10 +26,12 @@ pub fn with_unreliable(report: &Report) -> Summary {
 fn sum_up(report: &Report, doubt: bool) -> Summary {
     let nodes = report.machine.topology.nodes.iter().filter(|n| !n.cpus.is_empty() && n.memory.0 > 0);
     let with_cpus: Vec<u32> = nodes.map(|n| n.id).collect();
+    let is_local = |cpu, memory| report.machine.topology.is_local(cpu, memory);
     let local = select(report, |m| is_idle(m) && m.at.cpu_node.is_some() && m.at.cpu_node == m.at.memory_node());
     let remote = select(report, |m| {
         let node = m.at.memory_node();
-        is_idle(m) && m.at.cpu_node.is_some() && node != m.at.cpu_node && node.is_some_and(|n| with_cpus.contains(&n))
+        let apart = m.at.cpu_node.zip(node).is_some_and(|(cpu, memory)| !is_local(cpu, memory));
+        is_idle(m) && apart && node.is_some_and(|n| with_cpus.contains(&n))
     });
     let mut idle_latency_remote_ns =
         median(&usable(&remote, doubt), &remote, OverWhat::Pairs, |m| (m.at.cpu_node, m.at.cpu, m.at.memory_node()));

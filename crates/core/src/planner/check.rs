@@ -151,7 +151,8 @@ pub(super) fn check_pool(spec: &Spec, machine: &Machine, steps: &[Step]) -> Resu
     let Some(page) = machine.pool_page(spec.pages).filter(|_| !matches!(spec.task, Task::Scan | Task::Interleave)) else { return Ok(()) };
     let pool = |node: u32| machine.topology.node(node).and_then(|node| node.pools.iter().find(|pool| pool.page == page));
     let lacks = |buffer: &&BufferPlan| {
-        buffer.directory.is_none() && buffer.bytes.0.div_ceil(page.0) > pool(buffer.node).map_or(0, |pool| pool.free)
+        let lacks = |node| buffer.bytes_on(node).div_ceil(page.0) > pool(node).map_or(0, |pool| pool.free);
+        buffer.directory.is_none() && buffer.nodes().iter().any(lacks)
     };
     let mut needed: BTreeMap<u32, u64> = BTreeMap::new();
     for cell in steps.iter().flat_map(|step| &step.cells) {
@@ -161,7 +162,9 @@ pub(super) fn check_pool(spec: &Spec, machine: &Machine, steps: &[Step]) -> Resu
         }
         let mut of_cell: BTreeMap<u32, u64> = BTreeMap::new();
         for buffer in buffers.into_iter().filter(|buffer| buffer.directory.is_none()) {
-            *of_cell.entry(buffer.node).or_default() += buffer.bytes.0.div_ceil(page.0);
+            for node in buffer.nodes().iter() {
+                *of_cell.entry(node).or_default() += buffer.bytes_on(node).div_ceil(page.0);
+            }
         }
         for (node, pages) in of_cell {
             let most = needed.entry(node).or_default();

@@ -1,11 +1,13 @@
 //! The planner's state: the request, the machine, the CPUs and nodes that may be measured, sizes, notes.
 
+use std::collections::BTreeMap;
+
 use crate::directory::{FileBacking, MemoryDir};
 use crate::experiment::{Experiment, MemoryPlace};
 use crate::note::Note;
 use crate::plan::{Cell, Coarsened, KernelRow, Step, StopRule, shuffle};
 use crate::planner::check::{PlanError, check_chase, check_cpus, check_directory, check_nodes, unavailable};
-use crate::planner::sizes::Sizes;
+use crate::planner::sizes::{LEAST_BUFFER, Sizes, approximately, pool_bytes};
 use crate::spec::{Spec, Task};
 use crate::topology::{Machine, OperatingSystem};
 use crate::units::IdSet;
@@ -82,6 +84,8 @@ impl<'a> Planner<'a> {
         if spec.one_thread_per_core {
             cpus = machine.topology.one_per_core(&cpus);
         }
+        let short = if spec.nodes.is_none() { short_nodes(spec, machine, &cpus, &nodes) } else { Vec::new() };
+        nodes = nodes.iter().filter(|node| short.iter().all(|(short, _)| short != node)).collect();
         let backing = spec.memory_dir.as_ref().map(|d| d.file.backing);
         if backing == Some(FileBacking::PageCache) {
             // No policy binds the page cache. Its pages are where they are first touched, so their node needs a CPU.
@@ -109,6 +113,16 @@ impl<'a> Planner<'a> {
             );
             notes
                 .push(Note::info("guest-intervals", message).advise("ask for narrower ones with --confidence 1%, where the host is yours"));
+        }
+        for (node, why) in short {
+            let note = Note::warning("node-short-of-memory", format!("node {node} is not measured: {why}"));
+            notes.push(note.advise("free memory there, or give a smaller --size"));
+        }
+        for nodes in machine.topology.shared_nodes() {
+            let shared = nodes.iter().filter_map(|node| machine.topology.node(node)).fold(IdSet::new(), |all, n| all.union(&n.cpus));
+            let message =
+                format!("nodes {nodes} share CPUs {shared}: the memory of all of them is local there, and buffers are on them in turn");
+            notes.push(Note::info("nodes-share-cpus", message));
         }
         let isolated = cpus.intersection(&machine.allowed.isolated);
         if spec.cpus.is_none() && !isolated.is_empty() {
@@ -166,16 +180,76 @@ impl<'a> Planner<'a> {
         if self.nodes.contains(own) {
             return own;
         }
-        let near = self.nodes.iter().min_by_key(|&node| self.machine.topology.distance(own, node)).unwrap_or(own);
+        let near = self.nearest_memory(own);
         if self.spec.nodes.is_none() {
-            let message = format!("CPUs of node {own} may not use its memory; node {near} is used instead");
-            let advice = match self.machine.identity.system {
-                OperatingSystem::Linux => "allow the node in cpuset.mems, or name CPUs of another node with --cpu",
-                OperatingSystem::Windows => "name CPUs of another node with --cpu",
+            let topology = &self.machine.topology;
+            let bare = topology.node(own).is_some_and(|n| n.memory.0 == 0);
+            let allowed = self.machine.allowed.nodes.contains(own);
+            let (message, advice) = match self.machine.identity.system {
+                _ if bare => (
+                    format!("node {own} has no memory; the nearest, node {near}, is used"),
+                    "look for missing or disabled DIMMs, or set fewer nodes per socket in the BIOS; or name CPUs of another node with --cpu",
+                ),
+                // A note says already why it is left out.
+                _ if allowed => (format!("node {own} is short of memory; the nearest, node {near}, is used"), ""),
+                OperatingSystem::Linux => (
+                    format!("CPUs of node {own} may not use its memory; node {near} is used instead"),
+                    "allow the node in cpuset.mems, or name CPUs of another node with --cpu",
+                ),
+                OperatingSystem::Windows => (
+                    format!("CPUs of node {own} may not use its memory; node {near} is used instead"),
+                    "name CPUs of another node with --cpu",
+                ),
             };
-            self.notes.push(Note::warning("no-local-memory", message).advise(advice));
+            let note = Note::warning("no-local-memory", message);
+            self.notes.push(if advice.is_empty() { note } else { note.advise(advice) });
         }
         near
+    }
+
+    /// The measured node nearest to a node whose own memory is not measured. Nodes without memory that have several nearest ones take them by
+    /// turns, as the kernel's own fallback does (`find_next_best_node`, mm/page_alloc.c).
+    fn nearest_memory(&self, own: u32) -> u32 {
+        let topology = &self.machine.topology;
+        let nearest = |from: u32| -> Vec<u32> {
+            let best = self.nodes.iter().map(|node| topology.distance(from, node)).min();
+            self.nodes.iter().filter(|node| Some(topology.distance(from, *node)) == best).collect()
+        };
+        let near = nearest(own);
+        let without = topology.nodes.iter().filter(|n| !n.cpus.is_empty() && !self.nodes.contains(n.id)).map(|n| n.id);
+        let before = without.filter(|node| *node < own && nearest(*node) == near).count();
+        near.get(before % near.len().max(1)).copied().unwrap_or(own)
+    }
+
+    /// The nodes of a CPU's local memory: all measured nodes that list it, or its [local node](Self::local_node).
+    fn local_nodes(&mut self, cpu: u32) -> Vec<u32> {
+        let shared = self.machine.topology.local_nodes(cpu).intersection(&self.nodes);
+        if self.device.is_some() || shared.len() < 2 { vec![self.local_node(cpu)] } else { shared.iter().collect() }
+    }
+
+    /// Each CPU with the nodes of its buffer. CPUs take their local nodes by turns; fewer CPUs than nodes have several nodes each, so that all
+    /// of the memory is used.
+    pub(super) fn own_homes(&mut self, cpus: &[u32]) -> Vec<(u32, Vec<u32>)> {
+        let mut alike: BTreeMap<Vec<u32>, Vec<u32>> = BTreeMap::new();
+        for &cpu in cpus {
+            alike.entry(self.local_nodes(cpu)).or_default().push(cpu);
+        }
+        let turns = alike.iter().flat_map(|(nodes, cpus)| {
+            cpus.iter().enumerate().map(|(turn, cpu)| {
+                let own: Vec<u32> = nodes.iter().copied().skip(turn).step_by(cpus.len()).collect();
+                (*cpu, if own.is_empty() { vec![nodes[turn % nodes.len()]] } else { own })
+            })
+        });
+        let homes: BTreeMap<u32, Vec<u32>> = turns.collect();
+        cpus.iter().filter_map(|cpu| Some((*cpu, homes.get(cpu)?.clone()))).collect()
+    }
+
+    /// The node of the buffers of CPUs that use local memory of `node`, as [`Self::loaders`] takes it; `None` where it shares its CPUs with
+    /// other nodes, whose memory is as local.
+    pub(super) fn local_to(&self, node: u32) -> Option<u32> {
+        let cpu = self.machine.topology.node(node).and_then(|n| n.cpus.first());
+        let shared = cpu.is_some_and(|cpu| self.machine.topology.local_nodes(cpu).intersection(&self.nodes).len() > 1);
+        Some(node).filter(|_| !shared || self.device.is_some())
     }
 
     /// The place of memory on `node`; each CPU's own node if there is none.
@@ -217,4 +291,43 @@ impl<'a> Planner<'a> {
         // The time is filled in once all steps are known.
         Step { title, experiment, cells, estimated_s: 0.0 }
     }
+}
+
+/// The nodes on which there is too little memory for the buffers of a cell, and why. None if that is so of all nodes: then the request is refused
+/// for a reason that is not one node's.
+fn short_nodes(spec: &Spec, machine: &Machine, cpus: &IdSet, nodes: &IdSet) -> Vec<(u32, String)> {
+    // Scans take what there is. Files are not bound by the free memory of a node alone.
+    if spec.task == Task::Scan || spec.memory_dir.is_some() {
+        return Vec::new();
+    }
+    let mut by_node: BTreeMap<u32, u64> = BTreeMap::new();
+    for cpu in cpus.iter() {
+        *by_node.entry(machine.topology.cpu(cpu).map_or(0, |c| c.node)).or_default() += 1;
+    }
+    // All CPUs of a node load, and one of them chases beside them. A buffer of a chase takes half of what there is.
+    let buffers = match spec.task {
+        Task::Latency(_) => 2,
+        _ => by_node.values().copied().max().unwrap_or(0) + 1,
+    };
+    let needed = match (spec.size, spec.task) {
+        (Some(size), Task::Latency(_)) => size.0,
+        (Some(size), _) => size.0.saturating_mul(buffers - 1),
+        (None, _) => LEAST_BUFFER.saturating_mul(buffers),
+    };
+    let room = |node: u32| {
+        let pool = machine.topology.node(node).map_or(0, |node| pool_bytes(node, spec.pages));
+        Some(machine.allowed.node_memory.get(&node)?.0.saturating_add(pool))
+    };
+    let short: Vec<(u32, u64)> = nodes.iter().filter_map(|node| Some((node, room(node)?))).filter(|(_, room)| *room < needed).collect();
+    if short.len() == nodes.len() {
+        return Vec::new();
+    }
+    let why = |room| {
+        format!(
+            "{} of its memory may be taken, and the buffers of a measurement take at least {}",
+            approximately(room),
+            approximately(needed)
+        )
+    };
+    short.into_iter().map(|(node, room)| (node, why(room))).collect()
 }

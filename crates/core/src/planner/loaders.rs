@@ -128,8 +128,17 @@ impl Planner<'_> {
             let buffer = BufferPlan { shared: true, ..buffer };
             return Ok(cpus.iter().map(|&cpu| Loader { cpu, buffer: buffer.clone(), own: None }).collect());
         }
-        let homes: Vec<(u32, u32)> = cpus.iter().map(|&cpu| (cpu, node.unwrap_or_else(|| self.local_node(cpu)))).collect();
-        self.sizes.loader_buffers(&homes, reserved, &mut self.notes)
+        let homes = match node {
+            Some(node) => cpus.iter().map(|&cpu| (cpu, vec![node])).collect(),
+            None => self.own_homes(cpus),
+        };
+        let first = |(cpu, nodes): &(u32, Vec<u32>)| Some((*cpu, *nodes.first()?));
+        let firsts: Vec<(u32, u32)> = homes.iter().filter_map(first).collect();
+        let mut loaders = self.sizes.loader_buffers(&firsts, reserved, &mut self.notes)?;
+        for (loader, (_, nodes)) in loaders.iter_mut().zip(homes) {
+            self.sizes.spread_over(&mut loader.buffer, &nodes);
+        }
+        Ok(loaders)
     }
 
     /// The CPUs that a search tries: all of them, one thread of each core, three quarters and half of those.

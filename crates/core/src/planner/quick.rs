@@ -102,7 +102,8 @@ impl Planner<'_> {
         }
         if let Some((cpu, home)) = pairs.first().copied() {
             let bare = |n: &u32| self.machine.topology.node(*n).is_some_and(|n| n.cpus.is_empty());
-            let (far, remote): (Vec<u32>, Vec<u32>) = self.nodes.iter().filter(|n| *n != home).partition(bare);
+            let others = self.nodes.iter().filter(|n| !self.machine.topology.is_local(home, *n));
+            let (far, remote): (Vec<u32>, Vec<u32>) = others.partition(bare);
             // The last one, because nodes of one package have neighbouring numbers.
             pairs.extend(remote.last().map(|&node| (cpu, node)));
             pairs.extend(sample(&far, MAX_FAR).into_iter().map(|node| (cpu, node)));
@@ -124,7 +125,7 @@ impl Planner<'_> {
             let mixes = [Mix::AllReads].into_iter().chain(mixed.contains(&node).then_some(Mix::R2W1));
             for mix in mixes {
                 if self.kernels.is_empty() || self.kernels.iter().any(|k| k.mix == mix) {
-                    cells.push(self.bandwidth_cell(&cpus, Some(node), Some(home), mix)?);
+                    cells.push(self.bandwidth_cell(&cpus, Some(node), self.local_to(home), mix)?);
                 }
             }
         }
@@ -152,7 +153,7 @@ impl Planner<'_> {
             let Some(first) = domain.first() else { continue };
             let (row, home) = (self.cpu_node(first), self.local_node(first));
             let cpus: Vec<u32> = domain.iter().collect();
-            cells.push(self.bandwidth_cell(&cpus, Some(row), Some(home), Mix::AllReads)?);
+            cells.push(self.bandwidth_cell(&cpus, Some(row), self.local_to(home), Mix::AllReads)?);
         }
         Ok(Some(quick_step("Bandwidth by last-level cache, sampled", Experiment::BandwidthPerCache, cells)))
     }
@@ -173,7 +174,11 @@ impl Planner<'_> {
             let mut homes = Vec::new();
             for (place, node) in from.iter().enumerate() {
                 let cores = self.machine.topology.one_per_core(&self.cpus_on(*node));
-                homes.extend(cores.iter().map(|cpu| (cpu, to[place % to.len()])));
+                let target = to[place % to.len()];
+                let alike: Vec<u32> = self.nodes.iter().filter(|node| self.machine.topology.is_local(target, *node)).collect();
+                homes.extend(
+                    cores.iter().enumerate().map(|(turn, cpu)| (cpu, alike.get(turn % alike.len().max(1)).copied().unwrap_or(target))),
+                );
             }
             let loaders = self.sizes.loader_buffers(&homes, 0, &mut self.notes)?;
             let at = Coordinates {
@@ -199,7 +204,7 @@ impl Planner<'_> {
         }
         let home = self.local_node(chaser);
         let probe = self.probe(chaser, home, 0)?;
-        let loaders = self.loaders(&loaders, Some(home), probe.buffer.bytes.0)?;
+        let loaders = self.loaders(&loaders, self.local_to(home), probe.buffer.bytes.0)?;
         let cell = self.curve_cell(probe, loaders, Mix::AllReads, Delays::Cycles(vec![0, IDLE_DELAY_CYCLES]))?;
         Ok(Some(quick_step("Latency unloaded and under full load", Experiment::LoadedLatency, vec![cell])))
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::directory::MemoryDir;
 use crate::experiment::PageRequest;
+use crate::interleave::Weights;
 use crate::note::Note;
 use crate::plan::{BufferPlan, Loader};
 use crate::planner::check::{PlanError, invalid};
@@ -29,6 +30,10 @@ const MIN_GUEST_LOADERS: u64 = 1 << 30;
 const GUEST_LOADERS_ONE_IN: u64 = 8;
 /// Derived sizes that are no powers of two are multiples of this: whole huge pages, and whole steps of all streams.
 pub(super) const STEP: u64 = 4 << 20;
+/// The smallest buffer that is made where there is little memory: it leaves the first caches.
+pub(super) const LEAST_BUFFER: u64 = 1 << 20;
+/// Huge pages as most machines have them: what pages on nodes in turn are counted in.
+const HUGE_PAGE: u64 = 2 << 20;
 /// The smallest buffer of a loader: one step, four bursts of four lines, of most kernels. Which kernels fit into a small buffer is found when
 /// their streams are laid out.
 const MIN_LOADER_SIZE: Bytes = Bytes::kib(1);
@@ -276,9 +281,8 @@ impl<'a> Sizes<'a> {
         if wanted <= room.bytes {
             return Ok(wanted);
         }
-        let smallest = 1 << 20;
-        if room.bytes < smallest {
-            return Err(Self::too_much(smallest, "even a buffer", room));
+        if room.bytes < LEAST_BUFFER {
+            return Err(Self::too_much(LEAST_BUFFER, "even a buffer", room));
         }
         let Room { bytes, place, limited_by } = room;
         let (rest, wanted) = (approximately(*bytes), Bytes(wanted));
@@ -322,6 +326,21 @@ impl<'a> Sizes<'a> {
                 Ok(Loader { cpu, buffer: self.buffer(Bytes(bytes), node, true), own: None })
             })
             .collect()
+    }
+
+    /// Puts the pages of a buffer on these nodes in turn, if there are several. Whole rounds of huge pages give each node its share.
+    pub(super) fn spread_over(&self, buffer: &mut BufferPlan, nodes: &[u32]) {
+        if nodes.len() < 2 || buffer.directory.is_some() {
+            return;
+        }
+        let round = nodes.len() as u64 * HUGE_PAGE;
+        let free = |node: &u32| self.machine.allowed.node_memory.get(node).map_or(u64::MAX, |room| room.0);
+        let room = nodes.iter().map(free).min().unwrap_or(u64::MAX);
+        let whole = buffer.bytes.0.next_multiple_of(round);
+        if buffer.derived && whole / nodes.len() as u64 <= room {
+            buffer.bytes = Bytes(whole);
+        }
+        buffer.weights = Weights::equal(nodes.iter().copied());
     }
 
     /// Bytes of a loader's buffer, if `sharers` loaders share a cache.

@@ -10,6 +10,7 @@ use crate::units::{Bytes, IdSet};
 
 mod curve;
 mod directory;
+mod nodes;
 mod pmem;
 mod prefetch;
 mod probe;

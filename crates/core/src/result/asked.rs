@@ -96,7 +96,10 @@ mod tests {
         assert_eq!(asked("memgauge"), own("suite", ""));
         assert_eq!(asked("memgauge -q -o a.prom"), own("suite", ""));
         assert_eq!(asked("memgauge quick --cpu 0-3 -qo a.prom --node=1"), own("quick", "--cpu 0-3 --node=1"));
-        assert_eq!(asked("memgauge quick --output=a.prom -ob.json -vq --label a=b --label=c=d --against x --wait-quiet 1m"), own("quick", ""));
+        assert_eq!(
+            asked("memgauge quick --output=a.prom -ob.json -vq --label a=b --label=c=d --against x --wait-quiet 1m"),
+            own("quick", "")
+        );
         assert_eq!(asked("memgauge bandwidth --pages 2m --size 1G"), own("bandwidth", "--pages 2m --size 1G"));
         assert_eq!(asked("memgauge stream 1G --format openmetrics"), own("stream", "1G"));
         assert_eq!(asked("memgauge count -qr 3 -o a.prom -- program --token secret"), own("count", "-r 3 program"));

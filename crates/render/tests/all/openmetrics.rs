@@ -183,7 +183,14 @@ fn verdicts_labels_and_several_results() {
 /// A collector that finds a series in two files keeps the first or none: a corrupted result would not be seen.
 #[test]
 fn no_series_is_in_the_files_of_two_command_lines() {
-    let lines = ["memgauge", "memgauge quick", "memgauge quick --cpu 0-3", "memgauge quick --node 1 -q", "memgauge quick --pages 4k", "memgauge quick --size 1G"];
+    let lines = [
+        "memgauge",
+        "memgauge quick",
+        "memgauge quick --cpu 0-3",
+        "memgauge quick --node 1 -q",
+        "memgauge quick --pages 4k",
+        "memgauge quick --size 1G",
+    ];
     for report in reports() {
         let mut seen = BTreeSet::new();
         for line in lines {

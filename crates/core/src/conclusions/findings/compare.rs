@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::conclusions::findings::rules::{Baselines, Rules};
 use crate::conclusions::findings::suspicion::{Suspicion, capped, format_value, name};
 use crate::conclusions::limit::{disturbed, is_of_memory};
-use crate::experiment::{ChaseOrder, Experiment, Metric};
+use crate::experiment::{ChaseOrder, Experiment, MemoryPlace, Metric};
 use crate::result::{Finding, HealthStatus, Measurement, Report, VerdictStatus};
 use crate::stats;
 use crate::traffic::Mix;
@@ -81,7 +81,8 @@ struct Family<'a> {
 fn family<'a>(report: &'a Report, m: &Measurement) -> Option<Family<'a>> {
     use Experiment as E;
     let at = &m.at;
-    let local = at.cpu_node.is_some() && at.cpu_node == at.memory_node();
+    let local = (at.memory == Some(MemoryPlace::Own) && at.cpu_node.is_some())
+        || at.cpu_node.zip(at.memory_node()).is_some_and(|(cpu, memory)| report.machine.topology.is_local(cpu, memory));
     let compared = matches!(m.experiment, E::IdleLatency | E::BandwidthMatrix | E::BandwidthPerCache | E::CacheToCache);
     let first = at.cpu.or_else(|| at.cpus.as_ref()?.first())?;
     // Remote memory is alike at the same distance; bandwidths between packages alone are sampled so that they can be compared.

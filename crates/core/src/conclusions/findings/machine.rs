@@ -10,8 +10,8 @@ use crate::result::{Finding, HealthStatus, Measurement, QualityReason, Report};
 use crate::stats;
 use crate::topology::OperatingSystem;
 use crate::units::IdSet;
-use crate::wording::reasons;
 use crate::wording::system::hardware_log;
+use crate::wording::{self, reasons};
 
 /// The sizes of sibling nodes normally differ by less than this: firmware reserves a part of the first node.
 const MEMORY_DIFFERENCE: f64 = 0.10;
@@ -157,15 +157,20 @@ fn busy(results: &[&Measurement]) -> Option<Finding> {
     Some(Finding::new("busy-machine", severity, message, "stop other programs, or let them finish, and check again"))
 }
 
-/// Nodes with CPUs that have less memory than their siblings: a device is missing, or was disabled at boot.
+/// Nodes with CPUs that have less memory than their siblings: a device is missing, or was disabled at boot. Nodes of the same channels count
+/// together: where they share CPUs, a boot option made them as large as they are.
 fn small_nodes(report: &Report) -> Vec<Finding> {
-    let nodes: Vec<_> = report.machine.topology.nodes.iter().filter(|n| !n.cpus.is_empty() && n.memory.0 > 0).collect();
-    let largest = nodes.iter().map(|n| n.memory.0).max().unwrap_or(0);
-    let small = nodes.iter().filter(|n| (n.memory.0 as f64) < largest as f64 * (1.0 - MEMORY_DIFFERENCE));
+    let topology = &report.machine.topology;
+    let memory = |group: &IdSet| group.iter().filter_map(|id| topology.node(id)).map(|n| n.memory.0).sum::<u64>();
+    let groups: Vec<(IdSet, u64)> = topology.channel_groups().into_iter().map(|group| (group.clone(), memory(&group))).collect();
+    let largest = groups.iter().map(|(_, memory)| *memory).max().unwrap_or(0);
+    let small = groups.iter().filter(|(_, memory)| (*memory as f64) < largest as f64 * (1.0 - MEMORY_DIFFERENCE));
     let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
     small
-        .map(|n| {
-            let message = format!("node {} has {:.1} GiB, but others have up to {:.1} GiB", n.id, gib(n.memory.0), gib(largest));
+        .map(|(nodes, memory)| {
+            let have = if nodes.len() == 1 { "has" } else { "have" };
+            let message =
+                format!("{} {have} {:.1} GiB, but others have up to {:.1} GiB", wording::nodes(nodes), gib(*memory), gib(largest));
             Finding::new("node-memory-differs", HealthStatus::Warning, message, "look for a missing or disabled memory device")
         })
         .collect()

@@ -124,7 +124,8 @@ fn judged(machine: Machine, m: Measurement) -> Verdict {
 fn the_machines_limit_is_divided_among_nodes_with_cpus() {
     let machine = machine();
     let limits = Limits::new(&machine, None);
-    assert!((limits.for_nodes(&limits.nodes, None).unwrap().gbs - 153.6).abs() < 1e-9);
+    let both: IdSet = "0-1".parse().unwrap();
+    assert!((limits.for_nodes(&both, None).unwrap().gbs - 153.6).abs() < 1e-9);
     let half = limits.for_nodes(&IdSet::one(1), Some(1)).unwrap();
     assert!((half.gbs - 76.8).abs() < 1e-9);
     assert_eq!((half.source, half.share, half.doubtful), (LimitSource::Smbios, Some(LimitShare { nodes: 1, total: 2 }), false));
@@ -132,8 +133,54 @@ fn the_machines_limit_is_divided_among_nodes_with_cpus() {
     let far = limits.for_nodes(&IdSet::one(2), Some(0)).unwrap();
     assert_eq!((far.gbs, far.source, far.doubtful), (32.0, LimitSource::Hmat, true));
     let stated = Limits::new(&machine, Some(200.0));
-    let user = stated.for_nodes(&stated.nodes, None).unwrap();
+    let user = stated.for_nodes(&both, None).unwrap();
     assert_eq!((user.gbs, user.source), (200.0, LimitSource::User));
+}
+
+/// The machine as one package of four CPUs, with these nodes.
+fn one_package(nodes: &[&str]) -> Machine {
+    let mut machine = machine();
+    machine.topology.cpus.iter_mut().for_each(|cpu| cpu.package = 0);
+    let node = |(id, cpus): (usize, &&str)| Node { id: id as u32, cpus: cpus.parse().unwrap(), memory: Bytes::gib(64), ..Node::default() };
+    machine.topology.nodes = nodes.iter().enumerate().map(node).collect();
+    let home = |cpu: u32| machine.topology.nodes.iter().find(|n| n.cpus.contains(cpu)).unwrap().id;
+    let homes: Vec<u32> = (0..4).map(home).collect();
+    machine.topology.cpus.iter_mut().zip(homes).for_each(|(cpu, node)| cpu.node = node);
+    machine
+}
+
+#[test]
+fn nodes_that_share_cpus_share_the_limit() {
+    let on_pages = |nodes: u32| {
+        let mut m = bandwidth("0-3", None, Mix::AllReads, 140.0, Some(140.0));
+        m.evidence.placement.pages_by_node = (0..nodes).map(|node| (node, 100)).collect();
+        m
+    };
+    let emulated = one_package(&["0-3"; 8]);
+    let whole = judged(emulated.clone(), on_pages(8));
+    assert_eq!((whole.status, whole.limit, whole.limit_share), (VerdictStatus::Ok, Some(153.6), None));
+    // A part of them, or one: what it can reach is not known, and it is not above a limit.
+    assert_eq!(judged(emulated.clone(), on_pages(4)).reason, VerdictReason::LimitUnknown);
+    assert_eq!(judged(emulated, bandwidth("0-3", Some(5), Mix::AllReads, 140.0, Some(140.0))).reason, VerdictReason::LimitUnknown);
+    // A table that gives one node the CPUs of another as well.
+    let broken = one_package(&["0-1", "0-3"]);
+    assert_eq!(judged(broken, on_pages(2)).limit, Some(153.6));
+}
+
+#[test]
+fn nodes_made_of_caches_have_the_channels_of_their_package() {
+    let caches = one_package(&["0-1", "2-3"]);
+    let all = judged(caches.clone(), bandwidth("0-3", None, Mix::AllReads, 130.0, Some(130.0)));
+    assert_eq!((all.status, all.limit), (VerdictStatus::Ok, Some(153.6)));
+    for node in [None, Some(1)] {
+        let one = judged(caches.clone(), bandwidth("2-3", node, Mix::AllReads, 100.0, Some(100.0)));
+        assert_eq!((one.status, one.reason, one.limit), (VerdictStatus::Unknown, VerdictReason::NotAllCores, Some(153.6)));
+    }
+    // A cache of the whole package: the nodes have channels of their own (SNC, NPS with several caches a node).
+    let mut clusters = caches;
+    clusters.topology.caches = vec![Cache { cpus: "0-3".parse().unwrap(), ..clusters.topology.caches[0].clone() }];
+    let one = judged(clusters, bandwidth("2-3", None, Mix::AllReads, 70.0, Some(70.0)));
+    assert_eq!((one.status, one.limit, one.limit_share), (VerdictStatus::Ok, Some(76.8), Some(LimitShare { nodes: 1, total: 2 })));
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl Row {
     pub(super) fn add_buffers(&mut self, buffers: &[&BufferPlan]) {
         let mut shared: Vec<&BufferPlan> = Vec::new();
         for b in buffers {
-            self.memory.insert(b.node);
+            self.memory.extend(b.nodes().iter());
             self.sizes.insert(b.bytes);
             self.pages.insert(if b.directory.is_some() { "of the file system" } else { b.pages.name() });
             if b.shared {
