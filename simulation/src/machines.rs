@@ -96,6 +96,7 @@ impl Shape {
                 isolated: IdSet::new(),
                 nodes: ids.clone(),
                 memory: Bytes(memory.0 * u64::from(count)),
+                node_limited_by: Default::default(),
                 memory_limited_by: "simulated memory".into(),
                 node_memory: ids.iter().map(|id| (id, memory)).collect(),
                 cpu_quota: None,

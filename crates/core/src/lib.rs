@@ -32,6 +32,7 @@ pub mod planner;
 pub mod prefetchers;
 pub mod protocol;
 pub mod reference;
+pub mod reserve;
 pub mod result;
 pub mod significance;
 pub mod spec;

@@ -253,7 +253,7 @@ pub struct PagePool {
 }
 
 /// What this process may use.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Allowed {
     /// CPUs: online, in the cpuset, and in the affinity mask or isolated.
@@ -271,8 +271,26 @@ pub struct Allowed {
     pub memory_limited_by: String,
     /// The most memory to use on each allowed node, less a margin.
     pub node_memory: BTreeMap<u32, Bytes>,
+    /// What limits it on each of these nodes, in words: what is free there, and how much of it is kept.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_limited_by: BTreeMap<u32, String>,
     /// CPU time quota in CPUs (cgroup `cpu.max`), when there is one.
     pub cpu_quota: Option<f64>,
+}
+
+impl Allowed {
+    /// What limits the memory that may be taken on a node, in words.
+    pub fn limit_of_node(&self, node: u32) -> String {
+        let words = self.node_limited_by.get(&node).map_or_else(String::new, |words| format!(": {words}"));
+        format!("free memory of node {node}{words}")
+    }
+}
+
+impl Node {
+    /// Bytes in its pools of huge pages of all sizes. They are part of its memory, and no process gets them unless it asks the pool.
+    pub fn pooled(&self) -> u64 {
+        self.pools.iter().fold(0u64, |sum, pool| sum.saturating_add(pool.total.saturating_mul(pool.page.0)))
+    }
 }
 
 impl PagePool {

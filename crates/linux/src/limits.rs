@@ -2,28 +2,20 @@
 //!
 //! When a process takes too much, the kernel does not refuse: it kills a process, and not always that one. All limits are therefore read (free
 //! memory of each node and of the system, every control group from ours to the root, resource limits, commit accounting), and a margin of
-//! each stays free. The pages of huge-page pools are not part of these amounts, because they come from the pool and not from free memory.
+//! each stays free ([`Reserve`]). The pages of huge-page pools are not part of these amounts, because they come from the pool and not from
+//! free memory.
 
 use std::collections::BTreeMap;
 
+use memgauge_core::reserve::{self, Reserve};
 use memgauge_core::topology::{Allowed, Node};
 use memgauge_core::units::Bytes;
 
 use crate::cgroup::{Group, Hierarchy, groups};
 use crate::cpu::AllowedSets;
-use crate::tree::{NODE_DIR, Tree, kib_field};
+use crate::topology::nodes::pools;
+use crate::tree::{NODE_DIR, POOLS_DIR, Tree, kib_field};
 
-/// The percentage of a limit that may be taken. The rest is for page tables, for what other processes allocate meanwhile, and for the error
-/// of the estimate.
-const USABLE_PERCENT: u64 = 80;
-/// The percentage of all memory that always stays free.
-const RESERVE_PERCENT: u64 = 5;
-/// The least that stays free in the system: the most that the kernel reserves for itself by default (`min_free_kbytes` is limited to
-/// 256 MiB).
-const SYSTEM_RESERVE: u64 = 256 << 20;
-/// The least that stays free on a node. It is less than for the system: nodes of CXL, HBM or guests may have a few hundred MiB, and the
-/// kernel's reserve is spread over the nodes by their size.
-const NODE_RESERVE: u64 = 64 << 20;
 /// Version 1 control groups show "no limit" as the largest multiple of the page size. No machine has this much memory.
 const UNLIMITED: u64 = 1 << 62;
 
@@ -36,23 +28,41 @@ pub(crate) struct Headroom {
     pub(crate) name: String,
 }
 
+/// What is free on a node.
+#[derive(Debug, Clone, Copy)]
+struct NodeRoom {
+    left: u64,
+    may_be_taken: u64,
+}
+
 /// Reads how much memory may be taken in total and on each of the nodes that may be used, and how much CPU time. The margins are already
 /// subtracted.
 pub(crate) fn read(tree: Tree<'_>, nodes: &[Node], usable: AllowedSets) -> Allowed {
     let AllowedSets { cpus, isolated, nodes: allowed } = usable;
     let meminfo = tree.text("proc/meminfo").unwrap_or_default();
-    let node_memory: BTreeMap<u32, Bytes> =
-        nodes.iter().filter(|n| allowed.contains(n.id)).map(|n| (n.id, Bytes(node_headroom(tree, n, &meminfo)))).collect();
-    let on_nodes = node_memory.values().fold(0u64, |sum, b| sum.saturating_add(b.0));
-    let mut limits = vec![Headroom { bytes: on_nodes, name: format!("free memory of the allowed nodes ({allowed})") }];
-    limits.extend(system_headroom(&meminfo));
+    let rooms: BTreeMap<u32, NodeRoom> =
+        nodes.iter().filter(|n| allowed.contains(n.id)).map(|n| (n.id, node_room(tree, n, &meminfo))).collect();
+    let sum = |of: fn(&NodeRoom) -> u64| rooms.values().fold(0u64, |sum, room| sum.saturating_add(of(room)));
+    let (left, on_nodes) = (sum(|room| room.left), sum(|room| room.may_be_taken));
+    let name = format!("free memory of the allowed nodes ({allowed}): {}", reserve::in_words(left, on_nodes));
+    let mut limits = vec![Headroom { bytes: on_nodes, name }];
+    limits.extend(system_headroom(&meminfo, pooled_in_all(tree, &meminfo, nodes)));
     limits.extend(commit_headroom(tree, &meminfo));
     limits.extend(memory_groups(tree));
     limits.extend(resource_headroom(tree));
     // The nodes come first, so that they are named when another limit is equal.
     let lowest = limits.into_iter().min_by_key(|limit| limit.bytes);
     let (memory, memory_limited_by) = lowest.map_or((0, String::new()), |limit| (limit.bytes, limit.name));
-    Allowed { cpus, isolated, nodes: allowed, memory: Bytes(memory), memory_limited_by, node_memory, cpu_quota: cpu_quota(tree) }
+    Allowed {
+        cpus,
+        isolated,
+        nodes: allowed,
+        memory: Bytes(memory),
+        memory_limited_by,
+        node_memory: rooms.iter().map(|(&id, room)| (id, Bytes(room.may_be_taken))).collect(),
+        node_limited_by: rooms.iter().map(|(&id, room)| (id, reserve::in_words(room.left, room.may_be_taken))).collect(),
+        cpu_quota: cpu_quota(tree),
+    }
 }
 
 /// The lowest CPU time quota of the control groups of this process, in CPUs; `None` without a quota.
@@ -71,31 +81,39 @@ fn cpu_quota(tree: Tree<'_>) -> Option<f64> {
     v2.chain(v1).filter(|&(quota, period)| quota > 0.0 && period > 0.0).map(|(quota, period)| quota / period).reduce(f64::min)
 }
 
-/// What may be taken of `left`: 80 %, but never so much that less than 5 % of `total` or less than `reserve` stays free.
-fn with_margin(left: u64, total: u64, reserve: u64) -> u64 {
-    let kept = (total / 100 * RESERVE_PERCENT).max(reserve);
-    (left / 100 * USABLE_PERCENT).min(left.saturating_sub(kept))
+/// Bytes in the pools of huge pages of the whole machine.
+fn pooled_in_all(tree: Tree<'_>, meminfo: &str, nodes: &[Node]) -> u64 {
+    // Since Linux 4.15.
+    kib_field(meminfo, "Hugetlb").unwrap_or_else(|| {
+        let of_nodes = nodes.iter().fold(0u64, |sum, node| sum.saturating_add(node.pooled()));
+        let of_machine = Node { pools: pools(tree, POOLS_DIR), ..Node::default() }.pooled();
+        of_nodes.max(of_machine)
+    })
 }
 
 /// What may be taken on a node: free memory, half of the page cache, and half of the reclaimable slabs. The kernel's own `MemAvailable`
 /// subtracts at most half of these. Half is the safe choice, because the kernel does not show which pages of a node are dirty or in use.
-fn node_headroom(tree: Tree<'_>, node: &Node, system: &str) -> u64 {
+fn node_room(tree: Tree<'_>, node: &Node, system: &str) -> NodeRoom {
     let own = tree.text(&format!("{NODE_DIR}/node{}/meminfo", node.id));
     let text = own.as_deref().unwrap_or(system);
     let field = |name: &str| kib_field(text, name).unwrap_or(0);
     let cache = field("Active(file)").saturating_add(field("Inactive(file)")).saturating_add(field("SReclaimable"));
     let left = node.free.map_or(0, |free| free.0).saturating_add(cache / 2).min(node.memory.0);
-    with_margin(left, node.memory.0, NODE_RESERVE)
+    NodeRoom { left, may_be_taken: Reserve::NODE.may_be_taken(left, node.memory.0.saturating_sub(node.pooled())) }
 }
 
-fn system_headroom(meminfo: &str) -> Option<Headroom> {
-    let total = kib_field(meminfo, "MemTotal")?;
+/// What the system leaves. `pooled` bytes of its memory are in pools of huge pages.
+fn system_headroom(meminfo: &str, pooled: u64) -> Option<Headroom> {
+    // What a balloon holds is the host's (since Linux 6.16, and where the balloon does not lower MemTotal itself).
+    let held = pooled.saturating_add(kib_field(meminfo, "Balloon").unwrap_or(0));
+    let total = kib_field(meminfo, "MemTotal")?.saturating_sub(held);
     let (left, name) = match kib_field(meminfo, "MemAvailable") {
         Some(left) => (left, "MemAvailable"),
         // Before Linux 3.14.
         None => (kib_field(meminfo, "MemFree")?, "MemFree"),
     };
-    Some(Headroom { bytes: with_margin(left, total, SYSTEM_RESERVE), name: format!("available memory ({name}, {})", gib(left)) })
+    let bytes = Reserve::SYSTEM.may_be_taken(left, total);
+    Some(Headroom { bytes, name: format!("available memory ({name}, {})", reserve::in_words(left, bytes)) })
 }
 
 /// With strict commit accounting (`vm.overcommit_memory` = 2), mappings above the limit fail even if they are never touched.
@@ -104,7 +122,10 @@ fn commit_headroom(tree: Tree<'_>, meminfo: &str) -> Option<Headroom> {
         return None;
     }
     let left = kib_field(meminfo, "CommitLimit")?.saturating_sub(kib_field(meminfo, "Committed_AS")?);
-    Some(Headroom { bytes: with_margin(left, 0, 0), name: format!("commit limit (vm.overcommit_memory = 2, {} left)", gib(left)) })
+    Some(Headroom {
+        bytes: Reserve::NONE.may_be_taken(left, 0),
+        name: format!("commit limit (vm.overcommit_memory = 2, {} left)", gib(left)),
+    })
 }
 
 /// What is left in every control group that has a memory limit.
@@ -131,7 +152,7 @@ fn group_headroom(tree: Tree<'_>, group: &Group, limit_file: &str, use_file: &st
     let cached = stat.lines().find_map(|line| line.strip_prefix(cache)?.trim().parse::<u64>().ok()).unwrap_or(0);
     let left = limit.saturating_sub(used.saturating_sub(cached));
     let name = format!("{limit_file} of control group {} ({}, {} left)", group.name, gib(limit), gib(left));
-    Some(Headroom { bytes: with_margin(left, 0, 0), name })
+    Some(Headroom { bytes: Reserve::NONE.may_be_taken(left, 0), name })
 }
 
 /// What RLIMIT_AS and RLIMIT_DATA leave to this process.
@@ -144,15 +165,13 @@ fn resource_headroom(tree: Tree<'_>) -> Vec<Headroom> {
         let limit: u64 = line.split_whitespace().next()?.parse().ok()?;
         let used = kib_field(&status, used).unwrap_or(0);
         let left = limit.saturating_sub(used);
-        Some(Headroom { bytes: with_margin(left, 0, 0), name: format!("{name}, {} left", gib(left)) })
+        Some(Headroom { bytes: Reserve::NONE.may_be_taken(left, 0), name: format!("{name}, {} left", gib(left)) })
     };
     rows.into_iter().filter_map(room).collect()
 }
 
 /// A size for messages, in GiB or MiB.
-pub(crate) fn gib(bytes: u64) -> String {
-    if bytes >= 1 << 30 { format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64) } else { format!("{} MiB", bytes >> 20) }
-}
+pub(crate) use memgauge_core::reserve::amount as gib;
 
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use memgauge_core::reserve::{self, Reserve, amount as gib};
 use memgauge_core::topology::{Allowed, Node};
 use memgauge_core::units::Bytes;
 use windows_sys::Win32::System::JobObjects::{
@@ -24,15 +25,6 @@ use crate::cpu::AllowedSets;
 use crate::job;
 use crate::topology::memory_status;
 
-/// The percentage of a limit that may be taken. The rest is for page tables, for what other processes allocate meanwhile, and for the error
-/// of the estimate.
-const USABLE_PERCENT: u64 = 80;
-/// The percentage of all memory that always stays free.
-const RESERVE_PERCENT: u64 = 5;
-/// The least that stays free in the system, as on Linux.
-const SYSTEM_RESERVE: u64 = 256 << 20;
-/// The least that stays free on a node.
-const NODE_RESERVE: u64 = 64 << 20;
 /// `JOBOBJECT_CPU_RATE_CONTROL_INFORMATION` counts cycles of this many.
 const RATE_UNIT: u32 = 10_000;
 
@@ -47,7 +39,7 @@ struct Headroom {
 
 impl Headroom {
     fn new(left: u64, name: &str) -> Self {
-        Self { bytes: with_margin(left, 0, 0), name: format!("{name}, {} left", gib(left)) }
+        Self { bytes: Reserve::NONE.may_be_taken(left, 0), name: format!("{name}, {} left", gib(left)) }
     }
 }
 
@@ -65,11 +57,14 @@ pub(crate) fn read(nodes: &[Node], usable: AllowedSets) -> Allowed {
 
 fn combined(nodes: &[Node], usable: AllowedSets, others: Vec<Headroom>, cpu_quota: Option<f64>) -> Allowed {
     let AllowedSets { cpus, isolated, nodes: allowed } = usable;
-    let node_memory: BTreeMap<u32, Bytes> = nodes
-        .iter()
-        .filter(|node| allowed.contains(node.id))
-        .filter_map(|node| Some((node.id, Bytes(with_margin(node.free?.0.min(node.memory.0), node.memory.0, NODE_RESERVE)))))
-        .collect();
+    let room = |node: &Node| {
+        let left = node.free?.0.min(node.memory.0);
+        let bytes = Reserve::NODE.may_be_taken(left, node.memory.0);
+        Some((node.id, (Bytes(bytes), reserve::in_words(left, bytes))))
+    };
+    let rooms: BTreeMap<u32, (Bytes, String)> = nodes.iter().filter(|node| allowed.contains(node.id)).filter_map(room).collect();
+    let node_memory: BTreeMap<u32, Bytes> = rooms.iter().map(|(&id, (bytes, _))| (id, *bytes)).collect();
+    let node_limited_by = rooms.into_iter().map(|(id, (_, words))| (id, words)).collect();
     let mut limits = Vec::new();
     // The sum says nothing while a part of it is not known.
     if !allowed.is_empty() && allowed.iter().all(|node| node_memory.contains_key(&node)) {
@@ -81,24 +76,16 @@ fn combined(nodes: &[Node], usable: AllowedSets, others: Vec<Headroom>, cpu_quot
     let lowest = limits.into_iter().min_by_key(|limit| limit.bytes);
     let unknown = || (0, "Windows does not say how much memory is available (GlobalMemoryStatusEx)".to_owned());
     let (memory, memory_limited_by) = lowest.map_or_else(unknown, |limit| (limit.bytes, limit.name));
-    Allowed { cpus, isolated, nodes: allowed, memory: Bytes(memory), memory_limited_by, node_memory, cpu_quota }
-}
-
-/// What may be taken of `left`: 80 %, but never so much that less than 5 % of `total` or less than `reserve` stays free.
-fn with_margin(left: u64, total: u64, reserve: u64) -> u64 {
-    let kept = (total / 100 * RESERVE_PERCENT).max(reserve);
-    (left / 100 * USABLE_PERCENT).min(left.saturating_sub(kept))
+    Allowed { cpus, isolated, nodes: allowed, memory: Bytes(memory), memory_limited_by, node_memory, node_limited_by, cpu_quota }
 }
 
 /// What the system leaves: physical memory that is available without writing any to disk, and what this process may still commit, which is
 /// less where page files are small and programs have reserved much.
 fn system_headroom(status: &MEMORYSTATUSEX) -> Vec<Headroom> {
     let MEMORYSTATUSEX { ullTotalPhys: total, ullAvailPhys: available, ullAvailPageFile: commit, .. } = *status;
+    let bytes = Reserve::SYSTEM.may_be_taken(available, total);
     vec![
-        Headroom {
-            bytes: with_margin(available, total, SYSTEM_RESERVE),
-            name: format!("available memory (GlobalMemoryStatusEx, {})", gib(available)),
-        },
+        Headroom { bytes, name: format!("available memory (GlobalMemoryStatusEx, {})", reserve::in_words(available, bytes)) },
         Headroom::new(commit, "commit limit of memory and page files (GlobalMemoryStatusEx)"),
     ]
 }
@@ -190,11 +177,6 @@ fn job_cpu_rate() -> Option<(JOB_OBJECT_CPU_RATE_CONTROL, u32)> {
     let (control, _) = unsafe { job::query(JobObjectCpuRateControlInformation, JOBOBJECT_CPU_RATE_CONTROL_INFORMATION::default()) }?;
     // SAFETY: all forms of the union are 32 bits of numbers.
     Some((control.ControlFlags, unsafe { control.Anonymous.CpuRate }))
-}
-
-/// A size for messages, in GiB or MiB.
-fn gib(bytes: u64) -> String {
-    if bytes >= 1 << 30 { format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64) } else { format!("{} MiB", bytes >> 20) }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::check::{PlanError, pool_too_small, unavailable};
 use super::sizes::{approximately, floor_power_of_two, pool_bytes};
+use crate::experiment::PageRequest;
 use crate::microbench::{DEFAULT_SIZE, LoopSpec};
 use crate::note::Note;
 use crate::topology::{Machine, PagePool};
@@ -19,7 +20,7 @@ pub fn loop_size(spec: &LoopSpec, machine: &Machine) -> Result<(Bytes, Option<No
     let (room, limited_by) = room(spec, machine);
     let wanted = spec.size.unwrap_or(DEFAULT_SIZE);
     check_pool(spec, machine, wanted)?;
-    if wanted.0 <= room {
+    if wanted.0 <= room || auto_pool(spec, machine).is_some_and(|pool| wanted.0 <= pool) {
         return Ok((wanted, None));
     }
     let may_be_taken = approximately(room);
@@ -49,12 +50,19 @@ fn check_pool(spec: &LoopSpec, machine: &Machine, wanted: Bytes) -> Result<(), P
     unavailable(pool_too_small(node, Some(&pool).filter(|_| !pools.is_empty()), page, needed))
 }
 
+/// Free bytes of the pool that is tried first where no pages are asked for, on every node that the loop may run on.
+fn auto_pool(spec: &LoopSpec, machine: &Machine) -> Option<u64> {
+    let nodes = machine.topology.nodes.iter().filter(|n| spec.node.is_none_or(|node| node == n.id) && machine.allowed.nodes.contains(n.id));
+    (spec.pages == PageRequest::Auto && machine.identity.system.is_linux())
+        .then(|| nodes.map(|node| pool_bytes(node, PageRequest::Huge2M)).min())?
+}
+
 /// Bytes that a loop's buffer may have, and what limits them. Pages of a pool are not part of the free memory.
 fn room(spec: &LoopSpec, machine: &Machine) -> (u64, String) {
     let allowed = &machine.allowed;
     let nodes = machine.topology.nodes.iter().filter(|n| spec.node.is_none_or(|node| node == n.id));
     let pools: u64 = nodes.map(|node| pool_bytes(node, spec.pages)).sum();
-    let on_node = spec.node.and_then(|node| Some((allowed.node_memory.get(&node)?.0, format!("free memory of node {node}"))));
+    let on_node = spec.node.and_then(|node| Some((allowed.node_memory.get(&node)?.0, allowed.limit_of_node(node))));
     let (memory, by) =
         on_node.filter(|(room, _)| *room < allowed.memory.0).unwrap_or((allowed.memory.0, allowed.memory_limited_by.clone()));
     (memory.saturating_add(pools), by)
@@ -63,7 +71,6 @@ fn room(spec: &LoopSpec, machine: &Machine) -> (u64, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::PageRequest;
     use crate::microbench::LoopKind;
     use crate::topology::{Allowed, Identity, Topology};
     use crate::units::IdSet;
@@ -73,6 +80,7 @@ mod tests {
             LoopSpec { kind: LoopKind::Stream, size, cpu: None, node, pages: PageRequest::Auto, passes: 1, seed: 1, counters: false };
         let allowed = Allowed {
             memory: Bytes::mib(200),
+            node_limited_by: Default::default(),
             memory_limited_by: "memory.max".into(),
             node_memory: [(0, Bytes::mib(40)), (1, Bytes::gib(1))].into(),
             cpus: IdSet::new(),

@@ -24,10 +24,13 @@ const WANTED_REGIONS: u64 = 8;
 const PASSES: u32 = 10;
 /// Width of the histogram's buckets in GB/s.
 const BUCKET_GBS: f64 = 5.0;
-/// The share of a node's memory that stays free, in percent, and the least that stays free. A machine in use needs memory for programs that
-/// start during the scan.
+/// The share of a node's memory that stays free, in percent, and the least and the most that stay free. A machine in use needs memory for
+/// programs that start during the scan. They are not larger where the machine is larger.
 const MARGIN_PERCENT: u64 = 5;
 const MIN_MARGIN: u64 = 2 << 30;
+const MAX_MARGIN: u64 = 8 << 30;
+/// Above the least no more than one part in this many of what is free.
+const MARGIN_ONE_IN: u64 = 2;
 /// How long patterns may take where nothing is said: enough for all of them on 10 GiB, and for the quick ones on a large node.
 const CHECK_S: f64 = 600.0;
 /// The share of a run's time limit that patterns may take: the rest is for taking and reading the regions.
@@ -191,7 +194,7 @@ impl Planner<'_> {
         Some(format!("reserve pages: echo {all} | sudo tee {file}{boot}"))
     }
 
-    /// Within the limits of other measurements, and with 5 % of the node, or 2 GiB, left free.
+    /// Within the limits of other measurements, and with 5 % of the node left free, at least 2 GiB and at most 8.
     fn node_room(&mut self, node: u32) -> NodeRoom {
         if self.machine.pool_page(self.spec.pages).is_some() {
             // Pages of a pool left free memory when the pool was made, so using them does not reduce it.
@@ -199,16 +202,20 @@ impl Planner<'_> {
             return NodeRoom { bytes: self.sizes.in_pool(node), limited_by, margin: 0 };
         }
         let found = self.machine.topology.node(node).cloned().unwrap_or_else(|| Node { id: node, ..Node::default() });
-        let (margin, reduced) = margin(found.memory.0);
-        if reduced {
-            let (memory, margin) = (approximately(found.memory.0), approximately(margin));
-            let message = format!("node {node} has {memory}: {margin} of it stay free instead of 2 GiB");
+        let allowed = &self.machine.allowed;
+        let (usual, least) = margin(found.memory.0.saturating_sub(found.pooled()));
+        let left = found.free.map(|free| free.0.max(allowed.node_memory.get(&node).map_or(0, |b| b.0)));
+        let margin = left.map_or(usual, |left| usual.min((left / MARGIN_ONE_IN).max(least)));
+        if least < MIN_MARGIN || margin < usual {
+            let (what, of) = if margin < usual { ("free", left.unwrap_or(0)) } else { ("in all", found.memory.0) };
+            let (of, margin, usual) = (approximately(of), approximately(margin), Bytes(usual.max(MIN_MARGIN)));
+            let usual = if usual == Bytes(MIN_MARGIN) { usual.to_string() } else { approximately(usual.0) };
+            let message = format!("node {node} has {of} {what}: {margin} of it stay free instead of {usual}");
             self.notes.push(Note::info("scan-margin", message));
         }
-        let allowed = &self.machine.allowed;
         let mut limits = vec![(allowed.memory.0, allowed.memory_limited_by.clone())];
         let may_be_taken = allowed.node_memory.get(&node).map(|b| b.0);
-        limits.extend(may_be_taken.map(|bytes| (bytes, format!("free memory of node {node}"))));
+        limits.extend(may_be_taken.map(|bytes| (bytes, allowed.limit_of_node(node))));
         limits.extend(found.free.map(|free| {
             // A machine that has run for a while has little free memory, because the kernel keeps files in it that it can read again.
             let left = free.0.max(may_be_taken.unwrap_or_default());
@@ -225,7 +232,10 @@ impl Planner<'_> {
         let limited_by = if self.spec.size.is_some() { "--size" } else { &room.limited_by };
         let more = |region: Bytes| match self.reserve(node, region.0) {
             Some(how) => format!("{how}; or leave --pages out"),
-            None => "free some there, raise the limit, or give a smaller --region".to_owned(),
+            None => match self.sizes.pool_for(region.0, node) {
+                Some((pages, _)) => format!("free some there, or scan the free pages of its pool with --pages {}", pages.name()),
+                None => "free some there, raise the limit, or give a smaller --region".to_owned(),
+            },
         };
         let fitting = |region: Bytes, room: u64| {
             if region.0 <= room {
@@ -288,11 +298,11 @@ fn share_note(scanned: &[(u32, u64, String)], topology: &Topology) -> Option<Not
     (all > 0).then(|| Note::info(SHARE_NOTE, message))
 }
 
-/// How much memory of a node stays free, and whether that is less than usual because the node is small.
-fn margin(memory: u64) -> (u64, bool) {
+/// How much memory of a node stays free, and the least: less than usual where the node is small.
+fn margin(memory: u64) -> (u64, u64) {
     let share = memory / 100 * MARGIN_PERCENT;
-    let min_margin = MIN_MARGIN.min(memory / SMALL_NODE);
-    (share.max(min_margin), min_margin < MIN_MARGIN)
+    let least = MIN_MARGIN.min(memory / SMALL_NODE);
+    (share.min(MAX_MARGIN).max(least), least)
 }
 
 #[cfg(test)]
@@ -300,11 +310,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn five_percent_or_two_gibibytes_stay_free_and_less_on_small_nodes() {
-        assert_eq!(margin(100 << 30), ((100u64 << 30) / 100 * 5, false));
-        assert_eq!(margin(16 << 30), (2 << 30, false));
-        assert_eq!(margin(8 << 30), (2 << 30, false));
-        assert_eq!(margin(4 << 30), (1 << 30, true));
-        assert_eq!(margin(0), (0, true));
+    fn five_percent_stay_free_at_least_two_gibibytes_and_at_most_eight_and_less_on_small_nodes() {
+        assert_eq!(margin(1 << 40), (8 << 30, 2 << 30));
+        assert_eq!(margin(100 << 30), ((100u64 << 30) / 100 * 5, 2 << 30));
+        assert_eq!(margin(16 << 30), (2 << 30, 2 << 30));
+        assert_eq!(margin(8 << 30), (2 << 30, 2 << 30));
+        assert_eq!(margin(4 << 30), (1 << 30, 1 << 30));
+        assert_eq!(margin(0), (0, 0));
     }
 }

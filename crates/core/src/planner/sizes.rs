@@ -8,9 +8,11 @@ use crate::interleave::Weights;
 use crate::note::Note;
 use crate::plan::{BufferPlan, Loader};
 use crate::planner::check::{PlanError, invalid};
-use crate::spec::Spec;
+use crate::spec::{Spec, Task};
 use crate::topology::{Cache, Machine, Node, Topology};
 use crate::units::{Bytes, IdSet};
+
+pub(super) use crate::reserve::amount as approximately;
 
 /// A buffer of four times the caches that could hold it measures memory. A random reference then hits at most a quarter of the time under
 /// any replacement policy, and a cyclic chase under LRU never does (STREAM's rule of 4 x the last-level cache).
@@ -73,6 +75,24 @@ struct Room {
     place: String,
     /// What limits it, in words.
     limited_by: String,
+    /// Pages of a pool that hold more than this, and how many bytes each of the buffers may have of them.
+    pool: Option<(PageRequest, u64)>,
+}
+
+impl Room {
+    fn in_directory(dir: &MemoryDir, bytes: u64) -> Self {
+        Self { bytes, place: dir.file.path.clone(), limited_by: dir.limited_by(), pool: None }
+    }
+
+    /// The pages for a buffer of this size, where no pages were asked for.
+    fn pages(&self, bytes: u64) -> PageRequest {
+        self.pool.filter(|_| bytes > self.bytes).map_or(PageRequest::Auto, |(pages, _)| pages)
+    }
+
+    /// The most bytes, in a pool or not.
+    fn most(&self) -> u64 {
+        self.pool.map_or(0, |(_, bytes)| bytes).max(self.bytes)
+    }
 }
 
 impl<'a> Sizes<'a> {
@@ -139,6 +159,11 @@ impl<'a> Sizes<'a> {
         buffer.0 / stride.0 * self.line < self.caches(cpu).reach
     }
 
+    fn buffer_in(&self, room: &Room, bytes: Bytes, node: u32, derived: bool) -> BufferPlan {
+        let buffer = self.buffer(bytes, node, derived);
+        BufferPlan { pages: if buffer.pages == PageRequest::Auto { room.pages(bytes.0) } else { buffer.pages }, ..buffer }
+    }
+
     pub(super) fn buffer(&self, bytes: Bytes, node: u32, derived: bool) -> BufferPlan {
         let directory = self.spec.memory_dir.as_ref().map(|d| d.file.path.clone());
         BufferPlan {
@@ -172,20 +197,34 @@ impl<'a> Sizes<'a> {
         let of_node = allowed.node_memory.get(&node).map_or(of_all, |b| share(b.0, on_node));
         let place = format!("node {node}");
         let memory = if of_node < of_all {
-            Room { bytes: of_node, place, limited_by: format!("free memory of node {node}") }
+            Room { bytes: of_node, place, limited_by: allowed.limit_of_node(node), pool: None }
         } else {
-            Room { bytes: of_all, place, limited_by: allowed.memory_limited_by.clone() }
+            Room { bytes: of_all, place, limited_by: allowed.memory_limited_by.clone(), pool: None }
         };
-        // Pages of a pool are not part of the free memory.
-        let memory = Room { bytes: memory.bytes + self.in_pool(node) / on_node, ..memory };
-        let Some(dir) = &self.spec.memory_dir else { return memory };
+        let Some(dir) = &self.spec.memory_dir else {
+            // Pages of a pool are not part of the free memory.
+            let bytes = memory.bytes + self.in_pool(node) / on_node;
+            return Room { bytes, pool: self.pool_beside(node, reserved, on_node), ..memory };
+        };
         let free = if self.spec.size.is_some() { dir.capacity() } else { dir.room() };
         let bytes = free.saturating_sub(reserved) / in_all;
-        if dir.is_dax() || bytes < memory.bytes {
-            Room { bytes, place: dir.file.path.clone(), limited_by: dir.limited_by() }
-        } else {
-            memory
+        if dir.is_dax() || bytes < memory.bytes { Room::in_directory(dir, bytes) } else { memory }
+    }
+
+    /// The pages of a pool to take where free memory is too short for a buffer and no pages were asked for, and the bytes that each of `on_node`
+    /// buffers may have of them. A health check leaves pools to those for whom they were made.
+    fn pool_beside(&self, node: u32, reserved: u64, on_node: u64) -> Option<(PageRequest, u64)> {
+        if self.spec.pages != PageRequest::Auto || self.spec.task == Task::Quick {
+            return None;
         }
+        let of_pool = |pages: PageRequest| {
+            let page = self.machine.pool_page(pages)?;
+            let pool = self.machine.topology.node(node)?.pools.iter().find(|pool| pool.page == page)?;
+            // Each buffer takes whole pages.
+            let free = pool.free.saturating_sub(reserved.div_ceil(page.0));
+            Some((pages, free / on_node * page.0)).filter(|(_, bytes)| *bytes > 0)
+        };
+        [PageRequest::Huge2M, PageRequest::Huge1G].into_iter().filter_map(of_pool).max_by_key(|(_, bytes)| *bytes)
     }
 
     /// Free bytes of the pool that the requested pages come from.
@@ -193,18 +232,31 @@ impl<'a> Sizes<'a> {
         self.machine.topology.node(node).map_or(0, |node| pool_bytes(node, self.spec.pages))
     }
 
-    fn too_much(requested: u64, what: &str, room: &Room) -> PlanError {
-        let Room { bytes, place, limited_by } = room;
-        let (requested, room) = (Bytes(requested), approximately(*bytes));
+    fn too_much(&self, requested: u64, what: &str, room: &Room, node: u32) -> PlanError {
+        let Room { place, limited_by, .. } = room;
+        let most = room.most();
+        // A smaller size helps only where there is one.
+        let mut advice = if most >= LEAST_BUFFER { "give a smaller --size".to_owned() } else { format!("free memory on {place}") };
+        if let Some((pages, _)) = self.pool_for(requested, node) {
+            advice = format!("{advice}, or take free pages of node {node}'s pool with --pages {}", pages.name());
+        }
+        let (requested, room) = (Bytes(requested), approximately(most));
         PlanError::Unavailable(format!(
-            "{what} of {requested} on {place} is more than the {room} that may be taken there (limited by {limited_by}); give a smaller --size"
+            "{what} of {requested} on {place} is more than the {room} that may be taken there (limited by {limited_by}); {advice}"
         ))
+    }
+
+    /// The pages of a pool of the node that could hold one buffer of this size.
+    pub(super) fn pool_for(&self, bytes: u64, node: u32) -> Option<(PageRequest, u64)> {
+        let node = self.machine.topology.node(node).filter(|_| self.spec.pages.pool_page().is_none() && self.spec.memory_dir.is_none())?;
+        let fits = |pages: &PageRequest| self.machine.pool_page(*pages).is_some() && pool_bytes(node, *pages) >= bytes;
+        [PageRequest::Huge2M, PageRequest::Huge1G].into_iter().find(fits).map(|pages| (pages, pool_bytes(node, pages)))
     }
 
     /// The buffer of a chase that is to reach `node`'s memory from `cpu`, behind a memory-side cache as well.
     pub(super) fn probe_buffer(&self, cpu: u32, node: u32, reserved: u64, notes: &mut Vec<Note>) -> Result<BufferPlan, PlanError> {
         // The other half is for loaders, which run beside some chases.
-        let room = self.room(node, reserved, 1, 1).bytes / 2;
+        let room = self.room(node, reserved, 1, 1).most() / 2;
         let behind = match self.spec.size {
             Some(given) => {
                 self.warn_if_in_caches(given, given.0, cpu, notes);
@@ -239,18 +291,18 @@ impl<'a> Sizes<'a> {
             if requested.0 < 2 * stride.0 {
                 return invalid(format!("a buffer of {requested} does not hold two lines {stride} apart"));
             }
-            if requested.0 > room.bytes {
-                return Err(Self::too_much(requested.0, "a buffer", &room));
+            if requested.0 > room.most() {
+                return Err(self.too_much(requested.0, "a buffer", &room, node));
             }
-            return Ok(self.chase_buffer(requested.0 / stride.0 * stride.0, node, false));
+            return Ok(self.chase_buffer(&room, requested.0 / stride.0 * stride.0, node, false));
         }
         let wanted = (CACHES_TIMES * self.caches(cpu).reach).max(MIN_DERIVED);
-        let bytes = self.shrink(wanted.next_power_of_two().max(at_least), &room, notes)?;
-        Ok(self.chase_buffer(bytes, node, true))
+        let bytes = self.shrink(wanted.next_power_of_two().max(at_least), &room, node, notes)?;
+        Ok(self.chase_buffer(&room, bytes, node, true))
     }
 
-    fn chase_buffer(&self, bytes: u64, node: u32, derived: bool) -> BufferPlan {
-        let buffer = self.buffer(Bytes(bytes), node, derived);
+    fn chase_buffer(&self, room: &Room, bytes: u64, node: u32, derived: bool) -> BufferPlan {
+        let buffer = self.buffer_in(room, Bytes(bytes), node, derived);
         BufferPlan { touch: self.spec.chase.touch.map_or(buffer.touch, IdSet::one), ..buffer }
     }
 
@@ -277,20 +329,31 @@ impl<'a> Sizes<'a> {
     }
 
     /// `wanted`, or the largest smaller power of two that fits.
-    fn shrink(&self, wanted: u64, room: &Room, notes: &mut Vec<Note>) -> Result<u64, PlanError> {
-        if wanted <= room.bytes {
+    fn shrink(&self, wanted: u64, room: &Room, node: u32, notes: &mut Vec<Note>) -> Result<u64, PlanError> {
+        let (bytes, Room { place, limited_by, .. }) = (room.most(), room);
+        if wanted <= bytes {
+            if room.pages(wanted) != PageRequest::Auto {
+                let (pages, rest) = (room.pages(wanted).name(), approximately(room.bytes));
+                let message = format!(
+                    "{place} leaves {rest} of free memory to a buffer (limited by {limited_by}): its {pages} pages come from the pool"
+                );
+                notes.push(Note::info("pool-used", message).advise("give --pages thp to leave the pool alone"));
+            }
             return Ok(wanted);
         }
-        if room.bytes < LEAST_BUFFER {
-            return Err(Self::too_much(LEAST_BUFFER, "even a buffer", room));
+        if bytes < LEAST_BUFFER {
+            return Err(self.too_much(LEAST_BUFFER, "even a buffer", room, node));
         }
-        let Room { bytes, place, limited_by } = room;
-        let (rest, wanted) = (approximately(*bytes), Bytes(wanted));
+        let (rest, wanted) = (approximately(bytes), Bytes(wanted));
         let message = format!(
             "{place} leaves {rest} to take (limited by {limited_by}), less than the {wanted} that four times its caches need: results may be partly cache"
         );
-        notes.push(Note::warning("small-buffer", message).advise("free some there or raise the limit"));
-        Ok(floor_power_of_two(*bytes))
+        let advice = match self.pool_for(wanted.0, node) {
+            Some((pages, _)) => format!("free some there, raise the limit, or take free pages of the pool with --pages {}", pages.name()),
+            None => "free some there or raise the limit".to_owned(),
+        };
+        notes.push(Note::warning("small-buffer", message).advise(advice));
+        Ok(floor_power_of_two(bytes))
     }
 
     /// The buffers of loaders given as (CPU, node). Together they are four times the caches that they share, and equal within a cache
@@ -313,17 +376,17 @@ impl<'a> Sizes<'a> {
                     if requested < MIN_LOADER_SIZE {
                         return invalid(format!("a loader's buffer of {requested} is less than {MIN_LOADER_SIZE}"));
                     }
-                    if requested.0 > room.bytes {
-                        return Err(Self::too_much(requested.0, "a buffer for each CPU", &room));
+                    if requested.0 > room.most() {
+                        return Err(self.too_much(requested.0, "a buffer for each CPU", &room, node));
                     }
                     self.warn_if_in_caches(requested, requested.0.saturating_mul(sharers), cpu, notes);
-                    return Ok(Loader { cpu, buffer: self.buffer(requested, node, false), own: None });
+                    return Ok(Loader { cpu, buffer: self.buffer_in(&room, requested, node, false), own: None });
                 }
                 let (wanted, here) = (self.wanted_by_loader(cpu, sharers), on_node.get(&node).copied().unwrap_or(1));
-                let behind = self.behind_memory_side_cache(node, wanted, here, room.bytes, notes);
+                let behind = self.behind_memory_side_cache(node, wanted, here, room.most(), notes);
                 let hidden = self.behind_hidden_cache(sharers, room.bytes);
-                let bytes = self.shrink(wanted.max(behind).max(hidden), &room, notes)?;
-                Ok(Loader { cpu, buffer: self.buffer(Bytes(bytes), node, true), own: None })
+                let bytes = self.shrink(wanted.max(behind).max(hidden), &room, node, notes)?;
+                Ok(Loader { cpu, buffer: self.buffer_in(&room, Bytes(bytes), node, true), own: None })
             })
             .collect()
     }
@@ -389,11 +452,11 @@ impl<'a> Sizes<'a> {
     ) -> Result<BufferPlan, PlanError> {
         let bytes = size.map_or_else(|| self.wanted_by_loader(cpu, 1), |s| s.0);
         let room = match directory {
-            Some(dir) => Room { bytes: dir.capacity(), place: dir.file.path.clone(), limited_by: dir.limited_by() },
-            None => self.room(node, reserved, 1, 1),
+            Some(dir) => Room::in_directory(dir, dir.capacity()),
+            None => Room { pool: None, ..self.room(node, reserved, 1, 1) },
         };
         if bytes > room.bytes {
-            return Err(Self::too_much(bytes, "a thread's buffer", &room));
+            return Err(self.too_much(bytes, "a thread's buffer", &room, node));
         }
         let bytes = Bytes(bytes);
         if bytes < MIN_LOADER_SIZE {
@@ -455,9 +518,4 @@ pub(super) fn floor_power_of_two(n: u64) -> u64 {
 pub(super) fn pool_bytes(node: &Node, pages: PageRequest) -> u64 {
     let Some(page) = pages.pool_page() else { return 0 };
     node.pools.iter().filter(|pool| pool.page == page).map(|pool| pool.free * page.0).sum()
-}
-
-/// An amount in words, rounded: limits are rarely round numbers.
-pub(super) fn approximately(bytes: u64) -> String {
-    if bytes >= 1 << 30 { format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64) } else { format!("{} MiB", bytes >> 20) }
 }

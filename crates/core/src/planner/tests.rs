@@ -55,6 +55,7 @@ fn machine() -> Machine {
             cpus: "0-7".parse().unwrap(),
             nodes: "0-2".parse().unwrap(),
             memory: Bytes::gib(12),
+            node_limited_by: Default::default(),
             memory_limited_by: "MemAvailable".into(),
             node_memory: (0..3).map(|n| (n, Bytes::gib(4))).collect::<BTreeMap<_, _>>(),
             isolated: IdSet::new(),
@@ -305,11 +306,40 @@ fn pages_of_a_pool_are_room_beside_free_memory() {
         spec.size = Some(Bytes::mib(128));
         plan(&spec, &machine, &kernels())
     };
-    assert!(requested(PageRequest::Huge2M).is_ok());
-    for pages in [PageRequest::Auto, PageRequest::Huge1G] {
+    for pages in [PageRequest::Huge2M, PageRequest::Auto] {
+        let plan = requested(pages).unwrap();
+        assert!(plan.steps[0].cells[0].work.buffers().iter().all(|b| b.pages == PageRequest::Huge2M), "free memory is too short");
+    }
+    for pages in [PageRequest::Base, PageRequest::Huge1G] {
         let error = requested(pages).unwrap_err().to_string();
         assert!(error.contains("16 MiB") && error.contains("limited by free memory of node 1"), "{error}");
+        assert_eq!(error.contains("or take free pages of node 1's pool with --pages 2m"), pages == PageRequest::Base, "{error}");
     }
+}
+
+#[test]
+fn a_pool_stands_in_where_free_memory_is_short_but_not_in_a_health_check() {
+    let mut machine = machine();
+    machine.allowed.memory = Bytes::mib(40);
+    machine.allowed.node_memory = (0..3).map(|n| (n, Bytes::mib(13))).collect();
+    for node in &mut machine.topology.nodes {
+        node.pools = vec![PagePool { page: Bytes::gib(1), total: 20, free: 12 }];
+    }
+    let pages = |task| {
+        let plan = plan(&Spec::new(task), &machine, &kernels()).unwrap();
+        let buffers = plan.steps.iter().flat_map(|s| &s.cells).flat_map(|c| c.work.buffers());
+        let small = plan.notes.iter().filter(|n| n.code == "small-buffer").count();
+        (buffers.map(|b| b.pages.name()).collect::<std::collections::BTreeSet<_>>(), small > 0)
+    };
+    for task in [Task::Suite, Task::Latency(LatencyShape::Matrix), Task::Bandwidth(BandwidthShape::Matrix)] {
+        assert_eq!(pages(task), (["1g"].into(), false), "{task:?}");
+    }
+    assert_eq!(pages(Task::Quick), (["auto"].into(), true));
+    // Nothing to take, in a pool or not: no size helps.
+    machine.allowed.memory = Bytes(0);
+    machine.topology.nodes.iter_mut().for_each(|node| node.pools.clear());
+    let error = plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &kernels()).unwrap_err().to_string();
+    assert!(error.ends_with("free memory on node 0"), "{error}");
 }
 
 #[test]

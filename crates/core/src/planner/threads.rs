@@ -81,7 +81,7 @@ impl Planner<'_> {
         for (node, needed) in &on_node {
             // Pages of a pool are not part of the free memory.
             let room = allowed.node_memory.get(node).map_or(u64::MAX, |b| b.0.saturating_add(self.sizes.in_pool(*node)));
-            check(*needed, room, &format!(" on node {node}"), "free memory there")?;
+            check(*needed, room, &format!(" on node {node}"), &allowed.limit_of_node(*node))?;
         }
         for dir in self.spec.traffic.thread_directories() {
             let needed = in_directory.get(dir.file.path.as_str()).copied().unwrap_or(0);

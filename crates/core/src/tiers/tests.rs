@@ -19,6 +19,7 @@ fn machine(bare: Node) -> Machine {
             isolated: IdSet::new(),
             nodes: IdSet::new(),
             memory: Bytes(0),
+            node_limited_by: Default::default(),
             memory_limited_by: String::new(),
             node_memory: [].into(),
             cpu_quota: None,

@@ -25,18 +25,6 @@ fn share(bytes: u64) -> u64 {
 }
 
 #[test]
-fn margins() {
-    // 80 % of what is left.
-    assert_eq!(with_margin(1000, 1000, 0), 800);
-    // When little is left, 5 % of the total stays free.
-    assert_eq!(with_margin(100, 1000, 0), 50);
-    assert_eq!(with_margin(40, 1000, 0), 0);
-    // So does the reserve.
-    assert_eq!(with_margin(1000, 1000, 900), 100);
-    assert_eq!(with_margin(u64::MAX, u64::MAX, 0), u64::MAX / 100 * 80);
-}
-
-#[test]
 fn free_nodes_and_what_is_available() {
     let tree = machine();
     let (memory, by) = budget(&tree);
@@ -52,6 +40,48 @@ fn free_nodes_and_what_is_available() {
     let (memory, by) = budget(&tree);
     assert_eq!(memory, 4 * GIB - 32 * GIB / 100 * 5);
     assert!(by.contains("MemAvailable, 4.0 GiB"), "{by}");
+}
+
+/// A machine of one node with this much memory, free memory and memory in a pool of 1 GiB pages, in GiB.
+fn busy(total: u64, free: u64, pooled: u64) -> Fixture {
+    let kib = |gib: u64| gib << 20;
+    let text = |prefix: &str| format!("{prefix}MemTotal: {} kB\n{prefix}MemFree: {} kB\n", kib(total), kib(free));
+    let pool = "sys/devices/system/node/node0/hugepages/hugepages-1048576kB";
+    Fixture::new()
+        .cpus(4)
+        .node(0, "0-3", 1)
+        .file("sys/devices/system/node/node0/meminfo", text("Node 0 "))
+        .file("proc/meminfo", format!("{}MemAvailable: {} kB\n", text(""), kib(free)))
+        .file(&format!("{pool}/nr_hugepages"), pooled.to_string())
+        .file(&format!("{pool}/free_hugepages"), pooled.to_string())
+}
+
+#[test]
+fn what_stays_free_has_an_upper_bound_and_a_name() {
+    for (total, free) in [(256, 8), (1024, 20), (6144, 200)] {
+        let allowed = read_machine(busy(total, free, 0).root()).unwrap().allowed;
+        assert!(allowed.memory.0 >= (free - 4) * GIB / 10 * 8, "{total}: {}", allowed.memory);
+        let words = format!("{free}.0 GiB, ");
+        assert!(allowed.memory_limited_by.contains(&words) && allowed.memory_limited_by.contains("of it kept for"), "{total}: {allowed:?}");
+        assert!(allowed.limit_of_node(0).contains(&words), "{}", allowed.limit_of_node(0));
+    }
+    let (memory, by) = budget(&busy(256, 8, 0));
+    assert_eq!(memory, 4 * GIB);
+    assert!(by.contains("MemAvailable, 8.0 GiB, 4.0 GiB of it kept"), "{by}");
+    // Less than what is to be kept is free, and several times a small buffer.
+    assert!(budget(&busy(1024, 2, 0)).0 >= 256 << 20);
+    assert_eq!(budget(&busy(1024, 0, 0)).0, 0);
+}
+
+#[test]
+fn memory_in_pools_has_no_part_in_what_stays_free() {
+    // 120 of 128 GiB are a pool of huge pages: 4 GiB are free of the 8 that processes share.
+    let (memory, _) = budget(&busy(128, 4, 120));
+    assert_eq!(memory, share(4 * GIB));
+    // The same where the pool's folder is not shown.
+    let tree = busy(128, 4, 0).file("proc/meminfo", "MemTotal: 134217728 kB\nMemAvailable: 4194304 kB\nHugetlb: 125829120 kB\n");
+    let (_, by) = budget(&tree);
+    assert!(by.contains("nodes (0)"), "the node is the narrower: {by}");
 }
 
 #[test]

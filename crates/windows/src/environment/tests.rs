@@ -29,6 +29,7 @@ fn machine() -> Machine {
             isolated: IdSet::new(),
             nodes: [0, 1].into_iter().collect(),
             memory: Bytes::gib(12),
+            node_limited_by: Default::default(),
             memory_limited_by: String::new(),
             node_memory: BTreeMap::new(),
             cpu_quota: None,
@@ -60,6 +61,7 @@ fn what_is_limited_is_said_with_advice() {
         cpus: (0..3).collect(),
         nodes: IdSet::one(0),
         memory: Bytes::mib(512),
+        node_limited_by: Default::default(),
         memory_limited_by: "a job object".into(),
         cpu_quota: Some(1.5),
         ..machine.allowed

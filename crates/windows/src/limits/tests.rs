@@ -25,18 +25,6 @@ fn share(bytes: u64) -> u64 {
 }
 
 #[test]
-fn margins() {
-    // 80 % of what is left.
-    assert_eq!(with_margin(1000, 1000, 0), 800);
-    // When little is left, 5 % of the total stays free.
-    assert_eq!(with_margin(100, 1000, 0), 50);
-    assert_eq!(with_margin(40, 1000, 0), 0);
-    // So does the reserve.
-    assert_eq!(with_margin(1000, 1000, 900), 100);
-    assert_eq!(with_margin(u64::MAX, u64::MAX, 0), u64::MAX / 100 * 80);
-}
-
-#[test]
 fn the_lowest_limit_is_named() {
     let nodes = [node(0, 16 * GIB, Some(16 * GIB)), node(1, 16 * GIB, Some(8 * GIB))];
     let allowed = combined(&nodes, sets("0-1"), Vec::new(), Some(1.5));
@@ -49,7 +37,10 @@ fn the_lowest_limit_is_named() {
     let limits = system_headroom(&status);
     assert_eq!(
         limits[0],
-        Headroom { bytes: 4 * GIB - 32 * GIB / 100 * 5, name: "available memory (GlobalMemoryStatusEx, 4.0 GiB)".into() }
+        Headroom {
+            bytes: 4 * GIB - 32 * GIB / 100 * 5,
+            name: "available memory (GlobalMemoryStatusEx, 4.0 GiB, 1.6 GiB of it kept for the rest of the system)".into()
+        }
     );
     let allowed = combined(&nodes, sets("0-1"), limits, None);
     assert_eq!(allowed.memory.0, share(2 * GIB));

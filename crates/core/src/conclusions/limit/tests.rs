@@ -42,6 +42,7 @@ pub(crate) fn machine() -> Machine {
             cpus: "0-3".parse().unwrap(),
             nodes: "0-2".parse().unwrap(),
             memory: Bytes::gib(100),
+            node_limited_by: Default::default(),
             memory_limited_by: "MemAvailable".into(),
             node_memory: BTreeMap::new(),
             isolated: IdSet::new(),

@@ -62,6 +62,10 @@ fn a_scan_keeps_its_margin_and_says_where_it_is_smaller() {
     // The kernel keeps files in nearly all of it, which it gives up.
     let cached = tight(Bytes::gib(100), Bytes::gib(1), Bytes::gib(11)).unwrap();
     assert_eq!(scans(&cached)[0].regions, 6);
+    // A busy host of 1 TiB: half of what is free, because 8 GiB are more than that.
+    let busy = tight(Bytes::gib(1024), Bytes::gib(10), Bytes::gib(8)).unwrap();
+    assert_eq!((scans(&busy)[0].regions, scans(&busy)[0].margin), (5, Bytes::gib(5)));
+    assert!(has_note(&busy, "scan-margin"));
     let full = tight(Bytes::gib(1), Bytes::mib(257), Bytes::mib(200)).unwrap_err();
     assert!(
         matches!(&full, PlanError::Unavailable(text) if text.contains("no room for a region") && text.contains("256 MiB that stay free")),

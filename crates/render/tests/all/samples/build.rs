@@ -505,6 +505,7 @@ impl Lab {
             cpus: topology.online(),
             nodes: topology.nodes.iter().map(|n| n.id).collect(),
             memory: Bytes(total / 10 * 8),
+            node_limited_by: Default::default(),
             memory_limited_by: "available memory".into(),
             node_memory: topology.nodes.iter().map(|n| (n.id, Bytes(n.memory.0 / 10 * 8))).collect(),
             isolated: IdSet::new(),
