@@ -8,10 +8,19 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::mount;
+use crate::substitute::Substitutes;
 use crate::tree::Tree;
 
 /// The PID namespace of the machine's first process: `PROC_PID_INIT_INO` in Linux `include/linux/proc_ns.h`.
 const INITIAL_PIDS: &str = "pid:[4026531836]";
+
+/// Whether this process is in a container, as far as it can tell: it has processes numbered anew, or what container engines leave there.
+pub(crate) fn is_inside(tree: Tree<'_>) -> bool {
+    let pids = fs::read_link(tree.path("proc/self/ns/pid"));
+    pids.is_ok_and(|pids| pids != Path::new(INITIAL_PIDS))
+        || [".dockerenv", "run/.containerenv", "run/systemd/container"].iter().any(|file| tree.exists(file))
+        || Substitutes::read(tree).have_lxcfs()
+}
 
 /// Whether what is written to `folder` is still there after this process's container has ended. A process that is in none says yes.
 pub(crate) fn outlives_container(root: &Path, folder: &Path) -> bool {

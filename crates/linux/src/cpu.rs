@@ -8,6 +8,7 @@ use memgauge_core::units::{Bytes, IdSet, MAX_ID};
 
 use crate::cgroup;
 use crate::security;
+use crate::substitute::Substitutes;
 use crate::system_call;
 use crate::tree::{CPU_DIR, NODE_DIR, Tree, field, parse_mask};
 
@@ -32,12 +33,23 @@ pub struct AllowedSets {
 /// Online CPUs, and present ones that are not online.
 ///
 /// Only CPUs that have a folder count. The kernel has one for each present CPU, and without a folder nothing is known about a CPU.
+///
+/// What the kernel answers counts before what the list says: lxcfs replaces the list by the numbers 0 to N - 1 of a container of N CPUs. The
+/// CPUs in the affinity of this process are online by the kernel's own rule.
 pub(crate) fn online_and_offline(tree: Tree<'_>) -> (IdSet, IdSet) {
-    let folders = tree.numbered(CPU_DIR, "cpu");
-    let listed = tree.ids(&format!("{CPU_DIR}/online")).map(|ids| ids.intersection(&folders)).filter(|ids| !ids.is_empty());
+    let mut folders = tree.numbered(CPU_DIR, "cpu");
+    let may_use = process_affinity().ok().filter(|_| tree.is_live() && !folders.is_empty()).unwrap_or_default();
+    folders = folders.union(&may_use);
+    let list = format!("{CPU_DIR}/online");
+    let listed = tree.ids(&list).map(|ids| ids.intersection(&folders)).filter(|ids| !ids.is_empty());
+    let listed = listed.filter(|ids| *ids == folders || !Substitutes::read(tree).cover(&list));
     // Each CPU that can be taken offline has a file `online`. CPU 0 often has none.
-    let online = listed
-        .unwrap_or_else(|| folders.iter().filter(|id| tree.text(&format!("{CPU_DIR}/cpu{id}/online")).as_deref() != Some("0")).collect());
+    let switch = |id: u32| tree.text(&format!("{CPU_DIR}/cpu{id}/online"));
+    let online: IdSet = match listed {
+        Some(listed) => listed.union(&folders.difference(&listed).iter().filter(|&id| switch(id).as_deref() == Some("1")).collect()),
+        None => folders.iter().filter(|&id| switch(id).as_deref() != Some("0")).collect(),
+    };
+    let online = online.union(&may_use);
     let present = tree.ids(&format!("{CPU_DIR}/present")).map_or_else(|| folders.clone(), |ids| ids.intersection(&folders));
     let offline = present.difference(&online);
     (online, offline)

@@ -8,8 +8,12 @@ use memgauge_core::result::Environment;
 use memgauge_core::topology::{Machine, Node};
 use memgauge_core::units::{Bytes, IdSet};
 
+use crate::container;
 use crate::limits::{gib, memory_groups};
+use crate::memory::THP_DISABLED_ADVICE;
+use crate::noise;
 use crate::security::held_capabilities;
+use crate::substitute::Substitutes;
 use crate::tree::{CPU_DIR, NODE_DIR, Tree, field, kib_field};
 
 /// Capabilities that matter here, by bit (`include/uapi/linux/capability.h`).
@@ -42,6 +46,7 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
         // 1 balances, and 2 promotes between memory tiers. Both migrate pages.
         numa_balancing: tree.parsed::<u32>("proc/sys/kernel/numa_balancing").map(|mode| mode != 0),
         thp: tree.chosen("sys/kernel/mm/transparent_hugepage/enabled"),
+        thp_disabled: crate::memory::thp_disabled(tree),
         thp_defrag: tree.chosen("sys/kernel/mm/transparent_hugepage/defrag"),
         turbo: turbo(tree),
         limits: Vec::new(),
@@ -55,6 +60,7 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
     environment.limits = [
         allowed_notes(machine),
         cpu_notes(tree, machine),
+        file_notes(tree, root),
         memory_notes(tree, machine),
         page_notes(machine, &environment),
         frequency_notes(&environment, &drivers),
@@ -135,10 +141,13 @@ fn cpu_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
     if !topology.offline.is_empty() {
         let offline = named("CPU", &topology.offline);
         let first = topology.offline.first().unwrap_or(0);
-        notes.push(
-            Note::info("cpus-offline", format!("present, but not measured because they are offline: {offline}"))
-                .advise(format!("as root: echo 1 > /{CPU_DIR}/cpu{first}/online{}", and_so_on(&topology.offline))),
-        );
+        // A container does not switch the host's CPUs.
+        let advice = if container::is_inside(tree) {
+            "they are switched on outside of this container, by the host's administrator".to_owned()
+        } else {
+            format!("as root: echo 1 > /{CPU_DIR}/cpu{first}/online{}", and_so_on(&topology.offline))
+        };
+        notes.push(Note::info("cpus-offline", format!("present, but not measured because they are offline: {offline}")).advise(advice));
     }
     if let Some(quota) = allowed.cpu_quota
         && quota < allowed.cpus.len() as f64
@@ -162,11 +171,38 @@ fn memory_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
     unlike_totals(tree, machine).into_iter().chain(limit_notes(tree, machine)).collect()
 }
 
+/// Files that others mount over to show a container, and that memgauge reads.
+const SUBSTITUTED: [&str; 4] = ["proc/meminfo", "proc/cpuinfo", "proc/stat", "sys/devices/system/cpu/online"];
+
+/// Which files show something else than the kernel, and what is not seen because of that.
+fn file_notes(tree: Tree<'_>, root: &Path) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let substitutes = Substitutes::read(tree);
+    let covered: Vec<String> = SUBSTITUTED.iter().filter(|file| substitutes.cover(file)).map(|file| format!("/{file}")).collect();
+    if !covered.is_empty() {
+        let by = if SUBSTITUTED.iter().any(|file| substitutes.by_lxcfs(file)) { " (lxcfs)" } else { "" };
+        let memory = kib_field(&tree.text("proc/meminfo").unwrap_or_default(), "MemTotal").filter(|_| substitutes.cover("proc/meminfo"));
+        let memory = memory.map_or_else(String::new, |bytes| format!(", whose memory is {}", gib(bytes)));
+        let message = format!("these files show a container{by} and not the machine{memory}: {}", covered.join(", "));
+        notes.push(Note::info("container-files", message));
+    }
+    if tree.is_live() && noise::stat(root).is_none() {
+        let message = "/proc/stat is hidden here, or is not the kernel's: neither time that a hypervisor gives to others nor the load of other \
+                       programs is seen";
+        notes.push(Note::info("stat-hidden", message).advise("let this program read the kernel's /proc to have them judged"));
+    }
+    notes
+}
+
 /// Nodes' totals may differ so much from the kernel's own: drivers hold memory back, and what is held back differs between the two.
 const MAX_TOTALS_APART: f64 = 0.1;
 
 /// The kernel counts memory twice: in all, and by node. A guest to which memory was added later (Firecracker) has shown 7.3 of 23.5 GiB.
 fn unlike_totals(tree: Tree<'_>, machine: &Machine) -> Option<Note> {
+    // That of a container has nothing to do with the nodes.
+    if Substitutes::read(tree).cover("proc/meminfo") {
+        return None;
+    }
     let total = kib_field(&tree.text("proc/meminfo")?, "MemTotal")?;
     let nodes: u64 = machine.topology.nodes.iter().map(|n| n.memory.0).sum();
     let apart = nodes.abs_diff(total) as f64 / total.max(nodes).max(1) as f64;
@@ -215,6 +251,12 @@ fn page_notes(machine: &Machine, environment: &Environment) -> Vec<Note> {
         notes.push(Note::info("no-huge-page-pool", format!("no free 2 MiB page in the pools of {}", named("node", &without))).advise(
             format!("as root: echo {total} > {folder}/nr_hugepages{} reserves {size} there; {before} gives it back", and_so_on(&alike)),
         ));
+    }
+    if environment.thp_disabled == Some(true) && environment.thp.as_deref().is_some_and(|thp| thp != "never") {
+        notes.push(
+            Note::warning("thp-disabled", "transparent huge pages are disabled for this process (PR_SET_THP_DISABLE of what started it): buffers are of small pages and latencies include TLB misses")
+                .advise(THP_DISABLED_ADVICE),
+        );
     }
     if environment.thp.as_deref() == Some("never") {
         notes.push(

@@ -31,6 +31,7 @@ mod cgroup;
 mod container;
 mod mount;
 mod persistent;
+mod substitute;
 #[cfg(test)]
 mod tests;
 mod tree;

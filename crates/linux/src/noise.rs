@@ -10,6 +10,7 @@ use memgauge_core::units::IdSet;
 
 use crate::clock::gettime_ns;
 use crate::edac::{dimm_errors, memory_errors};
+use crate::substitute::kernels_text;
 
 /// `/proc/stat` counts in steps of 10 ms (`USER_HZ` 100). In less time than this, the steps would hide everything else.
 const MIN_TIME: Duration = Duration::from_millis(200);
@@ -116,16 +117,24 @@ impl NoiseProbe {
     }
 }
 
+/// The kernel's `/proc/stat`; `None` where it is hidden, or shows a container in place of the machine (lxcfs numbers a container's CPUs from 0),
+/// or nothing at all (gVisor shows zeros).
+pub(crate) fn stat(root: &Path) -> Option<String> {
+    let text = kernels_text(root, "proc/stat")?;
+    let all = text.lines().next()?;
+    all.split_ascii_whitespace().skip(1).any(|ticks| ticks != "0").then_some(text)
+}
+
 /// Seconds since boot that the hypervisor took from `cpus` for others, in steps of 10 ms for each CPU; `None` when the kernel shows none of
 /// these CPUs.
 pub fn stolen_seconds(root: &Path, cpus: &IdSet) -> Option<f64> {
-    let stat = fs::read_to_string(root.join("proc/stat")).ok()?;
+    let stat = stat(root)?;
     Some(cpu_time(&stat, cpus)?.steal as f64 / user_hz())
 }
 
 /// Seconds since boot that each of `cpus` was busy, in steps of 10 ms. CPUs that the kernel does not show are left out.
 pub fn busy_seconds(root: &Path, cpus: &IdSet) -> BTreeMap<u32, f64> {
-    let stat = fs::read_to_string(root.join("proc/stat")).unwrap_or_default();
+    let stat = stat(root).unwrap_or_default();
     let hz = user_hz();
     cpu_times(stat.lines(), cpus).map(|(cpu, time)| (cpu, time.busy as f64 / hz)).collect()
 }
@@ -133,7 +142,7 @@ pub fn busy_seconds(root: &Path, cpus: &IdSet) -> BTreeMap<u32, f64> {
 impl Counters {
     fn read(root: &Path, cpus: &IdSet) -> Self {
         let text = |path: &str| fs::read_to_string(root.join(path)).ok();
-        let stat = text("proc/stat").and_then(|t| cpu_time(&t, cpus));
+        let stat = stat(root).and_then(|t| cpu_time(&t, cpus));
         let own_s = own_cpu_seconds();
         let events = text("proc/vmstat").map(|t| vmstat(&t)).unwrap_or_default();
         Self {
@@ -294,6 +303,14 @@ mod tests {
                         cpu0 100 10 40 1000 5 1 2 3 50 0\n\
                         cpu2 200 20 80 2000 5 3 4 5 0 0\n\
                         intr 123 4 5\nctxt 99\n";
+
+    #[test]
+    fn a_stat_without_any_time_says_nothing() {
+        let tree = crate::tests::fixture::Fixture::new().file("proc/stat", "cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0 0 0\n");
+        assert_eq!((stat(tree.root()), stolen_seconds(tree.root(), &IdSet::one(0))), (None, None));
+        let tree = tree.file("proc/stat", STAT);
+        assert!(stolen_seconds(tree.root(), &IdSet::one(0)).is_some());
+    }
 
     #[test]
     fn stat_of_some_cpus_with_holes() {

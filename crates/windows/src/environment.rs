@@ -56,6 +56,7 @@ fn environment(machine: &Machine, power: Power, elevated: Option<bool>, held: &[
         numa_balancing: None,
         thp: None,
         thp_defrag: None,
+        thp_disabled: None,
         turbo: power.turbo(),
         energy_preferences: power.preference().into_iter().collect(),
         governors: power.plan.into_iter().collect(),

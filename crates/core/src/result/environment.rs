@@ -32,6 +32,9 @@ pub struct Environment {
     pub thp: Option<String>,
     /// `/sys/kernel/mm/transparent_hugepage/defrag`.
     pub thp_defrag: Option<String>,
+    /// Whether what started this process has disabled transparent huge pages for it (`PR_SET_THP_DISABLE`); absent if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thp_disabled: Option<bool>,
     /// Frequency governors in use.
     pub governors: Vec<String>,
     /// Energy/performance preferences in use.

@@ -114,3 +114,57 @@ fn nodes_that_do_not_add_up_to_the_kernels_memory_are_told() {
     assert!(with_total("4194304").is_some());
     assert_eq!(with_total("8100000"), None);
 }
+
+/// Mounts of lxcfs over these files, as LXD makes them.
+fn lxcfs(files: &[&str]) -> String {
+    let line = |file: &&str| format!("40 20 0:40 /{file} /{file} rw - fuse.lxcfs lxcfs rw\n");
+    format!("20 1 0:5 / /proc rw - proc proc rw\n{}", files.iter().map(line).collect::<String>())
+}
+
+#[test]
+fn a_container_of_lxcfs_is_named_once_and_nothing_is_called_wrong() {
+    let online = "sys/devices/system/cpu/online";
+    let tree = Fixture::new()
+        .cpus(4)
+        .node(0, "0-3", 24 << 10)
+        .file(online, "0-1")
+        .file("sys/devices/system/cpu/cpu3/online", "0")
+        .file("proc/meminfo", "MemTotal: 2097152 kB\nMemFree: 1900000 kB\nMemAvailable: 1950000 kB\n")
+        .file("proc/self/status", "Cpus_allowed_list: 2\n")
+        .file("proc/self/mountinfo", lxcfs(&["proc/meminfo", online]));
+    let machine = read_machine(tree.root()).unwrap();
+    assert_eq!(
+        (machine.topology.online(), machine.topology.offline.clone()),
+        ("0-2".parse().unwrap(), IdSet::one(3)),
+        "the CPUs' own files count"
+    );
+    assert_eq!(machine.allowed.cpus, IdSet::one(2));
+    assert!(machine.allowed.memory < Bytes::gib(2), "the container's limit holds");
+    let environment = read(&tree);
+    let found = note(&environment, "container-files").unwrap();
+    assert!(found.message.contains("lxcfs") && found.message.contains("2.0 GiB") && found.message.contains("/proc/meminfo"), "{found:?}");
+    assert!(note(&environment, "node-memory-differs").is_none());
+    let offline = note(&environment, "cpus-offline").unwrap();
+    assert!(!offline.advice.as_deref().unwrap_or_default().contains("echo"), "{offline:?}");
+    // The same numbers without a mount contradict each other.
+    let bare = tree.file("proc/self/mountinfo", lxcfs(&[]));
+    assert!(note(&read(&bare), "node-memory-differs").is_some());
+}
+
+#[test]
+fn transparent_huge_pages_that_are_disabled_for_the_process_are_no_matter_of_the_kernels_setting() {
+    let with = |enabled: &str| {
+        let tree = Fixture::new()
+            .cpus(2)
+            .node(0, "0-1", 64 << 10)
+            .files(&[("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never"), ("proc/self/status", enabled)]);
+        let environment = read(&tree);
+        let advice = note(&environment, "thp-disabled").map(|n| n.advice.clone().unwrap());
+        (environment.thp_disabled, advice)
+    };
+    let (disabled, advice) = with("THP_enabled:\t0\n");
+    assert_eq!(disabled, Some(true));
+    assert!(advice.is_some_and(|advice| advice.contains("MemoryTHP=") && !advice.contains("echo")));
+    assert_eq!(with("THP_enabled:\t1\n"), (Some(false), None));
+    assert_eq!(with(""), (None, None));
+}

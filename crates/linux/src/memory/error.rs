@@ -10,8 +10,9 @@ use memgauge_core::units::{Bytes, IdSet};
 use memgauge_core::wording::reasons;
 
 use super::map::Backing;
-use super::node_state::NodeState;
+use super::node_state::{NodeState, THP_DISABLED_ADVICE, thp_disabled};
 use crate::security::explained;
+use crate::tree::Tree;
 
 pub(super) const UNCONFINED: &str = "allow memory policies: in Docker or Podman add --cap-add SYS_NICE, in Kubernetes the capability SYS_NICE; or measure this node from its own CPUs";
 
@@ -51,7 +52,11 @@ pub(super) fn went_elsewhere(plan: &BufferPlan, root: &Path, placement: &Placeme
 }
 
 pub(super) fn thp_off(plan: &BufferPlan, why: String) -> MemoryError {
-    let advice = "enable them: echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled; or use --pages auto";
+    let advice = if thp_disabled(Tree::new(Path::new("/"))) == Some(true) {
+        format!("{THP_DISABLED_ADVICE}; or use --pages auto")
+    } else {
+        "enable them: echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled; or use --pages auto".to_owned()
+    };
     MemoryError::new(MemoryErrorKind::Pages, plan, why, advice)
 }
 

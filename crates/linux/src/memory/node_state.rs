@@ -148,10 +148,28 @@ pub(super) fn thp(root: &Path) -> (Result<usize, String>, String) {
     if setting == "never" {
         return (Err(format!("transparent huge pages of {} are off ('never')", Bytes(page))), setting);
     }
-    // SAFETY: PR_GET_THP_DISABLE only reads a flag of the process. Its other arguments must be zero, and are.
-    if unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) } == 1 {
+    if live_thp_disabled() == Some(true) {
         let why = "transparent huge pages are disabled for this process (PR_SET_THP_DISABLE of what started it)";
         return (Err(why.to_owned()), setting);
     }
     (Ok(page as usize), setting)
+}
+
+/// What helps where what started this process has disabled transparent huge pages for it. No setting of the kernel does.
+pub(crate) const THP_DISABLED_ADVICE: &str = "start it from a program that leaves them on (systemd: MemoryTHP= of the service, containers: the runtime's setting), or take pages of a pool with --pages 2m";
+
+/// Whether transparent huge pages are disabled for this process, or the one that recorded the machine; `None` where nothing says.
+pub(crate) fn thp_disabled(tree: Tree<'_>) -> Option<bool> {
+    if tree.is_live() {
+        return live_thp_disabled();
+    }
+    // Since Linux 5.0.
+    field(&tree.text("proc/self/status")?, "THP_enabled").map(|enabled| enabled == "0")
+}
+
+fn live_thp_disabled() -> Option<bool> {
+    // SAFETY: PR_GET_THP_DISABLE only reads a flag of the process. Its other arguments must be zero, and are.
+    let disabled = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) };
+    // Since Linux 6.18, 3 means that advised memory, such as memgauge's, still gets them.
+    (disabled >= 0).then_some(disabled == 1)
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use memgauge_core::topology::{Identity, OperatingSystem};
 
 use super::smbios;
+use crate::substitute::Substitutes;
 use crate::tree::{CPU_DIR, Tree};
 
 /// In an x86 `cpuinfo`, the block of the first processor has less than 8 KiB. The other blocks repeat it, and on some kernels reading them
@@ -39,13 +40,20 @@ pub(crate) struct CpuInfo {
     blocks: BTreeMap<u32, BTreeMap<String, String>>,
     /// Lines outside the processors' blocks.
     common: BTreeMap<String, String>,
+    /// The numbers of processors are those of a container's CPUs, counted from 0 (lxcfs).
+    renumbered: bool,
 }
 
 impl CpuInfo {
     pub(crate) fn read(tree: Tree<'_>) -> Self {
         let head = tree.text_up_to("proc/cpuinfo", FIRST_BLOCK).unwrap_or_default();
         let x86 = head.contains("vendor_id") && head.contains("flags");
-        if x86 { Self::parse(whole_blocks(&head)) } else { Self::parse(&tree.text_up_to("proc/cpuinfo", WHOLE_FILE).unwrap_or_default()) }
+        let info = if x86 {
+            Self::parse(whole_blocks(&head))
+        } else {
+            Self::parse(&tree.text_up_to("proc/cpuinfo", WHOLE_FILE).unwrap_or_default())
+        };
+        Self { renumbered: Substitutes::read(tree).cover("proc/cpuinfo"), ..info }
     }
 
     fn parse(text: &str) -> Self {
@@ -75,8 +83,12 @@ impl CpuInfo {
         info
     }
 
-    /// The value of a field for one processor.
+    /// The value of a field for one processor. Where processors are numbered anew, only a value that all of them have.
     pub(crate) fn field(&self, cpu: u32, key: &str) -> Option<&str> {
+        if self.renumbered {
+            let first = self.first(key)?;
+            return self.blocks.values().all(|block| block.get(key).is_some_and(|value| value == first)).then_some(first);
+        }
         self.blocks.get(&cpu)?.get(key).map(String::as_str).filter(|v| !v.is_empty())
     }
 

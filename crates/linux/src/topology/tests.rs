@@ -277,3 +277,28 @@ fn a_value_that_is_cut_is_no_other_value() {
         assert_eq!((of("family"), of("model"), of("stepping"), of("microcode")), (Some("6"), Some("143"), Some("8"), Some("0x2b0005c0")));
     }
 }
+
+#[test]
+fn the_list_of_online_cpus_is_not_believed_against_their_own_files() {
+    let tree = Fixture::new()
+        .cpus(4)
+        .file("sys/devices/system/cpu/online", "0")
+        .files(&[("sys/devices/system/cpu/cpu1/online", "1"), ("sys/devices/system/cpu/cpu2/online", "0")]);
+    let topology = read_machine(tree.root()).unwrap().topology;
+    assert_eq!((topology.online(), topology.offline), (ids("0-1"), ids("2-3")));
+}
+
+#[test]
+fn processors_that_a_container_numbers_anew_name_no_cpus_design() {
+    let block = |id: u32, part: &str| format!("processor: {id}\nCPU implementer: 0x41\nCPU architecture: 8\nCPU part: {part}\n\n");
+    let kinds = |parts: [&str; 2], mounts: &str| {
+        let tree = Fixture::new()
+            .cpus(2)
+            .file("proc/cpuinfo", [block(0, parts[0]), block(1, parts[1])].concat())
+            .file("proc/self/mountinfo", mounts);
+        read_machine(tree.root()).unwrap().topology.cpus.iter().map(|c| c.kind.clone()).collect::<Vec<_>>()
+    };
+    let lxcfs = "30 20 0:40 /proc/cpuinfo /proc/cpuinfo rw - fuse.lxcfs lxcfs rw\n";
+    assert_eq!(kinds(["0xd0b", "0xd05"], ""), [Some("cortex-a76".to_owned()), Some("cortex-a55".to_owned())]);
+    assert_eq!(kinds(["0xd0b", "0xd05"], lxcfs), [None, None]);
+}

@@ -348,6 +348,8 @@ fn state(page: &mut Page, report: &Report) {
         Some(defrag) => format!("{t}, defrag {defrag}"),
         None => t.clone(),
     });
+    let disabled = if e.thp_disabled == Some(true) { ", disabled for this process" } else { "" };
+    let thp = thp.map(|thp| format!("{thp}{disabled}"));
     let privileges = match (e.root, e.capabilities.is_empty()) {
         (true, _) if !report.machine.identity.system.is_linux() => "administrator".to_owned(),
         (true, _) => "root".to_owned(),

@@ -540,6 +540,7 @@ impl Lab {
                 numa_balancing: Some(false),
                 thp: Some("madvise".into()),
                 thp_defrag: Some("madvise".into()),
+                thp_disabled: None,
                 governors: vec!["schedutil".into()],
                 energy_preferences: vec![],
                 turbo: Some(true),
