@@ -7,7 +7,7 @@ use crate::experiment::{Experiment, MemoryPlace};
 use crate::note::Note;
 use crate::plan::{Cell, Coarsened, KernelRow, Step, StopRule, shuffle};
 use crate::planner::check::{PlanError, check_chase, check_cpus, check_directory, check_nodes, unavailable};
-use crate::planner::sizes::{LEAST_BUFFER, Sizes, approximately, pool_bytes};
+use crate::planner::sizes::{LEAST_BUFFER, Sizes, approximately, pool_room};
 use crate::spec::{Spec, Task};
 use crate::topology::{Machine, OperatingSystem};
 use crate::units::IdSet;
@@ -315,7 +315,7 @@ fn short_nodes(spec: &Spec, machine: &Machine, cpus: &IdSet, nodes: &IdSet) -> V
         (None, _) => LEAST_BUFFER.saturating_mul(buffers),
     };
     let room = |node: u32| {
-        let pool = machine.topology.node(node).map_or(0, |node| pool_bytes(node, spec.pages));
+        let pool = machine.topology.node(node).map_or(0, |node| pool_room(node, spec));
         Some(machine.allowed.node_memory.get(&node)?.0.saturating_add(pool))
     };
     let short: Vec<(u32, u64)> = nodes.iter().filter_map(|node| Some((node, room(node)?))).filter(|(_, room)| *room < needed).collect();

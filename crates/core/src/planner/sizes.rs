@@ -514,6 +514,16 @@ pub(super) fn floor_power_of_two(n: u64) -> u64 {
     if n == 0 { 0 } else { 1 << n.ilog2() }
 }
 
+/// Free bytes of the node's pool that buffers may come from.
+pub(super) fn pool_room(node: &Node, spec: &Spec) -> u64 {
+    match spec.pages {
+        PageRequest::Auto if spec.task != Task::Quick => {
+            [PageRequest::Huge2M, PageRequest::Huge1G].into_iter().map(|pages| pool_bytes(node, pages)).max().unwrap_or(0)
+        }
+        pages => pool_bytes(node, pages),
+    }
+}
+
 /// Free bytes of a node's pool that these pages come from.
 pub(super) fn pool_bytes(node: &Node, pages: PageRequest) -> u64 {
     let Some(page) = pages.pool_page() else { return 0 };

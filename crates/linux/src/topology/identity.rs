@@ -162,8 +162,8 @@ fn vendor(info: &CpuInfo) -> Option<String> {
 
 fn model_name(info: &CpuInfo) -> Option<String> {
     if info.first("CPU implementer").is_some() && info.first("model name").is_none() {
-        let name = |id: &u32| arm_part(info.field(*id, "CPU implementer")?, info.field(*id, "CPU part")?);
-        let names = distinct(info.blocks.keys().filter_map(name));
+        let name = |block: &BTreeMap<String, String>| arm_part(block.get("CPU implementer")?, block.get("CPU part")?);
+        let names = distinct(info.blocks.values().filter_map(name));
         return (!names.is_empty()).then(|| names.join(" + "));
     }
     ["model name", "uarch", "cpu"].iter().find_map(|key| info.first(key)).map(|name| {
