@@ -6,13 +6,14 @@
 //! loops go on without harm until they look at the clock, and whoever asks the range afterwards learns that what was read is worth nothing.
 //! Any other fault ends the process as it did before: the earlier action is put back, and the instruction faults again.
 
+use std::ptr::null_mut;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use crate::base_page;
 
-/// Ranges watched at a time: the buffers of a thousand CPUs, and the regions of a scan of terabytes. More are not watched.
-const RANGES: usize = 8192;
+/// Ranges of a block: the buffers of most runs. A scan of terabytes, and a run on a thousand CPUs, have more blocks.
+const RANGES: usize = 512;
 /// `si_code` of a SIGBUS for a page with a hardware error that this thread has used (`BUS_MCEERR_AR`, asm-generic/siginfo.h).
 const BUS_MCEERR_AR: i32 = 4;
 /// The same for a page that nobody has used yet (`BUS_MCEERR_AO`): the kernel tells processes that have it mapped where they or
@@ -61,7 +62,58 @@ struct Range {
     physical: AtomicU64,
 }
 
-static WATCHED: [Range; RANGES] = [const { Range::free() }; RANGES];
+/// Some ranges, and the block with more of them, or none. Blocks are added and never taken away: the handler may be reading any of them.
+struct Block {
+    ranges: [Range; RANGES],
+    next: AtomicPtr<Block>,
+}
+
+static WATCHED: Block = Block::free();
+
+impl Block {
+    const fn free() -> Self {
+        Self { ranges: [const { Range::free() }; RANGES], next: AtomicPtr::new(null_mut()) }
+    }
+
+    fn next(&self) -> Option<&'static Self> {
+        // SAFETY: null, or a block that was leaked.
+        unsafe { self.next.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The next block, which is made where there is none.
+    fn next_or_new(&self) -> &'static Self {
+        self.next().unwrap_or_else(|| {
+            let new = Box::into_raw(Box::new(Self::free()));
+            match self.next.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+                // SAFETY: it was just leaked, and is never freed.
+                Ok(_) => unsafe { &*new },
+                Err(other) => {
+                    // SAFETY: it was just leaked, nobody else has seen it, and the other one, which another thread has made, was leaked, too.
+                    unsafe {
+                        drop(Box::from_raw(new));
+                        &*other
+                    }
+                }
+            }
+        })
+    }
+
+    /// All ranges.
+    fn all() -> impl Iterator<Item = &'static Range> {
+        std::iter::successors(Some(&WATCHED), |block| block.next()).flat_map(|block| &block.ranges)
+    }
+
+    /// A free place, which is now being filled.
+    fn place() -> &'static Range {
+        let mut block = &WATCHED;
+        loop {
+            if let Some(place) = block.ranges.iter().find(|range| range.take()) {
+                return place;
+            }
+            block = block.next_or_new();
+        }
+    }
+}
 
 /// What a place said of its range at one moment.
 #[derive(Clone, Copy)]
@@ -78,6 +130,12 @@ impl Range {
         Self { fills, start, end, page, fault, physical }
     }
 
+    /// Takes the place to fill it, if it is free.
+    fn take(&self) -> bool {
+        // Most are not, and a look costs less than an exchange.
+        self.start.load(Ordering::Relaxed) == 0 && self.start.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
     /// The range in this place, where it has `address`.
     fn around(&self, address: usize) -> Option<Bounds> {
         let fills = self.fills.load(Ordering::Acquire);
@@ -89,7 +147,7 @@ impl Range {
 
 /// The place whose range has `address`, and the range.
 fn watched(address: usize) -> Option<(&'static Range, Bounds)> {
-    WATCHED.iter().find_map(|place| Some((place, place.around(address)?)))
+    Block::all().find_map(|place| Some((place, place.around(address)?)))
 }
 
 /// The actions before this program's, of SIGSEGV and of SIGBUS.
@@ -97,8 +155,7 @@ static EARLIER: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
 const SIGNALS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
 /// A range of memory that is watched until this is dropped.
-#[derive(Debug)]
-pub(crate) struct Watched(Option<usize>);
+pub(crate) struct Watched(Option<&'static Range>);
 
 impl Watched {
     /// Not watched.
@@ -114,30 +171,33 @@ impl Watched {
     /// to it raises SIGBUS.
     pub(crate) unsafe fn new(start: *const u8, len: usize, page: usize) -> Self {
         install();
-        let free = |range: &Range| range.start.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        let place = WATCHED.iter().position(free);
-        if let Some(range) = place.map(|place| &WATCHED[place]) {
-            range.fills.fetch_add(1, Ordering::Release);
-            range.end.store(start as usize + len, Ordering::Release);
-            range.page.store(page, Ordering::Release);
-            range.fault.store(0, Ordering::Relaxed);
-            range.physical.store(0, Ordering::Relaxed);
-            range.start.store(start as usize, Ordering::Release);
-        }
-        Self(place)
+        let range = Block::place();
+        range.fills.fetch_add(1, Ordering::Release);
+        range.end.store(start as usize + len, Ordering::Release);
+        range.page.store(page, Ordering::Release);
+        range.fault.store(0, Ordering::Relaxed);
+        range.physical.store(0, Ordering::Relaxed);
+        range.start.store(start as usize, Ordering::Release);
+        Self(Some(range))
     }
 
     /// The first that happened to it.
     pub(crate) fn fault(&self) -> Option<Fault> {
-        let range = &WATCHED[self.0?];
+        let range = self.0?;
         Fault::unpacked(range.fault.load(Ordering::Acquire), range.physical.load(Ordering::Relaxed))
+    }
+}
+
+impl std::fmt::Debug for Watched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Watched").field(&self.fault()).finish()
     }
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        if let Some(place) = self.0 {
-            WATCHED[place].start.store(0, Ordering::Release);
+        if let Some(range) = self.0 {
+            range.start.store(0, Ordering::Release);
         }
     }
 }
@@ -339,6 +399,35 @@ mod tests {
         assert_eq!(found, 0);
         // SAFETY: the test's own mapping, which nothing uses any more.
         unsafe { libc::munmap(data, 3 * page) };
+    }
+
+    /// As many as a scan of 20 TB has regions of 1 GiB, which it holds to its end.
+    #[test]
+    fn every_range_is_watched_however_many_there_are() {
+        const REGIONS: usize = 20_000;
+        let page = base_page();
+        // SAFETY: a mapping at an address of the kernel's choice, that nothing accesses.
+        let data =
+            unsafe { libc::mmap(std::ptr::null_mut(), REGIONS * page, libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0) };
+        assert_ne!(data, libc::MAP_FAILED);
+        let first = data as usize;
+        // SAFETY: whole pages of the test's own mapping, which it keeps.
+        let watch = |region: usize| unsafe { Watched::new((first + region * page) as *const u8, page, page) };
+        let half = REGIONS / 2;
+        let regions: Vec<Watched> = std::thread::scope(|scope| {
+            let threads = [0..half, half..REGIONS].map(|part| scope.spawn(move || part.map(watch).collect::<Vec<_>>()));
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        let start = |region: usize| watched(first + region * page + page / 2).map(|(_, bounds)| bounds.start);
+        assert_eq!(regions.len(), REGIONS);
+        assert!((0..REGIONS).step_by(97).chain([REGIONS - 1]).all(|region| start(region) == Some(first + region * page)));
+        // The last one is served.
+        assert!(serve(BUS_MCEERR_AR, first + (REGIONS - 1) * page));
+        assert_eq!(regions[REGIONS - 1].fault(), Some(Fault { poisoned: true, offset: 0, physical: None }));
+        drop(regions);
+        assert_eq!(start(REGIONS - 1), None);
+        // SAFETY: the test's own mapping, which nothing uses any more.
+        unsafe { libc::munmap(data, REGIONS * page) };
     }
 
     #[test]

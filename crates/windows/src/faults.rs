@@ -9,16 +9,17 @@
 //! other than chases therefore cannot go on: for them, and for any other fault, the handler does nothing more, and the process ends as it
 //! would without it.
 
+use std::ptr::null_mut;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use windows_sys::Win32::Foundation::{EXCEPTION_ACCESS_VIOLATION, EXCEPTION_IN_PAGE_ERROR, NTSTATUS, STATUS_HARDWARE_MEMORY_ERROR};
 use windows_sys::Win32::System::Diagnostics::Debug::{
     AddVectoredExceptionHandler, EXCEPTION_CONTINUE_EXECUTION, EXCEPTION_CONTINUE_SEARCH, EXCEPTION_POINTERS,
 };
 
-/// Ranges watched at a time: the buffers of a thousand CPUs, and the regions of a scan of terabytes. More are not watched.
-const RANGES: usize = 8192;
+/// Ranges of a block: the buffers of most runs. A scan of terabytes, and a run on a thousand CPUs, have more blocks.
+const RANGES: usize = 512;
 /// A page of the offsets that are reported: the smallest page.
 const PAGE: usize = 4096;
 
@@ -55,12 +56,69 @@ struct Range {
     fault: AtomicU64,
 }
 
-static WATCHED: [Range; RANGES] = [const { Range::free() }; RANGES];
+/// Some ranges, and the block with more of them, or none. Blocks are added and never taken away: the handler may be reading any of them.
+struct Block {
+    ranges: [Range; RANGES],
+    next: AtomicPtr<Block>,
+}
+
+static WATCHED: Block = Block::free();
+
+impl Block {
+    const fn free() -> Self {
+        Self { ranges: [const { Range::free() }; RANGES], next: AtomicPtr::new(null_mut()) }
+    }
+
+    fn next(&self) -> Option<&'static Self> {
+        // SAFETY: null, or a block that was leaked.
+        unsafe { self.next.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The next block, which is made where there is none.
+    fn next_or_new(&self) -> &'static Self {
+        self.next().unwrap_or_else(|| {
+            let new = Box::into_raw(Box::new(Self::free()));
+            match self.next.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+                // SAFETY: it was just leaked, and is never freed.
+                Ok(_) => unsafe { &*new },
+                Err(other) => {
+                    // SAFETY: it was just leaked, nobody else has seen it, and the other one, which another thread has made, was leaked, too.
+                    unsafe {
+                        drop(Box::from_raw(new));
+                        &*other
+                    }
+                }
+            }
+        })
+    }
+
+    /// All ranges.
+    fn all() -> impl Iterator<Item = &'static Range> {
+        std::iter::successors(Some(&WATCHED), |block| block.next()).flat_map(|block| &block.ranges)
+    }
+
+    /// A free place, which is now being filled.
+    fn place() -> &'static Range {
+        let mut block = &WATCHED;
+        loop {
+            if let Some(place) = block.ranges.iter().find(|range| range.take()) {
+                return place;
+            }
+            block = block.next_or_new();
+        }
+    }
+}
 
 impl Range {
     const fn free() -> Self {
         let [fills, start, end] = [const { AtomicUsize::new(0) }; 3];
         Self { fills, start, end, fault: AtomicU64::new(0) }
+    }
+
+    /// Takes the place to fill it, if it is free.
+    fn take(&self) -> bool {
+        // Most are not, and a look costs less than an exchange.
+        self.start.load(Ordering::Relaxed) == 0 && self.start.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// The start of the range in this place, where it has `address`.
@@ -73,8 +131,7 @@ impl Range {
 }
 
 /// A range of memory that is watched until this is dropped.
-#[derive(Debug)]
-pub(crate) struct Watched(Option<usize>);
+pub(crate) struct Watched(Option<&'static Range>);
 
 impl Watched {
     /// Not watched.
@@ -85,27 +142,30 @@ impl Watched {
     /// Watches `len` bytes from `start` on.
     pub(crate) fn new(start: *const u8, len: usize) -> Self {
         install();
-        let free = |range: &Range| range.start.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        let place = WATCHED.iter().position(free);
-        if let Some(range) = place.map(|place| &WATCHED[place]) {
-            range.fills.fetch_add(1, Ordering::Release);
-            range.end.store(start as usize + len, Ordering::Release);
-            range.fault.store(0, Ordering::Relaxed);
-            range.start.store(start as usize, Ordering::Release);
-        }
-        Self(place)
+        let range = Block::place();
+        range.fills.fetch_add(1, Ordering::Release);
+        range.end.store(start as usize + len, Ordering::Release);
+        range.fault.store(0, Ordering::Relaxed);
+        range.start.store(start as usize, Ordering::Release);
+        Self(Some(range))
     }
 
     /// The first that happened to it.
     pub(crate) fn fault(&self) -> Option<Fault> {
-        Fault::unpacked(WATCHED[self.0?].fault.load(Ordering::Acquire))
+        Fault::unpacked(self.0?.fault.load(Ordering::Acquire))
+    }
+}
+
+impl std::fmt::Debug for Watched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Watched").field(&self.fault()).finish()
     }
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        if let Some(place) = self.0 {
-            WATCHED[place].start.store(0, Ordering::Release);
+        if let Some(range) = self.0 {
+            range.start.store(0, Ordering::Release);
         }
     }
 }
@@ -135,7 +195,7 @@ unsafe extern "system" fn handle(exception: *mut EXCEPTION_POINTERS) -> i32 {
 /// Marks the watched range that has a page which could not be provided.
 fn mark(address: usize, status: NTSTATUS) {
     // A thread that accesses a range holds it, so that the place stays what it was found to be.
-    let Some((range, start)) = WATCHED.iter().find_map(|place| Some((place, place.around(address)?))) else { return };
+    let Some((range, start)) = Block::all().find_map(|place| Some((place, place.around(address)?))) else { return };
     let offset = (address / PAGE * PAGE).saturating_sub(start) as u64;
     let fault = Fault { poisoned: status == STATUS_HARDWARE_MEMORY_ERROR, offset };
     // The first one stays: it is what went wrong, and others may follow from it.
