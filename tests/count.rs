@@ -51,6 +51,19 @@ fn median(count: &ProgramCount, name: &str) -> Option<f64> {
     e.value
 }
 
+/// Events take descriptors, so memgauge raises its own limit on them.
+#[test]
+fn a_program_has_the_limits_that_memgauge_was_started_with() {
+    let limits = "ulimit -S -n; ulimit -H -n; ulimit -S -t; ulimit -H -t";
+    let line = format!(
+        "ulimit -H -n 1000; ulimit -S -n 200; ulimit -t 300; {limits}; exec {} count -q -- sh -c '{limits}'",
+        env!("CARGO_BIN_EXE_memgauge")
+    );
+    let output = Command::new("sh").args(["-c", &line]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.lines().collect::<Vec<_>>(), ["200", "1000", "300", "300", "200", "1000", "300", "300"]);
+}
+
 #[test]
 fn page_faults_are_those_of_the_program() {
     let dd = |name, block: &str| {

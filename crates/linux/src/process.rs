@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Less stack than this does not hold the command line's parser in a debug build, which takes about half of it.
@@ -40,8 +41,37 @@ pub(crate) fn warn_of_cpu_limit(cpus: usize) {
     let Some(limit) = limit(libc::RLIMIT_CPU as _).filter(|limit| limit.rlim_cur != libc::RLIM_INFINITY) else { return };
     let early = (cpus as u64).clamp(1, (limit.rlim_max / 2).max(1));
     let soft = limit.rlim_cur.min(limit.rlim_max.saturating_sub(early)).max(1);
-    // SAFETY: the call reads one `rlimit`. A lower soft limit is always allowed; where it is refused all the same, there is no warning.
-    unsafe { libc::setrlimit(libc::RLIMIT_CPU, &libc::rlimit { rlim_cur: soft, ..limit }) };
+    // A lower soft limit is always allowed; where it is refused all the same, there is no warning.
+    set_soft_limit(libc::RLIMIT_CPU as _, soft);
+}
+
+/// Raises the limit on open files as far as no privilege is needed: events on many threads take many descriptors.
+pub(crate) fn raise_file_limit() {
+    if let Some(limit) = limit(libc::RLIMIT_NOFILE as _).filter(|limit| limit.rlim_cur < limit.rlim_max) {
+        set_soft_limit(libc::RLIMIT_NOFILE as _, limit.rlim_max);
+    }
+}
+
+/// A kind of limit, as the C library's functions number it.
+pub(crate) type Resource = u32;
+
+/// Limits that this process has changed for itself, as they were.
+static BEFORE: Mutex<Vec<(Resource, libc::rlimit)>> = Mutex::new(Vec::new());
+
+/// Changes a soft limit for this process, and not for the programs that it runs ([`limits_before`]). A refusal leaves it as it was.
+fn set_soft_limit(resource: Resource, soft: u64) {
+    let Some(now) = limit(resource as _) else { return };
+    let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: the call reads one `rlimit`.
+    let set = unsafe { libc::setrlimit(resource as _, &libc::rlimit { rlim_cur: soft, ..now }) } == 0;
+    if set && !before.iter().any(|(known, _)| *known == resource) {
+        before.push((resource, now));
+    }
+}
+
+/// The limits that this process was started with, of those that it has changed.
+pub(crate) fn limits_before() -> Vec<(Resource, libc::rlimit)> {
+    BEFORE.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Whether terminals interpret escape sequences; one that does not says so in `TERM`.

@@ -6,6 +6,7 @@ use memgauge_core::counters::{EventOutcome, EventTotals};
 
 use super::catalogue::{EncodedEvent, EventSet};
 use super::perf_event::{Count, Counter, CounterError, Reading, Target};
+use crate::process;
 
 /// How long a group is tried. The kernel lets groups take turns every 4 ms (`perf_event_mux_interval_ms`), so one that other programs' events
 /// leave room for has had a turn by then.
@@ -64,7 +65,7 @@ impl OpenCounters {
     }
 
     fn open(groups: &[Vec<EncodedEvent>], target: Target, user_only: bool) -> Self {
-        raise_file_limit();
+        process::raise_file_limit();
         Self { opened: groups.iter().flat_map(|group| open_group(group, target, user_only)).collect(), user_only }
     }
 
@@ -227,17 +228,6 @@ fn merge_controllers(list: Vec<EventOutcome>) -> Vec<EventOutcome> {
         }
     }
     all
-}
-
-/// Raises the limit on open files as far as no privilege is needed: events on many threads take many descriptors.
-fn raise_file_limit() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the call writes one `rlimit`, and `limit` is one.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0 && limit.rlim_cur < limit.rlim_max {
-        limit.rlim_cur = limit.rlim_max;
-        // SAFETY: the call reads one `rlimit`, and `limit` is one. A refusal leaves the limit as it was.
-        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
-    }
 }
 
 #[cfg(test)]
