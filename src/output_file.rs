@@ -3,11 +3,13 @@
 use std::fs::{self, Metadata};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use memgauge_os::files;
 use memgauge_os::process::has_more_privileges_than_its_user;
 use memgauge_os::security::explained;
+use sha2::{Digest, Sha256};
 use tempfile::{Builder, NamedTempFile};
 
 use crate::exit::UsageError;
@@ -23,6 +25,10 @@ const LATE_READER: Duration = Duration::from_millis(200);
 const MARK: &str = ".memgauge-";
 /// How temporary files end.
 const SUFFIX: &str = ".tmp";
+/// How old a temporary file is that no process still writes, where it cannot be known whether there is one.
+const ABANDONED: Duration = Duration::from_secs(3600);
+/// Stands in a temporary file's name for a numbering of processes that is not known.
+const UNKNOWN_NUMBERING: &str = "unknown";
 
 /// A file that will be written. What can be checked without touching it was checked.
 #[derive(Debug)]
@@ -159,7 +165,7 @@ fn directory_of(path: &Path) -> &Path {
 
 /// A new file beside the target, which goes away with the value. Nobody else can know its name, and an existing file is never opened.
 fn temporary(target: &Path, old: Option<&Metadata>) -> io::Result<NamedTempFile> {
-    let prefix = format!("{}{}-", prefix(target), std::process::id());
+    let prefix = format!("{}{}-{}-", prefix(target), std::process::id(), numbering());
     let mut builder = Builder::new();
     builder.prefix(&prefix).suffix(SUFFIX);
     // Until it gets those of the file that it replaces.
@@ -174,7 +180,16 @@ fn temporary(target: &Path, old: Option<&Metadata>) -> io::Result<NamedTempFile>
     })
 }
 
-/// How the names of a target's temporary files begin; the number of the writing process follows.
+/// Tells the number of a process on this host and in this container from the same number elsewhere: folders are shared.
+fn numbering() -> &'static str {
+    static NUMBERING: OnceLock<String> = OnceLock::new();
+    NUMBERING.get_or_init(|| {
+        let digits = |name: String| Sha256::digest(name).iter().take(5).map(|byte| format!("{byte:02x}")).collect();
+        files::numbering_of_processes().map_or_else(|| UNKNOWN_NUMBERING.to_owned(), digits)
+    })
+}
+
+/// How the names of a target's temporary files begin; the number of the writing process follows, and where it is its number.
 fn prefix(target: &Path) -> String {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     format!(".{}{MARK}", name.chars().take(NAME_CHARS).collect::<String>())
@@ -182,34 +197,52 @@ fn prefix(target: &Path) -> String {
 
 /// A name beside the target that a later run knows as a temporary one of this process.
 pub(crate) fn temporary_name(target: &Path) -> PathBuf {
-    directory_of(target).join(format!("{}{}-link{SUFFIX}", prefix(target), std::process::id()))
+    directory_of(target).join(format!("{}{}-{}-link{SUFFIX}", prefix(target), std::process::id(), numbering()))
 }
 
 /// Removes temporary files for this target whose process has ended: it was killed. What cannot be removed stays.
 fn remove_stale(target: &Path) {
     let prefix = prefix(target);
-    remove_ended(directory_of(target), |name| name.strip_prefix(&prefix));
+    remove_ended(target, |name| name.strip_prefix(&prefix));
 }
 
 /// The same for all targets in a folder.
 pub(crate) fn remove_all_stale(folder: &Path) {
-    remove_ended(folder, |name| Some(name.strip_prefix('.')?.rsplit_once(MARK)?.1));
+    remove_ended(&folder.join("now"), |name| Some(name.strip_prefix('.')?.rsplit_once(MARK)?.1));
 }
 
-/// Removes temporary files whose process has ended. `process_and_rest` is what follows the target's name in the name of a temporary file.
+/// Removes temporary files beside a target whose process has ended. `process_and_rest` is what follows the target's name in the name of a
+/// temporary file. Of a process on another host or in another container nothing is known: its file is removed when it is old.
 ///
 /// It runs before this process has one of its own. Where each run is the only process of a container, an earlier one had the same number.
-fn remove_ended(folder: &Path, process_and_rest: impl Fn(&str) -> Option<&str>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
+fn remove_ended(target: &Path, process_and_rest: impl Fn(&str) -> Option<&str>) {
+    let Ok(entries) = fs::read_dir(directory_of(target)) else { return };
+    // The folder's own clock: a server's differs from this host's.
+    let mut now = None;
+    let mut now = || *now.get_or_insert_with(|| temporary(target, None).and_then(|file| file.as_file().metadata()?.modified()).ok());
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let rest = name.to_str().and_then(|name| process_and_rest(name)?.strip_suffix(SUFFIX));
-        let process = rest.and_then(|rest| rest.split_once('-')?.0.parse::<u32>().ok());
-        let ended = process.is_some_and(|id| id == std::process::id() || files::process_has_ended(id) == Some(true));
-        if ended && entry.metadata().is_ok_and(|found| found.is_file() || found.is_symlink()) && files::is_own(&entry.path()) {
+        let Some(rest) = name.to_str().and_then(|name| process_and_rest(name)?.strip_suffix(SUFFIX)) else { continue };
+        let mut parts = rest.splitn(3, '-');
+        let (Some(process), Some(numbering), random) = (parts.next().and_then(|id| id.parse().ok()), parts.next(), parts.next()) else {
+            continue;
+        };
+        let Ok(found) = entry.metadata() else { continue };
+        let ended = if random.is_some() && is_this(numbering) {
+            process == std::process::id() || files::process_has_ended(process) == Some(true)
+        } else {
+            let age = now().zip(found.modified().ok()).and_then(|(now, then)| now.duration_since(then).ok());
+            age.is_some_and(|age| age > ABANDONED)
+        };
+        if ended && (found.is_file() || found.is_symlink()) && files::is_own(&entry.path()) {
             let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+/// Whether this process's numbers are those of that numbering.
+fn is_this(other: &str) -> bool {
+    other == numbering() && other != UNKNOWN_NUMBERING
 }
 
 /// The folder for temporary files, which `TMPDIR` may name. A program with more privileges than its user takes no path from the environment.
@@ -238,7 +271,7 @@ mod tests {
     fn what_an_earlier_process_of_the_same_number_left_is_removed() {
         let folder = std::env::temp_dir().join(format!("memgauge-same-number-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        let left = |target: &str, process: u32| folder.join(format!(".{target}{MARK}{process}-a1B2c3{SUFFIX}"));
+        let left = |target: &str, process: u32| folder.join(format!(".{target}{MARK}{process}-{}-a1B2c3{SUFFIX}", numbering()));
         // Process 1 is always there.
         let (own, others, alive) = (left("r.json", std::process::id()), left("s.json", std::process::id()), left("r.json", 1));
         [&own, &others, &alive].iter().for_each(|path| fs::write(path, "half a res").unwrap());
@@ -246,6 +279,42 @@ mod tests {
         assert_eq!([&own, &others, &alive].map(|path| path.exists()), [false, true, true]);
         target.write(b"whole").unwrap();
         assert_eq!(fs::read(folder.join("r.json")).unwrap(), b"whole");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// A folder that hosts and containers share: a process of the same number, or of one that is not known here, may be writing there.
+    #[test]
+    fn what_another_host_or_container_is_writing_stays_for_an_hour() {
+        let folder = std::env::temp_dir().join(format!("memgauge-shared-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let own = std::process::id().to_string();
+        // The kernel's numbers of processes end below 2^22. The last form is that of earlier versions.
+        let rests = [
+            format!("{own}-0123456789-a1B2c3"),
+            "4194304-0123456789-a1B2c3".into(),
+            format!("{own}-{UNKNOWN_NUMBERING}-a1B2c3"),
+            format!("{own}-a1B2c3"),
+        ];
+        let left = |rest: &String| folder.join(format!(".r.json{MARK}{rest}{SUFFIX}"));
+        let there = || rests.each_ref().map(|rest| left(rest).exists());
+        let age = |minutes: u64| {
+            let then = std::time::SystemTime::now() - Duration::from_secs(60 * minutes);
+            rests.iter().for_each(|rest| fs::File::options().write(true).open(left(rest)).unwrap().set_modified(then).unwrap());
+        };
+        rests.iter().for_each(|rest| fs::write(left(rest), "half a res").unwrap());
+        age(55);
+        OutputFile::open(&folder.join("r.json")).unwrap();
+        remove_all_stale(&folder);
+        assert_eq!(there(), [true; 4]);
+        age(65);
+        OutputFile::open(&folder.join("other.json")).unwrap();
+        assert_eq!(there(), [true; 4], "those of another target");
+        OutputFile::open(&folder.join("r.json")).unwrap();
+        assert_eq!(there(), [false; 4]);
+        rests.iter().for_each(|rest| fs::write(left(rest), "half a res").unwrap());
+        age(65);
+        remove_all_stale(&folder);
+        assert_eq!(there(), [false; 4]);
         fs::remove_dir_all(folder).unwrap();
     }
 }

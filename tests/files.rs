@@ -324,11 +324,13 @@ fn the_limit_on_file_sizes_is_an_error_and_no_signal() {
 #[test]
 fn what_a_killed_run_has_left_is_removed() {
     let folder = temporary("stale");
-    // The kernel's numbers of processes end below 2^22.
+    // The kernel's numbers of processes end below 2^22. Whose number it is does not stand there, so it is old.
     let stale = folder.join(".a.json.memgauge-4194304-Xy12ab.tmp");
     let kept =
         [format!(".a.json.memgauge-{}-Xy12ab.tmp", std::process::id()), ".b.json.memgauge-4194304-Xy12ab.tmp".into(), "a.json.tmp".into()];
     kept.iter().chain([&stale.display().to_string()]).for_each(|name| fs::write(folder.join(name), "").unwrap());
+    let then = std::time::SystemTime::now() - Duration::from_secs(2 * 3600);
+    fs::File::options().write(true).open(&stale).unwrap().set_modified(then).unwrap();
     assert!(info(&["-q"], &folder.join("a.json")).status.success());
     let mut expected = kept.to_vec();
     expected.push("a.json".into());

@@ -145,8 +145,11 @@ fn a_check_that_is_killed_leaves_no_lock_and_no_half_file() {
     }
     // As if it had been killed while it wrote.
     let half = folder.join(".2026-01-01T03-04-05.678Z.json.memgauge-4194304-Xy12ab.tmp");
+    let link = folder.join(".latest.json.memgauge-4194304-link.tmp");
     fs::write(&half, "{\"schema").unwrap();
-    symlink("nowhere", folder.join(".latest.json.memgauge-4194304-link.tmp")).unwrap();
+    symlink("nowhere", &link).unwrap();
+    // Where it had that number does not stand there, so they are old.
+    assert!(Command::new("touch").args(["-h", "-d", "2 hours ago"]).args([&half, &link]).status().unwrap().success());
     let next = check(&folder).args(["--lock-wait", "0"]).output().unwrap();
     assert!(ended_well(&next), "{}", stderr(&next));
     let [result] = &results(&folder)[..] else { panic!("{:?}", names(&folder)) };

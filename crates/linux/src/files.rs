@@ -125,6 +125,20 @@ pub fn process_has_ended(id: u32) -> Option<bool> {
     Path::new("/proc/self").exists().then(|| !Path::new("/proc").join(id.to_string()).exists())
 }
 
+/// Names those among whom the number of a process is unique: this boot of this host and, in it, the container. `None` where the kernel does not
+/// tell.
+pub fn numbering_of_processes() -> Option<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    let pids = match fs::read_link("/proc/self/ns/pid") {
+        Ok(pids) => pids.display().to_string(),
+        // A kernel without namespaces of processes has one numbering.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(_) => return None,
+    };
+    Some(format!("{}\n{}\n{pids}", boot.trim(), host.trim()))
+}
+
 /// Opens a file for reading and writing, or makes it, so that nobody else may open it: whoever can open a file can hold its lock for ever. A
 /// link is not followed.
 ///

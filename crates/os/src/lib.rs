@@ -104,13 +104,14 @@ pub mod noise {
 /// - [`permissions`](files::permissions), [`hand_on`](files::hand_on): what a new file gets, or takes over from the one that it replaces.
 /// - [`open_private`](files::open_private), [`try_lock`](files::try_lock): a file that only one process holds; the system gives its lock back
 ///   when the process ends. Its content can be read meanwhile.
-/// - [`process_has_ended`](files::process_has_ended): whether what a process left may be removed.
+/// - [`process_has_ended`](files::process_has_ended), [`numbering_of_processes`](files::numbering_of_processes): whether what a process left may
+///   be removed.
 /// - [`sync_folder`](files::sync_folder): the names in a folder outlast a power cut.
 /// - [`link_to`](files::link_to), [`folder_in_memory`](files::folder_in_memory): a second name for a file; a folder that needs no disk.
 pub mod files {
     pub use crate::system::files::{
-        folder_in_memory, foreign_owner, hand_on, is_open_to_all, is_own, is_stream, link_to, names_open_file, open_private, permissions,
-        process_has_ended, read_locked, sync_folder, try_lock, write_to_stream,
+        folder_in_memory, foreign_owner, hand_on, is_open_to_all, is_own, is_stream, link_to, names_open_file, numbering_of_processes,
+        open_private, permissions, process_has_ended, read_locked, sync_folder, try_lock, write_to_stream,
     };
 }
 

@@ -20,6 +20,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 use windows_sys::Win32::System::IO::OVERLAPPED;
 use windows_sys::Win32::System::Threading::{OpenProcess, PROCESS_SYNCHRONIZE, WaitForSingleObject};
 
+use crate::host;
 use crate::security::{Sid, own_owner, own_user};
 use access::Access;
 
@@ -133,6 +134,11 @@ pub fn process_has_ended(id: u32) -> Option<bool> {
         WAIT_TIMEOUT => Some(false),
         _ => None,
     }
+}
+
+/// Names those among whom the number of a process is unique: this host. `None` where Windows does not tell.
+pub fn numbering_of_processes() -> Option<String> {
+    host::machine_id(Path::new("/")).or_else(|| host::name(Path::new("/")))
 }
 
 /// Opens a file for reading and writing, or makes it, so that nobody but this user, administrators and the system may open it: whoever can
