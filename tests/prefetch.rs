@@ -359,6 +359,36 @@ fn a_journal_is_replayed_after_both_processes_died_and_dropped_after_a_boot() {
     assert!(!journal.exists() && registers.state().written.len() == writes, "nothing of an earlier boot is written");
 }
 
+/// Which codes a command has in its result, and its status.
+fn codes_and_status(registers: &Registers, line: &str) -> (Vec<String>, Option<i32>) {
+    let output = registers.program().args(line.split_whitespace()).args(["--format", "json"]).output().unwrap();
+    let report: Report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{line}: {}", text(&output.stderr)));
+    (report.notes.into_iter().map(|n| n.code).collect(), output.status.code())
+}
+
+#[test]
+fn a_cpu_that_went_offline_keeps_neither_the_other_journal_nor_what_is_online() {
+    let Some(registers) = Registers::amd("waits") else { return };
+    let before = registers.values();
+    report(&registers, "prefetch off");
+    let _permit = beside_another();
+    let mut child = start(&registers, "latency --prefetch on --size 1M --time 20s");
+    until("all on", || registers.values().values().all(|value| value & 0x2F == 0));
+    signal(guardian_of(&child), libc::SIGKILL);
+    signal(child.id(), libc::SIGKILL);
+    child.wait().unwrap();
+    let last = *before.keys().last().unwrap();
+    registers.state().offline = vec![last];
+    let (codes, status) = codes_and_status(&registers, "prefetch restore");
+    assert_eq!((codes.iter().filter(|code| *code == "prefetch-waits-for-cpus").count(), status), (2, Some(1)), "{codes:?}");
+    let online = |values: BTreeMap<u32, u64>| values.into_iter().filter(|(cpu, _)| *cpu != last).collect::<Vec<_>>();
+    assert_eq!(online(registers.values()), online(before.clone()));
+    registers.state().offline.clear();
+    let (codes, status) = codes_and_status(&registers, "prefetch restore");
+    assert_eq!((codes.iter().filter(|code| *code == "prefetch-restored").count(), status), (2, Some(0)), "{codes:?}");
+    assert_eq!(registers.values(), before);
+}
+
 #[test]
 fn two_runs_do_not_overlap() {
     let Some(registers) = Registers::intel("overlap") else { not_tested!("no FUSE file system can be mounted here") };

@@ -16,7 +16,7 @@ use crate::cli::prefetch::PrefetchAction;
 use crate::console::{Program, Stream};
 use crate::exit::ExitStatus;
 use crate::host::HostIdentity;
-use crate::prefetch::controls::{PrefetchControls, found_note, place, with_advice};
+use crate::prefetch::controls::{PrefetchControls, found_notes, offline_note, place, with_advice};
 use crate::report;
 use crate::sinks::Sinks;
 
@@ -85,7 +85,7 @@ fn switch(place: &PrefetchRegisters, target: &Target, requested: PrefetchRequest
     }
     Program::MEMGAUGE.message(&prefetchers::taint_note().message);
     let mut change = PrefetchChange::begin(place.clone(), &controls.by_cpu, ChangeKind::Kept).map_err(|e| with_advice(&e))?;
-    let notes = found_note(change.leftover()).into_iter().collect();
+    let notes = found_notes(change.leftover());
     if let Err(error) = change.set(requested == PrefetchRequest::Off) {
         return Err(match change.restore() {
             Ok(()) => with_advice(&error),
@@ -100,22 +100,29 @@ fn switch(place: &PrefetchRegisters, target: &Target, requested: PrefetchRequest
 fn restore(place: &PrefetchRegisters, target: &Target) -> anyhow::Result<ExitStatus> {
     let found = place.restore().map_err(|e| with_advice(&e))?;
     let mut notes = Vec::new();
+    let mut ended = ExitStatus::SUCCESS;
     for (found, what) in found.iter().zip(["a run that was killed", "'memgauge prefetch off' or 'on'"]) {
         match found {
             Leftover::Nothing => {}
-            Leftover::EarlierBoot => notes.extend(found_note(found)),
-            Leftover::Restored(n) => {
-                notes.push(Note::info(
-                    "prefetch-restored",
-                    format!("what {what} had changed was put back: the registers of {}", number_of(*n as u64, "CPU", "CPUs")),
-                ));
+            Leftover::EarlierBoot => notes.extend(found_notes(found)),
+            Leftover::Restored(n) | Leftover::Partly(n, _) => {
+                if *n > 0 {
+                    notes.push(Note::info(
+                        "prefetch-restored",
+                        format!("what {what} had changed was put back: the registers of {}", number_of(*n as u64, "CPU", "CPUs")),
+                    ));
+                }
+                if let Leftover::Partly(_, offline) = found {
+                    notes.push(offline_note(what, offline));
+                    ended = ExitStatus::MEASURED_IN_PART;
+                }
             }
         }
     }
     if notes.is_empty() {
         notes.push(Note::info("prefetch-nothing-to-restore", "there is no journal of a change, so there is nothing to put back"));
     }
-    // The registers are back, or there was nothing to do. A machine whose registers cannot be read does not change that.
+    // A machine whose registers cannot be read does not change what was put back.
     status(place, target, notes, PrefetchRequest::Leave)?;
-    Ok(ExitStatus::SUCCESS)
+    Ok(ended)
 }

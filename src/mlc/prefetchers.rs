@@ -16,7 +16,7 @@ use memgauge_engine::{Observer, RunContext};
 use super::messages::message;
 use super::sections::Translation;
 use crate::console;
-use crate::prefetch::controls::{PrefetchControls, found_note, stand_in_obeys, with_advice};
+use crate::prefetch::controls::{PrefetchControls, found_notes, stand_in_obeys, with_advice};
 use crate::prefetch::guard::GuardedChange;
 
 /// `leave`: registers are not touched, and chases are random as where they cannot be.
@@ -44,7 +44,7 @@ impl ChasePrefetchers {
         let by_cpu: BTreeMap<_, _> = controls.by_cpu.into_iter().filter(|(cpu, _)| cpus.contains(*cpu)).collect();
         let guarded = GuardedChange::begin(&by_cpu).map_err(|e| with_advice(&e))?;
         message(taint_note().message);
-        found_note(guarded.change.leftover()).iter().for_each(|note| message(console::with_advice(note)));
+        found_notes(guarded.change.leftover()).iter().for_each(|note| message(console::with_advice(note)));
         let mut this = Self(guarded);
         this.off()?;
         if !stand_in_obeys() {

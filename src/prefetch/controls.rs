@@ -180,20 +180,36 @@ impl PrefetchControls {
 }
 
 /// What an earlier run left behind.
-pub(crate) fn found_note(found: &Leftover) -> Option<Note> {
+pub(crate) fn found_notes(found: &Leftover) -> Vec<Note> {
+    let mut notes = Vec::new();
     match found {
-        Leftover::Nothing => None,
+        Leftover::Nothing => {}
         Leftover::EarlierBoot => {
-            Some(Note::info("prefetch-journal-void", "a journal of an earlier boot was removed: the boot has reset the registers"))
+            notes.push(Note::info("prefetch-journal-void", "a journal of an earlier boot was removed: the boot has reset the registers"));
         }
-        Leftover::Restored(n) => Some(Note::info(
-            "prefetch-restored-earlier",
-            format!(
-                "a run that was killed had left prefetchers changed; the registers of {} were put back before this run",
-                number_of(*n as u64, "CPU", "CPUs")
-            ),
-        )),
+        Leftover::Restored(n) | Leftover::Partly(n, _) => {
+            if *n > 0 {
+                notes.push(Note::info(
+                    "prefetch-restored-earlier",
+                    format!(
+                        "a run that was killed had left prefetchers changed; the registers of {} were put back before this run",
+                        number_of(*n as u64, "CPU", "CPUs")
+                    ),
+                ));
+            }
+            if let Leftover::Partly(_, offline) = found {
+                notes.push(offline_note("a run that was killed", offline));
+            }
+        }
     }
+    notes
+}
+
+/// What could not be put back yet, of what `who` had changed.
+pub(crate) fn offline_note(who: &str, offline: &IdSet) -> Note {
+    let message = format!("{}: what {who} had changed there was not put back, and the journal is kept", are(offline, "offline"));
+    Note::warning("prefetch-waits-for-cpus", message)
+        .advise("bring them online (echo 1 > /sys/devices/system/cpu/cpuN/online) and run as root: memgauge prefetch restore")
 }
 
 /// `CPU 3 is offline`, `CPUs 2-3 are offline`.

@@ -18,7 +18,7 @@ use memgauge_os::prefetch::Guardian;
 use memgauge_os::prefetch::{ChangeKind, PrefetchChange, PrefetchError};
 use memgauge_os::prefetch::{MsrError, MsrFault};
 
-use super::controls::{PrefetchControls, found_note, place, with_advice};
+use super::controls::{PrefetchControls, found_notes, place, with_advice};
 use crate::console::Program;
 use crate::report::NOT_RESTORED;
 
@@ -111,7 +111,7 @@ impl PrefetchGuard {
             begun => begun.map_err(|e| with_advice(&e))?,
         };
         Program::MEMGAUGE.message(&prefetchers::taint_note().message);
-        let notes = controls.notes().into_iter().chain(found_note(guarded.change.leftover())).collect();
+        let notes = controls.notes().into_iter().chain(found_notes(guarded.change.leftover())).collect();
         let mut guard = Self { change: Switching::Registers(guarded), controls, requested: spec.prefetch, found: None, notes };
         if compares {
             let values = guard.verify().map_err(|e| with_advice(&e))?;

@@ -167,6 +167,11 @@ pub fn switching_bits(register: u32) -> Option<u64> {
     }
 }
 
+/// Whether the threads of a core share a register: Intel documents its own as one of the core (Intel SDM volume 4).
+pub const fn is_shared_by_core(register: u32) -> bool {
+    register == INTEL_REGISTER
+}
+
 /// The register of every online CPU of a machine, or why it has none. `announced`: whether CPUID announces AMD's register.
 pub fn controls(machine: &Machine, announced: bool) -> BTreeMap<u32, Result<Control, String>> {
     let identity = &machine.identity;

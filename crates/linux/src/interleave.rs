@@ -2,26 +2,19 @@
 //! a journal that is on disk before the first write, and putting back.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use memgauge_core::interleave::Weights;
 
 use crate::container::outlives_container;
-use crate::{system_call, trusted};
+use crate::journal::{self, Lock, LockError, Unreadable};
 
 /// Where the weights are, below the root.
 pub(crate) const WEIGHTS_DIR: &str = "sys/kernel/mm/mempolicy/weighted_interleave";
 /// The file that says whether the kernel derives weights from what firmware claims (Linux 6.16), under its name and that of earlier patches.
 const AUTO: [&str; 2] = ["auto", "__auto_type"];
-/// Changes with each boot, which resets the weights.
-const BOOT_ID: &str = "proc/sys/kernel/random/boot_id";
-/// How long another change is waited for.
-const LOCK_WAIT: Duration = Duration::from_millis(500);
 const TITLE: &str = "memgauge interleave journal 1";
 /// A journal without this line is incomplete.
 const END: &str = "end";
@@ -181,40 +174,26 @@ impl KernelWeights {
     }
 
     /// Held until it is dropped, or the process ends.
-    fn lock(&self) -> Result<File, WeightsError> {
+    fn lock(&self) -> Result<Lock, WeightsError> {
         let path = self.journals.join("interleave.lock");
-        let io = |e| WeightsError::Io(path.clone(), e);
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.journals).map_err(io)?;
-        let file = trusted::open(&path, OpenOptions::new().write(true).create(true).mode(0o600)).map_err(io)?;
-        let file = file.map_err(|why| WeightsError::Journal(path.clone(), why))?;
-        // SAFETY: flock takes a descriptor and a number, and `file` keeps the descriptor open.
-        let lock = || system_call(|| unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 });
-        let began = Instant::now();
-        loop {
-            match lock() {
-                Ok(()) => return Ok(file),
-                // A change takes milliseconds; and a process that is just started has a copy of the lock until it runs its program.
-                Err(e) if e.raw_os_error() == Some(libc::EWOULDBLOCK) && began.elapsed() < LOCK_WAIT => {
-                    crate::process::sleep(LOCK_WAIT / 50)
-                }
-                Err(e) if e.raw_os_error() == Some(libc::EWOULDBLOCK) => return Err(WeightsError::Busy(path)),
-                Err(e) => return Err(WeightsError::Io(path, e)),
-            }
-        }
+        Lock::acquire(&path, false).map_err(|error| match error {
+            LockError::Io(path, e) => WeightsError::Io(path, e),
+            LockError::NotTrusted(why) => WeightsError::Journal(path, why),
+            LockError::Busy(_) => WeightsError::Busy(path),
+        })
     }
 
     /// The journal of this boot. One of an earlier boot is removed: the boot has reset the weights.
     fn journal(&self) -> Result<Option<WeightsState>, WeightsError> {
         let path = self.journal_file();
-        let mut text = String::new();
-        match trusted::open(&path, OpenOptions::new().read(true)) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(WeightsError::Io(path, e)),
-            Ok(Err(why)) => return Err(WeightsError::Journal(path, why)),
-            Ok(Ok(mut file)) => file.read_to_string(&mut text).map_err(|e| WeightsError::Io(path.clone(), e))?,
+        let text = match journal::read(&path) {
+            Ok(None) => return Ok(None),
+            Ok(Some(text)) => text,
+            Err(Unreadable::Io(e)) => return Err(WeightsError::Io(path, e)),
+            Err(Unreadable::NotTrusted(why)) => return Err(WeightsError::Journal(path, why)),
         };
         let (boot, state) = parse(&text).ok_or_else(|| WeightsError::Journal(path, "it is damaged".into()))?;
-        if boot == self.boot() {
+        if journal::is_of_this_boot(&boot, &self.root) {
             return Ok(Some(state));
         }
         self.remove_journal().map(|()| None)
@@ -222,28 +201,14 @@ impl KernelWeights {
 
     fn write_journal(&self, state: &WeightsState) -> Result<(), WeightsError> {
         let path = self.journal_file();
-        let beside = path.with_extension("new");
         let auto = state.auto.map(|auto| format!("auto {auto}\n")).unwrap_or_default();
         let nodes: String = state.weights.iter().map(|(node, weight)| format!("node {node} weight {weight}\n")).collect();
-        let text = format!("{TITLE}\nboot {}\n{auto}{nodes}{END}\n", self.boot());
-        let write = || {
-            // What a run that was killed has left. It is not written to, because it may be a link.
-            fs::remove_file(&beside).or_else(|e| if e.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(e) })?;
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&beside, &path)?;
-            File::open(&self.journals)?.sync_all()
-        };
-        write().map_err(|e| WeightsError::Io(path.clone(), e))
+        let text = format!("{TITLE}\nboot {}\n{auto}{nodes}{END}\n", journal::boot_id(&self.root));
+        journal::write(&path, &text).map_err(|e| WeightsError::Io(path, e))
     }
 
     fn remove_journal(&self) -> Result<(), WeightsError> {
-        fs::remove_file(self.journal_file()).map_err(|e| WeightsError::Io(self.journal_file(), e))
-    }
-
-    fn boot(&self) -> String {
-        read(&self.root.join(BOOT_ID)).unwrap_or_default()
+        journal::remove(&self.journal_file()).map_err(|e| WeightsError::Io(self.journal_file(), e))
     }
 }
 

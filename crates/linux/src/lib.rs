@@ -29,6 +29,7 @@ pub mod topology;
 
 mod cgroup;
 mod container;
+mod journal;
 mod mount;
 mod persistent;
 mod substitute;

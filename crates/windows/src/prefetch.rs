@@ -8,6 +8,7 @@ use std::io;
 use std::path::PathBuf;
 
 use memgauge_core::prefetchers::Control;
+use memgauge_core::units::IdSet;
 
 /// The folder of the devices of registers: Windows has none.
 pub const MSR_DEVICES: &str = "";
@@ -126,6 +127,8 @@ pub enum Leftover {
     EarlierBoot,
     /// The registers of this many CPUs were restored.
     Restored(usize),
+    /// The same, but for CPUs that are offline.
+    Partly(usize, IdSet),
 }
 
 /// Why prefetchers were not changed, or not restored.

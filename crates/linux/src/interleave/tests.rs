@@ -1,5 +1,7 @@
 use super::*;
 
+const BOOT_ID: &str = "proc/sys/kernel/random/boot_id";
+
 /// A kernel with weights 3 and 1 below a folder of its own.
 struct Kernel {
     root: PathBuf,
@@ -98,6 +100,26 @@ fn another_boot_has_nothing_to_put_back() {
     kernel.put("node0", "9\n");
     assert_eq!(kernel.weights().restore().unwrap(), None);
     assert_eq!(kernel.get("node0"), "9");
+}
+
+/// As for the journal of registers: what cannot be known is not taken for another boot.
+#[test]
+fn weights_are_put_back_when_the_boot_is_unknown_before_or_after() {
+    for hidden_at_first in [true, false] {
+        let kernel = Kernel::new("unknown-boot", None);
+        let id = kernel.root.join(BOOT_ID);
+        if hidden_at_first {
+            fs::remove_file(&id).unwrap();
+        }
+        kernel.weights().apply(&weights("0=5,2=2")).unwrap();
+        if hidden_at_first {
+            fs::write(&id, "boot-one\n").unwrap();
+        } else {
+            fs::write(&id, "").unwrap();
+        }
+        assert_eq!(kernel.weights().restore().unwrap().unwrap().before.weights, [(0, 3), (2, 1)].into());
+        assert_eq!((kernel.get("node0"), kernel.get("node2")), ("3".into(), "1".into()));
+    }
 }
 
 #[test]

@@ -6,8 +6,9 @@ use memgauge_core::prefetchers::Control;
 
 use super::journal::{ChangeKind, Journal, Saved};
 use super::msr::{MsrError, MsrFault};
-use super::registers::{Leftover, Lock, PrefetchError, PrefetchRegisters};
+use super::registers::{Leftover, PrefetchError, PrefetchRegisters};
 use crate::container::outlives_container;
+use crate::journal::Lock;
 
 /// Registers that are being changed, with the lock held and a journal written. Dropping it restores them as far as possible.
 #[derive(Debug)]
@@ -38,29 +39,27 @@ impl PrefetchChange {
         if !outlives_container(&registers.root, &registers.folder) {
             return Err(PrefetchError::Container(registers.folder));
         }
-        let lock = Lock::acquire(&registers.folder, false)?;
+        let lock = registers.lock(false)?;
         let leftover = registers.undo(ChangeKind::Run, None)?;
         let mut saved = Vec::new();
         for (&cpu, control) in controls {
             let value = registers.msr.read(cpu, control.register)?;
-            saved.push(Saved { cpu, register: control.register, mask: control.mask(), value });
+            saved.push(Saved { cpu, register: control.register, mask: control.mask(), value, core: registers.core_of(cpu) });
         }
         let boot = registers.boot_id();
-        let earlier = match kind {
-            ChangeKind::Run => None,
-            ChangeKind::Kept => Journal::read(&registers.folder, kind)?.filter(|j| registers.is_current_boot(j)),
-        };
+        // Of a run: what it could not restore, because its CPU is offline.
+        let before = Journal::read(&registers.folder, kind)?.filter(|j| registers.is_current_boot(j));
         let nanoseconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos());
         let id = format!("{}-{nanoseconds}", std::process::id());
+        let earlier = kind == ChangeKind::Kept && before.is_some();
         // The journal of an earlier `off` or `on` keeps the values from before that.
-        let mut journal = Journal { id: id.clone(), boot, saved: earlier.as_ref().map(|j| j.saved.clone()).unwrap_or_default() };
+        let mut journal = Journal { id: id.clone(), boot, saved: before.map(|j| j.saved).unwrap_or_default() };
         for s in &saved {
             if !journal.saved.iter().any(|old| (old.cpu, old.register) == (s.cpu, s.register)) {
                 journal.saved.push(*s);
             }
         }
         journal.write(&registers.folder, kind)?;
-        let earlier = earlier.is_some();
         Ok(Self { registers, kind, id, saved, wanted: BTreeMap::new(), leftover, earlier, open: true, _lock: lock })
     }
 
@@ -142,7 +141,13 @@ impl PrefetchChange {
 
     fn undo(&self) -> Result<(), PrefetchError> {
         if !self.earlier {
-            return self.registers.undo(self.kind, Some(&self.id)).map(|_| ());
+            let Leftover::Partly(_, offline) = self.registers.undo(self.kind, Some(&self.id))? else { return Ok(()) };
+            // Those that were offline before this change are not its own.
+            let gone: Vec<MsrError> = self.saved.iter().filter(|s| offline.contains(s.cpu)).map(MsrError::offline).collect();
+            if gone.is_empty() {
+                return Ok(());
+            }
+            return Err(PrefetchError::NotRestored(gone, self.registers.folder.join(self.kind.file())));
         }
         // The journal holds the values from before an earlier change, which is kept.
         self.restore_saved()

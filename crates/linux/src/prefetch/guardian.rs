@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use super::journal::ChangeKind;
-use super::registers::{Leftover, Lock, PrefetchError, PrefetchRegisters};
+use super::registers::{Leftover, PrefetchError, PrefetchRegisters};
 
 /// Sent by the guardian when it is ready.
 const READY: u8 = b'r';
@@ -82,6 +82,6 @@ pub fn run_guardian(registers: &PrefetchRegisters, id: &str) -> Result<Leftover,
     }
     // The run's lock was released when it ended. A program that takes it first undoes the journal itself; the journal then has another id or
     // is gone.
-    let _lock = Lock::acquire(&registers.folder, true)?;
+    let _lock = registers.lock(true)?;
     registers.undo(ChangeKind::Run, Some(id))
 }

@@ -2,14 +2,12 @@
 //! change.
 
 use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use memgauge_core::prefetchers;
 
-use crate::trusted;
+use crate::journal::{self, Unreadable};
 
 /// The first line.
 const TITLE: &str = "memgauge prefetch journal 1";
@@ -24,6 +22,8 @@ pub(super) struct Saved {
     /// The bits that are changed. Only these are restored.
     pub(super) mask: u64,
     pub(super) value: u64,
+    /// The first CPU of its core at that time, where the kernel told it: the topology of a CPU that is offline is not known.
+    pub(super) core: Option<u32>,
 }
 
 /// How long a change lasts. Each kind has its own journal.
@@ -74,7 +74,8 @@ impl Journal {
         let mut text = format!("{TITLE}\nid {}\nboot {}\n", self.id, self.boot);
         for s in &self.saved {
             // Writing to a string does not fail.
-            let _ = writeln!(text, "cpu {} register {:#x} mask {:#x} value {:#x}", s.cpu, s.register, s.mask, s.value);
+            let core = s.core.map(|core| format!(" core {core}")).unwrap_or_default();
+            let _ = writeln!(text, "cpu {} register {:#x} mask {:#x} value {:#x}{core}", s.cpu, s.register, s.mask, s.value);
         }
         text + END + "\n"
     }
@@ -104,24 +105,13 @@ impl Journal {
         Err("its end is missing".into())
     }
 
-    /// Writes the journal to `folder`, so that it survives a power cut as far as the file system can ensure that: the file is synchronised
-    /// before it gets its name, and the folder after that.
+    /// Writes the journal to `folder`, so that it is on disk when this returns.
     ///
     /// # Errors
     /// When the folder cannot be written to.
     pub(super) fn write(&self, folder: &Path, kind: ChangeKind) -> Result<(), JournalError> {
         let path = folder.join(kind.file());
-        let beside = path.with_extension("new");
-        let write = || {
-            // What a run that was killed has left. It is not written to, because it may be a link.
-            fs::remove_file(&beside).or_else(|e| if e.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(e) })?;
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-            file.write_all(self.text().as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&beside, &path)?;
-            File::open(folder)?.sync_all()
-        };
-        write().map_err(|e| JournalError::Io(path.clone(), e))
+        journal::write(&path, &self.text()).map_err(|e| JournalError::Io(path, e))
     }
 
     /// Reads the journal from `folder`; `None` when there is none.
@@ -130,18 +120,12 @@ impl Journal {
     /// When it exists and cannot be read, or is not to be trusted.
     pub(super) fn read(folder: &Path, kind: ChangeKind) -> Result<Option<Self>, JournalError> {
         let path = folder.join(kind.file());
-        let mut text = String::new();
-        match trusted::open(&path, OpenOptions::new().read(true)) {
-            Ok(Err(why)) => return Err(JournalError::NotTrusted(path, why)),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(JournalError::Io(path, e)),
-            Ok(Ok(mut file)) => {
-                if let Err(e) = file.read_to_string(&mut text) {
-                    return Err(JournalError::Io(path, e));
-                }
-            }
+        match journal::read(&path) {
+            Ok(None) => Ok(None),
+            Ok(Some(text)) => Self::parse(&text).map(Some).map_err(|why| JournalError::Damaged(path, why)),
+            Err(Unreadable::NotTrusted(why)) => Err(JournalError::NotTrusted(path, why)),
+            Err(Unreadable::Io(e)) => Err(JournalError::Io(path, e)),
         }
-        Self::parse(&text).map(Some).map_err(|why| JournalError::Damaged(path, why))
     }
 
     /// Removes the journal from `folder`. A journal that does not exist is not an error.
@@ -150,10 +134,7 @@ impl Journal {
     /// When it cannot be removed.
     pub(super) fn remove(folder: &Path, kind: ChangeKind) -> Result<(), JournalError> {
         let path = folder.join(kind.file());
-        match fs::remove_file(&path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(JournalError::Io(path, e)),
-            _ => Ok(()),
-        }
+        journal::remove(&path).map_err(|e| JournalError::Io(path, e))
     }
 }
 
@@ -164,16 +145,23 @@ fn parse_saved(line: &str) -> Option<Saved> {
     let cpu = after("cpu")?.parse().ok()?;
     let register = u32::try_from(hex(after("register")?)?).ok()?;
     let (mask, value) = (hex(after("mask")?)?, hex(after("value")?)?);
-    words.next().is_none().then_some(Saved { cpu, register, mask, value })
+    let core = match words.next() {
+        None => None,
+        Some("core") => Some(words.next()?.parse().ok()?),
+        Some(_) => return None,
+    };
+    words.next().is_none().then_some(Saved { cpu, register, mask, value, core })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn journal() -> Journal {
-        let saved = |cpu, value| Saved { cpu, register: 0xC000_0108, mask: 0x2F, value };
-        Journal { id: "12-34".into(), boot: "0f3a".into(), saved: vec![saved(0, 0), saved(7, u64::MAX)] }
+        let saved = |cpu, value, core| Saved { cpu, register: 0xC000_0108, mask: 0x2F, value, core };
+        Journal { id: "12-34".into(), boot: "0f3a".into(), saved: vec![saved(0, 0, None), saved(7, u64::MAX, Some(3))] }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use memgauge_core::units::IdSet;
 
+use super::journal::Saved;
 use crate::security::explained;
 
 /// The folder in which the kernel's module has a folder for each CPU.
@@ -101,6 +102,11 @@ impl fmt::Display for MsrError {
 }
 
 impl MsrError {
+    /// That the CPU of a register in a journal is offline.
+    pub(super) const fn offline(saved: &Saved) -> Self {
+        Self { cpu: saved.cpu, register: saved.register, fault: MsrFault::Offline }
+    }
+
     /// What the user can do about it.
     pub fn advice(&self) -> &'static str {
         match &self.fault {

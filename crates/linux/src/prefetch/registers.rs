@@ -1,28 +1,20 @@
 //! The registers of all CPUs, the lock that a program holds while it changes them, and restoring them from a journal.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::io;
+use std::path::PathBuf;
 
-use memgauge_core::prefetchers::Control;
+use memgauge_core::prefetchers::{self, Control};
+use memgauge_core::units::IdSet;
 
 use super::journal::{ChangeKind, Journal, JournalError, Saved};
-use super::msr::{Msr, MsrError};
-use crate::system_call;
-use crate::trusted;
+use super::msr::{Msr, MsrError, MsrFault};
+use crate::journal::{self, Lock, LockError};
 
 /// The default folder of journals. A boot empties it, as it resets the registers.
 pub const JOURNALS: &str = "/run/memgauge";
 /// The file in the folder of journals.
 const LOCK: &str = "prefetch.lock";
-/// How long to wait for the lock. The guardian of a run that was just killed holds it while it restores.
-const LOCK_WAIT: Duration = Duration::from_millis(500);
-/// Stands for a boot id that cannot be read.
-const UNKNOWN_BOOT: &str = "unknown";
 
 /// The registers that switch prefetchers, and their journals.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +35,8 @@ pub enum Leftover {
     EarlierBoot,
     /// A journal of this boot; the registers of this many CPUs were restored.
     Restored(usize),
+    /// The same, but for CPUs that are offline: the journal is kept for them.
+    Partly(usize, IdSet),
 }
 
 /// Why prefetchers were not changed, or not restored.
@@ -101,16 +95,29 @@ impl PrefetchRegisters {
     }
 
     pub(super) fn boot_id(&self) -> String {
-        let id = fs::read_to_string(self.root.join("proc/sys/kernel/random/boot_id")).unwrap_or_default();
-        let id = id.trim();
-        if id.is_empty() { UNKNOWN_BOOT.into() } else { id.into() }
+        journal::boot_id(&self.root)
     }
 
-    /// Whether a journal is from this boot. A journal counts as one from this boot when either boot is unknown: a boot empties the folder, and
-    /// restoring registers without need does no harm, but removing a journal by mistake would leave them changed.
     pub(super) fn is_current_boot(&self, journal: &Journal) -> bool {
-        let boot = self.boot_id();
-        journal.boot == boot || [journal.boot.as_str(), &boot].contains(&UNKNOWN_BOOT)
+        journal::is_of_this_boot(&journal.boot, &self.root)
+    }
+
+    /// Takes the lock. With `wait` it waits until the lock is free, otherwise for a moment only.
+    pub(super) fn lock(&self, wait: bool) -> Result<Lock, PrefetchError> {
+        let path = self.folder.join(LOCK);
+        Lock::acquire(&path, wait).map_err(|error| match error {
+            LockError::Io(path, e) => PrefetchError::Folder(path, e),
+            LockError::NotTrusted(why) => JournalError::NotTrusted(path, why).into(),
+            LockError::Busy(holder) => PrefetchError::Busy(holder),
+        })
+    }
+
+    /// The first CPU of the core that a CPU belongs to, while it is online.
+    pub(super) fn core_of(&self, cpu: u32) -> Option<u32> {
+        let topology = self.root.join(format!("sys/devices/system/cpu/cpu{cpu}/topology"));
+        // Its name before Linux 5.4.
+        let list = |name: &str| std::fs::read_to_string(topology.join(name)).ok()?.trim().parse::<IdSet>().ok();
+        list("core_cpus_list").or_else(|| list("thread_siblings_list"))?.first()
     }
 
     /// Reads the register of every CPU.
@@ -124,21 +131,35 @@ impl PrefetchRegisters {
         [ChangeKind::Run, ChangeKind::Kept].into_iter().filter(waits).collect()
     }
 
-    /// Restores the registers from the journals of this boot, that of a run first, and removes the journals.
+    /// Restores the registers from the journals of this boot, that of a run first, and removes the journals. What one of them leaves does not
+    /// keep the other.
     ///
     /// # Errors
-    /// [`PrefetchError::Busy`] while another process changes registers, and otherwise when a register does not take its value.
+    /// [`PrefetchError::Busy`] while another process changes registers, and otherwise when a register of a CPU that is online does not take its
+    /// value.
     pub fn restore(&self) -> Result<[Leftover; 2], PrefetchError> {
         // Without a journal there is nothing to lock, and no folder to make.
         if [ChangeKind::Run, ChangeKind::Kept].iter().all(|kind| matches!(Journal::read(&self.folder, *kind), Ok(None))) {
             return Ok([Leftover::Nothing, Leftover::Nothing]);
         }
-        let _lock = Lock::acquire(&self.folder, false)?;
-        Ok([self.undo(ChangeKind::Run, None)?, self.undo(ChangeKind::Kept, None)?])
+        let _lock = self.lock(false)?;
+        let run = self.undo(ChangeKind::Run, None);
+        if !matches!(run, Ok(_) | Err(PrefetchError::NotRestored(..))) {
+            return run.map(|run| [run, Leftover::Nothing]);
+        }
+        // A run's journal is undone before that of what was there before the run, also when it is undone in parts.
+        let first = Journal::read(&self.folder, ChangeKind::Run)?.map(|left| left.saved).unwrap_or_default();
+        let kept = self.undo_after(ChangeKind::Kept, None, &first);
+        Ok([run?, kept?])
     }
 
     /// Restores the registers from a journal. With `only`, nothing is done unless the journal has that id.
     pub(super) fn undo(&self, kind: ChangeKind, only: Option<&str>) -> Result<Leftover, PrefetchError> {
+        self.undo_after(kind, only, &[])
+    }
+
+    /// The same; registers that are to be restored from another journal `first` wait, as those of CPUs that are offline.
+    fn undo_after(&self, kind: ChangeKind, only: Option<&str>, first: &[Saved]) -> Result<Leftover, PrefetchError> {
         let Some(journal) = Journal::read(&self.folder, kind)? else { return Ok(Leftover::Nothing) };
         if only.is_some_and(|id| id != journal.id) {
             return Ok(Leftover::Nothing);
@@ -147,19 +168,37 @@ impl PrefetchRegisters {
             Journal::remove(&self.folder, kind)?;
             return Ok(Leftover::EarlierBoot);
         }
-        let mut failed = Vec::new();
-        let mut left = Vec::new();
+        let (mut restored, mut offline, mut failed, mut left) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for saved in &journal.saved {
-            if let Err(error) = self.restore_register(saved) {
-                failed.push(error);
-                left.push(*saved);
+            let waits = first.iter().any(|other| (other.cpu, other.register) == (saved.cpu, saved.register));
+            match if waits { Err(MsrError::offline(saved)) } else { self.restore_register(saved) } {
+                Ok(()) => restored.push(*saved),
+                Err(error) if error.fault == MsrFault::Offline => offline.push(*saved),
+                Err(error) => {
+                    failed.push(error);
+                    left.push(*saved);
+                }
             }
         }
-        if failed.is_empty() {
+        // A register that the threads of a core share has its value again.
+        let is_same = |one: &Saved, other: &Saved| {
+            let value = |saved: &Saved| (saved.core, saved.register, saved.mask, saved.value & saved.mask);
+            one.core.is_some() && value(one) == value(other) && prefetchers::is_shared_by_core(one.register)
+        };
+        offline.retain(|one| !restored.iter().any(|other| is_same(one, other)));
+        let waiting: IdSet = offline.iter().map(|saved| saved.cpu).collect();
+        left.extend(offline);
+        let restored = journal.saved.len() - left.len();
+        if left.is_empty() {
             Journal::remove(&self.folder, kind)?;
-            return Ok(Leftover::Restored(journal.saved.len()));
+            return Ok(Leftover::Restored(restored));
         }
-        Journal { saved: left, ..journal }.write(&self.folder, kind)?;
+        if left.len() < journal.saved.len() {
+            Journal { saved: left, ..journal }.write(&self.folder, kind)?;
+        }
+        if failed.is_empty() {
+            return Ok(Leftover::Partly(restored, waiting));
+        }
         Err(PrefetchError::NotRestored(failed, self.folder.join(kind.file())))
     }
 
@@ -168,41 +207,6 @@ impl PrefetchRegisters {
         let now = self.msr.read(saved.cpu, saved.register)?;
         let value = now & !saved.mask | saved.value & saved.mask;
         if now == value { Ok(()) } else { self.msr.write(saved.cpu, saved.register, value) }
-    }
-}
-
-/// The lock. It is held until this value is dropped.
-#[derive(Debug)]
-pub(super) struct Lock(#[expect(dead_code, reason = "held, not used")] File);
-
-impl Lock {
-    /// Takes the lock. With `wait` it waits until the lock is free, otherwise for a moment only.
-    pub(super) fn acquire(folder: &Path, wait: bool) -> Result<Self, PrefetchError> {
-        let fail = |e| PrefetchError::Folder(folder.to_path_buf(), e);
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(fail)?;
-        let path = folder.join(LOCK);
-        let open = trusted::open(&path, OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600));
-        let mut file =
-            open.map_err(|e| PrefetchError::Folder(path.clone(), e))?.map_err(|why| JournalError::NotTrusted(path.clone(), why))?;
-        let operation = if wait { libc::LOCK_EX } else { libc::LOCK_EX | libc::LOCK_NB };
-        let started = Instant::now();
-        // SAFETY: flock takes a descriptor and a number, and `file` keeps the descriptor open.
-        while let Err(error) = system_call(|| unsafe { libc::flock(file.as_raw_fd(), operation) == 0 }) {
-            match error.raw_os_error() {
-                Some(libc::EWOULDBLOCK) if started.elapsed() < LOCK_WAIT => crate::process::sleep(LOCK_WAIT / 50),
-                Some(libc::EWOULDBLOCK) => {
-                    let mut holder = String::new();
-                    // The holder is named in the message only, so failing to read it is not an error.
-                    let _ = file.read_to_string(&mut holder);
-                    let holder = holder.trim();
-                    return Err(PrefetchError::Busy(if holder.is_empty() { "its process is unknown".into() } else { holder.into() }));
-                }
-                _ => return Err(PrefetchError::Folder(path, error)),
-            }
-        }
-        // The process is written for the message of others only.
-        let _ = file.set_len(0).and_then(|()| writeln!(file, "process {}", std::process::id()));
-        Ok(Self(file))
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use super::*;
 use crate::prefetch::JournalError;
 use memgauge_core::prefetchers::{INTEL_REGISTER, Processor, control};
+use memgauge_core::units::IdSet;
 
 /// Two CPUs whose registers are plain files, and a folder for journals.
 struct Fake {
@@ -185,6 +186,60 @@ fn a_register_that_changes_or_goes_offline_is_named_and_its_journal_kept() {
     fs::rename(device.with_extension("gone"), &device).unwrap();
     assert_eq!(fake.registers.restore().unwrap(), [Leftover::Restored(1), Leftover::Nothing]);
     assert_eq!(fake.both(), (0x800, 0x4));
+}
+
+/// Takes the CPU's device away, as the kernel does when the CPU goes offline, or puts it back.
+fn set_online(fake: &Fake, cpu: u32, online: bool) {
+    let device = fake.folder.join(format!("cpu/{cpu}/msr"));
+    let (from, to) = if online { (device.with_extension("gone"), device) } else { (device.clone(), device.with_extension("gone")) };
+    fs::rename(from, to).unwrap();
+}
+
+#[test]
+fn a_cpu_that_is_offline_keeps_neither_the_other_journal_nor_the_next_run() {
+    let mut fake = Fake::new("offline");
+    let mut kept = fake.begin(ChangeKind::Kept).unwrap();
+    kept.set(true).unwrap();
+    kept.keep();
+    let mut run = fake.begin(ChangeKind::Run).unwrap();
+    run.set(false).unwrap();
+    run.keep();
+    set_online(&fake, 1, false);
+    let waits = |n| Leftover::Partly(n, IdSet::one(1));
+    assert_eq!(fake.registers.restore().unwrap(), [waits(1), waits(1)]);
+    assert_eq!((fake.read(0), fake.registers.waiting()), (0x800, vec![ChangeKind::Run, ChangeKind::Kept]));
+    // A new run does what it can, and leaves the rest as it was.
+    let gone = fake.controls.remove(&1).unwrap();
+    let mut next = fake.begin(ChangeKind::Run).unwrap();
+    assert_eq!(*next.leftover(), waits(0));
+    next.set(true).unwrap();
+    assert_eq!(fake.read(0), 0x80F);
+    next.restore().unwrap();
+    assert_eq!((fake.read(0), fake.registers.restore().unwrap()), (0x800, [waits(0), waits(0)]));
+    // Back online, it has what the killed run wrote. First comes what was before that run, then what was before the kept change.
+    set_online(&fake, 1, true);
+    assert_eq!(fake.read(1), 0);
+    fake.controls.insert(1, gone);
+    assert_eq!(fake.registers.restore().unwrap(), [Leftover::Restored(1), Leftover::Restored(1)]);
+    assert_eq!((fake.both(), fake.registers.waiting()), ((0x800, 0x4), vec![]));
+}
+
+#[test]
+fn a_register_that_another_thread_of_the_core_has_restored_does_not_wait() {
+    // CPU 1 is a thread of CPU 0's core, and of another core.
+    for (same, after) in [(true, Leftover::Restored(2)), (false, Leftover::Partly(1, IdSet::one(1)))] {
+        let fake = Fake::new("sibling");
+        fake.write(1, 0x800);
+        for cpu in 0..2 {
+            let topology = fake.folder.join(format!("sys/devices/system/cpu/cpu{cpu}/topology"));
+            fs::create_dir_all(&topology).unwrap();
+            fs::write(topology.join("core_cpus_list"), if same { "0-1\n".to_owned() } else { format!("{cpu}\n") }).unwrap();
+        }
+        killed(&fake);
+        set_online(&fake, 1, false);
+        assert_eq!(fake.registers.restore().unwrap(), [after, Leftover::Nothing]);
+        assert_eq!((fake.read(0), fake.registers.waiting().is_empty()), (0x800, same));
+    }
 }
 
 #[test]
