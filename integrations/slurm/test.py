@@ -4,6 +4,7 @@
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SICK, LATER_SICK, SLOW = "n3", "n2", "n4"
 # Words that a shell would take apart.
 NOTE = """two  words, "quotes" and it's $HOME"""
+
+# What users copy into slurm.conf is what is tried.
+with open(f"{HERE}/README.md") as text:
+    README = text.read()
+HEALTH_CHECK = next(block for block in README.split("```")[1::2] if "HealthCheckProgram" in block).strip().splitlines()
 
 need_slurm()
 
@@ -45,6 +51,12 @@ def the_epilog_drains_a_node_that_fell_sick_during_a_job():
 def slurmd_itself_runs_the_health_check_which_drains_it_too():
     output_of("scontrol", "update", f"NodeName={SICK}", "State=RESUME")
     until("the node back", lambda: states()[SICK] == "idle")
+    # Nobody waits for half a day.
+    with open(f"{WORK}/slurm.conf") as file:
+        conf = file.read()
+    with open(f"{WORK}/slurm.conf", "w") as file:
+        file.write(re.sub(r"HealthCheckInterval=\d+", "HealthCheckInterval=2", conf))
+    output_of("scontrol", "reconfigure")
     with open(f"{WORK}/checks-health", "w"):
         pass
     until("a drained node", lambda: states()[SICK].startswith("drain") and "30 % below" in reason(SICK), 90)
@@ -91,6 +103,36 @@ def a_node_that_cannot_be_checked_is_not_drained():
     assert status == 0 and said.startswith("user.err n4: NOT CHECKED, ") and "(status 127)" in said, (status, said)
     assert checked(MEMGAUGE=f"{WORK}/refusing", MEMGAUGE_STATE=state) == (
         0, f"user.err n4: NOT CHECKED, {WORK}/refusing is missing or refuses its options (status 64): memgauge: unexpected argument\n")
+
+
+def where_no_syslog_listens_a_file_says_it():
+    state = f"{WORK}/state-without-syslog"
+    environment = {**os.environ, "SLURMD_NODENAME": "n4", "MEMGAUGE": f"{WORK}/missing", "MEMGAUGE_STATE": state}
+    # Debian's own logger; a socket of the host is hidden behind a file.
+    command = f"[ ! -e /dev/log ] || mount --bind /dev/null /dev/log; exec {HERE}/memgauge-node-check"
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", command], env=environment, capture_output=True, text=True, timeout=60)
+    with open(f"{state}/node-check.log") as file:
+        said = file.read()
+    for text in (said, done.stderr):
+        assert done.returncode == 0 and "n4: NOT CHECKED, " in text and "(status 127)" in text, (done.returncode, said, done.stderr)
+    assert " err n4: NOT CHECKED" in said, said
+
+
+def slurm_starts_with_the_lines_of_the_readme():
+    shown = dict(line.split("=", 1) for line in output_of("scontrol", "show", "config").replace(" ", "").splitlines() if "=" in line)
+    for line in HEALTH_CHECK:
+        name, value = line.split("=")
+        assert name == "HealthCheckProgram" or set(shown[name].removesuffix("sec").split(",")) == set(value.split(",")), (line, shown[name])
+    # The lines at the head of the script are the same.
+    with open(f"{HERE}/memgauge-node-check") as file:
+        head = file.read()
+    assert "".join(f"#   {line}\n" for line in HEALTH_CHECK) in head, HEALTH_CHECK
+
+
+def the_command_of_the_readme_shows_the_whole_reason():
+    command = re.search(r"`(sinfo -R [^`]+)`", README).group(1).replace("\n", " ")
+    assert reason(SICK) in subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60).stdout, command
+    assert len(reason(SICK)) > 20, reason(SICK)
 
 
 def a_node_that_could_not_be_drained_is_not_said_to_be():
@@ -289,7 +331,7 @@ MEMGAUGE={WORK}/by-node MEMGAUGE_STATE={WORK}/state-$(hostname) SLURM_CONF={WORK
 MEMGAUGE_WITHIN=60s MEMGAUGE_OPTIONS="{" ".join(SHORT_CHECK)}"
 """)
     os.mkdir(f"{WORK}/bin")
-    script(f"{WORK}/bin/logger", '#!/bin/sh\nlevel=$4\nshift 5\necho "$level $*" >>"$LOG"\n')
+    script(f"{WORK}/bin/logger", '#!/bin/sh\nlevel=$4\nshift 6\necho "$level $*" >>"$LOG"\n')
     script(f"{WORK}/bin/squeue", f"""#!/bin/sh
 for one in {WORK}/no-answer-*; do
     if [ -e "$one" ]; then
@@ -302,12 +344,15 @@ exec {shutil.which("squeue")} "$@"
 """)
     check = f"{HERE}/memgauge-node-check"
     start_slurm(WORK, processes, f"Prolog={check}\nPrologFlags=Alloc\nEpilog={check}\nSchedulerParameters=bf_interval=1\n"
-                f"HealthCheckProgram={WORK}/health\nHealthCheckInterval=2\nHealthCheckNodeState=IDLE,CYCLE")
+                + "\n".join(HEALTH_CHECK).replace("/etc/slurm/memgauge-node-check", f"{WORK}/health"))
     tests.run(all_nodes_are_idle)
+    tests.run(slurm_starts_with_the_lines_of_the_readme)
     tests.run(the_prolog_drains_the_sick_node_with_the_reason)
     tests.run(the_epilog_drains_a_node_that_fell_sick_during_a_job)
     tests.run(slurmd_itself_runs_the_health_check_which_drains_it_too)
+    tests.run(the_command_of_the_readme_shows_the_whole_reason)
     tests.run(a_node_that_cannot_be_checked_is_not_drained)
+    tests.run(where_no_syslog_listens_a_file_says_it)
     tests.run(a_node_that_could_not_be_drained_is_not_said_to_be)
     tests.run(slurms_commands_find_their_settings_themselves)
     tests.run(mistakes_in_the_settings_drain_nothing)
