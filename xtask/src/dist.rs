@@ -122,7 +122,7 @@ fn write(out: &Path, packages: &BTreeMap<String, Vec<u8>>) -> Result<()> {
     for entry in fs::read_dir(out)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with("memgauge") && !packages.contains_key(&name) {
+        if is_package(&name) && !packages.contains_key(&name) && entry.file_type()?.is_file() {
             fs::remove_file(entry.path()).with_context(|| format!("cannot remove {}", entry.path().display()))?;
         }
     }
@@ -133,9 +133,63 @@ fn write(out: &Path, packages: &BTreeMap<String, Vec<u8>>) -> Result<()> {
     Ok(())
 }
 
+/// Whether a release of some version has a package of this name. Whatever else is in the folder stays.
+fn is_package(name: &str) -> bool {
+    const ENDINGS: [&str; 7] = [".tar.gz", ".deb", ".rpm", "-oci.tar", ".whl", ".zip", ".cdx.json"];
+    let Some(rest) = name.strip_prefix("memgauge").map(|rest| rest.strip_prefix("-mlc").unwrap_or(rest)) else { return false };
+    let Some(rest) = rest.strip_prefix(['-', '_']) else { return false };
+    let version = rest.split(['-', '_']).next().unwrap_or_default();
+    let numbers = version.split('.').take_while(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit())).count();
+    numbers == 3 && version.split('.').count() == 3 && rest.len() > version.len() && ENDINGS.iter().any(|ending| rest.ends_with(ending))
+}
+
 /// A number with its thousands apart.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
     groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_packages_of_other_versions_are_removed() {
+        let folder = std::env::temp_dir().join(format!("memgauge-dist-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(folder.join("memgauge-0.0.9-x86_64-folder.tar.gz")).unwrap();
+        let packages = |version: &str| -> BTreeMap<String, Vec<u8>> {
+            let names =
+                ["-V-x86_64-linux.tar.gz", "_V-1_amd64.deb", "-mlc_V-1_amd64.deb", "-V-1.x86_64.rpm", "-mlc-V-1.x86_64.rpm"].into_iter();
+            let names =
+                names.chain(["-V-x86_64-oci.tar", "-V-py3-none-manylinux_2_17_x86_64.whl", "-V-x86_64.cdx.json", "-V-x86_64-windows.zip"]);
+            names.map(|name| (format!("memgauge{}", name.replace('V', version)), b"of a release".to_vec())).collect()
+        };
+        let mine = [
+            "memgauge-my-results.json",
+            "memgauge.json",
+            "memgauge-2026-11-26.tar.gz",
+            "memgauge-0.1.0-of-n1.json",
+            "memgauge-0.1.0",
+            "memgauge",
+            "memgauge-mlc.txt",
+            "memgauge-fleet-0.1.0-x86_64.tar.gz",
+            "memgauged-0.1.0-x86_64.tar.gz",
+            "notes.txt",
+        ];
+        mine.iter().for_each(|name| fs::write(folder.join(name), "mine").unwrap());
+        let names = || -> Vec<String> {
+            let mut names: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.retain(|name| !mine.contains(&name.as_str()) && !name.contains("folder"));
+            names.sort_unstable();
+            names
+        };
+        for version in ["0.1.0", "0.2.0", "10.20.30"] {
+            write(&folder, &packages(version)).unwrap();
+            assert_eq!(names(), packages(version).into_keys().collect::<Vec<_>>(), "those of {version}, and no others");
+        }
+        assert!(mine.iter().all(|name| fs::read(folder.join(name)).is_ok_and(|bytes| bytes == b"mine")));
+        fs::remove_dir_all(folder).unwrap();
+    }
 }
