@@ -160,6 +160,15 @@ mod tests {
         assert_eq!(error, "--arch: 'i686' is none of x86_64, aarch64, riscv64, windows");
     }
 
+    /// What `cargo deny` looks at is what is linked into a release.
+    #[test]
+    fn dependencies_of_every_target_are_checked() {
+        let settings: toml::Table = include_str!("../../../deny.toml").parse().unwrap();
+        let checked: Vec<&str> = settings["graph"]["targets"].as_array().unwrap().iter().filter_map(toml::Value::as_str).collect();
+        let missing = TARGETS.iter().flat_map(|target| target.builds).filter(|build| !checked.contains(&build.triple));
+        assert_eq!(missing.map(|build| build.triple).collect::<Vec<_>>(), Vec::<&str>::new());
+    }
+
     #[test]
     fn files_say_the_system() {
         let platforms: Vec<String> = TARGETS.iter().map(Target::platform).collect();
