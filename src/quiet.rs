@@ -8,7 +8,7 @@ use memgauge_core::plan::Plan;
 use memgauge_core::result::{DisturbingProcess, QualityLevel, Report};
 use memgauge_core::units::IdSet;
 use memgauge_engine::RunContext;
-use memgauge_os::noise::{ProcessTimes, busy_seconds};
+use memgauge_os::noise::{ProcessTimes, busy_seconds, may_be_hidden};
 
 use crate::host::HostIdentity;
 
@@ -61,11 +61,24 @@ pub(crate) fn name_disturbers(report: &mut Report, before: &ProcessTimes, root: 
     if !identity.is_withheld() {
         report.environment.disturbing_processes = ProcessTimes::read(root).since(before);
     }
-    report.notes.extend(note(report, !identity.is_withheld()));
+    let looked = match (identity.is_withheld(), may_be_hidden(root)) {
+        (true, _) => Looked::Not,
+        (false, true) => Looked::AtSome,
+        (false, false) => Looked::AtAll,
+    };
+    report.notes.extend(note(report, looked));
 }
 
-/// `listed`: which processes ran was looked up.
-fn note(report: &Report, listed: bool) -> Option<Note> {
+/// At which processes it was looked whether they ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Looked {
+    Not,
+    /// Others of the same host are hidden, or may be.
+    AtSome,
+    AtAll,
+}
+
+fn note(report: &Report, looked: Looked) -> Option<Note> {
     let above = |share: Option<f64>| share.is_some_and(|share| share > DISTURBED);
     let disturbed = report.results.iter().any(|m| {
         let noise = &m.evidence.noise;
@@ -74,13 +87,17 @@ fn note(report: &Report, listed: bool) -> Option<Note> {
     let name = |process: &DisturbingProcess| format!("{} {:.0} %", process.name, process.cpu_percent);
     let names: Vec<String> = report.environment.disturbing_processes.iter().map(name).collect();
     let guest = report.machine.identity.hypervisor.is_some();
-    let (named, advice) = match (names.is_empty(), listed && guest) {
-        (false, _) => (format!(": {} of a CPU", names.join(", ")), "run again when they are idle, or wait for that with --wait-quiet 60s"),
+    let (named, advice) = match (names.is_empty(), looked, guest) {
+        (false, ..) => (format!(": {} of a CPU", names.join(", ")), "run again when they are idle, or wait for that with --wait-quiet 60s"),
         // Waiting helps only against what this kernel sees.
-        (true, true) => {
+        (true, Looked::AtAll, true) => {
             (" and no process that still runs did: perhaps other guests of the host".to_owned(), "run again when the host is quieter")
         }
-        (true, false) => (String::new(), "run again when they are idle, or wait for that with --wait-quiet 60s"),
+        (true, Looked::AtSome, _) => (
+            " and no process that can be seen from here did: others of the same host are hidden, as from a container".to_owned(),
+            "look for them on the host, and run again when it is quieter",
+        ),
+        (true, ..) => (String::new(), "run again when they are idle, or wait for that with --wait-quiet 60s"),
     };
     let note = || Note::warning("machine-busy", format!("others used the CPUs during the run{named}")).advise(advice);
     disturbed.then(note)
@@ -118,14 +135,22 @@ mod tests {
             .map(|(name, cpu_percent)| DisturbingProcess { name: name.into(), cpu_percent })
             .collect();
         report.results.iter_mut().for_each(|m| m.evidence.noise.others = Some(0.0));
-        assert_eq!(note(&report, true), None, "processes on other CPUs");
+        assert_eq!(note(&report, Looked::AtAll), None, "processes on other CPUs");
         report.results[0].evidence.noise.left_out = Some(0.4);
-        assert!(note(&report, true).is_some_and(|note| note.message.contains("rustc 93 %, python3 40 % of a CPU")));
+        assert!(note(&report, Looked::AtAll).is_some_and(|note| note.message.contains("rustc 93 %, python3 40 % of a CPU")));
         report.environment.disturbing_processes.clear();
-        assert!(note(&report, true).is_some_and(|note| note.message.ends_with("during the run")));
+        assert!(note(&report, Looked::AtAll).is_some_and(|note| note.message.ends_with("during the run")));
+        let hidden = note(&report, Looked::AtSome).unwrap();
+        assert!(
+            hidden.message.contains("the same host are hidden") && hidden.advice.unwrap().contains("on the host"),
+            "{}",
+            hidden.message
+        );
         report.machine.identity.hypervisor = Some("KVM".to_owned());
-        let stolen = note(&report, true).unwrap();
+        let stolen = note(&report, Looked::AtAll).unwrap();
         assert!(stolen.message.contains("other guests") && !stolen.advice.unwrap().contains("--wait-quiet"));
-        assert!(note(&report, false).unwrap().message.ends_with("during the run"), "nobody looked");
+        let hidden = note(&report, Looked::AtSome).unwrap();
+        assert!(!hidden.message.contains("guests"), "they may be of this guest: {}", hidden.message);
+        assert!(note(&report, Looked::Not).unwrap().message.ends_with("during the run"), "nobody looked");
     }
 }

@@ -16,10 +16,15 @@ const INITIAL_PIDS: &str = "pid:[4026531836]";
 
 /// Whether this process is in a container, as far as it can tell: it has processes numbered anew, or what container engines leave there.
 pub(crate) fn is_inside(tree: Tree<'_>) -> bool {
-    let pids = fs::read_link(tree.path("proc/self/ns/pid"));
-    pids.is_ok_and(|pids| pids != Path::new(INITIAL_PIDS))
+    is_in_own_processes(tree)
         || [".dockerenv", "run/.containerenv", "run/systemd/container"].iter().any(|file| tree.exists(file))
         || Substitutes::read(tree).have_lxcfs()
+}
+
+/// Whether this process is in a namespace of processes, as in most containers: those outside of it are hidden from it.
+pub(crate) fn is_in_own_processes(tree: Tree<'_>) -> bool {
+    // Kernels without PID namespaces have no such link, and no containers.
+    fs::read_link(tree.path("proc/self/ns/pid")).is_ok_and(|pids| pids != Path::new(INITIAL_PIDS))
 }
 
 /// Whether what is written to `folder` is still there after this process's container has ended. A process that is in none says yes.
@@ -33,9 +38,7 @@ pub(crate) fn outlives_container(root: &Path, folder: &Path) -> bool {
     if mount.is_some_and(|m| Path::new(&m.point) == folder && m.kind == "tmpfs" && Some(&m.root) == name.as_ref()) {
         return true;
     }
-    // Kernels without PID namespaces have no such link, and no containers.
-    let pids = fs::read_link(tree.path("proc/self/ns/pid"));
-    if pids.is_ok_and(|pids| pids != Path::new(INITIAL_PIDS)) {
+    if is_in_own_processes(tree) {
         return false;
     }
     // A container may share the host's processes and still have files of its own.

@@ -7,6 +7,8 @@ use std::time::Instant;
 
 use memgauge_core::result::DisturbingProcess;
 
+use crate::container::is_in_own_processes;
+use crate::mount;
 use crate::noise::user_hz;
 use crate::tree::Tree;
 
@@ -14,6 +16,20 @@ use crate::tree::Tree;
 const MIN_PERCENT: f64 = 5.0;
 /// No more processes than this are named.
 const MAX_NAMED: usize = 5;
+
+/// Whether processes of this machine may be hidden from this one: it is in a namespace of processes, as in a container, or `/proc` shows each
+/// user only his own (`hidepid`).
+pub fn may_be_hidden(root: &Path) -> bool {
+    let tree = Tree::new(root);
+    // SAFETY: geteuid has no preconditions.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    is_in_own_processes(tree) || (!is_root && hides_processes(&mount::read(tree)))
+}
+
+fn hides_processes(mounts: &[mount::Mount]) -> bool {
+    let hides = |option: &str| option.strip_prefix("hidepid=").is_some_and(|how| how != "0" && how != "off");
+    mounts.iter().any(|mount| mount.point == "/proc" && mount.kind == "proc" && mount.options.split(',').any(hides))
+}
 
 /// The CPU times of all other processes at one moment.
 #[derive(Debug)]
@@ -64,13 +80,42 @@ fn name_and_ticks(stat: &str) -> Option<(String, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
+    use crate::tests::fixture::Fixture;
 
     #[test]
     fn names_have_spaces_and_times_are_user_and_system() {
         let stat = "12 (a (b) c) S 1 12 12 0 -1 4194560 100 0 0 0 250 50 9 9 20 0 1 0 5 1000 10";
         assert_eq!(name_and_ticks(stat), Some(("a (b) c".into(), 300)));
         assert_eq!(name_and_ticks("12 (cut) S 1"), None);
+    }
+
+    #[test]
+    fn processes_are_hidden_from_a_container() {
+        let hidden = |namespace: u64| {
+            let tree = Fixture::new().file("proc/self/mountinfo", "24 1 0:22 / /proc rw - proc proc rw\n").file("proc/self/ns/uts", "");
+            symlink(format!("pid:[{namespace}]"), tree.root().join("proc/self/ns/pid")).unwrap();
+            may_be_hidden(tree.root())
+        };
+        assert_eq!([4_026_531_836, 4_026_532_281].map(hidden), [false, true]);
+    }
+
+    #[test]
+    fn processes_of_others_are_hidden_by_an_option_of_proc() {
+        let mounts = |options: &str| format!("24 1 0:22 / /proc rw - proc proc {options}\n");
+        assert!(
+            ["rw,hidepid=2", "rw,hidepid=invisible", "rw,hidepid=ptraceable,gid=5"]
+                .into_iter()
+                .all(|o| hides_processes(&mounts_of(&mounts(o))))
+        );
+        assert!(!["rw", "rw,hidepid=0", "rw,hidepid=off"].into_iter().any(|o| hides_processes(&mounts_of(&mounts(o)))));
+    }
+
+    fn mounts_of(mountinfo: &str) -> Vec<mount::Mount> {
+        let tree = Fixture::new().file("proc/self/mountinfo", mountinfo);
+        mount::read(Tree::new(tree.root()))
     }
 
     #[test]

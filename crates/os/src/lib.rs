@@ -82,7 +82,8 @@ pub mod memory {
 /// - [`NoiseProbe`](noise::NoiseProbe): time of other processes and of the hypervisor on the measured CPUs, page migrations, memory errors.
 /// - [`thread_involuntary_switches`](noise::thread_involuntary_switches), [`thread_waited_ns`](noise::thread_waited_ns): how often, and for
 ///   how long, the calling thread was ready and did not run; read at both ends of every burst.
-/// - [`busy_seconds`](noise::busy_seconds), [`ProcessTimes`](noise::ProcessTimes): how busy each CPU is, and which processes are.
+/// - [`busy_seconds`](noise::busy_seconds), [`ProcessTimes`](noise::ProcessTimes): how busy each CPU is, and which processes are;
+///   [`may_be_hidden`](noise::may_be_hidden): whether these may be not all.
 /// - [`thread_cpu_ns`](noise::thread_cpu_ns): how long the calling thread ran; read once in every window, so it must be cheap.
 /// - [`memory_errors`](noise::memory_errors), [`dimm_errors`](noise::dimm_errors): errors that memory controllers have counted, and those of
 ///   each DIMM.
@@ -92,7 +93,7 @@ pub mod noise {
     pub use crate::system::noise::{
         NoiseProbe, busy_seconds, stolen_seconds, thread_cpu_ns, thread_involuntary_switches, thread_waited_ns,
     };
-    pub use crate::system::processes::ProcessTimes;
+    pub use crate::system::processes::{ProcessTimes, may_be_hidden};
 }
 
 /// Files and folders: whose they are, locks, and what is no file.

@@ -30,6 +30,11 @@ pub struct ProcessTimes {
     processes: BTreeMap<u32, (String, u64)>,
 }
 
+/// Whether processes of this machine may be hidden from this one: Windows lists all.
+pub const fn may_be_hidden(_root: &Path) -> bool {
+    false
+}
+
 impl ProcessTimes {
     /// Reads the time of each process that this one may look at (`CreateToolhelp32Snapshot`, `GetProcessTimes`). An administrator may look
     /// at services and at processes of other users, others only at their own. Wine answers for every process with the time of the one that
