@@ -63,7 +63,8 @@ suite is measured. Needs no root; says what it could not do, and why.";
 #[derive(Debug, Parser)]
 #[command(
     name = "memgauge",
-    version,
+    // With the commit, for whoever reports a fault.
+    version = concat!(env!("CARGO_PKG_VERSION"), " (", env!("MEMGAUGE_BUILD"), ")"),
     about = ABOUT,
     long_about = None,
     args_conflicts_with_subcommands = true,

@@ -385,5 +385,6 @@ pub(crate) fn usage() -> String {
         text.push_str(&format!("  -{:<27} {}\n", format!("{}{}", row.letter, row.value), row.help));
     }
     text.push_str("\nman mlc has the codes of -W, the files of -g, -M and -o, and what differs from the original.\n");
+    text.push_str(concat!("This is memgauge ", env!("CARGO_PKG_VERSION"), " (", env!("MEMGAUGE_BUILD"), ").\n"));
     text
 }

@@ -64,7 +64,7 @@ pub(super) fn runs(checked: &Checked<'_>) -> Result<Outcome> {
     let version = call(&["--version"])?;
     let info = call(&["info"])?;
     let _ = run(&mut podman(&["rmi", "--all", "--force"]));
-    ensure!(version.trim() == format!("memgauge {}", checked.release.version), "{version}");
+    ensure!(version.starts_with(&format!("memgauge {} (", checked.release.version)), "{version}");
     ensure!(info.contains("core"), "{info}");
     Ok(Passed)
 }

@@ -157,7 +157,7 @@ fn in_root(root: &Path, words: &[&str]) -> Result<String> {
 /// Uses what was installed; what `memgauge info` says.
 fn use_installed(checked: &Checked<'_>, root: &Path) -> Result<String> {
     let version = in_root(root, &["/usr/bin/memgauge", "--version"])?;
-    ensure!(version.trim() == format!("memgauge {}", checked.release.version), "{version}");
+    ensure!(version.starts_with(&format!("memgauge {} (", checked.release.version)), "{version}");
     let info = in_root(root, &["/usr/bin/memgauge", "info"])?;
     ensure!(info.contains("core"), "{info}");
     let plan = in_root(root, &["/usr/bin/memgauge", "quick", "--plan"])?;

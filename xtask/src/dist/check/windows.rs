@@ -54,7 +54,7 @@ pub(super) fn zip(checked: &Checked<'_>, target: &Target) -> Result<Outcome> {
         Ok(text)
     };
     let version = said("memgauge.exe", "--version")?;
-    ensure!(version.trim() == format!("memgauge {}", checked.release.version), "{version}");
+    ensure!(version.starts_with(&format!("memgauge {} (", checked.release.version)), "{version}");
     let info = said("memgauge.exe", "info")?;
     ensure!(info.contains("CPUs"), "memgauge info: {info}");
     let help = said("mlc.exe", "--help")?;
