@@ -95,3 +95,35 @@ fn the_glossary_has_forty_words_at_most() {
     let different: BTreeSet<&String> = words.iter().map(|row| &row[0]).collect();
     assert_eq!(different.len(), words.len());
 }
+
+/// Every path of this repository that a page names, as from its top or as in docs/architecture.md: `linux/src/faults.rs`.
+#[test]
+fn pages_name_files_that_exist() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages = vec!["README.md".to_owned(), "CONTRIBUTING.md".to_owned(), "METHOD.md".to_owned()];
+    for folder in ["docs", "docs/method"] {
+        let names = fs::read_dir(top.join(folder)).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        pages.extend(names.filter(|name| name.ends_with(".md")).map(|name| format!("{folder}/{name}")));
+    }
+    let has = |folder: &Path| {
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<BTreeSet<_>>()
+    };
+    let (above, crates) = (has(top), has(&top.join("crates")));
+    let (mut named, mut missing) = (0, Vec::new());
+    for page in pages {
+        for path in quoted(&read(&page)) {
+            let plain = path.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "/._-".contains(c));
+            let Some((first, rest)) = path.split_once('/').filter(|(_, rest)| plain && !rest.is_empty()) else { continue };
+            let found = match () {
+                () if above.contains(first) && first != "target" => vec![top.join(&path)],
+                () if crates.contains(first) => vec![top.join("crates").join(&path), top.join("crates").join(first).join("src").join(rest)],
+                () => continue,
+            };
+            named += 1;
+            let exists = found.iter().any(|path| path.exists() || Path::new(&format!("{}.rs", path.display())).exists());
+            (!exists).then(|| missing.push(format!("{page}: {path}")));
+        }
+    }
+    assert!(missing.is_empty(), "{missing:?}");
+    assert!(named > 20, "{named}");
+}
