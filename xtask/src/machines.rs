@@ -60,7 +60,7 @@ pub(crate) fn write(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Fails unless the archives in `folder` hold what [`write`] would write. How they are compressed does not count: that changes with the
+/// Fails unless the archives in `folder` hold what [`write()`] would write. How they are compressed does not count: that changes with the
 /// version of a library.
 pub(crate) fn check(folder: &Path) -> Result<()> {
     let path = folder.join(format!("{NAME}.tar.gz"));

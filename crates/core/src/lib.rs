@@ -3,7 +3,7 @@
 //! 1. the types that everything shares: [`units`], [`traffic`], [`topology`], [`experiment`], [`estimate`], [`note`];
 //! 2. the request ([`spec`]), the plan made from it ([`plan`], made by [`planner`]), and the results ([`result`]);
 //! 3. what the results mean ([`conclusions`]), how those of several runs compare ([`comparison`]), what they advise
-//!    ([`advice`]), and what was published about machines of the same kind ([`reference`]).
+//!    ([`advice`]), and what was published about machines of the same kind ([`mod@reference`]).
 //!
 //! Nothing here does I/O, reads a clock or is `unsafe`, so every part can be tested on a recorded machine.
 #![forbid(unsafe_code)]

@@ -1,5 +1,5 @@
-//! Plan in, samples out. An experiment is at most one latency probe and any number of loaders ([`experiment`]): idle latency has no loaders,
-//! bandwidth no probe, loaded latency both. Cache-to-cache transfers are the only second engine ([`transfer`]). A [`scan`] reads
+//! Plan in, samples out. An experiment is at most one latency probe and any number of loaders (`experiment`): idle latency has no loaders,
+//! bandwidth no probe, loaded latency both. Cache-to-cache transfers are the only second engine (`transfer`). A scan (`scan`) reads
 //! each region once instead of for a time.
 //!
 //! Nothing here formats, and no default is chosen here: what the plan leaves open (which kernel is fastest, where a curve needs a point)

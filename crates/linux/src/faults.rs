@@ -2,7 +2,7 @@
 //! elsewhere. They cost what was being measured and not the process.
 //!
 //! One handler of SIGSEGV and SIGBUS serves the process. A fault of a chase's load makes that chase go on from a line that leads to itself
-//! ([`memgauge_kernels::recover`]). A SIGBUS in a range that is [watched](Watched) maps zeros there, marks the range, and repeats the access:
+//! ([`memgauge_kernels::recover`]). A SIGBUS in a range that is watched (`Watched`) maps zeros there, marks the range, and repeats the access:
 //! loops go on without harm until they look at the clock, and whoever asks the range afterwards learns that what was read is worth nothing.
 //! Any other fault ends the process as it did before: the earlier action is put back, and the instruction faults again.
 

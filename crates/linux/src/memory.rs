@@ -5,7 +5,7 @@
 //! first touch by CPUs of that node places them instead. The result is always read back: the kind of page from `/proc/self/smaps`, and the
 //! node from `move_pages` in query mode or from `/proc/self/numa_maps`.
 //!
-//! A buffer in a directory is a shared mapping of a file without a name ([`file`](self::file)), which is gone with the process as well.
+//! A buffer in a directory is a shared mapping of a file without a name (`memory/file.rs`), which is gone with the process as well.
 
 mod allocate;
 mod buffer;

@@ -1,7 +1,7 @@
 //! The registers that switch prefetchers, changed so that they are always restored: they are saved in a journal first, then written, read
 //! back, and restored at the end.
 //!
-//! A change is undone by the run itself, by its [`guardian`] when the run was killed, by the next run that finds the journal, or by
+//! A change is undone by the run itself, by its [`Guardian`] when the run was killed, by the next run that finds the journal, or by
 //! `memgauge prefetch restore`. A boot resets the registers, and makes the journal void.
 
 mod change;

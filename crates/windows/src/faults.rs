@@ -3,7 +3,7 @@
 //!
 //! One vectored exception handler serves the process, before all others. A fault of a chase's load makes that chase go on from a line that
 //! leads to itself ([`memgauge_kernels::recover`]). A page that cannot be provided (`EXCEPTION_IN_PAGE_ERROR`) in a range that is
-//! [watched](Watched) marks that range, and whoever asks the range afterwards learns that what was read is worth nothing.
+//! watched (`Watched`) marks that range, and whoever asks the range afterwards learns that what was read is worth nothing.
 //!
 //! Windows cannot put other memory in the place of one page of a view, nor without a moment in which the page is not there at all. Loops
 //! other than chases therefore cannot go on: for them, and for any other fault, the handler does nothing more, and the process ends as it

@@ -4,7 +4,7 @@
 //! 1. Smooth the logarithms of the values (median of three neighbours), then fit a step function that never falls (for bandwidth: never
 //!    rises), by pooling adjacent violators with medians, so that a few disturbed points have no effect (R. Barlow et al., "Statistical
 //!    Inference under Order Restrictions", 1972).
-//! 2. Plateaus are the widest runs of that function that change by less than [`FLAT`], the widest first. Neighbours that hardly differ are
+//! 2. Plateaus are the widest runs of that function that change by less than `FLAT`, the widest first. Neighbours that hardly differ are
 //!    one plateau. What is left between two plateaus is a knee.
 //! 3. A level ends where the curve leaves its plateau. A cyclic chase leaves a cache sharply under LRU, and gradually under any other
 //!    replacement policy.

@@ -28,7 +28,7 @@ impl Buffer {
     /// of memory. Only what the node and the pool hold at this moment is checked here, because the kernel does not refuse a bound allocation
     /// beyond that: it kills the process.
     ///
-    /// A buffer in a directory is a file there; see [`file`](super::file). For other buffers [`PageRequest::Auto`] takes free pages of the
+    /// A buffer in a directory is a file there; see `memory/file.rs`. For other buffers [`PageRequest::Auto`] takes free pages of the
     /// node's 2 MiB pool when there are enough, otherwise transparent huge pages, otherwise base pages; the evidence says why. The sizes of
     /// pools are never changed.
     ///

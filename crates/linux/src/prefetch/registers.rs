@@ -87,7 +87,7 @@ impl PrefetchError {
 }
 
 impl PrefetchRegisters {
-    /// The registers whose devices are below `devices` ([`MSR_DEVICES`]), with their journals in `folder` ([`JOURNALS`]). `/proc` and `/sys`
+    /// The registers whose devices are below `devices` ([`MSR_DEVICES`](super::MSR_DEVICES)), with their journals in `folder` ([`JOURNALS`]). `/proc` and `/sys`
     /// are read below `root`.
     pub fn new(devices: impl Into<PathBuf>, folder: impl Into<PathBuf>, root: impl Into<PathBuf>) -> Self {
         let root = root.into();
