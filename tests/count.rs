@@ -56,7 +56,7 @@ fn median(count: &ProgramCount, name: &str) -> Option<f64> {
 fn a_program_has_the_limits_that_memgauge_was_started_with() {
     let limits = "ulimit -S -n; ulimit -H -n; ulimit -S -t; ulimit -H -t";
     let line = format!(
-        "ulimit -H -n 1000; ulimit -S -n 200; ulimit -t 300; {limits}; exec {} count -q -- sh -c '{limits}'",
+        "ulimit -S -n 200; ulimit -H -n 1000; ulimit -t 300; {limits}; exec {} count -q -- sh -c '{limits}'",
         env!("CARGO_BIN_EXE_memgauge")
     );
     let output = Command::new("sh").args(["-c", &line]).output().unwrap();
