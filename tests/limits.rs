@@ -16,7 +16,7 @@ use memgauge_core::units::Bytes;
 use memgauge_testing::{not_tested, not_tested_in_part};
 
 use confined::{CONTAINER, Group, PODMAN, PODMAN_ABSENT, SYSTEM_SERVICE, fails};
-use support::{beside_another, program, text};
+use support::{beside_another, had_no_cpu_time, program, text};
 
 /// Short runs of everything that allocates.
 const COMMANDS: [&str; 6] = [
@@ -27,6 +27,12 @@ const COMMANDS: [&str; 6] = [
     "c2c --time 100ms",
     "loaded --delay 0 --time 60ms",
 ];
+
+/// Those of the commands that can be run on this machine.
+fn possible<'a>(lines: &'a [&str]) -> impl Iterator<Item = &'a str> {
+    let one = std::thread::available_parallelism().unwrap().get() < 2;
+    lines.iter().copied().filter(move |line| !(one && (line.starts_with("c2c") || line.starts_with("loaded"))))
+}
 
 /// Runs the program as `confine` says.
 fn run(line: &str, confine: impl FnOnce(&mut Command)) -> Output {
@@ -56,9 +62,13 @@ fn within_a_memory_limit_everything_measures_smaller_and_nobody_is_killed() {
         let Some(group) = Group::new(&format!("small-{mib}"), mib << 20) else {
             not_tested!("no control group with a limit on memory can be made here")
         };
-        for line in lines {
+        for line in possible(lines) {
             let output = run(&format!("{line} --format json"), |c| group.enter(c));
             ended_well(&format!("{mib} MiB: {line}"), &output);
+            if had_no_cpu_time(&output) {
+                not_tested_in_part!("{mib} MiB: {line}: others had the CPUs");
+                continue;
+            }
             let report = report(&output);
             let measured = report.results.iter().filter(|m| m.estimate.value.is_some()).count();
             assert!(measured > 0 && report.machine.allowed.memory < Bytes::mib(mib), "{mib} MiB: {line}: {:?}", report.results);
@@ -100,12 +110,14 @@ fn limits_on_resources_are_kept_or_named() {
     for (name, which, room, none) in RESOURCES {
         // Where memory is not what is limited, a small buffer shows as much in less time.
         let memory = name == "RLIMIT_AS" || name == "RLIMIT_DATA";
-        for line in if memory { &COMMANDS[..] } else { &["bandwidth --size 1M --time 60ms", "stream 1M --passes 2"] } {
+        for line in possible(if memory { &COMMANDS } else { &["bandwidth --size 1M --time 40ms"] }) {
             let output = run(line, |c| confined::limit(c, which, room));
             let stderr = ended_well(&format!("{name} {room}: {line}"), &output);
-            assert!(output.status.success(), "{name} {room}: {line}: {stderr}");
+            assert!(output.status.success() || had_no_cpu_time(&output), "{name} {room}: {line}: {stderr}");
         }
-        for line in ["stream 1M --passes 2", "latency --size 1M --time 60ms", "info"] {
+        for line in
+            if memory { &["stream 1M --passes 2", "latency --size 1M --time 60ms", "info"] } else { &["latency --size 1M --time 40ms"][..] }
+        {
             ended_well(&format!("{name} {none}: {line}"), &run(line, |c| confined::limit(c, which, none)));
         }
     }
@@ -113,7 +125,7 @@ fn limits_on_resources_are_kept_or_named() {
 
 #[test]
 fn a_limit_on_cpu_time_ends_a_run_that_keeps_what_it_measured() {
-    let output = run("latency --size 1M --time 60s --format json", |c| confined::limit(c, libc::RLIMIT_CPU as u32, 6));
+    let output = run("latency --size 1M --time 600s --format json", |c| confined::limit(c, libc::RLIMIT_CPU as u32, 3));
     let stderr = text(&output.stderr);
     assert!(output.status.signal().is_none(), "{:?}: {stderr}", output.status);
     let incomplete = report(&output).incomplete;
@@ -138,6 +150,9 @@ fn a_limit_on_threads_is_named() {
     let stderr = ended_well("one thread", &output);
     assert!(stderr.contains("cannot start a thread") && stderr.contains("ulimit -u"), "{stderr}");
 }
+
+/// What is said where others had the CPUs.
+const NO_TIME: &str = "got no time in many bursts";
 
 /// Every call that a run makes and that a filter may deny: the run goes on without it, or says what it misses.
 #[test]
@@ -164,9 +179,10 @@ fn a_denied_system_call_is_named_and_never_a_panic() {
     ];
     for errno in [libc::EPERM, libc::ENOSYS] {
         let (stderr, code) = denied(&not_needed, errno);
-        assert_eq!(code, Some(0), "{stderr}");
+        assert!(code == Some(0) || stderr.contains(NO_TIME), "{stderr}");
     }
-    assert_eq!(denied(&[libc::SYS_mbind], libc::EINVAL).1, Some(0), "the node is allowed, so the filter refuses it");
+    let (stderr, code) = denied(&[libc::SYS_mbind], libc::EINVAL);
+    assert!(code == Some(0) || stderr.contains(NO_TIME), "the node is allowed, so the filter refuses it: {stderr}");
     let (stderr, code) = denied(&[libc::SYS_sched_setaffinity], libc::EPERM);
     assert!(code == Some(4) && stderr.contains("seccomp") && !stderr.contains("cpuset"), "{stderr}");
 }
@@ -187,10 +203,16 @@ fn profiles_of_containers_and_services_let_it_measure() {
         ("services", &killed),
     ];
     for (name, lists) in profiles {
-        for line in ["latency --size 1M --time 40ms", "bandwidth --size 4M --time 60ms", "stream 1M", "c2c --time 100ms", "info"] {
+        for line in possible(&[
+            "latency --size 1M --time 40ms",
+            "bandwidth --size 4M --time 40ms",
+            "stream 1M --passes 20",
+            "c2c --time 100ms",
+            "info",
+        ]) {
             let output = run(line, |c| confined::filter(c, lists));
             let stderr = ended_well(&format!("{name}: {line}"), &output);
-            assert_eq!(output.status.code(), Some(0), "{name}: {line}: {stderr}");
+            assert!(output.status.success() || had_no_cpu_time(&output), "{name}: {line}: {:?} {stderr}", output.status);
         }
     }
     // Where pages are is then known from another place, and no less certain.

@@ -4,7 +4,6 @@
 
 mod support;
 
-use std::io::Read;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,9 @@ use memgauge_core::experiment::{Experiment, Metric};
 use memgauge_core::note::SCAN_MEMORY_SCARCE;
 use memgauge_core::result::{Incomplete, PlacementStatus, Report};
 
+use memgauge_testing::not_tested;
+
+use support::watch::{InTime, Watched};
 use support::{alone, program, refused, report, run, temporary, text};
 
 #[test]
@@ -61,24 +63,27 @@ fn a_scan_measures_every_region_and_checks_what_it_keeps() {
 #[test]
 fn an_interrupted_scan_keeps_what_it_measured_and_gives_the_memory_back() {
     let _permit = alone();
-    let mut child = program()
-        .args(["scan", "--size", "64M", "--region", "16M", "--passes", "10000", "--format", "json"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    std::thread::sleep(Duration::from_millis(2500));
-    // SAFETY: the process is our child and has not been waited for, so its number is still its own.
-    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
-    let sent = Instant::now();
-    let mut out = Vec::new();
-    child.stdout.take().unwrap().read_to_end(&mut out).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert!(sent.elapsed() < Duration::from_secs(20), "it ends after the pass in progress");
-    let report: Report = serde_json::from_slice(&out).unwrap();
+    let mut command = program();
+    command.args(["scan", "--size", "64M", "--region", "16M", "--passes", "10000", "--format", "json"]);
+    let mut run = Watched::start(&mut command);
+    // A pass over all regions is a burst; before, memory is taken.
+    if !run.until_it_measures(40) {
+        not_tested!("it ended before it was interrupted: {}", text(&run.end().output.stderr));
+    }
+    run.signal(libc::SIGINT);
+    let ended = run.end();
+    assert_eq!(ended.output.status.code(), Some(130), "{}", text(&ended.output.stderr));
+    let late = ended.within(Duration::from_secs(3));
+    assert!(!matches!(late, InTime::No(_)), "it ends after the pass in progress: {late:?}");
+    let report: Report = serde_json::from_slice(&ended.output.stdout).unwrap();
     assert!(!report.complete && report.incomplete == Some(Incomplete::Signal { name: "SIGINT".into() }));
     let nodes = report.plan.as_ref().unwrap().steps[0].cells.len();
     let measured = report.results.iter().filter(|m| m.estimate.value.is_some()).count();
+    if measured < 4
+        && let Some(why) = ended.starved()
+    {
+        not_tested!("{measured} regions measured: {why}");
+    }
     assert!((4..=4 * nodes).contains(&measured), "{measured} regions measured");
     assert!(report.results.iter().filter(|m| m.estimate.value.is_some()).all(|m| m.estimate.n < 10_000));
 }

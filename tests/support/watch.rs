@@ -140,6 +140,27 @@ impl Watched {
         self.until(|run| run.cpu_time() >= time)
     }
 
+    /// Waits until it does nothing but wait, but for a look now and then. `false` if it ended before.
+    #[must_use]
+    pub(crate) fn until_it_waits(&mut self) -> bool {
+        const LOOKS: usize = 40;
+        let mut idle = 0_usize;
+        self.until(|run| {
+            std::thread::sleep(Duration::from_millis(10));
+            idle = if run.wants_a_cpu() { idle.saturating_sub(LOOKS / 8) } else { idle + 1 };
+            idle >= LOOKS
+        })
+    }
+
+    /// Whether a thread of it runs, or would run if a CPU were free.
+    fn wants_a_cpu(&self) -> bool {
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.child.id())) else { return true };
+        threads.flatten().any(|thread| {
+            let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with(['R', 'D']))
+        })
+    }
+
     /// The CPU time that it has used, all threads together.
     pub(crate) fn cpu_time(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();

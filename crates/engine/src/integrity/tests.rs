@@ -83,6 +83,53 @@ fn a_bit_that_flips_once_is_found_once() {
     assert_eq!((integrity.mismatches, integrity.first.len()), (1, 1));
 }
 
+/// A flip is found where it falls between the write of its word and the next comparison: over all moments and places, as often as the result
+/// says. A millisecond is what a portion takes here.
+#[test]
+fn flips_are_found_as_often_as_the_result_says() {
+    const PORTIONS: u64 = 32;
+    let origin = Instant::now();
+    let at = |ms: u64| origin + Duration::from_millis(ms);
+    let steps = integrity::steps(&[TestPattern::Random]);
+    assert_eq!(steps.len(), 2);
+    let tested_buffer = buffer(512 << 10);
+    for held in [0, 8, 100] {
+        let whole = 3 * PORTIONS + 2 * held;
+        let (mut found, mut all, mut share) = (0, 0, 0.0);
+        for moment in 0..whole {
+            for place in 0..8 {
+                let mut tested = TestedBuffer::new(tested_buffer.clone(), vec![0]);
+                let word = tested.buffer.as_ptr().wrapping_add(((512 << 10) / 8) * place + 64).cast::<u64>();
+                // SAFETY: an aligned word of the test's own buffer.
+                let flip = || unsafe { word.write_volatile(word.read_volatile() ^ 4) };
+                let mut now = 0;
+                for next in steps.iter().map(|step| Some((step.words(5, 0), Some(step.pattern)))).chain([None]) {
+                    let started = now;
+                    let sweep = tested.sweep(next.as_ref().map(|w| w.0.clone()), How::default(), Cutoff::never());
+                    while !sweep.portions.are_taken() {
+                        if now == moment {
+                            flip();
+                        }
+                        sweep.run(1);
+                        now += 1;
+                    }
+                    assert_eq!(now - started, PORTIONS);
+                    tested.finish(&sweep, next, at(started), at(now));
+                    if (now..now + held).contains(&moment) {
+                        flip();
+                    }
+                    now += held;
+                }
+                let integrity = tested.take(2, vec![TestPattern::Random]);
+                (found, all, share) = (found + integrity.mismatches, all + 1, integrity.watched.unwrap());
+            }
+        }
+        // Places are eight of a continuum.
+        let found = found as f64 / f64::from(all);
+        assert!((found - share).abs() < 0.03, "{held} ms held: {found:.3} found, {share:.3} said");
+    }
+}
+
 #[test]
 fn words_of_another_place_are_wrong_and_few_are_listed() {
     let mut tested = TestedBuffer::new(buffer(1 << 20), vec![0]);
