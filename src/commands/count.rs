@@ -246,7 +246,6 @@ fn not_started(command: &[OsString], error: &io::Error) -> u8 {
     if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_RUN }
 }
 
-/// One note for everything that was not counted.
 /// Says on a hybrid machine which cores' events are counted: those of CPUs like `cpu`. The kernel lets an event wait while its thread is on
 /// another kind of core, as it does while events take turns, so the count is scaled for that time.
 fn hybrid_note(cpus: &[Cpu], cpu: u32) -> Option<Note> {
@@ -264,6 +263,7 @@ fn hybrid_note(cpus: &[Cpu], cpu: u32) -> Option<Note> {
     })
 }
 
+/// One note for everything that was not counted.
 fn missing_note(events: &Events, counts: &[Counters]) -> Option<Note> {
     let mut reasons: Vec<String> = events.missing.iter().map(ToString::to_string).collect();
     let gaps = counts.first().map(Counters::gaps).unwrap_or_default();

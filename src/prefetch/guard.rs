@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::{Experiment, Metric, PrefetchRequest, Unit};
+use memgauge_core::experiment::{Experiment, PrefetchRequest};
 use memgauge_core::note::Note;
-use memgauge_core::plan::{Cell, Plan, Step, Work};
+use memgauge_core::plan::{Cell, Plan, Step};
 use memgauge_core::prefetchers::{self, Control, PrefetchState, PrefetchStatus};
 use memgauge_core::result::{Evidence, Incomplete, Measurement, Quality, QualityLevel, Report, Verdict};
 use memgauge_core::spec::{Spec, Task};
@@ -239,15 +239,12 @@ fn all_read(values: BTreeMap<u32, u64>) -> BTreeMap<u32, Result<u64, MsrError>> 
 
 /// A cell without a value, and why.
 pub(crate) fn unmeasured(experiment: Experiment, cell: &Cell, why: &NotMeasured) -> Measurement {
-    let (metric, unit) = match cell.work {
-        Work::Latency { .. } => (Metric::Latency, Unit::Nanoseconds),
-        _ => (Metric::Bandwidth, Unit::GigabytesPerSecond),
-    };
+    let metric = cell.work.metric();
     Measurement {
         experiment,
         at: cell.at.clone(),
         metric,
-        unit,
+        unit: metric.unit(),
         firmware: None,
         estimate: Estimate { not_measured: Some(why.clone()), ..Estimate::default() },
         distribution: None,

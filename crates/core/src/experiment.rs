@@ -214,6 +214,16 @@ pub enum Metric {
     Bandwidth,
 }
 
+impl Metric {
+    /// The unit in which results state it.
+    pub const fn unit(self) -> Unit {
+        match self {
+            Self::Latency => Unit::Nanoseconds,
+            Self::Bandwidth => Unit::GigabytesPerSecond,
+        }
+    }
+}
+
 /// The unit of `value`, `min`, `max`, `mad` and the interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

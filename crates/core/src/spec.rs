@@ -86,7 +86,7 @@ pub struct Spec {
 /// Which measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Task {
-    /// The suite: everything that `memgauge run` measures.
+    /// The suite: everything that `memgauge` without a command measures.
     #[default]
     Suite,
     /// Idle latency.

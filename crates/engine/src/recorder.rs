@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use memgauge_core::conclusions::{judge, scan};
 use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::{Coordinates, Experiment, Method, Metric, Unit};
+use memgauge_core::experiment::{Coordinates, Experiment, Method, Metric};
 use memgauge_core::note::Note;
-use memgauge_core::plan::{Cell, Work};
+use memgauge_core::plan::Cell;
 use memgauge_core::result::{
     Checksums, CurveSummary, Evidence, Incomplete, InterleaveSummary, Measurement, PairMatrix, PlacementStatus, RfoEvidence, Timing,
 };
@@ -107,10 +107,7 @@ impl<'a> Recorder<'a> {
         Measurement {
             experiment: self.experiment,
             metric,
-            unit: match metric {
-                Metric::Latency => Unit::Nanoseconds,
-                Metric::Bandwidth => Unit::GigabytesPerSecond,
-            },
+            unit: metric.unit(),
             firmware: firmware_claim(self.topology, self.experiment.method(metric), &at),
             at,
             distribution: None,
@@ -138,17 +135,12 @@ impl<'a> Recorder<'a> {
 
     /// Records a result without value for a cell that failed, so that no cell goes missing silently.
     pub(crate) fn record_failure(&mut self, cell: &Cell, error: &CellError) {
-        let metric = match &cell.work {
-            Work::Bandwidth { traffic, .. } if traffic.form.line.persists().is_some() => Metric::Latency,
-            Work::Bandwidth { .. } | Work::BandwidthSweep(_) | Work::Scan(_) => Metric::Bandwidth,
-            _ => Metric::Latency,
-        };
         if !matches!(error, CellError::Interrupted | CellError::OutOfTime) {
             self.note(failure(format!("{}: {error}", wording::coordinates(&cell.at)), error));
         }
         self.cut_short(error.into());
         let estimate = Estimate { not_measured: Some(error.into()), ..Estimate::default() };
-        self.record(self.judge(cell.at.clone(), metric, estimate, Evidence::default()));
+        self.record(self.judge(cell.at.clone(), cell.work.metric(), estimate, Evidence::default()));
     }
 
     /// How many results and repeats there are.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::directory::MemoryDir;
-use crate::experiment::{ChaseOrder, Coordinates, Experiment, Hops};
+use crate::experiment::{ChaseOrder, Coordinates, Experiment, Hops, Metric};
 use crate::interleave::{Goal, Weights};
 use crate::note::Note;
 #[cfg(feature = "schema")]
@@ -257,6 +257,20 @@ impl Work {
             Self::BandwidthSweep(sweep) => &sweep.loaders,
             Self::Interleave(search) => &search.loaders,
             _ => &[],
+        }
+    }
+
+    /// What a result of it without a value would have measured.
+    pub const fn metric(&self) -> Metric {
+        match self {
+            Self::Bandwidth { traffic, .. } if traffic.form.line.persists().is_some() => Metric::Latency,
+            Self::Bandwidth { .. } | Self::BandwidthSweep(_) | Self::Scan(_) => Metric::Bandwidth,
+            Self::Latency { .. }
+            | Self::Curve { .. }
+            | Self::Interleave(_)
+            | Self::Handoff(_)
+            | Self::Transfers(_)
+            | Self::LatencySweep(_) => Metric::Latency,
         }
     }
 
