@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use memgauge_core::conclusions::findings::{self, Baselines, FleetSiblings, Rules};
 use memgauge_core::fleet::FleetBaseline;
+use memgauge_core::planner::cost;
 use memgauge_core::planner::quick::{DEFAULT_WITHIN_S, ROUND_ENDS, SECOND_ROUND_SHARE};
 use memgauge_core::result::Report;
 use memgauge_fleet::{Fingerprint, group_for};
@@ -74,7 +75,8 @@ fn read_rules(path: &Path) -> Result<Rules, UsageError> {
 
 /// Measures what looks wrong in `report` twice more, and sets its verdict.
 pub(crate) fn confirm(report: &mut Report, references: Baselines<'_>, runner: &mut Runner<'_>, deadlines: Deadlines) {
-    let plan = report.plan.as_ref().and_then(|plan| findings::confirm(report, references, plan, deadlines.left_s(runner.context.now())));
+    let left_s = deadlines.left_s(runner.context.now());
+    let plan = report.plan.as_ref().and_then(|plan| findings::confirm(report, references, plan, left_s, cost::cell_seconds));
     if let Some(plan) = plan.filter(|_| runner.stop.interruption().is_none()) {
         runner.context.deadline = Some(deadlines.end(1));
         runner.measure(&plan, None, report);

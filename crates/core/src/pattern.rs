@@ -171,11 +171,15 @@ impl ChaseLayout {
         })
     }
 
-    /// The line at which a chase is `hops` hops after its start.
+    /// The line at which a chase is `hops` hops after its start. Takes as long as it takes to build a window.
     pub fn after(&self, hops: u64) -> usize {
+        self.after_in(&self.window_order(), hops)
+    }
+
+    /// The same where the [`window_order`](Self::window_order) is known.
+    pub fn after_in(&self, order: &[u32], hops: u64) -> usize {
         let hops = (hops % self.slots() as u64) as usize;
         let (nth, left) = (hops / self.slots_per_window, hops % self.slots_per_window);
-        let order = self.window_order();
         let window = order.get(nth).map_or(0, |w| *w as usize);
         let (mut cycle, mut next, base) = (Cycle::default(), Vec::with_capacity(self.slots_per_window), window * self.window_bytes());
         let entry = self.entry(window);

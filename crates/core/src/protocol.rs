@@ -7,6 +7,9 @@ use std::time::Duration;
 pub const WINDOW: Duration = Duration::from_millis(5);
 /// Windows at the start of a burst that run and do not count: pipelines, TLBs and the core's clock settle.
 pub const SETTLE_WINDOWS: usize = 1;
+/// A chase of an exact number of hops is warmed up for so long before it is timed: the page tables of 512 MiB of small pages, 1 MiB, are in the
+/// second-level cache after some 50,000 hops.
+pub const SETTLE_HOPS: Duration = Duration::from_millis(20);
 /// A window is judged in slots this long: those in which a thread was off its CPU are left out of the window's sample. Threads that share
 /// their CPU run for some 3 ms at a time (the scheduler's slice), which leaves them ten slots in a row.
 pub const SLOT: Duration = Duration::from_micros(250);
@@ -118,3 +121,6 @@ pub fn transfer_run(budget_s: f64) -> Duration {
     let share = Duration::from_secs_f64(budget_s.max(0.0) / f64::from(MIN_TRANSFER_ALLOCATIONS));
     share.clamp(MIN_TRANSFER_RUN, TRANSFER_RUN)
 }
+
+/// The largest injection delay that an adaptive curve uses. It is so long that loads of the probe hardly ever meet other traffic.
+pub const IDLE_DELAY_CYCLES: u32 = 20_000;

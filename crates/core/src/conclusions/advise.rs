@@ -1,11 +1,11 @@
 //! Notes on the results as a whole: what no single number shows.
 
-use crate::conclusions::curve::IDLE_DELAY_CYCLES;
 use crate::conclusions::judge::drifted;
 use crate::conclusions::scan;
 use crate::estimate::Estimate;
 use crate::experiment::{ChaseOrder, Coordinates, Method, Metric, PageRequest};
 use crate::note::Note;
+use crate::protocol::IDLE_DELAY_CYCLES;
 use crate::result::{Measurement, PageKind};
 use crate::topology::{Machine, OperatingSystem};
 use crate::units::Bytes;

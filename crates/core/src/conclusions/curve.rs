@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use crate::estimate::Estimate;
 use crate::experiment::{Coordinates, Experiment, Metric};
 use crate::plan::Work;
+use crate::protocol::IDLE_DELAY_CYCLES;
 use crate::result::{CurvePoint, CurveShare, CurveSummary, Measurement, Report, ShareMissed};
 
 /// A curve whose latency grows by less than this factor is flat. Its loaders do not make requests queue, and it has no knee. The latency of
@@ -128,9 +129,6 @@ pub fn furthest_below_line(points: &[(f64, f64)]) -> Option<usize> {
     let (index, knee) = inner.iter().enumerate().max_by(|a, b| below_line(a.1).total_cmp(&below_line(b.1)))?;
     (gain > 0.0 && cost > 0.0 && below_line(knee) >= KNEE_DISTANCE).then_some(index + 1)
 }
-
-/// The largest injection delay that an adaptive curve uses. It is so long that loads of the probe hardly ever meet other traffic.
-pub const IDLE_DELAY_CYCLES: u32 = 20_000;
 
 /// The injection delay to measure next, so that points are evenly spread in bandwidth. It lies within the widest gap between neighbours in
 /// delay that exceeds `largest_gap_fraction` of the highest bandwidth. The first two are delay 0 and [`IDLE_DELAY_CYCLES`] (unless there is

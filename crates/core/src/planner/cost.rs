@@ -322,7 +322,7 @@ impl<'a> Costs<'a> {
         let plateau = if known || !probe.buffer.derived { 0.0 } else { 2.5 * chain(bytes) + 2.0 * COMPARISON_S + drive_out };
         let least = f64::from(allocations);
         let measuring = match hops {
-            Some(hops) => least * kinds * chase::seconds(hops, probe),
+            Some(hops) => least * kinds * (protocol::SETTLE_HOPS.as_secs_f64() + chase::seconds(hops, probe)),
             // A fixed time is each order's.
             None if self.stop.fixed_time => kinds * self.bursts(least, 1.0),
             None => self.bursts(least, kinds * timed),

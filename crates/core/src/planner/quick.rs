@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::conclusions::curve::IDLE_DELAY_CYCLES;
 use crate::experiment::{Coordinates, Experiment};
 use crate::plan::{Cell, Delays, Step, Work};
 use crate::planner::check::PlanError;
 use crate::planner::context::Planner;
 use crate::planner::cost;
+use crate::protocol::IDLE_DELAY_CYCLES;
 use crate::traffic::Mix;
 use crate::units::IdSet;
 

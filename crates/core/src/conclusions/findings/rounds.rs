@@ -5,8 +5,7 @@ use crate::conclusions::findings::rules::Baselines;
 use crate::conclusions::findings::suspicion::{MEASURE_AGAIN, Suspicion, name};
 use crate::conclusions::findings::{compare, fleet, rules};
 use crate::experiment::{Coordinates, Experiment};
-use crate::plan::{Cell, Plan, Step};
-use crate::planner::cost::cell_seconds;
+use crate::plan::{Cell, Plan, Step, StopRule};
 use crate::result::{Finding, Health, HealthStatus, Measurement, Report, VerdictStatus};
 use crate::topology::OperatingSystem;
 use crate::wording::reasons;
@@ -16,8 +15,14 @@ use crate::wording::system::info_on_memory;
 const MEASUREMENTS: usize = 3;
 
 /// A plan that measures suspicious cells of `plan` twice more, in at most `seconds`; `None` if there are none, or no time. The worst come
-/// first.
-pub fn confirm(report: &Report, references: Baselines<'_>, plan: &Plan, seconds: f64) -> Option<Plan> {
+/// first. The planner tells what a cell takes (`cell_seconds`).
+pub fn confirm(
+    report: &Report,
+    references: Baselines<'_>,
+    plan: &Plan,
+    seconds: f64,
+    cell_seconds: fn(&Cell, &StopRule) -> f64,
+) -> Option<Plan> {
     let results: Vec<&Measurement> = report.results.iter().collect();
     let mut suspicions = examine(report, &results, references);
     suspicions.retain(|a| a.finding.severity > HealthStatus::Ok);

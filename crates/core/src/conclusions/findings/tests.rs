@@ -5,6 +5,7 @@ use crate::estimate::NotMeasured;
 use crate::experiment::{ChaseOrder, Experiment, Metric, PageRequest};
 use crate::fleet::{BaselineNumber, GroupBaseline, GroupLevel, HostGroup};
 use crate::plan::{BufferPlan, Cell, Loader, Plan, Step, StopRule, Traffic, Work};
+use crate::planner::cost::cell_seconds;
 use crate::result::PrefetchEvidence;
 use crate::result::{DimmErrors, Health, HealthStatus, Measurement, MemoryErrors, PageKind, Quality, QualityLevel, QualityReason, Report};
 use crate::topology::Machine;
@@ -436,15 +437,15 @@ fn rules_are_the_users_word() {
 fn suspicious_cells_are_planned_twice_within_the_time() {
     let results = vec![node(0, 60.0), node(1, 50.0)];
     let (plan, now) = (plan(&results), report(silent(), results));
-    let again = confirm(&now, Baselines::default(), &plan, 14.0).unwrap();
+    let again = confirm(&now, Baselines::default(), &plan, 14.0, cell_seconds).unwrap();
     let nodes: Vec<u32> = again.steps.iter().flat_map(|s| &s.cells).filter_map(|c| c.at.memory_node()).collect();
     assert_eq!(nodes, [1, 0, 1, 0], "of two that differ either may be wrong");
     assert!(again.steps.iter().flat_map(|s| &s.cells).all(|c| c.repeat));
     assert!(again.estimated_s <= 14.0);
     // Time for one of the two cells twice, and for none.
-    let hurried = confirm(&now, Baselines::default(), &plan, 0.75 * again.estimated_s).unwrap();
+    let hurried = confirm(&now, Baselines::default(), &plan, 0.75 * again.estimated_s, cell_seconds).unwrap();
     assert_eq!(hurried.steps.len(), 2, "the worst first");
-    assert_eq!(confirm(&now, Baselines::default(), &plan, 0.25 * again.estimated_s), None);
+    assert_eq!(confirm(&now, Baselines::default(), &plan, 0.25 * again.estimated_s, cell_seconds), None);
     let well = report(silent(), vec![node(0, 60.0), node(1, 60.0)]);
-    assert_eq!(confirm(&well, Baselines::default(), &plan, 14.0), None);
+    assert_eq!(confirm(&well, Baselines::default(), &plan, 14.0, cell_seconds), None);
 }
