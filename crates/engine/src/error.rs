@@ -112,8 +112,14 @@ impl From<MemoryError> for CellError {
 }
 
 impl CellError {
-    /// Whether memory that later cells may use is damaged.
+    /// Whether no later cell may use the memory of this one: what it holds is not what was written, or a thread that was given up may still
+    /// write there.
     pub(crate) const fn damaged(&self) -> bool {
+        self.is_of_memory() || matches!(self, Self::Worker(WorkerError::TimedOut { .. } | WorkerError::Lost { .. }))
+    }
+
+    /// Whether memory is not what it was.
+    pub(crate) const fn is_of_memory(&self) -> bool {
         matches!(self, Self::WrongPointer { .. } | Self::MemoryFailed { .. })
     }
 }

@@ -125,16 +125,21 @@ fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Re
     // Also where something was not begun because it would not have ended in time.
     let late = !session.budget.stopped();
     let result = if late && matches!(result, Err(CellError::Interrupted)) { Err(CellError::OutOfTime) } else { result };
+    end_cell(session, &result, before);
+    // Where the cell has failed, what was seen does not count.
+    session.noise = NoiseWatch::default();
+    start.done();
+    result
+}
+
+/// Drops the memory that no later cell may use. The cell had so many measurements `before` it.
+fn end_cell(session: &mut Session<'_>, result: &Result, before: (usize, usize)) {
     session.memory.end_cell();
     if result.as_ref().is_err_and(CellError::damaged) {
         session.memory.forget();
     } else if session.recorder.moved_since(before) {
         session.memory.forget_moved();
     }
-    // Where the cell has failed, what was seen does not count.
-    session.noise = NoiseWatch::default();
-    start.done();
-    result
 }
 
 fn measure(session: &mut Session<'_>, cell: &Cell) -> Result {
@@ -261,6 +266,38 @@ mod tests {
         let context = RunContext { deadline: None, ..context };
         let outcome = run(&plan, &context, &mut Silent);
         assert!(outcome.results.iter().all(|m| m.estimate.not_measured == Some(NotMeasured::Interrupted)));
+    }
+
+    /// The thread may still store into the memory that it had when it was given up.
+    #[test]
+    fn memory_of_a_thread_that_was_given_up_is_not_used_again() {
+        let root = std::path::Path::new("/");
+        let Ok(machine) = memgauge_os::topology::read_machine(root) else {
+            eprintln!("skipped: no sysfs");
+            return;
+        };
+        let plan = memgauge_core::planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
+        let stop = std::sync::Arc::new(AtomicBool::new(false));
+        let (context, mut silent) = (RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop), Silent);
+        let mut session = Session::new(&plan, &context, &mut silent);
+        let Some(Work::Latency { probe, .. }) = plan.steps[0].cells.first().map(|cell| &cell.work) else { panic!("{plan:?}") };
+        let wanted = memgauge_core::plan::BufferPlan { bytes: memgauge_core::units::Bytes::mib(2), ..probe.buffer.clone() };
+        let buffer = |session: &mut Session<'_>| session.memory.loader_buffer(&mut session.noise, probe.cpu, 0, &wanted).unwrap();
+        let first = buffer(&mut session);
+        end_cell(&mut session, &Ok(()), (0, 0));
+        assert!(std::sync::Arc::ptr_eq(&first, &buffer(&mut session)), "the next cell has it again");
+        let (release, wait) = std::sync::mpsc::channel::<()>();
+        let held = first.clone();
+        let job: crate::burst::workers::Job<()> = Box::new(move || {
+            let _ = wait.recv();
+            drop(held);
+        });
+        let given_up = session.runner.workers.run(vec![(probe.cpu, job)], Duration::from_millis(20)).map(|_| ());
+        let given_up = given_up.map_err(CellError::from);
+        assert!(matches!(given_up, Err(CellError::Worker(crate::error::WorkerError::TimedOut { .. }))), "{given_up:?}");
+        end_cell(&mut session, &given_up, (0, 0));
+        assert!(!std::sync::Arc::ptr_eq(&first, &buffer(&mut session)), "a thread that was given up has it still");
+        drop(release);
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Region {
     /// What came of reading it; `None` where its memory has an error, which costs this region and no other.
     fn unless_lost<T>(&mut self, outcome: Result<T>) -> Result<Option<T>> {
         match outcome {
-            Err(error) if error.damaged() => {
+            Err(error) if error.is_of_memory() => {
                 self.lost = Some(error);
                 Ok(None)
             }
