@@ -3,9 +3,11 @@
 
 mod advice;
 mod compare;
+mod hops;
 mod siblings;
 mod tiers;
 mod turbo;
+mod unmeasured;
 
 use std::path::Path;
 use std::sync::LazyLock;

@@ -80,6 +80,10 @@ pub struct Model {
     pub in_flight: (f64, f64),
     /// Nanoseconds that translation adds to a chase over a whole buffer.
     pub translation_ns: f64,
+    /// Hops of a chase that a core still waits for when it reads its clock without a fence. 0: threads have no blocks and read no clock.
+    pub hops_in_flight: u32,
+    /// Nanoseconds by which a hop takes longer on a thread that was just woken, and for how long that is so.
+    pub cold: (f64, Duration),
     /// How steady it is.
     pub noise: Noise,
     /// A core alone runs faster by this share than all together; in between it is by how many work.
@@ -141,6 +145,8 @@ impl Model {
             domains: last.iter().map(|_| domain_gbs * random.factor(0.004)).collect(),
             in_flight,
             translation_ns: random.between(5.0, 30.0),
+            hops_in_flight: 0,
+            cold: (0.0, Duration::ZERO),
             noise: Noise::QUIET,
             turbo: 0.0,
             cores: topology.one_per_core(&topology.cpus.iter().map(|c| c.id).collect()).len(),
@@ -368,6 +374,14 @@ impl SimulatedMachine for Model {
 
     fn drive_out(&self, cpu: u32) {
         *self.driven_out.lock().unwrap_or_else(PoisonError::into_inner) = Some(cpu);
+    }
+
+    fn hops_in_flight(&self) -> u32 {
+        self.hops_in_flight
+    }
+
+    fn cold(&self) -> (f64, Duration) {
+        self.cold
     }
 
     fn transfers(&self, work: &[TransferWork], _: Duration) -> Vec<Vec<f64>> {

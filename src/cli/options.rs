@@ -154,8 +154,8 @@ impl Order {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Chase")]
 pub(super) struct ChaseTiming {
-    /// Chase N hops instead of for a fixed time: exactly N in each of several new buffers, or at least N for each point of a curve. pass =
-    /// as many hops as the buffer has lines
+    /// Chase N hops instead of for a fixed time: exactly N in each of several new buffers, after 20 ms that warm it up, or at least N
+    /// for each point of a curve. pass = as many hops as the buffer has lines
     #[arg(long, value_name = "N|pass", value_parser = parse_hops, conflicts_with_all = ["time", "budget"])]
     hops: Option<Hops>,
     /// Also time single batches of BATCH hops (1, 8 or 64) and show their distribution [default BATCH: 8]

@@ -3,7 +3,10 @@
 
 pub(crate) mod chase;
 pub(crate) mod counters;
+pub(crate) mod exact;
 pub(crate) mod load;
+#[cfg(any(test, feature = "simulate"))]
+pub(crate) mod pipeline;
 pub(crate) mod result;
 pub(crate) mod runner;
 pub(crate) mod slots;

@@ -102,12 +102,12 @@ pub(crate) struct Cutoff {
 pub type Heartbeat = Arc<dyn Fn() + Send + Sync>;
 
 impl Cutoff {
-    #[cfg(test)]
+    #[cfg(any(test, feature = "simulate"))]
     pub(crate) fn never() -> Self {
         Self::when(&Arc::default())
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, feature = "simulate"))]
     pub(crate) fn when(stop: &Arc<AtomicBool>) -> Self {
         Self { stop: stop.clone(), end: None, heartbeat: None }
     }

@@ -2,6 +2,7 @@
 //! `perf stat`, `taskset` and `numactl` apply to what is measured.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use memgauge_core::counters::WorkUnit;
 use memgauge_core::estimate::Estimate;
@@ -21,8 +22,9 @@ use memgauge_os::clock::Clock;
 use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
 use memgauge_os::{cpu, noise};
 
-use crate::burst::chase::{self, ChainSpec, Chase, ExactHops};
+use crate::burst::chase::{self, ChainSpec, Chase};
 use crate::burst::counters::{ThreadCounters, certain};
+use crate::burst::exact::ExactHops;
 use crate::burst::workers::{Finished, run_observed};
 use crate::context::{Cutoff, RunContext};
 use crate::error::{CellError, ChainError};
@@ -288,13 +290,13 @@ fn chase(
     let laps = memgauge_core::microbench::chase_laps(layout.slots() as u64);
     let hops = laps * layout.slots() as u64 + 1;
     // Whole laps that warm up, so that the chase is back at its start.
-    let (_, mut chase) = Chase::new(ring).exactly(laps * layout.slots() as u64, &clock, &cutoff);
+    let (_, mut chase) = Chase::new(ring).exactly(laps * layout.slots() as u64, Duration::ZERO, &clock, &cutoff);
     let (mut passes, mut all) = (Vec::new(), ExactHops::default());
     if let Some(counted) = counted {
         counted.start(&clock);
     }
     for _ in 0..spec.passes {
-        let (took, moved_on) = chase.clone().exactly(hops, &clock, &cutoff);
+        let (took, moved_on) = chase.clone().exactly(hops, Duration::ZERO, &clock, &cutoff);
         // Only whole passes count.
         if took.hops() < hops || buffer.fault().is_some() {
             break;

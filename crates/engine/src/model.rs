@@ -23,6 +23,17 @@ pub trait SimulatedMachine: Sync {
     /// A CPU reads so much that its caches hold nothing that its next burst visits.
     fn drive_out(&self, cpu: u32);
 
+    /// Hops of a chase that a core still waits for when it reads its clock without a fence. 0: the rates of windows are their results, and no
+    /// thread reads a clock in them.
+    fn hops_in_flight(&self) -> u32 {
+        0
+    }
+
+    /// Nanoseconds by which a hop takes longer on a thread that was just woken, and for how long that is so.
+    fn cold(&self) -> (f64, Duration) {
+        (0.0, Duration::ZERO)
+    }
+
     /// Nanoseconds per line in each of the reader's turns, for transfers that run at once.
     fn transfers(&self, work: &[TransferWork], run: Duration) -> Vec<Vec<f64>>;
 }

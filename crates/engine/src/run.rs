@@ -273,8 +273,7 @@ mod tests {
     fn memory_of_a_thread_that_was_given_up_is_not_used_again() {
         let root = std::path::Path::new("/");
         let Ok(machine) = memgauge_os::topology::read_machine(root) else {
-            eprintln!("skipped: no sysfs");
-            return;
+            not_tested!("no sysfs");
         };
         let plan = memgauge_core::planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
         let stop = std::sync::Arc::new(AtomicBool::new(false));

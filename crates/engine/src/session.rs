@@ -146,6 +146,18 @@ impl<'a> Session<'a> {
         self.memory.ring(&mut self.noise, probe, order, (buffer, nth))
     }
 
+    /// An error where a pointer of a chase's chain is not what was written and its bursts could not show that ([`Ring::check_links`]).
+    pub(crate) fn check_links(&mut self, cpu: u32, ring: &Ring) -> Result {
+        #[cfg(feature = "simulate")]
+        if self.context.model().is_some() {
+            return Ok(());
+        }
+        self.unwatched(|session| {
+            let cutoff = session.memory.cutoff();
+            ring.check_links(cpu, &|| cutoff.passed())
+        })
+    }
+
     /// What was counted for a measurement, where it was asked for.
     pub(crate) fn counted(&mut self, totals: &CounterTotals, unit: WorkUnit, certain: ExpectedEvents) -> Option<Box<Counters>> {
         let counters = self.runner.counters.as_mut()?;

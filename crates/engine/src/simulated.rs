@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use memgauge_core::plan::BufferPlan;
-use memgauge_core::protocol::SETTLE_WINDOWS;
+use memgauge_core::protocol::{SETTLE_HOPS, SETTLE_WINDOWS};
 use memgauge_core::result::{PageEvidence, PageKind};
 use memgauge_core::units::Bytes;
 use memgauge_kernels::CHASE_UNROLL;
@@ -12,9 +12,12 @@ use memgauge_os::clock::Clock;
 use memgauge_os::memory::{Buffer, MemoryError};
 
 use crate::burst::chase::Chase;
+use crate::burst::exact::{ExactHops, time_hops};
 use crate::burst::load::{Load, lines_per_step};
+use crate::burst::pipeline::Pipeline;
 use crate::burst::result::{BurstResult, BurstShape, Conditions, Loaded};
-use crate::burst::windows::Trace;
+use crate::burst::windows::{BLOCK_NS, Fences, Schedule, Trace, run_by};
+use crate::context::Cutoff;
 use crate::model::{ChaseWork, LoadWork, SimulatedMachine};
 
 /// Time to map, touch and read back a buffer: 8 GB/s.
@@ -48,38 +51,86 @@ pub(crate) fn burst(
     let start = clock.to_ticks(machine.elapsed());
     let rates = machine.burst(chase_work, &load_work.collect::<Vec<_>>(), windows, shape.window);
     machine.pass(shape.window * windows as u32);
-    let window_ns = shape.window.as_nanos() as f64;
-    let window = clock.to_ticks(shape.window);
     let busy = loads.len() + usize::from(chase.is_some());
-    let trace = |cpu: u32, units: &mut dyn Iterator<Item = f64>| {
-        let (mut at, mut work) = (start, 0.0);
-        let mut marks = vec![Some((at, 0))];
-        marks.extend(units.map(|units| {
-            (at, work) = (at + window, work + units);
-            Some((at, work as u64))
-        }));
-        // Right after a burst all of its threads read their frequencies.
-        Trace { ghz: Some(machine.ghz(cpu, busy)), ..Trace::of_windows(marks) }
-    };
+    let (clock, window, in_flight) = (*clock, clock.to_ticks(shape.window), machine.hops_in_flight());
+    // Right after a burst all of its threads read their frequencies.
+    let thread =
+        |cpu: u32| Thread { machine, schedule: Schedule { clock, start, window, windows, counters: None }, ghz: machine.ghz(cpu, busy) };
     let loads = loads.into_iter().zip(rates.lines_per_ns).map(|((cpu, load), lines)| {
         let per_step = lines_per_step(load.kernel()) as f64;
-        let trace = trace(cpu, &mut lines.into_iter().map(|rate| rate * window_ns / per_step));
+        let step_ns: Vec<f64> = lines.into_iter().map(|rate| per_step / rate).collect();
+        let thread = thread(cpu);
+        let trace = if in_flight == 0 { thread.by_windows(&step_ns) } else { thread.by_blocks(&step_ns, 1, (Fences::Windows, 0)) };
         Loaded { cpu, trace, load }
     });
+    let chased = |(cpu, chase): (u32, Chase)| {
+        let thread = thread(cpu);
+        let trace = if in_flight == 0 {
+            thread.by_windows(&rates.hop_ns.iter().map(|ns| ns * CHASE_UNROLL as f64).collect::<Vec<_>>())
+        } else {
+            thread.by_blocks(&rates.hop_ns, CHASE_UNROLL, (Fences::Slots, in_flight))
+        };
+        (trace, chase)
+    };
     BurstResult {
         loads: loads.collect(),
-        chase: chase.map(|(cpu, chase)| (trace(cpu, &mut rates.hop_ns.into_iter().map(|ns| window_ns / ns / CHASE_UNROLL as f64)), chase)),
+        chase: chase.map(chased),
         conditions: Conditions { coverage: Some(1.0), ..Conditions::default() },
         steal: None,
     }
 }
 
-/// Nanoseconds per hop of a chase of exactly so many hops.
-pub(crate) fn hop_ns(machine: &dyn SimulatedMachine, cpu: u32, chase: &Chase, hops: u64) -> f64 {
+/// A thread of a burst.
+struct Thread<'a> {
+    machine: &'a dyn SimulatedMachine,
+    schedule: Schedule<'static>,
+    ghz: f64,
+}
+
+impl Thread<'_> {
+    /// Notes at the end of each window what it did, by the nanoseconds that a unit takes in each.
+    fn by_windows(&self, unit_ns: &[f64]) -> Trace {
+        let window_ns = self.schedule.clock.ns(self.schedule.window);
+        let (mut at, mut work) = (self.schedule.start, 0.0);
+        let mut marks = vec![Some((at, 0))];
+        marks.extend(unit_ns.iter().map(|ns| {
+            (at, work) = (at + self.schedule.window, work + window_ns / ns);
+            Some((at, work as u64))
+        }));
+        Trace { ghz: Some(self.ghz), ..Trace::of_windows(marks) }
+    }
+
+    /// Runs blocks as a real thread does, on a core that reads its clock `in_flight` hops early. A unit of work is `hops`, each of which takes
+    /// the nanoseconds of its window.
+    fn by_blocks(&self, hop_ns: &[f64], hops: usize, (fences, in_flight): (Fences, u32)) -> Trace {
+        let Schedule { clock, start, window, .. } = self.schedule;
+        let core = Pipeline::new(&clock, start, in_flight, self.ghz);
+        let (start_ns, window_ns, cold) = (clock.ns(start), clock.ns(window), self.machine.cold());
+        run_by(&core, &self.schedule, BLOCK_NS, fences, |units| {
+            let since = core.done_ns() - start_ns;
+            let ns = hop_ns.get((since / window_ns) as usize).or(hop_ns.last()).copied().unwrap_or(window_ns);
+            core.hop(units * hops, ns + while_cold(cold, since));
+        })
+    }
+}
+
+/// What a hop takes longer so many nanoseconds after its thread was woken.
+fn while_cold((more_ns, time): (f64, Duration), since_ns: f64) -> f64 {
+    if since_ns < time.as_nanos() as f64 { more_ns } else { 0.0 }
+}
+
+/// A chase of exactly so many hops.
+pub(crate) fn exact_hops(machine: &dyn SimulatedMachine, clock: &Clock, (cpu, chase): (u32, &Chase), hops: u64) -> ExactHops {
     let rates = machine.burst(Some(chase_work(cpu, chase)), &[], 1, Duration::from_millis(1));
     let ns = rates.hop_ns.first().copied().unwrap_or_default();
-    machine.pass(Duration::from_nanos((ns * hops as f64) as u64));
-    ns
+    let start = clock.to_ticks(machine.elapsed());
+    let core = Pipeline::new(clock, start, machine.hops_in_flight(), machine.ghz(cpu, 1));
+    let (start_ns, cold) = (clock.ns(start), machine.cold());
+    let took = time_hops(&core, clock, (SETTLE_HOPS, hops), &Cutoff::never(), |hops| {
+        core.hop(hops, ns + while_cold(cold, core.done_ns() - start_ns));
+    });
+    machine.pass(Duration::from_nanos((core.done_ns() - start_ns) as u64));
+    took
 }
 
 fn chase_work(cpu: u32, chase: &Chase) -> ChaseWork {

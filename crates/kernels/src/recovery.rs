@@ -1,6 +1,7 @@
 //! Chases that follow a pointer which memory has changed.
 //!
-//! A changed pointer leads anywhere, and the load that follows it faults. The loops of chases therefore say in a table of the program where
+//! A changed pointer that leads out of mapped memory faults in the load that follows it. (One that leads to other memory of the program does
+//! not: whoever chases compares where the chase ended with where it must be.) The loops of chases therefore say in a table of the program where
 //! their loads are and how they go on, as a kernel does for its accesses to the memory of programs: each loop adds an entry to the section
 //! `memgauge_recoveries` (on Windows `.mgrecov`), and has a few instructions behind its function that put the address of [`CELL`] into the loop's register and go
 //! back. The cell points to itself, so the loop then runs to its end without harm, and where it ends says what happened. The loops
@@ -14,7 +15,7 @@ use crate::arch;
 #[repr(C, align(128))]
 pub(crate) struct Cell(AtomicPtr<u8>, AtomicU64);
 
-/// Where chases end that lost their way.
+/// Where chases end that met a pointer out of mapped memory.
 pub(crate) static CELL: Cell = Cell(AtomicPtr::new((&raw const CELL).cast_mut().cast()), AtomicU64::new(0));
 
 /// An entry of the table: distances in bytes from each of its fields to the first instruction that may fault, to the one behind the last, and
@@ -95,7 +96,8 @@ fn target(field: &i32) -> usize {
     (&raw const *field as usize).wrapping_add_signed(*field as isize)
 }
 
-/// Whether a chase that ended here met a pointer that led out of memory.
+/// Whether a chase that ended here met a pointer that led out of mapped memory, or, if it stores, out of its own. A pointer to another line of
+/// memory that can be read leads elsewhere.
 pub fn is_lost(at: *const u8) -> bool {
     at == (&raw const CELL).cast()
 }

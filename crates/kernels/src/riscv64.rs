@@ -104,6 +104,10 @@ loops! {
         "sd {hops}, 8({at})",
         "8:",
         "mv {at}, {next}",
+        "sub {next}, {next}, {low}",
+        "bltu {next}, {room}, 4f",
+        "lla {at}, {cell}",
+        "4:",
         "addi {hops}, {hops}, -1",
         "bnez {hops}, 2b",
         "3:",
@@ -159,8 +163,9 @@ pub(crate) unsafe fn write_past_caches(to: *mut u64, words: &[u64]) {
 
 #[inline(always)]
 pub(crate) fn fence() {
+    // A reading of the time is device input.
     // SAFETY: orders memory accesses and does nothing else.
-    unsafe { asm!("fence rw, rw", options(nostack, preserves_flags)) };
+    unsafe { asm!("fence iorw, iorw", options(nostack, preserves_flags)) };
 }
 
 pub(crate) const fn has_prefetch_control() -> bool {

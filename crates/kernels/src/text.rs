@@ -227,21 +227,26 @@ macro_rules! loops {
         }
 
         /// Follows exactly `hops` pointers and modifies each line that it leaves (bytes 8 to 15 from the pointer receive the hops left), so
-        /// that this core then holds it modified.
+        /// that this core then holds it modified. A pointer that leads out of `memory` is not followed: the chase then [is
+        /// lost](crate::is_lost).
         ///
         /// # Safety
         ///
-        /// As [`chase`], and bytes 8 to 15 of every place visited may be written.
+        /// As [`chase`] for `start`, and every byte of `memory` may be written.
         #[inline]
-        pub unsafe fn chase_store(start: *const u8, hops: usize) -> *const u8 {
+        pub unsafe fn chase_store(start: *const u8, hops: usize, memory: std::ops::Range<*const u8>) -> *const u8 {
             let mut at = start;
-            // SAFETY: reads and writes what the caller promises to be readable and writable.
+            // How far from the first byte the last pair of words begins.
+            let room = (memory.end as usize).saturating_sub(memory.start as usize).saturating_sub(15);
+            // SAFETY: reads and writes what the caller promises to be readable and writable; each later pointer is compared with its bounds.
             unsafe {
                 std::arch::asm!(
                     $($store)*
                     at = inout(reg) at,
                     hops = inout(reg) hops => _,
                     next = out(reg) _,
+                    low = in(reg) memory.start,
+                    room = in(reg) room,
                     cell = sym crate::recovery::CELL,
                     options(nostack),
                 );

@@ -23,6 +23,12 @@ fn cycle(order: &[usize]) -> Vec<Line> {
     lines
 }
 
+/// Where lines are.
+fn bytes_of(lines: &[Line]) -> std::ops::Range<*const u8> {
+    let std::ops::Range { start, end } = lines.as_ptr_range();
+    start.cast()..end.cast()
+}
+
 fn orders() -> impl Strategy<Value = Vec<usize>> {
     (1_usize..300).prop_flat_map(|n| Just((0..n).collect::<Vec<_>>()).prop_shuffle())
 }
@@ -75,12 +81,41 @@ proptest! {
         }
         let base = lines.as_mut_ptr();
         // SAFETY: every line holds a pointer to another and may be written.
-        let end = unsafe { chase_store(base.wrapping_add(order[0]).cast(), hops) };
+        let end = unsafe { chase_store(base.wrapping_add(order[0]).cast(), hops, bytes_of(&lines)) };
         prop_assert_eq!(end, base.wrapping_add(order[hops % order.len()]).cast::<u8>().cast_const());
         for (line, want) in lines.iter().zip(&want) {
             prop_assert_eq!(line.rest, want.rest);
             // The clone's pointers are the original's.
             prop_assert_eq!(line.next, want.next);
         }
+    }
+}
+
+/// The store beside a pointer that memory has changed would be anywhere in the program.
+#[test]
+fn a_storing_chase_writes_nowhere_but_in_its_memory() {
+    let mut other = [Line { next: 0, rest: [UNTOUCHED; 7] }; 2];
+    other[0].next = &raw const other[1] as usize;
+    other[1].next = &raw const other[0] as usize;
+    for changed in 0..4 {
+        let mut lines = cycle(&[0, 1, 2, 3]);
+        lines[changed].next = &raw const other[0] as usize;
+        // SAFETY: the first line holds a pointer, and all of them may be written.
+        let end = unsafe { chase_store(lines.as_ptr().cast(), 1000, bytes_of(&lines)) };
+        assert!(memgauge_kernels::is_lost(end), "a chase that met a pointer out of its memory says so");
+        // SAFETY: a chase that was lost stays where it is.
+        assert!(memgauge_kernels::is_lost(unsafe { chase_store(end, 3, bytes_of(&lines)) }));
+        assert!(other.iter().all(|line| line.rest == [UNTOUCHED; 7]), "line {changed}: {other:?}");
+        let left: Vec<bool> = lines.iter().map(|line| line.rest[0] != UNTOUCHED).collect();
+        assert_eq!(left, (0..4).map(|i| i <= changed).collect::<Vec<_>>());
+        // The last pair of words of the memory is in it, and a line that is only partly there is not.
+        let short = bytes_of(&lines).start..(&raw const lines[3].rest[1]).cast();
+        lines[changed].next = &raw const lines[(changed + 1) % 4] as usize;
+        // SAFETY: as before.
+        let (whole, part) = unsafe {
+            let start = lines.as_ptr().cast::<u8>();
+            (chase_store(start, 4, short.clone()), chase_store(start, 4, short.start..short.end.wrapping_sub(1)))
+        };
+        assert!(std::ptr::eq(whole.cast(), lines.as_ptr()) && memgauge_kernels::is_lost(part));
     }
 }

@@ -326,7 +326,7 @@ mod tests {
                 [
                     memgauge_kernels::chase(start, 128),
                     memgauge_kernels::chase_exact(start, 1000),
-                    memgauge_kernels::chase_store(start, 1000),
+                    memgauge_kernels::chase_store(start, 1000, start..start.add(size_of_val(&ring))),
                     memgauge_kernels::chase_timed(start, 100, &mut batches),
                 ]
             };

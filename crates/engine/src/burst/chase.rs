@@ -3,23 +3,27 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use memgauge_core::experiment::ChaseOrder;
 use memgauge_core::pattern::{ChaseLayout, Cycle};
-use memgauge_core::protocol::{LONG_BLOCK, MAX_UNSEEN, MIN_CLEAN};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels as kernels;
 use memgauge_os::clock::Clock;
 use memgauge_os::cpu;
 use memgauge_os::memory::Buffer;
-use memgauge_os::noise;
 
-use super::windows::{BLOCK_NS, Schedule, Trace, run_until_end, shortest_block};
+use super::exact::{self, ExactHops};
+use super::windows::{BLOCK_NS, Fences, Schedule, Trace, run_until_end};
 use crate::context::Cutoff;
 use crate::error::{CellError, ChainError};
 
 /// Slots whose links one thread writes at a time when the whole buffer is one window: 8 MiB at a stride of 128 B.
 const LINKS_AT_A_TIME: usize = 1 << 16;
+
+/// Slots of a chase window up to which its order is computed again after every burst, to know where the chase must be: 2 MiB at a stride of
+/// 128 B, which takes a tenth of a millisecond.
+const COMPUTED_SLOTS: usize = 1 << 14;
 
 /// A ring of pointers in a buffer, and a position on it. Only what writes a chain makes one, so a chase that has a `Ring` may follow it.
 ///
@@ -27,6 +31,9 @@ const LINKS_AT_A_TIME: usize = 1 << 16;
 #[derive(Debug, Clone)]
 pub(crate) struct Ring {
     position: usize,
+    /// Hops from the ring's start to the position, modulo a lap.
+    hops: u64,
+    way: Arc<Way>,
     /// How the chain was laid out, for a model: nobody else asks.
     #[cfg(feature = "simulate")]
     spec: ChainSpec,
@@ -34,12 +41,21 @@ pub(crate) struct Ring {
     buffer: Arc<Buffer>,
 }
 
+/// The way of a ring through its buffer.
+#[derive(Debug)]
+struct Way {
+    layout: ChaseLayout,
+    windows: Vec<u32>,
+    offset_in_line: usize,
+}
+
 impl Ring {
-    fn new(buffer: &Arc<Buffer>, offset: usize, spec: &ChainSpec) -> Self {
-        #[cfg(not(feature = "simulate"))]
-        let _ = spec;
+    fn new(buffer: &Arc<Buffer>, layout: ChaseLayout, spec: &ChainSpec) -> Self {
+        let way = Way { layout, windows: layout.window_order(), offset_in_line: spec.offset_in_line };
         Self {
-            position: buffer.as_ptr() as usize + offset,
+            position: buffer.as_ptr() as usize + layout.start() + spec.offset_in_line,
+            hops: 0,
+            way: Arc::new(way),
             #[cfg(feature = "simulate")]
             spec: spec.clone(),
             buffer: buffer.clone(),
@@ -54,21 +70,68 @@ impl Ring {
     /// The same ring at another of its lines.
     ///
     /// # Safety
-    /// `position` came from following the pointers from [`Self::position`].
-    pub(crate) unsafe fn moved_to(self, position: *const u8) -> Self {
-        Self { position: position as usize, ..self }
+    /// `position` came from following so many pointers from [`Self::position`].
+    pub(crate) unsafe fn moved_to(self, position: *const u8, hops: u64) -> Self {
+        let hops = (self.hops + hops % self.slots()) % self.slots();
+        Self { position: position as usize, hops, ..self }
+    }
+
+    fn slots(&self) -> u64 {
+        self.way.layout.slots() as u64
     }
 
     pub(crate) const fn buffer(&self) -> &Arc<Buffer> {
         &self.buffer
     }
 
+    /// Where its buffer is.
+    pub(crate) fn memory(&self) -> Range<*const u8> {
+        let start: *const u8 = self.buffer.as_ptr();
+        start..start.wrapping_add(self.buffer.len())
+    }
+
     /// An error where the chase of `cpu` that came here met a pointer that was not written there, or memory that is not there any more.
+    ///
+    /// A changed pointer may lead to another line of the ring. Where the chase must be is computed if its windows are short; of longer ones
+    /// [`Self::check_links`] tells.
     pub(crate) fn check(&self, cpu: u32) -> Result<(), CellError> {
-        let within = (self.position as u64).checked_sub(self.buffer.as_ptr() as u64).is_some_and(|at| at < self.buffer.len() as u64);
         match self.buffer.fault() {
             Some(fault) => Err(CellError::MemoryFailed { cpu, fault }),
-            None if !within || kernels::is_lost(self.position()) => Err(CellError::WrongPointer { cpu }),
+            None if !self.memory().contains(&self.position()) || !self.is_where_it_must_be() => Err(CellError::WrongPointer { cpu }),
+            None => Ok(()),
+        }
+    }
+
+    fn is_computed(&self) -> bool {
+        self.way.layout.slots_per_window() <= COMPUTED_SLOTS
+    }
+
+    fn is_where_it_must_be(&self) -> bool {
+        let Way { layout, windows, offset_in_line } = &*self.way;
+        let offset = self.position - self.buffer.as_ptr() as usize;
+        !self.is_computed() || offset == layout.after_in(windows, self.hops) + offset_in_line
+    }
+
+    /// An error where a pointer of the chain is not what was written, for rings whose chases are not checked burst by burst: reads one line in
+    /// each slot. Nothing is compared once `interrupted`.
+    ///
+    /// Each line of the ring is the next of exactly one other, so the sum of all pointers is that of all lines.
+    pub(crate) fn check_links(&self, cpu: u32, interrupted: &dyn Fn() -> bool) -> Result<(), CellError> {
+        if self.is_computed() {
+            return Ok(());
+        }
+        let (start, mut sum) = (self.buffer.as_ptr() as usize + self.way.offset_in_line, 0_usize);
+        for (slot, line) in self.way.layout.lines().enumerate() {
+            if slot.is_multiple_of(SLOTS_BETWEEN_LOOKS) && interrupted() {
+                return Ok(());
+            }
+            let at = start + line;
+            // SAFETY: the layout is within the buffer, which lives as long as the ring; nobody writes to it now.
+            sum = sum.wrapping_add(unsafe { (at as *const usize).read_volatile() }).wrapping_sub(at);
+        }
+        match self.buffer.fault() {
+            Some(fault) => Err(CellError::MemoryFailed { cpu, fault }),
+            None if sum != 0 => Err(CellError::WrongPointer { cpu }),
             None => Ok(()),
         }
     }
@@ -147,13 +210,13 @@ pub(crate) fn write(
         // SAFETY: `layout` checked that its lines are within the buffer, and the pointer is within its line.
         unsafe { write_windows(&layout, lines, cpus, interrupted, |_, _| {}) };
     }
-    if interrupted() { Err(ChainError::Interrupted) } else { Ok(Ring::new(buffer, layout.start() + spec.offset_in_line, spec)) }
+    if interrupted() { Err(ChainError::Interrupted) } else { Ok(Ring::new(buffer, layout, spec)) }
 }
 
 /// The ring of a chain that is not written, in a buffer that nobody touches.
 #[cfg(feature = "simulate")]
 pub(crate) fn unwritten(buffer: &Arc<Buffer>, spec: &ChainSpec) -> Result<Ring, ChainError> {
-    Ok(Ring::new(buffer, layout(buffer, spec)?.start(), spec))
+    Ok(Ring::new(buffer, layout(buffer, spec)?, spec))
 }
 
 /// Writes window after window. `leaves` takes each window's last line, whose link leads to the next window.
@@ -216,7 +279,7 @@ pub(crate) fn relink(buffer: &Arc<Buffer>, spec: &ChainSpec, exits: &WindowExits
         // SAFETY: both are lines of windows that `layout` checked to be within the buffer; no other thread uses the buffer.
         unsafe { lines.link(*from, to) };
     }
-    Ok(Ring::new(buffer, layout.start(), spec))
+    Ok(Ring::new(buffer, layout, spec))
 }
 
 /// The layout of a chain, checked to be within the buffer.
@@ -284,82 +347,6 @@ impl Batches {
     }
 }
 
-/// Long blocks that an exact chase remembers: those of a second of which half is taken in pieces of 3 ms are 170.
-const MAX_LONG: usize = 1024;
-
-/// What a number of hops took.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct ExactHops {
-    pub(crate) ticks: u64,
-    hops: u64,
-    /// Of both, in blocks during which the thread was off its CPU.
-    cut_ticks: u64,
-    cut_hops: u64,
-    /// Ticks off the CPU in other blocks.
-    unseen: u64,
-    /// Ticks off the CPU in all blocks.
-    away: u64,
-}
-
-impl ExactHops {
-    /// Of a thread that was never off its CPU.
-    #[cfg(feature = "simulate")]
-    pub(crate) fn undisturbed(ticks: u64, hops: u64) -> Self {
-        Self { ticks, hops, ..Self::default() }
-    }
-
-    /// Of so many `ticks` and `hops`, in which the thread was off its CPU for `away` ticks: the longest blocks are left out, as (ticks, hops),
-    /// until they explain that time. Blocks usually take `block` ticks.
-    pub(crate) fn without_time_away(ticks: u64, hops: u64, away: u64, mut long: Vec<(u64, u64)>, block: u64) -> Self {
-        let mut took = Self { ticks, hops, unseen: away, away, ..Self::default() };
-        long.sort_unstable_by_key(|(ticks, _)| std::cmp::Reverse(*ticks));
-        for (ticks, hops) in long {
-            if !took.is_away() {
-                break;
-            }
-            (took.cut_ticks, took.cut_hops) = (took.cut_ticks + ticks, took.cut_hops + hops);
-            took.unseen = took.unseen.saturating_sub(ticks.saturating_sub(block));
-        }
-        took
-    }
-
-    /// Whether there is time off the CPU in what is not left out.
-    fn is_away(&self) -> bool {
-        self.unseen as f64 > MAX_UNSEEN * self.ticks as f64
-    }
-
-    /// Hops that were made.
-    pub(crate) const fn hops(&self) -> u64 {
-        self.hops
-    }
-
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.ticks += other.ticks;
-        self.hops += other.hops;
-        self.cut_ticks += other.cut_ticks;
-        self.cut_hops += other.cut_hops;
-        self.unseen += other.unseen;
-        self.away += other.away;
-    }
-
-    /// Ticks per hop, without the time off the CPU where enough is left without it; `None` where nothing was chased.
-    pub(crate) fn ticks_per_hop(&self) -> Option<f64> {
-        let (ticks, hops) = if self.clean() { (self.ticks - self.cut_ticks, self.hops - self.cut_hops) } else { (self.ticks, self.hops) };
-        (hops > 0).then(|| ticks as f64 / hops as f64)
-    }
-
-    /// Whether enough was chased while the thread was on its CPU.
-    pub(crate) fn clean(&self) -> bool {
-        !self.is_away() && (self.hops - self.cut_hops) as f64 >= MIN_CLEAN * self.hops as f64
-    }
-
-    /// Share of the time that is left out or, where not enough is clean, in which the thread was off its CPU.
-    pub(crate) fn left_out(&self) -> f64 {
-        let ticks = if self.clean() { self.cut_ticks } else { self.away };
-        ticks as f64 / self.ticks.max(1) as f64
-    }
-}
-
 /// A pointer chase that goes on where it stopped.
 #[derive(Clone)]
 pub(crate) struct Chase {
@@ -393,11 +380,6 @@ impl Chase {
         }
     }
 
-    #[cfg(feature = "simulate")]
-    pub(crate) const fn ring(&self) -> &Ring {
-        &self.ring
-    }
-
     pub(crate) const fn position(&self) -> *const u8 {
         self.ring.position()
     }
@@ -405,6 +387,10 @@ impl Chase {
     /// As [`Ring::check`].
     pub(crate) fn check(&self, cpu: u32) -> Result<(), CellError> {
         self.ring.check(cpu)
+    }
+
+    pub(crate) const fn ring(&self) -> &Ring {
+        &self.ring
     }
 
     /// The same chase, timing batches of `hops` in its next burst.
@@ -420,63 +406,44 @@ impl Chase {
         (self, batches)
     }
 
-    /// Chases exactly `hops` hops, in blocks, or fewer where `cutoff` passes meanwhile. Returns what they took and the chase where it stopped.
-    pub(crate) fn exactly(self, hops: u64, clock: &Clock, cutoff: &Cutoff) -> (ExactHops, Self) {
-        let (mut position, mut left, mut size) = (self.position(), hops as usize, kernels::CHASE_UNROLL);
-        let block = (2.0 * shortest_block(BLOCK_NS, clock.overhead_ns()) / clock.ns(1)) as u64;
-        // Not zeros, so that it is mapped now.
-        let (mut long, mut longs) = (vec![(1, 1); MAX_LONG], 0);
-        let (ran, began) = (noise::thread_cpu_ns(), clock.stamp());
-        let mut from = began;
-        while left > 0 && !cutoff.passed() {
-            let part = left.min(size);
-            let unrolled = part / kernels::CHASE_UNROLL * kernels::CHASE_UNROLL;
+    /// Chases exactly `hops` hops, in blocks, or fewer where `cutoff` passes meanwhile; before them as many as take `settle`, which are not
+    /// timed. Returns what they took and the chase where it stopped.
+    pub(crate) fn exactly(self, hops: u64, settle: Duration, clock: &Clock, cutoff: &Cutoff) -> (ExactHops, Self) {
+        let (mut position, mut made) = (self.position(), 0);
+        let took = exact::time_hops(clock, clock, (settle, hops), cutoff, |hops| {
+            made += hops as u64;
+            let unrolled = hops / kernels::CHASE_UNROLL * kernels::CHASE_UNROLL;
             // SAFETY: `position` is a line of a ring, whose pointers all lead to its lines; the ring keeps its memory.
-            position = unsafe { kernels::chase_exact(kernels::chase(position, unrolled), part - unrolled) };
-            left -= part;
-            let to = if left > 0 { clock.now() } else { clock.stamp() };
-            let ticks = to.saturating_sub(from);
-            from = to;
-            if ticks as f64 > LONG_BLOCK * block as f64 {
-                // Interrupted, or out of a cache into memory.
-                size = (size / 2).max(kernels::CHASE_UNROLL);
-                long[longs % MAX_LONG] = (ticks, part as u64);
-                longs += 1;
-            } else if ticks < block / 2 && part == size {
-                size *= 2;
-            }
-        }
-        let ticks = from.saturating_sub(began);
-        let ran = noise::thread_cpu_ns().zip(ran).map(|(now, then)| (now.saturating_sub(then) as f64 / clock.ns(1)) as u64);
-        let away = ran.map_or(0, |ran| ticks.saturating_sub(ran));
-        long.truncate(longs);
-        (ExactHops::without_time_away(ticks, hops - left as u64, away, long, block), self.moved_to(position))
+            position = unsafe { kernels::chase_exact(kernels::chase(position, unrolled), hops - unrolled) };
+        });
+        (took, self.moved_to(position, made))
     }
 
-    fn moved_to(self, end: *const u8) -> Self {
-        // SAFETY: every caller got `end` by following the ring's pointers from its position.
-        Self { ring: unsafe { self.ring.moved_to(end) }, ..self }
+    fn moved_to(self, end: *const u8, hops: u64) -> Self {
+        // SAFETY: every caller got `end` by following so many of the ring's pointers from its position.
+        Self { ring: unsafe { self.ring.moved_to(end, hops) }, ..self }
     }
 
     /// Chases in timed batches for the whole burst; the trace's work is batches.
     fn run_timed(self, schedule: &Schedule<'_>, mut batches: Box<Batches>) -> (Trace, Self) {
-        let mut position = self.position();
+        let (mut position, mut made) = (self.position(), 0);
         let hops = batches.hops as usize;
         let clock = schedule.clock;
         let Batches { ticks, timed: done, .. } = batches.as_mut();
-        let trace = run_until_end(schedule, BLOCK_NS, |units| {
+        let trace = run_until_end(schedule, BLOCK_NS, Fences::Slots, |units| {
             let timed = units.min(ticks.len() - *done);
             let room = &mut ticks[*done..*done + timed];
             // SAFETY: `position` is a line of the ring, reached by its own pointers; the ring keeps its memory.
             position = unsafe { kernels::chase_exact(timed_chase(position, hops, room, &clock), (units - timed) * hops) };
             *done += timed;
+            made += (units * hops) as u64;
         });
         let mut empty = [0; EMPTY_BATCHES];
         // SAFETY: `position` is a line of the ring, and no hop is made.
         unsafe { timed_chase(position, 0, &mut empty, &clock) };
         empty.sort_unstable();
         batches.overhead = empty[EMPTY_BATCHES / 2];
-        (trace, Self { batches: Some(batches), ..self.moved_to(position) })
+        (trace, Self { batches: Some(batches), ..self.moved_to(position, made) })
     }
 
     /// Chases for the whole burst; the trace's work is [`kernels::CHASE_UNROLL`] hops. Returns the chase where it stopped.
@@ -490,12 +457,13 @@ impl Chase {
             // A chase that touches runs alone, so nobody waits for it: it starts when it is ready.
             schedule.start = schedule.start.max(schedule.clock.now());
         }
-        let mut position = self.position();
-        let trace = run_until_end(&schedule, BLOCK_NS, |units| {
+        let (mut position, mut made) = (self.position(), 0);
+        let trace = run_until_end(&schedule, BLOCK_NS, Fences::Slots, |units| {
             // SAFETY: `position` is a line of the ring, reached by its own pointers; the ring keeps its memory.
             position = unsafe { kernels::chase(position, units * kernels::CHASE_UNROLL) };
+            made += (units * kernels::CHASE_UNROLL) as u64;
         });
-        (trace, self.moved_to(position))
+        (trace, self.moved_to(position, made))
     }
 }
 

@@ -10,7 +10,7 @@ use memgauge_core::units::Bytes;
 use memgauge_kernels::{Kernel, LINE, Line, MAX_STREAMS, Order, Walk};
 use memgauge_os::memory::{Buffer, MemoryFault};
 
-use super::windows::{BLOCK_NS, FENCED_BLOCK_NS, STRING_BLOCK_NS, Schedule, Trace, run_until_end};
+use super::windows::{BLOCK_NS, FENCED_BLOCK_NS, Fences, STRING_BLOCK_NS, Schedule, Trace, run_until_end};
 use crate::error::LoadError;
 
 /// Streams of one thread start this far apart modulo 4 KiB, so that a load and a store in flight do not agree in the address
@@ -221,7 +221,7 @@ impl Load {
             () if self.traversal.fences() => FENCED_BLOCK_NS,
             () => BLOCK_NS,
         };
-        let trace = run_until_end(schedule, block_ns, |units| self.run_steps(units, delay));
+        let trace = run_until_end(schedule, block_ns, Fences::Windows, |units| self.run_steps(units, delay));
         (trace, self)
     }
 

@@ -6,17 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use memgauge_core::plan::Plan;
-use memgauge_core::protocol::SETTLE_WINDOWS;
+use memgauge_core::protocol::{SETTLE_HOPS, SETTLE_WINDOWS};
 use memgauge_core::units::IdSet;
 use memgauge_kernels as kernels;
 use memgauge_os::memory::Buffer;
 use memgauge_os::{clock, noise};
 
-use super::chase::{Chase, ExactHops};
+use super::chase::Chase;
 use super::counters::{CounterSwitches, CounterTotals, RunCounters};
+use super::exact::{ExactHops, settle_again};
 use super::load::Load;
 use super::result::{BurstResult, BurstShape, Conditions, Loaded};
-use super::windows::{BLOCK_NS, Schedule, Trace, coverage, run_until_end};
+use super::windows::{BLOCK_NS, Fences, Schedule, Trace, coverage, run_until_end};
 use super::workers::{Finished, Job, SchedulerNoise, Workers};
 use crate::context::{RunContext, TimeBudget, WORKER_TIMEOUT};
 use crate::error::{CellError, Result, WorkerError};
@@ -207,12 +208,11 @@ impl<'a> BurstRunner<'a> {
         let clock = self.context.clock;
         #[cfg(feature = "simulate")]
         if let Some(model) = self.context.model() {
-            let ns = crate::simulated::hop_ns(model, cpu, &chase, hops) * hops as f64;
-            return Ok((Some(ExactHops::undisturbed(clock.to_ticks(Duration::from_nanos(ns as u64)), hops)), chase));
+            return Ok((Some(crate::simulated::exact_hops(model, &clock, (cpu, &chase), hops)), chase));
         }
         let awake = self.kept_awake(&IdSet::one(cpu));
         let cutoff = self.context.cutoff(None);
-        let (mut left, mut all) = (hops, ExactHops::default());
+        let (mut left, mut all, mut settle) = (hops, ExactHops::default(), SETTLE_HOPS);
         while left > 0 {
             if budget.interrupted() {
                 return Ok((None, chase));
@@ -224,7 +224,7 @@ impl<'a> BurstRunner<'a> {
             let chase_part = move || {
                 let _flag = flag;
                 Schedule { clock, start, window: 0, windows: 0, counters: None }.wait_for_start();
-                Some(chase.exactly(part, &clock, &cutoff))
+                Some(chase.exactly(part, settle, &clock, &cutoff))
             };
             let mut jobs: Vec<(u32, Job<ChasedHops>)> = vec![(cpu, Box::new(chase_part))];
             jobs.extend(keep_awake_jobs(&awake, &ended));
@@ -235,6 +235,7 @@ impl<'a> BurstRunner<'a> {
             scheduler.add(&seen);
             self.measuring += Duration::from_secs_f64(clock.ns(took.ticks) / 1e9);
             (chase, left) = (moved, left - part);
+            settle = settle_again(clock.ns(took.ticks));
             chase.check(cpu)?;
             if took.hops() < part {
                 return Ok((None, chase));
@@ -356,7 +357,7 @@ fn burst_jobs(
         let ended = late.then(|| ended.clone());
         let job: Job<JobResult> = Box::new(move || {
             // Busy without touching memory.
-            run_until_end(&schedule, BLOCK_NS, |units| _ = kernels::dependent_adds(1000 * units as u64));
+            run_until_end(&schedule, BLOCK_NS, Fences::Windows, |units| _ = kernels::dependent_adds(1000 * units as u64));
             ended.iter().for_each(|ended| keep_awake_until(ended));
             JobResult::KeptAwake
         });

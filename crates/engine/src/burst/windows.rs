@@ -1,4 +1,9 @@
 //! How a thread measures: it runs blocks of work until a deadline, and picks windows and their slots by reading the clock at block boundaries.
+//!
+//! A core reads its counter while loads of the block before are still on their way: as many hops of a chase as its scheduler holds, some
+//! 100. Readings at the ends of blocks may be early by that, because the next block begins with the same reading. Where a window begins this is
+//! not so: the thread asks the kernel for its CPU time, and the hops on their way end during that call, in no window's time. The marks of windows
+//! are therefore read behind a fence ([`ThreadClock::stamp`]), and a chase's marks of slots as well.
 
 use std::time::Duration;
 
@@ -35,10 +40,67 @@ impl Schedule<'_> {
     }
 
     pub(crate) fn wait_for_start(&self) {
-        while self.clock.now() < self.start {
+        self.wait_by(&self.clock);
+    }
+
+    fn wait_by(&self, time: &impl ThreadClock) {
+        while time.now() < self.start {
             std::hint::spin_loop();
         }
     }
+}
+
+/// What a thread that measures reads meanwhile.
+pub(crate) trait ThreadClock {
+    /// The clock, while loads may be on their way.
+    fn now(&self) -> u64;
+
+    /// The clock, once all earlier loads have their data and before any later one starts.
+    fn stamp(&self) -> u64;
+
+    /// Whether [`Self::now`] may be early by the loads that are on their way.
+    fn is_early(&self) -> bool;
+
+    /// CPU time of the thread; `None` where the kernel does not tell.
+    fn cpu_ns(&self) -> Option<u64>;
+
+    /// Frequency of the core.
+    fn ghz(&self) -> Option<f64>;
+}
+
+/// A clock whose reading takes this long is read by a call of the kernel, which waits for loads by itself; a second reading would be in the
+/// samples. Counters take 10 to 40 ns, and the kernel's clock read without a call 25 to 60.
+const SYSTEM_CALL_NS: f64 = 300.0;
+
+impl ThreadClock for Clock {
+    fn now(&self) -> u64 {
+        self.now()
+    }
+
+    fn stamp(&self) -> u64 {
+        self.stamp()
+    }
+
+    fn is_early(&self) -> bool {
+        self.overhead_ns() < SYSTEM_CALL_NS
+    }
+
+    fn cpu_ns(&self) -> Option<u64> {
+        noise::thread_cpu_ns()
+    }
+
+    fn ghz(&self) -> Option<f64> {
+        Some(core_ghz(self))
+    }
+}
+
+/// Which marks wait for the loads before them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fences {
+    /// Those of windows: loads that do not depend on each other would lose the time to fill the pipeline again, up to a latency each.
+    Windows,
+    /// Those of slots too: the hops of a chase wait for each other anyway, so a fence costs nothing.
+    Slots,
 }
 
 /// A block boundary at which a thread noted what it had done.
@@ -113,10 +175,14 @@ impl Marker {
         slot.min(self.trace.marks.len() as u64 - 1) as usize
     }
 
+    /// Whether a mark in `slot` is the first one in its window.
+    const fn begins_window(&self, slot: usize) -> bool {
+        slot == 0 || slot / self.trace.slots > self.last / self.trace.slots
+    }
+
     /// Notes the state at the first block boundary in `slot`.
-    fn mark(&mut self, slot: usize, ticks: u64, work: u64) {
-        let first_in_window = slot == 0 || slot / self.trace.slots > self.last / self.trace.slots;
-        let cpu_ns = if first_in_window { noise::thread_cpu_ns() } else { None };
+    fn mark(&mut self, slot: usize, ticks: u64, work: u64, time: &impl ThreadClock) {
+        let cpu_ns = if self.begins_window(slot) { time.cpu_ns() } else { None };
         if let Some(last) = &mut self.trace.marks[self.last] {
             last.longest = self.longest;
         }
@@ -124,9 +190,8 @@ impl Marker {
         (self.last, self.longest) = (slot, 0);
     }
 
-    /// Reads the clock: the next block begins now.
-    fn resume(&mut self, clock: &Clock) -> u64 {
-        let now = clock.now();
+    /// The next block begins `now`.
+    fn resume(&mut self, now: u64) -> u64 {
         if let Some(mark) = &mut self.trace.marks[self.last] {
             mark.resumed = now;
         }
@@ -151,7 +216,18 @@ pub(crate) fn shortest_window(planned: Duration, reading_ns: f64) -> Duration {
 
 /// Runs `block` until the schedule's end. `block(units)` does that many units of work. Units double from 1 until a block takes about
 /// `block_ns`, whatever the speed of the memory, and longer where reading the clock takes long. The trace counts units.
-pub(crate) fn run_until_end(schedule: &Schedule<'_>, block_ns: f64, mut block: impl FnMut(usize)) -> Trace {
+pub(crate) fn run_until_end(schedule: &Schedule<'_>, block_ns: f64, fences: Fences, block: impl FnMut(usize)) -> Trace {
+    run_by(&schedule.clock, schedule, block_ns, fences, block)
+}
+
+/// The same by what `time` reads, in ticks of the schedule's clock.
+pub(crate) fn run_by(
+    time: &impl ThreadClock,
+    schedule: &Schedule<'_>,
+    block_ns: f64,
+    fences: Fences,
+    mut block: impl FnMut(usize),
+) -> Trace {
     let clock = &schedule.clock;
     let mut marker = Marker::new(schedule);
     let (mut work, mut units, end) = (0, 1, schedule.end());
@@ -160,23 +236,32 @@ pub(crate) fn run_until_end(schedule: &Schedule<'_>, block_ns: f64, mut block: i
     // Ticks and work when the counters were switched on.
     let mut counting: Option<(u64, u64)> = None;
     let mut waiting = schedule.counters.is_some();
-    schedule.wait_for_start();
-    let mut now = clock.now();
+    schedule.wait_by(time);
+    let mut now = time.now();
     marker.trace.span.0 = now;
+    let early = time.is_early();
     // When the next slot begins. Until then a block costs two comparisons.
     let mut until = 0;
     loop {
         if now >= until {
             let mut current = marker.slot_at(schedule, now);
+            let fenced = early && (fences == Fences::Slots || marker.begins_window(current));
+            if fenced {
+                let arrived = time.stamp();
+                // An interruption meanwhile shows as a long block.
+                marker.longest = marker.longest.max(arrived - now);
+                now = arrived;
+                current = marker.slot_at(schedule, now);
+            }
             if waiting && current >= SETTLE_WINDOWS * marker.trace.slots {
                 waiting = false;
                 schedule.counters.into_iter().for_each(CounterSwitches::on);
                 // Switching belongs to the window before, which does not count.
-                now = clock.now();
+                now = time.stamp();
                 current = marker.slot_at(schedule, now);
                 counting = Some((now, work));
             }
-            marker.mark(current, now, work);
+            marker.mark(current, now, work, time);
             if now >= end {
                 let mut trace = marker.trace;
                 if let (Some(counters), Some(before), Some((from, done))) = (schedule.counters, before, counting) {
@@ -184,15 +269,15 @@ pub(crate) fn run_until_end(schedule: &Schedule<'_>, block_ns: f64, mut block: i
                     trace.count = Some(BurstCount { before, after: counters.read(), ticks: now - from, work: work - done });
                 }
                 trace.span.1 = now;
-                trace.ghz = Some(core_ghz(clock));
+                trace.ghz = time.ghz();
                 return trace;
             }
             until = schedule.start + (schedule.window * (current as u64 + 1)).div_ceil(marker.trace.slots as u64);
-            now = marker.resume(clock);
+            now = marker.resume(if fenced { time.stamp() } else { time.now() });
         }
         block(units);
         work += units as u64;
-        let took = clock.now() - now;
+        let took = time.now() - now;
         now += took;
         // Blocks begin at multiples of their length, so that they do not end just after a pass over a buffer of a power of two.
         if took < short && work.is_multiple_of(2 * units as u64) {
@@ -214,10 +299,11 @@ pub(crate) fn coverage(spans: &[(u64, u64)]) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use memgauge_core::protocol::{SWEEP_WINDOW, WINDOW};
     use memgauge_core::stats;
 
+    use super::super::pipeline::Pipeline;
     use super::super::slots::BurstWindows;
     use super::*;
 
@@ -230,7 +316,7 @@ mod tests {
         let (clock, fast) = (Clock::slowed(reading_ns), Clock::slowed(0));
         let ticks = clock.to_ticks(window);
         let schedule = Schedule { clock, start: clock.now(), window: ticks, windows: 4, counters: None };
-        let trace = run_until_end(&schedule, BLOCK_NS, |units| {
+        let trace = run_until_end(&schedule, BLOCK_NS, Fences::Slots, |units| {
             let until = fast.now() + (UNIT_NS * units as f64) as u64;
             while fast.now() < until {}
         });
@@ -252,12 +338,64 @@ mod tests {
         assert_eq!(shortest_window(SWEEP_WINDOW, 30.0), SWEEP_WINDOW);
     }
 
+    /// A clock whose fence is none.
+    pub(crate) struct Unfenced<'a, T: ThreadClock>(pub(crate) &'a T);
+
+    impl<T: ThreadClock> ThreadClock for Unfenced<'_, T> {
+        fn now(&self) -> u64 {
+            self.0.now()
+        }
+
+        fn stamp(&self) -> u64 {
+            self.0.now()
+        }
+
+        fn is_early(&self) -> bool {
+            true
+        }
+
+        fn cpu_ns(&self) -> Option<u64> {
+            self.0.cpu_ns()
+        }
+
+        fn ghz(&self) -> Option<f64> {
+            self.0.ghz()
+        }
+    }
+
+    #[test]
+    fn hops_on_their_way_are_in_the_window_that_counts_them() {
+        const IN_FLIGHT: u32 = 80;
+        // Nanoseconds per hop over those of a hop in the median window. A block is 64 hops.
+        let found = |hop_ns: f64, window: Duration, fenced: bool| {
+            let clock = Clock::slowed(0);
+            let schedule = Schedule { clock, start: 1000, window: clock.to_ticks(window), windows: 12, counters: None };
+            let core = Pipeline::new(&clock, 0, IN_FLIGHT, 3.0);
+            let block = |units: usize| core.hop(64 * units, hop_ns);
+            let trace = match fenced {
+                true => run_by(&core, &schedule, BLOCK_NS, Fences::Slots, block),
+                false => run_by(&Unfenced(&core), &schedule, BLOCK_NS, Fences::Slots, block),
+            };
+            let found = BurstWindows::new(&[&trace], 1..12, 1.0, 1);
+            assert!(found.clean && found.left_out == 0.0, "{}", found.left_out);
+            let ns: Vec<f64> = found.windows.iter().map(|threads| threads[0].0 as f64 / (64 * threads[0].1) as f64).collect();
+            stats::median(&ns).unwrap() / hop_ns
+        };
+        for (hop_ns, window) in [(5.0, WINDOW), (100.0, WINDOW), (500.0, WINDOW), (100.0, SWEEP_WINDOW), (500.0, SWEEP_WINDOW)] {
+            let missing = f64::from(IN_FLIGHT) * hop_ns / window.as_nanos() as f64;
+            let (fenced, unfenced) = (found(hop_ns, window, true), found(hop_ns, window, false));
+            assert!((fenced - 1.0).abs() < 2e-4, "{fenced} of {hop_ns} ns in {window:?}");
+            // The number of hops in a window varies by a block, and readings between slots are in no window.
+            assert!((unfenced + missing - 1.0).abs() < 0.2 * missing + 5e-5, "{unfenced} of {hop_ns} ns in {window:?}, {missing} missing");
+        }
+    }
+
     #[test]
     fn a_thread_notes_each_slot_and_its_cpu_time_in_each_window() {
         let clock = Clock::calibrate(std::path::Path::new("/"));
         let window = clock.to_ticks(std::time::Duration::from_millis(5));
         let schedule = Schedule { clock, start: clock.now(), window, windows: 3, counters: None };
-        let trace = run_until_end(&schedule, BLOCK_NS, |units| _ = memgauge_kernels::dependent_adds(100 * units as u64));
+        let trace = run_until_end(&schedule, BLOCK_NS, Fences::Slots, |units| _ = memgauge_kernels::dependent_adds(100 * units as u64));
         assert_eq!((trace.slots, trace.marks.len()), (20, 61));
         let marks: Vec<&Mark> = trace.marks.iter().flatten().collect();
         assert!(marks.is_sorted_by(|a, b| a.ticks <= a.resumed && a.resumed < b.ticks && a.work <= b.work));

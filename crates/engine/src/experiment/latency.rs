@@ -105,6 +105,9 @@ impl Sampler for AllocationSampler<'_> {
                 }
             }
             series.sample_batches(session, self.shape)?;
+            if let Some(chase) = &series.chase {
+                session.check_links(probe.cpu, chase.ring())?;
+            }
         }
         // After the chase: pages that were moved meanwhile are found where they are now.
         self.placements.push(buffer.placement_now());

@@ -221,6 +221,7 @@ fn measure_point(
     let series = experiment.series(Some(chase), loads, curve.histogram);
     let mut series = experiment.sample_point(session, series, curve.hops.map(|hops| hop_count(hops, probe)))?;
     let chase = series.chase.take().ok_or(CellError::ChaseLost { cpu: probe.cpu })?;
+    session.check_links(probe.cpu, chase.ring())?;
     let mut evidence = series.load_evidence(session, group, chosen);
     evidence.kernel = format!("chase beside {}", evidence.kernel);
     evidence.threads += 1;

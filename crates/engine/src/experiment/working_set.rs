@@ -64,6 +64,9 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep
         }
         let experiment = experiment(Vary::WorkingSet(size));
         let series = experiment.sample_point(session, experiment.series(Some(chase), Vec::new(), None), None)?;
+        if let Some(chase) = &series.chase {
+            session.check_links(probe.cpu, chase.ring())?;
+        }
         let evidence = Evidence {
             threads: 1,
             kernel: "chase".into(),

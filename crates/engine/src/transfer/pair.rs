@@ -458,7 +458,7 @@ impl Party {
             at = unsafe {
                 match state {
                     LineState::Hit => kernels::chase_exact(at, self.hops),
-                    LineState::Hitm => kernels::chase_store(at, self.hops),
+                    LineState::Hitm => kernels::chase_store(at, self.hops, self.ring.memory()),
                 }
             };
             kernels::fence();
@@ -486,8 +486,9 @@ impl Party {
             self.baton.pass(turn, false);
             turn += self.parties;
         }
-        // SAFETY: `at` was reached by following the ring's pointers from its position.
-        (turns, unsafe { self.ring.moved_to(at) })
+        let hops = (turns.len() * self.hops) as u64;
+        // SAFETY: `at` was reached by following the ring's pointers from its position, so many.
+        (turns, unsafe { self.ring.moved_to(at, hops) })
     }
 }
 

@@ -118,7 +118,11 @@ impl Clock {
     pub fn stamp(&self) -> u64 {
         match self.source {
             Source::Counter(_) => memgauge_kernels::ticks_fenced(),
-            Source::Reference => self.read_reference(),
+            Source::Reference => {
+                // The kernel's clock may be read without a call of the kernel, and on some CPUs without a fence.
+                memgauge_kernels::fence();
+                self.read_reference()
+            }
         }
     }
 

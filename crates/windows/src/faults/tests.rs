@@ -25,7 +25,7 @@ fn a_chase_that_meets_a_wrong_pointer_ends_and_says_so() {
             [
                 memgauge_kernels::chase(start, 128),
                 memgauge_kernels::chase_exact(start, 1000),
-                memgauge_kernels::chase_store(start, 1000),
+                memgauge_kernels::chase_store(start, 1000, start..start.add(size_of_val(&ring))),
                 memgauge_kernels::chase_timed(start, 100, &mut batches),
             ]
         };

@@ -1,11 +1,15 @@
 use super::*;
 use memgauge_core::experiment::PageRequest;
 use memgauge_core::plan::BufferPlan;
+use memgauge_core::protocol::SLOT;
+use memgauge_core::stats;
 use memgauge_os::clock::Clock;
 use memgauge_testing::not_tested;
 
 use crate::burst::chase::Chase;
-use crate::burst::windows::Schedule;
+use crate::burst::slots::BurstWindows;
+use crate::burst::windows::tests::Unfenced;
+use crate::burst::windows::{Schedule, run_by};
 
 #[test]
 fn the_chain_in_memory_is_one_cycle_over_all_lines() {
@@ -82,9 +86,13 @@ fn a_shortened_chain_is_one_cycle_over_the_windows_left() {
 }
 
 fn four_mib() -> Option<(std::sync::Arc<Buffer>, IdSet)> {
+    of_mib(4)
+}
+
+fn of_mib(mib: u64) -> Option<(std::sync::Arc<Buffer>, IdSet)> {
     let cpus = cpu::process_affinity().unwrap();
     let plan = BufferPlan {
-        bytes: Bytes::mib(4),
+        bytes: Bytes::mib(mib),
         node: 0,
         pages: PageRequest::Auto,
         touch: cpus.clone(),
@@ -114,11 +122,64 @@ fn an_exact_chase_makes_as_many_hops_as_asked() {
     let clock = Clock::calibrate(std::path::Path::new("/"));
     let chase = Chase::new(ring.clone());
     for hops in [1, 63, 64, 65, 511, 512, 1000] {
-        let (took, after) = chase.clone().exactly(hops, &clock, &Cutoff::never());
+        let (took, after) = chase.clone().exactly(hops, Duration::ZERO, &clock, &Cutoff::never());
         // SAFETY: a line of the chain just written.
         let expected = unsafe { kernels::chase_exact(ring.position(), hops as usize) };
         assert_eq!(after.position(), expected, "{hops} hops");
-        assert!(took.hops == hops && (hops < 512 || took.ticks_per_hop().is_some_and(|ticks| ticks > 0.0)), "{took:?}");
+        assert!(took.hops() == hops && (hops < 512 || took.ticks_per_hop().is_some_and(|ticks| ticks > 0.0)), "{took:?}");
+    }
+}
+
+/// Both chase over the same ring in turn, on one CPU: the windows are as short as a slot, so that hops that are missing from them show.
+#[test]
+fn windows_and_exact_hops_agree() {
+    const PAIRS: usize = 60;
+    let Some((buffer, cpus)) = of_mib(64) else { not_tested!("no memory on node 0") };
+    let spec = ChainSpec {
+        bytes: Bytes::mib(64),
+        window: Bytes::mib(64),
+        stride: Bytes(128),
+        line: Bytes(64),
+        order: ChaseOrder::FullRandom,
+        seed: 7,
+        offset_in_line: 0,
+        even: false,
+    };
+    let mut chase = Chase::new(write(&buffer, &spec, &cpus, &|| false).unwrap());
+    let clock = Clock::calibrate(std::path::Path::new("/"));
+    cpu::pin_to(cpus.first().unwrap()).unwrap();
+    let (window, windows) = (clock.to_ticks(SLOT), 16);
+    // Without fences the windows are shorter by the hops on their way, on a core that has any.
+    let (mut ratios, mut unfenced) = (Vec::new(), Vec::new());
+    for _ in 0..3 * PAIRS {
+        let schedule = |clock: Clock| Schedule { clock, start: clock.now(), window, windows, counters: None };
+        let mut at = chase.position();
+        // SAFETY: lines of the ring, reached by its own pointers.
+        let block = |units: usize| at = unsafe { kernels::chase(at, units * kernels::CHASE_UNROLL) };
+        let bare = run_by(&Unfenced(&clock), &schedule(clock), BLOCK_NS, Fences::Slots, block);
+        let (trace, moved) = chase.run(&schedule(clock));
+        let (exact, moved) = moved.exactly(20_000, Duration::from_micros(500), &clock, &Cutoff::never());
+        chase = moved;
+        let found = BurstWindows::new(&[&trace], 4..windows, clock.ns(1), 0);
+        let bare = BurstWindows::new(&[&bare], 4..windows, clock.ns(1), 0);
+        let ticks = |threads: &Vec<(u64, u64)>| threads[0].0 as f64 / (threads[0].1 * kernels::CHASE_UNROLL as u64) as f64;
+        if found.clean && bare.clean && exact.clean() {
+            let ratio = |found: &BurstWindows| {
+                stats::median(&found.windows.iter().map(ticks).collect::<Vec<_>>()).map(|ticks| ticks / exact.ticks_per_hop().unwrap())
+            };
+            ratios.extend(ratio(&found));
+            unfenced.extend(ratio(&bare));
+        }
+        if ratios.len() == PAIRS {
+            break;
+        }
+    }
+    println!("windows over exact hops: {:.4?}, and {:.4?} without fences", stats::median(&ratios), stats::median(&unfenced));
+    match stats::median_interval(&stats::sorted(&ratios)) {
+        Some((low, high)) if high - low < 0.02 => {
+            assert!(low < 1.01 && high > 0.99, "windows over exact hops: {low} to {high}, {ratios:?}")
+        }
+        _ => not_tested!("other processes use the CPU or its memory"),
     }
 }
 
@@ -160,4 +221,55 @@ fn batches_are_timed_one_by_one() {
     assert!(ticks.len() > 10 && ticks.len() as u64 >= units, "{} batches timed, {units} done", ticks.len());
     assert!(ticks.iter().sum::<u64>() <= all + all / 2, "batches do not overlap");
     assert!(overhead < clock.to_ticks(std::time::Duration::from_micros(5)), "{overhead} ticks for reading the clock");
+}
+
+/// A chase over 4 MiB in windows of so many KiB, or over all of it, after some bursts of each kind.
+fn chased(window_kib: u64, changed: bool) -> Option<(Chase, ChaseLayout)> {
+    let (buffer, cpus) = four_mib()?;
+    let spec = ChainSpec {
+        bytes: Bytes::mib(4),
+        window: Bytes::kib(window_kib),
+        stride: Bytes(128),
+        line: Bytes(64),
+        order: ChaseOrder::WindowLocal,
+        seed: 9,
+        offset_in_line: 16,
+        even: false,
+    };
+    let ring = write(&buffer, &spec, &cpus, &|| false).unwrap();
+    let layout = layout(&buffer, &spec).unwrap();
+    if changed {
+        // One bit of one pointer, so that it leads to another line of the same ring.
+        let lines: std::collections::BTreeSet<usize> = layout.lines().map(|line| buffer.as_ptr() as usize + 16 + line).collect();
+        let at = layout.after(12_345 % layout.slots() as u64) + 16 + buffer.as_ptr() as usize;
+        // SAFETY: a line of the chain, which no thread uses now.
+        unsafe {
+            let pointer = std::ptr::with_exposed_provenance_mut::<usize>(at);
+            let flips = (7..22).map(|bit| pointer.read() ^ (1 << bit));
+            let wrong = flips.into_iter().find(|wrong| lines.contains(wrong)).expect("a line of the ring one bit away");
+            pointer.write(wrong);
+        }
+    }
+    let clock = Clock::calibrate(std::path::Path::new("/"));
+    let window = clock.to_ticks(Duration::from_millis(1));
+    let schedule = || Schedule { clock, start: clock.now(), window, windows: 3, counters: None };
+    let (_, chase) = Chase::new(ring).exactly(100_001, Duration::from_micros(100), &clock, &Cutoff::never());
+    let (_, chase) = chase.run(&schedule());
+    let (_, chase) = chase.timing(8).run(&schedule());
+    Some((chase.into_parts().0, layout))
+}
+
+#[test]
+fn a_changed_pointer_to_another_line_of_the_ring_is_noticed() {
+    let wrong = |outcome: Result<(), CellError>| matches!(outcome, Err(CellError::WrongPointer { cpu: 3 }));
+    for window_kib in [64, 2048, 4096] {
+        let (Some((good, layout)), Some((bad, _))) = (chased(window_kib, false), chased(window_kib, true)) else {
+            not_tested!("no memory on node 0");
+        };
+        let computed = layout.slots_per_window() <= COMPUTED_SLOTS;
+        assert!(good.check(3).is_ok() && good.ring().check_links(3, &|| false).is_ok(), "{window_kib} KiB");
+        assert!(bad.ring().memory().contains(&bad.position()), "it ends inside its buffer");
+        assert_eq!(wrong(bad.check(3)), computed, "{window_kib} KiB");
+        assert_eq!(wrong(bad.ring().check_links(3, &|| false)), !computed, "{window_kib} KiB");
+    }
 }

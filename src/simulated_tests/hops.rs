@@ -1,0 +1,51 @@
+//! Cores that read their clocks ahead of the hops that they wait for, and threads that begin cold.
+
+use memgauge_core::experiment::Hops;
+
+use super::*;
+
+/// A model without noise, of cores with so many hops on their way.
+fn model(machine: &Machine, hops_in_flight: u32) -> Model {
+    let mut model = with_noise(machine, Noise::NONE);
+    model.hops_in_flight = hops_in_flight;
+    model
+}
+
+/// Nanoseconds of every latency that a task reports, in their order.
+fn latencies(spec: &Spec, machine: &Machine, model: &Model) -> Vec<f64> {
+    let report = run(spec, machine, model, None);
+    report.results.iter().filter(|m| m.metric == Metric::Latency).filter_map(|m| m.estimate.value).collect()
+}
+
+#[test]
+fn hops_on_their_way_when_a_window_ends_change_no_latency() {
+    let machine = TWO_NODES.machine();
+    let mut sweep = Spec::new(Task::Sweep(SweepShape::One));
+    sweep.sweep.metrics = vec![Metric::Latency];
+    let mut loaded = Spec::new(Task::Loaded);
+    loaded.traffic.delays = vec![0, 1000];
+    for spec in [Spec::new(Task::Latency(LatencyShape::One)), sweep, loaded] {
+        let (none, many) = (latencies(&spec, &machine, &model(&machine, 0)), latencies(&spec, &machine, &model(&machine, 100)));
+        assert!(none.len() >= 2 && none.len() == many.len(), "{none:?} {many:?}");
+        for (none, many) in none.iter().zip(&many) {
+            assert!(close(*many, *none, 5e-4), "{:?}: {many} ns, where cores that wait for each hop find {none}", spec.task);
+        }
+    }
+}
+
+#[test]
+fn an_exact_chase_does_not_begin_cold() {
+    let machine = TWO_NODES.machine();
+    let mut spec = Spec::new(Task::Latency(LatencyShape::One));
+    let by_time = latencies(&spec, &machine, &model(&machine, 80));
+    let mut cold = model(&machine, 80);
+    cold.cold = (60.0, Duration::from_millis(12));
+    for hops in [100_000, 1_000_000, 5_000_000] {
+        spec.chase.hops = Some(Hops::Count(hops));
+        let exact = latencies(&spec, &machine, &cold);
+        assert_eq!(by_time.len(), exact.len());
+        for (timed, exact) in by_time.iter().zip(&exact) {
+            assert!(close(*exact, *timed, 5e-4), "{hops} hops: {exact} ns, and {timed} by windows");
+        }
+    }
+}
