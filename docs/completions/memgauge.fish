@@ -149,7 +149,7 @@ sequential\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l window -d 'Window within which the window-local chase is random [default: 512K]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l stride -d 'Distance between chased lines [default: two lines]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l touch-cpu -d 'CPU that touches the chase\'s buffer first; the buffer is on that CPU\'s node [default: CPUs of the buffer\'s node]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l hops -d 'Chase N hops instead of for a fixed time: exactly N in each of several new buffers, or at least N for each point of a curve. pass = as many hops as the buffer has lines' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l hops -d 'Chase N hops instead of for a fixed time: exactly N in each of several new buffers, after 20 ms that warm it up, or at least N for each point of a curve. pass = as many hops as the buffer has lines' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l histogram -d 'Also time single batches of BATCH hops (1, 8 or 64) and show their distribution [default BATCH: 8]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l keep-awake -d 'CPUs to keep busy meanwhile [default: one of each other package, so that these packages stay awake]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
@@ -304,7 +304,7 @@ sequential\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l window -d 'Window within which the window-local chase is random [default: 512K]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l stride -d 'Distance between chased lines [default: two lines]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l touch-cpu -d 'CPU that touches the chase\'s buffer first; the buffer is on that CPU\'s node [default: CPUs of the buffer\'s node]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l hops -d 'Chase N hops instead of for a fixed time: exactly N in each of several new buffers, or at least N for each point of a curve. pass = as many hops as the buffer has lines' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l hops -d 'Chase N hops instead of for a fixed time: exactly N in each of several new buffers, after 20 ms that warm it up, or at least N for each point of a curve. pass = as many hops as the buffer has lines' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l histogram -d 'Also time single batches of BATCH hops (1, 8 or 64) and show their distribution [default BATCH: 8]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l mix -d 'Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l width -d 'Width of loads and stores; best = the fastest here, as measured' -r -f -a "best\t''
@@ -757,7 +757,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l no-title -d '
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l plan -d 'Show what would be measured, and for how long; measure nothing'
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -s h -l help -d 'Print help'
-complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l hops -d 'Chase N hops instead of for a fixed time: exactly N in each of several new buffers, or at least N for each point of a curve. pass = as many hops as the buffer has lines' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l hops -d 'Chase N hops instead of for a fixed time: exactly N in each of several new buffers, after 20 ms that warm it up, or at least N for each point of a curve. pass = as many hops as the buffer has lines' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l histogram -d 'Also time single batches of BATCH hops (1, 8 or 64) and show their distribution [default BATCH: 8]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l mix -d 'Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l width -d 'Width of loads and stores; best = the fastest here, as measured' -r -f -a "best\t''

@@ -23,7 +23,7 @@ fn hops_on_their_way_when_a_window_ends_change_no_latency() {
     let mut sweep = Spec::new(Task::Sweep(SweepShape::One));
     sweep.sweep.metrics = vec![Metric::Latency];
     let mut loaded = Spec::new(Task::Loaded);
-    loaded.traffic.delays = vec![0, 1000];
+    loaded.delays = vec![0, 1000];
     for spec in [Spec::new(Task::Latency(LatencyShape::One)), sweep, loaded] {
         let (none, many) = (latencies(&spec, &machine, &model(&machine, 0)), latencies(&spec, &machine, &model(&machine, 100)));
         assert!(none.len() >= 2 && none.len() == many.len(), "{none:?} {many:?}");
