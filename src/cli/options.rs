@@ -188,7 +188,7 @@ fn parse_hops(text: &str) -> Result<Hops, ParseError> {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Traffic")]
 pub(super) struct Load {
-    /// Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill;
+    /// Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 3:2, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill;
     /// may be repeated
     #[arg(long = "mix", value_name = "MIX", value_delimiter = ',')]
     mixes: Vec<Mix>,

@@ -31,6 +31,9 @@ pub enum Mix {
     /// One load to one plain store: 2 reads to 1 write on the bus.
     #[serde(rename = "2:1")]
     R2W1,
+    /// One load to two plain stores: 3 reads to 2 writes on the bus.
+    #[serde(rename = "3:2")]
+    R3W2,
     /// Plain stores only: 1 read to 1 write on the bus.
     #[serde(rename = "1:1")]
     R1W1,
@@ -59,13 +62,14 @@ pub enum Mix {
 
 impl Mix {
     /// Every mix, in the order in which they are shown.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::AllReads,
         Self::R9W1,
         Self::R4W1,
         Self::R3W1,
         Self::R3W1X2,
         Self::R2W1,
+        Self::R3W2,
         Self::R1W1,
         Self::NtWrite,
         Self::R3W1Nt,
@@ -89,6 +93,7 @@ impl Mix {
             Self::R3W1 => ("3:1", "2 loads : 1 store", (2, 1)),
             Self::R3W1X2 => ("3:1-x2", "2 load streams : 1 store", (2, 1)),
             Self::R2W1 => ("2:1", "1 load : 1 store", (1, 1)),
+            Self::R3W2 => ("3:2", "1 load : 2 stores", (1, 2)),
             Self::R1W1 => ("1:1", "stores only", (0, 1)),
             Self::NtWrite => ("nt-write", "non-temporal stores only", (0, 1)),
             Self::R3W1Nt => ("3:1-nt", "3 loads : 1 non-temporal store", (3, 1)),
@@ -138,7 +143,7 @@ impl fmt::Display for Mix {
 }
 
 /// What a message says if a mix was expected.
-const MIXES: &str = "a mix: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy or fill";
+const MIXES: &str = "a mix: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 3:2, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy or fill";
 
 impl FromStr for Mix {
     type Err = ParseError;

@@ -158,7 +158,7 @@ fn names_of_mixes_and_widths_are_those_of_results() {
 #[test]
 fn mixes_named_by_their_ratio_have_it_on_the_bus() {
     // With plain stores the line is read first: reads are loads plus stores.
-    for mix in [Mix::R9W1, Mix::R4W1, Mix::R3W1, Mix::R2W1, Mix::R1W1] {
+    for mix in [Mix::R9W1, Mix::R4W1, Mix::R3W1, Mix::R2W1, Mix::R3W2, Mix::R1W1] {
         let (loads, stores) = mix.lines();
         assert_eq!(mix.name(), format!("{}:{}", loads + stores, stores));
         assert!(!mix.non_temporal());

@@ -213,7 +213,7 @@ fn declares_what_its_mix_says() {
         match kernel.mix {
             _ if matches!(kernel.form.access, Access::Random | Access::Blocks) => assert_eq!(streams, 1, "{}", kernel.name),
             Mix::R3W1X2 | Mix::R2W1Nt => assert_eq!(streams, 3, "{}", kernel.name),
-            Mix::R9W1 | Mix::R4W1 | Mix::R3W1 | Mix::R2W1 | Mix::R3W1Nt | Mix::R2W1NtX1 | Mix::R1W1Nt | Mix::Copy => {
+            Mix::R9W1 | Mix::R4W1 | Mix::R3W1 | Mix::R2W1 | Mix::R3W2 | Mix::R3W1Nt | Mix::R2W1NtX1 | Mix::R1W1Nt | Mix::Copy => {
                 assert_eq!(streams, 2, "{}", kernel.name);
             }
             // These have variants with more.
@@ -252,7 +252,7 @@ fn every_mix_can_run_here() {
     whole.retain(|mix| !unless_arm.contains(mix));
     assert_eq!(whole, all_but(unless_arm));
     assert_eq!(mixes(Access::Strided, LineUse::Whole), all_but(&[Mix::Copy, Mix::Fill]));
-    assert_eq!(mixes(Access::Strided, LineUse::Part), [Mix::AllReads, Mix::R4W1, Mix::R3W1, Mix::R2W1, Mix::R1W1]);
+    assert_eq!(mixes(Access::Strided, LineUse::Part), [Mix::AllReads, Mix::R4W1, Mix::R3W1, Mix::R2W1, Mix::R3W2, Mix::R1W1]);
     assert_eq!(mixes(Access::Random, LineUse::Whole), all_but(&[Mix::R3W1X2, Mix::R2W1Nt, Mix::Copy, Mix::Fill]));
     assert_eq!(mixes(Access::Sequential, LineUse::Checked), [Mix::AllReads]);
     for mix in Mix::ALL {
@@ -265,7 +265,7 @@ fn every_mix_can_run_here() {
 #[test]
 fn writing_back_needs_its_instruction() {
     let has = |name: &str| available().any(|k| k.name == name);
-    let expected = [Mix::R9W1, Mix::R4W1, Mix::R3W1, Mix::R2W1, Mix::R1W1];
+    let expected = [Mix::R9W1, Mix::R4W1, Mix::R3W1, Mix::R2W1, Mix::R3W2, Mix::R1W1];
     let found = mixes(Access::Sequential, LineUse::WrittenBack);
     #[cfg(target_arch = "x86_64")]
     {

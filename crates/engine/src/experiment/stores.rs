@@ -105,7 +105,7 @@ pub(crate) fn compared_with(kernel: &'static Kernel) -> Option<Stores> {
         Mix::R3W1 => (Mix::R3W1, Mix::R2W1NtX1),
         Mix::R3W1X2 => (Mix::R3W1, Mix::R2W1Nt),
         Mix::R4W1 => (Mix::R4W1, Mix::R3W1Nt),
-        // With nine lines to ten the two could not be told apart.
+        // 9:1: with nine lines to ten the two could not be told apart. 3:2: no non-temporal mix has its loads.
         _ => return None,
     };
     if kernel.form.line != LineUse::Whole || kernel.form.access == Access::Random {
@@ -220,7 +220,7 @@ mod tests {
         for kernel in kernels::available().filter(|k| must_be_measured(k)) {
             let Some([whole, part, nt]) = compared_with(kernel) else {
                 let in_order = !matches!(kernel.form.access, Access::Random | Access::Blocks);
-                let without = kernel.mix == Mix::R9W1 || !in_order || kernel.form.line == LineUse::WrittenBack;
+                let without = matches!(kernel.mix, Mix::R9W1 | Mix::R3W2) || !in_order || kernel.form.line == LineUse::WrittenBack;
                 assert!(without || kernels::isa() == "riscv64", "{}", kernel.name);
                 continue;
             };

@@ -38,6 +38,8 @@ pub(super) const KERNELS: &[Kernel] = &[
         burst concat!(pairs!("0,64", ldp!("a", 128)), store_back!("0", "b", 64))),
     written_back!("mix-2:1-neon-cvac", R2W1, streams [a = 0 read 128, b = 1 write 128],
         burst concat!(pairs!("0,64", ldp!("a", 128)), store_back!("0,64", "b", 128))),
+    written_back!("mix-3:2-neon-cvac", R3W2, streams [a = 0 read 64, b = 1 write 128],
+        burst concat!(pairs!("0", ldp!("a", 64)), store_back!("0,64", "b", 128))),
     written_back!("store-neon-cvac", R1W1, streams [a = 0 write 256], burst store_back!("0,64,128,192", "a", 256)),
     // The stored line starts as the sum so far.
     kernel!("xor-neon", AllReads, Neon, || true, form Sequential Checked of LINE, streams [a = 0 read 256], advance fixed,

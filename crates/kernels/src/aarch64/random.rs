@@ -52,6 +52,7 @@ pub(super) const KERNELS: &[Kernel] = &[
     row!("mix-4:1-neon-random", R4W1, 192, 64, concat!(load!(3), store!("stp", 1))),
     row!("mix-3:1-neon-random", R3W1, 128, 64, concat!(load!(2), store!("stp", 1))),
     row!("mix-2:1-neon-random", R2W1, 128, 128, concat!(load!(2), store!("stp", 2))),
+    row!("mix-3:2-neon-random", R3W2, 64, 128, concat!(load!(1), store!("stp", 2))),
     row!("store-neon-random", R1W1, 0, 256, store!("stp", 4)),
     row!("nt-store-neon-random", NtWrite, 0, 256, store!("stnp", 4)),
     row!("mix-3:1-nt-neon-random", R3W1Nt, 192, 64, concat!(load!(3), store!("stnp", 1))),

@@ -46,6 +46,8 @@ pub(super) const KERNELS: &[Kernel] = &[
         burst concat!(pairs!("0", ldp!("a", 64), ldp!("b", 64)), store_lines!("stp", "0", "c", 64))),
     kernel!("mix-2:1-neon", R2W1, streams [a = 0 read 128, b = 1 write 128],
         burst concat!(pairs!("0,64", ldp!("a", 128)), store_lines!("stp", "0,64", "b", 128))),
+    kernel!("mix-3:2-neon", R3W2, streams [a = 0 read 64, b = 1 write 128],
+        burst concat!(pairs!("0", ldp!("a", 64)), store_lines!("stp", "0,64", "b", 128))),
     kernel!("store-neon", R1W1, streams [a = 0 write 256], burst store_lines!("stp", "0,64,128,192", "a", 256)),
     kernel!("store-neon-x2", R1W1, streams [a = 0 write 128, b = 1 write 128],
         burst lines!("0,64",

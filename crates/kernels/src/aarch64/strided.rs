@@ -55,6 +55,8 @@ pub(super) const KERNELS: &[Kernel] = &[
         burst concat!(load!(1, "a"), load!(1, "b"), store!("stp", 1, "c"))),
     row!("mix-2:1-neon-strided", R2W1, Whole of LINE, streams [a = 0 read 128, b = 1 write 128],
         burst concat!(load!(2, "a"), store!("stp", 2, "b"))),
+    row!("mix-3:2-neon-strided", R3W2, Whole of LINE, streams [a = 0 read 64, b = 1 write 128],
+        burst concat!(load!(1, "a"), store!("stp", 2, "b"))),
     row!("store-neon-strided", R1W1, Whole of LINE, streams [a = 0 write 256], burst store!("stp", 4, "a")),
     row!("nt-store-neon-strided", NtWrite, Whole of LINE, streams [a = 0 write 256], burst store!("stnp", 4, "a")),
     row!("mix-3:1-nt-neon-strided", R3W1Nt, Whole of LINE, streams [a = 0 read 192, b = 1 write 64],
@@ -79,5 +81,7 @@ pub(super) const KERNELS: &[Kernel] = &[
         burst concat!(load_first!(2, "a"), store_first!(1, "b"))),
     row!("mix-2:1-neon-part", R2W1, Part of 16, streams [a = 0 read 32, b = 1 write 32],
         burst concat!(load_first!(2, "a"), store_first!(2, "b"))),
+    row!("mix-3:2-neon-part", R3W2, Part of 16, streams [a = 0 read 16, b = 1 write 32],
+        burst concat!(load_first!(1, "a"), store_first!(2, "b"))),
     row!("store-neon-part", R1W1, Part of 16, streams [a = 0 write 64], burst store_first!(4, "a")),
 ];

@@ -52,5 +52,6 @@ pub(super) const KERNELS: &[Kernel] = &[
     row!("mix-4:1-scalar-random", R4W1, 192, 64, concat!(load!(3), store!(1))),
     row!("mix-3:1-scalar-random", R3W1, 128, 64, concat!(load!(2), store!(1))),
     row!("mix-2:1-scalar-random", R2W1, 128, 128, concat!(load!(2), store!(2))),
+    row!("mix-3:2-scalar-random", R3W2, 64, 128, concat!(load!(1), store!(2))),
     row!("store-scalar-random", R1W1, 0, 256, store!(4)),
 ];

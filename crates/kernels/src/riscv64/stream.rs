@@ -26,6 +26,8 @@ pub(super) const KERNELS: &[Kernel] = &[
         burst concat!(words!("0", access!("ld t0", "a", 64), access!("ld t0", "b", 64)), store_lines!("0", "c", 64))),
     kernel!("mix-2:1-scalar", R2W1, streams [a = 0 read 128, b = 1 write 128],
         burst concat!(words!("0,64", access!("ld t0", "a", 128)), store_lines!("0,64", "b", 128))),
+    kernel!("mix-3:2-scalar", R3W2, streams [a = 0 read 64, b = 1 write 128],
+        burst concat!(words!("0", access!("ld t0", "a", 64)), store_lines!("0,64", "b", 128))),
     kernel!("store-scalar", R1W1, streams [a = 0 write 256], burst store_lines!("0,64,128,192", "a", 256)),
     kernel!("copy-scalar", Copy, streams [a = 0 read 128, b = 1 write 128],
         burst words!("0,64", access!("ld t0", "a", 128), access!("sd t0", "b", 128))),

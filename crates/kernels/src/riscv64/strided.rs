@@ -53,6 +53,8 @@ pub(super) const KERNELS: &[Kernel] = &[
         burst concat!(load!(1, "a"), load!(1, "b"), store!(1, "c"))),
     row!("mix-2:1-scalar-strided", R2W1, Whole of LINE, streams [a = 0 read 128, b = 1 write 128],
         burst concat!(load!(2, "a"), store!(2, "b"))),
+    row!("mix-3:2-scalar-strided", R3W2, Whole of LINE, streams [a = 0 read 64, b = 1 write 128],
+        burst concat!(load!(1, "a"), store!(2, "b"))),
     row!("store-scalar-strided", R1W1, Whole of LINE, streams [a = 0 write 256], burst store!(4, "a")),
     row!("load-scalar-part", AllReads, Part of 8, streams [a = 0 read 32], burst load_first!(4, "a")),
     row!("mix-4:1-scalar-part", R4W1, Part of 8, streams [a = 0 read 24, b = 1 write 8],
@@ -61,5 +63,7 @@ pub(super) const KERNELS: &[Kernel] = &[
         burst concat!(load_first!(2, "a"), store_first!(1, "b"))),
     row!("mix-2:1-scalar-part", R2W1, Part of 8, streams [a = 0 read 16, b = 1 write 16],
         burst concat!(load_first!(2, "a"), store_first!(2, "b"))),
+    row!("mix-3:2-scalar-part", R3W2, Part of 8, streams [a = 0 read 8, b = 1 write 16],
+        burst concat!(load_first!(1, "a"), store_first!(2, "b"))),
     row!("store-scalar-part", R1W1, Part of 8, streams [a = 0 write 32], burst store_first!(4, "a")),
 ];

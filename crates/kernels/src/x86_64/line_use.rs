@@ -36,6 +36,8 @@ macro_rules! each_mix {
                 concat!(load_lines!($w, "0,64", "a", 128), store_back!($w, $back, "0", "b", 64))),
             written_back!($w, "mix-2:1", R2W1, $back, [a = 0 read 128, b = 1 write 128],
                 concat!(load_lines!($w, "0,64", "a", 128), store_back!($w, $back, "0,64", "b", 128))),
+            written_back!($w, "mix-3:2", R3W2, $back, [a = 0 read 64, b = 1 write 128],
+                concat!(load_lines!($w, "0", "a", 64), store_back!($w, $back, "0,64", "b", 128))),
             written_back!($w, "store", R1W1, $back, [a = 0 write 256], store_back!($w, $back, "0,64,128,192", "a", 256)),
         ]
     };

@@ -59,6 +59,7 @@ macro_rules! random {
             row!($w, "mix-4:1", R4W1, (192, 64), 4, concat!(load!($w, "0,8,16"), store!($w, mov, "24"))),
             row!($w, "mix-3:1", R3W1, (128, 64), 3, concat!(load!($w, "0,8"), store!($w, mov, "16"))),
             row!($w, "mix-2:1", R2W1, (128, 128), 4, concat!(load!($w, "0,8"), store!($w, mov, "16,24"))),
+            row!($w, "mix-3:2", R3W2, (64, 128), 3, concat!(load!($w, "0"), store!($w, mov, "8,16"))),
             row!($w, "store", R1W1, (0, 256), 4, store!($w, mov, "0,8,16,24")),
             row!($w, "nt-store", NtWrite, (0, 256), 4, store!($w, nt_mov, "0,8,16,24"), "sfence\n"),
             row!($w, "mix-3:1-nt", R3W1Nt, (192, 64), 4, concat!(load!($w, "0,8,16"), store!($w, nt_mov, "24")), "sfence\n"),

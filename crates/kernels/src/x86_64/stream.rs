@@ -44,6 +44,8 @@ macro_rules! sequential {
                     store_lines!($w, mov, "0", "c", 64))),
             row!($w, "mix-2:1", R2W1, [a = 0 read 128, b = 1 write 128],
                 concat!(load_lines!($w, "0,64", "a", 128), store_lines!($w, mov, "0,64", "b", 128))),
+            row!($w, "mix-3:2", R3W2, [a = 0 read 64, b = 1 write 128],
+                concat!(load_lines!($w, "0", "a", 64), store_lines!($w, mov, "0,64", "b", 128))),
             row!($w, "store", R1W1, [a = 0 write 256], store_lines!($w, mov, "0,64,128,192", "a", 256)),
             row!($w, "nt-store", NtWrite, [a = 0 write 256], store_lines!($w, nt_mov, "0,64,128,192", "a", 256), "sfence\n"),
             row!($w, "mix-3:1-nt", R3W1Nt, [a = 0 read 192, b = 1 write 64],

@@ -68,6 +68,8 @@ macro_rules! strided {
                 concat!(load!($w, 1, "a"), load!($w, 1, "b"), store!($w, mov, 1, "c"))),
             row!($w, "mix-2:1" "-strided", R2W1, Whole of LINE, [a = 0 read 128, b = 1 write 128],
                 concat!(load!($w, 2, "a"), store!($w, mov, 2, "b"))),
+            row!($w, "mix-3:2" "-strided", R3W2, Whole of LINE, [a = 0 read 64, b = 1 write 128],
+                concat!(load!($w, 1, "a"), store!($w, mov, 2, "b"))),
             row!($w, "store" "-strided", R1W1, Whole of LINE, [a = 0 write 256], store!($w, mov, 4, "a")),
             row!($w, "nt-store" "-strided", NtWrite, Whole of LINE, [a = 0 write 256], store!($w, nt_mov, 4, "a"), "sfence\n"),
             row!($w, "mix-3:1-nt" "-strided", R3W1Nt, Whole of LINE, [a = 0 read 192, b = 1 write 64],
@@ -101,6 +103,8 @@ macro_rules! part {
                 concat!(load_first!($w, 2, "a"), store_first!($w, 1, "b"))),
             row!($w, "mix-2:1" "-part", R2W1, Part of $w!(bytes), [a = 0 read { $w!(bytes) * 2 }, b = 1 write { $w!(bytes) * 2 }],
                 concat!(load_first!($w, 2, "a"), store_first!($w, 2, "b"))),
+            row!($w, "mix-3:2" "-part", R3W2, Part of $w!(bytes), [a = 0 read { $w!(bytes) }, b = 1 write { $w!(bytes) * 2 }],
+                concat!(load_first!($w, 1, "a"), store_first!($w, 2, "b"))),
             row!($w, "store" "-part", R1W1, Part of $w!(bytes), [a = 0 write { $w!(bytes) * 4 }], store_first!($w, 4, "a")),
         ]
     };
