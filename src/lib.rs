@@ -33,14 +33,17 @@ use crate::commands::{advise, compare, count, fleet, info, interleave, loops, me
 use crate::console::Program;
 use crate::exit::ExitStatus;
 
-/// The native program. A link to it, or a copy, that is called `mlc` is the drop-in.
+/// The names under which the native program, or a link to it, is the drop-in. Scripts call the last one for wide loads and stores (`-Z`).
+const DROP_IN_NAMES: [&str; 3] = ["mlc", "mlc.exe", "mlc_avx512"];
+
+/// The native program. A link to it, or a copy, that has a name of the drop-in's is the drop-in.
 pub fn main() -> ExitCode {
     start(Program::MEMGAUGE, main_by_name)
 }
 
 fn main_by_name() -> ExitCode {
     let name = std::env::args_os().next();
-    if name.is_some_and(|name| Path::new(&name).file_name().is_some_and(|name| name == "mlc" || name == "mlc.exe")) {
+    if name.is_some_and(|name| Path::new(&name).file_name().is_some_and(|name| DROP_IN_NAMES.iter().any(|own| name == *own))) {
         return drop_in_main();
     }
     survive_limits();

@@ -158,7 +158,9 @@ fn archives(checked: &Checked<'_>) -> Result<Outcome> {
         let said = call("memgauge", "--version")?;
         ensure!(said.starts_with(&format!("memgauge {} (", checked.release.version)), "{name}: {said}");
         ensure!(call("memgauge", "info")?.contains("CPUs"), "{name}: memgauge info");
-        ensure!(call("mlc", "--help")?.contains("--loaded_latency"), "{name}: mlc --help");
+        for program in ["mlc", "mlc_avx512"] {
+            ensure!(call(program, "--help")?.contains("--loaded_latency"), "{name}: {program} --help");
+        }
     }
     if not_run.is_empty() {
         Ok(Passed)

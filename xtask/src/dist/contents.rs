@@ -46,6 +46,8 @@ pub(super) struct Package {
 pub(super) const IN_IMAGE: &str = "usr/bin/memgauge";
 /// The manual page of the drop-in, which is in its own package.
 const MLC_PAGE: &str = "mlc.1";
+/// Another name of the drop-in, which scripts call for the wide loads and stores that it has under every name.
+const MLC_AVX512: &str = "mlc_avx512";
 /// What is different on Windows, where the README leads to it, and what that page says that others explain.
 const WINDOWS_PAGES: [&str; 3] = ["docs/windows.md", "docs/scripts.md", "docs/prefetch.md"];
 
@@ -88,6 +90,7 @@ impl<'a> Sources<'a> {
     /// The archive, which is used where it is unpacked.
     pub(super) fn archive(&self) -> Tree {
         let mut tree = self.both_programs("");
+        tree.link(MLC_AVX512, "mlc");
         let parts = [("man", &self.manuals), ("completions", &self.completions), ("schema", &self.schema), ("systemd", &self.units)];
         for (folder, files) in parts {
             files.iter().for_each(|(name, bytes)| tree.file(format!("{folder}/{name}"), bytes.clone()));
@@ -115,6 +118,7 @@ impl<'a> Sources<'a> {
         let mut tree = Tree::default();
         tree.program(IN_IMAGE, self.programs.memgauge.clone());
         tree.link("usr/bin/mlc", "memgauge");
+        tree.link(format!("usr/bin/{MLC_AVX512}"), "memgauge");
         self.licences().for_each(|(name, bytes)| tree.file(format!("usr/share/doc/memgauge/{name}"), bytes));
         tree
     }
@@ -143,6 +147,8 @@ impl<'a> Sources<'a> {
         let (mut main, mut drop_in) = (Tree::default(), Tree::default());
         main.program("usr/bin/memgauge", self.programs.memgauge.clone());
         drop_in.program("usr/bin/mlc", self.programs.mlc.clone());
+        drop_in.link(format!("usr/bin/{MLC_AVX512}"), "mlc");
+        drop_in.link(format!("usr/share/man/man1/{MLC_AVX512}.1.gz"), &format!("{MLC_PAGE}.gz"));
         for (name, bytes) in &self.manuals {
             let tree = if name == MLC_PAGE { &mut drop_in } else { &mut main };
             tree.file(format!("usr/share/man/man1/{name}.gz"), gzip(bytes, BEST)?);

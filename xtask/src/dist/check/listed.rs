@@ -22,7 +22,7 @@ const MAIN: &[&str] = &[
 ];
 
 /// Files of the drop-in's packages.
-const DROP_IN: &[&str] = &["/usr/bin/mlc", "/usr/share/man/man1/mlc.1.gz"];
+const DROP_IN: &[&str] = &["/usr/bin/mlc", "/usr/bin/mlc_avx512", "/usr/share/man/man1/mlc.1.gz"];
 
 pub(super) fn debs(checked: &Checked<'_>) -> Result<Outcome> {
     if let Some(outcome) = missing(&["dpkg-deb"]) {
