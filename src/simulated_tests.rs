@@ -3,6 +3,7 @@
 
 mod advice;
 mod compare;
+mod disturbed;
 mod hops;
 mod siblings;
 mod tiers;

@@ -369,7 +369,7 @@ impl SimulatedMachine for Model {
         });
         let loads = &served[usize::from(probed)..];
         let lines_per_ns = loads.iter().map(|served| common.iter().map(|slow| served.rate / slow).collect()).collect();
-        BurstRates { hop_ns, lines_per_ns }
+        BurstRates { hop_ns, lines_per_ns, ..BurstRates::default() }
     }
 
     fn drive_out(&self, cpu: u32) {

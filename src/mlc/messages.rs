@@ -126,6 +126,7 @@ impl Unreliable {
                 QualityReason::Coverage => "the threads did not run together all the time".to_owned(),
                 QualityReason::NotConverged => "repeated samples scatter".to_owned(),
                 QualityReason::BurstsDisturbed => "most of the time was disturbed".to_owned(),
+                QualityReason::KernelChosenBusy => "the loop was chosen while others used the CPUs measured".to_owned(),
                 other => spell(other).replace('-', " "),
             };
             format!("warning: {} unreliable: {why}; -v says which", results_are(*n))

@@ -54,6 +54,11 @@ pub const KEPT_ALLOCATIONS: u32 = 3;
 pub const TRIAL_ROUNDS: usize = 3;
 /// Counted windows of a kernel in a round of a trial.
 pub const TRIAL_WINDOWS: usize = 2;
+/// How often a trial's burst is repeated in which threads were off their CPUs all the time: three competitors leave a thread 3 ms of every
+/// 12, so that four bursts of 15 ms nearly always have a clean window. All repeats together at most double the time of a trial.
+pub const MAX_TRIAL_REPEATS: usize = 3;
+/// How often a kernel is chosen anew for later cells where trials were disturbed. A machine that is never quiet does not pay for more.
+pub const MAX_DISTURBED_TRIALS: u32 = 3;
 /// Rounds of the test whether plain stores read the line first. Each kind of store runs once a round.
 pub const RFO_ROUNDS: usize = 5;
 /// Kinds of stores that this test compares: whole lines, parts of lines, non-temporal.

@@ -88,4 +88,6 @@ pub struct BurstRates {
     pub hop_ns: Vec<f64>,
     /// Lines loaded and stored per nanosecond, by loader.
     pub lines_per_ns: Vec<Vec<f64>>,
+    /// Share of each window in which others had the CPUs. The rates are those of the rest of it. Empty: none.
+    pub away: Vec<f64>,
 }

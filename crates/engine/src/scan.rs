@@ -14,7 +14,7 @@ use memgauge_core::experiment::{Coordinates, Metric};
 use memgauge_core::integrity::{self, BLOCK_BYTES, TestPattern, TestStep};
 use memgauge_core::note::{Note, SCAN_MEMORY_SCARCE};
 use memgauge_core::plan::Scan;
-use memgauge_core::result::{Evidence, Incomplete, Integrity, KernelTrial, Measurement, Noise, TrafficRates};
+use memgauge_core::result::{Evidence, Incomplete, Integrity, Measurement, Noise, TrafficRates};
 use memgauge_core::stats;
 use memgauge_core::traffic::Rfo;
 use memgauge_core::units::Bytes;
@@ -88,7 +88,8 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
         (None, Ok(()))
     };
     begun?;
-    let (kernel, tried) = fastest_reader(session, plan, &mut regions)?;
+    let won = fastest_reader(session, plan, &mut regions)?;
+    let kernel = won.kernel;
     // What was measured before a failure or a signal is kept.
     let outcome = read(session, plan, kernel, &mut regions);
     let mut scheduler = SchedulerNoise::default();
@@ -115,7 +116,7 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
             Some(_) => Estimate { not_measured: why, ..Estimate::default() },
             None => region.passes.estimate(0, session.budget.stop.relative_half_width),
         };
-        let evidence = Evidence { integrity: checked.next(), ..evidence(plan, kernel, &tried, region, &estimate, &noise) };
+        let evidence = Evidence { integrity: checked.next(), ..evidence(plan, &won, region, &estimate, &noise) };
         let samples = region.lost.is_none().then(|| region.passes.keep(0));
         let result = session.recorder.judge(at, Metric::Bandwidth, estimate, evidence);
         session.recorder.record(Measurement { samples, ..result });
@@ -200,7 +201,7 @@ fn fastest_reader(session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]
             if region.lost.is_none()
                 && let Some(pass) = region.unless_lost(pass(session, plan, kernel, &region.buffer, TRIAL_BYTES))?
             {
-                return Ok(Some(pass.gbs));
+                return Ok(Some((pass.gbs, pass.conditions.undisturbed())));
             }
         }
         Ok(None)
@@ -369,14 +370,15 @@ impl Test {
     }
 }
 
-fn evidence(plan: &Scan, kernel: &Kernel, tried: &[KernelTrial], region: &Region, estimate: &Estimate, noise: &Noise) -> Evidence {
+fn evidence(plan: &Scan, won: &TrialResult, region: &Region, estimate: &Estimate, noise: &Noise) -> Evidence {
     // The machine's counters are those of the whole scan, since passes over all regions follow each other; the threads' are the region's.
     let mut noise = region.passes.conditions().scheduler.replace_in(noise);
     region.passes.write_disturbances(&mut noise);
     Evidence {
         threads: plan.cpus.len() as u32,
-        kernel: kernel.name.into(),
-        kernels_tried: tried.to_vec(),
+        kernel: won.kernel.name.into(),
+        kernels_tried: won.tried.clone(),
+        kernel_chosen_busy: won.busy,
         buffer: plan.region.bytes,
         allocations: 1,
         pages: region.buffer.pages().clone(),

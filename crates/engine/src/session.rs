@@ -19,7 +19,7 @@ use crate::burst::runner::BurstRunner;
 use crate::burst::workers::SchedulerNoise;
 use crate::context::{Observer, Progress, RunContext, TimeBudget};
 use crate::error::Result;
-use crate::experiment::kernels::{TrialKey, TrialResult};
+use crate::experiment::kernels::KnownTrial;
 use crate::experiment::stores::KnownStores;
 use crate::memory::MemoryStore;
 use crate::noise::NoiseWatch;
@@ -48,7 +48,7 @@ pub(crate) struct Calibration {
     pub(crate) plateaus: Vec<(Probe, Bytes, Option<Plateau>)>,
     /// The smallest buffer that was seen to be held by no cache. The last-level caches of a machine are alike.
     pub(crate) uncached: Option<Bytes>,
-    pub(crate) trials: Vec<(TrialKey, TrialResult)>,
+    pub(crate) trials: Vec<KnownTrial>,
     /// Whether plain stores read the line first.
     pub(crate) stores: KnownStores,
 }

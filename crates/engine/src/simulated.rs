@@ -54,8 +54,12 @@ pub(crate) fn burst(
     let busy = loads.len() + usize::from(chase.is_some());
     let (clock, window, in_flight) = (*clock, clock.to_ticks(shape.window), machine.hops_in_flight());
     // Right after a burst all of its threads read their frequencies.
-    let thread =
-        |cpu: u32| Thread { machine, schedule: Schedule { clock, start, window, windows, counters: None }, ghz: machine.ghz(cpu, busy) };
+    let thread = |cpu: u32| Thread {
+        machine,
+        schedule: Schedule { clock, start, window, windows, counters: None },
+        ghz: machine.ghz(cpu, busy),
+        away: &rates.away,
+    };
     let loads = loads.into_iter().zip(rates.lines_per_ns).map(|((cpu, load), lines)| {
         let per_step = lines_per_step(load.kernel()) as f64;
         let step_ns: Vec<f64> = lines.into_iter().map(|rate| per_step / rate).collect();
@@ -85,19 +89,22 @@ struct Thread<'a> {
     machine: &'a dyn SimulatedMachine,
     schedule: Schedule<'static>,
     ghz: f64,
+    /// The share of each window for which another thread had the CPU.
+    away: &'a [f64],
 }
 
 impl Thread<'_> {
     /// Notes at the end of each window what it did, by the nanoseconds that a unit takes in each.
     fn by_windows(&self, unit_ns: &[f64]) -> Trace {
         let window_ns = self.schedule.clock.ns(self.schedule.window);
-        let (mut at, mut work) = (self.schedule.start, 0.0);
-        let mut marks = vec![Some((at, 0))];
-        marks.extend(unit_ns.iter().map(|ns| {
-            (at, work) = (at + self.schedule.window, work + window_ns / ns);
-            Some((at, work as u64))
+        let (mut at, mut work, mut ran_ns) = (self.schedule.start, 0.0, 0.0);
+        let mut marks = vec![Some((at, 0, 0))];
+        marks.extend(unit_ns.iter().enumerate().map(|(index, ns)| {
+            let on = 1.0 - self.away.get(index).copied().unwrap_or(0.0);
+            (at, work, ran_ns) = (at + self.schedule.window, work + window_ns / ns * on, ran_ns + window_ns * on);
+            Some((at, work as u64, ran_ns as u64))
         }));
-        Trace { ghz: Some(self.ghz), ..Trace::of_windows(marks) }
+        Trace { ghz: Some(self.ghz), ..Trace::of_windows_with_cpu_time(marks) }
     }
 
     /// Runs blocks as a real thread does, on a core that reads its clock `in_flight` hops early. A unit of work is `hops`, each of which takes

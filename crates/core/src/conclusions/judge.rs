@@ -48,6 +48,7 @@ pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
         (R::PagesMigrated, pages_moved(evidence)),
         (R::BurstsDisturbed, bursts_disturbed(noise)),
         (R::AboveCore, above(evidence.bytes_per_cycle, CORE_BYTES_PER_CYCLE)),
+        (R::KernelChosenBusy, evidence.kernel_chosen_busy),
     ];
     let reasons: Vec<R> = found.into_iter().filter_map(|(reason, seen)| seen.then_some(reason)).collect();
     let level = match () {
@@ -239,6 +240,7 @@ mod tests {
         assert_eq!(reasons(|_, e| (e.noise.bursts, e.noise.bursts_disturbed) = (Some(12), Some(3))), []);
         assert_eq!(reasons(|_, e| e.noise.pages_migrated = Some(164)), [R::PagesMigrated]);
         assert_eq!(reasons(|_, e| e.noise.numa_hint_faults = Some(164)), [R::PagesMigrated]);
+        assert_eq!(reasons(|_, e| e.kernel_chosen_busy = true), [R::KernelChosenBusy]);
         assert_eq!(reasons(|m, e| (m.converged, e.noise.steal) = (false, Some(0.5))), [R::Steal, R::NotConverged]);
     }
 

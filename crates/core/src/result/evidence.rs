@@ -22,6 +22,9 @@ pub struct Evidence {
     /// What else was tried and how fast it was, in the result's unit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels_tried: Vec<KernelTrial>,
+    /// Whether the kernel was chosen by trials that were disturbed: another one may be faster. Absent if not.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub kernel_chosen_busy: bool,
     /// Bytes of all buffers together.
     pub buffer: Bytes,
     /// Bytes of the chase's window; absent without a chase.

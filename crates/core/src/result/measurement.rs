@@ -153,6 +153,8 @@ pub enum QualityReason {
     BurstsDisturbed,
     /// More bytes per core cycle than any core can load and store: the time, the frequency or the bytes are wrong.
     AboveCore,
+    /// The kernel was chosen by trials during which its threads lost their CPUs: another one may be faster.
+    KernelChosenBusy,
 }
 
 /// How a number compares with the limit of the machine.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::plan::{BufferPlan, Loader, Traffic};
+use memgauge_core::protocol::MAX_DISTURBED_TRIALS;
 use memgauge_core::result::KernelTrial;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel};
@@ -10,8 +11,30 @@ use memgauge_kernels::{self as kernels, Kernel};
 /// How far behind the best a kernel may be to be tried again, by the rounds so far: short bursts scatter by 5 % and seldom by 20 %.
 const MARGINS: [f64; 3] = [1.0, 0.2, 0.07];
 
-/// A kernel, and how fast those that were tried were.
-pub(crate) type TrialResult = (&'static Kernel, Vec<KernelTrial>);
+/// What a trial decided.
+#[derive(Clone)]
+pub(crate) struct TrialResult {
+    pub(crate) kernel: &'static Kernel,
+    /// How fast those were that were tried.
+    pub(crate) tried: Vec<KernelTrial>,
+    /// Another kernel may be faster: threads were off their CPUs whenever it was tried, or bursts of the same kernel differed much.
+    pub(crate) busy: bool,
+}
+
+/// A trial whose outcome later cells use.
+pub(crate) struct KnownTrial {
+    pub(crate) key: TrialKey,
+    pub(crate) won: TrialResult,
+    /// How often it was made.
+    pub(crate) times: u32,
+}
+
+impl KnownTrial {
+    /// Whether its outcome stands: a disturbed trial is made again for the next cell, but not for ever.
+    pub(crate) const fn is_final(&self) -> bool {
+        !self.won.busy || self.times >= MAX_DISTURBED_TRIALS
+    }
+}
 
 /// The kernels that won trials.
 #[derive(Clone)]
@@ -20,6 +43,8 @@ pub(crate) struct ChosenKernels {
     pub(crate) kernels: Vec<&'static Kernel>,
     /// What was tried for the first loader's traffic.
     pub(crate) tried: Vec<KernelTrial>,
+    /// Disturbed trials chose one of them.
+    pub(crate) busy: bool,
 }
 
 impl ChosenKernels {
@@ -82,8 +107,8 @@ pub(crate) enum Contest {
 }
 
 impl Contest {
-    /// Which kernels are worth another round, given their rates in `rounds` of them. Disturbances only slow a kernel down, so the best of its
-    /// rates counts, and the margin shrinks with the number of rounds.
+    /// Which kernels are worth another round, given their clean rates in `rounds` of them. Disturbances only slow a kernel down, so the best of
+    /// its rates counts, and the margin shrinks with the number of rounds. A kernel without a rate may be the fastest.
     pub(crate) fn contenders(self, rates: &[Vec<f64>], rounds: usize) -> Vec<bool> {
         if self == Self::KeepAll {
             return vec![true; rates.len()];
@@ -91,7 +116,7 @@ impl Contest {
         let best: Vec<f64> = rates.iter().map(|r| r.iter().copied().fold(0.0, f64::max)).collect();
         let highest = best.iter().copied().fold(0.0, f64::max);
         let margin = MARGINS.get(rounds).copied().unwrap_or(0.0);
-        best.iter().map(|b| *b >= highest * (1.0 - margin)).collect()
+        rates.iter().zip(best).map(|(rates, best)| rates.is_empty() || best >= highest * (1.0 - margin)).collect()
     }
 }
 
@@ -144,7 +169,7 @@ mod tests {
         let contenders = |rates: &[Vec<f64>], rounds| Contest::DropSlow.contenders(rates, rounds);
         let rates = [vec![10.0], vec![7.9], vec![8.1], vec![]];
         assert_eq!(contenders(&rates, 0), [true; 4], "nothing is known before the first round");
-        assert_eq!(contenders(&rates, 1), [true, false, true, false]);
+        assert_eq!(contenders(&rates, 1), [true, false, true, true], "of the last one nothing is known");
         assert_eq!(contenders(&[vec![10.0, 6.0], vec![7.0, 9.4], vec![9.2, 9.2]], 2), [true, true, false], "the best of each counts");
         assert_eq!(contenders(&[vec![], vec![]], 1), [true, true], "a round without any rate says nothing");
         assert_eq!(Contest::KeepAll.contenders(&rates, 1), [true; 4]);

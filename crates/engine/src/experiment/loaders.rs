@@ -369,6 +369,7 @@ impl LoadTotals {
             threads: group.loaders.len() as u32,
             kernel: chosen.name(),
             kernels_tried: chosen.tried.clone(),
+            kernel_chosen_busy: chosen.busy,
             buffer: group.bytes(),
             allocations: 1,
             fairness: self.fairness(),

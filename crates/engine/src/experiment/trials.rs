@@ -2,13 +2,14 @@
 //! first (see [`stores`](super::stores)).
 
 use memgauge_core::plan::Traffic;
-use memgauge_core::protocol::{RFO_WINDOWS, TRIAL_ROUNDS, TRIAL_WINDOWS};
+use memgauge_core::protocol::{MAX_TRIAL_REPEATS, RFO_WINDOWS, TRIAL_ROUNDS, TRIAL_WINDOWS};
 use memgauge_core::result::{KernelTrial, RfoReason};
 use memgauge_core::stats;
+use memgauge_core::traffic::Width;
 use memgauge_kernels::Kernel;
 
 use super::disturbance::BurstConditions;
-use super::kernels::{ChosenKernels, Contest, TrialResult, candidates};
+use super::kernels::{ChosenKernels, Contest, KnownTrial, TrialResult, candidates};
 use super::loaders::{LoaderGroup, window_gbs};
 use super::stores::{self, Round, Stores, StoresRead};
 use crate::burst::load::Load;
@@ -16,54 +17,120 @@ use crate::burst::result::BurstShape;
 use crate::error::{CellError, Result};
 use crate::session::Session;
 
-/// Measures each candidate once a round. Returns the one with the highest median rate, and the rates of all. A single candidate is not tried.
+/// A rate, and whether it is one of threads that were on their CPUs.
+pub(crate) type TrialRate = Option<(f64, bool)>;
+
+/// Bursts of one kernel differ by more than this share of the fastest only where something disturbed them.
+const UNSTEADY: f64 = 0.2;
+
+/// The clean rates of each candidate, and how many bursts may still be repeated.
+struct Rounds<'k> {
+    candidates: &'k [&'static Kernel],
+    rates: Vec<Vec<f64>>,
+    repeats: usize,
+}
+
+impl Rounds<'_> {
+    /// Measures the kernels that contend once. A burst in which threads were off their CPUs is repeated.
+    fn measure(
+        &mut self,
+        session: &mut Session<'_>,
+        contenders: Vec<bool>,
+        rate: &mut impl FnMut(&mut Session<'_>, &'static Kernel) -> Result<TrialRate>,
+    ) -> Result {
+        for ((kernel, rates), _) in self.candidates.iter().zip(&mut self.rates).zip(contenders).filter(|(_, contends)| *contends) {
+            for _ in 0..=MAX_TRIAL_REPEATS {
+                let measured = rate(session, kernel)?;
+                if session.interrupted() {
+                    return Err(CellError::Interrupted);
+                }
+                if let Some((rate, true)) = measured {
+                    rates.push(rate);
+                    break;
+                }
+                if self.repeats == 0 {
+                    break;
+                }
+                self.repeats -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The fastest so far, by `value` of its rates. Where none has any, the widest, which is mostly the fastest.
+    fn best(&self, value: fn(&[f64]) -> Option<f64>) -> Option<usize> {
+        let rated = self.rates.iter().enumerate().filter_map(|(index, rates)| Some((index, value(rates)?)));
+        let best = rated.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index);
+        // A string instruction has no width of its own.
+        let width = |index: &usize| Some(self.candidates[*index].width).filter(|width| *width != Width::String);
+        best.or_else(|| (0..self.candidates.len()).max_by_key(width))
+    }
+
+    fn unsteady(&self, index: usize) -> bool {
+        let highest = highest(&self.rates[index]).unwrap_or(0.0);
+        self.rates[index].iter().any(|rate| *rate < highest * (1.0 - UNSTEADY))
+    }
+}
+
+fn highest(rates: &[f64]) -> Option<f64> {
+    rates.iter().copied().max_by(f64::total_cmp)
+}
+
+/// Measures each candidate once a round, until bursts are clean. Returns the one with the highest median rate, and the rates of all. A single
+/// candidate is not tried. Where the winner's own bursts differ much, all have as many rounds again, and the best burst of each counts:
+/// disturbances only slow a kernel down.
 pub(crate) fn compare(
     session: &mut Session<'_>,
     candidates: &[&'static Kernel],
     traffic: &Traffic,
     contest: Contest,
-    mut rate: impl FnMut(&mut Session<'_>, &'static Kernel) -> Result<Option<f64>>,
+    mut rate: impl FnMut(&mut Session<'_>, &'static Kernel) -> Result<TrialRate>,
 ) -> Result<TrialResult> {
-    let mut rates = vec![Vec::new(); candidates.len()];
-    for round in 0..if candidates.len() > 1 { TRIAL_ROUNDS } else { 0 } {
-        let contenders = contest.contenders(&rates, round);
-        for ((kernel, rates), _) in candidates.iter().zip(&mut rates).zip(contenders).filter(|(_, contends)| *contends) {
-            rates.extend(rate(session, kernel)?);
-            if session.interrupted() {
-                return Err(CellError::Interrupted);
-            }
-        }
+    let mut rounds = Rounds { candidates, rates: vec![Vec::new(); candidates.len()], repeats: candidates.len() * TRIAL_ROUNDS };
+    let several = candidates.len() > 1;
+    for round in 0..if several { TRIAL_ROUNDS } else { 0 } {
+        let contenders = contest.contenders(&rounds.rates, round);
+        rounds.measure(session, contenders, &mut rate)?;
     }
-    let tried: Vec<KernelTrial> = candidates
+    let mut value: fn(&[f64]) -> Option<f64> = stats::median;
+    let mut best = rounds.best(value).ok_or(CellError::NoKernel { mix: traffic.mix })?;
+    if several && rounds.unsteady(best) {
+        value = highest;
+        for _ in 0..TRIAL_ROUNDS {
+            rounds.measure(session, vec![true; candidates.len()], &mut rate)?;
+        }
+        best = rounds.best(value).unwrap_or(best);
+    }
+    let tried = candidates
         .iter()
-        .zip(&rates)
-        .filter_map(|(kernel, rates)| Some(KernelTrial { kernel: kernel.name.into(), value: stats::median(rates)? }))
-        .collect();
-    let best = tried.iter().max_by(|a, b| a.value.total_cmp(&b.value)).map(|t| t.kernel.as_str());
-    let kernel = candidates.iter().find(|k| best.is_none_or(|name| k.name == name)).copied();
-    Ok((kernel.ok_or(CellError::NoKernel { mix: traffic.mix })?, tried))
+        .zip(&rounds.rates)
+        .filter_map(|(kernel, rates)| Some(KernelTrial { kernel: kernel.name.into(), value: value(rates)? }));
+    let busy = several && rounds.rates.iter().any(Vec::is_empty);
+    Ok(TrialResult { kernel: candidates[best], tried: tried.collect(), busy })
 }
 
 /// Median GB/s of a short burst of loads.
-pub(crate) fn burst_gbs(session: &mut Session<'_>, loads: Vec<(u32, Load)>, shape: BurstShape) -> Result<Option<f64>> {
+pub(crate) fn burst_gbs(session: &mut Session<'_>, loads: Vec<(u32, Load)>, shape: BurstShape) -> Result<TrialRate> {
     let burst = session.run_burst(None, loads, shape)?;
     let clock = session.context.clock;
-    Ok(stats::median(&window_gbs(&burst.loads, &burst.windows(&clock, shape), &clock)))
+    let windows = burst.windows(&clock, shape);
+    Ok(stats::median(&window_gbs(&burst.loads, &windows, &clock)).map(|gbs| (gbs, windows.clean)))
 }
 
 /// The fastest of the plan's kernels for each traffic of a group, by all loaders that make it.
 pub(crate) fn choose_kernels(session: &mut Session<'_>, group: &LoaderGroup) -> Result<ChosenKernels> {
-    let mut chosen = ChosenKernels { kernels: Vec::with_capacity(group.loaders.len()), tried: Vec::new() };
+    let mut chosen = ChosenKernels { kernels: Vec::with_capacity(group.loaders.len()), tried: Vec::new(), busy: false };
     for (index, loader) in group.loaders.iter().enumerate() {
         let earlier = group.loaders[..index].iter().position(|l| l.traffic == loader.traffic);
         let kernel = if let Some(earlier) = earlier {
             chosen.kernels[earlier]
         } else {
-            let (kernel, tried) = fastest(session, group, &loader.traffic)?;
+            let won = fastest(session, group, &loader.traffic)?;
             if index == 0 {
-                chosen.tried = tried;
+                chosen.tried = won.tried;
             }
-            kernel
+            chosen.busy |= won.busy;
+            won.kernel
         };
         chosen.kernels.push(kernel);
     }
@@ -72,8 +139,9 @@ pub(crate) fn choose_kernels(session: &mut Session<'_>, group: &LoaderGroup) -> 
 
 fn fastest(session: &mut Session<'_>, group: &LoaderGroup, traffic: &Traffic) -> Result<TrialResult> {
     let key = group.trial_key(traffic, &session.context.machine.topology);
-    if let Some((_, known)) = session.calibration.trials.iter().find(|(made, _)| *made == key) {
-        return Ok(known.clone());
+    let known = session.calibration.trials.iter().position(|known| known.key == key);
+    if let Some(known) = known.map(|at| &session.calibration.trials[at]).filter(|known| known.is_final()) {
+        return Ok(known.won.clone());
     }
     let mut kernels = candidates(traffic);
     // If none fits, the first of them says so.
@@ -86,7 +154,9 @@ fn fastest(session: &mut Session<'_>, group: &LoaderGroup, traffic: &Traffic) ->
             burst_gbs(session, loads, BurstShape::cell(TRIAL_WINDOWS))
         })
     })?;
-    session.calibration.trials.push((key, won.clone()));
+    let trials = &mut session.calibration.trials;
+    let times = known.map_or(0, |at| trials.swap_remove(at).times) + 1;
+    trials.push(KnownTrial { key, won: won.clone(), times });
     Ok(won)
 }
 

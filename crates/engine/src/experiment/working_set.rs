@@ -251,7 +251,9 @@ impl LevelKernels<'_> {
 
     fn at(&mut self, session: &mut Session<'_>, size: Bytes) -> Result<ChosenKernels> {
         let level = self.level(size);
-        if let Some((_, chosen)) = self.chosen.as_ref().filter(|(l, chosen)| *l == level && chosen.kernels.iter().all(|k| fills(k, size))) {
+        // What disturbed trials chose is chosen anew at the next size.
+        let stands = |chosen: &ChosenKernels| !chosen.busy && chosen.kernels.iter().all(|k| fills(k, size));
+        if let Some((_, chosen)) = self.chosen.as_ref().filter(|(l, chosen)| *l == level && stands(chosen)) {
             return Ok(chosen.clone());
         }
         let ahead: Vec<Bytes> = self.sweep.sizes.iter().copied().filter(|s| *s >= size && self.level(*s) == level).collect();
@@ -278,8 +280,8 @@ impl LevelKernels<'_> {
             })
         };
         // The sweep is watched all the time, and its trials are none of its points.
-        let (kernel, tried) = session.unwatched(|session| session.as_trial(compare))?;
-        Ok(ChosenKernels { kernels: vec![kernel; self.group.cpus().len()], tried })
+        let won = session.unwatched(|session| session.as_trial(compare))?;
+        Ok(ChosenKernels { kernels: vec![won.kernel; self.group.cpus().len()], tried: won.tried, busy: won.busy })
     }
 }
 

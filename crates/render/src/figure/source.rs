@@ -140,6 +140,7 @@ const fn brief(reason: QualityReason) -> &'static str {
         R::PagesMigrated => "pages were migrated",
         R::BurstsDisturbed => "bursts were disturbed",
         R::AboveCore => "more bytes per cycle than a core can move",
+        R::KernelChosenBusy => "the loop was chosen while others used the CPUs",
     }
 }
 

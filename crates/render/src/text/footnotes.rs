@@ -185,6 +185,7 @@ impl<'a> Footnotes<'a> {
                 format!("more bytes per cycle and core{highest} than any core can load and store")
             }
             R::MemoryErrors => "memory errors were reported during the measurement".into(),
+            R::KernelChosenBusy => "the loop was chosen while others used the CPUs measured, so that another one may be faster".into(),
             R::PagesMigrated => "the kernel moved pages between nodes during the measurement".into(),
         }
     }
@@ -300,7 +301,7 @@ fn advice(reason: QualityReason, system: OperatingSystem, advised: &mut BTreeSet
             "look for events of WHEA-Logger in the system's log and check the DIMMs before you trust this machine"
         }
         R::MemoryErrors => "look for EDAC messages in the kernel's log and check the DIMMs before you trust this machine",
-        R::BurstsDisturbed => "repeat when these CPUs are idle",
+        R::BurstsDisturbed | R::KernelChosenBusy => "repeat when these CPUs are idle",
         R::AboveCore => "time or frequency was misread: do not use the number, and report it with the JSON result",
         R::PagesMigrated if system == Windows => "repeat where memory is not short: Windows moved pages to another node during the run",
         R::PagesMigrated => "switch NUMA balancing off for the run: sysctl kernel.numa_balancing=0",
