@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use memgauge_core::note::Note;
 use memgauge_core::plan::Plan;
-use memgauge_core::result::{DisturbingProcess, QualityLevel, Report};
+use memgauge_core::result::{DisturbingProcess, Neighbours, QualityLevel, Report};
 use memgauge_core::units::IdSet;
 use memgauge_engine::RunContext;
 use memgauge_os::noise::{ProcessTimes, busy_seconds, may_be_hidden};
@@ -82,7 +82,8 @@ fn note(report: &Report, looked: Looked) -> Option<Note> {
     let above = |share: Option<f64>| share.is_some_and(|share| share > DISTURBED);
     let disturbed = report.results.iter().any(|m| {
         let noise = &m.evidence.noise;
-        m.quality.level == QualityLevel::Unreliable || above(noise.others) || above(noise.left_out)
+        let near = noise.neighbours.as_ref().and_then(Neighbours::most);
+        m.quality.level == QualityLevel::Unreliable || above(noise.others) || above(noise.left_out) || above(near)
     });
     let name = |process: &DisturbingProcess| format!("{} {:.0} %", process.name, process.cpu_percent);
     let names: Vec<String> = report.environment.disturbing_processes.iter().map(name).collect();

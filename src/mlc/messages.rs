@@ -94,31 +94,33 @@ fn without_options(clause: &str) -> Option<String> {
     (!alternatives.is_empty()).then(|| alternatives.join(" or "))
 }
 
-/// Results that are not reliable, by reason.
+/// Results that are not good, by level and reason.
 #[derive(Debug, Default)]
-pub(super) struct Unreliable {
+pub(super) struct Doubts {
     results: usize,
-    unreliable: usize,
-    reasons: BTreeMap<QualityReason, usize>,
+    levels: BTreeMap<QualityLevel, usize>,
+    reasons: BTreeMap<(QualityLevel, QualityReason), usize>,
 }
 
-impl Unreliable {
+impl Doubts {
     /// Adds the results of a section.
     pub(super) fn add<'a>(&mut self, results: impl Iterator<Item = &'a Measurement>) {
         for m in results.filter(|m| m.estimate.value.is_some()) {
             self.results += 1;
-            if m.quality.level == QualityLevel::Unreliable {
-                self.unreliable += 1;
-                m.quality.reasons.iter().for_each(|reason| *self.reasons.entry(*reason).or_default() += 1);
+            *self.levels.entry(m.quality.level).or_default() += 1;
+            let unreliable = m.quality.level == QualityLevel::Unreliable;
+            // Of what is only degraded, the reasons count that may have moved the number itself.
+            for reason in m.quality.reasons.iter().filter(|reason| unreliable || reason.is_of_others()) {
+                *self.reasons.entry((m.quality.level, *reason)).or_default() += 1;
             }
         }
     }
 
-    /// A line for each reason.
+    /// A line for each reason, the gravest first.
     pub(super) fn lines(&self) -> Vec<String> {
         let results_are =
             |n: usize| if self.results == 1 { "the result is".to_owned() } else { format!("{n} of {} results are", self.results) };
-        let line = |(reason, n): (&QualityReason, &usize)| {
+        let line = |((level, reason), n): (&(QualityLevel, QualityReason), &usize)| {
             let why = match reason {
                 QualityReason::Steal => "the hypervisor gave CPU time to others".to_owned(),
                 QualityReason::BusyMachine => "other processes used the CPUs measured".to_owned(),
@@ -126,15 +128,18 @@ impl Unreliable {
                 QualityReason::Coverage => "the threads did not run together all the time".to_owned(),
                 QualityReason::NotConverged => "repeated samples scatter".to_owned(),
                 QualityReason::BurstsDisturbed => "most of the time was disturbed".to_owned(),
-                QualityReason::KernelChosenBusy => "the loop was chosen while others used the CPUs measured".to_owned(),
+                QualityReason::KernelChosenBusy => "the loop was chosen while others used the CPUs".to_owned(),
+                QualityReason::BusyNeighbours => "other processes used CPUs that share memory or caches with those measured".to_owned(),
+                QualityReason::TimeLeftOut => "measuring threads were off their CPUs for much of the time".to_owned(),
                 other => spell(other).replace('-', " "),
             };
-            format!("warning: {} unreliable: {why}; -v says which", results_are(*n))
+            format!("warning: {} {}: {why}; -v says which", results_are(*n), spell(level))
         };
-        if self.unreliable > 0 && self.reasons.is_empty() {
-            return vec![format!("warning: {} unreliable; -v says which", results_are(self.unreliable))];
+        let unreliable = self.levels.get(&QualityLevel::Unreliable).copied().unwrap_or(0);
+        if unreliable > 0 && self.reasons.keys().all(|(level, _)| *level != QualityLevel::Unreliable) {
+            return vec![format!("warning: {} unreliable; -v says which", results_are(unreliable))];
         }
-        self.reasons.iter().map(line).collect()
+        self.reasons.iter().rev().map(line).collect()
     }
 }
 
@@ -151,9 +156,9 @@ mod tests {
     fn what_is_not_reliable_is_told_once_for_each_reason() {
         let mut report: Report = serde_json::from_str(include_str!("../../tests/results/two-nodes.json")).unwrap();
         let lines = |report: &Report| {
-            let mut unreliable = Unreliable::default();
-            unreliable.add(report.measurements());
-            unreliable.lines()
+            let mut doubts = Doubts::default();
+            doubts.add(report.measurements());
+            doubts.lines()
         };
         report.results.iter_mut().for_each(|m| m.quality.level = QualityLevel::Good);
         assert_eq!(lines(&report), Vec::<String>::new());
@@ -164,7 +169,15 @@ mod tests {
         }
         let told = lines(&report);
         assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].starts_with(&format!("warning: 3 of {all} results are unreliable: the hypervisor")), "{told:?}");
+        let unreliable = format!("warning: 3 of {all} results are unreliable: ");
+        assert!(told[1].starts_with(&(unreliable + "the hypervisor")), "{told:?}");
+        // A number that is only degraded is told where others may have moved it.
+        let m = report.results.iter_mut().skip(3).find(|m| m.estimate.value.is_some()).unwrap();
+        m.quality.level = QualityLevel::Degraded;
+        m.quality.reasons = vec![QualityReason::NotConverged, QualityReason::BusyNeighbours];
+        let told = lines(&report);
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert!(told[2].starts_with(&format!("warning: 1 of {all} results are degraded: other processes")), "{told:?}");
     }
 
     #[test]

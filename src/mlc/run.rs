@@ -25,7 +25,7 @@ use memgauge_render::plan_of_run_text;
 
 use super::letters::{self, Invocation, Letters, Mode};
 use super::live::Live;
-use super::messages::{Unreliable, in_letters, message, translated};
+use super::messages::{Doubts, in_letters, message, translated};
 use super::prefetchers::{self, ChasePrefetchers};
 use super::sections::{self, Inputs, Section, SectionKind, Translation};
 use super::text::{banner, evidence, header, prefetchers_on};
@@ -165,7 +165,7 @@ fn measure_sections(
         print(prefetchers_on(translation.system))?;
     }
     let (mut anything, mut missing) = (false, false);
-    let mut unreliable = Unreliable::default();
+    let mut doubts = Doubts::default();
     // Prefetchers cannot be switched any more.
     let mut lost = false;
     for (index, planned) in translation.sections.iter().enumerate() {
@@ -209,10 +209,10 @@ fn measure_sections(
         }
         missing |= !report.complete;
         anything |= has_values(&report);
-        unreliable.add(report.measurements());
+        doubts.add(report.measurements());
         runner.explain(section, &report);
     }
-    unreliable.lines().iter().for_each(message);
+    doubts.lines().iter().for_each(message);
     if let Some(interruption) = stop.interruption() {
         message(reasons::incomplete(&interruption));
         return Ok(ExitStatus::INTERRUPTED);

@@ -12,11 +12,13 @@ struct Beside<F> {
     model: Model,
     bursts: AtomicUsize,
     away: F,
+    /// What others have of the other CPUs, and by how much they slow the memory down, by the number of the burst.
+    neighbours: fn(usize) -> (f64, f64),
 }
 
 impl<F: Fn(usize, &[LoadWork], usize) -> f64> Beside<F> {
     fn new(model: Model, away: F) -> Self {
-        Self { model, bursts: AtomicUsize::new(0), away }
+        Self { model, bursts: AtomicUsize::new(0), away, neighbours: |_| (0.01, 1.0) }
     }
 }
 
@@ -34,9 +36,12 @@ impl<F: Fn(usize, &[LoadWork], usize) -> f64 + Sync> SimulatedMachine for Beside
     }
 
     fn burst(&self, chase: Option<ChaseWork>, loads: &[LoadWork], windows: usize, window: Duration) -> BurstRates {
-        let rates = self.model.burst(chase, loads, windows, window);
-        let away = (self.away)(self.bursts.fetch_add(1, Ordering::Relaxed), loads, windows);
-        BurstRates { away: vec![away; windows], ..rates }
+        let mut rates = self.model.burst(chase, loads, windows, window);
+        let nth = self.bursts.fetch_add(1, Ordering::Relaxed);
+        let (share, slower) = (self.neighbours)(nth);
+        rates.lines_per_ns.iter_mut().flatten().for_each(|rate| *rate /= slower);
+        rates.hop_ns.iter_mut().for_each(|ns| *ns *= slower);
+        BurstRates { away: vec![(self.away)(nth, loads, windows); windows], neighbours: Some(share), ..rates }
     }
 
     fn drive_out(&self, cpu: u32) {
@@ -121,4 +126,34 @@ fn a_choice_in_trouble_is_made_again_for_the_next_cell() {
         let same = quiet.results.iter().find(|q| q.is_of_same_cell(m)).map(kernel_of);
         assert_eq!(Some(kernel_of(m)), same);
     }
+}
+
+/// A latency beside neighbours.
+fn beside_neighbours(neighbours: fn(usize) -> (f64, f64)) -> Measurement {
+    let machine = TWO_NODES.machine();
+    let model = Beside { neighbours, ..Beside::new(with_noise(&machine, Noise::NONE), |_, _: &[LoadWork], _| 0.0) };
+    let mut spec = Spec::new(Task::Latency(LatencyShape::One));
+    spec.size = Some(Bytes::mib(256));
+    run(&spec, &machine, &model, None).results[0].clone()
+}
+
+#[test]
+fn traffic_of_cpus_that_are_not_measured_is_a_reason_for_doubt() {
+    let quiet = beside_neighbours(|_| (0.01, 1.0));
+    assert_eq!((quiet.quality.level, &quiet.quality.reasons[..]), (QualityLevel::Good, &[][..]));
+    let slow = beside_neighbours(|_| (0.5, 1.4));
+    assert!(close(slow.estimate.value.unwrap() / quiet.estimate.value.unwrap(), 1.4, 0.01), "{:?}", slow.estimate);
+    assert_eq!((slow.quality.level, &slow.quality.reasons[..]), (QualityLevel::Degraded, &[QualityReason::BusyNeighbours][..]));
+    assert_eq!(slow.evidence.noise.neighbours.and_then(|n| n.memory), Some(0.5));
+}
+
+#[test]
+fn the_quiet_moments_of_a_cell_count() {
+    let quiet = beside_neighbours(|_| (0.01, 1.0));
+    // In two bursts of three.
+    let mixed = beside_neighbours(|nth| if nth % 3 < 2 { (0.5, 1.4) } else { (0.01, 1.0) });
+    assert_eq!((mixed.quality.level, &mixed.quality.reasons[..]), (QualityLevel::Good, &[][..]));
+    assert!(close(mixed.estimate.value.unwrap() / quiet.estimate.value.unwrap(), 1.0, 0.01), "{:?}", mixed.estimate);
+    let noise = &mixed.evidence.noise;
+    assert!(noise.bursts_left_out > Some(0) && noise.disturbed_by.len() == 1, "{noise:?}");
 }

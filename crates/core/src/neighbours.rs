@@ -29,13 +29,7 @@ impl NeighbourCpus {
         let near: IdSet = measured.iter().filter_map(|cpu| topology.cpu(cpu)).map(|cpu| cpu.node).collect();
         let nodes: IdSet = near.union(nodes).iter().filter_map(|node| topology.node(node)).flat_map(|node| node.cpus.iter()).collect();
         let others = |all: &IdSet| all.difference(own);
-        Self {
-            core: others(&cores),
-            cache: others(&caches),
-            memory: others(&nodes),
-            behind_caches: caches.len(),
-            of_nodes: nodes.len(),
-        }
+        Self { core: others(&cores), cache: others(&caches), memory: others(&nodes), behind_caches: caches.len(), of_nodes: nodes.len() }
     }
 
     /// All of them.

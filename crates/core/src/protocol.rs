@@ -102,6 +102,9 @@ pub const MAX_STEAL: f64 = 0.005;
 /// Share of the threads' time in which they waited for their CPUs above which samples are suspect. In a burst of one thread that is a third
 /// of a millisecond: kernel threads come and go in less.
 pub const MAX_WAITED: f64 = 0.005;
+/// Share of the CPUs that share a core, a cache or memory with the measured ones above which samples are suspect where others use it. A
+/// quarter of a node's cores saturates its memory, so that programs that do nothing else take up to a fifth of it in 5 % of the CPUs' time.
+pub const MAX_NEIGHBOURS: f64 = 0.05;
 /// Relative change of the core's frequency above which samples are suspect. Turbo changes it by up to 4 % with temperature and neighbours; the
 /// core's part of a memory's latency is a fifth, so 5 % move that by the 1 % that is asked for. Caches follow it fully.
 pub const MAX_FREQUENCY_CHANGE: f64 = 0.05;

@@ -14,6 +14,7 @@ mod memory;
 mod microbench;
 #[cfg(feature = "simulate")]
 mod model;
+mod neighbours;
 mod noise;
 mod portions;
 mod recorder;

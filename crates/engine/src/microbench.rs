@@ -8,6 +8,7 @@ use memgauge_core::counters::WorkUnit;
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{Coordinates, Experiment, MemoryPlace, Metric};
 use memgauge_core::microbench::{LoopKind, LoopProof, LoopSpec};
+use memgauge_core::neighbours::NeighbourCpus;
 use memgauge_core::note::Note;
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::planner;
@@ -28,6 +29,7 @@ use crate::burst::exact::ExactHops;
 use crate::burst::workers::{Finished, run_observed};
 use crate::context::{Cutoff, RunContext};
 use crate::error::{CellError, ChainError};
+use crate::neighbours::NeighbourWatch;
 use crate::recorder::{self, Recorder};
 
 /// A stream reads words of this size; less cannot be read.
@@ -85,8 +87,13 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
     if spec.kind == LoopKind::Stream && bytes < MIN_STREAM {
         return Err(LoopError::Request(format!("a stream of {bytes} is less than a word of {MIN_STREAM}; give a larger size")));
     }
-    let buffer = Arc::new(memory(spec, bytes, context)?);
     let here = spec.cpu.or_else(|| cpu::current_cpu().ok()).unwrap_or(0);
+    // A thread that no CPU was named for may run on any, so its own CPU is one of those that others may use as well.
+    let (measured, own) = (IdSet::one(here), spec.cpu.map_or_else(IdSet::new, IdSet::one));
+    let nodes = spec.node.map_or_else(IdSet::new, IdSet::one);
+    let neighbours = NeighbourCpus::new(&context.machine.topology, &measured, &own, &nodes);
+    let neighbours = NeighbourWatch::start_measuring(&context.root, &neighbours, spec.cpu.is_some());
+    let buffer = Arc::new(memory(spec, bytes, context)?);
     let mut counters = spec.counters.then(|| ThreadCounters::open(&context.root, context.machine, here));
     let Finished { value, scheduler } = run_observed(here, || match spec.kind {
         LoopKind::Stream => stream(spec, bytes, context, &buffer, &mut counters),
@@ -98,7 +105,11 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
         Err(LoopError::Interrupted) if damaged.is_some() => Default::default(),
         value => value?,
     };
-    evidence.noise = Noise { involuntary_switches: scheduler.switches, waited: scheduler.waited_share(), ..evidence.noise };
+    // A loop over a small cache is over before anything shows: what neighbours do right after it stands for what they did.
+    memgauge_os::process::sleep(neighbours.too_short_by());
+    let neighbours = neighbours.finish(&context.root);
+    let (involuntary_switches, waited) = (scheduler.switches, scheduler.waited_share());
+    evidence.noise = Noise { involuntary_switches, waited, neighbours, ..evidence.noise };
     evidence.threads = 1;
     evidence.allocations = 1;
     evidence.buffer = bytes;

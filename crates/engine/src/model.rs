@@ -90,4 +90,6 @@ pub struct BurstRates {
     pub lines_per_ns: Vec<Vec<f64>>,
     /// Share of each window in which others had the CPUs. The rates are those of the rest of it. Empty: none.
     pub away: Vec<f64>,
+    /// Share of the CPUs that share memory with the measured ones that others used; `None` where nobody can tell.
+    pub neighbours: Option<f64>,
 }

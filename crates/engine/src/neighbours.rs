@@ -24,7 +24,7 @@ const MAX_LOOKED_AT: usize = 128;
 struct Look {
     busy_s: BTreeMap<u32, f64>,
     at: Instant,
-    /// CPU time of this thread, which may have run on a neighbour.
+    /// CPU time of this thread.
     own_ns: Option<u64>,
 }
 
@@ -78,13 +78,21 @@ pub(crate) struct NeighbourWatch {
     all: IdSet,
     since: Option<Look>,
     counted: Counted,
+    /// This thread runs on a measured CPU, and never on a neighbour.
+    pinned: bool,
 }
 
 impl NeighbourWatch {
+    /// By a thread that may run on a neighbour: its time is not that of others.
     pub(crate) fn start(root: &Path, cpus: &NeighbourCpus) -> Self {
         let mut watch = Self { all: cpus.all(), cpus: cpus.clone(), ..Self::default() };
         watch.resume(root);
         watch
+    }
+
+    /// By a thread that is `pinned` to the measured CPU, or may run on any neighbour.
+    pub(crate) fn start_measuring(root: &Path, cpus: &NeighbourCpus, pinned: bool) -> Self {
+        Self { pinned, ..Self::start(root, cpus) }
     }
 
     /// Until [`Self::resume`], what happens does not count: this process works on these CPUs as well.
@@ -108,6 +116,9 @@ impl NeighbourWatch {
     /// What others used; `None` where that cannot be seen, or the time was too short.
     pub(crate) fn finish(mut self, root: &Path) -> Option<Neighbours> {
         self.pause(root);
+        if self.pinned {
+            self.counted.own_s = 0.0;
+        }
         self.counted.shares(&self.cpus, 1.0).filter(|_| self.counted.time >= SHORTEST)
     }
 
@@ -150,17 +161,15 @@ impl NeighbourLook {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::topology::Topology;
+    use memgauge_core::topology::{Node, Topology};
 
     use super::*;
 
-    /// One node of two CPUs, the first of them measured.
+    /// One node of four CPUs, the first of them measured.
     fn neighbours() -> NeighbourCpus {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/results/two-nodes.json");
-        let report: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(root).unwrap()).unwrap();
-        let topology: Topology = serde_json::from_value(report["machine"]["topology"].clone()).unwrap();
+        let node = Node { id: 0, cpus: (0..4).collect(), ..Node::default() };
         let one = IdSet::one(0);
-        NeighbourCpus::new(&topology, &one, &one, &one)
+        NeighbourCpus::new(&Topology { nodes: vec![node], ..Topology::default() }, &one, &one, &one)
     }
 
     #[test]

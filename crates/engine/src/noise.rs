@@ -1,32 +1,39 @@
 //! What else happens on the machine while a cell is measured.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use memgauge_core::neighbours::NeighbourCpus;
 use memgauge_core::result::Noise;
 use memgauge_core::units::IdSet;
 use memgauge_os::noise::NoiseProbe;
 
 use crate::burst::workers::SchedulerNoise;
+use crate::neighbours::NeighbourWatch;
 
 /// The kernel's noise counters around a cell or a part of it.
 #[derive(Default)]
 pub(crate) struct NoiseWatch {
     probe: Option<NoiseProbe>,
+    neighbours: NeighbourWatch,
+    root: PathBuf,
     ghz_before: Option<f64>,
 }
 
 impl NoiseWatch {
-    /// Begins to watch while all of `cpus` work; one of them runs at `ghz`.
-    pub(crate) fn start(&mut self, root: &Path, cpus: &IdSet, ghz: f64) {
-        *self = Self { probe: Some(NoiseProbe::start(root, cpus)), ghz_before: Some(ghz) };
+    /// Begins to watch while all of `cpus` work, and their neighbours; one of them runs at `ghz`.
+    pub(crate) fn start(&mut self, root: &Path, cpus: &IdSet, neighbours: &NeighbourCpus, ghz: f64) {
+        let neighbours = NeighbourWatch::start(root, neighbours);
+        *self = Self { probe: Some(NoiseProbe::start(root, cpus)), neighbours, root: root.to_owned(), ghz_before: Some(ghz) };
     }
 
     /// Until [`Self::resume`], what happens does not count: this process works on other CPUs as well.
     pub(crate) fn pause(&mut self) {
         self.probe.iter_mut().for_each(NoiseProbe::pause);
+        self.neighbours.pause(&self.root);
     }
 
     pub(crate) fn resume(&mut self) {
+        self.neighbours.resume(&self.root);
         self.probe.iter_mut().for_each(NoiseProbe::resume);
     }
 
@@ -41,6 +48,8 @@ impl NoiseWatch {
     /// Ends watching. `scheduler` is what happened to the measuring threads.
     pub(crate) fn finish(&mut self, scheduler: &SchedulerNoise) -> Noise {
         let noise = self.probe.take().map(|probe| probe.finish(scheduler.switches)).unwrap_or_default();
-        Noise { migrations: Some(scheduler.migrations), waited: scheduler.waited_share(), ghz_before: self.ghz_before, ..noise }
+        let neighbours = std::mem::take(&mut self.neighbours).finish(&self.root);
+        let (migrations, waited) = (Some(scheduler.migrations), scheduler.waited_share());
+        Noise { migrations, waited, neighbours, ghz_before: self.ghz_before, ..noise }
     }
 }

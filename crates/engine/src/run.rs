@@ -117,6 +117,7 @@ fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Re
     }
     start.wait(session)?;
     let before = session.recorder.measurements();
+    session.runner.begin_cell(&cell.work);
     let result = match measure(session, cell) {
         // Memory that went offline in the middle is more than too little of it.
         Err(error @ CellError::Memory(_)) => Err(check_allowed(session.context, &cell.work).err().unwrap_or(error)),

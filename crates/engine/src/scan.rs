@@ -253,7 +253,7 @@ fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region:
     drop(flag);
     jobs.extend(keep_awake_jobs(&awake, &ended));
     let timeout = WORKER_TIMEOUT + Duration::from_secs(reading.bytes() / SLOWEST_BYTES_S);
-    let before = session.runner.stolen(&plan.cpus);
+    let before = session.runner.look(&plan.cpus);
     let finished = session.runner.workers.run_required(jobs, plan.cpus.len(), timeout)?;
     if let Some(fault) = region.fault() {
         return Err(CellError::MemoryFailed { cpu: plan.cpus.first().unwrap_or(0), fault });
@@ -274,8 +274,8 @@ fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region:
     let ns = clock.ns(ended.saturating_sub(began).max(1));
     let length = Duration::from_nanos(ns as u64);
     session.add_measuring(length);
-    let (coverage, steal) = (coverage(&spans), session.runner.steal_since(before, &plan.cpus, length));
-    let conditions = BurstConditions::judge(plan.cpus.len(), Conditions { scheduler, coverage }, steal, None);
+    let (coverage, others) = (coverage(&spans), session.runner.others_since(&before, &plan.cpus, length));
+    let conditions = BurstConditions::judge(plan.cpus.len(), Conditions { scheduler, coverage }, others, None);
     // Bytes per nanosecond are GB/s.
     Ok(Pass { gbs: reading.bytes() as f64 / ns, coverage, conditions })
 }

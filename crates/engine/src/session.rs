@@ -117,7 +117,7 @@ impl<'a> Session<'a> {
         self.set_up.warm_up_s += (self.context.now() - started).as_secs_f64();
         // CPUs kept awake are busy because of this process as well.
         let cpus = cpus.union(&self.runner.kept_awake(cpus));
-        self.noise.start(&self.context.root, &cpus, ghz);
+        self.noise.start(&self.context.root, &cpus, &self.runner.neighbours, ghz);
         Ok(())
     }
 

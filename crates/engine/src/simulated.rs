@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use memgauge_core::plan::BufferPlan;
-use memgauge_core::protocol::{SETTLE_HOPS, SETTLE_WINDOWS};
-use memgauge_core::result::{PageEvidence, PageKind};
+use memgauge_core::protocol::{MAX_NEIGHBOURS, SETTLE_HOPS, SETTLE_WINDOWS};
+use memgauge_core::result::{Neighbours, PageEvidence, PageKind};
 use memgauge_core::units::Bytes;
 use memgauge_kernels::CHASE_UNROLL;
 use memgauge_os::clock::Clock;
@@ -19,6 +19,7 @@ use crate::burst::result::{BurstResult, BurstShape, Conditions, Loaded};
 use crate::burst::windows::{BLOCK_NS, Fences, Schedule, Trace, run_by};
 use crate::context::Cutoff;
 use crate::model::{ChaseWork, LoadWork, SimulatedMachine};
+use crate::neighbours::Others;
 
 /// Time to map, touch and read back a buffer: 8 GB/s.
 const TOUCH_NS_PER_BYTE: f64 = 0.125;
@@ -80,7 +81,11 @@ pub(crate) fn burst(
         loads: loads.collect(),
         chase: chase.map(chased),
         conditions: Conditions { coverage: Some(1.0), ..Conditions::default() },
-        steal: None,
+        others: Others {
+            steal: None,
+            neighbours: rates.neighbours.map(|share| Neighbours { memory: Some(share), ..Neighbours::default() }),
+            neighbours_busy: rates.neighbours.is_some_and(|share| share > MAX_NEIGHBOURS),
+        },
     }
 }
 

@@ -132,6 +132,9 @@ pub fn stolen_seconds(root: &Path, cpus: &IdSet) -> Option<f64> {
     Some(cpu_time(&stat, cpus)?.steal as f64 / user_hz())
 }
 
+/// The steps of [`busy_seconds`]: `USER_HZ` is 100 on every architecture that this program runs on.
+pub const BUSY_STEP_S: f64 = 0.01;
+
 /// Seconds since boot that each of `cpus` was busy, in steps of 10 ms. CPUs that the kernel does not show are left out.
 pub fn busy_seconds(root: &Path, cpus: &IdSet) -> BTreeMap<u32, f64> {
     let stat = stat(root).unwrap_or_default();

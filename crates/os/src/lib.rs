@@ -82,8 +82,8 @@ pub mod memory {
 /// - [`NoiseProbe`](noise::NoiseProbe): time of other processes and of the hypervisor on the measured CPUs, page migrations, memory errors.
 /// - [`thread_involuntary_switches`](noise::thread_involuntary_switches), [`thread_waited_ns`](noise::thread_waited_ns): how often, and for
 ///   how long, the calling thread was ready and did not run; read at both ends of every burst.
-/// - [`busy_seconds`](noise::busy_seconds), [`ProcessTimes`](noise::ProcessTimes): how busy each CPU is, and which processes are;
-///   [`may_be_hidden`](noise::may_be_hidden): whether these may be not all.
+/// - [`busy_seconds`](noise::busy_seconds) in steps of [`BUSY_STEP_S`](noise::BUSY_STEP_S), [`ProcessTimes`](noise::ProcessTimes): how busy each
+///   CPU is, and which processes are; [`may_be_hidden`](noise::may_be_hidden): whether these may be not all.
 /// - [`thread_cpu_ns`](noise::thread_cpu_ns): how long the calling thread ran; read once in every window, so it must be cheap.
 /// - [`memory_errors`](noise::memory_errors), [`dimm_errors`](noise::dimm_errors): errors that memory controllers have counted, and those of
 ///   each DIMM.
@@ -91,7 +91,7 @@ pub mod memory {
 pub mod noise {
     pub use crate::system::edac::{dimm_errors, memory_errors};
     pub use crate::system::noise::{
-        NoiseProbe, busy_seconds, stolen_seconds, thread_cpu_ns, thread_involuntary_switches, thread_waited_ns,
+        BUSY_STEP_S, NoiseProbe, busy_seconds, stolen_seconds, thread_cpu_ns, thread_involuntary_switches, thread_waited_ns,
     };
     pub use crate::system::processes::{ProcessTimes, may_be_hidden};
 }

@@ -27,6 +27,8 @@ pub use cycles::thread_cpu_ns;
 const MIN_TIME: Duration = Duration::from_millis(200);
 /// The longest tick of the system's timer.
 const TICK_S: f64 = 0.015_625;
+/// The steps of [`busy_seconds`].
+pub const BUSY_STEP_S: f64 = TICK_S;
 /// The system's times are in units of 100 ns.
 const UNITS_IN_S: f64 = 1e7;
 

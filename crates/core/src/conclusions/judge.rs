@@ -1,8 +1,8 @@
 //! Whether to trust a number: what was observed while it was measured.
 
 use crate::estimate::Estimate;
-use crate::protocol::{MAX_FREQUENCY_CHANGE, MAX_STEAL, MAX_WAITED, MIN_UNDISTURBED, NORMAL_SWITCHES};
-use crate::result::{DisturbanceCause, Evidence, Measurement, Noise, PlacementStatus, Quality, QualityLevel, QualityReason};
+use crate::protocol::{MAX_FREQUENCY_CHANGE, MAX_NEIGHBOURS, MAX_STEAL, MAX_WAITED, MIN_UNDISTURBED, NORMAL_SWITCHES};
+use crate::result::{DisturbanceCause, Evidence, Measurement, Neighbours, Noise, PlacementStatus, Quality, QualityLevel, QualityReason};
 
 /// Share of the measured CPUs' time used by other processes above which they compete for caches and memory.
 const OTHERS: f64 = 0.05;
@@ -15,6 +15,8 @@ const SWITCHES_PER_SAMPLE: f64 = 0.1;
 const MOVED_PAGES: f64 = 0.01;
 /// Share of bursts that may be disturbed and be replaced by others. With more, the others are not undisturbed but luckier.
 const DISTURBED_BURSTS: f64 = 0.25;
+/// Share of the time that may be left out, for the same reason: what is left are the moments that disturbed least.
+const MAX_LEFT_OUT: f64 = DISTURBED_BURSTS;
 /// The smallest base page: 4 KiB on x86-64 and mostly elsewhere. With larger ones the threshold is only the laxer.
 const BASE_PAGE: u64 = 4096;
 
@@ -49,6 +51,8 @@ pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
         (R::BurstsDisturbed, bursts_disturbed(noise)),
         (R::AboveCore, above(evidence.bytes_per_cycle, CORE_BYTES_PER_CYCLE)),
         (R::KernelChosenBusy, evidence.kernel_chosen_busy),
+        (R::BusyNeighbours, neighbours_busy(noise)),
+        (R::TimeLeftOut, above(noise.left_out, MAX_LEFT_OUT)),
     ];
     let reasons: Vec<R> = found.into_iter().filter_map(|(reason, seen)| seen.then_some(reason)).collect();
     let level = match () {
@@ -70,6 +74,16 @@ const MOSTLY_BUSY: f64 = 0.2;
 const MIN_TOGETHER: f64 = 0.5;
 /// Half of an interval's width over the value from which on the number is no use beside its interval.
 const WIDE: f64 = 0.1;
+/// The same where nothing but the samples shows that something disturbed them: the interval is wider than the value.
+const WIDER_THAN_VALUE: f64 = 0.5;
+/// Share of the time of the other hardware threads of measured cores that others may use before the number says more about them than about
+/// memory: two threads share a core's caches and the lines that it keeps in flight.
+const SHARED_CORE: f64 = 0.25;
+
+/// Whether others use what the measured CPUs share with their neighbours.
+fn neighbours_busy(noise: &Noise) -> bool {
+    noise.neighbours.as_ref().and_then(Neighbours::most).is_some_and(|share| share > MAX_NEIGHBOURS)
+}
 
 /// Whether the number may be wrong by more than its interval says, by what disturbed it.
 fn unreliable(estimate: &Estimate, evidence: &Evidence, reasons: &[QualityReason]) -> bool {
@@ -79,6 +93,16 @@ fn unreliable(estimate: &Estimate, evidence: &Evidence, reasons: &[QualityReason
     let few = few_bursts_count(noise);
     // What is measured on another CPU is another number.
     let elsewhere = has(R::Migrated);
+    let interval = estimate.ci95_high.zip(estimate.ci95_low).zip(estimate.value);
+    let wider = |than: f64| interval.is_some_and(|((high, low), value)| high - low > 2.0 * than * value);
+    let core_shared = noise.neighbours.is_some_and(|n| n.core.is_some_and(|share| share > SHARED_CORE));
+    if wider(WIDER_THAN_VALUE) || core_shared {
+        return true;
+    }
+    let others = has(R::BusyNeighbours);
+    if others && (has(R::SeveralModes) || (has(R::NotConverged) && wider(WIDE))) {
+        return true;
+    }
     let Some(left_out) = noise.left_out else {
         let away = |share: Option<f64>| share.is_none_or(|share| share > UNRELIABLE);
         // Threads that ran together for less than half of the time show what each of them does alone.
@@ -88,9 +112,8 @@ fn unreliable(estimate: &Estimate, evidence: &Evidence, reasons: &[QualityReason
         let told = (has(R::InvoluntarySwitches) && away(noise.waited)) || (has(R::Steal) && away(noise.steal));
         return few || elsewhere || apart || inside || told;
     };
-    let wide =
-        || estimate.ci95_high.zip(estimate.ci95_low).zip(estimate.value).is_none_or(|((high, low), value)| high - low > 2.0 * WIDE * value);
-    few || elsewhere || (has(R::SeveralModes) && left_out > OTHERS) || (has(R::NotConverged) && left_out > MOSTLY_BUSY && wide())
+    let wide = interval.is_none() || wider(WIDE);
+    few || elsewhere || (has(R::SeveralModes) && left_out > OTHERS) || (has(R::NotConverged) && left_out > MOSTLY_BUSY && wide)
 }
 
 /// Whether so many bursts were disturbed that the rest has no spread of its own.
@@ -129,8 +152,10 @@ fn away_without_bursts(noise: &Noise) -> bool {
 
 fn bursts_disturbed(noise: &Noise) -> bool {
     let by = |cause| noise.disturbed_by.get(&cause).copied().unwrap_or(0);
-    // Bursts that left no time on the CPU do not make the others suspect, which are judged by the same measure.
-    let apart = if noise.left_out.is_some() { by(DisturbanceCause::TakenOff) + by(DisturbanceCause::Stolen) } else { 0 };
+    // Bursts that left no time on the CPU do not make the others suspect, which are judged by the same measure; what neighbours did has a
+    // reason of its own.
+    let taken = if noise.left_out.is_some() { by(DisturbanceCause::TakenOff) + by(DisturbanceCause::Stolen) } else { 0 };
+    let apart = taken + by(DisturbanceCause::Neighbours);
     let disturbed = noise.bursts_disturbed.zip(noise.bursts);
     few_bursts_count(noise)
         || disturbed.is_some_and(|(some, all)| f64::from(some.saturating_sub(apart)) > DISTURBED_BURSTS * f64::from(all))
@@ -241,6 +266,13 @@ mod tests {
         assert_eq!(reasons(|_, e| e.noise.pages_migrated = Some(164)), [R::PagesMigrated]);
         assert_eq!(reasons(|_, e| e.noise.numa_hint_faults = Some(164)), [R::PagesMigrated]);
         assert_eq!(reasons(|_, e| e.kernel_chosen_busy = true), [R::KernelChosenBusy]);
+        assert_eq!(reasons(|_, e| e.noise.left_out = Some(0.26)), [R::TimeLeftOut]);
+        assert_eq!(reasons(|_, e| e.noise.left_out = Some(0.25)), []);
+        let near = |core, cache, memory| Some(Neighbours { core, cache, memory });
+        for neighbours in [near(Some(0.06), None, None), near(None, Some(0.06), None), near(None, Some(0.02), Some(0.06))] {
+            assert_eq!(reasons(|_, e| e.noise.neighbours = neighbours), [R::BusyNeighbours]);
+        }
+        assert_eq!(reasons(|_, e| e.noise.neighbours = near(Some(0.05), Some(0.04), Some(0.01))), []);
         assert_eq!(reasons(|m, e| (m.converged, e.noise.steal) = (false, Some(0.5))), [R::Steal, R::NotConverged]);
     }
 
@@ -251,7 +283,9 @@ mod tests {
             let estimate = Estimate { modes: vec![Mode { value: 90.0, share: 0.5 }; modes], ..estimate() };
             quality(&estimate, &Evidence { coverage: Some(0.5), noise, ..evidence() })
         };
-        assert_eq!(judged(busy(Some(0.7)), 0).level, QualityLevel::Good);
+        assert_eq!(judged(busy(Some(0.2)), 0).level, QualityLevel::Good);
+        let selected = Quality { level: QualityLevel::Degraded, reasons: vec![QualityReason::TimeLeftOut] };
+        assert_eq!(judged(busy(Some(0.7)), 0), selected, "the moments that disturbed least are a selection");
         assert_eq!(judged(busy(None), 0).level, QualityLevel::Unreliable);
         for left_out in [Some(0.0), Some(0.7), None] {
             let elsewhere = judged(Noise { migrations: Some(1), ..busy(left_out) }, 0);
@@ -267,15 +301,40 @@ mod tests {
         };
         assert_eq!((within(0.2, 0.1), within(0.2, 0.4)), (QualityLevel::Degraded, QualityLevel::Unreliable));
         assert_eq!(within(0.05, 0.4), QualityLevel::Degraded, "its interval says enough");
-        let bursts = |left_out| Noise {
+        let bursts = |left_out: u32| Noise {
             bursts: Some(12),
             bursts_disturbed: Some(left_out),
             bursts_left_out: Some(left_out),
             disturbed_by: [(DisturbanceCause::TakenOff, left_out)].into(),
-            ..busy(Some(0.7))
+            ..busy(Some(0.2))
         };
         assert_eq!(judged(bursts(9), 0).level, QualityLevel::Good);
         assert_eq!(judged(bursts(10), 0), Quality { level: QualityLevel::Unreliable, reasons: vec![QualityReason::BurstsDisturbed] });
+    }
+
+    #[test]
+    fn what_neighbours_do_makes_a_number_unreliable_where_its_samples_show_it() {
+        let judged = |core, modes: usize, half: f64| {
+            let ends = (Some(90.0 * (1.0 - half)), Some(90.0 * (1.0 + half)));
+            let modes = vec![Mode { value: 90.0, share: 0.5 }; modes];
+            let estimate = Estimate { ci95_low: ends.0, ci95_high: ends.1, converged: half < 0.05, modes, ..estimate() };
+            let neighbours = Some(Neighbours { core, cache: Some(0.5), memory: Some(0.5) });
+            quality(&estimate, &Evidence { noise: Noise { neighbours, left_out: Some(0.0), ..Noise::default() }, ..evidence() }).level
+        };
+        assert_eq!(judged(None, 0, 0.005), QualityLevel::Degraded, "CPU time does not say what they do with memory");
+        assert_eq!(judged(None, 2, 0.005), QualityLevel::Unreliable);
+        assert_eq!((judged(None, 0, 0.08), judged(None, 0, 0.2)), (QualityLevel::Degraded, QualityLevel::Unreliable));
+        assert_eq!(judged(Some(0.3), 0, 0.005), QualityLevel::Unreliable, "on the same core");
+    }
+
+    #[test]
+    fn a_number_within_an_interval_wider_than_itself_is_unreliable() {
+        let judged = |half: f64| {
+            let ends = (Some(90.0 - half), Some(90.0 + half));
+            let estimate = Estimate { ci95_low: ends.0, ci95_high: ends.1, converged: false, ..estimate() };
+            quality(&estimate, &evidence()).level
+        };
+        assert_eq!((judged(40.0), judged(50.0)), (QualityLevel::Degraded, QualityLevel::Unreliable));
     }
 
     #[test]

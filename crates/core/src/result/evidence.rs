@@ -364,8 +364,32 @@ pub enum DisturbanceCause {
     Stolen,
     /// A thread was taken off its CPU.
     TakenOff,
+    /// Others used CPUs that share a core, a cache or memory with the measured ones.
+    Neighbours,
     /// The core's frequency was not that of most bursts.
     Frequency,
+}
+
+/// What others used of CPUs that are not measured, as shares of CPU time, 0 to 1. CPU time does not say what they did with memory.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Neighbours {
+    /// Of the other hardware threads of the measured cores; absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core: Option<f64>,
+    /// Of all CPUs behind the measured CPUs' last-level caches, the measured ones among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<f64>,
+    /// Of all CPUs of the nodes whose CPUs or memory are measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<f64>,
+}
+
+impl Neighbours {
+    /// The largest of the shares.
+    pub fn most(&self) -> Option<f64> {
+        [self.core, self.cache, self.memory].into_iter().flatten().max_by(f64::total_cmp)
+    }
 }
 
 /// What disturbed a measurement: differences of the kernel's counters over its time. A field is absent if this kernel does not provide the
@@ -379,6 +403,10 @@ pub struct Noise {
     /// Share of the measured CPUs' time that other processes used, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<f64>,
+    /// What others used of the CPUs that are not measured and share something with those that are; absent where this is not known, or the
+    /// time was too short to tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub neighbours: Option<Neighbours>,
     /// Number of bursts; absent if samples do not come from bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts: Option<u32>,
@@ -455,6 +483,12 @@ impl Noise {
         }
         higher(&mut self.steal, other.steal);
         higher(&mut self.others, other.others);
+        if let Some(more) = &other.neighbours {
+            let all = self.neighbours.get_or_insert_default();
+            higher(&mut all.core, more.core);
+            higher(&mut all.cache, more.cache);
+            higher(&mut all.memory, more.memory);
+        }
         higher(&mut self.waited, other.waited);
         higher(&mut self.off_cpu, other.off_cpu);
         higher(&mut self.cpu_pressure, other.cpu_pressure);

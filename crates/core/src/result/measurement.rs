@@ -155,6 +155,27 @@ pub enum QualityReason {
     AboveCore,
     /// The kernel was chosen by trials during which its threads lost their CPUs: another one may be faster.
     KernelChosenBusy,
+    /// Others used more than 5 % of the CPUs that share a core, a cache or memory with the measured ones.
+    BusyNeighbours,
+    /// Threads were off their CPUs for so much of the time that what is left of it is a selection: more than a quarter.
+    TimeLeftOut,
+}
+
+impl QualityReason {
+    /// Whether it is something that others did to the number, which no interval shows.
+    pub const fn is_of_others(self) -> bool {
+        matches!(
+            self,
+            Self::Steal
+                | Self::BusyMachine
+                | Self::InvoluntarySwitches
+                | Self::Coverage
+                | Self::BurstsDisturbed
+                | Self::KernelChosenBusy
+                | Self::BusyNeighbours
+                | Self::TimeLeftOut
+        )
+    }
 }
 
 /// How a number compares with the limit of the machine.

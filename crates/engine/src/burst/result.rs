@@ -9,6 +9,7 @@ use super::load::Load;
 use super::windows::Trace;
 use super::workers::SchedulerNoise;
 use crate::error::{CellError, Result};
+use crate::neighbours::Others;
 
 /// The counted windows of a burst.
 #[derive(Debug, Clone, Copy)]
@@ -63,8 +64,7 @@ pub(crate) struct BurstResult {
     pub(crate) loads: Vec<Loaded>,
     /// Without those of threads that only kept a package awake.
     pub(crate) conditions: Conditions,
-    /// Share of the CPUs' time that the hypervisor gave to others; `None` outside of virtual machines.
-    pub(crate) steal: Option<f64>,
+    pub(crate) others: Others,
 }
 
 pub(crate) struct Loaded {

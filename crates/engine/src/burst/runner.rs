@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use memgauge_core::plan::Plan;
+use memgauge_core::neighbours::NeighbourCpus;
+use memgauge_core::plan::{Plan, Work};
 use memgauge_core::protocol::{SETTLE_HOPS, SETTLE_WINDOWS};
 use memgauge_core::units::IdSet;
 use memgauge_kernels as kernels;
@@ -21,6 +22,7 @@ use super::windows::{BLOCK_NS, Fences, Schedule, Trace, coverage, run_until_end}
 use super::workers::{Finished, Job, SchedulerNoise, Workers};
 use crate::context::{RunContext, TimeBudget, WORKER_TIMEOUT};
 use crate::error::{CellError, Result, WorkerError};
+use crate::neighbours::{NeighbourLook, Others};
 
 /// A thread woken from sleep arrives within this time on an idle machine; threads that come later show as lack of coverage.
 const LEAD: Duration = Duration::from_micros(400);
@@ -96,6 +98,14 @@ pub(crate) struct BurstRunner<'a> {
     pub(crate) all_cores_ghz: BTreeMap<u32, f64>,
     /// Time spent measuring so far.
     pub(crate) measuring: Duration,
+    /// Of the CPUs and the memory of the cell in progress.
+    pub(crate) neighbours: NeighbourCpus,
+}
+
+/// What others had of CPUs before a burst.
+pub(crate) struct Before {
+    stolen: Option<f64>,
+    neighbours: NeighbourLook,
 }
 
 impl<'a> BurstRunner<'a> {
@@ -117,7 +127,16 @@ impl<'a> BurstRunner<'a> {
             core_ghz: BTreeMap::new(),
             all_cores_ghz: BTreeMap::new(),
             measuring: Duration::ZERO,
+            neighbours: NeighbourCpus::default(),
         }
+    }
+
+    /// From now on bursts are those of a cell that does this.
+    pub(crate) fn begin_cell(&mut self, work: &Work) {
+        let cpus = work.cpus();
+        let nodes = work.buffers().into_iter().filter(|b| b.directory.is_none()).flat_map(|b| b.nodes().iter().collect::<Vec<_>>());
+        let own = cpus.union(&self.plan.keep_awake);
+        self.neighbours = NeighbourCpus::new(&self.context.machine.topology, &cpus, &own, &nodes.collect());
     }
 
     /// Runs a chase and loaders together.
@@ -153,29 +172,29 @@ impl<'a> BurstRunner<'a> {
         let schedule = Schedule { clock, start, window: clock.to_ticks(shape.window), windows, counters: None };
         let jobs = burst_jobs(chase, loads, &awake, counters, schedule);
         let length = shape.window * windows as u32;
-        let (finished, steal) = self.run_jobs(jobs, &busy, length, length + timeout)?;
-        let result = BurstResult { steal, ..collect(finished) };
+        let (finished, others) = self.run_jobs(jobs, &busy, length, length + timeout)?;
+        let result = BurstResult { others, ..collect(finished) };
         result.check(probe)?;
         Ok(result)
     }
 
-    /// Runs jobs that measure on `cpus` for `length`, and after them in the list jobs that keep other CPUs awake. Returns what they did, and the
-    /// share of the time of `cpus` that the hypervisor gave to others.
+    /// Runs jobs that measure on `cpus` for `length`, and after them in the list jobs that keep other CPUs awake. Returns what they did, and
+    /// what others had of CPUs meanwhile.
     pub(crate) fn run_jobs<T: Send + 'static>(
         &mut self,
         jobs: Vec<(u32, Job<T>)>,
         cpus: &IdSet,
         length: Duration,
         timeout: Duration,
-    ) -> Result<(Vec<Finished<T>>, Option<f64>), WorkerError> {
-        let before = self.stolen(cpus);
+    ) -> Result<(Vec<Finished<T>>, Others), WorkerError> {
+        let before = self.look(cpus);
         let finished = self.workers.run_required(jobs, cpus.len(), timeout)?;
-        let steal = self.steal_since(before, cpus, length);
+        let others = self.others_since(&before, cpus, length);
         self.measuring += length;
         // Their clocks need no time to settle.
         let now = self.context.now();
         self.warm.extend(cpus.iter().map(|cpu| (cpu, now)));
-        Ok((finished, steal))
+        Ok((finished, others))
     }
 
     /// Reads all of a buffer on a CPU, so that its caches hold that and little else.
@@ -290,15 +309,22 @@ impl<'a> BurstRunner<'a> {
 
     /// Seconds that the hypervisor has given to others, of the time of `cpus`. Without a hypervisor nothing is read: the file is long on large
     /// machines.
-    pub(crate) fn stolen(&self, cpus: &IdSet) -> Option<f64> {
+    fn stolen(&self, cpus: &IdSet) -> Option<f64> {
         self.context.machine.identity.hypervisor.as_ref()?;
         noise::stolen_seconds(&self.context.root, cpus)
     }
 
-    /// Share of the time of `cpus`, of which each ran for `length`, that the hypervisor gave to others since `before`.
-    pub(crate) fn steal_since(&self, before: Option<f64>, cpus: &IdSet, length: Duration) -> Option<f64> {
+    /// What others had so far of `cpus`, and of their neighbours.
+    pub(crate) fn look(&self, cpus: &IdSet) -> Before {
+        Before { stolen: self.stolen(cpus), neighbours: NeighbourLook::new(&self.context.root, &self.neighbours) }
+    }
+
+    /// What others had since `before` of `cpus`, of which each ran for `length`, and of their neighbours.
+    pub(crate) fn others_since(&self, before: &Before, cpus: &IdSet, length: Duration) -> Others {
         let seconds = length.as_secs_f64() * cpus.len() as f64;
-        self.stolen(cpus).zip(before).filter(|_| seconds > 0.0).map(|(now, then)| (now - then) / seconds)
+        let steal = self.stolen(cpus).zip(before.stolen).filter(|_| seconds > 0.0).map(|(now, then)| (now - then) / seconds);
+        let (neighbours, neighbours_busy) = before.neighbours.since(&self.context.root, &self.neighbours);
+        Others { steal, neighbours, neighbours_busy }
     }
 
     /// CPUs to keep awake while `busy` measure: those that were named, or those in packages where nothing is measured.
@@ -367,7 +393,7 @@ fn burst_jobs(
 }
 
 fn collect(finished: Vec<Finished<JobResult>>) -> BurstResult {
-    let mut result = BurstResult { chase: None, loads: Vec::new(), conditions: Conditions::default(), steal: None };
+    let mut result = BurstResult { chase: None, loads: Vec::new(), conditions: Conditions::default(), others: Others::default() };
     let mut spans = Vec::new();
     for Finished { value, scheduler } in finished {
         match value {

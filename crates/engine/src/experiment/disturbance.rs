@@ -8,17 +8,20 @@ use std::collections::BTreeMap;
 use memgauge_core::conclusions::trend;
 use memgauge_core::estimate::Estimate;
 use memgauge_core::protocol::{MAX_FREQUENCY_CHANGE, MAX_STEAL, MAX_WAITED, MIN_UNDISTURBED, NORMAL_SWITCHES};
-use memgauge_core::result::{DisturbanceCause, Noise, Samples};
+use memgauge_core::result::{DisturbanceCause, Neighbours, Noise, Samples};
 use memgauge_core::stats;
 
 use crate::burst::result::{BurstResult, Conditions};
 use crate::burst::slots::BurstWindows;
+use crate::neighbours::Others;
 
 /// A burst's conditions, and what disturbed it.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct BurstConditions {
     conditions: Conditions,
     cause: Option<DisturbanceCause>,
+    /// What else disturbed it, which no slot that is left out takes away.
+    beside: Option<DisturbanceCause>,
     /// Frequency of a measuring core in GHz, right after the burst.
     ghz: Option<f64>,
     /// Share of the time that was left out of the samples because threads were off their CPUs; `None` where such time is in the samples, or
@@ -26,13 +29,15 @@ pub(crate) struct BurstConditions {
     left_out: Option<f64>,
     /// Share of the time in samples in which threads were off their CPUs; `None` where it is left out, or samples do not show it.
     off_cpu: Option<f64>,
+    /// What others used of the CPUs that share something with the measured ones.
+    neighbours: Option<Neighbours>,
 }
 
 impl BurstConditions {
     /// Of a burst with its windows that count, and the frequency of one of its cores right after it.
     pub(crate) fn judge_burst(burst: &BurstResult, windows: &BurstWindows, ghz: Option<f64>) -> Self {
         let threads = burst.loads.len() + usize::from(burst.chase.is_some());
-        Self::judge(threads, burst.conditions, burst.steal, ghz).with_samples(windows.clean, windows.left_out)
+        Self::judge(threads, burst.conditions, burst.others, ghz).with_samples(windows.clean, windows.left_out)
     }
 
     /// The same where the samples leave out time off the CPUs, as a share of all. Unless enough time was left for `clean` samples, they
@@ -40,15 +45,15 @@ impl BurstConditions {
     pub(crate) fn with_samples(self, clean: bool, share: f64) -> Self {
         let cause = match self.cause {
             Some(DisturbanceCause::Migrated) => self.cause,
-            _ if clean => None,
-            cause => cause.or(Some(DisturbanceCause::TakenOff)),
+            _ if clean => self.beside,
+            Some(DisturbanceCause::Neighbours) | None => Some(DisturbanceCause::TakenOff),
+            cause => cause,
         };
         Self { cause, left_out: clean.then_some(share), off_cpu: (!clean).then_some(share), ..self }
     }
 
-    /// Of threads that ran together: `steal` is the share of their time that the hypervisor gave to others, `ghz` the frequency of one of
-    /// their cores right afterwards.
-    pub(crate) fn judge(threads: usize, conditions: Conditions, steal: Option<f64>, ghz: Option<f64>) -> Self {
+    /// Of threads that ran together: `others` is what others had of CPUs, `ghz` the frequency of one of the threads' cores right afterwards.
+    pub(crate) fn judge(threads: usize, conditions: Conditions, others: Others, ghz: Option<f64>) -> Self {
         let scheduler = &conditions.scheduler;
         let preempted = match (scheduler.waited_share(), scheduler.switches) {
             (Some(share), _) => share > MAX_WAITED,
@@ -56,11 +61,13 @@ impl BurstConditions {
         };
         let found = [
             (DisturbanceCause::Migrated, scheduler.migrations > 0),
-            (DisturbanceCause::Stolen, steal.is_some_and(|share| share > MAX_STEAL)),
+            (DisturbanceCause::Stolen, others.steal.is_some_and(|share| share > MAX_STEAL)),
             (DisturbanceCause::TakenOff, preempted),
+            (DisturbanceCause::Neighbours, others.neighbours_busy),
         ];
         let cause = found.into_iter().find_map(|(cause, seen)| seen.then_some(cause));
-        Self { conditions, cause, ghz, left_out: None, off_cpu: None }
+        let beside = others.neighbours_busy.then_some(DisturbanceCause::Neighbours);
+        Self { conditions, cause, beside, ghz, left_out: None, off_cpu: None, neighbours: others.neighbours }
     }
 
     /// Whether nothing disturbed the burst, apart from a change of frequency, which takes several bursts to see.
@@ -210,6 +217,14 @@ impl BurstSamples {
         stats::mean(&shares).filter(|_| self.left_out().is_none())
     }
 
+    /// What others used of the CPUs that share something with the measured ones during the bursts that count.
+    fn neighbours(&self) -> Option<Neighbours> {
+        let seen: Vec<Neighbours> = self.counting().filter_map(|burst| burst.conditions.neighbours).collect();
+        let mean = |share: fn(&Neighbours) -> Option<f64>| stats::mean(&seen.iter().filter_map(share).collect::<Vec<_>>());
+        let all = Neighbours { core: mean(|n| n.core), cache: mean(|n| n.cache), memory: mean(|n| n.memory) };
+        all.most().map(|_| all)
+    }
+
     /// Writes into a cell's noise how many bursts were disturbed, by what, and what became of them.
     pub(crate) fn write_disturbances(&self, noise: &mut Noise) {
         noise.disturbed_by.clear();
@@ -223,6 +238,11 @@ impl BurstSamples {
         noise.bursts_repeated = Some(disturbed.min(bursts.saturating_sub(self.min_bursts as u32)));
         noise.bursts_left_out = Some(self.which_count().iter().filter(|counts| !**counts).count() as u32);
         (noise.left_out, noise.off_cpu) = (self.left_out(), self.off_cpu());
+        // The time of all bursts together is counted in fewer steps, but it has those in it that do not count.
+        let some_left_out = noise.disturbed_by.contains_key(&DisturbanceCause::Neighbours) && noise.bursts_left_out != Some(0);
+        if some_left_out || noise.neighbours.is_none() {
+            noise.neighbours = self.neighbours().or(noise.neighbours);
+        }
         // Read in the same state of the machine, unlike what a core showed alone, before the others were busy.
         let ghz: Vec<f64> = self.counting().filter_map(|burst| burst.conditions.ghz).collect();
         if let [first, .., last] = ghz[..] {
@@ -318,6 +338,30 @@ mod tests {
         few.add(0, vec![vec![900.0]], calm().with_samples(false, 1.0));
         assert_eq!((few.groups(0).len(), few.left_out()), (1, None));
         assert_eq!(few.off_cpu(), Some(1.0));
+    }
+
+    #[test]
+    fn bursts_beside_quiet_neighbours_count_where_there_are_enough() {
+        let beside = |share: f64| {
+            let neighbours = Some(Neighbours { memory: Some(share), ..Neighbours::default() });
+            let others = Others { steal: None, neighbours, neighbours_busy: share > 0.05 };
+            BurstConditions::judge(1, Conditions::default(), others, Some(4.0)).with_samples(true, 0.01)
+        };
+        let mut samples = BurstSamples::new(GroupBy::Burst, 6);
+        (0..4).for_each(|_| samples.add(0, vec![vec![200.0]], beside(0.5)));
+        (0..3).for_each(|_| samples.add(0, vec![vec![100.0]], beside(0.01)));
+        assert_eq!(samples.groups(0), [[100.0]; 3], "the quiet moments");
+        // The watch of the whole cell says what all bursts had.
+        let mut noise = Noise { neighbours: Some(Neighbours { memory: Some(0.3), ..Neighbours::default() }), ..Noise::default() };
+        samples.write_disturbances(&mut noise);
+        assert_eq!(noise.disturbed_by, BTreeMap::from([(DisturbanceCause::Neighbours, 4)]));
+        assert!((noise.neighbours.unwrap().memory.unwrap() - 0.01).abs() < 1e-9, "those that count");
+        let mut always = BurstSamples::new(GroupBy::Burst, 6);
+        (0..6).for_each(|_| always.add(0, vec![vec![200.0]], beside(0.5)));
+        noise.neighbours = None;
+        always.write_disturbances(&mut noise);
+        assert_eq!((always.groups(0).len(), noise.neighbours.unwrap().memory), (6, Some(0.5)));
+        assert!(beside(0.5).with_samples(false, 0.5).cause == Some(DisturbanceCause::TakenOff), "the graver one");
     }
 
     #[test]

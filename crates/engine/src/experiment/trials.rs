@@ -2,7 +2,7 @@
 //! first (see [`stores`](super::stores)).
 
 use memgauge_core::plan::Traffic;
-use memgauge_core::protocol::{MAX_TRIAL_REPEATS, RFO_WINDOWS, TRIAL_ROUNDS, TRIAL_WINDOWS};
+use memgauge_core::protocol::{MAX_NEIGHBOURS, MAX_TRIAL_REPEATS, RFO_WINDOWS, TRIAL_ROUNDS, TRIAL_WINDOWS};
 use memgauge_core::result::{KernelTrial, RfoReason};
 use memgauge_core::stats;
 use memgauge_core::traffic::Width;
@@ -15,6 +15,7 @@ use super::stores::{self, Round, Stores, StoresRead};
 use crate::burst::load::Load;
 use crate::burst::result::BurstShape;
 use crate::error::{CellError, Result};
+use crate::neighbours::NeighbourWatch;
 use crate::session::Session;
 
 /// A rate, and whether it is one of threads that were on their CPUs.
@@ -148,12 +149,16 @@ fn fastest(session: &mut Session<'_>, group: &LoaderGroup, traffic: &Traffic) ->
     if kernels.iter().any(|kernel| group.fits(kernel, traffic)) {
         kernels.retain(|kernel| group.fits(kernel, traffic));
     }
-    let won = session.as_trial(|session| {
+    let neighbours = NeighbourWatch::start(&session.context.root, &session.runner.neighbours);
+    let mut won = session.as_trial(|session| {
         compare(session, &kernels, traffic, Contest::DropSlow, |session, kernel| {
             let loads = group.loads_where(|_| kernel, |l| l.traffic == *traffic, 0)?;
             burst_gbs(session, loads, BurstShape::cell(TRIAL_WINDOWS))
         })
     })?;
+    // They may have been busy while one kernel ran and idle while another one did.
+    let busy = neighbours.finish(&session.context.root).and_then(|shares| shares.most()).is_some_and(|share| share > MAX_NEIGHBOURS);
+    won.busy |= busy && kernels.len() > 1;
     let trials = &mut session.calibration.trials;
     let times = known.map_or(0, |at| trials.swap_remove(at).times) + 1;
     trials.push(KnownTrial { key, won: won.clone(), times });

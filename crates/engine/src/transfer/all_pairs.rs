@@ -334,12 +334,12 @@ fn run_pairs(session: &mut Session<'_>, transfers: &mut [PairTransfer], memory: 
         let reader = memory.get(&(plan.reader, *home)).ok_or(CellError::NoBuffer { cpu: plan.reader })?;
         rings.push((plan, reader.ring.clone()));
     }
-    let (done, steal) = run_at_once(session, &rings, run, u64::MAX)?;
+    let (done, others) = run_at_once(session, &rings, run, u64::MAX)?;
     for (transfer, TransferRun { samples, ring, scheduler, clean, left_out, .. }) in transfers.iter_mut().zip(done) {
         if let Some((reader, ring)) = memory.get_mut(&(transfer.plan.reader, transfer.home)).zip(ring) {
             reader.ring = ring;
         }
-        let conditions = BurstConditions::judge(transfer.cpus().len(), Conditions { scheduler, coverage: None }, steal, None);
+        let conditions = BurstConditions::judge(transfer.cpus().len(), Conditions { scheduler, coverage: None }, others, None);
         let conditions = conditions.with_samples(clean, left_out);
         transfer.samples.add(0, vec![samples], conditions);
     }

@@ -28,6 +28,7 @@ use crate::error::{CellError, Result};
 use crate::experiment::disturbance::{BurstConditions, BurstSamples, GroupBy};
 use crate::experiment::sampling::{Sampler, StopAfter, hop_count, measure_until_sure};
 use crate::memory::combined_pages;
+use crate::neighbours::Others;
 use crate::session::Session;
 
 /// Windows at the start of a run that find both cores' clocks and predictors cold.
@@ -58,11 +59,11 @@ impl Sampler for PairSampler<'_> {
         // A number of hops, and a long time, take as many runs as they need, so that an interruption waits for one of them only.
         while let Some(from) = ring.take().filter(|_| left > 0 && !time.is_zero()) {
             let run = time.min(self.run).min(MAX_BURST);
-            let (done, steal) = run_at_once(session, &[(plan, from)], run, left)?;
+            let (done, others) = run_at_once(session, &[(plan, from)], run, left)?;
             time -= run;
             let ghz = session.runner.ghz(plan.reader);
             for TransferRun { samples, windows, ring: next, scheduler, clean, left_out } in done {
-                let conditions = BurstConditions::judge(parties(plan).len(), Conditions { scheduler, coverage: None }, steal, ghz);
+                let conditions = BurstConditions::judge(parties(plan).len(), Conditions { scheduler, coverage: None }, others, ghz);
                 let conditions = conditions.with_samples(clean, left_out);
                 self.samples.add(round, vec![samples], conditions);
                 left -= windows;
@@ -140,14 +141,13 @@ pub(crate) struct TransferRun {
     pub(crate) scheduler: SchedulerNoise,
 }
 
-/// Runs transfers at once, each over its ring and for at most so many windows. Returns what each left, and the share of the CPUs' time that
-/// the hypervisor gave to others.
+/// Runs transfers at once, each over its ring and for at most so many windows. Returns what each left, and what others had of CPUs.
 pub(crate) fn run_at_once(
     session: &mut Session<'_>,
     transfers: &[(&Handoff, Ring)],
     run: Duration,
     windows: u64,
-) -> Result<(Vec<TransferRun>, Option<f64>)> {
+) -> Result<(Vec<TransferRun>, Others)> {
     #[cfg(feature = "simulate")]
     if let Some(model) = session.context.model() {
         session.add_measuring(run);
@@ -168,7 +168,7 @@ pub(crate) fn run_at_once(
             ring,
             ..TransferRun::default()
         });
-        return Ok((done.collect(), None));
+        return Ok((done.collect(), Others::default()));
     }
     let mut prepared = Vec::with_capacity(transfers.len());
     for (plan, ring) in transfers {
@@ -181,7 +181,7 @@ pub(crate) fn run_at_once(
         jobs.extend(party_jobs(session.context.clock, plan, ring, pushed, (end, windows)));
     }
     let cpus = transfers.iter().fold(IdSet::new(), |all, (plan, _)| all.union(&parties(plan)));
-    let (finished, steal) = session.runner.run_jobs(jobs, &cpus, run, run + RUN_TIMEOUT)?;
+    let (finished, others) = session.runner.run_jobs(jobs, &cpus, run, run + RUN_TIMEOUT)?;
     session.progress.report();
     let mut finished = finished.into_iter();
     let collect = |(plan, _): &(&Handoff, Ring)| {
@@ -206,7 +206,7 @@ pub(crate) fn run_at_once(
     for ((plan, _), ring) in transfers.iter().zip(done.iter().map(|run| &run.ring)) {
         ring.as_ref().map_or(Ok(()), |ring| ring.check(plan.reader))?;
     }
-    Ok((done, steal))
+    Ok((done, others))
 }
 
 /// A turn of a reader.

@@ -115,8 +115,19 @@ pub(crate) fn is_degraded(m: &Measurement) -> bool {
 /// that nobody verified.
 pub(crate) fn is_disturbed(m: &Measurement) -> bool {
     use QualityReason as R;
-    let disturbance =
-        |r: &R| matches!(r, R::Steal | R::BusyMachine | R::InvoluntarySwitches | R::Migrated | R::Coverage | R::BurstsDisturbed);
+    let disturbance = |r: &R| {
+        matches!(
+            r,
+            R::Steal
+                | R::BusyMachine
+                | R::InvoluntarySwitches
+                | R::Migrated
+                | R::Coverage
+                | R::BurstsDisturbed
+                | R::BusyNeighbours
+                | R::TimeLeftOut
+        )
+    };
     is_degraded(m) && m.quality.reasons.iter().any(disturbance)
 }
 
@@ -141,6 +152,8 @@ const fn brief(reason: QualityReason) -> &'static str {
         R::BurstsDisturbed => "bursts were disturbed",
         R::AboveCore => "more bytes per cycle than a core can move",
         R::KernelChosenBusy => "the loop was chosen while others used the CPUs",
+        R::BusyNeighbours => "others used CPUs that share memory or caches",
+        R::TimeLeftOut => "threads were off their CPUs for much of the time",
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::experiment::Experiment;
-use memgauge_core::result::{Measurement, QualityLevel, QualityReason, Report};
+use memgauge_core::result::{Measurement, Neighbours, QualityLevel, QualityReason, Report};
 use memgauge_core::topology::OperatingSystem;
 use memgauge_core::wording::reasons::{not_measured, placement_problems};
 
@@ -185,6 +185,14 @@ impl<'a> Footnotes<'a> {
                 format!("more bytes per cycle and core{highest} than any core can load and store")
             }
             R::MemoryErrors => "memory errors were reported during the measurement".into(),
+            R::BusyNeighbours => {
+                let share = affected.part(|m| m.evidence.noise.neighbours.as_ref().and_then(Neighbours::most));
+                format!("others used {share}the CPUs that share a core, caches or memory with those measured")
+            }
+            R::TimeLeftOut => {
+                let share = affected.part(|m| m.evidence.noise.left_out);
+                format!("threads were off their CPUs for {share}the time: what is left is a selection")
+            }
             R::KernelChosenBusy => "the loop was chosen while others used the CPUs measured, so that another one may be faster".into(),
             R::PagesMigrated => "the kernel moved pages between nodes during the measurement".into(),
         }
@@ -301,7 +309,8 @@ fn advice(reason: QualityReason, system: OperatingSystem, advised: &mut BTreeSet
             "look for events of WHEA-Logger in the system's log and check the DIMMs before you trust this machine"
         }
         R::MemoryErrors => "look for EDAC messages in the kernel's log and check the DIMMs before you trust this machine",
-        R::BurstsDisturbed | R::KernelChosenBusy => "repeat when these CPUs are idle",
+        R::BurstsDisturbed | R::KernelChosenBusy | R::TimeLeftOut => "repeat when these CPUs are idle",
+        R::BusyNeighbours => "repeat when the whole machine is idle: they may use the memory, too",
         R::AboveCore => "time or frequency was misread: do not use the number, and report it with the JSON result",
         R::PagesMigrated if system == Windows => "repeat where memory is not short: Windows moved pages to another node during the run",
         R::PagesMigrated => "switch NUMA balancing off for the run: sysctl kernel.numa_balancing=0",
