@@ -14,6 +14,7 @@ use crate::exit::ExitStatus;
 pub(crate) struct Stop {
     flag: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
+    status: fn(i32) -> ExitStatus,
 }
 
 impl Stop {
@@ -26,13 +27,19 @@ impl Stop {
     #[cfg(test)]
     pub(crate) fn raised(signal: Option<i32>) -> Self {
         let number = signal.unwrap_or(0) as usize;
-        Self { flag: Arc::new(AtomicBool::new(number != 0)), signal: Arc::new(AtomicUsize::new(number)) }
+        let (flag, signal) = (Arc::new(AtomicBool::new(number != 0)), Arc::new(AtomicUsize::new(number)));
+        Self { flag, signal, status: |_| ExitStatus::INTERRUPTED }
     }
 
     /// Which signal ended the run, if one did.
     pub(crate) fn interruption(&self) -> Option<Incomplete> {
         let number = self.signal.load(Ordering::SeqCst) as i32;
         (number != 0).then(|| Incomplete::Signal { name: signals::name(number) })
+    }
+
+    /// The status of a program that a signal ended.
+    pub(crate) fn status(&self) -> ExitStatus {
+        (self.status)(self.signal.load(Ordering::SeqCst) as i32)
     }
 }
 
@@ -79,13 +86,25 @@ impl Arrivals {
 /// # Errors
 /// When the system refuses a handler.
 pub(crate) fn watch() -> io::Result<Stop> {
-    let stop = Stop { flag: Arc::default(), signal: Arc::default() };
+    watch_with(|_| ExitStatus::INTERRUPTED)
+}
+
+/// The same for a program that a signal ends with the status that shells give it: 128 and the signal's number.
+///
+/// # Errors
+/// As [`watch`].
+pub(crate) fn watch_as_shells_count() -> io::Result<Stop> {
+    watch_with(|number| ExitStatus(signals::status(number)))
+}
+
+fn watch_with(status: fn(i32) -> ExitStatus) -> io::Result<Stop> {
+    let stop = Stop { flag: Arc::default(), signal: Arc::default(), status };
     let (arrivals, began) = (Arrivals::none(), Instant::now());
     let (flag, first) = (stop.flag.clone(), stop.signal.clone());
     // This runs in a handler: it reads the monotonic clock and changes atomics, and neither allocates nor locks nor panics.
     signals::watch(move |number| {
         if !signals::is_repeated(number) && arrivals.insists(began.elapsed()) {
-            signals::end_now(i32::from(ExitStatus::INTERRUPTED.0));
+            signals::end_now(i32::from(status(number).0));
         }
         let _ = first.compare_exchange(0, number as usize, Ordering::SeqCst, Ordering::SeqCst);
         flag.store(true, Ordering::SeqCst);

@@ -232,10 +232,11 @@ fn standard_output_is_named_where_it_fails() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Rust's runtime opens /dev/null in place of a closed descriptor: both programs used to end with 0 and print nothing.
+/// Rust's runtime opens /dev/null in place of a closed descriptor: both programs used to end with 0 and print nothing. The drop-in measures
+/// all the same, because a public loader wants its traffic only, and says what is lost.
 #[test]
-fn closed_standard_output_is_an_error() {
-    for (line, status) in [("memgauge info", 64), ("memgauge latency --plan", 4), ("mlc --idle_latency -b200 -t0.05", 4)] {
+fn closed_standard_output_is_told() {
+    for (line, status) in [("memgauge info", 64), ("memgauge latency --plan", 4), ("mlc --idle_latency -b200 -t0.05", 0)] {
         let (program, arguments) = line.split_once(' ').unwrap();
         let path = if program == "mlc" { env!("CARGO_BIN_EXE_mlc") } else { env!("CARGO_BIN_EXE_memgauge") };
         let output = Command::new("sh")

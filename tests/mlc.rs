@@ -122,12 +122,15 @@ fn other_names_for_the_same_program() {
     assert_eq!(native.stdout, run("--help").stdout);
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("names-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let link = folder.join("mlc");
-    let _ = std::fs::remove_file(&link);
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_memgauge"), &link).unwrap();
-    let linked = Command::new(&link).arg("--version").output().unwrap();
+    for (name, program) in [("mlc", "memgauge"), ("mlc_avx512", "memgauge"), ("mlc_avx512", "mlc")] {
+        let link = folder.join(name);
+        let _ = std::fs::remove_file(&link);
+        let target = if program == "mlc" { env!("CARGO_BIN_EXE_mlc") } else { env!("CARGO_BIN_EXE_memgauge") };
+        std::os::unix::fs::symlink(target, &link).unwrap();
+        let linked = Command::new(&link).arg("--version").output().unwrap();
+        assert_eq!(linked.stdout, run("--version").stdout, "{name} of {program}");
+    }
     std::fs::remove_dir_all(&folder).unwrap();
-    assert_eq!(linked.stdout, run("--version").stdout);
 }
 
 #[test]
@@ -252,6 +255,10 @@ fn loaded_latency() {
         not_tested!("one CPU");
     }
     let out = printed("--loaded_latency -e -r -t0.02 -b64m -W5");
+    assert!(out.ends_with(|c: char| c == '\n') && out.lines().last().unwrap().starts_with(" 20000\t"), "scripts take the last line: {out}");
+    assert!(!out.contains("Using Read-only") && !out.contains("traffic type"), "no line names a mix with stores: {out}");
+    let sizes = "Using buffer size of 64.000MiB/thread for reads and an additional 64.000MiB/thread for writes";
+    assert_eq!(out.lines().nth(3), Some(sizes), "{out}");
     let rows: Vec<Vec<f64>> = out
         .lines()
         .skip_while(|l| !l.starts_with("====="))
@@ -314,6 +321,155 @@ fn an_interruption_keeps_what_is_printed() {
 }
 
 #[test]
+fn a_signal_ends_it_with_the_status_that_shells_give_it() {
+    let _permit = beside_another();
+    for (signal, status) in [("-TERM", 143), ("-HUP", 129)] {
+        let mut command = mlc();
+        // Whoever runs the tests may have SIGHUP ignored.
+        // SAFETY: between fork and exec it makes one system call only.
+        unsafe {
+            command.pre_exec(|| {
+                libc::signal(libc::SIGHUP, libc::SIG_DFL);
+                Ok(())
+            })
+        };
+        command.args(["--bandwidth_matrix", "-t20", "-b2m", "-v"]).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // The plan is told after signals are watched for.
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        assert!(lines.any(|line| line.contains("Plan ")));
+        Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        lines.for_each(drop);
+        assert_eq!(child.wait().unwrap().code(), Some(status), "{signal}");
+    }
+}
+
+#[test]
+fn without_standard_output_it_measures_and_says_that_the_tables_are_lost() {
+    let _permit = beside_another();
+    let mut command = mlc();
+    command.args(["--bandwidth_matrix", "-t0.05", "-b2m", "-v"]);
+    // SAFETY: between fork and exec it makes one system call only.
+    unsafe {
+        command.pre_exec(|| {
+            libc::close(libc::STDOUT_FILENO);
+            Ok(())
+        })
+    };
+    let output = command.stderr(Stdio::piped()).output().unwrap();
+    let err = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{err}");
+    assert!(err.contains("bandwidth-matrix, ") && err.contains(" median "), "it measured: {err}");
+    assert!(err.lines().last().unwrap().contains("standard output was closed"), "{err}");
+}
+
+/// What a terminal gets of both streams.
+fn on_a_terminal(line: &str) -> String {
+    let command = format!("{} {line}", env!("CARGO_BIN_EXE_mlc"));
+    let mut script = Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).env("MEMGAUGE_MLC_PREFETCH", "leave").env("TERM", "xterm").stdin(Stdio::null());
+    let _permit = beside_another();
+    let output = script.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_terminal_gets_no_progress_between_rows() {
+    if Command::new("script").arg("--version").output().is_err() {
+        return eprintln!("NOT TESTED: a terminal: there is no script(1)");
+    }
+    let seen = on_a_terminal("--latency_matrix -e -t0.3 -b2m");
+    assert!(!seen.contains('\u{1b}') && !seen.contains("% ,") && !seen.contains("left"), "{seen:?}");
+    let rows = seen.lines().filter(|l| l.trim_start().starts_with(|c: char| c.is_ascii_digit())).count();
+    let nodes = seen.lines().find(|l| l.starts_with("Numa node\t")).unwrap().trim().split('\t').count() - 1;
+    assert!(rows >= 1 && rows <= nodes, "{seen:?}");
+    assert!(on_a_terminal("--latency_matrix -e -t0.3 -b2m -v").contains('\u{1b}'), "-v shows progress");
+}
+
+#[test]
+fn a_cpu_mask_that_is_no_cpuset_is_widened_with_a_note() {
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    // SAFETY: all zeros is a valid, empty set; the calls write and read that set only.
+    let all = unsafe {
+        let mut all: libc::cpu_set_t = std::mem::zeroed();
+        assert_eq!(libc::sched_getaffinity(0, size_of_val(&all), &raw mut all), 0);
+        all
+    };
+    // SAFETY: the set is valid and the numbers are in its range.
+    let mut own = (0..libc::CPU_SETSIZE as usize).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &all) });
+    let (first, other) = (own.next().unwrap(), own.next());
+    let Some(other) = other.filter(|_| cpus > 1) else { return eprintln!("NOT TESTED: a mask of one of two CPUs: there is one CPU") };
+    let _permit = beside_another();
+    for (line, on) in [(format!("--idle_latency -e -c{first} -t0.05 -b2m"), other), ("--loaded_latency -d0 -t0.05 -b2m".into(), first)] {
+        let mut command = mlc();
+        command.args(line.split_whitespace());
+        // SAFETY: between fork and exec it makes one system call only, with a set of its own.
+        unsafe {
+            command.pre_exec(move || {
+                let mut one: libc::cpu_set_t = std::mem::zeroed();
+                libc::CPU_SET(on, &mut one);
+                if libc::sched_setaffinity(0, size_of_val(&one), &raw const one) == 0 {
+                    Ok(())
+                } else {
+                    Err(std::io::Error::last_os_error())
+                }
+            })
+        };
+        let output = command.output().unwrap();
+        let err = text(&output.stderr);
+        assert!(output.status.success(), "{line}: {err}");
+        assert_eq!(err.matches("are used although the CPU mask").count(), 1, "{line}: {err}");
+    }
+    assert!(!text(&run("--idle_latency -e -t0.05 -b2m").stderr).contains("CPU mask"), "nothing was left out");
+}
+
+/// The lines of a public driver's `benchmark` command (intel/PerfSpect), with small buffers and short times, read with its expressions.
+#[test]
+fn the_nine_lines_of_a_public_driver_are_read_by_its_expressions() {
+    let number = |word: &str| word.contains('.') && word.parse::<f64>().is_ok();
+    // `\s*[0-9]*\s*([0-9]*\.[0-9]+)\s*([0-9]*\.[0-9]+)` of a line.
+    let pairs = |out: &str| -> Vec<(f64, f64)> {
+        let row = |line: &str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [.., latency, bandwidth] = words[..] else { return None };
+            (number(latency) && number(bandwidth)).then(|| (latency.parse().unwrap(), bandwidth.parse().unwrap()))
+        };
+        out.lines().filter_map(row).collect()
+    };
+    // `^\s+(\d+)\s+(\d.*)$` of a line, its second group split at tabs.
+    let matrix = |out: &str| -> Vec<Vec<f64>> {
+        let row = |line: &str| {
+            let (node, cells) = line.strip_prefix(' ')?.trim_start().split_once(['\t', ' '])?;
+            let cells = cells.trim();
+            let is_row = node.parse::<u32>().is_ok() && cells.starts_with(|c: char| c.is_ascii_digit());
+            is_row.then(|| cells.split('\t').map(|cell| cell.trim().parse().unwrap()).collect())
+        };
+        out.lines().filter_map(row).collect()
+    };
+    // `\(\s*([\d.]+)\s*ns\)`.
+    let idle = |out: &str| -> Option<f64> { out.rsplit_once('(')?.1.split_once("ns)")?.0.trim().parse().ok() };
+    let one = one_cpu();
+    if !one {
+        let rows = pairs(&printed("--loaded_latency -b2048 -X -t0.05"));
+        assert!(rows.len() == 19 && rows.iter().all(|(ns, mbs)| *ns > 0.0 && *mbs > 0.0), "{rows:?}");
+        for buffer in [20, 512, 1024] {
+            let rows = pairs(&printed(&format!("--loaded_latency -d0 -T -b{buffer} -t0.1")));
+            assert!(matches!(rows[..], [(ns, mbs)] if ns == 0.0 && mbs > 0.0), "-b{buffer}: {rows:?}");
+        }
+    }
+    for mode in ["--bandwidth_matrix -b2048 -X -t0.05", "--latency_matrix -b2048 -X -t0.05"] {
+        let rows = matrix(&printed(mode));
+        assert!(!rows.is_empty() && rows.iter().flatten().all(|value| *value > 0.0), "{mode}: {rows:?}");
+    }
+    let (c, i) = if one { (0, 0) } else { (1, 0) };
+    for buffer in [20, 512, 4096] {
+        let ns = idle(&printed(&format!("--idle_latency -b{buffer} -t0.1 -c{c} -i{i}")));
+        assert!(ns.is_some_and(|ns| ns > 0.0), "-b{buffer}: {ns:?}");
+    }
+}
+
+#[test]
 fn small_buffers_are_measured() {
     for line in [
         "--loaded_latency -d0 -T -b12 -t0.05",
@@ -331,7 +487,11 @@ fn small_buffers_are_measured() {
 #[test]
 fn a_file_of_threads_may_name_a_node_the_latency_cpu_alone_and_comments() {
     let alone = file("alone", "0-0 R seq 8000 dram 0   # no load\n");
-    let out = printed(&format!("--loaded_latency -i0 -d0 -t0.05 -o{}", alone.display()));
+    let delays = file("alone-delays", "0\n100\n20000\n");
+    let out = printed(&format!("--loaded_latency -i0 -g{} -t0.05 -o{}", delays.display(), alone.display()));
+    let rows: Vec<&str> = out.lines().filter(|l| l.starts_with(' ')).map(|l| &l[1..6]).collect();
+    assert_eq!(rows, ["00000", "00100", "20000"], "{out}");
+    std::fs::remove_file(delays).unwrap();
     let row: Vec<f64> = out.lines().find(|l| l.starts_with(" 00000\t")).unwrap().split_whitespace().map(|w| w.parse().unwrap()).collect();
     assert!(row.len() == 3 && row[1] > 0.2 && (row[2] * row[1] / 64e3 - 1.0).abs() < 0.1, "{out}");
     std::fs::remove_file(alone).unwrap();

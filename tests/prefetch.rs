@@ -571,7 +571,7 @@ fn the_drop_in_puts_prefetchers_back_however_it_ends() {
     let Some(registers) = Registers::intel("mlc-ends") else { not_tested!("no FUSE file system can be mounted here") };
     let before = registers.values();
     let _permit = beside_another();
-    for (number, code) in [(libc::SIGINT, Some(130)), (libc::SIGTERM, Some(130)), (libc::SIGKILL, None)] {
+    for (number, code) in [(libc::SIGINT, Some(130)), (libc::SIGTERM, Some(143)), (libc::SIGKILL, None)] {
         registers.state().written.clear();
         let mut command = mlc(&registers, "--idle_latency -b2m -t20", true);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -126,7 +126,8 @@ fn every_command_ends_soon_after_a_signal_with_what_was_measured() {
             InTime::NotTested(why) => not_tested_in_part!("{line}: {why}"),
         }
         if other(line) {
-            let ended = output.status.code() == Some(130) || output.status.signal() == Some(signal);
+            let status = if line.starts_with("mlc") { 128 + signal } else { 130 };
+            let ended = output.status.code() == Some(status) || output.status.signal() == Some(signal);
             assert!(ended || line.starts_with("count"), "{what}");
             continue;
         }
@@ -207,7 +208,8 @@ fn two_signals_at_once_lose_nothing() {
     both.iter().for_each(|signal| run.signal(*signal));
     let ended = run.end();
     let (printed, late) = (text(&ended.output.stdout), ended.within(SOON));
-    assert!(!matches!(late, InTime::No(_)) && ended.output.status.code() == Some(130), "{late:?} {:?}", ended.output.status);
+    // Which of the two arrives first, the kernel decides.
+    assert!(!matches!(late, InTime::No(_)) && matches!(ended.output.status.code(), Some(130 | 143)), "{late:?} {:?}", ended.output.status);
     assert!(printed.contains("ALL Reads"), "what was measured is printed: {printed}");
 }
 

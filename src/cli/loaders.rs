@@ -1,5 +1,6 @@
 //! `memgauge bandwidth` and `memgauge loaded`: their command lines.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -74,6 +75,7 @@ impl Loaders {
             hold: self.hold,
             shared: self.shared_buffer,
             contents: self.contents.map(|path| read_contents(&path)).transpose()?.unwrap_or_default(),
+            burst_lines: BTreeMap::new(),
             threads: Vec::new(),
         };
         spec.start_signal = self.start_signal;

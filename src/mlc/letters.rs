@@ -160,7 +160,7 @@ pub(crate) const LETTERS: [Letter; 45] = [
     letter('H', "", C2C, "clean lines (HIT) only", |l, v| nothing(v).map(|()| l.clean = true)),
     letter('i', "CPU", IDLE | LOADED | C2C, "CPU that touches the latency buffer first, and so places it", |l, v| number(v, MAX_ID).map(|n| l.touch = Some(n))),
     letter('I', "", LOADED, "check that what is read is what was written; reads only", |l, v| nothing(v).map(|()| l.checked = true)),
-    letter('j', "NODE", IDLE | LOADED | SCAN, "latency buffer in this node's memory; scan: the node", |l, v| number(v, MAX_ID).map(|n| l.node = Some(n))),
+    letter('j', "NODE", IDLE | PEAK_AND_MAX | LOADED | SCAN, "memory of this node, for traffic too; scan: the node", |l, v| number(v, MAX_ID).map(|n| l.node = Some(n))),
     letter('J', "DIR", IDLE, "latency buffer is a file in this directory, such as one of a DAX file system", |l, v| name(v).map(|name| l.directory = Some(name.into()))),
     letter('k', "LIST", PEAK_AND_MAX | LOADED, "CPUs that make traffic, such as 1-7,12", |l, v| cpu_list(v).map(|cpus| l.loaders = Some(cpus))),
     letter('K', "N", PEAK_AND_MAX | LOADED, "N=1: touch a part of each line only, 0: all of it; without: a part if -b is below 50 MB", |l, v| number(v, 1).map(|n| l.part_of_line = Some(n == 1))),
@@ -230,6 +230,9 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Invocation, UsageError> {
             usage = true;
         } else {
             let row = shown.strip_prefix('-').and_then(|rest| rest.chars().next()).and_then(|c| LETTERS.iter().find(|l| l.letter == c));
+            if let Some((name, ..)) = MODES.iter().find(|(name, ..)| name.strip_prefix('-') == Some(&shown)) {
+                return refuse(format!("{shown} begins with one hyphen instead of two; type {name}"));
+            }
             let Some(row) = row else { return refuse(format!("there is no option {shown}")) };
             // SAFETY: they follow a hyphen and a letter of ASCII, so they are whole characters of an argument.
             let value = unsafe { OsStr::from_encoded_bytes_unchecked(bytes.get(2..).unwrap_or_default()) };
@@ -256,7 +259,7 @@ fn pasted_dash(shown: &str, rest: &str) -> String {
     let name = rest.trim_start_matches(['-', '\u{2013}', '\u{2014}', '\u{2212}']);
     let hyphens = if name.chars().count() > 1 && MODES.iter().any(|(mode, ..)| mode.trim_start_matches('-') == name) { "--" } else { "-" };
     format!(
-        "{shown} begins with a dash (U+{:04X}) instead of a hyphen, as text pasted from web pages often does; type {hyphens}{name}",
+        "{shown} begins with a dash (U+{:04X}) instead of a hyphen, as text copied from web pages does, and scripts that were; type {hyphens}{name}",
         shown.chars().next().map_or(0, u32::from)
     )
 }
@@ -353,13 +356,13 @@ fn mask(text: &str) -> Option<IdSet> {
     (!cpus.is_empty()).then_some(cpus)
 }
 
-/// The mix of a traffic code. Ratios are those at the memory: a plain store is a read and a write. Code 4 is not documented anywhere, but
-/// scripts that go from 2 to 12 pass it. It means the same as 12.
+/// The mix of a traffic code. Ratios are those at the memory: a plain store is a read and a write. Code 4 is not documented anywhere; public
+/// scripts call it 3:2, and their curves lie between those of 5 and 2, as steps of the two in turn would.
 pub(crate) fn mix(code: u32) -> Option<Mix> {
     Some(match code {
         2 => Mix::R2W1,
         3 => Mix::R3W1,
-        4 | 12 => Mix::R4W1,
+        4 => Mix::R3W2,
         5 => Mix::R1W1,
         6 => Mix::NtWrite,
         7 => Mix::R2W1NtX1,
@@ -367,6 +370,7 @@ pub(crate) fn mix(code: u32) -> Option<Mix> {
         9 => Mix::R3W1Nt,
         10 => Mix::R2W1Nt,
         11 => Mix::R3W1X2,
+        12 => Mix::R4W1,
         19 => Mix::R9W1,
         _ => return None,
     })

@@ -55,13 +55,14 @@ impl<'a> Live<'a> {
         self.failed.is_none()
     }
 
-    /// Prints the rest of the section, and the blank line after it. Without a report there is nothing to print.
+    /// Prints the rest of the section, and the blank line after it where there is one. Without a report there is nothing to print.
     ///
     /// # Errors
     /// When standard output could not be written, now or before.
     pub(super) fn finish(mut self, report: Option<&Report>) -> anyhow::Result<()> {
         if let Some(report) = report {
-            self.print(&format!("{}\n", body(self.section, report)));
+            let blank = if self.section.blank_after { "\n" } else { "" };
+            self.print(&format!("{}{blank}", body(self.section, report)));
         }
         self.failed.map_or(Ok(()), Err)
     }
@@ -169,7 +170,7 @@ mod tests {
         runner.conclude(&mut report);
         live.finish(Some(&report)).unwrap();
         times.borrow_mut().push(printed.borrow().clone());
-        let whole = format!("{}\n", body(&section, &report));
+        let whole = format!("{}{}", body(&section, &report), if section.blank_after { "\n" } else { "" });
         let times = times.take();
         assert_eq!(times.last(), Some(&whole), "{line}");
         assert!(times.iter().all(|text| whole.starts_with(text.as_str()) && !text.contains("nan")), "{line}: {times:#?}");
@@ -200,6 +201,17 @@ mod tests {
         let times = follow("--loaded_latency -b1m -gdelays -B");
         assert_eq!((rows(&times, "====="), rows(&times, "CPU 1,")), (vec![0, 0, 1], vec![1, 2, 2]));
         assert_eq!(rows(&follow("--loaded_latency -b1m -gdelays -f5"), "====="), [0, 0, 1]);
+        assert_eq!(rows(&follow("--loaded_latency -oalone -gdelays"), ""), [1, 2, 2], "one without load as well");
+    }
+
+    #[test]
+    fn a_curve_ends_with_its_last_row_and_everything_else_with_a_blank_line() {
+        for line in ["--loaded_latency -b1m -gdelays", "--loaded_latency -oalone -gdelays", "--loaded_latency -T -W4 -b1m -d0"] {
+            let times = follow(line);
+            let last = times.last().unwrap().lines().last().unwrap().to_owned();
+            assert!(times.last().unwrap().ends_with(&format!("{last}\n")) && last.split('\t').count() == 3, "{line}: {last:?}");
+        }
+        assert!(follow("--latency_matrix -b1m").last().unwrap().ends_with("\t\n\n"));
     }
 
     #[test]

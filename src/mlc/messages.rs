@@ -100,24 +100,41 @@ pub(super) struct Doubts {
     results: usize,
     levels: BTreeMap<QualityLevel, usize>,
     reasons: BTreeMap<(QualityLevel, QualityReason), usize>,
+    /// The largest share of a result's time that is in no number, because threads were off their CPUs then.
+    left_out: f64,
 }
+
+/// From this share on it is told: a tenth of the time changes how results compare with those that count bytes by the time that passed.
+const TOLD_LEFT_OUT: f64 = 0.1;
 
 impl Doubts {
     /// Adds the results of a section.
     pub(super) fn add<'a>(&mut self, results: impl Iterator<Item = &'a Measurement>) {
         for m in results.filter(|m| m.estimate.value.is_some()) {
             self.results += 1;
+            self.left_out = self.left_out.max(m.evidence.noise.left_out.unwrap_or(0.0));
             *self.levels.entry(m.quality.level).or_default() += 1;
             let unreliable = m.quality.level == QualityLevel::Unreliable;
-            // Of what is only degraded, the reasons count that may have moved the number itself.
-            for reason in m.quality.reasons.iter().filter(|reason| unreliable || reason.is_of_others()) {
+            // Of what is only degraded, the reasons count that may have moved the number itself. Time left out has its own line.
+            let told = |reason: &&QualityReason| (unreliable || reason.is_of_others()) && **reason != QualityReason::TimeLeftOut;
+            for reason in m.quality.reasons.iter().filter(told) {
                 *self.reasons.entry((m.quality.level, *reason)).or_default() += 1;
             }
         }
     }
 
-    /// A line for each reason, the gravest first.
+    /// A line for each reason, the gravest first, and one for time that is left out.
     pub(super) fn lines(&self) -> Vec<String> {
+        let left_out = (self.left_out >= TOLD_LEFT_OUT).then(|| {
+            format!(
+                "warning: threads were off their CPUs for up to {:.0} % of the time of a result; numbers are those of the rest of the time",
+                100.0 * self.left_out
+            )
+        });
+        self.reasons_in_words().into_iter().chain(left_out).collect()
+    }
+
+    fn reasons_in_words(&self) -> Vec<String> {
         let results_are =
             |n: usize| if self.results == 1 { "the result is".to_owned() } else { format!("{n} of {} results are", self.results) };
         let line = |((level, reason), n): (&(QualityLevel, QualityReason), &usize)| {
@@ -130,7 +147,6 @@ impl Doubts {
                 QualityReason::BurstsDisturbed => "most of the time was disturbed".to_owned(),
                 QualityReason::KernelChosenBusy => "the loop was chosen while others used the CPUs".to_owned(),
                 QualityReason::BusyNeighbours => "other processes used CPUs that share memory or caches with those measured".to_owned(),
-                QualityReason::TimeLeftOut => "measuring threads were off their CPUs for much of the time".to_owned(),
                 other => spell(other).replace('-', " "),
             };
             format!("warning: {} {}: {why}; -v says which", results_are(*n), spell(level))
@@ -178,6 +194,10 @@ mod tests {
         let told = lines(&report);
         assert_eq!(told.len(), 3, "{told:?}");
         assert!(told[2].starts_with(&format!("warning: 1 of {all} results are degraded: other processes")), "{told:?}");
+        report.results[1].evidence.noise.left_out = Some(0.876);
+        report.results[1].quality.reasons.push(QualityReason::TimeLeftOut);
+        let told = lines(&report);
+        assert!(told.len() == 4 && told[3].contains("off their CPUs for up to 88 % of the time"), "{told:?}");
     }
 
     #[test]

@@ -20,7 +20,8 @@ use memgauge_core::wording::reasons;
 use memgauge_engine::RunContext;
 use memgauge_os::clock::Clock;
 use memgauge_os::directory::DirectoryError;
-use memgauge_os::{directory, memory, topology};
+use memgauge_os::process::standard_output_was_closed;
+use memgauge_os::{cpu, directory, memory, topology};
 use memgauge_render::plan_of_run_text;
 
 use super::letters::{self, Invocation, Letters, Mode};
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<ExitStatus> {
     };
     let words = || args.iter().map(|a| a.to_string_lossy()).collect::<Vec<_>>().join(" ");
     let begun = banner.and_then(|()| if mode == Mode::Full { Ok(()) } else { print(format!("Command line parameters: {} \n\n", words())) });
-    begun.and_then(|()| measure(mode, &letters)).or_else(|error| {
+    let outcome = begun.and_then(|()| measure(mode, &letters)).or_else(|error| {
         // A reader that went away did not get its results.
         if is_broken_pipe(&error) {
             message("standard output was closed before all was printed");
@@ -68,11 +69,18 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<ExitStatus> {
         }
         translated(mode, format_args!("{error:#}"));
         Ok(ExitStatus::from(&error))
-    })
+    });
+    if standard_output_was_closed() {
+        message("standard output was closed when mlc was started: its tables are lost");
+    }
+    outcome
 }
 
-/// Writes to standard output at once, for a reader that follows.
+/// Writes to standard output at once, for a reader that follows. Who closed it before the start wants the traffic only.
 fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    if standard_output_was_closed() {
+        return Ok(());
+    }
     Stream::Output.print(text.as_ref())
 }
 
@@ -134,9 +142,10 @@ fn translate(
 
 fn measure(mode: Mode, letters: &Letters) -> anyhow::Result<ExitStatus> {
     let root = Path::new("/");
+    widen_affinity(root);
     let machine = topology::read_machine(root)?;
     let kernels = memgauge_kernels::rows();
-    let stop = signals::watch().context("cannot install signal handlers")?;
+    let stop = signals::watch_as_shells_count().context("cannot install signal handlers")?;
     let clock = Clock::calibrate(root);
     let context = RunContext::new(&machine, clock, root.to_path_buf(), stop.flag());
     let (mut translation, mut switched) = translate(mode, letters, &context, &kernels)?;
@@ -153,6 +162,19 @@ fn measure(mode: Mode, letters: &Letters) -> anyhow::Result<ExitStatus> {
     not_restored.iter().for_each(|error| message(format_args!("{error:#}")));
     let status = measured?;
     Ok(if not_restored.is_some() && status != ExitStatus::INCIDENT { ExitStatus::COULD_NOT_MEASURE } else { status })
+}
+
+/// Takes the CPUs that a mask left out which is no cpuset: the original sets its threads' affinity itself, whatever it inherits.
+fn widen_affinity(root: &Path) {
+    match cpu::widen_affinity(root) {
+        Ok(None) => {}
+        Ok(Some(back)) => {
+            message(format_args!(
+                "CPUs {back} are used although the CPU mask that mlc was started with (taskset, numactl) leaves them out"
+            ));
+        }
+        Err(error) => message(format_args!("the CPU mask that mlc was started with stays: {error}")),
+    }
 }
 
 fn measure_sections(
@@ -215,7 +237,7 @@ fn measure_sections(
     doubts.lines().iter().for_each(message);
     if let Some(interruption) = stop.interruption() {
         message(reasons::incomplete(&interruption));
-        return Ok(ExitStatus::INTERRUPTED);
+        return Ok(stop.status());
     }
     Ok(ExitStatus::measured(anything, anything && !missing))
 }
@@ -303,10 +325,10 @@ impl SectionRunner<'_> {
         report.environment.clock = Some(self.clock.report());
         let root = self.root.to_path_buf();
         let context = RunContext::new(machine, self.clock, root, self.stop.flag());
-        let runner = Runner::begin(context, self.stop, false);
+        let runner = Runner::begin(context, self.stop, !self.verbose);
         report.plan = Some(plans.first().cloned().ok_or_else(|| anyhow!("there is nothing to measure"))?);
         let mut sound = true;
-        let mut live = Live::begin(section, report.clone(), &plans, |bytes| Stream::Output.print(bytes));
+        let mut live = Live::begin(section, report.clone(), &plans, |bytes| print(bytes));
         for plan in &plans {
             if let Some(name) = &plan.start_signal {
                 message(format_args!("waits until the shared-memory word /{} is 1", name.trim_start_matches('/')));

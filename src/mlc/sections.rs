@@ -23,7 +23,12 @@ pub(crate) const DELAYS: [u32; 19] = [0, 2, 8, 15, 50, 100, 200, 300, 400, 500, 
 /// Mixes of the peak table, in the order of its rows.
 const PEAK: [Mix; 5] = [Mix::AllReads, Mix::R3W1, Mix::R2W1, Mix::R1W1, Mix::R2W1Nt];
 /// Mixes that have a row in the peak table if `-W` names them.
-const PEAK_MORE: [Mix; 2] = [Mix::NtWrite, Mix::R4W1];
+const PEAK_MORE: [Mix; 3] = [Mix::NtWrite, Mix::R4W1, Mix::R3W2];
+/// Lines that a thread loads and stores between two delays, where that is not four as with reads. In public curves (bandwidth less the
+/// latency thread's) times delay has these ratios: 2, 2.5, 3 and 8 lines at the memory with -W5, -W4, -W2 and -W3, and half as much again as
+/// reads with -W7.
+pub(super) const BURST_LINES: [(Mix, f64); 5] =
+    [(Mix::R1W1, 1.0), (Mix::R3W2, 1.5), (Mix::R2W1, 2.0), (Mix::R3W1, 6.0), (Mix::R2W1NtX1, 6.0)];
 /// Bytes of the blocks that `-D` counts.
 const WINDOW_BLOCK: u64 = 128;
 /// Blocks without `-D`.
@@ -43,10 +48,8 @@ pub(crate) enum SectionKind {
     Peak,
     BandwidthMatrix,
     Loaded,
-    /// Latency under load without load, as a row of this injection delay.
-    Unloaded {
-        delay: u32,
-    },
+    /// Latency under load without load.
+    Unloaded,
     C2c,
     OneTransfer,
     Scan,
@@ -59,6 +62,10 @@ pub(crate) struct Section {
     /// Usually one. If the size of buffers depends on the mix, one for each mix. A scan may have one for each kind of pages.
     pub(crate) specs: Vec<Spec>,
     pub(crate) wording: Wording,
+    /// The injection delays of rows that are measured without load, one of each spec.
+    pub(crate) delays: Vec<u32>,
+    /// Whether a blank line follows. After a curve that is all that is printed there is none: scripts take the last line.
+    pub(crate) blank_after: bool,
 }
 
 impl Section {
@@ -66,7 +73,7 @@ impl Section {
     pub(crate) fn chases(&self) -> bool {
         use SectionKind as K;
         match self.kind {
-            K::LatencyMatrix | K::LatencyPerCpu | K::Idle | K::Unloaded { .. } => true,
+            K::LatencyMatrix | K::LatencyPerCpu | K::Idle | K::Unloaded => true,
             K::Loaded => self.specs.iter().any(|spec| spec.task == Task::Loaded),
             K::Peak | K::BandwidthMatrix | K::C2c | K::OneTransfer | K::Scan => false,
         }
@@ -142,7 +149,7 @@ pub(crate) fn translate(mode: Mode, letters: &Letters, inputs: &Inputs<'_>) -> R
         Mode::Peak => one(translator.peak(false)?),
         Mode::Max => one(translator.peak(true)?),
         Mode::BandwidthMatrix => one(translator.bandwidth_matrix()?),
-        Mode::Loaded => one(translator.loaded()?),
+        Mode::Loaded => one(Section { blank_after: false, ..translator.loaded()? }),
         Mode::C2c => one(translator.c2c()),
         Mode::Full => {
             vec![
@@ -202,7 +209,7 @@ impl Translator<'_> {
             per_thread: l.per_thread || specs.iter().any(|s| !s.traffic.threads.is_empty()),
             bucket_log2: l.histogram_log2,
         };
-        Section { kind, specs, wording }
+        Section { kind, specs, wording, delays: Vec::new(), blank_after: true }
     }
 
     /// One node, read by its own CPUs, by those of another node, or by some of them.
@@ -336,6 +343,7 @@ impl Translator<'_> {
         let l = self.letters;
         let mut spec = self.spec(Task::Bandwidth(if search { BandwidthShape::Search } else { BandwidthShape::Peak }));
         spec.cpus = l.loaders.clone();
+        spec.nodes = l.node.map(IdSet::one);
         let mut mixes = if l.shared { vec![Mix::AllReads] } else { PEAK.to_vec() };
         match l.mix {
             Some(mix) if PEAK_MORE.contains(&mix) && !l.shared => mixes.push(mix),
@@ -362,6 +370,9 @@ impl Translator<'_> {
             (None, None) => DELAYS.to_vec(),
         };
         spec.cpus = l.loaders.clone();
+        // The lines of -o say where the memory of traffic is.
+        spec.nodes = l.node.filter(|_| l.threads.is_none()).map(IdSet::one);
+        spec.traffic.burst_lines = BURST_LINES.into();
         let mut mix = l.mix.unwrap_or_default();
         if mix != Mix::AllReads && (l.shared || l.checked) {
             self.note("-W: no effect with -u or -I, which only read");
@@ -375,7 +386,7 @@ impl Translator<'_> {
             for (given, letter) in [
                 (l.cpu.is_some(), "-c"),
                 (l.touch.is_some(), "-i"),
-                (l.node.is_some(), "-j"),
+                (l.node.is_some() && l.threads.is_some(), "-j"),
                 (l.histogram_log2.is_some(), "-f"),
                 (l.random_chase, "-r"),
                 (l.million_hops.is_some(), "-x"),
@@ -406,12 +417,12 @@ impl Translator<'_> {
 
     /// `-o` with a line for the latency CPU alone: what `loaded` would measure, without load.
     fn unloaded(&mut self, loaded: Spec) -> Section {
-        let delay = loaded.delays.first().copied().unwrap_or(0);
+        let delays = loaded.delays.clone();
         if self.letters.checked {
             self.note("-I: no effect: no CPU makes traffic, so nothing is checked");
         }
-        if loaded.delays.len() > 1 {
-            self.note("-o: no CPU makes traffic, so that injection delays have no effect: one row is measured");
+        if delays.len() > 1 {
+            self.note("-o: no CPU makes traffic, so that injection delays have no effect: each row is the latency without load");
         }
         let spec = Spec {
             task: Task::Latency(LatencyShape::One),
@@ -423,7 +434,8 @@ impl Translator<'_> {
             traffic: TrafficSpec::default(),
             ..loaded
         };
-        self.section(SectionKind::Unloaded { delay }, vec![spec])
+        let specs = vec![spec; delays.len()];
+        Section { delays, ..self.section(SectionKind::Unloaded, specs) }
     }
 
     fn c2c(&mut self) -> Section {

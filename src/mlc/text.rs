@@ -44,25 +44,23 @@ pub(super) fn header(kind: SectionKind, translation: &Translation, plans: &[Plan
             let largest = works().flat_map(Work::buffers).map(|b| b.bytes).max().unwrap_or_default();
             format!("Using buffer size of {}\n{prefetchers}", mib(largest))
         }
-        SectionKind::Peak | SectionKind::BandwidthMatrix | SectionKind::Loaded | SectionKind::Unloaded { .. } => {
-            let (reads, writes) = largest_buffers(works());
+        SectionKind::Peak | SectionKind::BandwidthMatrix | SectionKind::Loaded | SectionKind::Unloaded => {
             let blank = if kind == SectionKind::BandwidthMatrix { "" } else { "\n" };
             format!(
-                "Using buffer size of {}/thread for reads and an additional {}/thread for writes\n{prefetchers}{blank}",
-                mib(reads),
-                mib(writes)
+                "Using buffer size of {size}/thread for reads and an additional {size}/thread for writes\n{prefetchers}{blank}",
+                size = mib(largest_buffer(works()))
             )
         }
         SectionKind::C2c | SectionKind::OneTransfer | SectionKind::Scan => String::new(),
     }
 }
 
-/// Bytes that a thread reads and writes at most.
-fn largest_buffers<'a>(works: impl Iterator<Item = &'a Work>) -> (Bytes, Bytes) {
-    let (mut reads, mut writes) = (Bytes(0), Bytes(0));
+/// Bytes that a thread reads, or writes, at most. As in the original the line has this size twice, whatever the traffic is.
+fn largest_buffer<'a>(works: impl Iterator<Item = &'a Work>) -> Bytes {
+    let mut largest = Bytes(0);
     for work in works {
         if let Work::Latency { probe, .. } = work {
-            reads = reads.max(probe.buffer.bytes);
+            largest = largest.max(probe.buffer.bytes);
             continue;
         }
         let (Work::Bandwidth { loaders, traffic, .. } | Work::Curve { loaders, traffic, .. }) = work else { continue };
@@ -70,15 +68,11 @@ fn largest_buffers<'a>(works: impl Iterator<Item = &'a Work>) -> (Bytes, Bytes) 
             let mix = loader.own.as_ref().map_or(traffic.mix, |own| own.traffic.mix);
             // The streams of a mix share a buffer equally, and one of them is written.
             let bytes = loader.buffer.bytes;
-            let (read, written) = match mix.lines() {
-                (_, 0) => (bytes, Bytes(0)),
-                (0, _) => (Bytes(0), bytes),
-                _ => (Bytes(bytes.0 / 2), Bytes(bytes.0 / 2)),
-            };
-            (reads, writes) = (reads.max(read), writes.max(written));
+            let part = if matches!(mix.lines(), (_, 0) | (0, _)) { bytes } else { Bytes(bytes.0 / 2) };
+            largest = largest.max(part);
         }
     }
-    (reads, writes)
+    largest
 }
 
 /// The tables of a section.
@@ -103,7 +97,7 @@ pub(super) fn body(section: &Section, report: &Report) -> String {
             SectionKind::Peak => tables::peak(report, wording),
             SectionKind::BandwidthMatrix => tables::bandwidth_matrix(report, wording),
             SectionKind::Loaded => tables::loaded(report, wording),
-            SectionKind::Unloaded { delay } => tables::unloaded(report, wording, delay),
+            SectionKind::Unloaded => tables::unloaded(report, wording, &section.delays),
             SectionKind::C2c => tables::cache_to_cache(report),
             SectionKind::OneTransfer => tables::one_transfer(report),
             SectionKind::Scan => memgauge_render::mlc_scan(report),

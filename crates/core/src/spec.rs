@@ -1,5 +1,6 @@
 //! The user's request, before any default is decided.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::directory::MemoryDir;
@@ -199,6 +200,8 @@ pub struct TrafficSpec {
     pub shared: bool,
     /// What the buffers contain: these lines in turn, repeated. Stores write the first of them.
     pub contents: Vec<LineContent>,
+    /// Lines that a loader loads and stores between two injection delays, by mix; four for a mix that is not named.
+    pub burst_lines: BTreeMap<Mix, f64>,
     /// The work of single CPUs. If any is given, all other CPUs are idle.
     pub threads: Vec<ThreadSpec>,
 }

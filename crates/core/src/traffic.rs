@@ -143,7 +143,8 @@ impl fmt::Display for Mix {
 }
 
 /// What a message says if a mix was expected.
-const MIXES: &str = "a mix: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 3:2, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy or fill";
+const MIXES: &str =
+    "a mix: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 3:2, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy or fill";
 
 impl FromStr for Mix {
     type Err = ParseError;

@@ -126,6 +126,26 @@ pub fn process_affinity() -> io::Result<IdSet> {
     affinity(unsafe { libc::getpid() })
 }
 
+/// Lets the calling thread, the main thread and those that they start run on every CPU that the kernel grants: what `taskset` or `numactl`
+/// left out comes back, what a cpuset leaves out does not. Isolated CPUs stay left out. Returns the CPUs that came back; `None` if none did.
+///
+/// # Errors
+/// When the kernel refuses, as under a strict seccomp filter.
+pub fn widen_affinity(root: &Path) -> io::Result<Option<IdSet>> {
+    let tree = Tree::new(root);
+    let before = process_affinity()?;
+    let isolated = tree.ids(&format!("{CPU_DIR}/isolated")).unwrap_or_default();
+    let wanted = online_and_offline(tree).0.difference(&isolated).union(&before);
+    if wanted.is_subset(&before) {
+        return Ok(None);
+    }
+    set_affinity(&wanted)?;
+    // SAFETY: getpid has no preconditions.
+    set_affinity_of(unsafe { libc::getpid() }, &wanted)?;
+    let back = process_affinity()?.difference(&before);
+    Ok((!back.is_empty()).then_some(back))
+}
+
 /// The affinity of a thread; 0 is the calling one. The kernel returns EINVAL while the mask is smaller than its own, and shows the size of its own nowhere.
 fn affinity(pid: libc::pid_t) -> io::Result<IdSet> {
     let mut words = FIRST_WORDS;
@@ -167,9 +187,14 @@ pub fn pin_to(cpu: u32) -> io::Result<()> {
 
 /// Restricts the calling thread to `cpus`.
 fn set_affinity(cpus: &IdSet) -> io::Result<()> {
+    set_affinity_of(0, cpus)
+}
+
+/// Restricts a thread to `cpus`; 0 is the calling one.
+fn set_affinity_of(thread: libc::pid_t, cpus: &IdSet) -> io::Result<()> {
     let mask = to_mask(cpus);
     // SAFETY: the kernel reads the given size, which is that of `mask`. A `u64` is aligned for the kernel's array of longs.
-    system_call(|| unsafe { libc::sched_setaffinity(0, size_of_val(mask.as_slice()), mask.as_ptr().cast::<libc::cpu_set_t>()) == 0 })
+    system_call(|| unsafe { libc::sched_setaffinity(thread, size_of_val(mask.as_slice()), mask.as_ptr().cast::<libc::cpu_set_t>()) == 0 })
 }
 
 /// The CPU that the calling thread is running on.

@@ -43,6 +43,11 @@ pub fn name(signal: i32) -> String {
     }
 }
 
+/// The exit status of a program that this signal ended, as shells count it.
+pub fn status(signal: i32) -> u8 {
+    u8::try_from(signal).map_or(u8::MAX, |number| number.saturating_add(128))
+}
+
 /// Whether the signal comes again by itself, so that a second one is nobody's wish: the kernel repeats SIGXCPU every second, until it kills the
 /// process.
 pub const fn is_repeated(signal: i32) -> bool {

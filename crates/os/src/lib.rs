@@ -35,9 +35,10 @@ pub mod counters {
 /// - [`read_allowed`](cpu::read_allowed): the CPUs and nodes that this process may use now; cheap enough to be called between measurements.
 /// - [`pin_to`](cpu::pin_to), [`current_cpu`](cpu::current_cpu): bind the calling thread to a CPU; the CPU that it runs on.
 /// - [`why_not_pinned`](cpu::why_not_pinned): why binding failed, in words.
-/// - [`process_affinity`](cpu::process_affinity): the CPUs that the main thread may run on.
+/// - [`process_affinity`](cpu::process_affinity): the CPUs that the main thread may run on; [`widen_affinity`](cpu::widen_affinity): all that
+///   the process may ask for, instead of those that it was started on.
 pub mod cpu {
-    pub use crate::system::cpu::{AllowedSets, current_cpu, pin_to, process_affinity, read_allowed, why_not_pinned};
+    pub use crate::system::cpu::{AllowedSets, current_cpu, pin_to, process_affinity, read_allowed, why_not_pinned, widen_affinity};
 }
 
 /// Directories whose files serve as memory (persistent memory, tmpfs, any file system).
@@ -175,14 +176,17 @@ pub mod security {
 
 /// Events that ask the program to end: signals, or those of a console.
 ///
-/// - [`watch`](signals::watch): calls a function with the number of each; [`name`](signals::name): what people call it.
+/// - [`watch`](signals::watch): calls a function with the number of each; [`name`](signals::name): what people call it;
+///   [`status`](signals::status): the exit status of what it ends.
 /// - [`INTERRUPT`](signals::INTERRUPT), [`TERMINATE`](signals::TERMINATE): Ctrl-C, and what a service manager sends.
 /// - [`is_repeated`](signals::is_repeated): it comes again by itself, so that a second one does not insist.
 /// - [`end_now`](signals::end_now): ends the program at once, from within such a function.
 /// - [`interrupt_child`](signals::interrupt_child): passes the wish to end on to a program that this one has started.
 /// - [`survive_file_size_limit`](signals::survive_file_size_limit): a write beyond a limit on file sizes fails, and ends nothing.
 pub mod signals {
-    pub use crate::system::signals::{INTERRUPT, TERMINATE, end_now, interrupt_child, is_repeated, name, survive_file_size_limit, watch};
+    pub use crate::system::signals::{
+        INTERRUPT, TERMINATE, end_now, interrupt_child, is_repeated, name, status, survive_file_size_limit, watch,
+    };
 }
 
 /// A word of shared memory by which another program starts a measurement.

@@ -73,7 +73,7 @@ const MEGABYTES: &str = "Bandwidths are in MB/sec (1 MB/sec = 1,000,000 Bytes/se
 
 /// The mixes of the peak table, with their rows' names, in its order. Those after the fifth have rows only when
 /// they were asked for.
-const RATIOS: [(Mix, &str); 7] = [
+const RATIOS: [(Mix, &str); 8] = [
     (Mix::AllReads, "ALL Reads        :"),
     (Mix::R3W1, "3:1 Reads-Writes :"),
     (Mix::R2W1, "2:1 Reads-Writes :"),
@@ -81,6 +81,7 @@ const RATIOS: [(Mix, &str); 7] = [
     (Mix::R2W1Nt, "Stream-triad like:"),
     (Mix::NtWrite, "All NT writes    :"),
     (Mix::R4W1, "4:1 Reads-Writes :"),
+    (Mix::R3W2, "3:2 Reads-Writes :"),
 ];
 const RATIOS_ALWAYS: usize = 5;
 
@@ -99,10 +100,10 @@ pub fn latency_matrix(report: &Report) -> String {
 pub fn latency_per_cpu(report: &Report) -> String {
     let cells: Vec<&Measurement> = results(report, Experiment::IdleLatencyPerCpu).collect();
     let order = chase_order(&cells);
-    let mut text = String::from("Measuring idle latencies from each CPU (in ns)...\n\t\tNuma node\nCPU\t");
+    let mut text = String::from("Measuring idle latencies (in ns) for all cores...\n\t\tNuma node\nCPU\t");
     let columns: IdSet = cells.iter().filter_map(|m| m.at.memory_node()).collect();
     let cpus: IdSet = cells.iter().filter_map(|m| m.at.cpu).collect();
-    rows(&mut text, &cpus, &columns, 8, |cpu, node| {
+    rows(&mut text, &cpus, &columns, 6, |cpu, node| {
         let cell = cells.iter().find(|m| m.at.cpu == Some(cpu) && m.at.memory_node() == Some(node) && m.at.order == order);
         number(cell.and_then(|m| m.estimate.value), 6, 1)
     });
@@ -111,15 +112,15 @@ pub fn latency_per_cpu(report: &Report) -> String {
 
 /// One idle latency: base-frequency clocks and ns.
 pub fn idle_latency(report: &Report) -> String {
-    let ns = idle_ns(report);
+    let ns = idle_latencies(report).next().flatten();
     format!("Each iteration took {} base frequency clocks (\t{}\tns)\n", number(clocks(report, ns), 0, 1), number(ns, 0, 1))
 }
 
-/// The first idle latency.
-fn idle_ns(report: &Report) -> Option<f64> {
+/// Idle latencies in the order that is printed.
+fn idle_latencies(report: &Report) -> impl Iterator<Item = Option<f64>> {
     let cells: Vec<&Measurement> = by_method(report, Method::IdleLatency).collect();
     let order = chase_order(&cells);
-    cells.iter().find(|m| m.at.order == order).and_then(|m| m.estimate.value)
+    cells.into_iter().filter(move |m| m.at.order == order).map(|m| m.estimate.value)
 }
 
 /// How often latencies of so many clocks were seen: (clocks at which a bucket begins, count), buckets of 2^`log2` clocks. Stands before a result;
@@ -160,7 +161,7 @@ pub fn bandwidth_matrix(report: &Report, wording: Wording) -> String {
     let cells: Vec<&Measurement> = results(report, Experiment::BandwidthMatrix).collect();
     let traffic = traffic(cells.first().and_then(|m| m.at.mix));
     let threads = wording.threads();
-    let mut text = format!("Measuring Memory Bandwidths between nodes within system \n{MEGABYTES}\n{threads}\n{traffic}\n");
+    let mut text = format!("Measuring Memory Bandwidths between nodes within system \n{MEGABYTES}\n{threads}\n{traffic}");
     matrix(&mut text, report, by_nodes(cells.into_iter(), megabytes), 7);
     text
 }
@@ -174,10 +175,10 @@ pub fn loaded(report: &Report, wording: Wording) -> String {
     }
     let mix = cells.first().and_then(|m| m.at.mix);
     let traffic = match mix {
-        None if wording.per_thread => "Using traffic types given for each thread".to_owned(),
+        None if wording.per_thread => "Using traffic types given for each thread\n",
         mix => traffic(mix),
     };
-    let mut text = loaded_heading(wording, &traffic);
+    let mut text = loaded_heading(wording, traffic);
     if wording.per_thread {
         text.push_str(&per_thread(report, &cells));
     }
@@ -228,17 +229,17 @@ fn own_delays(report: &Report) -> BTreeMap<u32, u32> {
     loaders.filter_map(|l| Some((l.cpu, l.own.as_ref()?.delay?))).collect()
 }
 
-/// The one row of a curve without load: an idle latency, and the bandwidth of its chase alone.
-pub fn unloaded(report: &Report, wording: Wording, delay: u32) -> String {
-    let ns = idle_ns(report);
+/// A curve without load, measured once for each of these delays: idle latencies, and the bandwidths of their chases alone.
+pub fn unloaded(report: &Report, wording: Wording, delays: &[u32]) -> String {
     let line = report.machine.topology.line().0 as f64;
-    let row = loaded_row(delay, ns, ns.map(|ns| line / ns * 1e3));
-    format!("{}{LOADED_COLUMNS}{row}", loaded_heading(wording, &traffic(None)))
+    let row = |(&delay, ns): (&u32, Option<f64>)| loaded_row(delay, ns, ns.map(|ns| line / ns * 1e3));
+    let rows: String = delays.iter().zip(idle_latencies(report)).map(row).collect();
+    format!("{}{LOADED_COLUMNS}{rows}", loaded_heading(wording, traffic(None)))
 }
 
 fn loaded_heading(wording: Wording, traffic: &str) -> String {
     let pages = if wording.large_pages { "Using large pages for buffers\n" } else { "" };
-    format!("Measuring Loaded Latencies for the system\n{}\n{traffic}\n{pages}", wording.threads())
+    format!("Measuring Loaded Latencies for the system\n{}\n{traffic}{pages}", wording.threads())
 }
 
 const LOADED_COLUMNS: &str = "Inject\tLatency\tBandwidth\nDelay\t(ns)\tMB/sec\n==========================\n";
@@ -354,10 +355,11 @@ fn clocks(report: &Report, ns: Option<f64>) -> Option<f64> {
     Some(ns? * clock.hz / 1e9)
 }
 
-fn traffic(mix: Option<Mix>) -> String {
+/// The line that names the traffic. As in the original there is none for mixes with stores: scripts count lines.
+const fn traffic(mix: Option<Mix>) -> &'static str {
     match mix {
-        None | Some(Mix::AllReads) => "Using Read-only traffic type".to_owned(),
-        Some(mix) => format!("Using traffic type {mix} ({})", mix.description()),
+        None | Some(Mix::AllReads) => "Using Read-only traffic type\n",
+        Some(_) => "",
     }
 }
 

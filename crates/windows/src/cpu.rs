@@ -73,6 +73,14 @@ pub fn process_affinity() -> io::Result<IdSet> {
     Ok(job::cpus().map_or_else(|| own.clone(), |allowed| own.intersection(&allowed)))
 }
 
+/// Leaves the affinity as it is: who limits a process on Windows limits what it may ask for.
+///
+/// # Errors
+/// None.
+pub fn widen_affinity(_root: &Path) -> io::Result<Option<IdSet>> {
+    Ok(None)
+}
+
 /// The CPUs that these masks of the process and of the system, which are of the group that the process is in, allow. Both are 0 where the
 /// process is in several groups.
 fn affinity(process: u64, system: u64, groups: u16, group: u16, all: impl Fn() -> io::Result<IdSet>) -> io::Result<IdSet> {

@@ -73,6 +73,11 @@ pub fn name(number: i32) -> String {
     }
 }
 
+/// The exit status of a program that this event ended. Windows has none for it: that of Ctrl-C elsewhere.
+pub const fn status(_number: i32) -> u8 {
+    130
+}
+
 /// Whether the event comes again by itself: none does.
 pub const fn is_repeated(_number: i32) -> bool {
     false

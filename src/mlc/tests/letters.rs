@@ -80,6 +80,15 @@ fn dashes_of_web_pages_have_their_own_message() {
 }
 
 #[test]
+fn modes_with_one_hyphen_are_told_to_have_two() {
+    for (mode, ..) in MODES {
+        let message = refusal(&mode[1..]).0;
+        assert!(message.contains("one hyphen instead of two") && message.ends_with(&format!("type {mode}")), "{message}");
+    }
+    assert!(refusal("-latency").0.contains("whole number"), "a letter with a wrong value: {}", refusal("-latency").0);
+}
+
+#[test]
 fn usage_is_printed_for_help_and_version() {
     for line in ["--help", "--version", "-h", "-h -e", "--idle_latency --help", "-t5 --version"] {
         assert_eq!(parse(&arguments(line)), Ok(Invocation::Usage), "{line}");

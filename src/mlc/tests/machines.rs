@@ -65,11 +65,39 @@ fn only_the_buffers_of_traffic_are_taken_again_for_writes() {
 }
 
 #[test]
-fn a_named_node_has_the_latency_buffer_and_traffic_stays_local() {
-    let plan = plan(&spec("--loaded_latency -j1"), &MACHINE, &KERNELS).unwrap();
-    let Work::Curve { probe, loaders, .. } = &plan.steps[0].cells[0].work else { panic!("{plan:?}") };
-    let homes: IdSet = loaders.iter().map(|l| l.buffer.node).collect();
-    assert_eq!((probe.cpu, probe.buffer.node, homes), (0, 1, "0-1".parse().unwrap()));
+fn a_named_node_has_the_latency_buffer_and_all_traffic() {
+    let homes = |line: &str| -> IdSet {
+        let plan = plan(&spec(line), &MACHINE, &KERNELS).unwrap();
+        let works = plan.steps.iter().flat_map(|step| &step.cells).flat_map(|cell| cell.work.buffers());
+        works.map(|buffer| buffer.node).collect()
+    };
+    for line in ["--loaded_latency -j1", "--loaded_latency -j1 -k2,3 -d0", "--loaded_latency -d0 -T -j1 -R", "--max_bandwidth -u -j1"] {
+        assert_eq!(homes(line), IdSet::one(1), "{line}");
+    }
+    assert_eq!(homes("--loaded_latency"), "0-1".parse().unwrap(), "each CPU on its own node");
+    let peak = ask("--peak_injection_bandwidth -j1").sections.remove(0).specs;
+    assert!(peak.iter().all(|spec| spec.nodes == ids("1")));
+}
+
+#[test]
+fn lines_between_two_delays_are_those_of_public_curves() {
+    for (line, lines) in [
+        ("", None),
+        ("-W2", Some(2.0)),
+        ("-W3", Some(6.0)),
+        ("-W4", Some(1.5)),
+        ("-W5", Some(1.0)),
+        ("-W7", Some(6.0)),
+        ("-W6", None),
+        ("-T -W5", Some(1.0)),
+    ] {
+        let plan = plan(&spec(&format!("--loaded_latency {line}")), &MACHINE, &KERNELS).unwrap();
+        let (Work::Curve { traffic, .. } | Work::Bandwidth { traffic, .. }) = &plan.steps[0].cells[0].work else { panic!("{plan:?}") };
+        assert_eq!(traffic.burst_lines, lines, "{line}");
+    }
+    let threads = plan(&spec("--loaded_latency -ostores -d0"), &MACHINE, &KERNELS).unwrap();
+    let Work::Curve { loaders, .. } = &threads.steps[0].cells[0].work else { panic!("{threads:?}") };
+    assert_eq!(loaders[0].own.as_ref().unwrap().traffic.burst_lines, Some(1.0), "of a line of -o too");
 }
 
 #[test]
@@ -127,14 +155,16 @@ fn a_file_of_threads() {
 fn a_file_may_name_the_latency_cpu_alone() {
     let translation = ask("--loaded_latency -i0 -oalone");
     let section = &translation.sections[0];
-    assert!(section.kind == SectionKind::Unloaded { delay: 0 } && section.chases(), "{section:?}");
+    assert!(section.kind == SectionKind::Unloaded && section.chases(), "{section:?}");
     let spec = &section.specs[0];
     assert_eq!((spec.task, &spec.cpus, &spec.nodes), (Task::Latency(LatencyShape::One), &ids("0"), &ids("1")));
     assert_eq!((spec.size, spec.chase.touch), (Some(Bytes::kib(40_000)), None));
     plan(spec, &MACHINE, &KERNELS).unwrap();
     let says = |letter: &str| translation.notes.iter().filter(|note| note.starts_with(letter)).count();
     assert_eq!((says("-i:"), says("-o:"), translation.notes.len()), (1, 1, 2), "{:?}", translation.notes);
-    assert_eq!(ask("--loaded_latency -oalone -d50").sections[0].kind, SectionKind::Unloaded { delay: 50 });
+    assert_eq!((section.delays.len(), section.specs.len()), (19, 19), "scripts read a row for each delay");
+    let rows = |line: &str| ask(line).sections[0].delays.clone();
+    assert_eq!((rows("--loaded_latency -oalone -d50"), rows("--loaded_latency -oalone -gdelays")), (vec![50], vec![0, 300]));
 }
 
 #[test]
@@ -227,7 +257,7 @@ fn letters_without_effect_are_reported_and_no_others() {
         "--loaded_latency -e -D64",
         "--loaded_latency -P",
         "--loaded_latency -T -c1",
-        "--loaded_latency -T -j1",
+        "--loaded_latency -T -d0 -othreads -j1",
         "--loaded_latency -ostores -W3",
         "--loaded_latency -ostores -k1-3",
         "--loaded_latency -ostores -U",

@@ -11,7 +11,7 @@ use memgauge_core::traffic::{Access, LineContent, LineUse, Mix, Width};
 use memgauge_core::units::Bytes;
 
 use super::super::letters::{LETTERS, parse};
-use super::super::sections::{DELAYS, SectionKind};
+use super::super::sections::{BURST_LINES, DELAYS, SectionKind};
 use super::super::text::prefetchers_on;
 use super::*;
 
@@ -43,6 +43,7 @@ fn plain(mode: &str) -> Spec {
         }
         "--loaded_latency" => {
             spec = Spec { task: Task::Loaded, mixes: vec![Mix::AllReads], width: sse2, delays: DELAYS.to_vec(), ..spec };
+            spec.traffic.burst_lines = BURST_LINES.into();
             random(&mut spec);
         }
         "--c2c_latency" => spec.task = Task::C2c(TransferShape::NodeMatrix),
@@ -109,7 +110,10 @@ const TABLE: &[(&str, &str, Change)] = &[
     ("--peak_injection_bandwidth", "-m2", |s| s.cpus = ids("1")),
     ("--peak_injection_bandwidth", "-K1 -K0", |_| {}),
     ("--peak_injection_bandwidth", "-W6", |s| s.mixes.push(Mix::NtWrite)),
-    ("--peak_injection_bandwidth", "-W4", |s| s.mixes.push(Mix::R4W1)),
+    ("--peak_injection_bandwidth", "-W4", |s| s.mixes.push(Mix::R3W2)),
+    ("--peak_injection_bandwidth", "-W12", |s| s.mixes.push(Mix::R4W1)),
+    ("--peak_injection_bandwidth", "-j1", |s| s.nodes = ids("1")),
+    ("--max_bandwidth", "-j1", |s| s.nodes = ids("1")),
     ("--peak_injection_bandwidth", "-W3", |_| {}),
     ("--max_bandwidth", "", |_| {}),
     ("--max_bandwidth", "-u", |s| { s.mixes = vec![Mix::AllReads]; s.traffic.shared = true; }),
@@ -123,7 +127,8 @@ const TABLE: &[(&str, &str, Change)] = &[
     ("--loaded_latency", "-c2 -mf0", |s| { s.cpus = ids("4-7"); s.chase.cpu = Some(2); }),
     ("--loaded_latency", "-T -d0 -k0-63", |s| { s.task = Task::Bandwidth(BandwidthShape::One); s.delays = vec![0]; s.cpus = ids("0-63"); s.chase = ChaseSpec::default(); s.stride = None; }),
     ("--loaded_latency", "-T -c3 -r", |s| { s.task = Task::Bandwidth(BandwidthShape::One); s.chase = ChaseSpec::default(); s.stride = None; }),
-    ("--loaded_latency", "-j1", |s| s.chase.node = Some(1)),
+    ("--loaded_latency", "-j1", |s| { s.chase.node = Some(1); s.nodes = ids("1"); }),
+    ("--loaded_latency", "-T -d0 -R -j1", |s| { s.task = Task::Bandwidth(BandwidthShape::One); s.delays = vec![0]; s.chase = ChaseSpec::default(); s.stride = None; s.nodes = ids("1"); }),
     ("--loaded_latency", "-b100000 -W2", |s| { s.mixes = vec![Mix::R2W1]; s.size = Some(Bytes::kib(100_000)); s.traffic.size = Some(Bytes::kib(200_000)); }),
     ("--loaded_latency", "-i16", |s| s.chase.touch = Some(16)),
     ("--loaded_latency", "-U -n1024 -W2", |s| { s.mixes = vec![Mix::R2W1]; s.traffic.access = Access::Random; s.traffic.window = Some(Bytes::kib(64)); }),
@@ -146,7 +151,8 @@ const TABLE: &[(&str, &str, Change)] = &[
     ("--loaded_latency", "-sgo", |s| s.start_signal = Some("go".into())),
     ("--loaded_latency", "-B -v -f4", |s| s.chase.histogram = Some(1)),
     ("--loaded_latency", "-x3", |s| { s.time = None; s.chase.hops = Some(Hops::Count(3_000_000)); }),
-    ("--loaded_latency", "-W4", |s| s.mixes = vec![Mix::R4W1]),
+    ("--loaded_latency", "-W4", |s| s.mixes = vec![Mix::R3W2]),
+    ("--loaded_latency", "-W12", |s| s.mixes = vec![Mix::R4W1]),
     ("--loaded_latency", "-K1 -W5", |s| { s.mixes = vec![Mix::R1W1]; s.traffic.line = LineUse::Part; }),
     ("--loaded_latency", "-Mpattern -Y", |s| { s.traffic.contents = vec![LineContent([0x5a; 64])]; s.width = WidthRequest::Is(Width::Avx2); }),
     ("--c2c_latency", "", |_| {}),
@@ -197,7 +203,7 @@ fn every_ratio_has_its_mix() {
     let table = [
         (2, Mix::R2W1),
         (3, Mix::R3W1),
-        (4, Mix::R4W1),
+        (4, Mix::R3W2),
         (5, Mix::R1W1),
         (6, Mix::NtWrite),
         (7, Mix::R2W1NtX1),

@@ -71,7 +71,7 @@ pub(super) fn drop_in(bytes: &[u8]) {
         mlc::peak(&report, wording);
         mlc::bandwidth_matrix(&report, wording);
         mlc::loaded(&report, wording);
-        mlc::unloaded(&report, wording, 0);
+        mlc::unloaded(&report, wording, &[0, 300]);
     }
     mlc::latency_matrix(&report);
     mlc::latency_per_cpu(&report);

@@ -11,7 +11,7 @@ use memgauge_core::microbench::word;
 use crate::folders::{project_folder, target_folder};
 
 /// The statuses that `--help` documents, and those of the shell's conventions for a program that `count` cannot start.
-const STATUSES: [i32; 9] = [0, 1, 2, 3, 4, 64, 126, 127, 130];
+const STATUSES: [i32; 11] = [0, 1, 2, 3, 4, 64, 126, 127, 129, 130, 143];
 /// A run that asks for tens of milliseconds ends long before this, even where a machine is busy and everything is swapped in anew.
 pub(super) const LONGEST: Duration = Duration::from_secs(30);
 /// How often a run is looked at.

@@ -148,6 +148,9 @@ pub struct Traffic {
     /// How long the contents of checked lines, and patterns, stay in the memory at least before they are compared, in seconds.
     #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub hold_s: f64,
+    /// Lines that are loaded and stored between two injection delays; absent if they are four.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst_lines: Option<f64>,
     /// Access to blocks: bytes of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<Bytes>,

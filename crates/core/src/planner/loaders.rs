@@ -85,8 +85,9 @@ impl Planner<'_> {
         if kernels.is_empty() && !self.kernels.is_empty() {
             return invalid(self.no_kernel(mix, access));
         }
-        let (form, mix) = self.form(mix, access);
         let requested = &self.spec.traffic;
+        let burst_lines = requested.burst_lines.get(&mix).copied();
+        let (form, mix) = self.form(mix, access);
         Ok(Traffic {
             mix,
             kernels,
@@ -99,6 +100,7 @@ impl Planner<'_> {
             window: requested.window.filter(|_| form.access == Access::Random),
             patterns: integrity::each_once(&requested.patterns),
             hold_s: requested.hold.map_or(0.0, |hold| hold.as_secs_f64()),
+            burst_lines,
             block: None,
         })
     }

@@ -23,14 +23,18 @@ const STEPS_A_TURN: usize = 8;
 /// The same for kernels that wait for their stores at the end of every run: that takes as long as some ten steps.
 const FENCED_STEPS_A_TURN: usize = 64;
 
+/// Lines between two injection delays: those of most kernels' bursts.
+const DELAY_LINES: f64 = 4.0;
+
 /// The traffic of one CPU in bursts; goes on where it stopped.
 #[derive(Clone)]
 pub(crate) struct Load {
     traversal: Traversal,
     /// A second buffer, and the percent of turns that it gets.
     second: Option<(Box<Traversal>, u32)>,
-    /// Core cycles to wait after every four lines.
+    /// Core cycles to wait after every `burst_lines` lines.
     pub(crate) delay: u32,
+    burst_lines: f64,
     /// How much of a turn of the second buffer is due, in percent.
     due: u32,
     /// Bytes of the machine's cache line, which memory moves.
@@ -160,7 +164,8 @@ impl Load {
         let next = next as usize % (steps * windows);
         let traversal =
             Traversal { kernel, bases, advance, steps, order, windows, block, stride, next, stored, check, buffer: buffer.clone() };
-        Ok(Self { traversal, second: None, delay: 0, due: 0, line: line.0 })
+        let burst_lines = traffic.burst_lines.unwrap_or(DELAY_LINES);
+        Ok(Self { traversal, second: None, delay: 0, burst_lines, due: 0, line: line.0 })
     }
 
     /// The same, with `percent` of the accesses to a second buffer of the same size, which holds `words` if its traffic keeps checksums.
@@ -225,10 +230,10 @@ impl Load {
         (trace, self)
     }
 
-    /// Core cycles between the kernel's bursts; what was asked for is after every four lines.
+    /// Core cycles between the kernel's bursts; what was asked for is after every `burst_lines` lines.
     fn burst_delay(&self) -> Option<u32> {
-        let cycles = u64::from(self.delay) * u64::from(self.traversal.kernel.burst_lines) / 4;
-        (self.delay > 0).then_some(u32::try_from(cycles).unwrap_or(u32::MAX))
+        let cycles = f64::from(self.delay) * f64::from(self.traversal.kernel.burst_lines) / self.burst_lines;
+        (self.delay > 0).then_some(cycles as u32)
     }
 
     /// So many steps, some of them on the second buffer.
@@ -465,6 +470,10 @@ mod tests {
         assert_eq!(Load { delay: 100, ..load.clone() }.burst_delay(), Some(25 * long.burst_lines));
         assert_eq!(Load { delay: u32::MAX, ..load.clone() }.burst_delay(), Some(u32::MAX));
         assert_eq!(load.burst_delay(), None);
+        // A delay after each line, as a burst of so many lines has it: so many times as long.
+        let traffic = Traffic { burst_lines: Some(1.0), ..Traffic::default() };
+        let each_line = Load::new(long, &traffic, &buffer, buffer.len(), 0, Contents::default(), Bytes(64)).unwrap();
+        assert_eq!(Load { delay: 100, ..each_line }.burst_delay(), Some(100 * long.burst_lines));
     }
 
     #[test]

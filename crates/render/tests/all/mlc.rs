@@ -196,13 +196,19 @@ fn curves_read_back_with_the_bytes_counted_as_the_original_does() {
 }
 
 #[test]
-fn a_curve_without_load_is_one_row() {
+fn a_curve_without_load_has_a_row_for_each_delay() {
     let mut report = samples::two_nodes();
     report.results.retain(|m| m.experiment == Experiment::IdleLatency && m.at.order == Some(ChaseOrder::WindowLocal));
     let ns = report.results[0].estimate.value.unwrap();
-    let text = mlc::unloaded(&report, Wording::default(), 300);
+    let text = mlc::unloaded(&report, Wording::default(), &[300]);
     let [(delay, latency, mbs)] = curve(&text)[..] else { panic!("{text}") };
     assert!(delay == 300 && (latency - ns).abs() < 0.006 && (mbs - 64e3 / ns).abs() < 0.06, "{text}");
+    let mut again = report.results[0].clone();
+    again.estimate.value = Some(2.0 * ns);
+    report.results = vec![report.results[0].clone(), again];
+    let rows = curve(&mlc::unloaded(&report, Wording::default(), &[0, 40_000]));
+    assert_eq!(rows.iter().map(|row| row.0).collect::<Vec<_>>(), [0, 40_000]);
+    assert!((rows[1].1 - 2.0 * rows[0].1).abs() < 0.02, "{rows:?}");
 }
 
 #[test]
