@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use rustix::fs::fstatfs;
+use rustix::fs::{PROC_SUPER_MAGIC, fstatfs};
 
 use crate::mount::{self, Mount};
 use crate::tree::Tree;
@@ -13,8 +13,6 @@ use crate::tree::Tree;
 const LXCFS: &str = "fuse.lxcfs";
 /// The file systems that show what the kernel itself says.
 const KERNELS: [&str; 2] = ["proc", "sysfs"];
-/// `PROC_SUPER_MAGIC` of `include/uapi/linux/magic.h`.
-const PROC_MAGIC: i64 = 0x9fa0;
 
 /// What is mounted over files of `/proc` and `/sys`.
 #[derive(Debug, Default)]
@@ -47,14 +45,14 @@ impl Substitutes {
             let point = m.point.trim_start_matches('/');
             file.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        self.0.iter().filter(is_over).next_back().filter(|m| !KERNELS.contains(&m.kind.as_str()))
+        self.0.iter().rfind(is_over).filter(|m| !KERNELS.contains(&m.kind.as_str()))
     }
 }
 
 /// The kernel's own text of a file of `/proc`; `None` where it cannot be read, or where something else is mounted over it on the running machine.
 pub(crate) fn kernels_text(root: &Path, file: &str) -> Option<String> {
     let mut opened = File::open(root.join(file)).ok()?;
-    let is_kernels = root != Path::new("/") || fstatfs(&opened).is_ok_and(|found| i64::from(found.f_type) == PROC_MAGIC);
+    let is_kernels = root != Path::new("/") || fstatfs(&opened).is_ok_and(|found| found.f_type == PROC_SUPER_MAGIC);
     let mut text = String::new();
     (is_kernels && opened.read_to_string(&mut text).is_ok()).then_some(text)
 }
