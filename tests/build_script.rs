@@ -1,6 +1,8 @@
 //! What the build script finds out about the commit, in a clone, in a worktree, and in sources without git.
 // A panic in a helper is the failure report of its test.
 #![allow(clippy::unwrap_used)]
+// Cargo reads what a build script prints.
+#![allow(clippy::print_stdout)]
 
 use std::fs;
 use std::path::Path;

@@ -201,7 +201,7 @@ fn a_pointer_that_changes_in_memory_is_an_incident_and_not_a_crash() {
             // One that changes after the last pass over a buffer is never read, so this goes on for a while. Once one was read, each further one
             // is in memory that nobody reads any more.
             let (mut flips, mut last) = (0, None::<Instant>);
-            let ended = run.to_its_end(|run| {
+            let ended = run.until_it_ends(|run| {
                 if last.is_some_and(|last| last.elapsed() < BETWEEN_FLIPS) {
                     return;
                 }
@@ -281,7 +281,7 @@ fn a_file_that_another_process_truncates_costs_its_measurement() {
             // A file that is truncated while it is filled is another error.
             let there = wait_for(&mut run, if what == second { From::Later } else { From::Measuring });
             let (mut truncated, mut refused) = (0, false);
-            let ended = run.to_its_end(|run| {
+            let ended = run.until_it_ends(|run| {
                 let files = ranges(run.id()).into_iter().filter(|r| r.path.contains("(deleted)") && r.end - r.start >= 16 << 20);
                 // Those of later cells are left alone.
                 for range in files.take(if truncated > 0 { 0 } else { usize::MAX }) {
@@ -352,7 +352,7 @@ fn a_start_signal_that_another_process_truncates_is_an_error_and_keeps_what_was_
             let _permit = alone();
             let word = Word(format!("/dev/shm/{name}").into());
             let (mut given, mut truncated) = (0, false);
-            let ended = start(&line).to_its_end(|_| {
+            let ended = start(&line).until_it_ends(|_| {
                 let Some(file) = word.file() else { return };
                 // 3: the cell is done. From then on again and again: a file that is just made is grown to a word.
                 if truncated || cells == 0 || given == cells && word.is(3) {

@@ -129,7 +129,7 @@ fn checked_reads_find_bits_that_are_stuck_and_that_flip_once() {
 #[test]
 fn a_stream_finds_stuck_bits() {
     // It writes its content once, and reads it in all passes: half a second at least.
-    let stuck = |n: u32| if n % 2 == 0 { Fault::StuckAt0 } else { Fault::StuckAt1 };
+    let stuck = |n: u32| if n.is_multiple_of(2) { Fault::StuckAt0 } else { Fault::StuckAt1 };
     for n in 0..injections() {
         let after = Duration::from_millis(u64::from(n % 2) * 50);
         let injection = Injection { fault: stuck(n), mapping: 32 * MIB, at: spread(n * 7 + 3), bit: (n % 8) as u8, contents: 1, after };

@@ -255,7 +255,7 @@ fn loaded_latency() {
         not_tested!("one CPU");
     }
     let out = printed("--loaded_latency -e -r -t0.02 -b64m -W5");
-    assert!(out.ends_with(|c: char| c == '\n') && out.lines().last().unwrap().starts_with(" 20000\t"), "scripts take the last line: {out}");
+    assert!(out.ends_with('\n') && out.lines().last().unwrap().starts_with(" 20000\t"), "scripts take the last line: {out}");
     assert!(!out.contains("Using Read-only") && !out.contains("traffic type"), "no line names a mix with stores: {out}");
     let sizes = "Using buffer size of 64.000MiB/thread for reads and an additional 64.000MiB/thread for writes";
     assert_eq!(out.lines().nth(3), Some(sizes), "{out}");

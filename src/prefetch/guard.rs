@@ -66,7 +66,7 @@ pub(crate) struct PrefetchGuard {
 /// How prefetchers are switched.
 enum Switching {
     /// By their registers.
-    Registers(GuardedChange),
+    Registers(Box<GuardedChange>),
     /// Not at all.
     None {
         /// Why.
@@ -112,7 +112,7 @@ impl PrefetchGuard {
         };
         Program::MEMGAUGE.message(&prefetchers::taint_note().message);
         let notes = controls.notes().into_iter().chain(found_notes(guarded.change.leftover())).collect();
-        let mut guard = Self { change: Switching::Registers(guarded), controls, requested: spec.prefetch, found: None, notes };
+        let mut guard = Self { change: Switching::Registers(Box::new(guarded)), controls, requested: spec.prefetch, found: None, notes };
         if compares {
             let values = guard.verify().map_err(|e| with_advice(&e))?;
             guard.found = Some(guard.controls.state(PrefetchRequest::Leave, &all_read(values)));

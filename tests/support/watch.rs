@@ -186,7 +186,7 @@ impl Watched {
     }
 
     /// Does something now and then until it has ended.
-    pub(crate) fn to_its_end(mut self, mut each: impl FnMut(&Self)) -> Ended {
+    pub(crate) fn until_it_ends(mut self, mut each: impl FnMut(&Self)) -> Ended {
         let began = Instant::now();
         while !self.ended() {
             self.assert_alive(began);

@@ -67,7 +67,7 @@ fn nodes_that_share_no_cpus_are_used_as_before() {
     let homes: Vec<(u32, u32)> = plan.steps[0].cells[0].work.loaders().iter().map(|l| (l.cpu, l.buffer.node)).collect();
     assert!(homes.iter().all(|(cpu, node)| cpu / 4 == *node), "{homes:?}");
     assert!(plan.steps[0].cells[0].work.loaders().iter().all(|l| l.buffer.weights.is_none()));
-    assert_eq!(messages(&plan, "nodes-share-cpus"), [String::new(); 0]);
+    assert!(messages(&plan, "nodes-share-cpus").is_empty());
 }
 
 /// Four nodes of two CPUs, as far from each other; those of `without` have no memory.
