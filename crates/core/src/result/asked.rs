@@ -1,9 +1,10 @@
 //! What a command line asked to measure, apart from where the result goes.
 
 /// Options that change what is written or what the result is compared with, and not what is measured; and whether a value follows.
-pub const OUTPUT_OPTIONS: [(&str, bool); 17] = [
+pub const OUTPUT_OPTIONS: [(&str, bool); 18] = [
     ("format", true),
     ("output", true),
+    ("out", true),
     ("quiet", false),
     ("verbose", false),
     ("label", true),
