@@ -17,8 +17,9 @@ const PLACES: &[(&str, &[&str])] = &[
     ("crates/os/Cargo.toml", &["target_os", "windows"]),
     ("crates/windows/src/topology/cpuid.rs", &["target_arch"]),
     ("crates/windows/", &["windows"]),
-    // Files in place of registers, which its tests make on Linux only.
+    // Files in place of registers, which its tests make on Linux only; xtask names what tests are built with.
     ("Cargo.toml", &["target_os"]),
+    ("xtask/Cargo.toml", &["target_os"]),
 ];
 
 /// Every `cfg` below a folder that is not where the rule allows it: `FILE: WORD`.

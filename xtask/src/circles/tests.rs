@@ -167,6 +167,7 @@ fn a_cfg_of_a_system_is_found_outside_of_its_places() {
     let os = "#[cfg(target_os = \"linux\")] use a as system; #[cfg(windows)] use b as system;";
     for (file, text) in [
         ("Cargo.toml", "[target.'cfg(target_os = \"linux\")'.dev-dependencies]\nfuser = \"1\""),
+        ("xtask/Cargo.toml", "[target.'cfg(target_os = \"linux\")'.dependencies]\nfuser = \"1\""),
         ("crates/os/src/lib.rs", os),
         ("crates/kernels/src/lib.rs", "#[cfg(target_arch = \"x86_64\")] mod x86_64; fn f() -> bool { cfg!(windows) }"),
         ("crates/windows/src/topology/cpuid.rs", "#[cfg(not(target_arch = \"x86_64\"))] fn f() {}"),
