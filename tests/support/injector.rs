@@ -98,7 +98,7 @@ fn damage(pid: u32, injection: Injection, shared: &Shared) {
         let mut word = [0; 8];
         memory.read_exact_at(&mut word, address / 8 * 8).is_ok().then(|| u64::from_ne_bytes(word))
     };
-    // Memory that nothing was written to is zero.
+    // Memory that nothing was written to is zero, and the first content is the filler of new buffers, which nothing compares.
     let (mut last, mut contents, mut looked, mut due) = (0, 0, Instant::now(), None::<Instant>);
     while !stopped() {
         let Some(now) = word(address) else { return };
@@ -108,7 +108,7 @@ fn damage(pid: u32, injection: Injection, shared: &Shared) {
         if now != last {
             (last, contents) = (now, contents + 1);
         }
-        if contents >= injection.contents {
+        if contents > injection.contents {
             due = due.or_else(|| Some(Instant::now() + injection.after));
         }
         if due.is_some_and(|due| due <= Instant::now()) {
