@@ -167,12 +167,13 @@ fn trust(report: &Report) -> Trust {
     }
     let mut reasons: Vec<TrustReason> = by_reason.into_iter().map(|(reason, results)| TrustReason { reason, results }).collect();
     reasons.sort_by_key(|r| std::cmp::Reverse(r.results));
-    let all = good + degraded + unreliable + missing;
-    let above = |number: u32| f64::from(number) > DEGRADED * f64::from(all);
+    let values = good + degraded + unreliable;
+    let above = |number: u32, of: u32| f64::from(number) > DEGRADED * f64::from(of);
     let level = match () {
-        () if good + degraded + unreliable == 0 => QualityLevel::None,
-        () if above(unreliable) => QualityLevel::Unreliable,
-        () if above(degraded + unreliable + missing) => QualityLevel::Degraded,
+        () if values == 0 => QualityLevel::None,
+        // Missing numbers make those that are there no better.
+        () if above(unreliable, values) => QualityLevel::Unreliable,
+        () if above(degraded + unreliable + missing, values + missing) => QualityLevel::Degraded,
         () => QualityLevel::Good,
     };
     Trust { level, good, degraded, unreliable, missing, reasons }

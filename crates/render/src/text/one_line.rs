@@ -11,7 +11,7 @@ use memgauge_core::wording::{reasons, spelled};
 
 use super::headline::{full_random, trust, under_load, value};
 use super::page::clean;
-use super::{counters, loops, machine, plan, prefetch};
+use super::{counters, faults, loops, machine, plan, prefetch};
 use crate::format::{Format, RenderError};
 use crate::groups::{Section, corrupted_results};
 use crate::number::{count, number, range, unit, value_of};
@@ -51,6 +51,7 @@ pub(crate) fn line(report: &Report) -> String {
     let mut parts: Vec<String> = report.incomplete.iter().map(|why| format!("INCOMPLETE: {}", reasons::incomplete(why))).collect();
     let corrupted = corrupted_results(report);
     parts.extend((corrupted > 0).then(|| format!("MEMORY CORRUPTED in {}", count(corrupted, "result", "results"))));
+    parts.extend(faults::integrity(report).filter(|_| corrupted == 0));
     match &report.health {
         Some(health) => parts.push(verdict(health)),
         None => {

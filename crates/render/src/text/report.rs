@@ -11,11 +11,11 @@ use super::context::Context;
 use super::notes::Shown;
 use super::page::{Page, Style};
 use super::{
-    bandwidth, blocks, c2c, counters, curve, evidence, footnotes, headline, interleave, latency, loops, machine, notes, places, plan,
-    prefetch, published, scan, sweep, tiers,
+    bandwidth, blocks, c2c, counters, curve, evidence, faults, footnotes, headline, interleave, latency, loops, machine, notes, places,
+    plan, prefetch, published, scan, sweep, tiers,
 };
 use crate::format::{Format, RenderError};
-use crate::groups::Section;
+use crate::groups::{Section, corrupted_results};
 use crate::number::{count, measured, seconds};
 
 /// Aligned tables for people.
@@ -71,6 +71,10 @@ fn results(page: &mut Page, report: &Report) {
     if let Some(verdict) = &report.health {
         page.part(Part::Verdict);
         health(page, verdict);
+    } else if let Some(answer) = faults::integrity(report) {
+        page.part(Part::Verdict);
+        page.gap();
+        page.text(if corrupted_results(report) > 0 { Style::Error } else { Style::Bold }, "", "  ", &answer);
     }
     let sections: BTreeSet<(Section, Option<String>, Option<Access>)> =
         report.results.iter().map(|m| (Section::for_measurement(m), m.at.memory_dir.clone(), m.at.access)).collect();
