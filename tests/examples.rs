@@ -1,5 +1,5 @@
 //! The examples of README.md and docs/*.md run: every command in a fenced block and in a table of wishes, in the order of the page, each
-//! page in a folder of its own. What measures gets little time; nothing else about a command is changed.
+//! page in a folder of its own. What measures gets little time and small buffers; nothing else about a command is changed.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -12,13 +12,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
 use std::time::Instant;
 
 use memgauge_core::result::Report;
 use memgauge_testing::not_tested_in_part;
 
-use support::{alone, report, temporary};
+use support::{beside_another, program, report, temporary};
 
 /// What an example needs that not every machine has.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +35,8 @@ enum Needs {
     KnownCpu,
     /// Minutes: it is interrupted.
     Minutes,
+    /// A clock that advances by less than a hop takes. Some machines' does not, and say it.
+    FineClock,
 }
 
 /// An example that cannot run everywhere: how it begins, what it needs, and where that is missing its status and a part of its message.
@@ -44,6 +45,7 @@ type Exception = (&'static str, Needs, i32, &'static str);
 const EXCEPTIONS: &[Exception] = &[
     ("memgauge loaded", Needs::Cpus(2), 64, "CPU"),
     ("memgauge c2c --matrix", Needs::Cpus(2), 64, "CPU"),
+    ("memgauge latency --histogram 1", Needs::FineClock, 64, "clock advances by"),
     ("memgauge c2c --reader 0 --holder 5 --sharer 6", Needs::Cpus(7), 64, "there is no CPU 5"),
     ("memgauge loaded --probe-cpu 4 --probe-node 1", Needs::Cpus(5), 64, "there is no CPU 4"),
     ("memgauge loaded --probe-cpu 4 --probe-node 1", Needs::Nodes(2), 64, "there is no"),
@@ -83,6 +85,10 @@ fn has(needs: Needs, machine: &Report) -> bool {
             let microarch = memgauge_core::reference::microarchitecture(&machine.machine.identity);
             memgauge_core::reference::published().any(|value| Some(value.microarch) == microarch)
         }
+        Needs::FineClock => program()
+            .args(["latency", "--histogram", "1", "--size", "2M", "--time", "10ms"])
+            .output()
+            .is_ok_and(|output| output.status.success()),
         Needs::NoRegisters | Needs::Folder | Needs::Minutes => false,
     }
 }
@@ -154,7 +160,11 @@ fn shortened(command: &str) -> String {
         _ if words.contains(&"--plan") => (&[], &[]),
         (_, "info" | "render" | "report" | "compare" | "advise" | "fleet" | "reference" | "count" | "mlc") => (&[], &[]),
         (_, "prefetch") if words.get(at + 2) != Some(&"compare") => (&[], &[]),
-        (_, "stream" | "chase") => (&["--passes", "1"], &[]),
+        (_, "stream" | "chase") => {
+            sized = words[at + 2..].iter().any(|word| is_size(word));
+            words[at + 2..].iter_mut().filter(|word| is_size(word)).for_each(|word| *word = smaller(word));
+            (&["--passes", "1"], &[SIZE])
+        }
         (_, "scan") => (&["--within", "5s"], &["--size", "64M", "--region", "16M"]),
         (_, "sweep") => (&["--time", "10ms"], &["--max", SMALL]),
         // One mix of the suite's ten.
@@ -165,12 +175,23 @@ fn shortened(command: &str) -> String {
     format!("{}{rest}", words.join(" "))
 }
 
+/// Whether a word of the command line is a size or a range of sizes.
+fn is_size(word: &str) -> bool {
+    word.starts_with(|first: char| first.is_ascii_digit()) && word.contains(['K', 'M', 'G'])
+}
+
+/// A range of sizes that are all small, in place of one, and [`SIZE`] in place of a size.
+fn smaller(word: &str) -> &'static str {
+    match word.contains('-') {
+        true if word.contains(":*") => "4K-64K:*4",
+        true => "4K-64K",
+        false => SIZE,
+    }
+}
+
 /// What buffers are replaced by, large enough for every kernel, and the largest of a sweep.
 const SIZE: &str = "2M";
 const SMALL: &str = "64K";
-
-/// What is measured does not matter here, and much of the time is spent waiting.
-const PAGES_AT_A_TIME: usize = 3;
 
 /// The examples of a page.
 fn of_page(page: &Path) -> Vec<String> {
@@ -256,49 +277,84 @@ fn only_to_file(command: &str) -> bool {
         || command.starts_with("memgauge fleet export")
 }
 
-#[test]
-fn examples_of_all_pages_run() {
-    let machine = report("info");
-    let _permit = alone();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let mut pages: Vec<_> = docs.filter(|path| path.extension().is_some_and(|e| e == "md")).chain([root.join("README.md")]).collect();
-    pages.sort();
-    let (pages, all) = (Mutex::new(pages), Mutex::new(Vec::new()));
-    let next = || pages.lock().unwrap().pop();
-    std::thread::scope(|scope| {
-        for _ in 0..PAGES_AT_A_TIME {
-            scope.spawn(|| {
-                while let Some(page) = next() {
-                    let folder = temporary(&format!("examples-{}", page.file_stem().unwrap().to_string_lossy()));
-                    let found = wrong(&page, of_page(&page), &machine, &folder);
-                    all.lock().unwrap().extend(found);
-                    fs::remove_dir_all(folder).unwrap();
-                }
-            });
-        }
-    });
-    let all = all.into_inner().unwrap();
-    assert!(all.is_empty(), "{}", all.join("\n"));
+/// A test for each page: most of their time is spent waiting, so that two run at once.
+macro_rules! pages {
+    ($($name:ident: $page:literal,)*) => {
+        /// The pages that have examples.
+        const PAGES: &[&str] = &[$($page),*];
+
+        $(#[test]
+        fn $name() {
+            let page = Path::new(env!("CARGO_MANIFEST_DIR")).join($page);
+            let all = of_page(&page);
+            assert!(!all.is_empty(), "{}", page.display());
+            all_run(&page, all);
+        })*
+    };
+}
+
+pages! {
+    the_first_page_s_examples_run: "README.md",
+    examples_of_advise_run: "docs/advise.md",
+    examples_of_benchmarks_run: "docs/benchmarks.md",
+    examples_of_commands_run: "docs/commands.md",
+    examples_of_compare_run: "docs/compare.md",
+    examples_of_fleet_run: "docs/fleet.md",
+    examples_of_fleet_store_run: "docs/fleet-store.md",
+    examples_of_loaded_latency_run: "docs/loaded-latency.md",
+    examples_of_mlp_run: "docs/mlp.md",
+    examples_of_options_run: "docs/options.md",
+    examples_of_prefetch_run: "docs/prefetch.md",
+    examples_of_report_run: "docs/report.md",
+    examples_of_scheduled_run: "docs/scheduled.md",
+    examples_of_scripts_run: "docs/scripts.md",
+    examples_of_working_sets_run: "docs/working-sets.md",
 }
 
 #[test]
-fn examples_of_help_run_on_two_cpus_and_one_node() {
+fn every_page_with_examples_has_a_test() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let pages = docs.filter(|path| path.extension().is_some_and(|e| e == "md")).chain([root.join("README.md")]);
+    let found: BTreeSet<_> = pages.filter(|page| !of_page(page).is_empty()).collect();
+    assert_eq!(found, PAGES.iter().map(|page| root.join(page)).collect());
+}
+
+/// Runs all examples of a page or a command's help, in a folder of their own.
+fn all_run(page: &Path, examples: Vec<String>) {
     let machine = report("info");
-    let _permit = alone();
-    let folder = temporary("help-examples");
-    // The others need memory of several kinds, a fleet, or results of the reader's.
-    let commands = ["latency", "bandwidth", "loaded", "c2c", "quick", "scan", "sweep", "stream", "chase", ""];
-    let mut found = Vec::new();
-    for command in commands {
-        let examples = of_help(command);
-        assert!(examples.len() > 2, "{command}: {examples:?}");
-        let of_others = ["memgauge compare before.json after.json", "memgauge quick --baseline"];
-        let run = examples.into_iter().filter(|line| !of_others.iter().any(|other| line.starts_with(other)));
-        found.extend(wrong(Path::new(&format!("help of '{command}'")), run.collect(), &machine, &folder));
-    }
+    let _permit = beside_another();
+    let folder = temporary(&format!("examples-{}", page.file_stem().unwrap().to_string_lossy().replace(' ', "-")));
+    let found = wrong(page, examples, &machine, &folder);
     fs::remove_dir_all(folder).unwrap();
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// The same for the help of each command. The others need memory of several kinds, a fleet, or results of the reader's.
+macro_rules! helps {
+    ($($name:ident: $command:literal,)*) => {
+        $(#[test]
+        fn $name() {
+            let examples = of_help($command);
+            assert!(examples.len() > 2, "{examples:?}");
+            let of_others = ["memgauge compare before.json after.json", "memgauge quick --baseline"];
+            let run = examples.into_iter().filter(|line| !of_others.iter().any(|other| line.starts_with(other)));
+            all_run(Path::new(concat!("help of '", $command, "'")), run.collect());
+        })*
+    };
+}
+
+helps! {
+    examples_of_help_of_latency_run: "latency",
+    examples_of_help_of_bandwidth_run: "bandwidth",
+    examples_of_help_of_loaded_run: "loaded",
+    examples_of_help_of_c2c_run: "c2c",
+    examples_of_help_of_quick_run: "quick",
+    examples_of_help_of_scan_run: "scan",
+    examples_of_help_of_sweep_run: "sweep",
+    examples_of_help_of_stream_run: "stream",
+    examples_of_help_of_chase_run: "chase",
+    examples_of_help_of_the_suite_run: "",
 }
 
 #[test]
@@ -309,7 +365,9 @@ fn examples_are_found_and_shortened() {
     for (example, short) in [
         ("memgauge latency --cpu 0   # why", "memgauge latency --cpu 0 --time 10ms --size 2M # why"),
         ("memgauge latency --hops pass --size 1G |\n  jq '.a | .b'", "memgauge latency --hops pass --size 2M |\n  jq '.a | .b'"),
-        ("numactl --membind 1 memgauge chase 1G", "numactl --membind 1 memgauge chase 1G --passes 1"),
+        ("numactl --membind 1 memgauge chase 1G", "numactl --membind 1 memgauge chase 2M --passes 1"),
+        ("memgauge stream --cpu 0", "memgauge stream --cpu 0 --passes 1 2M"),
+        ("memgauge chase 4K-1G:*4 --pages thp", "memgauge chase 4K-64K:*4 --pages thp --passes 1"),
         ("memgauge", "memgauge --time 10ms --size 2M --mix all-reads"),
         ("jq '.a' x.json", "jq '.a' x.json"),
     ] {
