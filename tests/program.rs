@@ -144,7 +144,7 @@ fn a_health_check_gives_a_verdict_and_an_exit_status() {
 
 #[test]
 fn a_limit_given_by_hand_is_what_bandwidth_is_judged_by() {
-    let report = report("bandwidth --mix all-reads --size 16M --time 60ms --limit 100000");
+    let report = report("bandwidth --mix all-reads --time 60ms --limit 100000");
     let verdict = &report.results[0].verdict;
     assert_eq!((verdict.limit, verdict.limit_source), (Some(100_000.0), Some(LimitSource::User)), "{verdict:?}");
     // Nothing is concluded from a value that disturbances are in.
@@ -156,7 +156,7 @@ fn a_limit_given_by_hand_is_what_bandwidth_is_judged_by() {
 
 #[test]
 fn what_plain_stores_read_is_found_for_each_cell() {
-    let report = report("bandwidth --mix 1:1,2:1 --size 16M --time 60ms");
+    let report = report("bandwidth --mix 1:1,2:1 --time 60ms");
     assert_eq!(report.environment.stores_read.len(), report.results.len());
     for (m, found) in report.results.iter().zip(&report.environment.stores_read) {
         assert_eq!((Some(found.mix), Some(&found.cpus)), (m.at.mix, m.at.cpus.as_ref()));
