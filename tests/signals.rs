@@ -28,6 +28,8 @@ enum When {
     Bursts(u32),
     /// When it has used so much CPU time.
     Used(Duration),
+    /// When it waits for a program that it has started.
+    Waiting,
 }
 
 /// Starts a program and sends it these signals. `None` if it ended before.
@@ -39,6 +41,7 @@ fn signalled(mut command: Command, when: When, signals: &[i32]) -> Option<Ended>
         When::AnyTime => run.until_it_has_used(moment()),
         When::Bursts(bursts) => run.until_it_measures(bursts),
         When::Used(time) => run.until_it_has_used(time),
+        When::Waiting => run.until_it_waits(),
     };
     if !there {
         return None;
@@ -110,7 +113,11 @@ fn every_command_ends_soon_after_a_signal_with_what_was_measured() {
         let (signal, name) = SIGNALS[nth % SIGNALS.len()];
         let command = if other(line) { plain(line) } else { memgauge(line) };
         // What it starts uses no CPU time here.
-        let when = if line.starts_with("co") { When::Used(Duration::from_millis(10)) } else { When::AnyTime };
+        let when = match line.split(' ').next() {
+            Some("compare") => When::Used(Duration::from_millis(10)),
+            Some("count") => When::Waiting,
+            _ => When::AnyTime,
+        };
         let Some(ended) = signalled(command, when, &[signal]) else {
             // These need what not every machine has, and say so.
             let needs_more =
