@@ -147,6 +147,7 @@ impl Doubts {
                 QualityReason::BurstsDisturbed => "most of the time was disturbed".to_owned(),
                 QualityReason::KernelChosenBusy => "the loop was chosen while others used the CPUs".to_owned(),
                 QualityReason::BusyNeighbours => "other processes used CPUs that share memory or caches with those measured".to_owned(),
+                QualityReason::Stalled => "memory did not answer for moments".to_owned(),
                 other => spell(other).replace('-', " "),
             };
             format!("warning: {} {}: {why}; -v says which", results_are(*n), spell(level))

@@ -21,6 +21,9 @@ pub const LONG_BLOCK: f64 = 2.0;
 /// Share of a window's time in which a thread may be off its CPU without a long block: the interval that is asked for. Kernels that account
 /// the time of interrupts count it as time off the CPU; a thousand timer interrupts a second take up to half of this.
 pub const MAX_UNSEEN: f64 = 0.01;
+/// Share of the time in which memory may leave threads without an answer that are on their CPUs. Timer interrupts and page walks of a quiet guest
+/// take 1 to 3 %; firmware that throttles memory, and links that retry, take more.
+pub const MAX_STALLED: f64 = 0.05;
 /// Share of a window's slots that must be left for a sample: a millisecond of five.
 pub const MIN_CLEAN: f64 = 0.2;
 /// Share of a burst's threads that may be off their CPUs in a slot that counts: as far as that, their bandwidth is missing.

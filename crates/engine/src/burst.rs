@@ -1,6 +1,7 @@
 //! Bursts: threads that start together at a clock deadline, count their work into windows and stop at a deadline. No thread samples
 //! another, so nothing disturbs what is measured.
 
+pub(crate) mod absence;
 pub(crate) mod chase;
 pub(crate) mod counters;
 pub(crate) mod exact;

@@ -339,7 +339,7 @@ fn chase(
         checksum: None,
     };
     let (samples, left_out) = on_cpu(&passes);
-    let noise = Noise { left_out: left_out.map(|share| share.max(all.left_out())), ..Noise::default() };
+    let noise = Noise { left_out: left_out.map(|share| share.max(all.left_out())), stalled: all.stalled(), ..Noise::default() };
     let window = Some(Bytes(layout.window_bytes() as u64));
     Ok((samples, proof, Evidence { kernel: "chase".into(), window, stride: Some(stride), noise, ..Evidence::default() }))
 }
@@ -426,8 +426,8 @@ mod tests {
     fn interruptions_too_short_to_make_a_block_long_are_in_the_pass() {
         // 15 us away every 300 us: 5 % of the time, and no block of 20 us took twice as long as usual.
         let clock = Clock::calibrate(Path::new("/"));
-        let interrupted = ExactHops::without_time_away(1_000_000, 10_000, 50_000, Vec::new(), 20_000);
-        let calm = ExactHops::without_time_away(950_000, 10_000, 0, Vec::new(), 20_000);
+        let interrupted = ExactHops::without_time_away(1_000_000, 10_000, Some(50_000), Vec::new(), 20_000);
+        let calm = ExactHops::without_time_away(950_000, 10_000, Some(0), Vec::new(), 20_000);
         let passes: Vec<(f64, f64)> = [calm, interrupted, calm, calm].iter().filter_map(|took| chased(took, &clock)).collect();
         let (samples, left_out) = on_cpu(&passes);
         assert_eq!((samples, left_out), (vec![95.0 * clock.ns(1); 3], Some(0.25)));

@@ -1,7 +1,7 @@
 //! Whether to trust a number: what was observed while it was measured.
 
 use crate::estimate::Estimate;
-use crate::protocol::{MAX_FREQUENCY_CHANGE, MAX_NEIGHBOURS, MAX_STEAL, MAX_WAITED, MIN_UNDISTURBED, NORMAL_SWITCHES};
+use crate::protocol::{MAX_FREQUENCY_CHANGE, MAX_NEIGHBOURS, MAX_STALLED, MAX_STEAL, MAX_WAITED, MIN_UNDISTURBED, NORMAL_SWITCHES};
 use crate::result::{DisturbanceCause, Evidence, Measurement, Neighbours, Noise, PlacementStatus, Quality, QualityLevel, QualityReason};
 
 /// Share of the measured CPUs' time used by other processes above which they compete for caches and memory.
@@ -53,6 +53,7 @@ pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
         (R::KernelChosenBusy, evidence.kernel_chosen_busy),
         (R::BusyNeighbours, neighbours_busy(noise)),
         (R::TimeLeftOut, above(noise.left_out, MAX_LEFT_OUT)),
+        (R::Stalled, above(noise.stalled, MAX_STALLED)),
     ];
     let reasons: Vec<R> = found.into_iter().filter_map(|(reason, seen)| seen.then_some(reason)).collect();
     let level = match () {
@@ -268,6 +269,8 @@ mod tests {
         assert_eq!(reasons(|_, e| e.kernel_chosen_busy = true), [R::KernelChosenBusy]);
         assert_eq!(reasons(|_, e| e.noise.left_out = Some(0.26)), [R::TimeLeftOut]);
         assert_eq!(reasons(|_, e| e.noise.left_out = Some(0.25)), []);
+        assert_eq!(reasons(|_, e| e.noise.stalled = Some(0.06)), [R::Stalled]);
+        assert_eq!(reasons(|_, e| e.noise.stalled = Some(0.03)), [], "interrupts of a quiet guest");
         let near = |core, cache, memory| Some(Neighbours { core, cache, memory });
         for neighbours in [near(Some(0.06), None, None), near(None, Some(0.06), None), near(None, Some(0.02), Some(0.06))] {
             assert_eq!(reasons(|_, e| e.noise.neighbours = neighbours), [R::BusyNeighbours]);

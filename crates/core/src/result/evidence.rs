@@ -430,6 +430,11 @@ pub struct Noise {
     /// nothing shows it, counts as 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off_cpu: Option<f64>,
+    /// Share of the time in which memory did not answer although the threads were on their CPUs, by their CPU times: what blocks of work took
+    /// beyond twice the usual time. It is in the bandwidth of loaders, and in no sample of a chase. Absent where the kernel does not tell CPU
+    /// times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalled: Option<f64>,
     /// Number of bursts that each cause disturbed. A burst with several causes counts for the first.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub disturbed_by: BTreeMap<DisturbanceCause, u32>,
@@ -491,6 +496,7 @@ impl Noise {
         }
         higher(&mut self.waited, other.waited);
         higher(&mut self.off_cpu, other.off_cpu);
+        higher(&mut self.stalled, other.stalled);
         higher(&mut self.cpu_pressure, other.cpu_pressure);
         higher(&mut self.memory_pressure, other.memory_pressure);
         sum(&mut self.bursts, other.bursts);

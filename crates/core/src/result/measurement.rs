@@ -159,10 +159,12 @@ pub enum QualityReason {
     BusyNeighbours,
     /// Threads were off their CPUs for so much of the time that what is left of it is a selection: more than a quarter.
     TimeLeftOut,
+    /// Memory did not answer for more than 5 % of the time, although the threads were on their CPUs.
+    Stalled,
 }
 
 impl QualityReason {
-    /// Whether it is something that others did to the number, which no interval shows.
+    /// Whether it is something that others, or the machine for a moment, did to the number, which no interval shows.
     pub const fn is_of_others(self) -> bool {
         matches!(
             self,
@@ -174,6 +176,7 @@ impl QualityReason {
                 | Self::KernelChosenBusy
                 | Self::BusyNeighbours
                 | Self::TimeLeftOut
+                | Self::Stalled
         )
     }
 }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use memgauge_core::protocol::{LONG_BLOCK, MAX_UNSEEN, MIN_CLEAN, SETTLE_HOPS};
+use memgauge_core::protocol::{LONG_BLOCK, MIN_CLEAN, SETTLE_HOPS};
 use memgauge_kernels as kernels;
 use memgauge_os::clock::Clock;
 
+use super::absence::Absence;
 use super::windows::{BLOCK_NS, ThreadClock, shortest_block};
 use crate::context::Cutoff;
 
@@ -32,27 +33,27 @@ pub(crate) struct ExactHops {
     unseen: u64,
     /// Ticks off the CPU in all blocks.
     away: u64,
+    /// Ticks of long blocks during which the thread was on its CPU, beyond what they usually take; `None` where the kernel does not tell
+    /// CPU times.
+    stalled: Option<u64>,
 }
 
 impl ExactHops {
-    /// Of so many `ticks` and `hops`, in which the thread was off its CPU for `away` ticks: the longest blocks are left out, as (ticks, hops),
-    /// until they explain that time. Blocks usually take `block` ticks.
-    pub(crate) fn without_time_away(ticks: u64, hops: u64, away: u64, mut long: Vec<(u64, u64)>, block: u64) -> Self {
-        let mut took = Self { ticks, hops, unseen: away, away, ..Self::default() };
+    /// Of so many `ticks` and `hops`, in which the thread was off its CPU for `away` ticks: the long blocks, as (ticks, hops), that explain that
+    /// time are left out. Blocks usually take `block` ticks.
+    pub(crate) fn without_time_away(ticks: u64, hops: u64, away: Option<u64>, mut long: Vec<(u64, u64)>, block: u64) -> Self {
         long.sort_unstable_by_key(|(ticks, _)| std::cmp::Reverse(*ticks));
-        for (ticks, hops) in long {
-            if !took.is_away() {
-                break;
-            }
-            (took.cut_ticks, took.cut_hops) = (took.cut_ticks + ticks, took.cut_hops + hops);
-            took.unseen = took.unseen.saturating_sub(ticks.saturating_sub(block));
-        }
-        took
+        let excess: Vec<f64> = long.iter().map(|(ticks, _)| ticks.saturating_sub(block) as f64).collect();
+        let lost = away.unwrap_or(0);
+        let absence = Absence::of(Some(lost as f64), &excess);
+        let cut = long.iter().take(absence.away).fold((0, 0), |cut, block| (cut.0 + block.0, cut.1 + block.1));
+        let stalled = away.map(|_| excess.iter().skip(absence.away).sum::<f64>() as u64);
+        Self { ticks, hops, cut_ticks: cut.0, cut_hops: cut.1, unseen: absence.unseen as u64, away: lost, stalled }
     }
 
     /// Whether there is time off the CPU in what is not left out.
     fn is_away(&self) -> bool {
-        self.unseen as f64 > MAX_UNSEEN * self.ticks as f64
+        Absence::is_hidden(self.unseen as f64, self.ticks as f64)
     }
 
     /// Hops that were made.
@@ -61,12 +62,15 @@ impl ExactHops {
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        self.ticks += other.ticks;
         self.hops += other.hops;
         self.cut_ticks += other.cut_ticks;
         self.cut_hops += other.cut_hops;
         self.unseen += other.unseen;
         self.away += other.away;
+        // Nothing was made before the first part.
+        let before = if self.ticks == 0 { Some(0) } else { self.stalled };
+        self.stalled = before.zip(other.stalled).map(|(stalled, more)| stalled + more);
+        self.ticks += other.ticks;
     }
 
     /// Ticks per hop, without the time off the CPU where enough is left without it; `None` where nothing was chased.
@@ -84,6 +88,11 @@ impl ExactHops {
     pub(crate) fn left_out(&self) -> f64 {
         let ticks = if self.clean() { self.cut_ticks } else { self.away };
         ticks as f64 / self.ticks.max(1) as f64
+    }
+
+    /// Share of the time in which memory did not answer the thread, which was on its CPU; `None` where that is not known.
+    pub(crate) fn stalled(&self) -> Option<f64> {
+        Some(self.stalled? as f64 / self.ticks.max(1) as f64)
     }
 }
 
@@ -152,7 +161,7 @@ pub(crate) fn time_hops(
     }
     let ticks = from.saturating_sub(began);
     let ran = time.cpu_ns().zip(ran).map(|(now, then)| (now.saturating_sub(then) as f64 / clock.ns(1)) as u64);
-    let away = ran.map_or(0, |ran| ticks.saturating_sub(ran));
+    let away = ran.map(|ran| ticks.saturating_sub(ran));
     blocks.long.truncate(blocks.longs);
     ExactHops::without_time_away(ticks, hops - left as u64, away, blocks.long, blocks.usual)
 }

@@ -3,13 +3,17 @@
 //! A thread that is taken off its CPU, by the scheduler, the hypervisor or firmware, finds that one of its blocks took much longer than the
 //! others. That slot is left out for all threads, because the others had its share of the memory, and so is the next one, because its caches
 //! are cold. Time off the CPU that shows in no long block shows in the thread's CPU time over a window.
+//!
+//! A long block during which the thread was on its CPU is a stall: its memory did not answer. Stalls are in the bandwidth of loaders. A chase
+//! leaves them out, because its samples are of the time that a load usually takes, and the result says how much of the time they took.
 
 use std::ops::Range;
 
-use memgauge_core::protocol::{GUARD_SLOTS, LONG_BLOCK, MAX_AWAY, MAX_UNSEEN, MIN_CLEAN, SLOT, WINDOW};
+use memgauge_core::protocol::{GUARD_SLOTS, LONG_BLOCK, MAX_AWAY, MIN_CLEAN, SLOT, WINDOW};
 use memgauge_core::stats;
 use memgauge_os::clock::Clock;
 
+use super::absence::Absence;
 use super::result::{BurstResult, BurstShape};
 use super::windows::{Mark, Trace};
 
@@ -23,6 +27,9 @@ pub(crate) struct BurstWindows {
     /// Share of the counted time that was left out, 0 to 1. Where the windows are not clean: share of their time in which threads were off
     /// their CPUs, which is in the samples; 1 where the threads never read the clock together, so that nothing shows it.
     pub(crate) left_out: f64,
+    /// Share of the counted time in which memory did not answer threads that were on their CPUs, 0 to 1; `None` where the kernel does not
+    /// tell CPU times.
+    pub(crate) stalled: Option<f64>,
     /// The first thread's work that counts: from when it had done so much until it had done so much.
     pub(crate) first_work: Vec<Range<u64>>,
 }
@@ -41,46 +48,59 @@ struct Thread<'a> {
     trace: &'a Trace,
     /// `None`: interrupted, or just after an interruption.
     clean: Vec<Option<Interval>>,
-    /// Ticks that a block usually takes at most.
-    usual: f64,
+    /// Intervals that count for others and not for this thread: those of a chase in which its memory did not answer, and just after them.
+    stalled: Vec<bool>,
+    /// What is known of each window.
+    windows: Vec<Option<OffCpu>>,
+}
+
+/// What a thread is, by what its samples leave out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Chase,
+    Loader,
 }
 
 impl BurstWindows {
     /// Of the threads that measured together, by their traces; `counted` are the windows that count, and a tick takes `tick_ns`. After an
-    /// interruption `guard` slots are left out.
+    /// interruption `guard` slots are left out. A chase is the first.
     ///
     /// Where too few slots are left in every window, windows count as they are, interruptions included; where there is no window in which all
     /// threads read the clock, the whole burst is one.
-    pub(crate) fn new(traces: &[&Trace], counted: Range<usize>, tick_ns: f64, guard: usize) -> Self {
+    pub(crate) fn new(traces: &[&Trace], first: Role, counted: Range<usize>, tick_ns: f64, guard: usize) -> Self {
         let slots = traces.iter().map(|trace| trace.slots).max().unwrap_or(1);
         let usual: Vec<f64> = traces.iter().map(|trace| usual_block(trace, counted.start)).collect();
         // Blocks of half a slot and more leave too few marks: such a burst is judged window by window.
         let coarse = slots == 1 || usual.iter().any(|block| 2.0 * block * tick_ns > SLOT.as_nanos() as f64);
         let (each, guard) = if coarse { (slots, 0) } else { (1, guard) };
+        let role = |index| if index == 0 { first } else { Role::Loader };
+        let threads = traces.iter().zip(usual).enumerate();
         let threads: Vec<Thread<'_>> =
-            traces.iter().zip(usual).map(|(trace, usual)| Thread { trace, usual, clean: clean(trace, usual, each, guard) }).collect();
+            threads.map(|(index, (trace, usual))| Thread::new(trace, role(index), usual, (each, guard), tick_ns)).collect();
+        let stalled = stalled(&threads, first, &counted);
         let in_window = slots / each;
         let min = (MIN_CLEAN * in_window as f64).ceil() as usize;
         let (mut windows, mut left, mut first_work) = (Vec::new(), 0, Vec::new());
         for window in counted.clone() {
-            if threads.iter().any(|thread| thread.unseen(window, tick_ns)) {
+            if threads.iter().any(|thread| thread.unseen(window)) {
                 continue;
             }
             let common: Vec<usize> = (window * in_window..(window + 1) * in_window).filter(|slot| counts(&threads, *slot)).collect();
-            if common.len() < min {
+            // A chase has samples of its own.
+            let of_first = common.iter().filter(|slot| threads.first().is_none_or(|thread| !thread.stalled[**slot])).count();
+            if of_first < min {
                 continue;
             }
-            left += common.len();
-            let first = threads.iter().take(1).flat_map(|first| common.iter().filter_map(|slot| first.clean[*slot]));
-            first_work.extend(first.map(|interval| interval.from..interval.from + interval.work));
+            left += of_first;
+            first_work.extend(threads.iter().take(1).flat_map(|first| first.counting(&common)).map(|i| i.from..i.from + i.work));
             windows.extend(threads.iter().map(|thread| thread.sum(&common)).collect::<Option<Vec<_>>>());
         }
         let all = (counted.len() * in_window).max(1);
         if windows.is_empty() {
-            return with_interruptions(&threads, counted, tick_ns);
+            return Self { stalled, ..with_interruptions(&threads, counted) };
         }
         let left_out = 1.0 - left as f64 / all as f64;
-        Self { windows, clean: true, left_out, first_work }
+        Self { windows, clean: true, left_out, stalled, first_work }
     }
 }
 
@@ -90,7 +110,8 @@ impl BurstResult {
         let traces: Vec<&Trace> = self.chase.iter().map(|(trace, _)| trace).chain(self.loads.iter().map(|l| &l.trace)).collect();
         // Short windows are those of working sets, which must fill their caches again: that takes about a window.
         let guard = if shape.window < WINDOW { (shape.window.as_nanos() / SLOT.as_nanos()) as usize } else { GUARD_SLOTS };
-        BurstWindows::new(&traces, shape.counted_windows(), clock.ns(1), guard)
+        let first = if self.chase.is_some() { Role::Chase } else { Role::Loader };
+        BurstWindows::new(&traces, first, shape.counted_windows(), clock.ns(1), guard)
     }
 }
 
@@ -109,72 +130,122 @@ fn usual_block(trace: &Trace, first: usize) -> f64 {
     stats::quantile(&stats::sorted(blocks), 0.25).unwrap_or(f64::INFINITY)
 }
 
-/// The intervals of `each` slots in which the thread was on its CPU, and not in one of the `guard` before.
-fn clean(trace: &Trace, usual: f64, each: usize, guard: usize) -> Vec<Option<Interval>> {
-    // Each with what noting the other marks of its slots took, which is in no sample.
-    let parts: Vec<Option<(Mark, u64)>> = trace
-        .marks
-        .chunks(each)
-        .map(|part| {
-            let longest = part.iter().flatten().map(|mark| mark.longest).max()?;
-            let noting: u64 = part.iter().flatten().skip(1).map(|mark| mark.resumed - mark.ticks).sum();
-            part.iter().flatten().next().map(|first| (Mark { longest, ..*first }, noting))
-        })
-        .collect();
-    let mut since_interruption = guard;
-    let between = |pair: &[Option<(Mark, u64)>]| {
-        let uninterrupted = match *pair {
-            [Some((from, noting)), Some((to, _))] if to.ticks > from.resumed + noting && from.longest as f64 <= LONG_BLOCK * usual => {
-                Some((from, to, noting))
-            }
-            _ => None,
-        };
-        let Some((from, to, noting)) = uninterrupted else {
-            since_interruption = 0;
-            return None;
-        };
-        since_interruption += 1;
-        (since_interruption > guard).then(|| Interval {
-            ticks: to.ticks - from.resumed - noting,
-            from: from.work,
-            work: to.work - from.work,
-        })
-    };
-    parts.windows(2).map(between).collect()
+/// What is known of each of a thread's marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Block {
+    Usual,
+    /// The thread was on its CPU, and its memory did not answer.
+    Stalled,
+    Away,
 }
 
-impl Thread<'_> {
-    /// Whether the thread was off its CPU in a window for longer than its long blocks show.
-    fn unseen(&self, window: usize, tick_ns: f64) -> bool {
-        self.off_cpu(window, window + 1, tick_ns).is_some_and(|off| off.unseen_ns > MAX_UNSEEN * off.took_ns)
+/// Of each mark of a trace, what its longest block is, and what is known of each window, where a block usually takes `usual` ticks.
+fn blocks(trace: &Trace, usual: f64, tick_ns: f64) -> (Vec<Block>, Vec<Option<OffCpu>>) {
+    let slots = trace.slots.max(1);
+    let mut blocks = vec![Block::Usual; trace.marks.len()];
+    let window = |window: usize| {
+        let from = window * slots;
+        let marks = trace.marks[from..(from + slots).min(trace.marks.len())].iter().enumerate();
+        let long = marks.filter_map(|(slot, mark)| {
+            let longest = mark.as_ref()?.longest as f64;
+            (longest > LONG_BLOCK * usual).then_some((from + slot, (longest - usual) * tick_ns))
+        });
+        let mut long: Vec<(usize, f64)> = long.collect();
+        long.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let ends = trace.window_mark(window).zip(trace.window_mark(window + 1));
+        let took_ns = ends.map(|(first, last)| last.ticks.saturating_sub(first.ticks) as f64 * tick_ns);
+        let ran = ends.and_then(|(first, last)| Some(last.cpu_ns?.saturating_sub(first.cpu_ns?) as f64));
+        let lost = took_ns.zip(ran).map(|(took, ran)| took - ran);
+        let excess: Vec<f64> = long.iter().map(|(_, excess)| *excess).collect();
+        let absence = Absence::of(lost, &excess);
+        for (nth, (mark, _)) in long.iter().enumerate() {
+            blocks[*mark] = if nth < absence.away { Block::Away } else { Block::Stalled };
+        }
+        let (away, stalled) = excess.split_at(absence.away);
+        let stalled_ns = lost.map(|_| stalled.iter().sum());
+        Some(OffCpu { took_ns: took_ns?, seen_ns: away.iter().sum(), unseen_ns: absence.unseen, stalled_ns })
+    };
+    let windows = (0..trace.marks.len().div_ceil(slots)).map(window).collect();
+    (blocks, windows)
+}
+
+impl<'a> Thread<'a> {
+    /// Intervals of `each` slots, and which of them count: those in which the thread was on its CPU and not in one of the `guard` before.
+    fn new(trace: &'a Trace, role: Role, usual: f64, (each, guard): (usize, usize), tick_ns: f64) -> Self {
+        let (blocks, windows) = blocks(trace, usual, tick_ns);
+        // Each with what noting the other marks of its slots took, which is in no sample.
+        let part = |(marks, blocks): (&[Option<Mark>], &[Block])| {
+            let noting: u64 = marks.iter().flatten().skip(1).map(|mark| mark.resumed - mark.ticks).sum();
+            let found = [Block::Away, Block::Stalled].into_iter().find(|found| blocks.contains(found));
+            marks.iter().flatten().next().map(|first| (*first, noting, found.unwrap_or(Block::Usual)))
+        };
+        let parts: Vec<Option<(Mark, u64, Block)>> = trace.marks.chunks(each).zip(blocks.chunks(each)).map(part).collect();
+        let (mut since_away, mut since_stall) = (guard, guard);
+        let between = |pair: &[Option<(Mark, u64, Block)>]| {
+            let (from, to, noting, block) = match *pair {
+                [Some((from, noting, block)), Some((to, ..))] if to.ticks > from.resumed + noting && block != Block::Away => {
+                    (from, to, noting, block)
+                }
+                _ => {
+                    since_away = 0;
+                    return (None, false);
+                }
+            };
+            since_away += 1;
+            since_stall = if block == Block::Stalled { 0 } else { since_stall + 1 };
+            let interval = Interval { ticks: to.ticks - from.resumed - noting, from: from.work, work: to.work - from.work };
+            ((since_away > guard).then_some(interval), role == Role::Chase && (block == Block::Stalled || since_stall <= guard))
+        };
+        let (clean, stalled) = parts.windows(2).map(between).unzip();
+        Self { trace, clean, stalled, windows }
     }
 
-    /// What it noted of its time off the CPU between the first marks in two windows; `None` without these marks.
-    fn off_cpu(&self, from: usize, to: usize, tick_ns: f64) -> Option<OffCpu> {
-        let (first, last) = (self.trace.window_mark(from)?, self.trace.window_mark(to)?);
-        let took_ns = last.ticks.saturating_sub(first.ticks) as f64 * tick_ns;
-        let slots = self.trace.slots;
-        let marks = self.trace.marks[from * slots..to * slots].iter().flatten();
-        let long = marks.map(|mark| mark.longest as f64).filter(|longest| *longest > LONG_BLOCK * self.usual);
-        let seen_ns: f64 = long.map(|longest| (longest - self.usual) * tick_ns).sum();
-        let ran = first.cpu_ns.zip(last.cpu_ns);
-        let unseen_ns = ran.map_or(0.0, |(from, to)| (took_ns - to.saturating_sub(from) as f64 - seen_ns).max(0.0));
-        Some(OffCpu { took_ns, seen_ns, unseen_ns })
+    /// What it noted of its time off the CPU in a window; `None` without the marks at its ends.
+    fn off_cpu(&self, window: usize) -> Option<OffCpu> {
+        self.windows.get(window).copied().flatten()
+    }
+
+    /// Whether the thread was off its CPU in a window for longer than its long blocks show.
+    fn unseen(&self, window: usize) -> bool {
+        self.off_cpu(window).is_some_and(|off| Absence::is_hidden(off.unseen_ns, off.took_ns))
+    }
+
+    /// Its intervals that count for it, of those in `slots`.
+    fn counting(&self, slots: &[usize]) -> impl Iterator<Item = Interval> {
+        slots.iter().filter(|slot| !self.stalled[**slot]).filter_map(|slot| self.clean[*slot])
     }
 
     /// Ticks and work in `slots`, without those in which this thread was interrupted; `None` where nothing was done.
     fn sum(&self, slots: &[usize]) -> Option<(u64, u64)> {
-        let clean = slots.iter().filter_map(|slot| self.clean[*slot]);
-        let (ticks, work) = clean.fold((0, 0), |(ticks, work), interval| (ticks + interval.ticks, work + interval.work));
+        let (ticks, work) = self.counting(slots).fold((0, 0), |(ticks, work), interval| (ticks + interval.ticks, work + interval.work));
         (work > 0).then_some((ticks, work))
     }
 }
 
-/// A thread's time off the CPU, in nanoseconds: what its long blocks show, and what only its CPU time shows.
+/// Share of the counted windows' time in which memory did not answer threads that ran: the mean of all threads or, where that is more, the
+/// chase's, whose samples are its own. `None` where the kernel does not tell CPU times.
+fn stalled(threads: &[Thread<'_>], first: Role, counted: &Range<usize>) -> Option<f64> {
+    let share = |thread: &Thread<'_>| {
+        let known = counted.clone().filter_map(|window| thread.off_cpu(window));
+        let (took, stalled) = known.fold((0.0, 0.0), |(took, stalled), off| match off.stalled_ns {
+            Some(ns) => (took + off.took_ns, stalled + ns),
+            None => (took, stalled),
+        });
+        (took > 0.0).then(|| stalled / took)
+    };
+    let shares: Vec<f64> = threads.iter().filter_map(share).collect();
+    let chase = threads.first().filter(|_| first == Role::Chase).and_then(share);
+    stats::mean(&shares).into_iter().chain(chase).reduce(f64::max)
+}
+
+/// A thread's time off the CPU in a window, in nanoseconds: what its long blocks show, and what only its CPU time shows.
+#[derive(Debug, Clone, Copy)]
 struct OffCpu {
     took_ns: f64,
     seen_ns: f64,
     unseen_ns: f64,
+    /// Time in long blocks in which it ran, beyond what they usually take; `None` where the kernel does not tell its CPU time.
+    stalled_ns: Option<f64>,
 }
 
 impl OffCpu {
@@ -184,7 +255,7 @@ impl OffCpu {
 }
 
 /// The windows in which every thread read the clock, as they are, or else the whole burst.
-fn with_interruptions(threads: &[Thread<'_>], counted: Range<usize>, tick_ns: f64) -> BurstWindows {
+fn with_interruptions(threads: &[Thread<'_>], counted: Range<usize>) -> BurstWindows {
     let window = |trace: &Trace, index: usize| {
         let (from, to) = (trace.window_mark(index)?, trace.window_mark(index + 1)?);
         Some((to.ticks.saturating_sub(from.resumed), to.work - from.work)).filter(|(ticks, work)| *ticks > 0 && *work > 0)
@@ -193,7 +264,7 @@ fn with_interruptions(threads: &[Thread<'_>], counted: Range<usize>, tick_ns: f6
     let (read, windows): (Vec<usize>, Vec<_>) = counted.filter_map(|index| Some((index, common(&index)?))).unzip();
     if !windows.is_empty() {
         let share = |thread: &Thread<'_>| {
-            let off = read.iter().filter_map(|window| thread.off_cpu(*window, window + 1, tick_ns));
+            let off = read.iter().filter_map(|window| thread.off_cpu(*window));
             stats::mean(&off.map(|off| off.share()).collect::<Vec<_>>())
         };
         let shares: Vec<f64> = threads.iter().filter_map(share).collect();
@@ -221,6 +292,11 @@ mod tests {
     /// What a thread notes whose blocks take [`BLOCK`] and do as many units, while it is off its CPU in the `away` spans. `tells` says whether
     /// the kernel tells the CPU time.
     fn trace(away: &[Range<u64>], tells: bool, block: u64) -> Trace {
+        traced(away, &[], tells, block)
+    }
+
+    /// The same whose memory does not answer in the `stalls` spans.
+    fn traced(away: &[Range<u64>], stalls: &[Range<u64>], tells: bool, block: u64) -> Trace {
         let mut trace = Trace { marks: vec![None; WINDOWS * SLOTS + 1], slots: SLOTS, ..Trace::default() };
         let (mut now, mut work, mut ran, mut last): (u64, u64, u64, Option<usize>) = (0, 0, 0, None);
         loop {
@@ -235,22 +311,27 @@ mod tests {
             }
             let mut left = block;
             let mut end = now;
+            let mut stalled = 0;
             while left > 0 {
+                if let Some(span) = stalls.iter().find(|span| span.contains(&end)) {
+                    stalled += span.end - end;
+                    end = span.end;
+                }
                 end = away.iter().find(|span| span.contains(&end)).map_or(end, |span| span.end);
-                let next = away.iter().map(|span| span.start).filter(|start| *start > end).min().unwrap_or(u64::MAX);
+                let next = away.iter().chain(stalls).map(|span| span.start).filter(|start| *start > end).min().unwrap_or(u64::MAX);
                 let part = left.min(next - end);
                 (left, end) = (left - part, end + part);
             }
             let mark = last.and_then(|last| trace.marks[last].as_mut()).unwrap();
             mark.longest = mark.longest.max(end - now);
-            (now, work, ran) = (end, work + block, ran + block);
+            (now, work, ran) = (end, work + block, ran + block + stalled);
         }
     }
 
     /// Units a tick of each window that counts, and what was left out.
     fn rates(traces: &[Trace]) -> (Vec<Vec<f64>>, bool, f64) {
         let traces: Vec<&Trace> = traces.iter().collect();
-        let found = BurstWindows::new(&traces, 1..WINDOWS, 1.0, 1);
+        let found = BurstWindows::new(&traces, Role::Chase, 1..WINDOWS, 1.0, 1);
         let rates = found.windows.iter().map(|window| window.iter().map(|(ticks, work)| *work as f64 / *ticks as f64).collect());
         (rates.collect(), found.clean, found.left_out)
     }
@@ -265,6 +346,28 @@ mod tests {
             assert_eq!((found, clean), (vec![vec![1.0]; 3], true), "whether the kernel tells the CPU time: {tells}");
             assert!((0.4..0.7).contains(&left_out), "{left_out}");
         }
+    }
+
+    #[test]
+    fn stalls_are_in_the_bandwidth_and_in_no_chase() {
+        // For 0.5 ms of every 5 nothing answers, and once the thread is away for 1 ms.
+        let stalls: Vec<_> = (0..4).map(|i| i * 5_000_000 + 2_000_000..i * 5_000_000 + 2_500_000).collect();
+        let away = [9_000_000..10_000_000];
+        let of = |first, trace: &Trace| {
+            let found = BurstWindows::new(&[trace], first, 1..WINDOWS, 1.0, 1);
+            let rates: Vec<f64> = found.windows.iter().map(|window| window[0].1 as f64 / window[0].0 as f64).collect();
+            (stats::mean(&rates).unwrap(), found.clean, found.left_out, found.stalled)
+        };
+        let told = traced(&away, &stalls, true, BLOCK);
+        let (rate, clean, left_out, stalled) = of(Role::Loader, &told);
+        assert!(clean && (rate - 0.89).abs() < 0.02 && left_out < 0.12, "{rate}, {left_out} left out");
+        assert!(stalled.is_some_and(|share| (share - 0.1).abs() < 0.005), "{stalled:?}");
+        let (rate, clean, left_out, stalled) = of(Role::Chase, &told);
+        assert!(clean && (rate - 1.0).abs() < 1e-9 && (0.15..0.25).contains(&left_out), "{rate}, {left_out} left out");
+        assert!(stalled.is_some_and(|share| (share - 0.1).abs() < 0.005), "{stalled:?}");
+        // Nothing tells a stall from time off the CPU.
+        let (rate, _, _, stalled) = of(Role::Loader, &traced(&away, &stalls, false, BLOCK));
+        assert_eq!((rate, stalled), (1.0, None));
     }
 
     #[test]
@@ -311,7 +414,7 @@ mod tests {
 
     #[test]
     fn threads_that_never_read_the_clock_together_leave_one_sample() {
-        let of = |traces: &[Trace]| BurstWindows::new(&traces.iter().collect::<Vec<_>>(), 1..3, 1.0, 1);
+        let of = |traces: &[Trace]| BurstWindows::new(&traces.iter().collect::<Vec<_>>(), Role::Loader, 1..3, 1.0, 1);
         let steady = || Trace::of_windows((0..4).map(|w| Some((w * 100, w * 1000))).collect());
         assert_eq!(of(&[steady(), steady()]).windows, [[(100, 1000); 2]; 2]);
         // On a host with fewer CPUs than its guest a thread may read the clock only when it starts and when all is over.

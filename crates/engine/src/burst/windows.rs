@@ -317,7 +317,7 @@ pub(crate) mod tests {
     use memgauge_core::stats;
 
     use super::super::pipeline::Pipeline;
-    use super::super::slots::BurstWindows;
+    use super::super::slots::{BurstWindows, Role};
     use super::*;
 
     /// Nanoseconds that a unit of work takes.
@@ -333,7 +333,7 @@ pub(crate) mod tests {
             let until = fast.now() + (UNIT_NS * units as f64) as u64;
             while fast.now() < until {}
         });
-        let found = BurstWindows::new(&[&trace], 1..4, 1.0, 0);
+        let found = BurstWindows::new(&[&trace], Role::Chase, 1..4, 1.0, 0);
         (found.windows.iter().map(|threads| threads[0].0 as f64 / threads[0].1 as f64).collect(), found.clean)
     }
 
@@ -389,7 +389,7 @@ pub(crate) mod tests {
                 true => run_by(&core, &schedule, BLOCK_NS, Fences::Slots, block),
                 false => run_by(&Unfenced(&core), &schedule, BLOCK_NS, Fences::Slots, block),
             };
-            let found = BurstWindows::new(&[&trace], 1..12, 1.0, 1);
+            let found = BurstWindows::new(&[&trace], Role::Chase, 1..12, 1.0, 1);
             assert!(found.clean && found.left_out == 0.0, "{}", found.left_out);
             let ns: Vec<f64> = found.windows.iter().map(|threads| threads[0].0 as f64 / (64 * threads[0].1) as f64).collect();
             stats::median(&ns).unwrap() / hop_ns

@@ -29,6 +29,8 @@ pub(crate) struct BurstConditions {
     left_out: Option<f64>,
     /// Share of the time in samples in which threads were off their CPUs; `None` where it is left out, or samples do not show it.
     off_cpu: Option<f64>,
+    /// Share of the time in which memory did not answer threads that ran.
+    stalled: Option<f64>,
     /// What others used of the CPUs that share something with the measured ones.
     neighbours: Option<Neighbours>,
 }
@@ -37,19 +39,19 @@ impl BurstConditions {
     /// Of a burst with its windows that count, and the frequency of one of its cores right after it.
     pub(crate) fn judge_burst(burst: &BurstResult, windows: &BurstWindows, ghz: Option<f64>) -> Self {
         let threads = burst.loads.len() + usize::from(burst.chase.is_some());
-        Self::judge(threads, burst.conditions, burst.others, ghz).with_samples(windows.clean, windows.left_out)
+        Self::judge(threads, burst.conditions, burst.others, ghz).with_samples(windows.clean, windows.left_out, windows.stalled)
     }
 
     /// The same where the samples leave out time off the CPUs, as a share of all. Unless enough time was left for `clean` samples, they
-    /// count with the interruptions, which took that share.
-    pub(crate) fn with_samples(self, clean: bool, share: f64) -> Self {
+    /// count with the interruptions, which took that share. `stalled` is the share of the time in which memory did not answer.
+    pub(crate) fn with_samples(self, clean: bool, share: f64, stalled: Option<f64>) -> Self {
         let cause = match self.cause {
             Some(DisturbanceCause::Migrated) => self.cause,
             _ if clean => self.beside,
             Some(DisturbanceCause::Neighbours) | None => Some(DisturbanceCause::TakenOff),
             cause => cause,
         };
-        Self { cause, left_out: clean.then_some(share), off_cpu: (!clean).then_some(share), ..self }
+        Self { cause, left_out: clean.then_some(share), off_cpu: (!clean).then_some(share), stalled, ..self }
     }
 
     /// Of threads that ran together: `others` is what others had of CPUs, `ghz` the frequency of one of the threads' cores right afterwards.
@@ -67,7 +69,7 @@ impl BurstConditions {
         ];
         let cause = found.into_iter().find_map(|(cause, seen)| seen.then_some(cause));
         let beside = others.neighbours_busy.then_some(DisturbanceCause::Neighbours);
-        Self { conditions, cause, beside, ghz, left_out: None, off_cpu: None, neighbours: others.neighbours }
+        Self { conditions, cause, beside, ghz, left_out: None, off_cpu: None, stalled: None, neighbours: others.neighbours }
     }
 
     /// Whether nothing disturbed the burst, apart from a change of frequency, which takes several bursts to see.
@@ -217,6 +219,12 @@ impl BurstSamples {
         stats::mean(&shares).filter(|_| self.left_out().is_none())
     }
 
+    /// Share of the time of the bursts that count in which memory did not answer threads that were on their CPUs; `None` where that is not
+    /// known.
+    pub(crate) fn stalled(&self) -> Option<f64> {
+        stats::mean(&self.counting().filter_map(|burst| burst.conditions.stalled).collect::<Vec<_>>())
+    }
+
     /// What others used of the CPUs that share something with the measured ones during the bursts that count.
     fn neighbours(&self) -> Option<Neighbours> {
         let seen: Vec<Neighbours> = self.counting().filter_map(|burst| burst.conditions.neighbours).collect();
@@ -237,7 +245,7 @@ impl BurstSamples {
         // Bursts beyond the minimum because others were disturbed.
         noise.bursts_repeated = Some(disturbed.min(bursts.saturating_sub(self.min_bursts as u32)));
         noise.bursts_left_out = Some(self.which_count().iter().filter(|counts| !**counts).count() as u32);
-        (noise.left_out, noise.off_cpu) = (self.left_out(), self.off_cpu());
+        (noise.left_out, noise.off_cpu, noise.stalled) = (self.left_out(), self.off_cpu(), self.stalled());
         // The time of all bursts together is counted in fewer steps, but it has those in it that do not count.
         let some_left_out = noise.disturbed_by.contains_key(&DisturbanceCause::Neighbours) && noise.bursts_left_out != Some(0);
         if some_left_out || noise.neighbours.is_none() {
@@ -321,21 +329,21 @@ mod tests {
     fn bursts_without_their_interruptions_are_undisturbed() {
         let interrupted = || BurstConditions { cause: Some(DisturbanceCause::Stolen), ..calm() };
         let mut samples = BurstSamples::new(GroupBy::Burst, 6);
-        (0..6).for_each(|_| samples.add(0, vec![vec![100.0; 5]], interrupted().with_samples(true, 0.5)));
+        (0..6).for_each(|_| samples.add(0, vec![vec![100.0; 5]], interrupted().with_samples(true, 0.5, None)));
         assert!(samples.enough_undisturbed());
         assert_eq!((noise_of(&samples).bursts_disturbed, samples.left_out()), (Some(0), Some(0.5)));
-        samples.add(0, vec![vec![900.0; 5]], interrupted().with_samples(false, 1.0));
+        samples.add(0, vec![vec![900.0; 5]], interrupted().with_samples(false, 1.0, None));
         assert_eq!((noise_of(&samples).bursts_left_out, samples.left_out()), (Some(1), Some(0.5)));
         let mut few = BurstSamples::new(GroupBy::Burst, 6);
-        few.add(0, vec![vec![100.0]], calm().with_samples(true, 0.9));
-        few.add(0, vec![vec![900.0]], calm().with_samples(false, 1.0));
+        few.add(0, vec![vec![100.0]], calm().with_samples(true, 0.9, None));
+        few.add(0, vec![vec![900.0]], calm().with_samples(false, 1.0, None));
         assert_eq!(few.groups(0), [[100.0]], "one sample without interruptions rather than any with them");
         let mut turbo = BurstSamples::new(GroupBy::Burst, 6);
-        let at = |ghz| BurstConditions { ghz: Some(ghz), ..calm() }.with_samples(true, 0.1);
+        let at = |ghz| BurstConditions { ghz: Some(ghz), ..calm() }.with_samples(true, 0.1, None);
         [4.0, 3.5, 3.0].into_iter().for_each(|ghz| turbo.add(0, vec![vec![ghz]], at(ghz)));
         assert_eq!(turbo.groups(0).len(), 3, "too few of one frequency: all count");
         few = BurstSamples::new(GroupBy::Burst, 6);
-        few.add(0, vec![vec![900.0]], calm().with_samples(false, 1.0));
+        few.add(0, vec![vec![900.0]], calm().with_samples(false, 1.0, None));
         assert_eq!((few.groups(0).len(), few.left_out()), (1, None));
         assert_eq!(few.off_cpu(), Some(1.0));
     }
@@ -345,7 +353,7 @@ mod tests {
         let beside = |share: f64| {
             let neighbours = Some(Neighbours { memory: Some(share), ..Neighbours::default() });
             let others = Others { steal: None, neighbours, neighbours_busy: share > 0.05 };
-            BurstConditions::judge(1, Conditions::default(), others, Some(4.0)).with_samples(true, 0.01)
+            BurstConditions::judge(1, Conditions::default(), others, Some(4.0)).with_samples(true, 0.01, None)
         };
         let mut samples = BurstSamples::new(GroupBy::Burst, 6);
         (0..4).for_each(|_| samples.add(0, vec![vec![200.0]], beside(0.5)));
@@ -361,12 +369,12 @@ mod tests {
         noise.neighbours = None;
         always.write_disturbances(&mut noise);
         assert_eq!((always.groups(0).len(), noise.neighbours.unwrap().memory), (6, Some(0.5)));
-        assert!(beside(0.5).with_samples(false, 0.5).cause == Some(DisturbanceCause::TakenOff), "the graver one");
+        assert!(beside(0.5).with_samples(false, 0.5, None).cause == Some(DisturbanceCause::TakenOff), "the graver one");
     }
 
     #[test]
     fn bursts_of_threads_on_other_cpus_count_as_they_are_only_where_there_are_no_others() {
-        let moved = |clean, left_out| disturbed(DisturbanceCause::Migrated).with_samples(clean, left_out);
+        let moved = |clean, left_out| disturbed(DisturbanceCause::Migrated).with_samples(clean, left_out, None);
         let mut samples = BurstSamples::new(GroupBy::Burst, 6);
         samples.add(0, vec![vec![900.0]], moved(false, 1.0));
         assert_eq!((samples.groups(0).len(), samples.left_out()), (1, None), "time off the CPU is in its samples");

@@ -214,6 +214,7 @@ fn record(session: &mut Session<'_>, at: &Coordinates, sampler: AllocationSample
             series.samples.write_disturbances(&mut evidence.noise);
         }
         (evidence.noise.left_out, evidence.noise.off_cpu) = (series.samples.left_out(), series.samples.off_cpu());
+        evidence.noise.stalled = series.samples.stalled();
         let counters = session.counted(&series.chase_counters, WorkUnit::Hop, certain);
         let samples = Some(series.samples.keep(0));
         let result = session.recorder.judge(series.vary.coordinates(at), Metric::Latency, estimate, evidence);

@@ -21,6 +21,7 @@ use super::loaders::{LoadTotals, LoaderGroup, window_gbs};
 use crate::burst::chase::Chase;
 use crate::burst::counters::{CounterTotals, RunCounters};
 use crate::burst::load::{Load, lines_per_step};
+use crate::burst::exact::ExactHops;
 use crate::burst::result::{BurstShape, Conditions, Loaded};
 use crate::burst::slots::BurstWindows;
 use crate::burst::windows::shortest_window;
@@ -323,7 +324,8 @@ impl Series {
         let (took, chase) = session.runner.run_hops(self.cpu, chase, hops, &session.budget, scheduler)?;
         session.progress.report();
         self.chase = Some(chase);
-        let conditions = took.map_or_else(BurstConditions::default, |t| BurstConditions::default().with_samples(t.clean(), t.left_out()));
+        let judged = |t: ExactHops| BurstConditions::default().with_samples(t.clean(), t.left_out(), t.stalled());
+        let conditions = took.map_or_else(BurstConditions::default, judged);
         let ns = took.and_then(|took| Some(took.ticks_per_hop()? * session.context.clock.ns(1)));
         self.samples.add(allocation, vec![ns.into_iter().collect()], conditions);
         Ok(())

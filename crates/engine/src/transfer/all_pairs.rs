@@ -335,12 +335,12 @@ fn run_pairs(session: &mut Session<'_>, transfers: &mut [PairTransfer], memory: 
         rings.push((plan, reader.ring.clone()));
     }
     let (done, others) = run_at_once(session, &rings, run, u64::MAX)?;
-    for (transfer, TransferRun { samples, ring, scheduler, clean, left_out, .. }) in transfers.iter_mut().zip(done) {
+    for (transfer, TransferRun { samples, ring, scheduler, clean, left_out, stalled, .. }) in transfers.iter_mut().zip(done) {
         if let Some((reader, ring)) = memory.get_mut(&(transfer.plan.reader, transfer.home)).zip(ring) {
             reader.ring = ring;
         }
         let conditions = BurstConditions::judge(transfer.cpus().len(), Conditions { scheduler, coverage: None }, others, None);
-        let conditions = conditions.with_samples(clean, left_out);
+        let conditions = conditions.with_samples(clean, left_out, stalled);
         transfer.samples.add(0, vec![samples], conditions);
     }
     Ok(())

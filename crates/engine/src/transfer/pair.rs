@@ -62,9 +62,9 @@ impl Sampler for PairSampler<'_> {
             let (done, others) = run_at_once(session, &[(plan, from)], run, left)?;
             time -= run;
             let ghz = session.runner.ghz(plan.reader);
-            for TransferRun { samples, windows, ring: next, scheduler, clean, left_out } in done {
+            for TransferRun { samples, windows, ring: next, scheduler, clean, left_out, stalled } in done {
                 let conditions = BurstConditions::judge(parties(plan).len(), Conditions { scheduler, coverage: None }, others, ghz);
-                let conditions = conditions.with_samples(clean, left_out);
+                let conditions = conditions.with_samples(clean, left_out, stalled);
                 self.samples.add(round, vec![samples], conditions);
                 left -= windows;
                 self.windows += windows;
@@ -137,6 +137,8 @@ pub(crate) struct TransferRun {
     pub(crate) clean: bool,
     /// Share of the windows that were left out.
     pub(crate) left_out: f64,
+    /// Share of the reader's time in turns that took much longer than usual although no party was off its CPU; `None` without turns.
+    pub(crate) stalled: Option<f64>,
     pub(crate) ring: Option<Ring>,
     pub(crate) scheduler: SchedulerNoise,
 }
@@ -192,7 +194,7 @@ pub(crate) fn run_at_once(
                 // Where CPUs are shared there may be few windows at all.
                 done.windows = turns.len() as u64;
                 let turns = &turns[(turns.len() / 2).min(COLD_WINDOWS)..];
-                (done.samples, done.left_out) = uninterrupted(turns);
+                (done.samples, done.left_out, done.stalled) = uninterrupted(turns);
                 done.clean = !done.samples.is_empty() && done.samples.len() as f64 >= MIN_CLEAN * turns.len() as f64;
                 if !done.clean {
                     done.samples = turns.iter().map(|turn| turn.ns_per_line).collect();
@@ -219,17 +221,20 @@ pub(crate) struct Turn {
     away: bool,
 }
 
-/// The samples of the turns before and during which no party was off its CPU, and the share of the others. While a party is away, others use
+/// The samples of the turns before and during which no party was off its CPU, the share of the others, and the share of the reader's time in
+/// turns that took much longer although no party was away: stalls, as in [`Absence`](crate::burst::absence::Absence). While a party is away, others use
 /// its cache: lines that they drive out to a shared cache arrive much sooner. Where the kernel does not know that it was away, which is a
 /// hypervisor's secret, a turn or the wait for it takes much longer than it usually does.
-fn uninterrupted(turns: &[Turn]) -> (Vec<f64>, f64) {
+fn uninterrupted(turns: &[Turn]) -> (Vec<f64>, f64, Option<f64>) {
     let on_cpus = || turns.iter().filter(|turn| !turn.away);
     let usual = |time: fn(&Turn) -> f64| stats::quantile(&stats::sorted(&on_cpus().map(time).collect::<Vec<_>>()), 0.25).unwrap_or(0.0);
     let (read, waited) = (usual(|turn| turn.ns_per_line), usual(|turn| turn.waited_ns));
     let short = |turn: &&Turn| turn.ns_per_line <= LONG_BLOCK * read && turn.waited_ns <= LONG_BLOCK * waited;
     let samples: Vec<f64> = on_cpus().filter(short).map(|turn| turn.ns_per_line).collect();
     let left_out = 1.0 - samples.len() as f64 / turns.len().max(1) as f64;
-    (samples, left_out)
+    let all: f64 = on_cpus().map(|turn| turn.ns_per_line).sum();
+    let stalled: f64 = on_cpus().map(|turn| turn.ns_per_line).filter(|ns| *ns > LONG_BLOCK * read).map(|ns| ns - read).sum();
+    (samples, left_out, (all > 0.0).then(|| stalled / all))
 }
 
 /// What a reader returns: its turns, and the ring to go on with. Others return nothing.
@@ -501,13 +506,14 @@ mod turn_tests {
         let turn = |ns_per_line, waited_ns| Turn { ns_per_line, waited_ns, away: false };
         let mut turns = vec![turn(100.0, 60_000.0); 8];
         turns.extend([turn(6000.0, 60_000.0), turn(130.0, 3e6)]);
-        let (samples, left_out) = uninterrupted(&turns);
+        let (samples, left_out, stalled) = uninterrupted(&turns);
         assert_eq!(samples, [100.0; 8], "neither a reader that was away nor what it finds after the holder was");
         assert!((left_out - 0.2).abs() < 1e-9);
+        assert!(stalled.is_some_and(|share| (share - 5900.0 / 6930.0).abs() < 1e-9), "{stalled:?}");
         // On a busy machine most turns are so: what others have driven out of the holder's cache is found in a shared one.
         turns.extend([Turn { away: true, ..turn(27.0, 9e6) }; 90]);
         assert_eq!(uninterrupted(&turns).0, [100.0; 8]);
-        assert_eq!(uninterrupted(&turns[10..]), (vec![], 1.0));
+        assert_eq!(uninterrupted(&turns[10..]), (vec![], 1.0, None));
     }
 
     #[test]

@@ -126,6 +126,7 @@ pub(crate) fn is_disturbed(m: &Measurement) -> bool {
                 | R::BurstsDisturbed
                 | R::BusyNeighbours
                 | R::TimeLeftOut
+                | R::Stalled
         )
     };
     is_degraded(m) && m.quality.reasons.iter().any(disturbance)
@@ -154,6 +155,7 @@ const fn brief(reason: QualityReason) -> &'static str {
         R::KernelChosenBusy => "the loop was chosen while others used the CPUs",
         R::BusyNeighbours => "others used CPUs that share memory or caches",
         R::TimeLeftOut => "threads were off their CPUs for much of the time",
+        R::Stalled => "memory did not answer for moments",
     }
 }
 

@@ -193,6 +193,10 @@ impl<'a> Footnotes<'a> {
                 let share = affected.part(|m| m.evidence.noise.left_out);
                 format!("threads were off their CPUs for {share}the time: what is left is a selection")
             }
+            R::Stalled => {
+                let share = affected.part(|m| m.evidence.noise.stalled);
+                format!("memory did not answer for {share}the time, while the threads were on their CPUs")
+            }
             R::KernelChosenBusy => "the loop was chosen while others used the CPUs measured, so that another one may be faster".into(),
             R::PagesMigrated => "the kernel moved pages between nodes during the measurement".into(),
         }
@@ -310,6 +314,9 @@ fn advice(reason: QualityReason, system: OperatingSystem, advised: &mut BTreeSet
         }
         R::MemoryErrors => "look for EDAC messages in the kernel's log and check the DIMMs before you trust this machine",
         R::BurstsDisturbed | R::KernelChosenBusy | R::TimeLeftOut => "repeat when these CPUs are idle",
+        R::Stalled => {
+            "repeat; if it stays, look for throttled memory, links that retry and firmware interrupts, in a guest for a busy host"
+        }
         R::BusyNeighbours => "repeat when the whole machine is idle: they may use the memory, too",
         R::AboveCore => "time or frequency was misread: do not use the number, and report it with the JSON result",
         R::PagesMigrated if system == Windows => "repeat where memory is not short: Windows moved pages to another node during the run",

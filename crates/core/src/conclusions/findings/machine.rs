@@ -44,6 +44,7 @@ pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding>
         found.push(Finding::new("not-measured", HealthStatus::CouldNotMeasure, "nothing was measured", ""));
     }
     found.extend(busy(results));
+    found.extend(stalled(report, results));
     found.extend(slow_cores(report));
     found.extend(prefetchers_off(results, report.machine.identity.system));
     found.extend(small_nodes(report));
@@ -69,6 +70,29 @@ fn memory_errors(report: &Report) -> Option<Finding> {
         OperatingSystem::Windows => "look at the events of WHEA-Logger in the system's log for the DIMM",
     };
     (errors > 0).then(|| Finding::new("memory-errors", HealthStatus::Incident, message, advice))
+}
+
+/// Memory that left threads without an answer in at least half of the numbers, while nothing else disturbed them. What a hypervisor takes
+/// from a guest without telling it looks the same.
+fn stalled(report: &Report, results: &[&Measurement]) -> Option<Finding> {
+    use QualityReason as R;
+    let alone = |m: &&&Measurement| !m.quality.reasons.iter().any(|r| matches!(r, R::Steal | R::BusyMachine | R::BusyNeighbours));
+    let measured: Vec<&&Measurement> = results.iter().filter(|m| m.estimate.value.is_some()).filter(alone).collect();
+    let stalled: Vec<f64> =
+        measured.iter().filter(|m| m.quality.reasons.contains(&R::Stalled)).filter_map(|m| m.evidence.noise.stalled).collect();
+    let most = stalled.iter().copied().max_by(f64::total_cmp)?;
+    let message = format!(
+        "memory did not answer for up to {:.0} % of the time in {} of {} numbers, while the threads were on their CPUs",
+        most * 100.0,
+        stalled.len(),
+        measured.len()
+    );
+    let log = hardware_log(report.machine.identity.system);
+    let (severity, advice) = match report.machine.identity.hypervisor {
+        None => (HealthStatus::Warning, format!("look at {log} for throttled memory, links that retry and corrected errors")),
+        Some(_) => (HealthStatus::Unknown, "the host may take CPUs away without saying so: look at its load, or measure there".to_owned()),
+    };
+    (2 * stalled.len() >= measured.len()).then(|| Finding::new("memory-stalled", severity, message, advice))
 }
 
 /// Cores of one kind that are slower than most by this share while all work: power and heat are shared, and what remains of the differences

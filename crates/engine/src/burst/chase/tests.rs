@@ -7,7 +7,7 @@ use memgauge_os::clock::Clock;
 use memgauge_testing::not_tested;
 
 use crate::burst::chase::Chase;
-use crate::burst::slots::BurstWindows;
+use crate::burst::slots::{BurstWindows, Role};
 use crate::burst::windows::tests::Unfenced;
 use crate::burst::windows::{Schedule, run_by};
 
@@ -160,8 +160,8 @@ fn windows_and_exact_hops_agree() {
         let (trace, moved) = chase.run(&schedule(clock));
         let (exact, moved) = moved.exactly(20_000, Duration::from_micros(500), &clock, &Cutoff::never());
         chase = moved;
-        let found = BurstWindows::new(&[&trace], 4..windows, clock.ns(1), 0);
-        let bare = BurstWindows::new(&[&bare], 4..windows, clock.ns(1), 0);
+        let found = BurstWindows::new(&[&trace], Role::Chase, 4..windows, clock.ns(1), 0);
+        let bare = BurstWindows::new(&[&bare], Role::Chase, 4..windows, clock.ns(1), 0);
         let ticks = |threads: &Vec<(u64, u64)>| threads[0].0 as f64 / (threads[0].1 * kernels::CHASE_UNROLL as u64) as f64;
         if found.clean && bare.clean && exact.clean() {
             let ratio = |found: &BurstWindows| {
@@ -187,8 +187,10 @@ fn windows_and_exact_hops_agree() {
 fn hops_during_which_the_thread_was_away_do_not_count() {
     // A hundred blocks of 20 ticks with 10 hops each; another takes 320 and one, out of a cache, 60.
     let long = || vec![(60, 10), (320, 10)];
-    let of = |away| ExactHops::without_time_away(2380, 1020, away, long(), 20);
+    let of = |away| ExactHops::without_time_away(2380, 1020, Some(away), long(), 20);
     let calm = of(0);
+    assert_eq!((calm.stalled(), of(300).stalled()), (Some(340.0 / 2380.0), Some(40.0 / 2380.0)));
+    assert_eq!(ExactHops::without_time_away(2380, 1020, None, long(), 20).stalled(), None, "the kernel tells no CPU time");
     assert_eq!((calm.ticks_per_hop(), calm.left_out(), calm.clean()), (Some(2380.0 / 1020.0), 0.0, true), "slow, and not away");
     let away = of(300);
     assert_eq!((away.ticks_per_hop(), away.clean()), (Some(2060.0 / 1010.0), true));
