@@ -87,7 +87,7 @@ fn note(report: &Report, looked: Looked) -> Option<Note> {
     });
     let name = |process: &DisturbingProcess| format!("{} {:.0} %", process.name, process.cpu_percent);
     let names: Vec<String> = report.environment.disturbing_processes.iter().map(name).collect();
-    let guest = report.machine.identity.hypervisor.is_some();
+    let guest = report.machine.identity.may_be_virtual();
     let (named, advice) = match (names.is_empty(), looked, guest) {
         (false, ..) => (format!(": {} of a CPU", names.join(", ")), "run again when they are idle, or wait for that with --wait-quiet 60s"),
         // Waiting helps only against what this kernel sees.

@@ -20,12 +20,16 @@ use crate::contract::SHARE;
 /// Files, and folders with all that is below them, where they exist.
 const PARTS: &[&str] = &[
     "proc/cpuinfo",
+    "proc/device-tree/compatible",
+    "proc/device-tree/firmware/psci/method",
     "proc/device-tree/hypervisor/compatible",
+    "proc/device-tree/psci/method",
     "proc/meminfo",
     "proc/self/cgroup",
     "proc/self/cpuset",
     "proc/self/limits",
     "proc/self/status",
+    "proc/sysinfo",
     "proc/sys/kernel/numa_balancing",
     "proc/sys/kernel/osrelease",
     "proc/sys/kernel/perf_event_paranoid",
@@ -73,12 +77,14 @@ const LEFT_OUT: &[&str] = &[
 const DMI: [&str; 2] = ["sys/class/dmi/id", "sys/devices/virtual/dmi/id"];
 
 /// What is recorded of it: no serial number.
-const DMI_FIELDS: [&str; 9] = [
+const DMI_FIELDS: [&str; 11] = [
     "bios_date",
     "bios_vendor",
     "bios_version",
     "board_name",
     "board_vendor",
+    "chassis_type",
+    "chassis_vendor",
     "product_family",
     "product_name",
     "product_version",

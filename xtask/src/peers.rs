@@ -329,7 +329,11 @@ fn document(report: &Report, versions: &str, outcomes: &[Outcome], runner: &Runn
         topology.cpus.len(),
         caches.join(", "),
         topology.nodes.len(),
-        identity.hypervisor.as_deref().map_or_else(|| "no hypervisor seen".to_owned(), |h| format!("guest of {h}")),
+        match (&identity.hypervisor, identity.is_virtual()) {
+            (Some(name), _) => format!("guest of {name}"),
+            (None, Some(_)) => "no hypervisor".to_owned(),
+            (None, None) => "hypervisor not known".to_owned(),
+        },
         identity.kernel.as_deref().unwrap_or("unknown"),
         report.environment.thp.as_deref().unwrap_or("unknown"),
     );

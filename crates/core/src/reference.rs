@@ -235,12 +235,12 @@ fn is_main_memory(kind: &str) -> bool {
 fn nodes_per_socket(machine: &Machine) -> Option<u32> {
     let nodes = machine.topology.nodes.iter().filter(|node| !node.cpus.is_empty()).count() as u32;
     let sockets = packages(machine);
-    (machine.identity.hypervisor.is_none() && sockets > 0 && nodes.is_multiple_of(sockets)).then(|| nodes / sockets).filter(|&n| n > 0)
+    (!machine.identity.may_be_virtual() && sockets > 0 && nodes.is_multiple_of(sockets)).then(|| nodes / sockets).filter(|&n| n > 0)
 }
 
 fn span(machine: &Machine, comparable: Comparable, measured: f64, all: &[&PublishedValue<'_>], memory: String) -> Option<PublishedSpan> {
-    let virtual_here = machine.identity.hypervisor.is_some();
-    let alike: Vec<_> = all.iter().copied().filter(|row| row.is_virtual() == Some(virtual_here)).collect();
+    let virtual_here = machine.identity.is_virtual();
+    let alike: Vec<_> = all.iter().copied().filter(|row| virtual_here.is_some() && row.is_virtual() == virtual_here).collect();
     let chosen = if alike.len() >= ENOUGH { alike } else { all.to_vec() };
     let values = sorted(&chosen.iter().filter_map(|row| row.bound()).collect::<Vec<_>>());
     let (low, high) = (*values.first()?, *values.last()?);
@@ -319,7 +319,7 @@ fn measured(report: &Report, comparable: Comparable) -> Option<f64> {
     let value = median(&values)?;
     match comparable {
         // In a guest a socket is not known to be one.
-        Comparable::ReadPerSocket if report.machine.identity.hypervisor.is_some() => None,
+        Comparable::ReadPerSocket if report.machine.identity.may_be_virtual() => None,
         Comparable::ReadPerSocket => Some(value / f64::from(packages(&report.machine).max(1))),
         _ => Some(value),
     }

@@ -40,11 +40,58 @@ pub struct Identity {
     pub kernel: Option<String>,
     /// System vendor, product and BIOS version from DMI, as far as they can be read without root.
     pub firmware: BTreeMap<String, String>,
-    /// The hypervisor's name; `null` when none was detected.
+    /// The hypervisor's name; `null` when there is none, or when that is not known.
     pub hypervisor: Option<String>,
+    /// Why it is not known whether there is a hypervisor; absent where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hypervisor_unknown: Option<String>,
     /// Its memory devices as firmware lists them.
     #[serde(default, skip_serializing_if = "InstalledMemory::is_silent")]
     pub installed: InstalledMemory,
+}
+
+/// The name of a hypervisor that the CPU shows and that nothing names.
+pub const UNKNOWN_HYPERVISOR: &str = "unknown hypervisor";
+/// The name of a hypervisor that only firmware's table shows, which root alone may read.
+pub const HYPERVISOR_OF_FIRMWARE: &str = "unknown hypervisor, as firmware states";
+/// What stands for the name of a hypervisor where it is not known whether there is one.
+pub const HYPERVISOR_NOT_KNOWN: &str = "not known";
+
+/// The name of a hypervisor as far as every user sees it: that of some is in files that only root may read.
+pub fn common_hypervisor(name: &str) -> &str {
+    match name {
+        // Monitors on KVM. The clocks, which everybody may read, say KVM.
+        "Firecracker" | "Cloud Hypervisor" | "QEMU/KVM" => "KVM",
+        HYPERVISOR_OF_FIRMWARE => HYPERVISOR_NOT_KNOWN,
+        other => other,
+    }
+}
+
+impl Identity {
+    /// Whether the machine is virtual; `None` where that is not known.
+    pub const fn is_virtual(&self) -> Option<bool> {
+        match (&self.hypervisor, &self.hypervisor_unknown) {
+            (Some(_), _) => Some(true),
+            (None, Some(_)) => None,
+            (None, None) => Some(false),
+        }
+    }
+
+    /// Whether the machine is virtual, or not known not to be: planned and judged with a guest's care.
+    pub const fn may_be_virtual(&self) -> bool {
+        !matches!(self.is_virtual(), Some(false))
+    }
+
+    /// Maker and design of its cores by number (Arm), from which names are derived: later versions know more names.
+    pub fn core_design(&self) -> Option<(&str, &str)> {
+        Some((self.model.get("implementer")?.as_str(), self.model.get("part")?.as_str()))
+    }
+
+    /// The hypervisor as far as every user sees it; `None` on metal.
+    pub fn hypervisor_for_all(&self) -> Option<&str> {
+        let unknown = self.hypervisor_unknown.as_ref().map(|_| HYPERVISOR_NOT_KNOWN);
+        self.hypervisor.as_deref().map(common_hypervisor).or(unknown)
+    }
 }
 
 /// An operating system that memgauge runs on.

@@ -145,6 +145,11 @@ pub(crate) fn ticks_fenced() -> u64 {
     count
 }
 
+/// Nothing shows programs whether there is one.
+pub(crate) fn hypervisor_announced() -> Option<bool> {
+    None
+}
+
 pub(crate) fn counter_frequency() -> Option<f64> {
     let hz: u64;
     // SAFETY: reads a register that Linux leaves open to programs.

@@ -111,6 +111,11 @@ pub fn counter_frequency() -> Option<f64> {
     arch::counter_frequency()
 }
 
+/// Whether the CPU says that this runs under a hypervisor; `None` where CPUs do not say.
+pub fn hypervisor_announced() -> Option<bool> {
+    arch::hypervisor_announced()
+}
+
 /// The time counter's name if it runs at one rate whatever the core's frequency and sleep state.
 ///
 /// # Errors

@@ -132,6 +132,11 @@ pub(crate) fn ticks_fenced() -> u64 {
     count
 }
 
+/// Nothing shows programs whether there is one.
+pub(crate) fn hypervisor_announced() -> Option<bool> {
+    None
+}
+
 pub(crate) fn counter_frequency() -> Option<f64> {
     None
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use memgauge_core::note::Note;
 use memgauge_core::result::Environment;
-use memgauge_core::topology::{Machine, Node};
+use memgauge_core::topology::{Machine, Node, Topology};
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::container;
@@ -110,12 +110,16 @@ fn and_so_on(ids: &IdSet) -> &'static str {
     if ids.len() == 1 { "" } else { " (and so on)" }
 }
 
+/// CPUs that any node has.
+fn cpus_on_nodes(topology: &Topology) -> IdSet {
+    topology.nodes.iter().fold(IdSet::new(), |all, n| all.union(&n.cpus))
+}
+
 fn allowed_notes(machine: &Machine) -> Vec<Note> {
     let (topology, allowed) = (&machine.topology, &machine.allowed);
     let online = topology.online();
     let with_memory: IdSet = topology.nodes.iter().filter(|n| n.memory.0 > 0).map(|n| n.id).collect();
     let far: IdSet = allowed.cpus.iter().filter(|&id| topology.cpu(id).is_some_and(|c| !allowed.nodes.contains(c.node))).collect();
-    let on_nodes = topology.nodes.iter().fold(IdSet::new(), |all, n| all.union(&n.cpus));
     let message = |about: &str, what: &str, ids: &IdSet| (!ids.is_empty()).then(|| format!("{about}: {}", named(what, ids)));
     let notes = [
         message("online, but not measured because this process may not use them", "CPU", &online.difference(&allowed.cpus)).map(|m| {
@@ -129,7 +133,7 @@ fn allowed_notes(machine: &Machine) -> Vec<Note> {
         }),
         message("may be used without the memory of their own nodes, so that all accesses are remote", "CPU", &far)
             .map(|m| Note::warning("no-local-memory", m)),
-        message("in no online node, so that no memory is local to them", "CPU", &online.difference(&on_nodes))
+        message("in no online node, so that no memory is local to them", "CPU", &online.difference(&cpus_on_nodes(topology)))
             .map(|m| Note::info("cpus-without-node", m)),
     ];
     notes.into_iter().flatten().collect()
@@ -204,10 +208,18 @@ fn unlike_totals(tree: Tree<'_>, machine: &Machine) -> Option<Note> {
         return None;
     }
     let total = kib_field(&tree.text("proc/meminfo")?, "MemTotal")?;
-    let nodes: u64 = machine.topology.nodes.iter().map(|n| n.memory.0).sum();
+    let topology = &machine.topology;
+    let nodes: u64 = topology.nodes.iter().map(|n| n.memory.0).sum();
     let apart = nodes.abs_diff(total) as f64 / total.max(nodes).max(1) as f64;
+    // Memory of a node that is not shown is missing with its CPUs.
+    let stray = topology.online().difference(&cpus_on_nodes(topology));
+    let why = if nodes < total && !stray.is_empty() {
+        format!("a node is not shown, for no node has {}", named("CPU", &stray))
+    } else {
+        "one of the two is wrong".to_owned()
+    };
     (nodes > 0 && apart > MAX_TOTALS_APART).then(|| {
-        let message = format!("the kernel has {} of memory, its nodes add up to {}: one of the two is wrong", gib(total), gib(nodes));
+        let message = format!("the kernel has {} of memory, its nodes add up to {}: {why}", gib(total), gib(nodes));
         Note::warning("node-memory-differs", message)
             .advise("do not rely on the nodes' sizes; /proc/meminfo and /sys/devices/system/node/node*/meminfo show them")
     })
@@ -299,6 +311,12 @@ fn privilege_notes(tree: Tree<'_>, machine: &Machine, environment: &Environment)
         notes.push(Note::info(
             "virtual-machine",
             format!("this is a virtual machine ({name}): caches, nodes and distances are what it shows, which need not be the host's"),
+        ));
+    }
+    if let Some(why) = &identity.hypervisor_unknown {
+        notes.push(Note::info(
+            "hypervisor-not-known",
+            format!("whether this is a virtual machine is not known: {why}; it is planned and judged as one, and no low number is a failure"),
         ));
     }
     let tables = "sys/firmware/dmi/tables/DMI";

@@ -4,8 +4,10 @@
 //! `Documentation/admin-guide/mm/numaperf.rst` and `cputopology.rst`. A field whose file is missing or malformed is unknown. Only a tree
 //! without any CPU is an error.
 
+mod arm;
 mod caches;
 mod devices;
+mod hypervisor;
 mod identity;
 mod kinds;
 pub(crate) mod nodes;

@@ -155,6 +155,11 @@ fn privilege_notes(machine: &Machine) -> Vec<Note> {
             format!("this is a virtual machine ({name}): caches, nodes and distances are what it shows, which need not be the host's");
         Note::info("virtual-machine", message)
     });
+    let unknown = machine.identity.hypervisor_unknown.as_ref().map(|why| {
+        let message =
+            format!("whether this is a virtual machine is not known: {why}; it is planned and judged as one, and no low number is a failure");
+        Note::info("hypervisor-not-known", message)
+    });
     let absent = machine
         .identity
         .installed
@@ -166,7 +171,7 @@ fn privilege_notes(machine: &Machine) -> Vec<Note> {
         "hardware counters, the registers of prefetchers and physical addresses need a driver on Windows, and memgauge brings none: \
          nothing is counted by hardware, and prefetchers are not switched",
     );
-    virtual_machine.into_iter().chain(absent).chain([driver]).collect()
+    virtual_machine.into_iter().chain(unknown).chain(absent).chain([driver]).collect()
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub(super) fn nodes_per_package(results: &Results<'_>) -> Section {
     within_package(results, &mut section);
     let (Some((&fewer, few)), Some((&more, many))) = (modes.first_key_value(), modes.last_key_value()) else { return section };
     // A virtual machine has the nodes that its configuration says. Other processors than x86 servers have no such switch.
-    let has_switch = |report: &&Report| report.machine.identity.hypervisor.is_none() && report.machine.identity.arch == "x86_64";
+    let has_switch = |report: &&Report| !report.machine.identity.may_be_virtual() && report.machine.identity.arch == "x86_64";
     if fewer < more {
         between_modes(results, (fewer, few), (more, many), &mut section);
     } else if few.iter().any(has_switch) {

@@ -51,7 +51,7 @@ pub fn summarise(results: &[Measurement], machine: &Machine) -> Vec<LevelSummary
         .into_iter()
         .map(|(at, metric, ms)| {
             let points: Vec<Point> = ms.iter().filter_map(|m| Some((m.at.working_set?, m.estimate.value?))).collect();
-            let hidden = if machine.identity.hypervisor.is_some() { LARGEST_CACHE } else { Bytes::default() };
+            let hidden = if machine.identity.may_be_virtual() { LARGEST_CACHE } else { Bytes::default() };
             let (levels, unseen) = find(&points, metric == Metric::Latency, &caches(&machine.topology, &at), hidden);
             LevelSummary { at, metric: Some(metric), levels, unseen }
         })

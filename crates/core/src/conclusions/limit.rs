@@ -62,7 +62,7 @@ impl<'a> Limits<'a> {
             Some(gbs) => Ok(Limit { gbs, source: LimitSource::User, share: None, doubtful: false, has_band: true }),
             None => machine.identity.installed.peak().map(|peak| {
                 // The firmware of a virtual machine says what the hypervisor made up.
-                let doubtful = !peak.channels_known || machine.identity.hypervisor.is_some();
+                let doubtful = !peak.channels_known || machine.identity.may_be_virtual();
                 let source = if doubtful { LimitSource::SmbiosUpperBound } else { LimitSource::Smbios };
                 Limit { gbs: peak.gbs, source, share: None, doubtful, has_band: peak.dimms }
             }),
@@ -216,10 +216,10 @@ fn uses_all_cores(limits: &Limits<'_>, cpus: &IdSet, m: &Measurement) -> bool {
     nodes.flat_map(|n| n.cpus.iter()).all(|cpu| topology.cpu(cpu).is_none_or(|c| !c.siblings.intersection(cpus).is_empty()))
 }
 
-/// Whether only the machine can be the cause of a low number: it is not virtual (nothing is known about the host), the run was privileged,
+/// Whether only the machine can be the cause of a low number: it is known not to be virtual (nothing is known about a host), the run was privileged,
 /// and nothing disturbed it.
 pub fn blameless(m: &Measurement, machine: &Machine, environment: &Environment) -> bool {
-    machine.identity.hypervisor.is_none() && environment.root && !disturbed(m)
+    !machine.identity.may_be_virtual() && environment.root && !disturbed(m)
 }
 
 /// Whether something other than the memory may have lowered a number. The width of its interval does not count.

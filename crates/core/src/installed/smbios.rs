@@ -1,6 +1,6 @@
 //! The memory devices in the SMBIOS table of firmware.
 //!
-//! Format: DMTF DSP0134 (SMBIOS 3.7), sections 6.1 (structures), 7.17 (type 16, memory array) and 7.18 (type 17, memory device). Serial
+//! Format: DMTF DSP0134 (SMBIOS 3.7), sections 6.1 (structures), 7.1 (type 0, BIOS), 7.4 (type 3, chassis), 7.17 (type 16, memory array) and 7.18 (type 17, memory device). Serial
 //! numbers and asset tags are not read.
 
 pub mod device_map;
@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 use super::{InstalledMemory, MemoryDevice};
 use crate::units::Bytes;
 
+const BIOS: u8 = 0;
+const CHASSIS: u8 = 3;
 const MEMORY_ARRAY: u8 = 16;
 const MEMORY_DEVICE: u8 = 17;
 const END: u8 = 127;
@@ -37,6 +39,24 @@ pub fn parse(table: &[u8]) -> InstalledMemory {
         return InstalledMemory::unknown("firmware's table (SMBIOS) describes no memory device");
     }
     InstalledMemory { slots: devices.len() as u32, devices: devices.into_iter().filter_map(|(_, device)| device).collect(), reason: None }
+}
+
+/// Whether the table says of itself that it describes a virtual machine (7.1.2.2). That it does not say so means nothing.
+pub fn states_virtual_machine(table: &[u8]) -> bool {
+    let bios = structures(table).find(|structure| structure.kind() == BIOS);
+    bios.and_then(|bios| bios.byte(0x13)).is_some_and(|characteristics| characteristics & 1 << 4 != 0)
+}
+
+/// Whether the table states the shape of a chassis: that the machine is a physical one, unless something names a hypervisor.
+pub fn states_chassis(table: &[u8]) -> bool {
+    let chassis = structures(table).find(|structure| structure.kind() == CHASSIS);
+    // The highest bit says that there is a lock.
+    chassis.and_then(|chassis| chassis.byte(0x05)).is_some_and(|kind| is_shape(u32::from(kind & 0x7F)))
+}
+
+/// Whether a type of chassis (7.4.1) is a shape, such as a desktop or a blade. Hypervisors state "other" (1) or "unknown" (2).
+pub const fn is_shape(kind: u32) -> bool {
+    kind > 2
 }
 
 /// A structure: its formatted part and its strings.
@@ -166,6 +186,21 @@ mod tests {
         strings.iter().for_each(|s| bytes.extend(s.bytes().chain([0])));
         bytes.extend(if strings.is_empty() { &[0u8, 0][..] } else { &[0] });
         bytes
+    }
+
+    #[test]
+    fn a_table_says_whether_it_is_of_a_virtual_machine_and_what_shape_the_chassis_has() {
+        let bios = |second: u8| {
+            let mut body = [0u8; 0x14];
+            body[0x13 - 4] = second;
+            structure(BIOS, 0, &body, &["maker"])
+        };
+        let chassis = |kind: u8| structure(CHASSIS, 1, &[1, kind, 0, 0, 0], &["maker"]);
+        assert!(states_virtual_machine(&[bios(0x1C), chassis(1)].concat()));
+        assert!(!states_virtual_machine(&bios(0x0C)) && !states_virtual_machine(&structure(BIOS, 0, &[1, 2], &[])));
+        let shapes = [23, 0x80 | 3, 1, 2, 0x81].map(|kind| states_chassis(&[bios(0), chassis(kind)].concat()));
+        assert_eq!(shapes, [true, true, false, false, false]);
+        assert!(!states_chassis(&[]));
     }
 
     fn array(handle: u16, purpose: u8) -> Vec<u8> {

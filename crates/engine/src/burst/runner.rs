@@ -307,11 +307,9 @@ impl<'a> BurstRunner<'a> {
         self.workers.run_on(cpu, move || clock::core_ghz(&clock)).ok()
     }
 
-    /// Seconds that the hypervisor has given to others, of the time of `cpus`. Without a hypervisor nothing is read: the file is long on large
-    /// machines.
+    /// Seconds that the hypervisor has given to others, of the time of `cpus`. On metal nothing is read: the file is long on large machines.
     fn stolen(&self, cpus: &IdSet) -> Option<f64> {
-        self.context.machine.identity.hypervisor.as_ref()?;
-        noise::stolen_seconds(&self.context.root, cpus)
+        self.context.machine.identity.may_be_virtual().then(|| noise::stolen_seconds(&self.context.root, cpus)).flatten()
     }
 
     /// What others had so far of `cpus`, and of their neighbours.

@@ -54,11 +54,15 @@ pub(crate) fn counter_frequency() -> Option<f64> {
     hypervisor_tsc_hz().or_else(crystal_tsc_hz)
 }
 
+/// CPUID 1: bit 31 of ECX is kept for hypervisors. No CPU sets it.
+pub(crate) fn hypervisor_announced() -> Option<bool> {
+    Some(leaf(1)?.ecx & (1 << 31) != 0)
+}
+
 /// CPUID 4000_0010h: EAX is the guest's TSC frequency in kHz. VMware defined the leaf; KVM-based monitors provide it. It is preferred
 /// to leaf 15h, which may describe the host.
 fn hypervisor_tsc_hz() -> Option<f64> {
-    let virtual_machine = leaf(1)?.ecx & (1 << 31) != 0;
-    if !virtual_machine {
+    if !hypervisor_announced()? {
         return None;
     }
     let base = leaf(0x4000_0000)?;

@@ -15,6 +15,7 @@ fn a_plain_server_has_no_notes() {
     let tree = Fixture::new().cpus(2).node(0, "0-1", 64 << 10).files(&[
         ("sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages", "8"),
         ("sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages", "8"),
+        ("proc/cpuinfo", "processor: 0\nvendor_id: GenuineIntel\nflags: lm"),
         ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never"),
         ("sys/kernel/mm/transparent_hugepage/defrag", "always defer defer+madvise [madvise] never"),
         ("proc/self/status", "Uid:\t1000\t0\t0\t0\nCapEff:\t0000004000a00000\n"),
@@ -96,7 +97,7 @@ fn numa_balancing_and_strays() {
         .files(&[("proc/sys/kernel/numa_balancing", "2"), ("proc/self/status", "Uid:\t1000\t1000\t1000\t1000\n")]);
     let environment = read(&tree);
     let codes: Vec<&str> = environment.limits.iter().map(|n| n.code.as_str()).collect();
-    assert_eq!(codes, ["cpus-without-node", "cpus-offline", "numa-balancing", "perf-absent"]);
+    assert_eq!(codes, ["cpus-without-node", "cpus-offline", "numa-balancing", "hypervisor-not-known", "perf-absent"]);
 }
 
 #[test]
@@ -113,6 +114,9 @@ fn nodes_that_do_not_add_up_to_the_kernels_memory_are_told() {
     );
     assert!(with_total("4194304").is_some());
     assert_eq!(with_total("8100000"), None);
+    let hidden = Fixture::new().cpus(2).node(0, "0", 4 << 10).file("proc/meminfo", "MemTotal: 8388608 kB\n");
+    let message = note(&read(&hidden), "node-memory-differs").map(|note| note.message.clone());
+    assert!(message.is_some_and(|m| m.ends_with("a node is not shown, for no node has CPU 1")));
 }
 
 /// Mounts of lxcfs over these files, as LXD makes them.
@@ -167,4 +171,16 @@ fn transparent_huge_pages_that_are_disabled_for_the_process_are_no_matter_of_the
     assert!(advice.is_some_and(|advice| advice.contains("MemoryTHP=") && !advice.contains("echo")));
     assert_eq!(with("THP_enabled:\t1\n"), (Some(false), None));
     assert_eq!(with(""), (None, None));
+}
+
+#[test]
+fn a_hypervisor_that_is_not_known_is_told_with_the_reason() {
+    let found = |cpuinfo: &str| {
+        let environment = read(&Fixture::new().cpus(1).node(0, "0", 64 << 10).file("proc/cpuinfo", cpuinfo));
+        ["hypervisor-not-known", "virtual-machine"].map(|code| note(&environment, code).map(|note| note.message.clone()))
+    };
+    let arm = "processor: 0\nCPU implementer: 0x41\nCPU architecture: 8\nCPU part: 0xd0c\n";
+    assert!(matches!(found(arm), [Some(why), None] if why.contains("device tree") && why.contains("judged as one")));
+    assert_eq!(found("processor: 0\nvendor_id: GenuineIntel\nflags: lm"), [None, None]);
+    assert!(matches!(found("processor: 0\nvendor_id: GenuineIntel\nflags: lm hypervisor"), [None, Some(_)]));
 }

@@ -10,7 +10,7 @@ use crate::environment::read_environment;
 use crate::topology::read_machine;
 
 /// Every file that is read, for a machine with two CPUs and two nodes.
-const FILES: [&str; 67] = [
+const FILES: [&str; 72] = [
     "proc/cpuinfo",
     "proc/meminfo",
     "proc/version",
@@ -24,10 +24,15 @@ const FILES: [&str; 67] = [
     "proc/sys/kernel/osrelease",
     "proc/sys/kernel/perf_event_paranoid",
     "proc/sys/vm/overcommit_memory",
+    "proc/device-tree/compatible",
     "proc/device-tree/hypervisor/compatible",
+    "proc/device-tree/psci/method",
+    "proc/sysinfo",
     "sys/bus/cxl/devices/mem0/numa_node",
     "sys/bus/cxl/devices/mem0/ram/size",
     "sys/bus/cxl/devices/region0/resource",
+    "sys/class/dmi/id/chassis_type",
+    "sys/class/dmi/id/chassis_vendor",
     "sys/class/dmi/id/product_name",
     "sys/class/dmi/id/sys_vendor",
     "sys/devices/cpu_atom/cpus",
@@ -145,6 +150,7 @@ fn package(cores: u32) -> Fixture {
     let (half, all) = (cores / 2, 2 * cores - 1);
     let nodes = [(0, half - 1), (half, cores - 1)].map(|(first, last)| format!("{first}-{last},{}-{}", first + cores, last + cores));
     let mut tree = Fixture::new().cpus(2 * cores).node(0, &nodes[0], 1 << 20).node(1, &nodes[1], 1 << 20);
+    tree = tree.file("proc/cpuinfo", "processor: 0\nvendor_id: GenuineIntel\nflags: lm\n");
     let whole = format!("0-{all}");
     for cpu in 0..2 * cores {
         let pair = format!("{},{}", cpu % cores, cpu % cores + cores);

@@ -1,10 +1,10 @@
-//! The identity of the machine: `/proc/cpuinfo`, DMI, and the hypervisor.
+//! The identity of the machine: `/proc/cpuinfo` and DMI.
 
 use std::collections::BTreeMap;
 
 use memgauge_core::topology::{Identity, OperatingSystem};
 
-use super::smbios;
+use super::{arm, hypervisor, smbios};
 use crate::substitute::Substitutes;
 use crate::tree::{CPU_DIR, Tree};
 
@@ -104,6 +104,11 @@ impl CpuInfo {
         (!values.is_empty()).then(|| values.join(","))
     }
 
+    /// Whether the first processor has the flag; `None` where the file states no flags of an x86 CPU.
+    pub(super) fn flag(&self, flag: &str) -> Option<bool> {
+        self.first("vendor_id").and(self.first("flags")).map(|_| self.has_flag(flag))
+    }
+
     fn has_flag(&self, flag: &str) -> bool {
         self.first("flags").is_some_and(|flags| flags.split_whitespace().any(|f| f == flag))
     }
@@ -115,6 +120,9 @@ impl CpuInfo {
         }
         if let Some(isa) = self.first("isa") {
             return Some(if isa.starts_with("rv32") { "riscv32" } else { "riscv64" });
+        }
+        if self.first("CPU Family").is_some_and(|family| family.starts_with("Loongson")) {
+            return Some("loongarch64");
         }
         match self.first("vendor_id") {
             Some("IBM/S390") => Some("s390x"),
@@ -139,15 +147,20 @@ fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 /// The machine's identity.
 pub(crate) fn read(tree: Tree<'_>, info: &CpuInfo) -> Identity {
     let firmware = firmware(tree);
-    let arch = if tree.is_live() { Some(std::env::consts::ARCH) } else { info.arch() };
+    let arch = if tree.is_live() { Some(std::env::consts::ARCH) } else { info.arch() }.unwrap_or("unknown");
+    let (hypervisor, hypervisor_unknown) = match hypervisor::find(tree, info, arch, &firmware) {
+        Ok(found) => (found, None),
+        Err(why) => (None, Some(why)),
+    };
     Identity {
-        arch: arch.unwrap_or("unknown").to_owned(),
+        arch: arch.to_owned(),
         vendor: vendor(info),
         model_name: model_name(info),
         model: model(tree, info),
         system: OperatingSystem::Linux,
         kernel: kernel(tree),
-        hypervisor: hypervisor(tree, info, &firmware),
+        hypervisor,
+        hypervisor_unknown,
         firmware,
         installed: smbios::read(tree),
     }
@@ -155,18 +168,19 @@ pub(crate) fn read(tree: Tree<'_>, info: &CpuInfo) -> Identity {
 
 fn vendor(info: &CpuInfo) -> Option<String> {
     match info.first("CPU implementer") {
-        Some(code) => Some(arm_implementer(code).map_or_else(|| format!("implementer {code}"), str::to_owned)),
+        Some(code) => Some(arm::implementer(code).map_or_else(|| format!("implementer {code}"), str::to_owned)),
         None => info.first("vendor_id").or_else(|| info.first("mvendorid")).map(str::to_owned),
     }
 }
 
 fn model_name(info: &CpuInfo) -> Option<String> {
     if info.first("CPU implementer").is_some() && info.first("model name").is_none() {
-        let name = |block: &BTreeMap<String, String>| arm_part(block.get("CPU implementer")?, block.get("CPU part")?);
-        let names = distinct(info.blocks.values().filter_map(name));
+        let name = |block: &BTreeMap<String, String>| Some(arm::name(block.get("CPU implementer")?, block.get("CPU part")?));
+        let all: Vec<String> = info.blocks.values().filter_map(name).collect();
+        let names = distinct(all.iter().map(String::as_str));
         return (!names.is_empty()).then(|| names.join(" + "));
     }
-    ["model name", "uarch", "cpu"].iter().find_map(|key| info.first(key)).map(|name| {
+    ["model name", "Model Name", "uarch", "cpu model", "cpu"].iter().find_map(|key| info.first(key)).map(|name| {
         // Firmware pads names with spaces.
         name.split_whitespace().collect::<Vec<_>>().join(" ")
     })
@@ -191,7 +205,7 @@ fn model(tree: Tree<'_>, info: &CpuInfo) -> BTreeMap<String, String> {
     let mut model: BTreeMap<String, String> =
         keys.iter().filter_map(|(key, name)| Some(((*name).to_owned(), info.distinct(key)?))).collect();
     if !model.contains_key("microcode")
-        && let Some(version) = tree.text(&format!("{CPU_DIR}/cpu0/microcode/version"))
+        && let Some(version) = tree.text(&format!("{CPU_DIR}/cpu0/microcode/version")).filter(|version| !version.is_empty())
     {
         model.insert("microcode".to_owned(), version);
     }
@@ -204,148 +218,12 @@ fn kernel(tree: Tree<'_>) -> Option<String> {
     release.or_else(|| tree.text("proc/version")?.strip_prefix("Linux version ")?.split_whitespace().next().map(str::to_owned))
 }
 
+/// A field of DMI that every user may read.
+pub(super) fn dmi(tree: Tree<'_>, field: &str) -> Option<String> {
+    let folder = ["sys/class/dmi/id", "sys/devices/virtual/dmi/id"].into_iter().find(|folder| tree.exists(folder))?;
+    tree.text(&format!("{folder}/{field}")).filter(|text| !text.is_empty())
+}
+
 fn firmware(tree: Tree<'_>) -> BTreeMap<String, String> {
-    let folder = ["sys/class/dmi/id", "sys/devices/virtual/dmi/id"].into_iter().find(|folder| tree.exists(folder));
-    let Some(folder) = folder else { return BTreeMap::new() };
-    let read = |field: &&str| {
-        let text = tree.text(&format!("{folder}/{field}")).filter(|t| !t.is_empty())?;
-        Some(((*field).to_owned(), text))
-    };
-    DMI.iter().filter_map(read).collect()
-}
-
-/// Words in DMI's vendor, product and BIOS fields that identify a hypervisor, the most specific first.
-const HYPERVISORS: [(&str, &str); 14] = [
-    ("Firecracker", "Firecracker"),
-    ("Amazon EC2", "Amazon EC2 (Nitro)"),
-    ("Google Compute Engine", "Google Compute Engine (KVM)"),
-    ("Alibaba Cloud", "Alibaba Cloud (KVM)"),
-    ("OpenStack", "OpenStack"),
-    ("VMware", "VMware"),
-    ("VirtualBox", "VirtualBox"),
-    ("Parallels", "Parallels"),
-    ("BHYVE", "bhyve"),
-    ("Apple Virtualization", "Apple Virtualization"),
-    ("Xen", "Xen"),
-    ("HVM domU", "Xen"),
-    ("KVM", "KVM"),
-    ("QEMU", "QEMU"),
-];
-
-/// Hypervisors whose firmware no physical machine has. Clouds rent physical machines under the same names as virtual ones.
-const NEVER_METAL: [&str; 5] = ["VMware", "VirtualBox", "Parallels", "bhyve", "QEMU"];
-
-/// The name of the hypervisor. On x86 the CPU shows that there is one, unless that is hidden from the guest (QEMU: `hypervisor=off`). On other
-/// architectures only firmware does.
-fn hypervisor(tree: Tree<'_>, info: &CpuInfo, firmware: &BTreeMap<String, String>) -> Option<String> {
-    if let Some(kind) = tree.text("sys/hypervisor/type").filter(|t| !t.is_empty()) {
-        return Some(if kind == "xen" { "Xen".to_owned() } else { kind });
-    }
-    let x86 = info.first("vendor_id").is_some() && info.first("flags").is_some();
-    if x86 && !info.has_flag("hypervisor") {
-        return by_firmware(firmware).filter(|name| NEVER_METAL.contains(name)).map(str::to_owned);
-    }
-    let metal = firmware.get("product_name").is_some_and(|name| name.contains(".metal"));
-    let named = by_firmware(firmware).filter(|_| !metal).or_else(|| by_device_tree(tree));
-    let clocks = tree.text("sys/devices/system/clocksource/clocksource0/available_clocksource").unwrap_or_default();
-    let name = match named {
-        // QEMU runs guests with and without KVM. The clocks of the guest show which.
-        Some("QEMU") if clocks.contains("kvm-clock") => Some("QEMU/KVM"),
-        Some(name) => Some(name),
-        None if x86 => by_acpi(tree).or_else(|| by_clock(&clocks)).or(Some("unknown hypervisor")),
-        None => None,
-    };
-    name.map(str::to_owned)
-}
-
-fn by_firmware(firmware: &BTreeMap<String, String>) -> Option<&'static str> {
-    let text = |field: &str| firmware.get(field).map_or("", String::as_str);
-    if text("sys_vendor") == "Microsoft Corporation" && text("product_name").contains("Virtual Machine") {
-        return Some("Microsoft Hyper-V");
-    }
-    let text = ["sys_vendor", "product_name", "bios_vendor", "board_vendor"].map(text).join("\n");
-    first_named(&text, &HYPERVISORS)
-}
-
-fn by_device_tree(tree: Tree<'_>) -> Option<&'static str> {
-    let text = tree.text("proc/device-tree/hypervisor/compatible")?;
-    Some(if text.contains("xen") { "Xen" } else { "KVM" })
-}
-
-/// The maker of the ACPI tables (bytes 10 to 15 of a table's header); readable by root only.
-fn by_acpi(tree: Tree<'_>) -> Option<&'static str> {
-    let makers = [("FIRECK", "Firecracker"), ("BOCHS", "QEMU"), ("VRTUAL", "Microsoft Hyper-V"), ("CLOUDH", "Cloud Hypervisor")];
-    first_named(&tree.text_up_to("sys/firmware/acpi/tables/FACP", 36)?, &makers)
-}
-
-fn by_clock(clocks: &str) -> Option<&'static str> {
-    first_named(clocks, &[("kvm-clock", "KVM"), ("hyperv_clocksource", "Microsoft Hyper-V"), ("xen", "Xen")])
-}
-
-/// The name that belongs to the first of the words that the text contains.
-fn first_named(text: &str, words: &[(&str, &'static str)]) -> Option<&'static str> {
-    words.iter().find(|(word, _)| text.contains(word)).map(|(_, name)| *name)
-}
-
-/// Makers of Arm cores by their number in MIDR_EL1 (Linux `arch/arm64/include/asm/cputype.h`).
-fn arm_implementer(code: &str) -> Option<&'static str> {
-    Some(match number(code)? {
-        0x41 => "ARM",
-        0x42 => "Broadcom",
-        0x43 => "Cavium",
-        0x46 => "Fujitsu",
-        0x48 => "HiSilicon",
-        0x4e => "NVIDIA",
-        0x50 => "APM",
-        0x51 => "Qualcomm",
-        0x53 => "Samsung",
-        0x61 => "Apple",
-        0x6d => "Microsoft",
-        0xc0 => "Ampere",
-        _ => return None,
-    })
-}
-
-/// Names of core designs by maker and part number (same source).
-pub(crate) fn arm_part(implementer: &str, part: &str) -> Option<&'static str> {
-    Some(match (number(implementer)?, number(part)?) {
-        (0x41, 0xd03) => "Cortex-A53",
-        (0x41, 0xd04) => "Cortex-A35",
-        (0x41, 0xd05) => "Cortex-A55",
-        (0x41, 0xd07) => "Cortex-A57",
-        (0x41, 0xd08) => "Cortex-A72",
-        (0x41, 0xd09) => "Cortex-A73",
-        (0x41, 0xd0a) => "Cortex-A75",
-        (0x41, 0xd0b) => "Cortex-A76",
-        (0x41, 0xd0c) => "Neoverse-N1",
-        (0x41, 0xd0d) => "Cortex-A77",
-        (0x41, 0xd40) => "Neoverse-V1",
-        (0x41, 0xd41) => "Cortex-A78",
-        (0x41, 0xd44) => "Cortex-X1",
-        (0x41, 0xd46) => "Cortex-A510",
-        (0x41, 0xd47) => "Cortex-A710",
-        (0x41, 0xd48) => "Cortex-X2",
-        (0x41, 0xd49) => "Neoverse-N2",
-        (0x41, 0xd4d) => "Cortex-A715",
-        (0x41, 0xd4e) => "Cortex-X3",
-        (0x41, 0xd4f) => "Neoverse-V2",
-        (0x41, 0xd80) => "Cortex-A520",
-        (0x41, 0xd81) => "Cortex-A720",
-        (0x41, 0xd82) => "Cortex-X4",
-        (0x41, 0xd83) => "Neoverse-V3AE",
-        (0x41, 0xd84) => "Neoverse-V3",
-        (0x41, 0xd85) => "Cortex-X925",
-        (0x41, 0xd87) => "Cortex-A725",
-        (0x41, 0xd8e) => "Neoverse-N3",
-        (0x43, 0x0af) => "ThunderX2",
-        (0x46, 0x001) => "A64FX",
-        (0x48, 0xd01) => "Kunpeng-920",
-        (0xc0, 0xac3) => "Ampere-1",
-        (0xc0, 0xac4) => "Ampere-1A",
-        _ => return None,
-    })
-}
-
-fn number(hex: &str) -> Option<u32> {
-    u32::from_str_radix(hex.strip_prefix("0x")?, 16).ok()
+    DMI.iter().filter_map(|field| Some(((*field).to_owned(), dmi(tree, field)?))).collect()
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use memgauge_core::installed::InstalledMemory;
 use memgauge_core::installed::smbios::device_map::DeviceMap;
-use memgauge_core::installed::smbios::parse;
+use memgauge_core::installed::smbios::{parse, states_virtual_machine};
 
 use crate::security::{CAP_DAC_OVERRIDE, explained, has_capability};
 use crate::tree::Tree;
@@ -28,6 +28,11 @@ pub(crate) fn read(tree: Tree<'_>) -> InstalledMemory {
 /// Why its table cannot be read.
 pub fn device_map(root: &Path) -> Result<DeviceMap, String> {
     table(Tree::new(root)).map(|table| DeviceMap::parse(&table))
+}
+
+/// Whether firmware's table, which only root may read, says that it describes a virtual machine.
+pub(super) fn is_of_virtual_machine(tree: Tree<'_>) -> bool {
+    table(tree).is_ok_and(|bytes| states_virtual_machine(&bytes))
 }
 
 /// The bytes of firmware's table, or why they cannot be read.

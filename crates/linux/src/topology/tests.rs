@@ -139,6 +139,42 @@ fn kinds_of_cores() {
     // A hybrid with only one kind online has no kinds.
     let half = Fixture::new().cpus(1).file("sys/devices/cpu_core/cpus", "0").file("sys/devices/cpu_atom/cpus", "");
     assert_eq!(kinds(&half), [None]);
+    // Meteor Lake: the last efficiency cores are on another die, without the L3 of all others. Where no efficiency core has one, they are alike.
+    let cache = |tree: Fixture, level: &str, cpus: &str, size: &str, of: &[u32]| {
+        of.iter().fold(tree, |tree, id| {
+            let folder = format!("sys/devices/system/cpu/cpu{id}/cache/index{level}");
+            let file = |name: &str| format!("{folder}/{name}");
+            tree.files(&[(&file("level"), level), (&file("type"), "Unified"), (&file("size"), size), (&file("shared_cpu_list"), cpus)])
+        })
+    };
+    let l3 = |tree: Fixture, cpus: &str, size: &str, of: &[u32]| cache(tree, "3", cpus, size, of);
+    let with_l1 = |tree: Fixture, sizes: [&str; 4]| (0..4).fold(tree, |tree, id| cache(tree, "1", &id.to_string(), sizes[id as usize], &[id]));
+    let bare = || Fixture::new().cpus(4).file("sys/devices/cpu_core/cpus", "0-1").file("sys/devices/cpu_atom/cpus", "2-3");
+    let atoms = || with_l1(bare(), ["48K", "48K", "32K", "32K"]);
+    let named = |names: &[&str]| names.iter().map(|name| Some((*name).to_owned())).collect::<Vec<_>>();
+    let lpe = named(&["performance", "performance", "efficiency", "low-power"]);
+    assert_eq!(kinds(&l3(atoms(), "0-2", "24576K", &[0, 1, 2])), lpe);
+    let alike = named(&["performance", "performance", "efficiency", "efficiency"]);
+    assert_eq!(kinds(&l3(atoms(), "0-1", "12288K", &[0, 1])), alike);
+    assert_eq!(kinds(&atoms()), alike, "no L3 is known");
+    assert_eq!(kinds(&l3(bare(), "0-2", "24576K", &[0, 1, 2])), alike, "nothing is known of the last one");
+    // Without the PMUs, by the first-level caches.
+    let intel = || Fixture::new().cpus(4).file("proc/cpuinfo", "processor: 0\nvendor_id: GenuineIntel\nflags: lm\n");
+    let unnamed = l3(with_l1(intel(), ["48K", "48K", "32K", "32K"]), "0-2", "24576K", &[0, 1, 2]);
+    assert_eq!(kinds(&unnamed), named(&["l1d-48k", "l1d-48k", "l1d-32k", "l1d-32k-without-l3"]));
+    // AMD: L3s of two sizes and frequencies together.
+    let amd = |sizes: [&str; 2], mhz: [u32; 4]| {
+        let info = "processor: 0\nvendor_id: AuthenticAMD\nflags: lm\n";
+        let tree = l3(l3(Fixture::new().cpus(4).file("proc/cpuinfo", info), "0-1", sizes[0], &[0, 1]), "2-3", sizes[1], &[2, 3]);
+        (0..4).fold(tree, |tree, id| {
+            tree.file(&format!("sys/devices/system/cpu/cpu{id}/cpufreq/cpuinfo_max_freq"), (mhz[id] * 1000).to_string())
+        })
+    };
+    assert_eq!(kinds(&amd(["16384K", "8192K"], [5100, 5000, 3300, 3300])), alike, "Zen 5 and Zen 5c");
+    let stacked = named(&["l3-96m", "l3-96m", "l3-32m", "l3-32m"]);
+    assert_eq!(kinds(&amd(["98304K", "32768K"], [5250, 5250, 5750, 5700])), stacked);
+    assert_eq!(kinds(&amd(["16384K", "8192K"], [5100, 5000, 5050, 5000])), [None, None, None, None], "sizes alone");
+    assert_eq!(kinds(&amd(["32768K", "32768K"], [5700, 5700, 5200, 5200])), [None, None, None, None], "favoured cores");
     let arm = Fixture::new().cpus(2).file(
         "proc/cpuinfo",
         "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd05\n\nprocessor\t: 1\nCPU implementer\t: 0x41\nCPU part\t: 0xfff\n",
@@ -196,6 +232,8 @@ fn identities() {
         (riscv.arch.as_str(), riscv.model_name.as_deref(), riscv.vendor.as_deref()),
         ("riscv64", Some("sifive,u74-mc"), Some("0x489"))
     );
+    let loongson = identity("system type : generic\n\nprocessor : 0\nCPU Family : Loongson-64bit\nModel Name : Loongson-3C5000L", &[]);
+    assert_eq!((loongson.arch.as_str(), loongson.model_name.as_deref()), ("loongarch64", Some("Loongson-3C5000L")));
     assert_eq!(identity("", &[]).arch, "unknown");
 }
 
@@ -301,4 +339,92 @@ fn processors_that_a_container_numbers_anew_name_no_cpus_design() {
     let lxcfs = "30 20 0:40 /proc/cpuinfo /proc/cpuinfo rw - fuse.lxcfs lxcfs rw\n";
     assert_eq!(kinds(["0xd0b", "0xd05"], ""), [Some("cortex-a76".to_owned()), Some("cortex-a55".to_owned())]);
     assert_eq!(kinds(["0xd0b", "0xd05"], lxcfs), [None, None]);
+}
+
+#[test]
+fn what_nothing_says_of_a_hypervisor_is_not_known() {
+    let found = |files: &[(&str, &str)]| {
+        let identity = read_machine(Fixture::new().cpus(1).files(files).root()).unwrap().identity;
+        match identity.is_virtual() {
+            Some(true) => identity.hypervisor.unwrap(),
+            Some(false) => "metal".to_owned(),
+            None => "not known".to_owned(),
+        }
+    };
+    let arm = ("proc/cpuinfo", "processor: 0\nCPU implementer: 0x41\nCPU architecture: 8\nCPU part: 0xd0c\n");
+    let dmi = |field: &str| format!("sys/class/dmi/id/{field}");
+    let [vendor, product, chassis, shape] = ["sys_vendor", "product_name", "chassis_vendor", "chassis_type"].map(dmi);
+    let on_arm = |files: &[(&str, &str)]| found(&[&[arm], files].concat());
+
+    assert_eq!(on_arm(&[]), "not known");
+    for (maker, name) in [("Hetzner", "vServer"), ("KubeVirt", "None"), ("Tencent Cloud", "CVM"), ("Scaleway", "SCW-COPARM1-2C-8G")] {
+        assert_eq!(on_arm(&[(&vendor, maker), (&product, name)]), "KVM", "{maker}");
+    }
+    assert_eq!(on_arm(&[(&vendor, "Somebody's Cloud"), (&chassis, "QEMU"), (&shape, "1")]), "QEMU");
+    assert_eq!(on_arm(&[(&vendor, "Somebody's Cloud"), (&shape, "1")]), "not known", "as hypervisors state chassis");
+    assert_eq!(on_arm(&[(&vendor, "GIGABYTE"), (&shape, "23")]), "metal");
+    assert_eq!(on_arm(&[(&vendor, "Microsoft Corporation"), (&product, "Virtual Machine"), (&shape, "3")]), "Microsoft Hyper-V");
+    // Firmware's own table, which root may read, says that it is a guest's: a BIOS structure of 24 bytes with the bit, and no strings.
+    let mut table = vec![0u8; 26];
+    (table[1], table[0x13]) = (24, 0x10);
+    let tree = Fixture::new().cpus(1).files(&[arm]).file("sys/firmware/dmi/tables/DMI", table);
+    let stated = read_machine(tree.root()).unwrap().identity;
+    assert_eq!((stated.is_virtual(), stated.hypervisor_for_all()), (Some(true), Some("not known")), "users cannot read it");
+
+    // Without DMI, the device tree.
+    for folder in ["proc/device-tree", "sys/firmware/devicetree/base"] {
+        let at = |file: &str| format!("{folder}/{file}");
+        let [board, method, hypervisor] = ["compatible", "psci/method", "hypervisor/compatible"].map(at);
+        assert_eq!(on_arm(&[(&board, "linux,dummy-virt\0"), (&method, "hvc\0")]), "unknown hypervisor");
+        assert_eq!(on_arm(&[(&board, "linux,dummy-virt\0"), (&method, "smc\0")]), "unknown hypervisor");
+        assert_eq!(on_arm(&[(&board, "acme,phone\0"), (&method, "hvc\0")]), "unknown hypervisor");
+        assert_eq!(on_arm(&[(&board, "raspberrypi,5-model-b\0brcm,bcm2712\0"), (&method, "smc\0")]), "metal");
+        assert_eq!(on_arm(&[(&board, "raspberrypi,4-model-b\0brcm,bcm2711\0")]), "metal", "CPUs that spin");
+        assert_eq!(on_arm(&[(&hypervisor, "xen,xen-4.17\0xen,xen\0"), (&board, "xen,xenvm-4.17\0")]), "Xen");
+        let riscv = ("proc/cpuinfo", "processor : 0\nhart: 0\nisa : rv64imafdc\n");
+        assert_eq!(found(&[riscv, (&board, "riscv-virtio\0")]), "QEMU");
+        assert_eq!(found(&[riscv, (&board, "sifive,hifive-unmatched-a00\0")]), "metal");
+        assert_eq!(found(&[riscv]), "not known");
+    }
+
+    // x86 whose flags are hidden.
+    let clock = "sys/devices/system/clocksource/clocksource0/available_clocksource";
+    assert_eq!(found(&[]), "not known");
+    assert_eq!(found(&[(clock, "tsc kvm-clock ")]), "KVM");
+    assert_eq!(found(&[(&vendor, "Dell Inc."), (&shape, "23")]), "metal");
+    assert_eq!(found(&[(&vendor, "Amazon EC2"), (&product, "c5.metal")]), "metal");
+
+    let mainframe = ("proc/cpuinfo", "vendor_id : IBM/S390\nfeatures : esan3\nprocessor 0: version = FF, machine = 8561\n");
+    let sysinfo = |text: &str| found(&[mainframe, ("proc/sysinfo", text)]);
+    assert_eq!(sysinfo("Manufacturer: IBM\nLPAR Name: A\nVM00 Name: guest\nVM00 Control Program: KVM/Linux\n"), "KVM");
+    assert_eq!(sysinfo("Manufacturer: IBM\nVM00 Control Program: z/VM    7.2.0\n"), "z/VM");
+    assert_eq!(sysinfo("Manufacturer: IBM\nLPAR Name: A\n"), "PR/SM");
+    assert_eq!(found(&[mainframe]), "not known");
+
+    let power = |rest: &str| found(&[("proc/cpuinfo", &format!("processor: 0\ncpu: POWER9 (architected)\n\n{rest}"))]);
+    assert_eq!(power("platform: PowerNV\nmachine: PowerNV 8335-GTH\n"), "metal");
+    assert_eq!(power("platform: pSeries\nmachine: CHRP IBM,9009-22A\n"), "PowerVM");
+    assert_eq!(power("platform: pSeries\nmachine: CHRP IBM pSeries (emulated by qemu)\n"), "QEMU");
+    assert_eq!(power(""), "not known");
+}
+
+#[test]
+fn cores_without_a_name_have_their_makers_and_numbers() {
+    let named = |cores: &[(&str, &str)]| {
+        let blocks = cores.iter().enumerate().map(|(id, (maker, part))| {
+            format!("processor: {id}\nCPU implementer: {maker}\nCPU architecture: 8\nCPU part: {part}\n\n")
+        });
+        read_machine(Fixture::new().cpus(1).file("proc/cpuinfo", blocks.collect::<String>()).root()).unwrap().identity.model_name.unwrap()
+    };
+    assert_eq!(named(&[("0x41", "0xd42")]), "Cortex-A78AE");
+    assert_eq!(named(&[("0x6d", "0xd49")]), "Azure-Cobalt-100");
+    assert_eq!(named(&[("0x51", "0x001")]), "Oryon");
+    assert_eq!(named(&[("0x41", "0xfff"), ("0x41", "0xfff")]), "ARM part 0xfff");
+    assert_eq!(named(&[("0x77", "0x001"), ("0x41", "0xd03")]), "implementer 0x77 part 0x001 + Cortex-A53");
+}
+
+#[test]
+fn an_empty_revision_of_microcode_is_left_out() {
+    let tree = Fixture::new().cpus(1).file("sys/devices/system/cpu/cpu0/microcode/version", "\n");
+    assert_eq!(read_machine(tree.root()).unwrap().identity.model, Default::default());
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::persistent::PersistentNamespace;
 use memgauge_core::result::{ClockReport, Measurement, Report};
-use memgauge_core::topology::{Machine, Node, OperatingSystem, Topology};
+use memgauge_core::topology::{Identity, Machine, Node, OperatingSystem, Topology};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_core::wording;
 
@@ -39,7 +39,10 @@ pub(super) fn title(page: &mut Page, report: &Report) {
 pub(super) fn identity(machine: &Machine) -> Vec<String> {
     let id = &machine.identity;
     let t = &machine.topology;
-    let model = id.model_name.clone().or_else(|| id.vendor.clone()).unwrap_or_else(|| format!("unknown {} CPU", id.arch));
+    let model = id.model_name.clone().or_else(|| maker(id)).unwrap_or_else(|| match id.arch.as_str() {
+        "unknown" => "CPU not known".to_owned(),
+        arch => format!("unknown {arch} CPU"),
+    });
     let cores = t.one_per_core(&t.online()).len();
     let mut items = vec![
         model,
@@ -53,9 +56,19 @@ pub(super) fn identity(machine: &Machine) -> Vec<String> {
     if machine.allowed.cpus.len() != t.cpus.len() {
         items.push(format!("{} allowed", count(machine.allowed.cpus.len(), "CPU", "CPUs")));
     }
-    items.push(id.hypervisor.as_ref().map_or("no hypervisor".into(), |h| format!("virtual machine ({h})")));
+    items.push(match (&id.hypervisor, id.is_virtual()) {
+        (Some(name), _) => format!("virtual machine ({name})"),
+        (None, Some(_)) => "no hypervisor".to_owned(),
+        (None, None) => "hypervisor not known".to_owned(),
+    });
     items.extend(id.kernel.as_ref().map(|k| if id.system.is_linux() { format!("Linux {k}") } else { k.clone() }));
     items
+}
+
+/// The CPU's maker, with the numbers of the design, where there is no name.
+fn maker(id: &Identity) -> Option<String> {
+    let numbers = ["part", "family", "model"].iter().filter_map(|key| Some(format!(" {key} {}", id.model.get(*key)?)));
+    id.vendor.as_ref().map(|vendor| format!("{vendor}{}", numbers.collect::<String>()))
 }
 
 /// The machine in one line.
@@ -160,6 +173,8 @@ type CacheKind = (u8, Bytes, usize, Option<u32>, Option<u32>);
 
 fn caches(page: &mut Page, t: &Topology) {
     if t.caches.is_empty() {
+        page.heading("Caches", "");
+        page.paragraph(Style::Plain, "not known: the machine shows none");
         return;
     }
     // Caches that differ only in their CPUs share a line.
@@ -368,4 +383,33 @@ fn state(page: &mut Page, report: &Report) {
         ("privileges", privileges),
     ];
     facts(page, &list);
+}
+
+#[cfg(test)]
+mod tests {
+    use memgauge_core::topology::{Allowed, Identity};
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_of_a_machine_is_not_said_to_be_none() {
+        let line = |identity: Identity| {
+            let machine = Machine { identity, topology: Topology::default(), allowed: Allowed::default() };
+            let items = super::identity(&machine);
+            (items[0].clone(), items[2].clone())
+        };
+        let of = |arch: &str, vendor: Option<&str>, model: &[(&str, &str)]| Identity {
+            arch: arch.into(),
+            vendor: vendor.map(Into::into),
+            model: model.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+            ..Identity::default()
+        };
+        let unknown = Identity { hypervisor_unknown: Some("nothing says so".into()), ..of("unknown", None, &[]) };
+        assert_eq!(line(unknown), ("CPU not known".to_owned(), "hypervisor not known".to_owned()));
+        assert_eq!(line(of("riscv64", None, &[])), ("unknown riscv64 CPU".to_owned(), "no hypervisor".to_owned()));
+        assert_eq!(line(of("x86_64", Some("AuthenticAMD"), &[("family", "26"), ("model", "2")])).0, "AuthenticAMD family 26 model 2");
+        assert_eq!(line(of("aarch64", Some("ARM"), &[("part", "0xd42"), ("implementer", "0x41")])).0, "ARM part 0xd42");
+        let guest = Identity { hypervisor: Some("KVM".into()), ..of("aarch64", Some("ARM"), &[]) };
+        assert_eq!(line(guest), ("ARM".to_owned(), "virtual machine (KVM)".to_owned()));
+    }
 }

@@ -1,5 +1,8 @@
 //! What CPUID says about a hypervisor. Nothing on other architectures than x86-64.
 
+/// Whether CPUs of this architecture say that there is a hypervisor.
+pub(super) const ANNOUNCES: bool = cfg!(target_arch = "x86_64");
+
 /// What a hypervisor says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hypervisor {

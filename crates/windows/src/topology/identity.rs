@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_char};
 use std::collections::BTreeMap;
 use std::mem::transmute;
 
-use memgauge_core::topology::{Identity, OperatingSystem};
+use memgauge_core::topology::{HYPERVISOR_OF_FIRMWARE, Identity, OperatingSystem};
 use windows_sys::Wdk::System::SystemServices::RtlGetVersion;
 use windows_sys::Win32::Foundation::FARPROC;
 use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress};
@@ -41,6 +41,9 @@ pub(super) fn read() -> Identity {
     let firmware = firmware();
     let mut model = registry::text(PROCESSOR, "Identifier").map(|text| model(&text)).unwrap_or_default();
     model.extend(microcode().map(|revision| ("microcode".to_owned(), revision)));
+    let stated = || smbios::is_of_virtual_machine().then(|| HYPERVISOR_OF_FIRMWARE.to_owned());
+    let hypervisor = hypervisor(cpuid::hypervisor().as_ref(), &firmware).or_else(|| stated().filter(|_| !cpuid::ANNOUNCES));
+    let unknown = !cpuid::ANNOUNCES && hypervisor.is_none() && !smbios::has_chassis();
     Identity {
         arch: std::env::consts::ARCH.to_owned(),
         vendor: registry::text(PROCESSOR, "VendorIdentifier"),
@@ -49,7 +52,8 @@ pub(super) fn read() -> Identity {
         model,
         system: OperatingSystem::Windows,
         kernel: kernel(),
-        hypervisor: hypervisor(cpuid::hypervisor().as_ref(), &firmware),
+        hypervisor,
+        hypervisor_unknown: unknown.then(|| "neither the CPU nor firmware (DMI) says so".to_owned()),
         firmware,
         installed: smbios::read(),
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use memgauge_core::installed::InstalledMemory;
 use memgauge_core::installed::smbios::device_map::DeviceMap;
-use memgauge_core::installed::smbios::parse;
+use memgauge_core::installed::smbios::{parse, states_chassis, states_virtual_machine};
 
 /// Before the structures Windows puts `RawSMBIOSData`: four bytes of versions, and the length of the structures.
 const HEADER: usize = 8;
@@ -14,6 +14,18 @@ const HEADER: usize = 8;
 #[cfg(windows)]
 pub(super) fn read() -> InstalledMemory {
     asked().map_or_else(|| InstalledMemory::unknown("Windows shows no firmware table (SMBIOS)"), |answer| installed(&answer))
+}
+
+/// Whether firmware's table says that it describes a virtual machine.
+#[cfg(windows)]
+pub(super) fn is_of_virtual_machine() -> bool {
+    asked().as_deref().and_then(structures).is_some_and(states_virtual_machine)
+}
+
+/// Whether firmware states the shape of a chassis.
+#[cfg(windows)]
+pub(super) fn has_chassis() -> bool {
+    asked().as_deref().and_then(structures).is_some_and(states_chassis)
 }
 
 /// Which memory devices have which physical addresses.

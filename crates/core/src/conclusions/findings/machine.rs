@@ -102,7 +102,7 @@ const SLOW_CORE: f64 = 0.08;
 /// Cores that run at a lower frequency than the others of their kind. On a virtual machine another guest on the other thread of a core looks
 /// the same.
 fn slow_cores(report: &Report) -> Vec<Finding> {
-    if report.machine.identity.hypervisor.is_some() {
+    if report.machine.identity.may_be_virtual() {
         return Vec::new();
     }
     let mut kinds: BTreeMap<Option<&str>, Vec<(u32, f64)>> = BTreeMap::new();
@@ -153,7 +153,7 @@ fn prefetchers_off(results: &[&Measurement], system: OperatingSystem) -> Option<
 
 /// Devices that are not spread evenly over sockets and channels. The devices of a virtual machine are made up.
 fn uneven(report: &Report) -> Vec<Finding> {
-    if report.machine.identity.hypervisor.is_some() {
+    if report.machine.identity.may_be_virtual() {
         return Vec::new();
     }
     let advice =

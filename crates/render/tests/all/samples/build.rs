@@ -68,6 +68,7 @@ impl Lab {
                 kernel: Some("6.12.48".into()),
                 firmware: BTreeMap::new(),
                 hypervisor: hypervisor.map(str::to_owned),
+                hypervisor_unknown: None,
                 installed: InstalledMemory::default(),
             },
             pages: PageEvidence { obtained: Some(PageKind::Base), share: Some(1.0), page: Some(Bytes::kib(4)), ..PageEvidence::default() },
