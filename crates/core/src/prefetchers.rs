@@ -120,7 +120,7 @@ pub fn control(cpu: &Processor<'_>) -> Result<Control, String> {
             let efficiency =
                 || Err("prefetchers of efficiency cores are also steered by registers that Intel does not document".to_owned());
             let (prefetchers, source): (&'static [Prefetcher], _) = match (family, model) {
-                (6, _) if cpu.kind == Some("efficiency") => return efficiency(),
+                (6, _) if matches!(cpu.kind, Some("efficiency" | "low-power")) => return efficiency(),
                 // Sierra Forest, Clearwater Forest, Grand Ridge, Alder Lake-N: efficiency cores only.
                 (6, 0xAF | 0xDD | 0xB6 | 0xBE) => return efficiency(),
                 (6, 0x97 | 0x9A | 0xB7 | 0xBA | 0xBF) => (&GOLDEN_COVE, INTEL_SDM),

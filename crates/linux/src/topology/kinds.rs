@@ -1,19 +1,28 @@
 //! The kinds of cores, on machines that have several.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::topology::{Cache, Cpu};
 use memgauge_core::units::IdSet;
 
-use super::identity::{CpuInfo, arm_part};
+use super::arm;
+use super::identity::CpuInfo;
 use crate::tree::Tree;
 
 /// The PMU devices that name the kinds of cores on Intel's hybrid machines, and memgauge's names for them.
-const PMUS: [(&str, &str); 3] = [("cpu_core", "performance"), ("cpu_atom", "efficiency"), ("cpu_lowpower", "low-power")];
+const PMUS: [(&str, &str); 3] = [("cpu_core", PERFORMANCE), ("cpu_atom", EFFICIENCY), ("cpu_lowpower", LOW_POWER)];
+const PERFORMANCE: &str = "performance";
+const EFFICIENCY: &str = "efficiency";
+const LOW_POWER: &str = "low-power";
 
 /// Names the kind of each core when there are several kinds.
 pub(crate) fn assign(tree: Tree<'_>, cpus: &mut [Cpu], caches: &[Cache], info: &CpuInfo) {
-    let kinds = by_pmu(tree).or_else(|| by_part(cpus, info)).or_else(|| by_l1(cpus, caches, info)).or_else(|| by_capacity(cpus, info));
+    let kinds = by_pmu(tree)
+        .map(|kinds| apart_without_l3(kinds, caches))
+        .or_else(|| by_part(cpus, info))
+        .or_else(|| by_l1(cpus, caches, info).map(|kinds| apart_without_l3(kinds, caches)))
+        .or_else(|| by_l3(cpus, caches, info))
+        .or_else(|| by_capacity(cpus, info));
     let Some(kinds) = kinds else { return };
     for cpu in cpus {
         cpu.kind = kinds.get(&cpu.id).cloned();
@@ -31,12 +40,28 @@ fn by_pmu(tree: Tree<'_>) -> Option<Kinds> {
     (sets.len() > 1).then(|| sets.iter().flat_map(|(ids, kind)| ids.iter().map(|id| (id, (*kind).to_owned()))).collect())
 }
 
+/// Meteor Lake's low-power cores are efficiency cores on another die, without the L3 that the others have: cores of a kind that have no L3 are
+/// another kind where some of it have one.
+fn apart_without_l3(mut kinds: Kinds, caches: &[Cache]) -> Kinds {
+    let at = |levels: &dyn Fn(u8) -> bool| caches.iter().filter(|c| levels(c.level)).fold(IdSet::new(), |all, c| all.union(&c.cpus));
+    let with_l3 = at(&|level| level == 3);
+    // Nothing is known of a CPU that states no cache at all.
+    let without = at(&|level| level < 3).difference(&with_l3);
+    let mixed: BTreeSet<String> = with_l3.iter().filter_map(|id| kinds.get(&id).cloned()).collect();
+    for id in without.iter() {
+        if let Some(kind) = kinds.get_mut(&id).filter(|kind| mixed.contains(*kind)) {
+            *kind = if kind == EFFICIENCY { LOW_POWER.to_owned() } else { format!("{kind}-without-l3") };
+        }
+    }
+    kinds
+}
+
 /// On Arm, each core design has its part number. RISC-V kernels name the design of each hart.
 fn by_part(cpus: &[Cpu], info: &CpuInfo) -> Option<Kinds> {
     let name = |id: u32| {
         let field = |key: &str| info.field(id, key);
         match (field("CPU implementer"), field("CPU part")) {
-            (Some(implementer), Some(part)) => Some(match arm_part(implementer, part) {
+            (Some(implementer), Some(part)) => Some(match arm::part(implementer, part) {
                 Some(name) => name.to_ascii_lowercase(),
                 None => format!("part-{part}"),
             }),
@@ -65,10 +90,33 @@ fn by_l1(cpus: &[Cpu], caches: &[Cache], info: &CpuInfo) -> Option<Kinds> {
         _ => None,
     };
     let name = |size: u64| match fast {
-        Some(fast) => (if size == fast { "performance" } else { "efficiency" }).to_owned(),
+        Some(fast) => (if size == fast { PERFORMANCE } else { EFFICIENCY }).to_owned(),
         None => format!("l1d-{}k", size / 1024),
     };
     several(cpus.iter().filter_map(|c| Some((c.id, name(*l1.get(&c.id)?)))).collect())
+}
+
+/// Cores of one maker behind L3s of two sizes, of which one kind is faster: AMD's compact cores, and those below a stacked cache. Only both
+/// together tell kinds apart: firmware may leave out a part of an L3, and favoured cores of one kind have higher frequencies.
+fn by_l3(cpus: &[Cpu], caches: &[Cache], info: &CpuInfo) -> Option<Kinds> {
+    info.first("vendor_id")?;
+    let l3: BTreeMap<u32, u64> = caches.iter().filter(|c| c.level == 3).flat_map(|c| c.cpus.iter().map(move |id| (id, c.size.0))).collect();
+    let mut mhz: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+    for cpu in cpus {
+        mhz.entry(*l3.get(&cpu.id)?).or_default().push(cpu.max_mhz?);
+    }
+    // Ascending by the size of the L3.
+    let [(_, slow), (large, fast)] = Vec::from_iter(mhz).try_into().ok()?;
+    let below = |a: &[u32], b: &[u32]| a.iter().max() < b.iter().min();
+    let name: &dyn Fn(u64) -> String = if below(&slow, &fast) {
+        &|size| (if size == large { PERFORMANCE } else { EFFICIENCY }).to_owned()
+    } else if below(&fast, &slow) {
+        // The larger cache is stacked on cores of the same design, which run slower below it.
+        &|size| format!("l3-{}m", size >> 20)
+    } else {
+        return None;
+    };
+    several(cpus.iter().filter_map(|c| Some((c.id, name(*l3.get(&c.id)?)))).collect())
 }
 
 /// Capacities that differ, when nothing else names the design. They are not used on x86, where favoured cores of one design differ in capacity,
