@@ -106,11 +106,12 @@ impl<'a> Planner<'a> {
                 notes.push(note);
             }
         }
-        if machine.identity.hypervisor.is_some() && spec.confidence.is_none() && spec.task != Task::Scan {
-            let message = format!(
-                "cells end at intervals of ±{:.0} %, because neighbours share this virtual machine's host",
-                100.0 * GUEST_HALF_WIDTH
-            );
+        if machine.identity.may_be_virtual() && spec.confidence.is_none() && spec.task != Task::Scan {
+            let why = match machine.identity.is_virtual() {
+                Some(_) => "neighbours share this virtual machine's host",
+                None => "this may be a virtual machine, whose host neighbours share",
+            };
+            let message = format!("cells end at intervals of ±{:.0} %, because {why}", 100.0 * GUEST_HALF_WIDTH);
             notes
                 .push(Note::info("guest-intervals", message).advise("ask for narrower ones with --confidence 1%, where the host is yours"));
         }
@@ -124,12 +125,14 @@ impl<'a> Planner<'a> {
                 format!("nodes {nodes} share CPUs {shared}: the memory of all of them is local there, and buffers are on them in turn");
             notes.push(Note::info("nodes-share-cpus", message));
         }
+        let sizes = Sizes::new(spec, machine);
+        notes.extend(sizes.without_caches(&cpus));
         let isolated = cpus.intersection(&machine.allowed.isolated);
         if spec.cpus.is_none() && !isolated.is_empty() {
             let message = format!("isolated CPUs are measured, because their nodes have no others: {isolated}");
             notes.push(Note::info("isolated-cpus-used", message).advise("name other CPUs with --cpu to leave them alone"));
         }
-        Ok(Self { spec, machine, kernels, cpus, nodes, device, sizes: Sizes::new(spec, machine), notes, coarsened: Vec::new() })
+        Ok(Self { spec, machine, kernels, cpus, nodes, device, sizes, notes, coarsened: Vec::new() })
     }
 
     pub(super) fn stop_rule(&self, steps: &[Step]) -> StopRule {
@@ -144,7 +147,7 @@ impl<'a> Planner<'a> {
             Task::Interleave => (DEFAULT_HALF_WIDTH, INTERLEAVE_BUDGET_S),
             _ => (DEFAULT_HALF_WIDTH, command_s),
         };
-        let guest = self.machine.identity.hypervisor.is_some();
+        let guest = self.machine.identity.may_be_virtual();
         let half_width = if guest { half_width.max(GUEST_HALF_WIDTH) } else { half_width };
         StopRule {
             relative_half_width: self.spec.confidence.unwrap_or(half_width),

@@ -25,8 +25,8 @@ const MEMORY_SIDE_TIMES: u64 = 8;
 const MIN_DERIVED: u64 = 64 << 20;
 /// The smallest derived buffer of a loader: every stream is then much longer than what prefetchers and TLBs cover.
 const MIN_LOADER: u64 = 32 << 20;
-/// What the loaders behind one cache go over at least in a virtual machine, where its description may leave out the processor's last-level
-/// cache: twice the largest of today, 504 MB.
+/// What the loaders behind one cache go over at least where the processor's last-level cache may be left out of what describes it, in a
+/// virtual machine or where no cache is known: twice the largest of today, 504 MB.
 const MIN_GUEST_LOADERS: u64 = 1 << 30;
 /// But no more than this part of the memory that may be taken.
 const GUEST_LOADERS_ONE_IN: u64 = 8;
@@ -106,6 +106,20 @@ impl<'a> Sizes<'a> {
 
     fn caches(&self, cpu: u32) -> CpuCaches {
         self.caches.get(&cpu).copied().unwrap_or(CpuCaches { domain: cpu, ..CpuCaches::default() })
+    }
+
+    /// What is assumed of CPUs whose caches are not known, where the size of buffers follows from them.
+    pub(super) fn without_caches(&self, cpus: &IdSet) -> Option<Note> {
+        let without: IdSet = cpus.iter().filter(|&cpu| self.caches(cpu).reach == 0).collect();
+        let who = if without == self.machine.topology.online() { String::new() } else { format!(" of CPUs {without}") };
+        let message = format!(
+            "no caches{who} are known: buffers are as large as for caches of at most {}, and numbers may be those of a larger cache",
+            Bytes(MIN_DERIVED / CACHES_TIMES)
+        );
+        let note = || Note::warning("caches-not-known", message).advise("give --size: four times the processor's last-level cache, or more");
+        // The others' buffers follow from other sizes.
+        let derived = self.spec.size.is_none() && !matches!(self.spec.task, Task::Scan | Task::Sweep(_));
+        (derived && !without.is_empty()).then(note)
     }
 
     /// The distance between chased lines: two lines by default, because adjacent-line prefetchers fetch pairs.
@@ -318,9 +332,10 @@ impl<'a> Sizes<'a> {
         let needed = (MEMORY_SIDE_TIMES * cache.0).div_ceil(on_node);
         let bytes = needed.next_multiple_of(STEP).min(room / STEP * STEP).max(wanted);
         if bytes < needed {
-            let (needed, taken) = (Bytes(MEMORY_SIDE_TIMES * cache.0), approximately(bytes * on_node));
+            // Without the bytes that are taken, which differ from cell to cell: it is said once.
             let message = format!(
-                "a memory-side cache of {cache} stands before node {node}'s memory: buffers of {taken} instead of {needed} there partly measure that cache"
+                "a memory-side cache of {cache} stands before node {node}'s memory: buffers there are less than {}, and partly measure that cache",
+                Bytes(MEMORY_SIDE_TIMES * cache.0)
             );
             let advice = "free memory or raise the limit, or give --size, to measure the memory behind it";
             notes.push(Note::warning("memory-side-cache", message).advise(advice));
@@ -384,7 +399,7 @@ impl<'a> Sizes<'a> {
                 }
                 let (wanted, here) = (self.wanted_by_loader(cpu, sharers), on_node.get(&node).copied().unwrap_or(1));
                 let behind = self.behind_memory_side_cache(node, wanted, here, room.most(), notes);
-                let hidden = self.behind_hidden_cache(sharers, room.bytes);
+                let hidden = self.behind_hidden_cache(cpu, sharers, room.bytes);
                 let bytes = self.shrink(wanted.max(behind).max(hidden), &room, node, notes)?;
                 Ok(Loader { cpu, buffer: self.buffer_in(&room, Bytes(bytes), node, true), own: None })
             })
@@ -411,9 +426,9 @@ impl<'a> Sizes<'a> {
         (CACHES_TIMES * self.caches(cpu).reach / sharers).max(MIN_LOADER).next_multiple_of(STEP)
     }
 
-    /// The same in a virtual machine, whose description may leave out the processor's cache; at most `room`.
-    fn behind_hidden_cache(&self, sharers: u64, room: u64) -> u64 {
-        if self.machine.identity.hypervisor.is_none() {
+    /// The same where the description leaves out the processor's cache, as that of a virtual machine may; at most `room`.
+    fn behind_hidden_cache(&self, cpu: u32, sharers: u64, room: u64) -> u64 {
+        if !self.machine.identity.may_be_virtual() && self.caches(cpu).reach > 0 {
             return 0;
         }
         let share = self.machine.allowed.memory.0 / GUEST_LOADERS_ONE_IN / self.domains;
@@ -507,7 +522,14 @@ fn cpu_caches(topology: &Topology) -> BTreeMap<u32, CpuCaches> {
         domain: domain(cpu),
         l2: l2.get(&cpu).copied(),
     };
-    last.iter().map(|(&cpu, llc)| (cpu, caches(cpu, llc))).collect()
+    let mut all: BTreeMap<u32, CpuCaches> = last.iter().map(|(&cpu, llc)| (cpu, caches(cpu, llc))).collect();
+    // A cache that is not known may be shared by all CPUs of a node.
+    let mut first: BTreeMap<u32, u32> = BTreeMap::new();
+    for cpu in topology.cpus.iter().filter(|cpu| !last.contains_key(&cpu.id)) {
+        let domain = *first.entry(cpu.node).or_insert(cpu.id);
+        all.insert(cpu.id, CpuCaches { domain, ..CpuCaches::default() });
+    }
+    all
 }
 
 pub(super) fn floor_power_of_two(n: u64) -> u64 {

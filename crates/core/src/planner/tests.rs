@@ -377,6 +377,10 @@ fn buffers_are_eight_times_a_memory_side_cache_where_memory_allows() {
         let said = plan.notes.iter().any(|n| n.code == "memory-side-cache");
         (plan.steps[0].cells[0].work.buffers().iter().map(|b| b.bytes.0).sum::<u64>(), said)
     };
+    let mut machine = machine();
+    machine.topology.nodes[0].memory_side_caches.push(MemorySideCache { level: 1, size: Bytes::gib(96), line: None });
+    let suite = plan(&Spec::new(Task::Suite), &machine, &kernels()).unwrap();
+    assert_eq!(suite.notes.iter().filter(|n| n.code == "memory-side-cache").count(), 1, "once for a node: {:?}", suite.notes);
     let (latency, bandwidth) = (Task::Latency(LatencyShape::One), Task::Bandwidth(BandwidthShape::One));
     assert_eq!(bytes(Bytes::mib(256), latency), (2 << 30, false));
     assert_eq!(bytes(Bytes::mib(256), bandwidth), (2 << 30, false), "both loaders together");

@@ -31,6 +31,9 @@ fn virtual_machines_have_wider_intervals_and_say_so() {
     assert_eq!(target(&machine(), None), (0.01, false));
     assert_eq!(target(&guest, None), (0.05, true));
     assert_eq!(target(&guest, Some(0.005)), (0.005, false), "what was asked for is not changed");
+    let mut unknown = machine();
+    unknown.identity.hypervisor_unknown = Some("nothing says so".into());
+    assert_eq!(target(&unknown, None), (0.05, true), "what is not known is not metal");
 }
 
 #[test]

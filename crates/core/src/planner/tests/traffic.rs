@@ -168,7 +168,11 @@ fn threads_do_what_each_was_given() {
 fn loaders_of_a_guest_go_over_more_than_a_hidden_cache_holds() {
     let loader_bytes = |hypervisor: Option<&str>, memory: Bytes| {
         let mut machine = machine();
-        machine.identity.hypervisor = hypervisor.map(Into::into);
+        if hypervisor == Some("not known") {
+            machine.identity.hypervisor_unknown = Some("nothing says so".into());
+        } else {
+            machine.identity.hypervisor = hypervisor.map(Into::into);
+        }
         machine.allowed.memory = memory;
         let plan = plan(&Spec::new(Task::Bandwidth(BandwidthShape::One)), &machine, &rows()).unwrap();
         let Work::Bandwidth { loaders, .. } = &plan.steps[0].cells[0].work else { panic!("{plan:?}") };
@@ -179,7 +183,39 @@ fn loaders_of_a_guest_go_over_more_than_a_hidden_cache_holds() {
     let described = loader_bytes(None, Bytes::gib(16));
     assert!(described < Bytes::mib(256), "the hardware itself says what caches it has: {described}");
     assert_eq!(loader_bytes(Some("KVM"), Bytes::gib(16)), Bytes::gib(1));
+    assert_eq!(loader_bytes(Some("not known"), Bytes::gib(16)), Bytes::gib(1));
     // Two caches share an eighth of 8 GiB.
     assert_eq!(loader_bytes(Some("KVM"), Bytes::gib(8)), Bytes::mib(512));
     assert_eq!(loader_bytes(Some("KVM"), Bytes::gib(2)), described, "no less than the caches that are described need");
+}
+
+#[test]
+fn loaders_whose_caches_are_not_known_are_taken_to_share_one_on_each_node() {
+    let all = |hypervisor: Option<&str>| {
+        let mut machine = machine();
+        machine.topology.caches.clear();
+        machine.identity.hypervisor = hypervisor.map(Into::into);
+        machine.allowed.memory = Bytes::gib(64);
+        let plan = plan(&Spec::new(Task::Bandwidth(BandwidthShape::One)), &machine, &rows()).unwrap();
+        let Work::Bandwidth { loaders, .. } = &plan.steps[0].cells[0].work else { panic!("{plan:?}") };
+        Bytes(loaders.iter().map(|l| l.buffer.bytes.0).sum())
+    };
+    assert_eq!((all(None), all(Some("KVM"))), (Bytes::gib(2), Bytes::gib(2)));
+}
+
+#[test]
+fn buffers_that_no_known_cache_gives_a_size_come_with_a_warning() {
+    let warned = |size: Option<Bytes>, change: fn(&mut Machine)| {
+        let mut machine = machine();
+        change(&mut machine);
+        let spec = Spec { size, ..Spec::new(Task::Latency(LatencyShape::One)) };
+        let plan = plan(&spec, &machine, &rows()).unwrap();
+        plan.notes.into_iter().find(|note| note.code == "caches-not-known").map(|note| note.message)
+    };
+    assert_eq!(warned(None, |_| ()), None);
+    let none = warned(None, |machine| machine.topology.caches.clear()).unwrap();
+    assert!(none.starts_with("no caches are known") && none.contains("16 MiB"), "{none}");
+    let some = warned(None, |machine| machine.topology.caches.retain(|c| c.cpus.contains(0))).unwrap();
+    assert!(some.starts_with("no caches of CPUs 2-7 are known") || some.starts_with("no caches of CPUs 4-7 are known"), "{some}");
+    assert_eq!(warned(Some(Bytes::gib(1)), |machine| machine.topology.caches.clear()), None, "the size was chosen");
 }
