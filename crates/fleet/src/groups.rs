@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use memgauge_core::comparison::DifferentField;
+use memgauge_core::topology::common_hypervisor;
 use memgauge_core::fleet::{GroupField, GroupLevel, HostGroup, MIN_HOSTS};
 
 use crate::row::Fingerprint;
@@ -10,7 +11,7 @@ use crate::row::Fingerprint;
 /// A fingerprint without what does not count at this level. Pages count at none: they are a matter of what was run, and values are
 /// compared by their own.
 pub(crate) fn key(fingerprint: &Fingerprint, level: GroupLevel) -> Fingerprint {
-    let mut key = Fingerprint { pages: None, ..fingerprint.clone() };
+    let mut key = Fingerprint { pages: None, hypervisor: hypervisor(fingerprint), ..fingerprint.clone() };
     if level >= GroupLevel::Firmware {
         key.kernel = None;
     }
@@ -20,13 +21,18 @@ pub(crate) fn key(fingerprint: &Fingerprint, level: GroupLevel) -> Fingerprint {
     key
 }
 
+/// The hypervisor as far as every user sees it: what older versions stored may have a name that only root reads.
+fn hypervisor(fingerprint: &Fingerprint) -> Option<String> {
+    fingerprint.hypervisor.as_deref().map(common_hypervisor).map(str::to_owned)
+}
+
 /// The properties of a fingerprint, in the order in which they matter; the last one, pages, is none of a group.
 pub(crate) fn properties(fingerprint: &Fingerprint) -> [(DifferentField, Option<String>); 10] {
     let f = fingerprint;
     [
         (DifferentField::Cpu, f.cpu.clone()),
         (DifferentField::CpuModel, f.stepping.clone()),
-        (DifferentField::Hypervisor, f.hypervisor.clone()),
+        (DifferentField::Hypervisor, hypervisor(f)),
         (DifferentField::Cpus, Some(f.cpus.to_string())),
         (DifferentField::Nodes, Some(f.nodes.to_string())),
         (DifferentField::Channels, f.memory.clone()),

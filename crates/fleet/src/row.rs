@@ -81,7 +81,7 @@ pub struct Fingerprint {
     pub cpu: Option<String>,
     /// Family, model, stepping.
     pub stepping: Option<String>,
-    /// The hypervisor; `None` on metal.
+    /// The hypervisor as far as every user sees it; `None` on metal, `not known` where that is so.
     pub hypervisor: Option<String>,
     /// Online CPUs.
     pub cpus: u32,

@@ -382,3 +382,20 @@ fn hosts_that_do_not_change_have_no_changes() {
     }
     assert!(with_change <= 5, "{with_change} of 100 hosts, 60 numbers each");
 }
+
+/// Results of older versions have the name that only root reads.
+#[test]
+fn hosts_measured_by_root_and_by_users_are_siblings_on_one_hypervisor() {
+    let mut rows = hosts(12);
+    change(&mut rows, |host, run| {
+        run.fingerprint.hypervisor = Some(if host % 2 == 0 { "Firecracker" } else { "KVM" }.into());
+    });
+    slow(&mut rows, 0.15, |host, _| host == 3);
+    let found = outliers(&rows);
+    assert_eq!(found.groups.iter().map(|g| g.hosts).collect::<Vec<_>>(), [12]);
+    assert_eq!(found.slow.len(), 1);
+    change(&mut rows, |host, run| {
+        run.fingerprint.hypervisor = Some(if host % 2 == 0 { "Xen" } else { "KVM" }.into());
+    });
+    assert!(outliers(&rows).groups.is_empty(), "six of each are too few");
+}

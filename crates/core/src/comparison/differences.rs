@@ -88,7 +88,7 @@ const FIELDS: [(DifferentField, ReadField); 23] = [
     (DifferentField::CpuModel, |r| Some(model(&r.machine.identity))),
     (DifferentField::Microcode, |r| r.machine.identity.model.get("microcode").cloned()),
     (DifferentField::Firmware, |r| joined(r.machine.identity.firmware.values().cloned())),
-    (DifferentField::Hypervisor, |r| r.machine.identity.hypervisor.clone()),
+    (DifferentField::Hypervisor, |r| r.machine.identity.hypervisor_for_all().map(str::to_owned)),
     (DifferentField::Kernel, |r| r.machine.identity.kernel.clone()),
     (DifferentField::Cpus, |r| Some(r.machine.topology.cpus.len().to_string())),
     (DifferentField::Smt, |r| r.machine.topology.smt_active.map(on_or_off)),
@@ -164,6 +164,12 @@ pub(super) fn between(before: &[Report], after: &[Report]) -> Vec<Difference> {
 /// Why runs are not of machines of one kind: the CPU's model, or metal against virtual. Everything else can be what was changed.
 /// `None` if they are.
 pub fn unlike(before: &[Report], after: &[Report]) -> Option<Difference> {
-    let kind = [DifferentField::Cpu, DifferentField::CpuModel, DifferentField::Hypervisor];
-    between(before, after).into_iter().find(|d| kind.contains(&d.field))
+    let another = |b: &Report| after.iter().any(|a| b.is_on_another_hypervisor_than(a));
+    between(before, after).into_iter().find(|difference| match difference.field {
+        DifferentField::CpuModel => true,
+        // Numbers say more than names do where there are any.
+        DifferentField::Cpu => !before.iter().chain(after).all(|r| r.machine.identity.core_design().is_some()),
+        DifferentField::Hypervisor => before.iter().any(another),
+        _ => false,
+    })
 }

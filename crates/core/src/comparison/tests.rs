@@ -319,6 +319,12 @@ fn differences_come_in_order_and_unlike_machines_are_told() {
     let fields: Vec<_> = compared(&before, &after).differences.iter().map(|d| d.field).collect();
     assert_eq!(fields, [DifferentField::Microcode, DifferentField::TransparentHugePages, DifferentField::CommandLine]);
     assert_eq!(unlike(&before, &after), None, "microcode and settings are what people change");
+    let mut guests = [before.clone(), after.clone()];
+    for (side, name) in guests.iter_mut().zip(["Firecracker", "KVM"]) {
+        side.iter_mut().for_each(|report| report.machine.identity.hypervisor = Some(name.into()));
+    }
+    assert_eq!(unlike(&guests[0], &guests[1]), None, "root reads a more precise name");
+    assert_eq!(unlike(&before, &guests[1]).map(|d| d.field), Some(DifferentField::Hypervisor));
     after[0].machine.identity.model_name = Some("another".into());
     assert_eq!(unlike(&before, &after).map(|d| d.field), Some(DifferentField::Cpu));
 }

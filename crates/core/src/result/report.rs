@@ -18,7 +18,7 @@ use crate::result::persistent::{AccessKnee, BestWriters};
 use crate::result::reference::{PublishedSpan, Unreferenced};
 use crate::result::summary::{Health, Summary};
 use crate::tiers::NodeKind;
-use crate::topology::Machine;
+use crate::topology::{HYPERVISOR_NOT_KNOWN, Identity, Machine, UNKNOWN_HYPERVISOR};
 
 /// The version of the contract; raised when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 2;
@@ -122,6 +122,22 @@ impl Report {
             return directories.into_iter().find(|dir| dir.file.path == *path)?.file.volatile.as_deref();
         }
         self.machine.topology.emulated_persistent(at.memory_node()?)
+    }
+
+    /// Whether the two are of different hypervisors, or one is of a virtual machine and the other is not. What is not known does not differ, nor
+    /// do names of what is one machine by its id: root reads more precise ones than users.
+    pub fn is_on_another_hypervisor_than(&self, other: &Self) -> bool {
+        let id = |report: &Self| report.run.host.as_ref().and_then(|host| host.machine_id_hash.clone());
+        let one_machine = id(self).is_some() && id(self) == id(other);
+        let [a, b] = [self, other].map(|report| &report.machine.identity);
+        let named = |identity: &Identity| {
+            identity.hypervisor_for_all().filter(|name| ![UNKNOWN_HYPERVISOR, HYPERVISOR_NOT_KNOWN].contains(name)).map(str::to_owned)
+        };
+        match (a.is_virtual(), b.is_virtual()) {
+            (Some(true), Some(true)) => !one_machine && named(a).zip(named(b)).is_some_and(|(a, b)| a != b),
+            (Some(a), Some(b)) => a != b,
+            _ => false,
+        }
     }
 
     /// The report as a file of many results has it: what they have alike is said once. `None` if there are few.

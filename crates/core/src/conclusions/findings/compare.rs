@@ -167,9 +167,14 @@ fn machine_difference(report: &Report, baseline: &Report) -> Option<String> {
         (a != b).then(|| format!("its {what} is {}, here it is {}", b.unwrap_or("not known"), a.unwrap_or("not known")))
     };
     let counts = |m: &crate::topology::Machine| format!("{} CPUs and {} nodes", m.topology.cpus.len(), m.topology.nodes.len());
+    let one_design = a.identity.core_design().is_some() && a.identity.core_design() == b.identity.core_design();
     differs("CPU", a.identity.model_name.as_deref(), b.identity.model_name.as_deref())
+        .filter(|_| !one_design)
         .or_else(|| differs("size", Some(&counts(a)), Some(&counts(b))))
-        .or_else(|| differs("hypervisor", a.identity.hypervisor.as_deref(), b.identity.hypervisor.as_deref()))
+        .or_else(|| {
+            let names = [a, b].map(|machine| machine.identity.hypervisor_for_all().unwrap_or("none"));
+            report.is_on_another_hypervisor_than(baseline).then(|| format!("its hypervisor is {}, here it is {}", names[1], names[0]))
+        })
 }
 
 /// Cells that are worse than in the baseline.

@@ -112,6 +112,10 @@ fn a_core_that_is_slower_than_its_like_is_named() {
     assert!(health.findings[0].message.contains("CPUs 5 run at 2.60 GHz"), "{health:?}");
     assert!(codes(&with(2.9, None)).is_empty(), "good cores differ by as much");
     assert!(!codes(&with(2.6, Some("kvm"))).contains(&"slow-cores"), "another guest may use the other thread");
+    let mut unknown = report(silent(), vec![node(0, 60.0), node(1, 61.0)]);
+    unknown.environment.all_cores_ghz = (0..8).map(|cpu| (cpu, if cpu == 5 { 2.6 } else { 3.0 })).collect();
+    unknown.machine.identity.hypervisor_unknown = Some("nothing says so".into());
+    assert!(!codes(&judge(&unknown, Baselines::default())).contains(&"slow-cores"), "it may be a virtual machine");
 }
 
 #[test]
@@ -198,6 +202,9 @@ fn virtual_unprivileged_and_busy_machines_never_fail() {
     let mut guest = report(silent(), slow());
     guest.machine.identity.hypervisor = Some("KVM".into());
     assert_eq!(judge(&guest, Baselines::default()).status, HealthStatus::Warning);
+    let mut unknown = report(silent(), slow());
+    unknown.machine.identity.hypervisor_unknown = Some("nothing says so".into());
+    assert_eq!(judge(&unknown, Baselines::default()).status, HealthStatus::Warning, "what is not known is not metal");
     let mut unprivileged = report(silent(), slow());
     unprivileged.environment.root = false;
     assert_eq!(judge(&unprivileged, Baselines::default()).status, HealthStatus::Warning);
@@ -448,4 +455,40 @@ fn suspicious_cells_are_planned_twice_within_the_time() {
     assert_eq!(confirm(&now, Baselines::default(), &plan, 0.25 * again.estimated_s, cell_seconds), None);
     let well = report(silent(), vec![node(0, 60.0), node(1, 60.0)]);
     assert_eq!(confirm(&well, Baselines::default(), &plan, 14.0, cell_seconds), None);
+}
+
+/// Root reads Firecracker's name in ACPI's tables; a user of the same machine sees the clock of KVM.
+#[test]
+fn a_more_precise_name_of_the_hypervisor_is_no_other_machine() {
+    let on = |hypervisor: Option<&str>, id: Option<&str>| {
+        let mut report = report(silent(), vec![node(0, 60.0), node(1, 61.0)]);
+        report.machine.identity.hypervisor = hypervisor.map(Into::into);
+        report.run.host = Some(crate::result::Host { hostname: None, machine_id_hash: id.map(Into::into) });
+        report
+    };
+    let told = |a: &Report, b: &Report| {
+        let found = judge(a, Baselines { baseline: Some(b), ..Baselines::default() });
+        found.findings.into_iter().find(|f| f.code == "baseline-of-another-machine").map(|f| f.message)
+    };
+    let kvm = on(Some("KVM"), None);
+    assert_eq!(told(&kvm, &on(Some("Firecracker"), None)), None);
+    assert_eq!(told(&on(Some("Firecracker"), None), &kvm), None);
+    assert_eq!(told(&kvm, &on(Some("unknown hypervisor"), None)), None);
+    assert!(told(&kvm, &on(Some("Xen"), None)).is_some_and(|why| why.ends_with("its hypervisor is Xen, here it is KVM")));
+    assert!(told(&kvm, &on(None, None)).is_some_and(|why| why.ends_with("its hypervisor is none, here it is KVM")));
+    let mut unknown = on(None, None);
+    unknown.machine.identity.hypervisor_unknown = Some("nothing says so".into());
+    assert_eq!((told(&unknown, &kvm), told(&unknown, &on(None, None))), (None, None), "what is not known does not differ");
+    // A later version knows the name of a design.
+    let arm = |name: Option<&str>, part: &str| {
+        let mut report = on(None, None);
+        report.machine.identity.model_name = name.map(Into::into);
+        report.machine.identity.model = [("implementer", "0x41"), ("part", part)].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        report
+    };
+    assert_eq!(told(&arm(Some("Cortex-A78AE"), "0xd42"), &arm(None, "0xd42")), None);
+    assert!(told(&arm(Some("Cortex-A78AE"), "0xd42"), &arm(Some("Neoverse-N1"), "0xd0c")).is_some());
+    // One machine by its id, whatever the names are.
+    assert_eq!(told(&on(Some("KVM"), Some("a")), &on(Some("Hypervisor of a later version"), Some("a"))), None);
+    assert!(told(&on(Some("KVM"), Some("a")), &on(None, Some("a"))).is_some(), "its disk was started as a guest");
 }
