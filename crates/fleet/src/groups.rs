@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use memgauge_core::comparison::DifferentField;
-use memgauge_core::topology::common_hypervisor;
 use memgauge_core::fleet::{GroupField, GroupLevel, HostGroup, MIN_HOSTS};
+use memgauge_core::topology::common_hypervisor;
 
 use crate::row::Fingerprint;
 

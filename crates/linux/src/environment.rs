@@ -316,7 +316,9 @@ fn privilege_notes(tree: Tree<'_>, machine: &Machine, environment: &Environment)
     if let Some(why) = &identity.hypervisor_unknown {
         notes.push(Note::info(
             "hypervisor-not-known",
-            format!("whether this is a virtual machine is not known: {why}; it is planned and judged as one, and no low number is a failure"),
+            format!(
+                "whether this is a virtual machine is not known: {why}; it is planned and judged as one, and no low number is a failure"
+            ),
         ));
     }
     let tables = "sys/firmware/dmi/tables/DMI";

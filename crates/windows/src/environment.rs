@@ -156,8 +156,9 @@ fn privilege_notes(machine: &Machine) -> Vec<Note> {
         Note::info("virtual-machine", message)
     });
     let unknown = machine.identity.hypervisor_unknown.as_ref().map(|why| {
-        let message =
-            format!("whether this is a virtual machine is not known: {why}; it is planned and judged as one, and no low number is a failure");
+        let message = format!(
+            "whether this is a virtual machine is not known: {why}; it is planned and judged as one, and no low number is a failure"
+        );
         Note::info("hypervisor-not-known", message)
     });
     let absent = machine

@@ -116,7 +116,8 @@ impl<'a> Sizes<'a> {
             "no caches{who} are known: buffers are as large as for caches of at most {}, and numbers may be those of a larger cache",
             Bytes(MIN_DERIVED / CACHES_TIMES)
         );
-        let note = || Note::warning("caches-not-known", message).advise("give --size: four times the processor's last-level cache, or more");
+        let note =
+            || Note::warning("caches-not-known", message).advise("give --size: four times the processor's last-level cache, or more");
         // The others' buffers follow from other sizes.
         let derived = self.spec.size.is_none() && !matches!(self.spec.task, Task::Scan | Task::Sweep(_));
         (derived && !without.is_empty()).then(note)

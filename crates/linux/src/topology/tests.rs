@@ -148,7 +148,8 @@ fn kinds_of_cores() {
         })
     };
     let l3 = |tree: Fixture, cpus: &str, size: &str, of: &[u32]| cache(tree, "3", cpus, size, of);
-    let with_l1 = |tree: Fixture, sizes: [&str; 4]| (0..4).fold(tree, |tree, id| cache(tree, "1", &id.to_string(), sizes[id as usize], &[id]));
+    let with_l1 =
+        |tree: Fixture, sizes: [&str; 4]| (0..4).fold(tree, |tree, id| cache(tree, "1", &id.to_string(), sizes[id as usize], &[id]));
     let bare = || Fixture::new().cpus(4).file("sys/devices/cpu_core/cpus", "0-1").file("sys/devices/cpu_atom/cpus", "2-3");
     let atoms = || with_l1(bare(), ["48K", "48K", "32K", "32K"]);
     let named = |names: &[&str]| names.iter().map(|name| Some((*name).to_owned())).collect::<Vec<_>>();
@@ -411,9 +412,10 @@ fn what_nothing_says_of_a_hypervisor_is_not_known() {
 #[test]
 fn cores_without_a_name_have_their_makers_and_numbers() {
     let named = |cores: &[(&str, &str)]| {
-        let blocks = cores.iter().enumerate().map(|(id, (maker, part))| {
-            format!("processor: {id}\nCPU implementer: {maker}\nCPU architecture: 8\nCPU part: {part}\n\n")
-        });
+        let blocks = cores
+            .iter()
+            .enumerate()
+            .map(|(id, (maker, part))| format!("processor: {id}\nCPU implementer: {maker}\nCPU architecture: 8\nCPU part: {part}\n\n"));
         read_machine(Fixture::new().cpus(1).file("proc/cpuinfo", blocks.collect::<String>()).root()).unwrap().identity.model_name.unwrap()
     };
     assert_eq!(named(&[("0x41", "0xd42")]), "Cortex-A78AE");
