@@ -156,6 +156,7 @@ fn levels_have_the_quality_of_their_sizes_and_statistics_no_interval() {
 #[test]
 fn corrupted_memory_has_a_series_to_alert_on() {
     let mut report = samples::scan();
+    report.argv = ["memgauge", "scan"].map(str::to_owned).to_vec();
     let corrupted = |report: &Report| series(&text(report), "memgauge_corrupted_results{task=\"scan\"} ").concat();
     assert_eq!(corrupted(&report), "0.0");
     report.results[3].evidence.integrity.as_mut().unwrap().mismatches = 3;
