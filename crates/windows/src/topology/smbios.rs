@@ -5,7 +5,9 @@ use std::path::Path;
 
 use memgauge_core::installed::InstalledMemory;
 use memgauge_core::installed::smbios::device_map::DeviceMap;
-use memgauge_core::installed::smbios::{parse, states_chassis, states_virtual_machine};
+use memgauge_core::installed::smbios::parse;
+#[cfg(windows)]
+use memgauge_core::installed::smbios::{states_chassis, states_virtual_machine};
 
 /// Before the structures Windows puts `RawSMBIOSData`: four bytes of versions, and the length of the structures.
 const HEADER: usize = 8;
