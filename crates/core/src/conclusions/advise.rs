@@ -113,17 +113,19 @@ pub fn contradicted<'a>(results: impl IntoIterator<Item = &'a Measurement>) -> O
 
 fn plateau(results: &[Measurement]) -> Option<Note> {
     let m = results.iter().find(|m| m.evidence.plateau.is_some_and(|p| !p.reached))?;
-    let p = m.evidence.plateau?;
-    Some(
-        Note::warning(
-            "plateau-not-reached",
-            format!(
-                "latency still grows with the buffer: {:.1} ns over half of {}, {:.1} ns over all of it; part of it may be a cache",
-                p.half_ns, m.evidence.buffer, p.whole_ns
-            ),
-        )
-        .advise("give a larger --size"),
-    )
+    let (p, buffer) = (m.evidence.plateau?, m.evidence.buffer);
+    let message = match p.cold_ns {
+        // The caches are emptied only where half of the buffer was as slow as all of it.
+        Some(cold_ns) => format!(
+            "latency over {buffer} is {:.1} ns, but {cold_ns:.1} ns right after the caches were emptied: part of it may be a cache that the machine does not state",
+            p.whole_ns
+        ),
+        None => format!(
+            "latency still grows with the buffer: {:.1} ns over half of {buffer}, {:.1} ns over all of it; part of it may be a cache",
+            p.half_ns, p.whole_ns
+        ),
+    };
+    Some(Note::warning("plateau-not-reached", message).advise("give a larger --size"))
 }
 
 fn lowest_load(results: &[Measurement]) -> Option<Note> {
@@ -196,6 +198,20 @@ mod tests {
         disturbed.quality.level = QualityLevel::Unreliable;
         assert_eq!(lowest_load(&[idle(ChaseOrder::WindowLocal, 90.0, 1.0), disturbed]), None, "other work was in it");
         assert_eq!(note(IDLE_DELAY_CYCLES, 110.0, 1.0).unwrap().code, "lowest-load-differs-from-idle");
+    }
+
+    #[test]
+    fn a_note_on_the_buffer_says_what_was_seen() {
+        let note = |half_ns, whole_ns, cold_ns| {
+            let mut m = idle(ChaseOrder::WindowLocal, whole_ns, 1.0);
+            m.evidence.buffer = Bytes::mib(256);
+            m.evidence.plateau = Some(crate::result::Plateau { half_ns, whole_ns, cold_ns, reached: false });
+            plateau(&[m]).unwrap().message
+        };
+        assert!(note(90.0, 129.5, None).contains("still grows with the buffer: 90.0 ns over half of 256 MiB, 129.5 ns"));
+        let cold = note(131.3, 129.5, Some(150.2));
+        assert!(cold.starts_with("latency over 256 MiB is 129.5 ns, but 150.2 ns right after the caches were emptied"), "{cold}");
+        assert!(!cold.contains("grows"), "{cold}");
     }
 
     #[test]

@@ -302,12 +302,26 @@ fn drive_out(session: &mut Session<'_>, probe: &Probe, buffer: &Arc<Buffer>, pla
     if session.calibration.uncached.is_some_and(|known| known <= probe.buffer.bytes) {
         return Ok(plateau);
     }
-    let Some(cold_ns) = cold_chase_ns(session, probe, buffer)? else { return Ok(plateau) };
-    let reached = cold_ns <= plateau.whole_ns * (1.0 + TOLERANCE);
-    if reached {
+    let found = compare_cold(plateau, || cold_chase_ns(session, probe, buffer))?;
+    if found.reached && found.cold_ns.is_some() {
         session.calibration.uncached = Some(probe.buffer.bytes);
     }
-    Ok(Plateau { cold_ns: Some(cold_ns), reached, ..plateau })
+    Ok(found)
+}
+
+/// Compares what was seen with chases over the same buffer when it is in no cache. `cold_ns` returns nanoseconds per hop; `None` when it cannot
+/// tell. A cache makes every such chase slower, and what else runs on the machine only some of them, so the fastest counts.
+fn compare_cold<E>(plateau: Plateau, mut cold_ns: impl FnMut() -> Result<Option<f64>, E>) -> Result<Plateau, E> {
+    let mut found = plateau;
+    for _ in 0..COMPARISONS {
+        let Some(ns) = cold_ns()? else { break };
+        let fastest = found.cold_ns.map_or(ns, |before| before.min(ns));
+        found = Plateau { cold_ns: Some(fastest), reached: fastest <= plateau.whole_ns * (1.0 + TOLERANCE), ..plateau };
+        if found.reached {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 /// Median nanoseconds per hop of a short chase whose buffer the caches no longer hold, because this CPU has read much else. It comes to no
@@ -410,6 +424,20 @@ mod tests {
         assert_eq!(compared(&[90.0, 91.0], true), (Some(true), 2));
         assert_eq!(compared(&[90.0, 140.0, 92.0, 90.0], true), (Some(true), 4), "a neighbour was busy once");
         assert_eq!(compared(&[60.0, 3000.0], false), (None, 2), "nothing is decided by time off the CPU");
+    }
+
+    #[test]
+    fn a_hidden_cache_makes_every_cold_chase_slower() {
+        let seen = Plateau { half_ns: 131.3, whole_ns: 129.5, reached: true, cold_ns: None };
+        let compared = |ns: &[Option<f64>]| {
+            let mut next = ns.iter();
+            let found = compare_cold::<()>(seen, || Ok(*next.next().unwrap())).unwrap();
+            (found.reached, found.cold_ns, ns.len() - next.len())
+        };
+        assert_eq!(compared(&[Some(180.0), Some(178.0), Some(179.0)]), (false, Some(178.0), 3), "a cache");
+        assert_eq!(compared(&[Some(180.0), Some(130.0)]), (true, Some(130.0), 2), "a neighbour was busy once");
+        assert_eq!(compared(&[Some(130.0)]), (true, Some(130.0), 1));
+        assert_eq!(compared(&[None]), (true, None, 1), "nothing is decided without a chase");
     }
 
     #[test]
