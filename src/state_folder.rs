@@ -52,7 +52,7 @@ impl StateFolder {
             return Err(refused(format!("the folder is another user's ({owner}); name one of your own")).into());
         }
         if files::is_open_to_all(path) {
-            return Err(refused("everybody may write to the folder; take that away (chmod o-w), or name another one".into()).into());
+            return Err(refused(format!("everybody may write to the folder; {}", files::open_to_all_advice(path))).into());
         }
         let opened = files::open_private(&path.join(LOCK));
         let mut lock =

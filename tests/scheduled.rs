@@ -172,7 +172,10 @@ fn a_folder_that_cannot_be_used_is_named_before_anything_is_measured() {
     let open = folder.join("open");
     fs::create_dir(&open).unwrap();
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
-    assert!(refused(check(&open)).contains("everybody may write to the folder"));
+    assert!(refused(check(&open)).contains("everybody may write to the folder; take that away (chmod o-w)"));
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o1777)).unwrap();
+    let sticky = refused(check(&open));
+    assert!(sticky.contains("name a folder inside it") && !sticky.contains("chmod"), "{sticky}");
     let planted = folder.join("planted");
     fs::create_dir(&planted).unwrap();
     symlink("/etc/passwd", planted.join("lock")).unwrap();

@@ -32,6 +32,12 @@ pub fn is_open_to_all(folder: &Path) -> bool {
     fs::metadata(folder).is_ok_and(|found| found.mode() & 0o002 != 0)
 }
 
+/// What to do about a folder to which everybody may write. One with the sticky bit, such as `/tmp`, is everybody's by design and has to stay so.
+pub fn open_to_all_advice(folder: &Path) -> &'static str {
+    let sticky = fs::metadata(folder).is_ok_and(|found| found.mode() & 0o1000 != 0);
+    if sticky { "name a folder inside it" } else { "take that away (chmod o-w), or name another one" }
+}
+
 /// Whether the path is a pipe or a device, which takes what is written.
 pub fn is_stream(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo() || found.file_type().is_char_device())
@@ -241,6 +247,8 @@ mod tests {
         assert_eq!((foreign_owner(&folder), is_own(&folder)), (None, true));
         assert_eq!(foreign_owner(Path::new("/")), None);
         assert!(!is_open_to_all(&folder) && is_open_to_all(Path::new("/tmp")) && is_stream(Path::new("/dev/null")));
+        assert_eq!(open_to_all_advice(Path::new("/tmp")), "name a folder inside it", "nobody is told to close /tmp");
+        assert!(open_to_all_advice(&folder).contains("chmod o-w"));
         assert_eq!(process_has_ended(std::process::id()), Some(false));
         fs::remove_dir_all(folder).unwrap();
     }

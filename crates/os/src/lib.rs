@@ -100,7 +100,7 @@ pub mod noise {
 /// Files and folders: whose they are, locks, and what is no file.
 ///
 /// - [`foreign_owner`](files::foreign_owner), [`is_own`](files::is_own), [`is_open_to_all`](files::is_open_to_all): whom a path can be trusted
-///   to come from.
+///   to come from; [`open_to_all_advice`](files::open_to_all_advice): what to do where everybody may write.
 /// - [`is_stream`](files::is_stream), [`names_open_file`](files::names_open_file), [`write_to_stream`](files::write_to_stream): what is written
 ///   to as it is, not replaced.
 /// - [`permissions`](files::permissions), [`hand_on`](files::hand_on): what a new file gets, or takes over from the one that it replaces.
@@ -113,7 +113,7 @@ pub mod noise {
 pub mod files {
     pub use crate::system::files::{
         folder_in_memory, foreign_owner, hand_on, is_open_to_all, is_own, is_stream, link_to, names_open_file, numbering_of_processes,
-        open_private, permissions, process_has_ended, read_locked, sync_folder, try_lock, write_to_stream,
+        open_private, open_to_all_advice, permissions, process_has_ended, read_locked, sync_folder, try_lock, write_to_stream,
     };
 }
 

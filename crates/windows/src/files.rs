@@ -59,6 +59,11 @@ pub fn is_open_to_all(folder: &Path) -> bool {
     opened.ok().and_then(|folder| Access::read(&folder)).is_some_and(|access| access.lets_everybody_write())
 }
 
+/// What to do about a folder to which everybody may write.
+pub const fn open_to_all_advice(_folder: &Path) -> &'static str {
+    "take that right from Everyone (Properties, Security), or name another one"
+}
+
 /// Whether the path is a pipe or a device, which takes what is written.
 pub fn is_stream(path: &Path) -> bool {
     if is_named_stream(path) {
