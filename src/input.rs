@@ -1,10 +1,11 @@
 //! Files that are read: results, TOML, and the files of mlc's options. Each has a limit, so that a device or a wrong file ends in a message
-//! and not in all of the memory.
+//! and not in all of the memory. All may be in any [encoding] that Windows gives texts.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use memgauge_core::encoding;
 use memgauge_core::units::Bytes;
 use serde::de::DeserializeOwned;
 
@@ -18,7 +19,7 @@ const MAX_TEXT: Bytes = Bytes::mib(1);
 /// Reads a saved result; `-` is standard input.
 ///
 /// # Errors
-/// When it cannot be read, or is too large.
+/// When it cannot be read, is too large, or is known to be no text.
 pub(crate) fn read_result(path: &Path) -> Result<Vec<u8>, UsageError> {
     if path == Path::new("-") {
         return read(path, io::stdin().lock(), MAX_RESULT);
@@ -72,7 +73,7 @@ fn read(path: &Path, from: impl Read, limit: Bytes) -> Result<Vec<u8>, UsageErro
     if read as u64 > limit.0 {
         return Err(UsageError::file(path, format_args!("is larger than {limit}, the most that is read of such a file")));
     }
-    Ok(bytes)
+    encoding::as_utf8(bytes).map_err(|why| UsageError::file(path, why))
 }
 
 /// Parses TOML. The message names the line and does not repeat it: it may have any length.
@@ -95,6 +96,14 @@ mod tests {
         let read = |length: usize| read(Path::new("a.toml"), io::repeat(b'x').take(length as u64), Bytes(100));
         assert_eq!(read(100).unwrap().len(), 100);
         assert!(read(101).unwrap_err().0.starts_with("a.toml: is larger than 100 B"));
+    }
+
+    #[test]
+    fn files_from_windows_are_read_and_packed_ones_named() {
+        let read = |bytes: &[u8]| read(Path::new("a.toml"), bytes, Bytes(100));
+        assert_eq!(read(b"\xEF\xBB\xBFa = 1").unwrap(), b"a = 1");
+        assert_eq!(read(b"\xFF\xFEa\0=\01\0").unwrap(), b"a=1");
+        assert_eq!(read(b"\x1F\x8B\x08").unwrap_err().0, "a.toml: is compressed (gzip); unpack it first (gunzip)");
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod conclusions;
 pub mod counters;
 pub mod directory;
 pub mod distribution;
+pub mod encoding;
 pub mod estimate;
 pub mod experiment;
 pub mod fleet;

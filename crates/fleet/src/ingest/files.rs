@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use memgauge_core::encoding;
 use memgauge_core::result::{Report, SCHEMA_VERSION};
 use memgauge_core::units::Bytes;
 use memgauge_render::ReadError;
@@ -136,5 +137,8 @@ fn bytes_of(path: &Path) -> Result<Vec<u8>, Skipped> {
     }
     let mut bytes = Vec::with_capacity(found.len() as usize);
     let read = File::open(path).map_err(unreadable)?.take(MAX_RESULT.0 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if read as u64 > MAX_RESULT.0 { Err(too_large()) } else { Ok(bytes) }
+    if read as u64 > MAX_RESULT.0 {
+        return Err(too_large());
+    }
+    encoding::as_utf8(bytes).map_err(|why| skip(path, SkipReason::NotJson, why))
 }

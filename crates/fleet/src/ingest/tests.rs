@@ -137,6 +137,22 @@ fn runs_without_an_id_are_known_by_their_content() {
 }
 
 #[test]
+fn results_that_windows_rewrote_are_read_and_packed_ones_named() {
+    let folder = TempDir::new().unwrap();
+    let (inbox, fleet) = (folder.path().join("inbox"), folder.path().join("fleet"));
+    fs::create_dir(&inbox).unwrap();
+    let marked = [b"\xEF\xBB\xBF".to_vec(), result("r1", "n1")].concat();
+    fs::write(inbox.join("marked.json"), marked).unwrap();
+    let text = String::from_utf8(result("r2", "n2")).unwrap();
+    let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    fs::write(inbox.join("wide.json"), [vec![0xFF, 0xFE], wide].concat()).unwrap();
+    fs::write(inbox.join("packed.json"), b"\x1F\x8B\x08\0\0").unwrap();
+    let outcome = run(&fleet, &[&inbox], 1000, false).unwrap();
+    assert_eq!((outcome.runs, outcome.skipped.len(), outcome.skipped[0].reason), (2, 1, SkipReason::NotJson));
+    assert_eq!(outcome.skipped[0].detail.as_deref(), Some("is compressed (gzip); unpack it first (gunzip)"));
+}
+
+#[test]
 fn wrong_names_are_refused_before_anything_is_written() {
     let folder = TempDir::new().unwrap();
     let (inbox, fleet) = (folder.path().join("inbox"), folder.path().join("fleet"));
