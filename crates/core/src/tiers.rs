@@ -91,7 +91,8 @@ pub fn kinds(machine: &Machine) -> Vec<NodeKind> {
     machine.topology.nodes.iter().filter(|node| node.memory.0 > 0).map(|node| kind(machine, node)).collect()
 }
 
-fn kind(machine: &Machine, node: &Node) -> NodeKind {
+/// The kind of a node's memory.
+pub(crate) fn kind(machine: &Machine, node: &Node) -> NodeKind {
     let topology = &machine.topology;
     let with_cpus = || topology.nodes.iter().filter(|n| !n.cpus.is_empty());
     let of_cpus_mbs = with_cpus().filter_map(bandwidth_claim).min();

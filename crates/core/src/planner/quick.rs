@@ -22,22 +22,24 @@ pub const ROUND_ENDS: [f64; 2] = [0.88, 0.96];
 /// Fresh allocations of a latency cell.
 const ALLOCATIONS: u32 = 2;
 /// What is sampled at most, and at least where that takes too long. What shows a fault that no other number shows is given up last.
-const MOST: SampleCounts = SampleCounts { latency: 8, mixed: 8, domains: 16, packages: 4, nodes: 8 };
-const LEAST: SampleCounts = SampleCounts { latency: 2, mixed: 1, domains: 2, packages: 2, nodes: 2 };
-/// The largest number of nodes without CPUs that are measured.
-const MAX_FAR: usize = 2;
+const MOST: SampleCounts = SampleCounts { latency: 8, far_latency: 8, mixed: 8, domains: 16, packages: 4, far: 32, nodes: 8 };
+const LEAST: SampleCounts = SampleCounts { latency: 2, far_latency: 2, mixed: 1, domains: 2, packages: 2, far: 2, nodes: 2 };
 
 /// How many of each are measured.
 #[derive(Clone, Copy)]
 struct SampleCounts {
     /// Nodes whose latency is measured.
     latency: usize,
+    /// Nodes without CPUs whose latency is measured.
+    far_latency: usize,
     /// Nodes whose bandwidth is measured with stores as well.
     mixed: usize,
     /// Last-level caches.
     domains: usize,
     /// Packages that read from each other.
     packages: usize,
+    /// Nodes without CPUs whose bandwidth is measured.
+    far: usize,
     /// Nodes whose bandwidth is measured.
     nodes: usize,
 }
@@ -47,9 +49,11 @@ impl SampleCounts {
     fn fewer(mut self) -> Option<Self> {
         let parts = [
             (&mut self.latency, LEAST.latency),
+            (&mut self.far_latency, LEAST.far_latency),
             (&mut self.mixed, LEAST.mixed),
             (&mut self.domains, LEAST.domains),
             (&mut self.packages, LEAST.packages),
+            (&mut self.far, LEAST.far),
             (&mut self.nodes, LEAST.nodes),
         ];
         let (part, _) = parts.into_iter().find(|(part, least)| **part > *least)?;
@@ -78,9 +82,12 @@ impl Planner<'_> {
 
     fn quick_steps(&mut self, samples: SampleCounts) -> Result<Vec<Step>, PlanError> {
         let nodes: Vec<u32> = self.cpu_nodes().iter().collect();
+        let far = self.far_nodes();
         let sampled = |most| sample(&nodes, most);
-        let mut steps =
-            vec![self.quick_latency(&sampled(samples.latency))?, self.quick_nodes(&sampled(samples.nodes), &sampled(samples.mixed))?];
+        let mut steps = vec![
+            self.quick_latency(&sampled(samples.latency), &sample(&far, samples.far_latency))?,
+            self.quick_nodes(&sampled(samples.nodes), &sampled(samples.mixed), &sample(&far, samples.far))?,
+        ];
         steps.extend(self.quick_domains(samples.domains)?);
         steps.extend(self.quick_packages(samples.packages)?);
         steps.extend(self.quick_loaded()?);
@@ -92,8 +99,26 @@ impl Planner<'_> {
         self.spec.within.map_or(DEFAULT_WITHIN_S, |t| t.as_secs_f64())
     }
 
-    /// From the first CPU of each node to its own memory; from the first node's also to another node's memory and to memory without CPUs.
-    fn quick_latency(&mut self, nodes: &[u32]) -> Result<Step, PlanError> {
+    /// The measured nodes without CPUs, each with the node with CPUs that reads it: the nearest, by turns where several are as near, so that
+    /// memories that are alike are read by as many CPUs.
+    fn far_nodes(&self) -> Vec<(u32, u32)> {
+        let topology = &self.machine.topology;
+        let mut turns: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
+        let bare = self.nodes.iter().filter(|n| topology.node(*n).is_some_and(|n| n.cpus.is_empty()));
+        bare.filter_map(|far| {
+            let best = self.cpu_nodes().iter().map(|reader| topology.distance(reader, far)).min()?;
+            let nearest: Vec<u32> = self.cpu_nodes().iter().filter(|reader| topology.distance(*reader, far) == best).collect();
+            let turn = turns.entry(nearest.clone()).or_default();
+            let reader = nearest[*turn % nearest.len()];
+            *turn += 1;
+            Some((reader, far))
+        })
+        .collect()
+    }
+
+    /// From the first CPU of each node to its own memory, and from that of the first node to another node's; from the nearest CPUs to memory
+    /// without CPUs (`far`: the node of the CPU, and of the memory).
+    fn quick_latency(&mut self, nodes: &[u32], far: &[(u32, u32)]) -> Result<Step, PlanError> {
         let mut pairs: Vec<(u32, u32)> = Vec::new();
         for &node in nodes {
             if let Some(cpu) = self.cpus_on(node).first() {
@@ -101,13 +126,12 @@ impl Planner<'_> {
             }
         }
         if let Some((cpu, home)) = pairs.first().copied() {
-            let bare = |n: &u32| self.machine.topology.node(*n).is_some_and(|n| n.cpus.is_empty());
-            let others = self.nodes.iter().filter(|n| !self.machine.topology.is_local(home, *n));
-            let (far, remote): (Vec<u32>, Vec<u32>) = others.partition(bare);
+            let bare = |n: u32| self.machine.topology.node(n).is_some_and(|n| n.cpus.is_empty());
+            let remote = self.nodes.iter().filter(|n| !self.machine.topology.is_local(home, *n) && !bare(*n));
             // The last one, because nodes of one package have neighbouring numbers.
-            pairs.extend(remote.last().map(|&node| (cpu, node)));
-            pairs.extend(sample(&far, MAX_FAR).into_iter().map(|node| (cpu, node)));
+            pairs.extend(remote.last().map(|node| (cpu, node)));
         }
+        pairs.extend(far.iter().filter_map(|(reader, node)| Some((self.cpus_on(*reader).first()?, *node))));
         let mut cells = Vec::new();
         for (cpu, node) in pairs {
             let probe = self.probe(cpu, node, 0)?;
@@ -116,11 +140,13 @@ impl Planner<'_> {
         Ok(quick_step("Idle latency, sampled", Experiment::IdleLatency, cells))
     }
 
-    /// The cores of each node on its own memory: loads alone, and two reads to one write on the bus.
-    fn quick_nodes(&mut self, nodes: &[u32], mixed: &[u32]) -> Result<Step, PlanError> {
+    /// The cores of each node on its own memory: loads alone, and two reads to one write on the bus. Loads alone of the cores nearest to memory
+    /// without CPUs (`far`).
+    fn quick_nodes(&mut self, nodes: &[u32], mixed: &[u32], far: &[(u32, u32)]) -> Result<Step, PlanError> {
+        let topology = &self.machine.topology;
         let mut cells = Vec::new();
         for &node in nodes {
-            let cpus = self.machine.topology.spread(&self.machine.topology.one_per_core(&self.cpus_on(node)));
+            let cpus = topology.spread(&topology.one_per_core(&self.cpus_on(node)));
             let Some(home) = cpus.first().map(|cpu| self.local_node(*cpu)) else { continue };
             let mixes = [Mix::AllReads].into_iter().chain(mixed.contains(&node).then_some(Mix::R2W1));
             for mix in mixes {
@@ -128,6 +154,10 @@ impl Planner<'_> {
                     cells.push(self.bandwidth_cell(&cpus, Some(node), self.local_to(home), mix)?);
                 }
             }
+        }
+        for &(reader, node) in far {
+            let cpus = topology.spread(&topology.one_per_core(&self.cpus_on(reader)));
+            cells.push(self.bandwidth_cell(&cpus, Some(reader), Some(node), Mix::AllReads)?);
         }
         Ok(quick_step("Bandwidth by node, sampled", Experiment::BandwidthMatrix, cells))
     }

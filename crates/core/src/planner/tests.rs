@@ -422,10 +422,10 @@ fn matrix_order(plan: Plan) -> Vec<(u32, u32)> {
 fn a_health_check_samples_nodes_and_ends_in_time() {
     let plan = planned(Task::Quick, |_| ()).unwrap();
     let tables: Vec<_> = plan.steps.iter().map(|s| (s.experiment, s.cells.len())).collect();
-    // Own memory of two nodes, one remote pair, one node of memory only; two nodes with the one mix that has a kernel; no second cache domain;
-    // two packages that read from each other.
+    // Own memory of two nodes, one remote pair, one node of memory only; two nodes with the one mix that has a kernel, and the one of memory
+    // only; no second cache domain; two packages that read from each other.
     let expected =
-        [(Experiment::IdleLatency, 4), (Experiment::BandwidthMatrix, 2), (Experiment::Bandwidth, 2), (Experiment::LoadedLatency, 1)];
+        [(Experiment::IdleLatency, 4), (Experiment::BandwidthMatrix, 3), (Experiment::Bandwidth, 2), (Experiment::LoadedLatency, 1)];
     assert_eq!(tables, expected);
     assert_eq!(plan.compared_cores, machine().topology.one_per_core(&machine().allowed.cpus));
     assert!(plan.estimated_s <= super::quick::FIRST_ROUND_SHARE * super::quick::DEFAULT_WITHIN_S, "{}", plan.estimated_s);
@@ -433,6 +433,25 @@ fn a_health_check_samples_nodes_and_ends_in_time() {
     assert_eq!(*delays, Delays::Cycles(vec![0, 20_000]), "full load, and one that should be as fast as idle");
     let Work::Bandwidth { loaders, .. } = &plan.steps[1].cells[1].work else { panic!() };
     assert_eq!(loaders.iter().map(|l| (l.cpu, l.buffer.node)).collect::<Vec<_>>(), [(4, 1), (6, 1)], "one thread of each core, own memory");
+}
+
+/// Two nodes of CPUs, each with two stacks of HBM in its package, and a device as far from both.
+#[test]
+fn a_health_check_reads_every_memory_without_cpus_from_the_nearest_cores() {
+    let mut machine = machine();
+    let bare = machine.topology.nodes[2].clone();
+    machine.topology.nodes.extend((3..7).map(|id| Node { id, ..bare.clone() }));
+    for reader in [0, 1] {
+        let distance = |far: u32| if far == 6 { 30 } else { 13 + 10 * u32::from(far % 2 != reader) };
+        machine.topology.nodes[reader as usize].distances.extend((2..7).map(|far| (far, distance(far))));
+    }
+    machine.allowed.nodes = "0-6".parse().unwrap();
+    machine.allowed.node_memory = (0..7).map(|n| (n, Bytes::gib(4))).collect();
+    let plan = plan(&Spec::new(Task::Quick), &machine, &kernels()).unwrap();
+    assert_eq!(matrix_cells(&plan.steps[1]), [(0, 0), (0, 2), (0, 4), (0, 6), (1, 1), (1, 3), (1, 5)]);
+    let latencies: Vec<_> = plan.steps[0].cells.iter().map(|c| (c.at.cpu.unwrap(), c.at.memory_node().unwrap())).collect();
+    assert_eq!(latencies, [(0, 0), (4, 1), (0, 1), (0, 2), (4, 3), (0, 4), (4, 5), (0, 6)]);
+    assert!(plan.estimated_s <= super::quick::FIRST_ROUND_SHARE * super::quick::DEFAULT_WITHIN_S, "{}", plan.estimated_s);
 }
 
 /// With CPUs 1-7 isolated, node 0 is measured from CPU 0 and node 1 from its isolated CPUs; a named CPU is always measured.

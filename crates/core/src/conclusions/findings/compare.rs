@@ -8,6 +8,7 @@ use crate::conclusions::limit::{disturbed, is_of_memory};
 use crate::experiment::{ChaseOrder, Experiment, MemoryPlace, Metric};
 use crate::result::{Finding, HealthStatus, Measurement, Report, VerdictStatus};
 use crate::stats;
+use crate::tiers::{self, MemoryKind};
 use crate::traffic::Mix;
 use crate::units::IdSet;
 use crate::wording::system::{hardware_log, info_on_memory};
@@ -73,8 +74,10 @@ struct Family<'a> {
     delay_cycles: Option<u32>,
     cpus: usize,
     core_kind: Option<&'a str>,
-    /// Distance of the memory, where it is another package's.
+    /// Distance of the memory, where it is not local.
     distance: Option<u32>,
+    /// The kind of the memory and its size in GiB, where it has no CPUs.
+    far: Option<(MemoryKind, u64)>,
 }
 
 /// The family of a measurement; `None` if it has no siblings.
@@ -86,9 +89,12 @@ fn family<'a>(report: &'a Report, m: &Measurement) -> Option<Family<'a>> {
     let compared = matches!(m.experiment, E::IdleLatency | E::BandwidthMatrix | E::BandwidthPerCache | E::CacheToCache);
     let first = at.cpu.or_else(|| at.cpus.as_ref()?.first())?;
     // Remote memory is alike at the same distance; bandwidths between packages alone are sampled so that they can be compared.
-    let link = at.load_nodes.as_ref().filter(|_| m.experiment == E::Bandwidth);
+    let link = at.load_nodes.as_ref().filter(|_| m.experiment == E::Bandwidth).and_then(IdSet::first);
     let topology = &report.machine.topology;
-    let distance = link.and_then(|nodes| topology.node(topology.cpu(first)?.node)?.distances.get(&nodes.first()?).copied());
+    // Stacks of HBM, CXL cards and GPUs are alike where their kind, size and distance are.
+    let bare = at.memory_node().filter(|_| compared).and_then(|node| topology.node(node)).filter(|node| node.cpus.is_empty());
+    let distance =
+        link.or(bare.map(|node| node.id)).and_then(|node| topology.node(topology.cpu(first)?.node)?.distances.get(&node).copied());
     if !((local && compared) || distance.is_some()) || at.memory_dir.is_some() {
         return None;
     }
@@ -101,7 +107,14 @@ fn family<'a>(report: &'a Report, m: &Measurement) -> Option<Family<'a>> {
         cpus: at.cpus.as_ref().map_or(1, IdSet::len),
         core_kind: topology.cpu(first).and_then(|c| c.kind.as_deref()),
         distance,
+        far: bare.map(|node| (tiers::kind(&report.machine, node).kind, (node.memory.0 + (1 << 29)) >> 30)),
     })
+}
+
+/// Whether a number is of memory of which nothing says that others like it are of the same model: two CXL cards of one size may well differ.
+fn may_be_unlike(report: &Report, m: &Measurement) -> bool {
+    let bare = m.at.memory_node().and_then(|node| report.machine.topology.node(node)).filter(|node| node.cpus.is_empty());
+    bare.is_some_and(|node| tiers::kind(&report.machine, node).kind != MemoryKind::Hbm)
 }
 
 /// Measurements of the same family, where there are several of which this is true.
@@ -133,7 +146,7 @@ pub(super) fn siblings(report: &Report, view: &[&Measurement]) -> Vec<Suspicion>
             let mut severity = capped(severity(by, m.metric), m, report);
             // Cache domains of one node share its memory, and there is no published figure for how alike they must be.
             let shares = m.experiment == Experiment::BandwidthPerCache || others.iter().any(|&i| disturbed(view[i]));
-            if severity == HealthStatus::Failure && shares {
+            if severity == HealthStatus::Failure && (shares || may_be_unlike(report, m)) {
                 severity = HealthStatus::Warning;
             }
             let like = if others.len() == 1 { name(view[others[0]]) } else { format!("{} others like it", others.len()) };

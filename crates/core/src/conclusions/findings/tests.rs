@@ -300,6 +300,44 @@ fn a_slow_cache_domain_warns_and_never_fails() {
     assert_eq!(thrice(39.5).status, HealthStatus::Ok);
 }
 
+/// Two memories without CPUs, each read three times by the node beside it.
+#[test]
+fn memories_without_cpus_are_siblings_where_kind_size_and_distance_are_the_same() {
+    use crate::topology::{HmatAccess, Node};
+    let found = |second: Bytes, distance: u32, hbm: bool| {
+        let mut machine = silent();
+        let claim = |node: u32, mbs| HmatAccess {
+            class: 0,
+            initiators: IdSet::one(node % 2),
+            read_bandwidth_mbs: Some(mbs),
+            ..HmatAccess::default()
+        };
+        machine.topology.nodes.truncate(2);
+        for (id, memory) in [(2, Bytes::gib(16)), (3, second)] {
+            let hmat = hbm.then(|| claim(id, 400_000)).into_iter().collect();
+            machine.topology.nodes.push(Node { id, memory, hmat, ..Node::default() });
+        }
+        for (reader, far, distance) in [(0, 2, 13), (1, 3, distance)] {
+            machine.topology.nodes[reader].distances.insert(far, distance);
+            if hbm {
+                machine.topology.nodes[reader].hmat = vec![claim(reader as u32, 100_000)];
+            }
+        }
+        let far = |reader: u32, gbs: f64| {
+            let mut m = node(reader, gbs);
+            m.at.memory = Some(crate::experiment::MemoryPlace::Node(reader + 2));
+            m
+        };
+        let measured = (0..3).flat_map(|_| [node(0, 60.0), node(1, 60.0), far(0, 200.0), far(1, 150.0)]).collect();
+        judge(&report(machine, measured), Baselines::default()).findings.into_iter().map(|f| (f.code, f.severity)).collect::<Vec<_>>()
+    };
+    let slower = |severity| vec![("slower-than-siblings".to_owned(), severity)];
+    assert_eq!(found(Bytes::gib(16), 13, true), slower(HealthStatus::Failure), "stacks of one package are alike");
+    assert_eq!(found(Bytes::gib(16), 13, false), slower(HealthStatus::Warning), "nothing says what they are");
+    assert_eq!(found(Bytes::gib(32), 13, false), [], "another size");
+    assert_eq!(found(Bytes::gib(16), 23, false), [], "farther away");
+}
+
 #[test]
 fn a_node_with_less_memory_is_noticed() {
     let mut small = report(silent(), vec![node(0, 60.0), node(1, 60.0)]);
