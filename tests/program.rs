@@ -397,7 +397,7 @@ fn plans_for_recorded_machines_are_sane() {
                 assert!(cpus.is_subset(allowed), "{name}: {} plans CPUs {cpus} of {allowed}", step.title);
                 assert!(buffers.iter().all(|b| nodes.contains(b.node) && b.touch.is_subset(allowed)), "{name}: {}", step.title);
                 let total: u64 = buffers.iter().map(|b| b.bytes.0).sum();
-                assert!(total <= machine.allowed.memory.0, "{name}: {} takes {total} bytes", step.title);
+                assert!(total <= machine.allowed.room(), "{name}: {} takes {total} bytes", step.title);
             }
         }
         let matrix = plan.steps.iter().find(|s| s.experiment == Experiment::IdleLatency).unwrap();

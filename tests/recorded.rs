@@ -196,7 +196,7 @@ fn is_allowed(plan: &Plan, machine: &Machine, what: &str) {
         for (node, bytes) in &taken {
             assert!(*bytes <= allowed.node_memory[node].0, "{what}: takes {bytes} bytes of node {node}");
         }
-        assert!(taken.values().sum::<u64>() <= allowed.memory.0, "{what}: takes more than there is");
+        assert!(taken.values().sum::<u64>() <= allowed.room(), "{what}: takes more than there is");
         if let (Some(node), Work::Latency { probe, .. }) = (at.cpu_node, &cell.work) {
             assert_eq!(machine.topology.cpu(probe.cpu).unwrap().node, node, "{what}: chases on CPU {}", probe.cpu);
         }

@@ -95,7 +95,7 @@ mod tests {
         let folder = target.join(format!("recorded-{}", std::process::id()));
         let [one, later, larger] = [(4096, 1024), (4096, 512), (8192, 512)].map(|(total, free)| machine(&folder, total, free));
         fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(one.machine.1.nodes[0].memory.0, 4 << 20);
+        assert_eq!(one.machine.1.nodes[0].stated_bytes(), 4 << 20);
         assert!(one.names.contains(Path::new("machine/sys/devices/system/node/node0/meminfo")), "{:?}", one.names);
         assert_eq!(one, later);
         assert_ne!(one, larger);

@@ -73,7 +73,7 @@ impl Shape {
         let node = |id: u32| Node {
             id,
             cpus: with_siblings(id * in_node..(id + 1) * in_node),
-            memory,
+            memory: Some(memory),
             free: Some(memory),
             distances: (0..count).map(|other| (other, distance(id, other, self.nodes))).collect(),
             ..Node::default()
@@ -95,7 +95,7 @@ impl Shape {
                 cpus: (0..all * self.threads).collect(),
                 isolated: IdSet::new(),
                 nodes: ids.clone(),
-                memory: Bytes(memory.0 * u64::from(count)),
+                memory: Some(Bytes(memory.0 * u64::from(count))),
                 node_limited_by: Default::default(),
                 memory_limited_by: "simulated memory".into(),
                 node_memory: ids.iter().map(|id| (id, memory)).collect(),

@@ -88,7 +88,7 @@ const HBM_RATIO: u64 = 2;
 
 /// The kind of each node with memory.
 pub fn kinds(machine: &Machine) -> Vec<NodeKind> {
-    machine.topology.nodes.iter().filter(|node| node.memory.0 > 0).map(|node| kind(machine, node)).collect()
+    machine.topology.nodes.iter().filter(|node| node.has_memory()).map(|node| kind(machine, node)).collect()
 }
 
 /// The kind of a node's memory.

@@ -185,8 +185,8 @@ pub struct Node {
     pub id: u32,
     /// Its online CPUs; empty for a node of memory only (CXL, HBM, persistent memory).
     pub cpus: IdSet,
-    /// The size of its memory; 0 for a node of CPUs only.
-    pub memory: Bytes,
+    /// The size of its memory; 0 for a node of CPUs only, `null` when not stated.
+    pub memory: Option<Bytes>,
     /// Free memory when it was read; `null` when not stated.
     pub free: Option<Bytes>,
     /// SLIT distance to each node, by node id.
@@ -312,11 +312,11 @@ pub struct Allowed {
     /// Memory nodes: with memory and in `Mems_allowed`.
     pub nodes: IdSet,
     /// The most memory that this process should use in all. It is the least of the available memory, what its control groups allow and what
-    /// its resource limits allow, less a margin that stays free.
-    pub memory: Bytes,
-    /// The limit that was the least, in words.
+    /// its resource limits allow, less a margin that stays free; `null` when nothing states any of these.
+    pub memory: Option<Bytes>,
+    /// The limit that was the least, in words; why none is known.
     pub memory_limited_by: String,
-    /// The most memory to use on each allowed node, less a margin.
+    /// The most memory to use on each allowed node, less a margin; without the nodes of which that is not known.
     pub node_memory: BTreeMap<u32, Bytes>,
     /// What limits it on each of these nodes, in words: what is free there, and how much of it is kept.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -325,7 +325,15 @@ pub struct Allowed {
     pub cpu_quota: Option<f64>,
 }
 
+/// What may be taken where nothing states it: more than any machine has, and sums of it are still numbers.
+const NOT_LIMITED: u64 = 1 << 60;
+
 impl Allowed {
+    /// The most memory that may be used in all, in bytes; more than any machine has where that is not known.
+    pub fn room(&self) -> u64 {
+        self.memory.map_or(NOT_LIMITED, |memory| memory.0)
+    }
+
     /// What limits the memory that may be taken on a node, in words.
     pub fn limit_of_node(&self, node: u32) -> String {
         let words = self.node_limited_by.get(&node).map_or_else(String::new, |words| format!(": {words}"));
@@ -334,6 +342,16 @@ impl Allowed {
 }
 
 impl Node {
+    /// Whether it has memory, as far as is known: one whose size is not stated has some.
+    pub fn has_memory(&self) -> bool {
+        self.memory != Some(Bytes(0))
+    }
+
+    /// The size of its memory in bytes, for sums and comparisons among nodes; 0 where it is not stated.
+    pub fn stated_bytes(&self) -> u64 {
+        self.memory.map_or(0, |memory| memory.0)
+    }
+
     /// Bytes in its pools of huge pages of all sizes. They are part of its memory, and no process gets them unless it asks the pool.
     pub fn pooled(&self) -> u64 {
         self.pools.iter().fold(0u64, |sum, pool| sum.saturating_add(pool.total.saturating_mul(pool.page.0)))
@@ -414,7 +432,7 @@ impl Topology {
     /// parts of one memory. So are the nodes of a package if each has the CPUs of one last-level cache: firmware then makes nodes of caches,
     /// and each of them uses all channels of the package.
     pub fn channel_groups(&self) -> Vec<IdSet> {
-        let with_memory: IdSet = self.nodes.iter().filter(|n| n.memory.0 > 0).map(|n| n.id).collect();
+        let with_memory: IdSet = self.nodes.iter().filter(|n| n.has_memory()).map(|n| n.id).collect();
         let sets = self.overlapping().into_iter().map(|nodes| nodes.intersection(&with_memory)).filter(|nodes| !nodes.is_empty());
         let cpus = |nodes: &IdSet| nodes.iter().filter_map(|id| self.node(id)).fold(IdSet::new(), |all, n| all.union(&n.cpus));
         let mut packages: BTreeMap<Option<u32>, Vec<IdSet>> = BTreeMap::new();

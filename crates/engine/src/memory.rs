@@ -153,7 +153,7 @@ impl<'a> MemoryStore<'a> {
         };
         let full = |node: u32| allowed.node_memory.get(&node).is_some_and(|room| needed(Some(node)) > room.0);
         let too_many = plan.nodes().iter().any(full);
-        if needed(None) > allowed.memory.0 || too_many {
+        if needed(None) > allowed.room() || too_many {
             self.chases.clear();
         }
     }
@@ -184,9 +184,9 @@ impl<'a> MemoryStore<'a> {
         }
         let buffer = self.allocate(noise, plan)?;
         let allowed = &self.context.machine.allowed;
-        let room = allowed.node_memory.get(&plan.node).map_or(allowed.memory, |n| (*n).min(allowed.memory));
-        let fits = self.chase_bytes(Some(plan.node)) + plan.bytes.0 <= room.0 / KEPT_ONE_IN
-            && self.chase_bytes(None) + plan.bytes.0 <= allowed.memory.0 / KEPT_ONE_IN;
+        let room = allowed.node_memory.get(&plan.node).map_or(allowed.room(), |n| n.0.min(allowed.room()));
+        let fits = self.chase_bytes(Some(plan.node)) + plan.bytes.0 <= room / KEPT_ONE_IN
+            && self.chase_bytes(None) + plan.bytes.0 <= allowed.room() / KEPT_ONE_IN;
         // Kept pages of a pool would leave other pages to the next allocation, and a file takes room that belongs to others.
         let plain = plan.directory.is_none() && !matches!(buffer.pages().obtained, Some(PageKind::Pool | PageKind::Large));
         let keep = plain && fits && used_by_several_cells(self.plan, plan);
@@ -260,7 +260,7 @@ impl<'a> MemoryStore<'a> {
     pub(crate) fn fits(&self, plan: &BufferPlan, bytes: Bytes) -> bool {
         let allowed = &self.context.machine.allowed;
         let directory = self.plan.buffer_directory(plan);
-        let in_memory = bytes <= allowed.memory && allowed.node_memory.get(&plan.node).is_none_or(|room| bytes <= *room);
+        let in_memory = bytes.0 <= allowed.room() && allowed.node_memory.get(&plan.node).is_none_or(|room| bytes <= *room);
         directory.is_none_or(|d| bytes.0 <= d.room()) && (in_memory || directory.is_some_and(MemoryDir::is_dax))
     }
 

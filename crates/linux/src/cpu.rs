@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use memgauge_core::topology::Topology;
-use memgauge_core::units::{Bytes, IdSet, MAX_ID};
+use memgauge_core::units::{IdSet, MAX_ID};
 
 use crate::cgroup;
 use crate::security;
@@ -63,7 +63,7 @@ pub(crate) fn online_and_offline(tree: Tree<'_>) -> (IdSet, IdSet) {
 pub fn read_allowed(root: &Path, topology: &Topology) -> AllowedSets {
     let tree = Tree::new(root);
     let online = online_and_offline(tree).0.intersection(&topology.online());
-    let mut with_memory: IdSet = topology.nodes.iter().filter(|n| n.memory > Bytes(0)).map(|n| n.id).collect();
+    let mut with_memory: IdSet = topology.nodes.iter().filter(|n| n.has_memory()).map(|n| n.id).collect();
     // All blocks of a node may have gone offline since the topology was read.
     if let Some(now) = tree.ids(&format!("{NODE_DIR}/has_memory")).filter(|ids| !ids.is_empty()) {
         with_memory = with_memory.intersection(&now);

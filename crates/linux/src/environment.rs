@@ -9,7 +9,7 @@ use memgauge_core::topology::{Machine, Node, Topology};
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::container;
-use crate::limits::{gib, memory_groups};
+use crate::limits::{gib, memory_groups, nothing_stated};
 use crate::memory::THP_DISABLED_ADVICE;
 use crate::noise;
 use crate::security::held_capabilities;
@@ -118,7 +118,7 @@ fn cpus_on_nodes(topology: &Topology) -> IdSet {
 fn allowed_notes(machine: &Machine) -> Vec<Note> {
     let (topology, allowed) = (&machine.topology, &machine.allowed);
     let online = topology.online();
-    let with_memory: IdSet = topology.nodes.iter().filter(|n| n.memory.0 > 0).map(|n| n.id).collect();
+    let with_memory: IdSet = topology.nodes.iter().filter(|n| n.has_memory()).map(|n| n.id).collect();
     let far: IdSet = allowed.cpus.iter().filter(|&id| topology.cpu(id).is_some_and(|c| !allowed.nodes.contains(c.node))).collect();
     let message = |about: &str, what: &str, ids: &IdSet| (!ids.is_empty()).then(|| format!("{about}: {}", named(what, ids)));
     let notes = [
@@ -172,7 +172,20 @@ fn cpu_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
 }
 
 fn memory_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
-    unlike_totals(tree, machine).into_iter().chain(limit_notes(tree, machine)).collect()
+    unlike_totals(tree, machine).into_iter().chain(unknown_nodes(tree, machine)).chain(limit_notes(tree, machine)).collect()
+}
+
+/// Nodes whose size nothing states, where that of the machine is known.
+fn unknown_nodes(tree: Tree<'_>, machine: &Machine) -> Option<Note> {
+    let unknown: IdSet = machine.topology.nodes.iter().filter(|n| n.memory.is_none()).map(|n| n.id).collect();
+    let message = || format!("the memory of {} is not known: {}", named("node", &unknown), nothing_stated(tree, unknown.clone()));
+    let some = !unknown.is_empty() && machine.allowed.memory.is_some();
+    some.then(|| Note::info("memory-not-known", message()).advise(advice_on_files(tree)))
+}
+
+/// What to do about files that are missing.
+fn advice_on_files(tree: Tree<'_>) -> &'static str {
+    if tree.is_live() { "let this program read the kernel's /proc and /sys" } else { "make the recording with these files" }
 }
 
 /// Files that others mount over to show a container, and that memgauge reads.
@@ -209,7 +222,7 @@ fn unlike_totals(tree: Tree<'_>, machine: &Machine) -> Option<Note> {
     }
     let total = kib_field(&tree.text("proc/meminfo")?, "MemTotal")?;
     let topology = &machine.topology;
-    let nodes: u64 = topology.nodes.iter().map(|n| n.memory.0).sum();
+    let nodes = topology.nodes.iter().map(|n| n.memory.map(|memory| memory.0)).sum::<Option<u64>>()?;
     let apart = nodes.abs_diff(total) as f64 / total.max(nodes).max(1) as f64;
     // Memory of a node that is not shown is missing with its CPUs.
     let stray = topology.online().difference(&cpus_on_nodes(topology));
@@ -229,8 +242,12 @@ fn limit_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
     let allowed = &machine.allowed;
     // A control group gets a note only when it is the limit that decides.
     let group = memory_groups(tree).into_iter().min_by_key(|group| group.bytes);
-    let scarce = allowed.memory < MIN_MEMORY;
-    let message = format!("at most {} of memory is taken: {}", gib(allowed.memory.0), allowed.memory_limited_by);
+    let Some(most) = allowed.memory else {
+        let message = format!("how much memory may be taken is not known: {}", allowed.memory_limited_by);
+        return vec![Note::info("memory-not-known", message).advise(advice_on_files(tree))];
+    };
+    let scarce = most < MIN_MEMORY;
+    let message = format!("at most {} of memory is taken: {}", gib(most.0), allowed.memory_limited_by);
     if group.is_some_and(|group| group.name == allowed.memory_limited_by) {
         let note = if scarce { Note::warning("cgroup-memory", message) } else { Note::info("cgroup-memory", message) };
         return vec![note.advise("raise the limit of the control group (memory.max, a container's memory limit)")];

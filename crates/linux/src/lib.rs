@@ -30,6 +30,7 @@ pub mod topology;
 mod cgroup;
 mod container;
 mod journal;
+mod meminfo;
 mod mount;
 mod persistent;
 mod substitute;

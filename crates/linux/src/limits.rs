@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 
 use memgauge_core::reserve::{self, Reserve};
 use memgauge_core::topology::{Allowed, Node};
-use memgauge_core::units::Bytes;
+use memgauge_core::units::{Bytes, IdSet};
 
 use crate::cgroup::{Group, Hierarchy, groups};
 use crate::cpu::AllowedSets;
+use crate::meminfo;
 use crate::topology::nodes::pools;
 use crate::tree::{NODE_DIR, POOLS_DIR, Tree, kib_field};
 
@@ -39,29 +40,52 @@ struct NodeRoom {
 /// subtracted.
 pub(crate) fn read(tree: Tree<'_>, nodes: &[Node], usable: AllowedSets) -> Allowed {
     let AllowedSets { cpus, isolated, nodes: allowed } = usable;
-    let meminfo = tree.text("proc/meminfo").unwrap_or_default();
-    let rooms: BTreeMap<u32, NodeRoom> =
-        nodes.iter().filter(|n| allowed.contains(n.id)).map(|n| (n.id, node_room(tree, n, &meminfo))).collect();
+    let system = meminfo::system(tree);
+    let meminfo = system.as_deref().unwrap_or_default();
+    let only = nodes.len() == 1;
+    let usable = || nodes.iter().filter(|n| allowed.contains(n.id));
+    let rooms: BTreeMap<u32, NodeRoom> = usable().filter_map(|n| Some((n.id, node_room(tree, n, only)?))).collect();
     let sum = |of: fn(&NodeRoom) -> u64| rooms.values().fold(0u64, |sum, room| sum.saturating_add(of(room)));
     let (left, on_nodes) = (sum(|room| room.left), sum(|room| room.may_be_taken));
     let name = format!("free memory of the allowed nodes ({allowed}): {}", reserve::in_words(left, on_nodes));
-    let mut limits = vec![Headroom { bytes: on_nodes, name }];
-    limits.extend(system_headroom(&meminfo, pooled_in_all(tree, &meminfo, nodes)));
-    limits.extend(commit_headroom(tree, &meminfo));
+    // The sum says nothing while a part of it is not known.
+    let all_known = usable().all(|n| rooms.contains_key(&n.id));
+    let mut limits: Vec<Headroom> = all_known.then_some(Headroom { bytes: on_nodes, name }).into_iter().collect();
+    limits.extend(system_headroom(meminfo, pooled_in_all(tree, meminfo, nodes)));
+    limits.extend(commit_headroom(tree, meminfo));
     limits.extend(memory_groups(tree));
     limits.extend(resource_headroom(tree));
     // The nodes come first, so that they are named when another limit is equal.
     let lowest = limits.into_iter().min_by_key(|limit| limit.bytes);
-    let (memory, memory_limited_by) = lowest.map_or((0, String::new()), |limit| (limit.bytes, limit.name));
+    let (memory, memory_limited_by) = match lowest {
+        Some(limit) => (Some(Bytes(limit.bytes)), limit.name),
+        None => (None, nothing_stated(tree, usable().map(|n| n.id).filter(|id| !rooms.contains_key(id)).collect())),
+    };
     Allowed {
         cpus,
         isolated,
         nodes: allowed,
-        memory: Bytes(memory),
+        memory,
         memory_limited_by,
         node_memory: rooms.iter().map(|(&id, room)| (id, Bytes(room.may_be_taken))).collect(),
         node_limited_by: rooms.iter().map(|(&id, room)| (id, reserve::in_words(room.left, room.may_be_taken))).collect(),
         cpu_quota: cpu_quota(tree),
+    }
+}
+
+/// Which files would have stated how much memory these nodes have.
+pub(crate) fn nothing_stated(tree: Tree<'_>, nodes: IdSet) -> String {
+    let missing: IdSet = nodes.iter().filter(|node| tree.exists(NODE_DIR) && !tree.exists(&meminfo::of_node(*node))).collect();
+    let of_nodes = match missing.len() {
+        0 => None,
+        1 => missing.first().map(|node| format!("/{}", meminfo::of_node(node))),
+        _ => Some(format!("meminfo of nodes {missing} in /{NODE_DIR}")),
+    };
+    let of_all = (!tree.exists(meminfo::SYSTEM)).then(|| format!("/{}", meminfo::SYSTEM));
+    match (of_nodes, of_all) {
+        (Some(nodes), Some(all)) => format!("{nodes} and {all} are missing"),
+        (Some(one), None) | (None, Some(one)) => format!("{one} is missing"),
+        (None, None) => "the files that should state it do not".to_owned(),
     }
 }
 
@@ -93,13 +117,16 @@ fn pooled_in_all(tree: Tree<'_>, meminfo: &str, nodes: &[Node]) -> u64 {
 
 /// What may be taken on a node: free memory, half of the page cache, and half of the reclaimable slabs. The kernel's own `MemAvailable`
 /// subtracts at most half of these. Half is the safe choice, because the kernel does not show which pages of a node are dirty or in use.
-fn node_room(tree: Tree<'_>, node: &Node, system: &str) -> NodeRoom {
-    let own = tree.text(&format!("{NODE_DIR}/node{}/meminfo", node.id));
-    let text = own.as_deref().unwrap_or(system);
-    let field = |name: &str| kib_field(text, name).unwrap_or(0);
+///
+/// `None` where the kernel states neither its own figures nor, of an only node, those of the machine.
+fn node_room(tree: Tree<'_>, node: &Node, only: bool) -> Option<NodeRoom> {
+    let text = meminfo::text_of_node(tree, node.id, only)?;
+    let memory = node.memory?.0;
+    // Older kernels have fewer kinds: what they do not state counts as in use.
+    let field = |name: &str| kib_field(&text, name).unwrap_or(0);
     let cache = field("Active(file)").saturating_add(field("Inactive(file)")).saturating_add(field("SReclaimable"));
-    let left = node.free.map_or(0, |free| free.0).saturating_add(cache / 2).min(node.memory.0);
-    NodeRoom { left, may_be_taken: Reserve::NODE.may_be_taken(left, node.memory.0.saturating_sub(node.pooled())) }
+    let left = node.free?.0.saturating_add(cache / 2).min(memory);
+    Some(NodeRoom { left, may_be_taken: Reserve::NODE.may_be_taken(left, memory.saturating_sub(node.pooled())) })
 }
 
 /// What the system leaves. `pooled` bytes of its memory are in pools of huge pages.

@@ -48,7 +48,7 @@ pub fn cpu_id(group: u16, number: u8) -> u32 {
 pub fn read_allowed(_root: &Path, topology: &Topology) -> AllowedSets {
     let online = topology.online();
     let cpus = process_affinity().map_or_else(|_| online.clone(), |affinity| affinity.intersection(&online));
-    let nodes = topology.nodes.iter().filter(|node| node.memory > Bytes(0)).map(|node| node.id).collect();
+    let nodes = topology.nodes.iter().filter(|node| node.has_memory()).map(|node| node.id).collect();
     AllowedSets { cpus, isolated: IdSet::new(), nodes }
 }
 

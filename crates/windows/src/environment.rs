@@ -135,10 +135,12 @@ fn cpu_notes(machine: &Machine) -> Vec<Note> {
 
 fn memory_notes(machine: &Machine) -> Vec<Note> {
     let allowed = &machine.allowed;
-    let message =
-        || format!("at most {:.1} GiB of memory is taken: {}", allowed.memory.0 as f64 / (1u64 << 30) as f64, allowed.memory_limited_by);
+    let message = |memory: Bytes| {
+        format!("at most {:.1} GiB of memory is taken: {}", memory.0 as f64 / (1u64 << 30) as f64, allowed.memory_limited_by)
+    };
     let advice = "free memory or lift the limit; buffers may otherwise fit into the last-level cache";
-    (allowed.memory < MIN_MEMORY).then(|| Note::warning("little-memory", message()).advise(advice)).into_iter().collect()
+    let scarce = allowed.memory.filter(|memory| *memory < MIN_MEMORY);
+    scarce.map(|memory| Note::warning("little-memory", message(memory)).advise(advice)).into_iter().collect()
 }
 
 fn page_notes(held: &[String]) -> Vec<Note> {

@@ -58,8 +58,9 @@ pub(crate) fn read(nodes: &[Node], usable: AllowedSets) -> Allowed {
 fn combined(nodes: &[Node], usable: AllowedSets, others: Vec<Headroom>, cpu_quota: Option<f64>) -> Allowed {
     let AllowedSets { cpus, isolated, nodes: allowed } = usable;
     let room = |node: &Node| {
-        let left = node.free?.0.min(node.memory.0);
-        let bytes = Reserve::NODE.may_be_taken(left, node.memory.0);
+        let memory = node.memory?.0;
+        let left = node.free?.0.min(memory);
+        let bytes = Reserve::NODE.may_be_taken(left, memory);
         Some((node.id, (Bytes(bytes), reserve::in_words(left, bytes))))
     };
     let rooms: BTreeMap<u32, (Bytes, String)> = nodes.iter().filter(|node| allowed.contains(node.id)).filter_map(room).collect();
@@ -74,9 +75,9 @@ fn combined(nodes: &[Node], usable: AllowedSets, others: Vec<Headroom>, cpu_quot
     limits.extend(others);
     // The nodes come first, so that they are named when another limit is equal.
     let lowest = limits.into_iter().min_by_key(|limit| limit.bytes);
-    let unknown = || (0, "Windows does not say how much memory is available (GlobalMemoryStatusEx)".to_owned());
-    let (memory, memory_limited_by) = lowest.map_or_else(unknown, |limit| (limit.bytes, limit.name));
-    Allowed { cpus, isolated, nodes: allowed, memory: Bytes(memory), memory_limited_by, node_memory, node_limited_by, cpu_quota }
+    let unknown = || (None, "Windows does not say how much memory is available (GlobalMemoryStatusEx)".to_owned());
+    let (memory, memory_limited_by) = lowest.map_or_else(unknown, |limit| (Some(Bytes(limit.bytes)), limit.name));
+    Allowed { cpus, isolated, nodes: allowed, memory, memory_limited_by, node_memory, node_limited_by, cpu_quota }
 }
 
 /// What the system leaves: physical memory that is available without writing any to disk, and what this process may still commit, which is

@@ -42,7 +42,7 @@ fn info_shows_the_nodes() -> Result<()> {
     let cpus: Vec<IdSet> = topology.nodes.iter().map(|n| n.cpus.clone()).collect();
     ensure!(cpus == ["0-1".parse()?, "2-3".parse()?, IdSet::new()], "CPUs by node: {cpus:?}");
     for node in &topology.nodes {
-        ensure!(node.hmat.is_empty() && node.memory.0 > 0, "{node:?}");
+        ensure!(node.hmat.is_empty() && node.stated_bytes() > 0, "{node:?}");
         let expected = |other: u32| match (node.id, other) {
             (a, b) if a == b => 10,
             (2, _) | (_, 2) => 40,

@@ -156,13 +156,13 @@ fn buffers_shrink_to_the_memory_limit() -> Result<()> {
     let report = memgauge("bandwidth --cpu 1-2 --time 200ms").in_group(&group).measure()?;
     is_inside(&report)?;
     has_note(&report.notes, "small-buffer", &["memory.max of control group /job", "64 MiB"])?;
-    ensure!(report.machine.allowed.memory < Bytes::mib(64), "{:?}", report.machine.allowed);
+    ensure!(report.machine.allowed.room() < Bytes::mib(64).0, "{:?}", report.machine.allowed);
     let evidence = &measured(&report)?[0].evidence;
-    ensure!(evidence.buffer >= Bytes::mib(16) && evidence.buffer <= report.machine.allowed.memory, "buffers of {}", evidence.buffer);
+    ensure!(evidence.buffer >= Bytes::mib(16) && evidence.buffer.0 <= report.machine.allowed.room(), "buffers of {}", evidence.buffer);
     let curve = memgauge("loaded --cpu 1-2 --delay 0 --time 200ms").in_group(&group).measure()?;
     is_inside(&curve)?;
     for m in measured(&curve)? {
-        ensure!(m.evidence.buffer <= curve.machine.allowed.memory, "buffers of {}", m.evidence.buffer);
+        ensure!(m.evidence.buffer.0 <= curve.machine.allowed.room(), "buffers of {}", m.evidence.buffer);
     }
     ensure!(kills(&group)? == 0, "somebody was killed: {}", guest::read(group.join("memory.events"))?);
     Ok(())

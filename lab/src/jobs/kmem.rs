@@ -112,7 +112,7 @@ pub(crate) fn shows_the_node(memory: Bytes, distance: u32) -> Result<()> {
     ensure!(!Path::new(NODE_FOLDER).join("access0").exists(), "this machine was to have no HMAT");
     let machine = memgauge("info").measure()?.machine;
     let node = machine.topology.node(NODE).context("no node 1")?;
-    ensure!(node.cpus.is_empty() && node.memory == memory, "{node:?}");
+    ensure!(node.cpus.is_empty() && node.memory == Some(memory), "{node:?}");
     ensure!(node.free.is_some_and(|free| free.0 > 0 && free <= memory), "{node:?}");
     ensure!(node.distances == [(0, distance), (1, 10)].into(), "{node:?}");
     ensure!(node.hmat.is_empty() && node.memory_side_caches.is_empty(), "{node:?}");
@@ -215,7 +215,7 @@ fn info_shows_kinds_and_the_region() -> Result<()> {
 
 /// A buffer larger than the node is refused before anything is taken, even though the machine in all has enough.
 pub(crate) fn more_than_the_node_has() -> Result<()> {
-    let node = memgauge("info").measure()?.machine.topology.node(NODE).context("no node 1")?.memory;
+    let node = memgauge("info").measure()?.machine.topology.node(NODE).context("no node 1")?.memory.context("its size is not known")?;
     let ran = memgauge(&format!("latency --node 1 --size {}", node.0 + (1 << 20))).run()?;
     ensure!(ran.report.is_none(), "it measured all the same");
     ran.refused(4, &["node 1", "--size"])

@@ -145,7 +145,7 @@ fn kept_within(limit: Bytes, ran: &Ran) -> Result<()> {
         ensure!(ran.status == Some(4), "exit status {:?} and no result: {}", ran.status, ran.stderr);
         return Ok(());
     };
-    let allowed = report.machine.allowed.memory;
+    let allowed = Bytes(report.machine.allowed.room());
     ensure!(allowed <= limit, "it thinks that it may use {allowed}");
     for m in report.measurements() {
         ensure!(m.evidence.buffer <= allowed, "a buffer of {} where {allowed} are allowed", m.evidence.buffer);

@@ -124,7 +124,7 @@ fn memory_without_cpus_up_to_its_margin() -> Result<()> {
     ensure!(scan.cpus == "0-1".parse()?, "read by CPUs {}", scan.cpus);
     let node = report.machine.topology.node(2).context("no node 2")?;
     let free = node.free.context("what is free is not known")?;
-    ensure!(scan.margin.0 == node.memory.0 / 4, "margin {} of {}", scan.margin, node.memory);
+    ensure!(scan.margin.0 == node.stated_bytes() / 4, "margin {} of {:?}", scan.margin, node.memory);
     ensure!(scan.bytes().0 <= free.0 - scan.margin.0 && scan.bytes().0 >= free.0 / 2, "{} of {free} free", scan.bytes());
     let regions = regions(&report, 2)?;
     // Other processes may have used some meanwhile, which the report says.

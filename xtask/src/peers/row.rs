@@ -211,7 +211,7 @@ mod tests {
             allowed: memgauge_core::topology::Allowed {
                 cpus: "0-1".parse().unwrap(),
                 nodes: IdSet::one(0),
-                memory: Bytes::gib(16),
+                memory: Some(Bytes::gib(16)),
                 node_limited_by: Default::default(),
                 memory_limited_by: String::new(),
                 node_memory: std::collections::BTreeMap::new(),

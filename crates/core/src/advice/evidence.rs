@@ -192,5 +192,5 @@ pub(super) fn homes(topology: &Topology, cpus: &IdSet) -> IdSet {
 
 /// Whether a node has CPUs and memory.
 pub(super) fn is_whole(topology: &Topology, node: u32) -> bool {
-    topology.node(node).is_some_and(|n| !n.cpus.is_empty() && n.memory.0 > 0)
+    topology.node(node).is_some_and(|n| !n.cpus.is_empty() && n.has_memory())
 }

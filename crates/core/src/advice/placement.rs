@@ -70,7 +70,7 @@ fn remote_over_own<'a>(found: &[Found<'a>]) -> Vec<RemoteAndLocal<'a>> {
 /// Advises whether to put pages on several nodes in turn, from searches for weights.
 pub(super) fn interleaved(results: &Results<'_>) -> Section {
     let mut section = Section::default();
-    if !results.any_machine(|topology, _| topology.nodes.iter().filter(|n| n.memory.0 > 0).count() > 1) {
+    if !results.any_machine(|topology, _| topology.nodes.iter().filter(|n| n.has_memory()).count() > 1) {
         return section;
     }
     let searched = |metric| results.measurements(&[Experiment::Interleave], metric).collect::<Vec<Found<'_>>>();

@@ -83,7 +83,8 @@ fn ceiling(model: &Model, place: WeightsPlace, found: &Found<'_>) -> Option<Ceil
         WeightsPlace::OneNode { node } => IdSet::one(*node),
         WeightsPlace::Interleaved { weights } => weights.nodes(),
     };
-    let memory = Bytes(nodes.iter().filter_map(|node| found.topology().node(node)).map(|n| n.memory.0).sum());
+    let of_nodes = nodes.iter().filter_map(|node| found.topology().node(node)).map(|n| n.memory.map(|memory| memory.0));
+    let memory = Bytes(of_nodes.sum::<Option<u64>>()?);
     let per_s = found.divided_by(model.bytes.0 as f64 / 1e9)?;
     let (tokens_per_s, low, high) = (per_s.value, per_s.low, per_s.high);
     Some(Ceiling { model: model.clone(), place, read_gbs: found.value(), tokens_per_s, low, high, memory, fits: model.bytes < memory })

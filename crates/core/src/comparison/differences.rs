@@ -93,7 +93,7 @@ const FIELDS: [(DifferentField, ReadField); 23] = [
     (DifferentField::Cpus, |r| Some(r.machine.topology.cpus.len().to_string())),
     (DifferentField::Smt, |r| r.machine.topology.smt_active.map(on_or_off)),
     (DifferentField::Nodes, |r| Some(r.machine.topology.nodes.len().to_string())),
-    (DifferentField::Memory, |r| Some(memory_gib(r).to_string())),
+    (DifferentField::Memory, |r| memory_gib(r).map(|gib| gib.to_string())),
     (DifferentField::Channels, |r| Some(r.machine.identity.installed.peak().ok()?.formula())),
     (DifferentField::AllowedCpus, |r| Some(r.machine.allowed.cpus.len().to_string())),
     (DifferentField::TransparentHugePages, |r| r.environment.thp.clone()),
@@ -123,9 +123,9 @@ fn model(identity: &Identity) -> String {
 }
 
 /// Of all nodes. Firmware and kernel keep parts of it, which differ from boot to boot: whole GiB.
-fn memory_gib(report: &Report) -> u64 {
-    let bytes: u64 = report.machine.topology.nodes.iter().map(|n| n.memory.0).sum();
-    (bytes + (1 << 29)) >> 30
+fn memory_gib(report: &Report) -> Option<u64> {
+    let bytes: u64 = report.machine.topology.nodes.iter().map(|n| n.memory.map(|memory| memory.0)).sum::<Option<u64>>()?;
+    Some((bytes + (1 << 29)) >> 30)
 }
 
 fn pages(report: &Report) -> Option<String> {

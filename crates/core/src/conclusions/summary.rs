@@ -24,7 +24,7 @@ pub fn with_unreliable(report: &Report) -> Summary {
 }
 
 fn sum_up(report: &Report, doubt: bool) -> Summary {
-    let nodes = report.machine.topology.nodes.iter().filter(|n| !n.cpus.is_empty() && n.memory.0 > 0);
+    let nodes = report.machine.topology.nodes.iter().filter(|n| !n.cpus.is_empty() && n.has_memory());
     let with_cpus: Vec<u32> = nodes.map(|n| n.id).collect();
     let is_local = |cpu, memory| report.machine.topology.is_local(cpu, memory);
     let local = select(report, |m| is_idle(m) && m.at.cpu_node.is_some() && m.at.cpu_node == m.at.memory_node());

@@ -88,14 +88,14 @@ pub(super) fn check_directory(spec: &Spec, machine: &Machine) -> Result<(), Plan
 
 /// The requested nodes, if all of them have memory that may be used.
 pub(super) fn check_nodes(requested: &IdSet, machine: &Machine) -> Result<IdSet, PlanError> {
-    let nodes: IdSet = machine.topology.nodes.iter().filter(|n| n.memory > Bytes(0)).map(|n| n.id).collect();
+    let nodes: IdSet = machine.topology.nodes.iter().filter(|n| n.has_memory()).map(|n| n.id).collect();
     if requested.is_empty() {
         return invalid(format!("--node names no node; nodes with memory are {nodes}"));
     }
     for node in requested.iter() {
         match machine.topology.node(node) {
             None => return invalid(format!("there is no node {node}; nodes with memory are {nodes}")),
-            Some(n) if n.memory == Bytes(0) => {
+            Some(n) if !n.has_memory() => {
                 return invalid(format!("node {node} has CPUs but no memory; nodes with memory are {nodes}"));
             }
             Some(_) if !machine.allowed.nodes.contains(node) => {

@@ -186,7 +186,7 @@ impl<'a> Planner<'a> {
         let near = self.nearest_memory(own);
         if self.spec.nodes.is_none() {
             let topology = &self.machine.topology;
-            let bare = topology.node(own).is_some_and(|n| n.memory.0 == 0);
+            let bare = topology.node(own).is_some_and(|n| !n.has_memory());
             let allowed = self.machine.allowed.nodes.contains(own);
             let (message, advice) = match self.machine.identity.system {
                 _ if bare => (

@@ -91,7 +91,7 @@ impl Planner<'_> {
         let mut loaders = self.loaders(loading, Some(near), probe.buffer.bytes.0)?;
         // All pages may be on any one of the nodes.
         let room = nodes.iter().filter_map(|node| self.machine.allowed.node_memory.get(node)).map(|bytes| bytes.0).min();
-        let room = room.unwrap_or(self.machine.allowed.memory.0).min(self.machine.allowed.memory.0) / (loaders.len() as u64 + 1);
+        let room = room.unwrap_or(u64::MAX).min(self.machine.allowed.room()) / (loaders.len() as u64 + 1);
         let round = HUGE_PAGE.0 * u64::from(MAX_TOTAL);
         let named = self.spec.size.or(self.spec.traffic.size);
         for buffer in loaders.iter_mut().map(|l| &mut l.buffer).chain([&mut probe.buffer]) {

@@ -63,8 +63,7 @@ fn room(spec: &LoopSpec, machine: &Machine) -> (u64, String) {
     let nodes = machine.topology.nodes.iter().filter(|n| spec.node.is_none_or(|node| node == n.id));
     let pools: u64 = nodes.map(|node| pool_bytes(node, spec.pages)).sum();
     let on_node = spec.node.and_then(|node| Some((allowed.node_memory.get(&node)?.0, allowed.limit_of_node(node))));
-    let (memory, by) =
-        on_node.filter(|(room, _)| *room < allowed.memory.0).unwrap_or((allowed.memory.0, allowed.memory_limited_by.clone()));
+    let (memory, by) = on_node.filter(|(room, _)| *room < allowed.room()).unwrap_or((allowed.room(), allowed.memory_limited_by.clone()));
     (memory.saturating_add(pools), by)
 }
 
@@ -79,7 +78,7 @@ mod tests {
         let spec =
             LoopSpec { kind: LoopKind::Stream, size, cpu: None, node, pages: PageRequest::Auto, passes: 1, seed: 1, counters: false };
         let allowed = Allowed {
-            memory: Bytes::mib(200),
+            memory: Some(Bytes::mib(200)),
             node_limited_by: Default::default(),
             memory_limited_by: "memory.max".into(),
             node_memory: [(0, Bytes::mib(40)), (1, Bytes::gib(1))].into(),

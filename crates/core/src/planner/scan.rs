@@ -68,6 +68,12 @@ impl Planner<'_> {
         let mut scanned = Vec::new();
         for node in self.nodes.clone().iter() {
             let cpus = self.scan_cpus(node);
+            let allowed = &self.machine.allowed;
+            let unknown = allowed.memory.is_none() && !allowed.node_memory.contains_key(&node);
+            if unknown && self.spec.size.is_none() && self.machine.pool_page(self.spec.pages).is_none() {
+                let why = &allowed.memory_limited_by;
+                return unavailable(format!("how much memory of node {node} may be scanned is not known ({why}); give --size"));
+            }
             let room = self.node_room(node);
             let scan = self.node_scan(node, cpus.clone(), mix, &room)?;
             scanned.push((node, scan.bytes().0, room.limited_by));
@@ -203,17 +209,17 @@ impl Planner<'_> {
         }
         let found = self.machine.topology.node(node).cloned().unwrap_or_else(|| Node { id: node, ..Node::default() });
         let allowed = &self.machine.allowed;
-        let (usual, least) = margin(found.memory.0.saturating_sub(found.pooled()));
+        let (usual, least) = margin(found.stated_bytes().saturating_sub(found.pooled()));
         let left = found.free.map(|free| free.0.max(allowed.node_memory.get(&node).map_or(0, |b| b.0)));
         let margin = left.map_or(usual, |left| usual.min((left / MARGIN_ONE_IN).max(least)));
         if least < MIN_MARGIN || margin < usual {
-            let (what, of) = if margin < usual { ("free", left.unwrap_or(0)) } else { ("in all", found.memory.0) };
+            let (what, of) = if margin < usual { ("free", left.unwrap_or(0)) } else { ("in all", found.stated_bytes()) };
             let (of, margin, usual) = (approximately(of), approximately(margin), Bytes(usual.max(MIN_MARGIN)));
             let usual = if usual == Bytes(MIN_MARGIN) { usual.to_string() } else { approximately(usual.0) };
             let message = format!("node {node} has {of} {what}: {margin} of it stay free instead of {usual}");
             self.notes.push(Note::info("scan-margin", message));
         }
-        let mut limits = vec![(allowed.memory.0, allowed.memory_limited_by.clone())];
+        let mut limits = vec![(allowed.room(), allowed.memory_limited_by.clone())];
         let may_be_taken = allowed.node_memory.get(&node).map(|b| b.0);
         limits.extend(may_be_taken.map(|bytes| (bytes, allowed.limit_of_node(node))));
         limits.extend(found.free.map(|free| {
@@ -279,7 +285,7 @@ impl Planner<'_> {
 
 /// Says how much of the nodes' memory is scanned. `scanned` holds node, bytes and what limits them.
 fn share_note(scanned: &[(u32, u64, String)], topology: &Topology) -> Option<Note> {
-    let memory = |node: &u32| topology.node(*node).map_or(0, |n| n.memory.0);
+    let memory = |node: &u32| topology.node(*node).map_or(0, Node::stated_bytes);
     let all: u64 = scanned.iter().map(|(node, ..)| memory(node)).sum();
     let bytes: u64 = scanned.iter().map(|(_, bytes, _)| bytes).sum();
     let nodes: IdSet = scanned.iter().map(|(node, ..)| *node).collect();

@@ -208,7 +208,7 @@ impl<'a> Sizes<'a> {
     fn room(&self, node: u32, reserved: u64, on_node: u64, in_all: u64) -> Room {
         let allowed = &self.machine.allowed;
         let share = |bytes: u64, among: u64| bytes.saturating_sub(reserved) / among;
-        let of_all = share(allowed.memory.0, in_all);
+        let of_all = share(allowed.room(), in_all);
         let of_node = allowed.node_memory.get(&node).map_or(of_all, |b| share(b.0, on_node));
         let place = format!("node {node}");
         let memory = if of_node < of_all {
@@ -432,7 +432,7 @@ impl<'a> Sizes<'a> {
         if !self.machine.identity.may_be_virtual() && self.caches(cpu).reach > 0 {
             return 0;
         }
-        let share = self.machine.allowed.memory.0 / GUEST_LOADERS_ONE_IN / self.domains;
+        let share = self.machine.allowed.room() / GUEST_LOADERS_ONE_IN / self.domains;
         (MIN_GUEST_LOADERS.min(share) / sharers).min(room) / STEP * STEP
     }
 

@@ -43,7 +43,7 @@ fn machine() -> Machine {
     let node = |id: u32, cpus: &str| Node {
         id,
         cpus: cpus.parse().unwrap(),
-        memory: Bytes::gib(8),
+        memory: Some(Bytes::gib(8)),
         free: Some(Bytes::gib(6)),
         distances: [(0, 10 + 10 * id), (1, 10 + 10 * (1 - id.min(1))), (2, 30)].into_iter().collect(),
         ..Default::default()
@@ -54,7 +54,7 @@ fn machine() -> Machine {
         allowed: Allowed {
             cpus: "0-7".parse().unwrap(),
             nodes: "0-2".parse().unwrap(),
-            memory: Bytes::gib(12),
+            memory: Some(Bytes::gib(12)),
             node_limited_by: Default::default(),
             memory_limited_by: "MemAvailable".into(),
             node_memory: (0..3).map(|n| (n, Bytes::gib(4))).collect::<BTreeMap<_, _>>(),
@@ -269,7 +269,7 @@ fn cpus_without_local_memory_use_the_nearest_and_say_so() {
 #[test]
 fn little_memory_shrinks_derived_buffers_and_says_so() {
     let mut machine = machine();
-    machine.allowed.memory = Bytes::mib(100);
+    machine.allowed.memory = Some(Bytes::mib(100));
     let plan = plan(&Spec::new(Task::Suite), &machine, &kernels()).unwrap();
     assert!(plan.notes.iter().any(|n| n.code == "small-buffer"));
     for cell in plan.steps.iter().flat_map(|s| &s.cells) {
@@ -320,7 +320,7 @@ fn pages_of_a_pool_are_room_beside_free_memory() {
 #[test]
 fn a_pool_stands_in_where_free_memory_is_short_but_not_in_a_health_check() {
     let mut machine = machine();
-    machine.allowed.memory = Bytes::mib(40);
+    machine.allowed.memory = Some(Bytes::mib(40));
     machine.allowed.node_memory = (0..3).map(|n| (n, Bytes::mib(13))).collect();
     for node in &mut machine.topology.nodes {
         node.pools = vec![PagePool { page: Bytes::gib(1), total: 20, free: 12 }];
@@ -336,7 +336,7 @@ fn a_pool_stands_in_where_free_memory_is_short_but_not_in_a_health_check() {
     }
     assert_eq!(pages(Task::Quick), (["auto"].into(), true));
     // Nothing to take, in a pool or not: no size helps.
-    machine.allowed.memory = Bytes(0);
+    machine.allowed.memory = Some(Bytes(0));
     machine.topology.nodes.iter_mut().for_each(|node| node.pools.clear());
     let error = plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &kernels()).unwrap_err().to_string();
     assert!(error.ends_with("free memory on node 0"), "{error}");
@@ -393,7 +393,7 @@ fn buffers_are_eight_times_a_memory_side_cache_where_memory_allows() {
 fn a_health_check_fits_machines_with_very_large_caches() {
     let mut machine = machine();
     machine.topology.caches.iter_mut().filter(|c| c.level == 3).for_each(|c| c.size = Bytes::mib(504));
-    machine.allowed.memory = Bytes::gib(900);
+    machine.allowed.memory = Some(Bytes::gib(900));
     machine.allowed.node_memory = (0..3).map(|n| (n, Bytes::gib(300))).collect();
     let plan = plan(&Spec::new(Task::Quick), &machine, &kernels()).unwrap();
     let most: f64 = super::cost::cells(&plan).iter().map(|c| c.most_s).sum();

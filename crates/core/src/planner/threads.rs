@@ -88,7 +88,7 @@ impl Planner<'_> {
             check(needed, dir.capacity(), &format!(" in {}", dir.file.path), &dir.limited_by())?;
         }
         let pools: u64 = on_node.keys().map(|node| self.sizes.in_pool(*node)).sum();
-        let room = allowed.memory.0.saturating_sub(reserved).saturating_add(pools);
+        let room = allowed.room().saturating_sub(reserved).saturating_add(pools);
         check(on_node.values().sum(), room, "", &allowed.memory_limited_by)
     }
 }

@@ -83,7 +83,7 @@ impl Planner<'_> {
     /// Why there is nothing to compare, and what was looked at.
     fn one_tier(&self) -> String {
         let measured = if self.nodes.len() > 1 { format!("nodes {} have", self.nodes) } else { format!("node {} has", self.nodes) };
-        let bare = self.machine.topology.nodes.iter().filter(|n| n.cpus.is_empty() && n.memory.0 > 0).count();
+        let bare = self.machine.topology.nodes.iter().filter(|n| n.cpus.is_empty() && n.has_memory()).count();
         let named = match &self.spec.nodes {
             Some(_) => "name at least two with --node",
             None if self.nodes.len() > 1 => "name nodes with --node to compare them all the same, or use 'memgauge'",

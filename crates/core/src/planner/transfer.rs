@@ -282,7 +282,7 @@ impl Planner<'_> {
         }
         let fits =
             on_node.iter().all(|(node, bytes)| allowed.node_memory.get(node).is_none_or(|limit| bytes.saturating_mul(PART) <= limit.0))
-                && on_node.values().sum::<u64>().saturating_mul(PART) <= allowed.memory.0;
+                && on_node.values().sum::<u64>().saturating_mul(PART) <= allowed.room();
         if fits && self.spec.memory_dir.is_none() {
             return Ok(alone);
         }

@@ -5,7 +5,7 @@ use crate::units::{Bytes, IdSet};
 
 fn node(id: u32, cpus: &str) -> Node {
     let distances = [(0, if id == 0 { 10 } else { 14 }), (id, 10)].into();
-    Node { id, cpus: cpus.parse().unwrap(), memory: Bytes::gib(8), distances, ..Node::default() }
+    Node { id, cpus: cpus.parse().unwrap(), memory: Some(Bytes::gib(8)), distances, ..Node::default() }
 }
 
 fn machine(bare: Node) -> Machine {
@@ -18,7 +18,7 @@ fn machine(bare: Node) -> Machine {
             cpus: IdSet::new(),
             isolated: IdSet::new(),
             nodes: IdSet::new(),
-            memory: Bytes(0),
+            memory: None,
             node_limited_by: Default::default(),
             memory_limited_by: String::new(),
             node_memory: [].into(),

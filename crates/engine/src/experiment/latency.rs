@@ -327,7 +327,7 @@ fn compare_cold<E>(plateau: Plateau, mut cold_ns: impl FnMut() -> Result<Option<
 /// Median nanoseconds per hop of a short chase whose buffer the caches no longer hold, because this CPU has read much else. It comes to no
 /// line twice. `None` where memory or time does not allow it, or only interrupted chases would tell.
 fn cold_chase_ns(session: &mut Session<'_>, probe: &Probe, buffer: &Arc<Buffer>) -> Result<Option<f64>> {
-    let evicting = EVICTING.0.min(session.context.machine.allowed.memory.0 / EVICTING_ONE_IN);
+    let evicting = EVICTING.0.min(session.context.machine.allowed.room() / EVICTING_ONE_IN);
     let plan = BufferPlan { bytes: Bytes(evicting), pages: PageRequest::Auto, directory: None, derived: false, ..probe.buffer.clone() };
     let started = session.context.now();
     let Some(evict) = (evicting > 0 && session.memory.fits(&plan, plan.bytes)).then(|| session.allocate(&plan)).and_then(Result::ok) else {

@@ -148,7 +148,7 @@ impl Xml {
     }
 
     fn node(&mut self, depth: usize, node: &Node, cpus: &IdSet) {
-        let memory = format!(" local_memory=\"{}\"", node.memory.0);
+        let memory = node.memory.map_or_else(String::new, |memory| format!(" local_memory=\"{}\"", memory.0));
         let id = self.open(depth, "NUMANode", Some(node.id), cpus, &IdSet::one(node.id), &memory);
         self.nodes.insert(node.id, id);
         self.close(depth);

@@ -143,7 +143,7 @@ fn a_container_of_lxcfs_is_named_once_and_nothing_is_called_wrong() {
         "the CPUs' own files count"
     );
     assert_eq!(machine.allowed.cpus, IdSet::one(2));
-    assert!(machine.allowed.memory < Bytes::gib(2), "the container's limit holds");
+    assert!(machine.allowed.memory < Some(Bytes::gib(2)), "the container's limit holds");
     let environment = read(&tree);
     let found = note(&environment, "container-files").unwrap();
     assert!(found.message.contains("lxcfs") && found.message.contains("2.0 GiB") && found.message.contains("/proc/meminfo"), "{found:?}");

@@ -16,7 +16,7 @@ fn machine() -> Fixture {
 
 fn budget(tree: &Fixture) -> (u64, String) {
     let allowed = read_machine(tree.root()).unwrap().allowed;
-    (allowed.memory.0, allowed.memory_limited_by)
+    (allowed.memory.unwrap().0, allowed.memory_limited_by)
 }
 
 /// 80 %, rounded as the code rounds it.
@@ -34,7 +34,7 @@ fn free_nodes_and_what_is_available() {
     let tree = tree.file("proc/self/status", "Mems_allowed_list: 1");
     let allowed = read_machine(tree.root()).unwrap().allowed;
     assert_eq!(allowed.node_memory, [(1, Bytes(share(16 * GIB)))].into());
-    assert_eq!(allowed.memory.0, share(16 * GIB));
+    assert_eq!(allowed.room(), share(16 * GIB));
     // Less is available than is free on the node.
     let tree = tree.file("proc/meminfo", "MemTotal: 33554432 kB\nMemAvailable: 4194304 kB\n");
     let (memory, by) = budget(&tree);
@@ -60,7 +60,7 @@ fn busy(total: u64, free: u64, pooled: u64) -> Fixture {
 fn what_stays_free_has_an_upper_bound_and_a_name() {
     for (total, free) in [(256, 8), (1024, 20), (6144, 200)] {
         let allowed = read_machine(busy(total, free, 0).root()).unwrap().allowed;
-        assert!(allowed.memory.0 >= (free - 4) * GIB / 10 * 8, "{total}: {}", allowed.memory);
+        assert!(allowed.room() >= (free - 4) * GIB / 10 * 8, "{total}: {:?}", allowed.memory);
         let words = format!("{free}.0 GiB, ");
         assert!(allowed.memory_limited_by.contains(&words) && allowed.memory_limited_by.contains("of it kept for"), "{total}: {allowed:?}");
         assert!(allowed.limit_of_node(0).contains(&words), "{}", allowed.limit_of_node(0));

@@ -6,6 +6,7 @@ use memgauge_core::topology::{Cpu, HmatAccess, MemorySideCache, Node, PagePool};
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::interleave::WEIGHTS_DIR;
+use crate::meminfo;
 use crate::tree::{CPU_DIR, NODE_DIR, POOLS_DIR, Tree, kib_field};
 
 /// A node's distance to itself (ACPI SLIT, `LOCAL_DISTANCE`).
@@ -19,7 +20,16 @@ pub(crate) fn read(tree: Tree<'_>, online_cpus: &IdSet) -> Vec<Node> {
     if online.is_empty() {
         return vec![without_numa(tree, online_cpus)];
     }
-    let mut nodes: Vec<Node> = online.iter().map(|id| read_node(tree, id, online_cpus)).collect();
+    let populated = tree.ids(&format!("{NODE_DIR}/has_memory")).filter(|ids| !ids.is_empty());
+    let only = online.len() == 1;
+    let mut nodes: Vec<Node> = online
+        .iter()
+        .map(|id| {
+            let node = read_node(tree, id, online_cpus, only);
+            let empty = node.memory.is_none() && populated.as_ref().is_some_and(|populated| !populated.contains(id));
+            Node { memory: if empty { Some(Bytes(0)) } else { node.memory }, ..node }
+        })
+        .collect();
     let candidates = column_candidates(tree, &online, &folders);
     for node in &mut nodes {
         let row = tree.text(&format!("{NODE_DIR}/node{}/distance", node.id)).unwrap_or_default();
@@ -52,11 +62,11 @@ pub(crate) fn assign(tree: Tree<'_>, nodes: &[Node], cpus: &mut [Cpu]) {
 }
 
 fn without_numa(tree: Tree<'_>, cpus: &IdSet) -> Node {
-    let meminfo = tree.text("proc/meminfo").unwrap_or_default();
+    let meminfo = meminfo::system(tree).unwrap_or_default();
     Node {
         id: 0,
         cpus: cpus.clone(),
-        memory: Bytes(kib_field(&meminfo, "MemTotal").unwrap_or(0)),
+        memory: kib_field(&meminfo, "MemTotal").map(Bytes),
         free: kib_field(&meminfo, "MemFree").map(Bytes),
         distances: BTreeMap::from([(0, LOCAL_DISTANCE)]),
         pools: pools(tree, POOLS_DIR),
@@ -64,14 +74,14 @@ fn without_numa(tree: Tree<'_>, cpus: &IdSet) -> Node {
     }
 }
 
-fn read_node(tree: Tree<'_>, id: u32, online_cpus: &IdSet) -> Node {
+fn read_node(tree: Tree<'_>, id: u32, online_cpus: &IdSet, only: bool) -> Node {
     let at = |file: &str| format!("{NODE_DIR}/node{id}/{file}");
-    let meminfo = tree.text(&at("meminfo")).unwrap_or_default();
+    let meminfo = meminfo::text_of_node(tree, id, only).unwrap_or_default();
     let cpus = tree.mask_or_ids(&at("cpumap"), &at("cpulist")).unwrap_or_else(|| tree.numbered(&at(""), "cpu"));
     Node {
         id,
         cpus: cpus.intersection(online_cpus),
-        memory: Bytes(kib_field(&meminfo, "MemTotal").unwrap_or(0)),
+        memory: kib_field(&meminfo, "MemTotal").map(Bytes),
         free: kib_field(&meminfo, "MemFree").map(Bytes),
         distances: BTreeMap::new(),
         hmat: [0, 1].into_iter().filter_map(|class| hmat(tree, id, class)).collect(),

@@ -26,7 +26,7 @@ fn a_kernel_without_numa_has_one_node() {
         .file("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "3");
     let machine = read_machine(tree.root()).unwrap();
     let [node] = machine.topology.nodes.as_slice() else { panic!("{:?}", machine.topology.nodes) };
-    assert_eq!((node.id, node.cpus.clone(), node.memory, node.free), (0, ids("0-1"), Bytes::gib(8), Some(Bytes::gib(4))));
+    assert_eq!((node.id, node.cpus.clone(), node.memory, node.free), (0, ids("0-1"), Some(Bytes::gib(8)), Some(Bytes::gib(4))));
     assert_eq!((node.pools[0].page, node.pools[0].total, node.pools[0].free), (Bytes::mib(2), 8, 3));
     assert_eq!(machine.allowed.nodes, ids("0"));
     assert_eq!(machine.topology.cpus[1].node, 0);
@@ -120,10 +120,43 @@ fn attributes_of_memory() {
 }
 
 #[test]
+fn memory_that_nothing_states_is_not_known_and_accuses_nobody() {
+    let node = "sys/devices/system/node";
+    let tree = || Fixture::new().cpus(2).file(&format!("{node}/node0/cpulist"), "0-1").file(&format!("{node}/node0/distance"), "10");
+    let read = |tree: &Fixture| {
+        let machine = read_machine(tree.root()).unwrap();
+        let notes: Vec<String> = crate::environment::read_environment(tree.root(), &machine).limits.into_iter().map(|n| n.code).collect();
+        (machine, notes)
+    };
+    let (machine, notes) = read(&tree());
+    assert_eq!((machine.topology.nodes[0].memory, machine.topology.nodes[0].free, machine.allowed.memory), (None, None, None));
+    assert_eq!(machine.allowed.nodes, ids("0"), "a node is not taken away because a file is missing");
+    assert_eq!(machine.allowed.memory_limited_by, "/sys/devices/system/node/node0/meminfo and /proc/meminfo are missing");
+    assert_eq!(notes, ["memory-not-known"]);
+    // The only node has all of the memory.
+    let (machine, notes) = read(&tree().file("proc/meminfo", "MemTotal: 8388608 kB\nMemFree: 4194304 kB\nMemAvailable: 6291456 kB\n"));
+    assert_eq!(machine.topology.nodes[0].memory, Some(Bytes::gib(8)));
+    assert!(machine.allowed.memory.is_some() && machine.allowed.node_memory.contains_key(&0) && notes.is_empty(), "{notes:?}");
+    // Two nodes, of which one states nothing.
+    let two = tree()
+        .file(&format!("{node}/node0/cpulist"), "0")
+        .node(1, "1", 4096)
+        .file("proc/meminfo", "MemTotal: 8388608 kB\nMemAvailable: 6291456 kB\n");
+    let (machine, notes) = read(&two);
+    assert_eq!((machine.topology.nodes[0].memory, machine.allowed.nodes.clone()), (None, ids("0-1")));
+    assert!(machine.allowed.memory_limited_by.contains("MemAvailable"), "{}", machine.allowed.memory_limited_by);
+    assert_eq!(machine.allowed.node_memory.keys().copied().collect::<Vec<_>>(), [1]);
+    assert_eq!(notes, ["memory-not-known"]);
+    // The kernel says which nodes have memory.
+    let (machine, _) = read(&two.file(&format!("{node}/has_memory"), "1"));
+    assert_eq!((machine.topology.nodes[0].memory, machine.allowed.nodes.clone()), (Some(Bytes(0)), ids("1")));
+}
+
+#[test]
 fn a_node_without_memory_is_listed_but_not_allowed() {
     let tree = Fixture::new().cpus(2).node(0, "0", 4096).node(1, "1", 0);
     let machine = read_machine(tree.root()).unwrap();
-    assert_eq!(machine.topology.node(1).map(|n| (n.cpus.clone(), n.memory)), Some((ids("1"), Bytes(0))));
+    assert_eq!(machine.topology.node(1).map(|n| (n.cpus.clone(), n.memory)), Some((ids("1"), Some(Bytes(0)))));
     assert_eq!((machine.topology.cpus[1].node, machine.allowed.nodes), (1, ids("0")));
     assert_eq!(machine.allowed.node_memory.len(), 1);
 }

@@ -78,11 +78,12 @@ pub(super) fn line(machine: &Machine) -> String {
 
 fn memory(machine: &Machine) -> Vec<String> {
     let nodes = &machine.topology.nodes;
-    let total = Bytes(nodes.iter().fold(0u64, |sum, n| sum.saturating_add(n.memory.0)));
-    let with_memory = nodes.iter().filter(|n| n.memory.0 > 0).count();
-    let bare = nodes.iter().filter(|n| n.memory.0 > 0 && n.cpus.is_empty()).count();
+    let total = nodes.iter().try_fold(0u64, |sum, n| Some(sum.saturating_add(n.memory?.0)));
+    let total = total.map_or_else(|| "memory of unknown size".to_owned(), |total| human(Bytes(total)));
+    let with_memory = nodes.iter().filter(|n| n.has_memory()).count();
+    let bare = nodes.iter().filter(|n| n.has_memory() && n.cpus.is_empty()).count();
     let without = if bare > 0 { format!(" ({bare} without CPUs)") } else { String::new() };
-    vec![format!("{}{without} with {}", count(with_memory, "memory node", "memory nodes"), human(total))]
+    vec![format!("{}{without} with {}", count(with_memory, "memory node", "memory nodes"), total)]
 }
 
 fn page_kinds(report: &Report) -> Option<String> {
@@ -208,11 +209,16 @@ fn nodes(page: &mut Page, t: &Topology, system: OperatingSystem) {
         let some = n.pools.iter().filter(|p| p.total > 0);
         some.map(|p| format!("{}/{} × {}", p.free, p.total, human(p.page))).collect::<Vec<_>>().join(", ")
     };
+    let size = |n: &Node| match n.memory {
+        None => "not known".to_owned(),
+        Some(Bytes(0)) => "none".to_owned(),
+        Some(memory) => human(memory),
+    };
     let side = |n: &Node| n.memory_side_caches.iter().map(|c| human(c.size)).collect::<Vec<_>>().join(", ");
     page.table([
         Column::text("node", t.nodes.iter().map(|n| n.id.to_string())),
         Column::text("CPUs", t.nodes.iter().map(|n| if n.cpus.is_empty() { "none".into() } else { wording::ids(&n.cpus) })),
-        Column::numbers("memory", t.nodes.iter().map(|n| if n.memory.0 == 0 { "none".into() } else { human(n.memory) })),
+        Column::numbers("memory", t.nodes.iter().map(size)),
         Column::numbers("free", t.nodes.iter().map(|n| n.free.map(human))),
         Column::text("memory-side cache", t.nodes.iter().map(side)),
         Column::text("huge pages free", t.nodes.iter().map(pools)),
@@ -339,7 +345,13 @@ fn allowed(page: &mut Page, m: &Machine) {
         ("CPUs", a.cpus.to_string()),
         ("CPU time", a.cpu_quota.map(|q| format!("of {q:.2} CPUs (cpu.max)")).unwrap_or_default()),
         ("memory nodes", a.nodes.to_string()),
-        ("memory", format!("{}, limited by {}", human(a.memory), a.memory_limited_by)),
+        (
+            "memory",
+            a.memory.map_or_else(
+                || format!("not known: {}", a.memory_limited_by),
+                |memory| format!("{}, limited by {}", human(memory), a.memory_limited_by),
+            ),
+        ),
         ("", if by_node.len() > 1 && by_node.len() <= DISTANCE_NODES { by_node.join(" · ") } else { String::new() }),
     ];
     facts(page, &list);

@@ -25,7 +25,7 @@ pub(super) fn nodes(page: &mut Page, plan: &Plan, machine: &Machine) {
     page.table([
         Column::text("node", kinds.iter().map(|kind| kind.node.to_string())),
         Column::text("CPUs", kinds.iter().map(cpus)),
-        Column::numbers("memory", kinds.iter().map(|kind| node(kind).map(|n| human(n.memory)))),
+        Column::numbers("memory", kinds.iter().map(|kind| node(kind).and_then(|n| n.memory).map(human))),
         Column::text("kind", kinds.iter().map(name)),
     ]);
     for kind in kinds {

@@ -16,7 +16,7 @@ fn machine() -> Machine {
         capacity: None,
         max_mhz: None,
     };
-    let node = |id: u32, cpus: IdSet| Node { id, cpus, memory: Bytes::gib(8), ..Node::default() };
+    let node = |id: u32, cpus: IdSet| Node { id, cpus, memory: Some(Bytes::gib(8)), ..Node::default() };
     Machine {
         topology: Topology {
             cpus: vec![cpu(0, 0), cpu(1, 0), cpu(2, 1), cpu(3, 1)],
@@ -28,7 +28,7 @@ fn machine() -> Machine {
             cpus: (0..4).collect(),
             isolated: IdSet::new(),
             nodes: [0, 1].into_iter().collect(),
-            memory: Bytes::gib(12),
+            memory: Some(Bytes::gib(12)),
             node_limited_by: Default::default(),
             memory_limited_by: String::new(),
             node_memory: BTreeMap::new(),
@@ -60,7 +60,7 @@ fn what_is_limited_is_said_with_advice() {
     machine.allowed = Allowed {
         cpus: (0..3).collect(),
         nodes: IdSet::one(0),
-        memory: Bytes::mib(512),
+        memory: Some(Bytes::mib(512)),
         node_limited_by: Default::default(),
         memory_limited_by: "a job object".into(),
         cpu_quota: Some(1.5),

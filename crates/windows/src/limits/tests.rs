@@ -12,7 +12,7 @@ fn ids(list: &str) -> IdSet {
 }
 
 fn node(id: u32, memory: u64, free: Option<u64>) -> Node {
-    Node { id, memory: Bytes(memory), free: free.map(Bytes), ..Node::default() }
+    Node { id, memory: Some(Bytes(memory)), free: free.map(Bytes), ..Node::default() }
 }
 
 fn sets(nodes: &str) -> AllowedSets {
@@ -111,7 +111,7 @@ fn quotas() {
 #[test]
 fn this_machine() {
     let Machine { topology, allowed, .. } = read_machine(std::path::Path::new("/")).unwrap();
-    let total: u64 = topology.nodes.iter().map(|node| node.memory.0).sum();
+    let total: u64 = topology.nodes.iter().map(|node| node.stated_bytes()).sum();
     assert!(allowed.memory.0 > 0 && allowed.memory.0 < total, "{} of {total}", allowed.memory);
     assert!(!allowed.memory_limited_by.is_empty());
     assert!(allowed.node_memory.values().all(|bytes| bytes.0 < total));

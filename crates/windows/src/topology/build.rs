@@ -138,11 +138,13 @@ fn nodes(records: &[Record], answers: &Answers, online: &IdSet) -> Vec<Node> {
         }
     }
     for (&number, memory) in &answers.nodes {
-        if memory.most() > 0 {
+        if memory.most().is_some_and(|bytes| bytes > 0) {
             cpus.entry(number).or_default();
         }
     }
-    cpus.retain(|number, cpus| !cpus.is_empty() || answers.nodes.get(number).is_some_and(|memory| memory.most() > 0));
+    cpus.retain(|number, cpus| {
+        !cpus.is_empty() || answers.nodes.get(number).is_some_and(|memory| memory.most().is_some_and(|bytes| bytes > 0))
+    });
     if cpus.is_empty() {
         cpus.insert(0, online.clone());
     }
@@ -154,7 +156,7 @@ fn nodes(records: &[Record], answers: &Answers, online: &IdSet) -> Vec<Node> {
             let (total, free) =
                 if single { (answers.total.or(own.total), answers.available.or(own.available)) } else { (own.total, own.available) };
             let memory = NodeMemory { total, available: free }.most();
-            Node { id, cpus, memory: Bytes(memory), free: free.map(Bytes), ..Node::default() }
+            Node { id, cpus, memory: memory.map(Bytes), free: free.map(Bytes), ..Node::default() }
         })
         .collect()
 }

@@ -28,8 +28,8 @@ pub struct NodeMemory {
 }
 
 impl NodeMemory {
-    /// Its size. Where the size is not known it is what is available now, which is less; 0 where neither is known.
-    pub(super) fn most(self) -> u64 {
-        self.total.unwrap_or(0).max(self.available.unwrap_or(0))
+    /// Its size. Where the size is not known it is what is available now, which is less; `None` where neither is known.
+    pub(super) fn most(self) -> Option<u64> {
+        self.total.max(self.available)
     }
 }

@@ -25,7 +25,7 @@ fn cache(level: u8, size: u64, ways: Option<u32>, cpus: &str) -> Cache {
 }
 
 fn node(id: u32, cpus: &str, memory: u64, free: Option<u64>) -> Node {
-    Node { id, cpus: ids(cpus), memory: Bytes(memory), free: free.map(Bytes), ..Node::default() }
+    Node { id, cpus: ids(cpus), memory: Some(Bytes(memory)), free: free.map(Bytes), ..Node::default() }
 }
 
 /// A machine with one group, two cores of two threads, and their caches.
@@ -261,7 +261,7 @@ fn this_machine() {
     let machine = read_machine(Path::new("/")).unwrap();
     let topology = &machine.topology;
     assert!(!topology.cpus.is_empty() && !topology.nodes.is_empty());
-    assert!(topology.nodes.iter().any(|node| node.memory > Bytes(0)));
+    assert!(topology.nodes.iter().any(|node| node.memory > Some(Bytes(0))));
     for cpu in &topology.cpus {
         assert!(cpu.siblings.contains(cpu.id) && topology.node(cpu.node).is_some(), "{cpu:?}");
     }

@@ -107,7 +107,7 @@ fn family<'a>(report: &'a Report, m: &Measurement) -> Option<Family<'a>> {
         cpus: at.cpus.as_ref().map_or(1, IdSet::len),
         core_kind: topology.cpu(first).and_then(|c| c.kind.as_deref()),
         distance,
-        far: bare.map(|node| (tiers::kind(&report.machine, node).kind, (node.memory.0 + (1 << 29)) >> 30)),
+        far: bare.map(|node| (tiers::kind(&report.machine, node).kind, (node.stated_bytes() + (1 << 29)) >> 30)),
     })
 }
 

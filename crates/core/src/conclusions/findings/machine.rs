@@ -185,8 +185,11 @@ fn busy(results: &[&Measurement]) -> Option<Finding> {
 /// together: where they share CPUs, a boot option made them as large as they are.
 fn small_nodes(report: &Report) -> Vec<Finding> {
     let topology = &report.machine.topology;
-    let memory = |group: &IdSet| group.iter().filter_map(|id| topology.node(id)).map(|n| n.memory.0).sum::<u64>();
-    let groups: Vec<(IdSet, u64)> = topology.channel_groups().into_iter().map(|group| (group.clone(), memory(&group))).collect();
+    // A group of which the size of a node is not stated is not compared.
+    let memory =
+        |group: &IdSet| group.iter().filter_map(|id| topology.node(id)).map(|n| n.memory.map(|memory| memory.0)).sum::<Option<u64>>();
+    let groups: Vec<(IdSet, u64)> =
+        topology.channel_groups().into_iter().filter_map(|group| Some((group.clone(), memory(&group)?))).collect();
     let largest = groups.iter().map(|(_, memory)| *memory).max().unwrap_or(0);
     let small = groups.iter().filter(|(_, memory)| (*memory as f64) < largest as f64 * (1.0 - MEMORY_DIFFERENCE));
     let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;

@@ -315,7 +315,7 @@ fn memories_without_cpus_are_siblings_where_kind_size_and_distance_are_the_same(
         machine.topology.nodes.truncate(2);
         for (id, memory) in [(2, Bytes::gib(16)), (3, second)] {
             let hmat = hbm.then(|| claim(id, 400_000)).into_iter().collect();
-            machine.topology.nodes.push(Node { id, memory, hmat, ..Node::default() });
+            machine.topology.nodes.push(Node { id, memory: Some(memory), hmat, ..Node::default() });
         }
         for (reader, far, distance) in [(0, 2, 13), (1, 3, distance)] {
             machine.topology.nodes[reader].distances.insert(far, distance);
@@ -341,7 +341,7 @@ fn memories_without_cpus_are_siblings_where_kind_size_and_distance_are_the_same(
 #[test]
 fn a_node_with_less_memory_is_noticed() {
     let mut small = report(silent(), vec![node(0, 60.0), node(1, 60.0)]);
-    small.machine.topology.nodes[1].memory = Bytes::gib(48);
+    small.machine.topology.nodes[1].memory = Some(Bytes::gib(48));
     let health = judge(&small, Baselines::default());
     assert_eq!((health.status, codes(&health)), (HealthStatus::Warning, vec!["node-memory-differs"]));
     assert!(health.findings[0].message.contains("node 1 has 48.0 GiB"));

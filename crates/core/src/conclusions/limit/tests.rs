@@ -23,7 +23,7 @@ pub(crate) fn machine() -> Machine {
         capacity: None,
         max_mhz: None,
     };
-    let node = |id: u32, cpus: &str| Node { id, cpus: cpus.parse().unwrap(), memory: Bytes::gib(64), ..Node::default() };
+    let node = |id: u32, cpus: &str| Node { id, cpus: cpus.parse().unwrap(), memory: Some(Bytes::gib(64)), ..Node::default() };
     let l3 =
         |first: u32| Cache { level: 3, size: Bytes::mib(16), line: Some(64), ways: None, cpus: [first, first + 1].into_iter().collect() };
     let device = |channel: char| MemoryDevice {
@@ -41,7 +41,7 @@ pub(crate) fn machine() -> Machine {
         allowed: Allowed {
             cpus: "0-3".parse().unwrap(),
             nodes: "0-2".parse().unwrap(),
-            memory: Bytes::gib(100),
+            memory: Some(Bytes::gib(100)),
             node_limited_by: Default::default(),
             memory_limited_by: "MemAvailable".into(),
             node_memory: BTreeMap::new(),
@@ -142,7 +142,8 @@ fn the_machines_limit_is_divided_among_nodes_with_cpus() {
 fn one_package(nodes: &[&str]) -> Machine {
     let mut machine = machine();
     machine.topology.cpus.iter_mut().for_each(|cpu| cpu.package = 0);
-    let node = |(id, cpus): (usize, &&str)| Node { id: id as u32, cpus: cpus.parse().unwrap(), memory: Bytes::gib(64), ..Node::default() };
+    let node =
+        |(id, cpus): (usize, &&str)| Node { id: id as u32, cpus: cpus.parse().unwrap(), memory: Some(Bytes::gib(64)), ..Node::default() };
     machine.topology.nodes = nodes.iter().enumerate().map(node).collect();
     let home = |cpu: u32| machine.topology.nodes.iter().find(|n| n.cpus.contains(cpu)).unwrap().id;
     let homes: Vec<u32> = (0..4).map(home).collect();

@@ -187,7 +187,7 @@ fn a_node_matrix_has_a_near_pair_and_both_homes_of_every_two_nodes() {
 fn a_chase_over_more_lines_than_can_be_numbered_is_window_local_or_refused() {
     let over = |task, orders: &[ChaseOrder]| {
         let mut machine = machine();
-        machine.allowed.memory = Bytes::gib(2048);
+        machine.allowed.memory = Some(Bytes::gib(2048));
         machine.allowed.node_memory.insert(0, Bytes::gib(1024));
         let mut spec = Spec::new(task);
         (spec.size, spec.chase.orders) = (Some(Bytes::gib(512)), orders.to_vec());

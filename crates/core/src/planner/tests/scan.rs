@@ -42,7 +42,7 @@ fn a_scan_takes_what_each_node_leaves_and_the_nodes_own_cpus_read_it() {
 fn a_scan_keeps_its_margin_and_says_where_it_is_smaller() {
     let tight = |memory, free, allowed| {
         let mut machine = machine();
-        machine.topology.nodes[0].memory = memory;
+        machine.topology.nodes[0].memory = Some(memory);
         machine.topology.nodes[0].free = Some(free);
         machine.allowed.node_memory.insert(0, allowed);
         let mut spec = Spec::new(Task::Scan);

@@ -173,7 +173,7 @@ fn loaders_of_a_guest_go_over_more_than_a_hidden_cache_holds() {
         } else {
             machine.identity.hypervisor = hypervisor.map(Into::into);
         }
-        machine.allowed.memory = memory;
+        machine.allowed.memory = Some(memory);
         let plan = plan(&Spec::new(Task::Bandwidth(BandwidthShape::One)), &machine, &rows()).unwrap();
         let Work::Bandwidth { loaders, .. } = &plan.steps[0].cells[0].work else { panic!("{plan:?}") };
         let behind_first_cache: u64 = loaders.iter().filter(|l| l.cpu < 4).map(|l| l.buffer.bytes.0).sum();

@@ -25,7 +25,7 @@ pub fn cpu(id: u32, core: u32, node: u32, siblings: &[u32]) -> Cpu {
 
 pub fn node(id: u32, cpus: &str, memory: Bytes) -> Node {
     let distances = BTreeMap::from([(id, 10)]);
-    Node { id, cpus: set(cpus), memory, free: Some(Bytes(memory.0 / 10 * 9)), distances, ..Node::default() }
+    Node { id, cpus: set(cpus), memory: Some(memory), free: Some(Bytes(memory.0 / 10 * 9)), distances, ..Node::default() }
 }
 
 pub struct Curve<'a> {
@@ -505,7 +505,7 @@ impl Lab {
         let allowed = Allowed {
             cpus: topology.online(),
             nodes: topology.nodes.iter().map(|n| n.id).collect(),
-            memory: Bytes(total / 10 * 8),
+            memory: Some(Bytes(total / 10 * 8)),
             node_limited_by: Default::default(),
             memory_limited_by: "available memory".into(),
             node_memory: topology.nodes.iter().map(|n| (n.id, Bytes(n.memory.0 / 10 * 8))).collect(),

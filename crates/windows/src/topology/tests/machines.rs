@@ -44,7 +44,7 @@ fn machine(answer: Answer, nodes: u32) -> Machine {
         cpus: topology.online(),
         isolated: IdSet::new(),
         nodes: (0..nodes).collect(),
-        memory: Bytes(free * u64::from(nodes)),
+        memory: Some(Bytes(free * u64::from(nodes))),
         node_limited_by: Default::default(),
         memory_limited_by: format!("available memory (GlobalMemoryStatusEx, {} GiB)", 48 * nodes),
         node_memory: (0..nodes).map(|id| (id, Bytes(free / 5 * 4))).collect(),
