@@ -64,6 +64,8 @@ fn entries(packed: &[u8]) -> BTreeMap<String, String> {
 fn lasting(mut machine: Machine) -> Machine {
     machine.topology.nodes.iter_mut().for_each(|node| node.free = None);
     machine.allowed.memory = Default::default();
+    // A recording does not say that it was made in a container.
+    machine.allowed.settings = Default::default();
     machine.allowed.memory_limited_by.clear();
     machine.allowed.node_memory.clear();
     machine

@@ -100,6 +100,7 @@ impl Shape {
                 memory_limited_by: "simulated memory".into(),
                 node_memory: ids.iter().map(|id| (id, memory)).collect(),
                 cpu_quota: None,
+                settings: memgauge_core::topology::SettingsFrom::Here,
             },
         }
     }

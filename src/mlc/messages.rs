@@ -206,7 +206,7 @@ mod tests {
         for (mode, theirs, ours) in [
             (Mode::Idle, "more than there is; give a smaller --size", "more than there is; give a smaller -b"),
             (Mode::Peak, "allow one (taskset, cpuset) or name two with --cpu", "allow one (taskset, cpuset) or name two with -k"),
-            (Mode::Idle, "reserve pages: echo 3; or use --pages auto", "reserve pages: echo 3; or leave out -L and -h"),
+            (Mode::Idle, "reserve pages as root: echo 3; or use --pages auto", "reserve pages as root: echo 3; or leave out -L and -h"),
             (Mode::C2c, "--sharer: there is no CPU 9; online are 0-1", "-S: there is no CPU 9; online are 0-1"),
             (Mode::Idle, "--keep-awake: there is no CPU 9", "-p: there is no CPU 9"),
             (Mode::Full, "no limit is known; give it with --limit GB/s", "no limit is known"),

@@ -209,7 +209,7 @@ pub(crate) fn found_notes(found: &Leftover) -> Vec<Note> {
 pub(crate) fn offline_note(who: &str, offline: &IdSet) -> Note {
     let message = format!("{}: what {who} had changed there was not put back, and the journal is kept", are(offline, "offline"));
     Note::warning("prefetch-waits-for-cpus", message)
-        .advise("bring them online (echo 1 > /sys/devices/system/cpu/cpuN/online) and run as root: memgauge prefetch restore")
+        .advise("bring them online (memgauge info says how) and run as root: memgauge prefetch restore")
 }
 
 /// `CPU 3 is offline`, `CPUs 2-3 are offline`.

@@ -8,6 +8,7 @@ use crate::experiment::PageRequest;
 use crate::installed::InstalledMemory;
 use crate::persistent::PersistentRegion;
 use crate::units::{Bytes, IdSet};
+use crate::wording::system::setting_change;
 
 /// Everything that is read from a machine before a plan is made, live or from a recorded folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -323,6 +324,30 @@ pub struct Allowed {
     pub node_limited_by: BTreeMap<u32, String>,
     /// CPU time quota in CPUs (cgroup `cpu.max`), when there is one.
     pub cpu_quota: Option<f64>,
+    /// From where the kernel's settings can be changed; absent if from here, by root.
+    #[serde(default, skip_serializing_if = "SettingsFrom::is_here")]
+    pub settings: SettingsFrom,
+}
+
+/// From where the kernel's settings (files of `/sys` and `/proc/sys`) can be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum SettingsFrom {
+    /// By root, where this process runs.
+    #[default]
+    Here,
+    /// Outside of the container that this process runs in.
+    OutsideContainer,
+    /// Nowhere that this process sees: `/sys` is read-only.
+    ReadOnly,
+}
+
+impl SettingsFrom {
+    /// Whether root can change them here.
+    pub const fn is_here(&self) -> bool {
+        matches!(self, Self::Here)
+    }
 }
 
 /// What may be taken where nothing states it: more than any machine has, and sums of it are still numbers.
@@ -366,6 +391,20 @@ impl PagePool {
 }
 
 impl Machine {
+    /// How to make the pool of these pages on a node, or that of the machine, have so many pages, as advice says it; `None` where the kernel
+    /// shows no such pool.
+    pub fn pool_change(&self, node: Option<u32>, page: Bytes, total: u64) -> Option<String> {
+        let nodes = self.topology.nodes.iter().filter(|found| node.is_none_or(|node| node == found.id));
+        nodes.flat_map(|node| &node.pools).find(|pool| pool.page == page)?;
+        // The pools of the only node are those of the machine, which kernels without NUMA have as well.
+        let folder = match node.filter(|_| self.topology.nodes.len() > 1) {
+            None => "/sys/kernel/mm/hugepages".to_owned(),
+            Some(node) => format!("/sys/devices/system/node/node{node}/hugepages"),
+        };
+        let file = format!("{folder}/hugepages-{}kB/nr_hugepages", page.0 >> 10);
+        Some(setting_change(self.allowed.settings, &file, &total.to_string()))
+    }
+
     /// The size of the pages that these come from a pool of, where they do. Windows takes large pages from free memory.
     pub fn pool_page(&self, pages: PageRequest) -> Option<Bytes> {
         pages.pool_page().filter(|_| self.identity.system.is_linux())

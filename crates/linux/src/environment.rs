@@ -8,13 +8,13 @@ use memgauge_core::result::Environment;
 use memgauge_core::topology::{Machine, Node, Topology};
 use memgauge_core::units::{Bytes, IdSet};
 
-use crate::container;
 use crate::limits::{gib, memory_groups, nothing_stated};
-use crate::memory::THP_DISABLED_ADVICE;
+use crate::memory::{THP_DISABLED_ADVICE, THP_SWITCH};
 use crate::noise;
 use crate::security::held_capabilities;
+use crate::setting;
 use crate::substitute::Substitutes;
-use crate::tree::{CPU_DIR, NODE_DIR, Tree, field, kib_field};
+use crate::tree::{CPU_DIR, Tree, field, kib_field};
 
 /// Capabilities that matter here, by bit (`include/uapi/linux/capability.h`).
 const CAPABILITIES: [(u32, &str); 5] =
@@ -62,8 +62,8 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
         cpu_notes(tree, machine),
         file_notes(tree, root),
         memory_notes(tree, machine),
-        page_notes(machine, &environment),
-        frequency_notes(&environment, &drivers),
+        page_notes(tree, machine, &environment),
+        frequency_notes(tree, machine, &environment, &drivers),
         privilege_notes(tree, machine, &environment),
     ]
     .concat();
@@ -144,14 +144,8 @@ fn cpu_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
     let mut notes = Vec::new();
     if !topology.offline.is_empty() {
         let offline = named("CPU", &topology.offline);
-        let first = topology.offline.first().unwrap_or(0);
-        // A container does not switch the host's CPUs.
-        let advice = if container::is_inside(tree) {
-            "they are switched on outside of this container, by the host's administrator".to_owned()
-        } else {
-            format!("as root: echo 1 > /{CPU_DIR}/cpu{first}/online{}", and_so_on(&topology.offline))
-        };
-        notes.push(Note::info("cpus-offline", format!("present, but not measured because they are offline: {offline}")).advise(advice));
+        let message = format!("present, but not measured because they are offline: {offline}");
+        notes.push(Note::info("cpus-offline", message).advise(setting::switch_on(tree, machine)));
     }
     if let Some(quota) = allowed.cpu_quota
         && quota < allowed.cpus.len() as f64
@@ -259,8 +253,9 @@ fn limit_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
     Vec::new()
 }
 
-fn page_notes(machine: &Machine, environment: &Environment) -> Vec<Note> {
+fn page_notes(tree: Tree<'_>, machine: &Machine, environment: &Environment) -> Vec<Note> {
     let mut notes = Vec::new();
+    let change = |file: &str, value: &str| setting::change(tree, machine.allowed.settings, file, value);
     let topology = &machine.topology;
     let allowed = |id: u32| machine.allowed.nodes.contains(id);
     let nodes = || topology.nodes.iter().filter(|n| allowed(n.id));
@@ -272,14 +267,14 @@ fn page_notes(machine: &Machine, environment: &Environment) -> Vec<Note> {
         let limit = machine.allowed.node_memory.get(&first).map_or(0, |b| b.0 / 2);
         let pages = (ADVISED_POOL.0.min(limit) / HUGE_PAGE.0).max(1);
         let size = Bytes(pages * HUGE_PAGE.0);
-        let folder = format!("/{NODE_DIR}/node{first}/hugepages/hugepages-{}kB", HUGE_PAGE.0 >> 10);
         // Pages in use stay: the number written is that of all pages of the pool.
         let now = |id| topology.node(id).and_then(pool).map_or(0, |p| p.total);
         let (before, total) = (now(first), now(first) + pages);
         let alike: IdSet = without.iter().filter(|&id| now(id) == before).collect();
-        notes.push(Note::info("no-huge-page-pool", format!("no free 2 MiB page in the pools of {}", named("node", &without))).advise(
-            format!("as root: echo {total} > {folder}/nr_hugepages{} reserves {size} there; {before} gives it back", and_so_on(&alike)),
-        ));
+        let note = Note::info("no-huge-page-pool", format!("no free 2 MiB page in the pools of {}", named("node", &without)));
+        let how = machine.pool_change(Some(first), HUGE_PAGE, total);
+        let advice = how.map(|how| format!("{how}{} reserves {size} there; {before} gives it back", and_so_on(&alike)));
+        notes.push(advised(note, advice));
     }
     if environment.thp_disabled == Some(true) && environment.thp.as_deref().is_some_and(|thp| thp != "never") {
         notes.push(
@@ -288,32 +283,43 @@ fn page_notes(machine: &Machine, environment: &Environment) -> Vec<Note> {
         );
     }
     if environment.thp.as_deref() == Some("never") {
-        notes.push(
-            Note::warning(
-                "thp-never",
-                "transparent huge pages are switched off: without a pool, buffers are of small pages and latencies include TLB misses",
-            )
-            .advise("as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"),
-        );
+        let message =
+            "transparent huge pages are switched off: without a pool, buffers are of small pages and latencies include TLB misses";
+        notes.push(advised(Note::warning("thp-never", message), change(THP_SWITCH, "madvise")));
     }
     if environment.numa_balancing == Some(true) && nodes().count() > 1 {
-        notes.push(
-            Note::warning("numa-balancing", "NUMA balancing is on: the kernel may unmap and migrate pages while they are measured")
-                .advise("as root, for the time of the measurement: echo 0 > /proc/sys/kernel/numa_balancing"),
-        );
+        let message = "NUMA balancing is on: the kernel may unmap and migrate pages while they are measured";
+        let how = change("proc/sys/kernel/numa_balancing", "0").map(|how| format!("for the time of the measurement, {how}"));
+        notes.push(advised(Note::warning("numa-balancing", message), how));
     }
     notes
 }
 
-fn frequency_notes(environment: &Environment, drivers: &[String]) -> Vec<Note> {
+/// The note with what to do, where something can be done.
+fn advised(note: Note, advice: Option<String>) -> Note {
+    match advice {
+        Some(advice) => note.advise(advice),
+        None => note,
+    }
+}
+
+/// How to give CPUs the highest frequency, where the driver lets anybody choose.
+fn fastest(tree: Tree<'_>, machine: &Machine) -> Option<String> {
+    let slow = |folder: &String| tree.text(&format!("{folder}/scaling_governor")).is_some_and(|governor| governor == "powersave");
+    let folder = machine.topology.cpus.iter().map(|cpu| format!("{CPU_DIR}/cpu{}/cpufreq", cpu.id)).find(slow)?;
+    let offered = tree.text(&format!("{folder}/scaling_available_governors"));
+    let may = offered.is_none_or(|offered| offered.split_whitespace().any(|governor| governor == "performance"));
+    let how = setting::change(tree, machine.allowed.settings, &format!("{folder}/scaling_governor"), "performance").filter(|_| may)?;
+    Some(format!("{how} (and so on for other CPUs; cpupower frequency-set -g performance does it for all)"))
+}
+
+fn frequency_notes(tree: Tree<'_>, machine: &Machine, environment: &Environment, drivers: &[String]) -> Vec<Note> {
     let mut notes = Vec::new();
     // With these drivers in active mode, `powersave` is the ordinary dynamic policy. With others it is the lowest frequency.
     let dynamic = drivers.iter().all(|d| d == "intel_pstate" || d == "amd-pstate-epp");
     if !dynamic && environment.governors.iter().any(|g| g == "powersave") {
-        notes.push(
-            Note::warning("governor-powersave", "governor powersave holds CPUs at their lowest frequency")
-                .advise("as root: cpupower frequency-set -g performance"),
-        );
+        let note = Note::warning("governor-powersave", "governor powersave holds CPUs at their lowest frequency");
+        notes.push(advised(note, fastest(tree, machine)));
     }
     if environment.turbo == Some(false) {
         notes.push(Note::info("turbo-off", "turbo (boost) is switched off: results hold for the lower frequencies"));
@@ -347,16 +353,16 @@ fn privilege_notes(tree: Tree<'_>, machine: &Machine, environment: &Environment)
     } else if tree.is_live() && !tree.exists(tables) {
         notes.push(Note::info("dmi-absent", "firmware gives no DMI tables: modules, channels and the theoretical peak are not known"));
     }
-    notes.extend(perf_note(tree, environment));
+    notes.extend(perf_note(tree, machine, environment));
     notes
 }
 
 /// What `perf_event_paranoid` forbids (`Documentation/admin-guide/sysctl/kernel.rst`). Debian and Ubuntu add levels 3 and 4.
-fn perf_note(tree: Tree<'_>, environment: &Environment) -> Option<Note> {
+fn perf_note(tree: Tree<'_>, machine: &Machine, environment: &Environment) -> Option<Note> {
     let file = "proc/sys/kernel/perf_event_paranoid";
     let Some(level) = tree.parsed::<i32>(file) else {
-        let live = tree.exists("proc/sys/kernel");
-        return live.then(|| Note::info("perf-absent", "this kernel has no performance events: nothing is counted by hardware"));
+        // A recording may have been made without it.
+        return tree.is_live().then(|| Note::info("perf-absent", "this kernel has no performance events: nothing is counted by hardware"));
     };
     // The capabilities decide and not the user, because root in a container may lack them.
     let privileged = environment.capabilities.iter().any(|c| c == "CAP_PERFMON" || c == "CAP_SYS_ADMIN");
@@ -368,9 +374,11 @@ fn perf_note(tree: Tree<'_>, environment: &Environment) -> Option<Note> {
         2 => "counters of memory controllers and of the kernel may not be read",
         _ => "no counter may be read",
     };
+    let how = setting::change(tree, machine.allowed.settings, file, "0");
+    let how = how.map_or_else(String::new, |how| format!("{how}, or "));
     Some(
         Note::info("perf-restricted", format!("perf_event_paranoid is {level}: {what}"))
-            .advise(format!("as root: echo 0 > /{file}, or give the program CAP_PERFMON")),
+            .advise(format!("{how}give the program CAP_PERFMON")),
     )
 }
 

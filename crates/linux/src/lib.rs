@@ -33,6 +33,7 @@ mod journal;
 mod meminfo;
 mod mount;
 mod persistent;
+mod setting;
 mod substitute;
 #[cfg(test)]
 mod tests;

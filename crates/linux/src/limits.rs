@@ -14,6 +14,7 @@ use memgauge_core::units::{Bytes, IdSet};
 use crate::cgroup::{Group, Hierarchy, groups};
 use crate::cpu::AllowedSets;
 use crate::meminfo;
+use crate::setting;
 use crate::topology::nodes::pools;
 use crate::tree::{NODE_DIR, POOLS_DIR, Tree, kib_field};
 
@@ -70,6 +71,7 @@ pub(crate) fn read(tree: Tree<'_>, nodes: &[Node], usable: AllowedSets) -> Allow
         node_memory: rooms.iter().map(|(&id, room)| (id, Bytes(room.may_be_taken))).collect(),
         node_limited_by: rooms.iter().map(|(&id, room)| (id, reserve::in_words(room.left, room.may_be_taken))).collect(),
         cpu_quota: cpu_quota(tree),
+        settings: setting::changed_from(tree),
     }
 }
 

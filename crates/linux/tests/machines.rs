@@ -8,14 +8,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use flate2::read::GzDecoder;
+use memgauge_core::experiment::PageRequest;
+use memgauge_core::note::Note;
+use memgauge_core::planner::plan;
+use memgauge_core::spec::{BandwidthShape, LatencyShape, Spec, Task};
 use memgauge_core::tiers::{self, MemoryKind};
-use memgauge_core::topology::{Machine, NodeDeviceKind, Topology};
+use memgauge_core::topology::{Machine, Node, NodeDeviceKind, Topology};
 use memgauge_core::units::{Bytes, IdSet};
+use memgauge_linux::environment::read_environment;
 use memgauge_linux::topology::read_machine;
 use memgauge_testing::{not_tested, not_tested_in_part};
 
@@ -62,6 +68,7 @@ fn unpack_parts(archive: &Path, folder: &Path) {
         "*/sys/devices/*/dax*",
         "*/sys/class/dmi",
         "*/sys/fs/cgroup",
+        "*/sys/kernel/mm",
         "*/proc",
         "*/dev/cpuset",
     ];
@@ -428,4 +435,54 @@ fn arm_cores_of_two_designs(machine: &Machine) {
     assert_eq!(identity.model_name.as_deref(), Some("Cortex-A725 + Cortex-X925"));
     assert_eq!(identity.model["part"], "0xd87,0xd85");
     assert_eq!(identity.hypervisor, None);
+}
+
+/// All that is advised about a machine before anything is measured: notes, and the reasons of plans that cannot be made.
+fn all_advice(root: &Path, machine: &Machine) -> Vec<String> {
+    let advice = |notes: Vec<Note>| notes.into_iter().filter_map(|note| note.advice).collect::<Vec<_>>();
+    let mut all = advice(read_environment(root, machine).limits);
+    for task in [Task::Suite, Task::Quick, Task::Scan, Task::Latency(LatencyShape::Matrix), Task::Bandwidth(BandwidthShape::Peak)] {
+        for pages in [PageRequest::Auto, PageRequest::Huge2M, PageRequest::Huge1G] {
+            let mut spec = Spec::new(task);
+            spec.pages = pages;
+            match plan(&spec, machine, &[]) {
+                Ok(plan) => all.extend(advice(plan.notes)),
+                Err(error) => all.push(error.to_string()),
+            }
+        }
+    }
+    let offline = machine.topology.offline.first().map(IdSet::one);
+    let spec = Spec { cpus: offline.clone(), ..Spec::new(Task::Suite) };
+    all.extend(offline.and_then(|_| plan(&spec, machine, &[]).err()).map(|error| error.to_string()));
+    all
+}
+
+/// The files of the kernel that a text names. Stars and upper case stand for several.
+fn files_named(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| c.is_whitespace() || "(),;".contains(c));
+    words.filter(|word| word.starts_with("/sys/") || word.starts_with("/proc/")).filter(|file| !file.contains('*'))
+}
+
+#[test]
+fn every_advice_names_files_that_exist_and_that_root_may_write_to() {
+    let ours = archives(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/machines"), OURS);
+    let mut followed = 0;
+    for (name, archive) in ours.into_iter().chain(archives_of_others().unwrap_or_default()) {
+        let recording = Recording::unpack(&archive);
+        let machine = read_machine(&recording.root).unwrap();
+        let unlike = |node: &Node| node.has_memory() && !machine.allowed.nodes.contains(node.id);
+        for text in all_advice(&recording.root, &machine) {
+            assert!(
+                !text.contains("cpuset.mems") || machine.topology.nodes.iter().any(unlike),
+                "{name}: no control group is in the way: {text}"
+            );
+            for file in files_named(&text) {
+                let found = recording.root.join(&file[1..]).metadata();
+                let writable = found.as_ref().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o200 != 0);
+                assert!(writable, "{name}: {file}: {found:?}: {text}");
+                followed += 1;
+            }
+        }
+    }
+    assert!(followed > 10, "{followed} files were named");
 }

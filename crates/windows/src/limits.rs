@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use memgauge_core::reserve::{self, Reserve, amount as gib};
-use memgauge_core::topology::{Allowed, Node};
+use memgauge_core::topology::{Allowed, Node, SettingsFrom};
 use memgauge_core::units::Bytes;
 use windows_sys::Win32::System::JobObjects::{
     JOB_OBJECT_CPU_RATE_CONTROL, JOB_OBJECT_CPU_RATE_CONTROL_ENABLE, JOB_OBJECT_CPU_RATE_CONTROL_HARD_CAP,
@@ -77,7 +77,17 @@ fn combined(nodes: &[Node], usable: AllowedSets, others: Vec<Headroom>, cpu_quot
     let lowest = limits.into_iter().min_by_key(|limit| limit.bytes);
     let unknown = || (None, "Windows does not say how much memory is available (GlobalMemoryStatusEx)".to_owned());
     let (memory, memory_limited_by) = lowest.map_or_else(unknown, |limit| (Some(Bytes(limit.bytes)), limit.name));
-    Allowed { cpus, isolated, nodes: allowed, memory, memory_limited_by, node_memory, node_limited_by, cpu_quota }
+    Allowed {
+        cpus,
+        isolated,
+        nodes: allowed,
+        memory,
+        memory_limited_by,
+        node_memory,
+        node_limited_by,
+        cpu_quota,
+        settings: SettingsFrom::Here,
+    }
 }
 
 /// What the system leaves: physical memory that is available without writing any to disk, and what this process may still commit, which is

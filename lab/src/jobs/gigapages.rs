@@ -92,7 +92,7 @@ fn refused_where_there_is_none() -> Result<()> {
     let file = "/sys/devices/system/node/node0/hugepages/hugepages-1048576kB/nr_hugepages";
     for line in ["bandwidth --cpu 0 --size 256M", "latency --cpu 0 --size 256M", "stream 16M", "chase 16M"] {
         let ran = memgauge(&format!("{line} --node 0 --pages 1g")).run()?;
-        ran.refused(4, &["0 free of 0", "1 are needed", &format!("echo 1 | sudo tee {file}"), "hugepagesz=1G"]).context(line)?;
+        ran.refused(4, &["0 free of 0", "1 are needed", &format!("as root: echo 1 > {file}"), "hugepagesz=1G"]).context(line)?;
     }
     Ok(())
 }

@@ -140,7 +140,7 @@ fn what_the_advice_says_helps() -> Result<()> {
     set_pools([0, 0, 0])?;
     let line = "bandwidth --cpu 0 --node 2 --pages 2m --size 6M --time 100ms";
     let ran = memgauge(line).run()?;
-    ran.refused(4, &["echo 3 | sudo tee /sys/devices/system/node/node2/hugepages/hugepages-2048kB/nr_hugepages"])?;
+    ran.refused(4, &["as root: echo 3 > /sys/devices/system/node/node2/hugepages/hugepages-2048kB/nr_hugepages"])?;
     set_pool(2, 3)?;
     is_all(only(&memgauge(line).measure()?)?, PageKind::Pool)?;
     pools_are([0, 0, 3])

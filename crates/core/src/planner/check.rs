@@ -42,8 +42,8 @@ pub(super) fn check_cpus(requested: &IdSet, machine: &Machine) -> Result<IdSet, 
     for cpu in requested.iter() {
         if machine.topology.offline.contains(cpu) {
             let how = match machine.identity.system {
-                OperatingSystem::Linux => format!(" (echo 1 > /sys/devices/system/cpu/cpu{cpu}/online)"),
-                OperatingSystem::Windows => String::new(),
+                OperatingSystem::Linux => "; 'memgauge info' says how to switch it on",
+                OperatingSystem::Windows => "",
             };
             return invalid(format!("CPU {cpu} is offline; online are {online}{how}"));
         }
@@ -172,17 +172,14 @@ pub(super) fn check_pool(spec: &Spec, machine: &Machine, steps: &[Step]) -> Resu
         }
     }
     let short = needed.into_iter().find(|(node, pages)| *pages > pool(*node).map_or(0, |pool| pool.free));
-    short.map_or(Ok(()), |(node, pages)| {
-        let one_node = machine.topology.nodes.len() < 2;
-        unavailable(pool_too_small(Some(node).filter(|_| !one_node), pool(node), page, pages))
-    })
+    short.map_or(Ok(()), |(node, pages)| unavailable(pool_too_small(machine, Some(node), pool(node), page, pages)))
 }
 
 /// Why the pool of a node, or of the machine, cannot give so many pages, and the command that makes it large enough.
-pub(super) fn pool_too_small(node: Option<u32>, pool: Option<&PagePool>, page: Bytes, needed: u64) -> String {
-    let Some(pool) = pool else {
-        let size = if page == Bytes::gib(1) { "1G" } else { "2M" };
-        return format!("this kernel has no pool of {page} pages; boot it with hugepagesz={size} hugepages={needed}, or use --pages auto");
+pub(super) fn pool_too_small(machine: &Machine, node: Option<u32>, pool: Option<&PagePool>, page: Bytes, needed: u64) -> String {
+    let change = |total| machine.pool_change(node, page, total);
+    let Some((pool, how)) = pool.and_then(|pool| Some((pool, change(pool.total_for(needed))?))) else {
+        return format!("{}, or use --pages auto", no_pool(page, needed));
     };
     let total = pool.total_for(needed);
     let boot = if page == Bytes::gib(1) {
@@ -190,16 +187,17 @@ pub(super) fn pool_too_small(node: Option<u32>, pool: Option<&PagePool>, page: B
     } else {
         String::new()
     };
-    let (whose, folder) = match node {
-        Some(node) => (format!("node {node}'s"), format!("/sys/devices/system/node/node{node}/hugepages")),
-        None => ("the".to_owned(), "/sys/kernel/mm/hugepages".to_owned()),
-    };
+    let whose = node.filter(|_| machine.topology.nodes.len() > 1).map_or("the".to_owned(), |node| format!("node {node}'s"));
     format!(
-        "{whose} pool of {page} pages has {} free of {}, and {needed} are needed; reserve pages: echo {total} | sudo tee {folder}/hugepages-{}kB/nr_hugepages{boot}; or use --pages auto",
-        pool.free,
-        pool.total,
-        page.0 >> 10
+        "{whose} pool of {page} pages has {} free of {}, and {needed} are needed; reserve pages {how}{boot}; or use --pages auto",
+        pool.free, pool.total
     )
+}
+
+/// That the kernel has no pool of such pages, and how to have one of so many.
+pub(super) fn no_pool(page: Bytes, pages: u64) -> String {
+    let size = if page == Bytes::gib(1) { "1G" } else { "2M" };
+    format!("this kernel has no pool of {page} pages; boot it with hugepagesz={size} hugepages={pages}")
 }
 
 /// The longest file name on Linux: `shm_open` makes a file.

@@ -115,6 +115,11 @@ impl<'a> Planner<'a> {
             notes
                 .push(Note::info("guest-intervals", message).advise("ask for narrower ones with --confidence 1%, where the host is yours"));
         }
+        if machine.allowed.memory.is_none() && spec.size.is_none() {
+            let why = &machine.allowed.memory_limited_by;
+            let message = format!("buffers have their usual sizes, because how much memory may be taken is not known: {why}");
+            notes.push(Note::info("memory-not-known", message));
+        }
         for (node, why) in short {
             let note = Note::warning("node-short-of-memory", format!("node {node} is not measured: {why}"));
             notes.push(note.advise("free memory there, or give a smaller --size"));

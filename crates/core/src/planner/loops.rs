@@ -46,8 +46,7 @@ fn check_pool(spec: &LoopSpec, machine: &Machine, wanted: Bytes) -> Result<(), P
     if needed <= pool.free {
         return Ok(());
     }
-    let node = spec.node.filter(|_| machine.topology.nodes.len() > 1);
-    unavailable(pool_too_small(node, Some(&pool).filter(|_| !pools.is_empty()), page, needed))
+    unavailable(pool_too_small(machine, spec.node, Some(&pool).filter(|_| !pools.is_empty()), page, needed))
 }
 
 /// Free bytes of the pool that is tried first where no pages are asked for, on every node that the loop may run on.
@@ -86,6 +85,7 @@ mod tests {
             isolated: IdSet::new(),
             nodes: "0-1".parse().unwrap(),
             cpu_quota: None,
+            settings: crate::topology::SettingsFrom::Here,
         };
         loop_size(&spec, &Machine { identity: Identity::default(), topology: Topology::default(), allowed })
     }

@@ -4,7 +4,7 @@ use crate::experiment::{Coordinates, Experiment, MemoryPlace};
 use crate::integrity::{self, TestPattern};
 use crate::note::Note;
 use crate::plan::{Cell, Scan, Step, Work};
-use crate::planner::check::{PlanError, invalid, unavailable};
+use crate::planner::check::{PlanError, invalid, no_pool, unavailable};
 use crate::planner::context::Planner;
 use crate::planner::cost;
 use crate::planner::sizes::{approximately, floor_power_of_two};
@@ -184,20 +184,16 @@ impl Planner<'_> {
     /// The command that makes a node's pool large enough for so many bytes; `None` where no pages of a pool are asked for.
     fn reserve(&self, node: u32, bytes: u64) -> Option<String> {
         let page = self.machine.pool_page(self.spec.pages)?;
-        let (total, free) = self
-            .machine
-            .topology
-            .node(node)
-            .and_then(|node| node.pools.iter().find(|pool| pool.page == page))
-            .map_or((0, 0), |p| (p.total, p.free));
-        let all = total + bytes.div_ceil(page.0).saturating_sub(free);
-        let file = format!("/sys/devices/system/node/node{node}/hugepages/hugepages-{}kB/nr_hugepages", page.0 >> 10);
+        let needed = bytes.div_ceil(page.0);
+        let pool = self.machine.topology.node(node).and_then(|node| node.pools.iter().find(|pool| pool.page == page));
+        let all = pool.map_or(needed, |pool| pool.total_for(needed));
+        let Some(how) = self.machine.pool_change(Some(node), page, all) else { return Some(no_pool(page, needed)) };
         let boot = if page == Bytes::gib(1) {
             format!(" (when memory is too fragmented: boot with hugepagesz=1G hugepages={all})")
         } else {
             String::new()
         };
-        Some(format!("reserve pages: echo {all} | sudo tee {file}{boot}"))
+        Some(format!("reserve pages {how}{boot}"))
     }
 
     /// Within the limits of other measurements, and with 5 % of the node left free, at least 2 GiB and at most 8.

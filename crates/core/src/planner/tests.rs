@@ -60,6 +60,7 @@ fn machine() -> Machine {
             node_memory: (0..3).map(|n| (n, Bytes::gib(4))).collect::<BTreeMap<_, _>>(),
             isolated: IdSet::new(),
             cpu_quota: None,
+            settings: crate::topology::SettingsFrom::Here,
         },
     }
 }
@@ -354,10 +355,20 @@ fn a_pool_that_is_too_small_for_every_cell_is_refused_in_one_line() {
         plan(&spec, &machine, &kernels()).map(|_| ()).map_err(|e| e.to_string())
     };
     let error = requested("0", 16).unwrap_err();
-    let command = "echo 9 | sudo tee /sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages";
+    let command = "reserve pages as root: echo 9 > /sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages";
     assert!(error.contains("has 3 free of 4, and 8 are needed") && error.contains(command) && !error.contains('\n'), "{error}");
     assert_eq!((requested("0", 6), requested("0-1", 16)), (Ok(()), Ok(())), "what one node lacks, another may have");
     assert!(requested("0-1", 256).is_err());
+    machine.allowed.settings = crate::topology::SettingsFrom::OutsideContainer;
+    let mut spec = Spec::new(Task::Latency(LatencyShape::One));
+    (spec.pages, spec.size) = (PageRequest::Huge2M, Some(Bytes::mib(16)));
+    let error = plan(&spec, &machine, &kernels()).unwrap_err().to_string();
+    assert!(error.contains("reserve pages outside of this container, as root: set /sys/") && !error.contains("echo"), "{error}");
+    // The pools of an only node, which may be that of a kernel without NUMA, are where those of the machine are.
+    machine.topology.nodes.truncate(1);
+    let change = |node, page| machine.pool_change(node, page, 9).unwrap_or_default();
+    assert!(change(Some(0), Bytes::mib(2)).ends_with("set /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages to 9"));
+    assert_eq!(change(Some(0), Bytes::gib(1)), "", "no such pool");
 }
 
 #[test]
@@ -405,6 +416,25 @@ fn a_health_check_fits_machines_with_very_large_caches() {
     let shuffled = |c: &Cell| matches!(&c.work, Work::Latency { orders, .. } if orders.is_empty());
     assert!(!plan.steps[0].cells.iter().any(shuffled) && plan.notes.iter().any(|n| n.code == "coarsened"), "{:?}", plan.notes);
     assert!(!plan.coarsened.is_empty());
+}
+
+/// A recording without the files that state sizes.
+#[test]
+fn memory_of_unknown_size_is_measured_by_buffers_of_the_usual_size() {
+    let mut machine = machine();
+    machine.topology.nodes.iter_mut().for_each(|node| (node.memory, node.free) = (None, None));
+    (machine.allowed.memory, machine.allowed.memory_limited_by) = (None, "/proc/meminfo is missing".into());
+    machine.allowed.node_memory.clear();
+    for task in [Task::Suite, Task::Quick, Task::Latency(LatencyShape::Matrix), Task::Bandwidth(BandwidthShape::Peak)] {
+        let unknown = plan(&Spec::new(task), &machine, &kernels()).unwrap();
+        let usual = planned(task, |_| ()).unwrap();
+        let buffers = |plan: &Plan| plan.steps.iter().flat_map(|s| &s.cells).flat_map(|c| c.work.buffers()).map(|b| b.bytes).max();
+        assert_eq!(buffers(&unknown), buffers(&usual), "{task:?}");
+        assert!(unknown.notes.iter().all(|note| note.code != "no-local-memory"), "{:?}", unknown.notes);
+        assert!(unknown.notes.iter().any(|note| note.message.ends_with("not known: /proc/meminfo is missing")), "{:?}", unknown.notes);
+    }
+    let scan = plan(&Spec::new(Task::Scan), &machine, &kernels()).unwrap_err().to_string();
+    assert!(scan.contains("is not known (/proc/meminfo is missing); give --size"), "{scan}");
 }
 
 #[test]

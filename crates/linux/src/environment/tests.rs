@@ -97,7 +97,7 @@ fn numa_balancing_and_strays() {
         .files(&[("proc/sys/kernel/numa_balancing", "2"), ("proc/self/status", "Uid:\t1000\t1000\t1000\t1000\n")]);
     let environment = read(&tree);
     let codes: Vec<&str> = environment.limits.iter().map(|n| n.code.as_str()).collect();
-    assert_eq!(codes, ["cpus-without-node", "cpus-offline", "numa-balancing", "hypervisor-not-known", "perf-absent"]);
+    assert_eq!(codes, ["cpus-without-node", "cpus-offline", "numa-balancing", "hypervisor-not-known"]);
 }
 
 #[test]

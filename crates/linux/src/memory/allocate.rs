@@ -63,7 +63,7 @@ impl Buffer {
             (PageRequest::Base, _) => (Backing::Base(state.base_page), Vec::new()),
             (PageRequest::Huge2M, _) => (Backing::Pool(2 << 20), Vec::new()),
             (PageRequest::Huge1G, _) => (Backing::Pool(1 << 30), Vec::new()),
-            (PageRequest::Thp, thp) => (thp.map_err(|why| error::thp_off(plan, why))?, Vec::new()),
+            (PageRequest::Thp, thp) => (thp.map_err(|why| error::thp_off(plan, &state, why))?, Vec::new()),
             (PageRequest::Auto, thp) => match thp.and_then(|backing| worth_rounding(backing, len)) {
                 Ok(backing) => (backing, Vec::new()),
                 Err(why) => (Backing::Base(state.base_page), vec![why]),
@@ -187,7 +187,7 @@ fn choose_backings(plan: &BufferPlan, len: usize, state: &NodeState) -> Result<(
     let base = Backing::Base(state.base_page);
     let only = match plan.pages {
         PageRequest::Base => base,
-        PageRequest::Thp => state.thp.clone().map_err(|why| error::thp_off(plan, why))?,
+        PageRequest::Thp => state.thp.clone().map_err(|why| error::thp_off(plan, state, why))?,
         PageRequest::Huge2M => pool(2 << 20).map_err(|why| error::pool(plan, state, 2 << 20, len, why))?,
         PageRequest::Huge1G => pool(1 << 30).map_err(|why| error::pool(plan, state, 1 << 30, len, why))?,
         PageRequest::Auto => {

@@ -8,10 +8,12 @@ use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{PageKind, Placement};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_core::wording::reasons;
+use memgauge_core::wording::system::setting_change;
 
 use super::map::Backing;
-use super::node_state::{NodeState, THP_DISABLED_ADVICE, thp_disabled};
+use super::node_state::{NodeState, THP_DISABLED_ADVICE, thp_disabled, thp_switched_off_by};
 use crate::security::explained;
+use crate::setting;
 use crate::tree::Tree;
 
 pub(super) const UNCONFINED: &str = "allow memory policies: in Docker or Podman add --cap-add SYS_NICE, in Kubernetes the capability SYS_NICE; or measure this node from its own CPUs";
@@ -51,11 +53,13 @@ pub(super) fn went_elsewhere(plan: &BufferPlan, root: &Path, placement: &Placeme
     MemoryError::new(MemoryErrorKind::Space, plan, format!("{room}{}", reasons::placement_problems(&placement.problems)), LESS)
 }
 
-pub(super) fn thp_off(plan: &BufferPlan, why: String) -> MemoryError {
-    let advice = if thp_disabled(Tree::new(Path::new("/"))) == Some(true) {
-        format!("{THP_DISABLED_ADVICE}; or use --pages auto")
-    } else {
-        "enable them: echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled; or use --pages auto".to_owned()
+pub(super) fn thp_off(plan: &BufferPlan, state: &NodeState, why: String) -> MemoryError {
+    let tree = Tree::new(&state.root);
+    let how = thp_switched_off_by(tree).and_then(|file| setting::change(tree, setting::changed_from(tree), &file, "madvise"));
+    let advice = match how {
+        Some(how) => format!("enable them {how}; or use --pages auto"),
+        None if thp_disabled(Tree::new(Path::new("/"))) == Some(true) => format!("{THP_DISABLED_ADVICE}; or use --pages auto"),
+        None => "use --pages auto".to_owned(),
     };
     MemoryError::new(MemoryErrorKind::Pages, plan, why, advice)
 }
@@ -71,7 +75,8 @@ pub(super) fn pool(plan: &BufferPlan, state: &NodeState, page: u64, len: usize, 
             } else {
                 String::new()
             };
-            format!("reserve pages: echo {total} | sudo tee {}{boot}; or use --pages auto", file.display())
+            let how = setting_change(setting::changed_from(Tree::new(&state.root)), &file.display().to_string(), &total.to_string());
+            format!("reserve pages {how}{boot}; or use --pages auto")
         }
         None => {
             let have: Vec<String> = state.pools.iter().map(|p| p.page.to_string()).collect();
@@ -162,8 +167,10 @@ pub(super) fn not_obtained(plan: &BufferPlan, obtained: PageKind, share: f64, st
     };
     let why =
         format!("read back: {kind} back {:.0} % of it; the setting of transparent huge pages is '{}'", share * 100.0, state.thp_setting);
-    let advice =
-        "free memory is fragmented or short: echo 1 | sudo tee /proc/sys/vm/compact_memory, give a smaller --size, or use --pages auto";
+    let tree = Tree::new(&state.root);
+    let compact = setting::change(tree, setting::changed_from(tree), "proc/sys/vm/compact_memory", "1");
+    let compact = compact.map_or_else(String::new, |how| format!("compact it {how}; or "));
+    let advice = format!("free memory is fragmented or short: {compact}give a smaller --size, or use --pages auto");
     MemoryError::new(MemoryErrorKind::Pages, plan, why, advice)
 }
 

@@ -133,10 +133,23 @@ fn huge_page(tree: Tree<'_>) -> u64 {
     tree.parsed::<u64>(&format!("{THP_DIR}/hpage_pmd_size")).filter(|p| p.is_power_of_two()).unwrap_or(2 << 20)
 }
 
+/// What switches transparent huge pages on and off, below the root.
+pub(crate) const THP_SWITCH: &str = "sys/kernel/mm/transparent_hugepage/enabled";
+
+/// The file that switches transparent huge pages off here; `None` where none does.
+pub(super) fn thp_switched_off_by(tree: Tree<'_>) -> Option<String> {
+    let own = format!("{THP_DIR}/{}/enabled", folder_name(huge_page(tree)));
+    match tree.chosen(&own).as_deref() {
+        Some("never") => Some(own),
+        Some(other) if other != "inherit" => None,
+        _ => (tree.chosen(THP_SWITCH)? == "never").then(|| THP_SWITCH.to_owned()),
+    }
+}
+
 /// The bytes of a transparent huge page that madvise can get, or why there are none; and the current setting.
 pub(super) fn thp(root: &Path) -> (Result<usize, String>, String) {
     let tree = Tree::new(root);
-    let Some(global) = tree.chosen(&format!("{THP_DIR}/enabled")) else {
+    let Some(global) = tree.chosen(THP_SWITCH) else {
         return (Err("this kernel has no transparent huge pages".to_owned()), "absent".to_owned());
     };
     let page = huge_page(tree);

@@ -111,9 +111,7 @@ impl MsrError {
     pub fn advice(&self) -> &'static str {
         match &self.fault {
             MsrFault::NoModule(_) => "as root: modprobe msr (a kernel without CONFIG_X86_MSR has none, and containers do not see it)",
-            MsrFault::Offline => {
-                "bring it online (echo 1 > /sys/devices/system/cpu/cpuN/online), and run 'memgauge prefetch restore' if a run was changing it"
-            }
+            MsrFault::Offline => "bring it online (memgauge info says how), and run 'memgauge prefetch restore' if a run was changing it",
             MsrFault::NotPermitted(..) => "run as root, outside of containers, or with CAP_SYS_RAWIO",
             MsrFault::Lockdown(_) => "switch prefetchers in the BIOS set-up, or boot without Secure Boot and lockdown=",
             MsrFault::WritesOff => "as root: echo default > /sys/module/msr/parameters/allow_writes, or boot without msr.allow_writes=off",

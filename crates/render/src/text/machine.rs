@@ -224,7 +224,9 @@ fn nodes(page: &mut Page, t: &Topology, system: OperatingSystem) {
         Column::text("huge pages free", t.nodes.iter().map(pools)),
     ]);
     if system.is_linux() && t.nodes.iter().all(|n| n.pools.iter().all(|p| p.total == 0)) {
-        page.paragraph(Style::Dim, "no huge pages are reserved in any pool");
+        let shown = t.nodes.iter().any(|n| !n.pools.is_empty());
+        let words = if shown { "no huge pages are reserved in any pool" } else { "no pools of huge pages are shown" };
+        page.paragraph(Style::Dim, words);
     }
 }
 

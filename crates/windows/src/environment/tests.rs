@@ -33,6 +33,7 @@ fn machine() -> Machine {
             memory_limited_by: String::new(),
             node_memory: BTreeMap::new(),
             cpu_quota: None,
+            settings: memgauge_core::topology::SettingsFrom::Here,
         },
     }
 }
@@ -64,6 +65,7 @@ fn what_is_limited_is_said_with_advice() {
         node_limited_by: Default::default(),
         memory_limited_by: "a job object".into(),
         cpu_quota: Some(1.5),
+        settings: memgauge_core::topology::SettingsFrom::Here,
         ..machine.allowed
     };
     let limited = environment(&machine, Power::default(), Some(false), &[]);

@@ -47,6 +47,7 @@ pub(crate) fn machine() -> Machine {
             node_memory: BTreeMap::new(),
             isolated: IdSet::new(),
             cpu_quota: None,
+            settings: crate::topology::SettingsFrom::Here,
         },
     }
 }

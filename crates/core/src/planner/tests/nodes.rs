@@ -80,7 +80,7 @@ fn four(without: &[u32]) -> Machine {
     let node = |id: u32| Node {
         id,
         cpus: [2 * id, 2 * id + 1].into_iter().collect(),
-        memory: if without.contains(&id) { Bytes(0) } else { Bytes::gib(8) },
+        memory: Some(if without.contains(&id) { Bytes(0) } else { Bytes::gib(8) }),
         distances: (0..4).map(|n| (n, if n == id { 10 } else { 12 })).collect(),
         ..Node::default()
     };

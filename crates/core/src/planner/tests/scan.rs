@@ -160,8 +160,9 @@ fn a_scan_of_pool_pages_takes_the_pool_and_no_free_memory() {
     let plan = pooled(PageRequest::Huge1G, 6).unwrap();
     assert_eq!((scans(&plan)[0].regions, scans(&plan)[0].margin), (6, Bytes(0)));
     assert_eq!(scans(&pooled(PageRequest::Huge1G, 1).unwrap())[0].region.bytes, Bytes::gib(1));
-    let command = "echo 1 | sudo tee /sys/devices/system/node/node0/hugepages/hugepages-";
-    for none in [pooled(PageRequest::Huge1G, 0), pooled(PageRequest::Huge2M, 6)] {
+    let command = "as root: echo 1 > /sys/devices/system/node/node0/hugepages/hugepages-1048576kB/";
+    let boot = "this kernel has no pool of 2 MiB pages; boot it with hugepagesz=2M hugepages=1";
+    for (none, command) in [(pooled(PageRequest::Huge1G, 0), command), (pooled(PageRequest::Huge2M, 6), boot)] {
         assert!(matches!(&none, Err(PlanError::Unavailable(text)) if text.contains("pool") && text.contains(command)), "{none:?}");
     }
 }

@@ -492,7 +492,7 @@ impl Lab {
     pub fn report(mut self) -> Report {
         let plan = Some(self.plan());
         self.cpus.sort_by_key(|c| c.id);
-        let total: u64 = self.nodes.iter().map(|n| n.memory.0).sum();
+        let total: u64 = self.nodes.iter().map(|n| n.stated_bytes()).sum();
         let topology = Topology {
             offline: IdSet::new(),
             caches: self.caches,
@@ -508,9 +508,10 @@ impl Lab {
             memory: Some(Bytes(total / 10 * 8)),
             node_limited_by: Default::default(),
             memory_limited_by: "available memory".into(),
-            node_memory: topology.nodes.iter().map(|n| (n.id, Bytes(n.memory.0 / 10 * 8))).collect(),
+            node_memory: topology.nodes.iter().map(|n| (n.id, Bytes(n.stated_bytes() / 10 * 8))).collect(),
             isolated: IdSet::new(),
             cpu_quota: None,
+            settings: memgauge_core::topology::SettingsFrom::Here,
         };
         let first = topology.cpus.first().map_or(0, |c| c.id);
         Report {
