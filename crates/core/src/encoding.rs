@@ -12,6 +12,9 @@ const COMPRESSED: [(&[u8], &str, &str); 5] = [
     (b"PK\x03\x04", "zip", "unzip"),
 ];
 
+/// How the two bytes of a unit of UTF-16 are in the order of this text.
+type Unit = fn([u8; 2]) -> u16;
+
 /// Why the bytes of a file are no text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoText {
@@ -40,7 +43,7 @@ pub fn as_utf8(mut bytes: Vec<u8>) -> Result<Vec<u8>, NoText> {
         return Ok(bytes);
     }
     // Without a mark, the other half of the first character tells: all files that are read here begin with a character of ASCII.
-    let (text, unit): (&[u8], fn([u8; 2]) -> u16) = match bytes.as_slice() {
+    let (text, unit): (&[u8], Unit) = match bytes.as_slice() {
         [0xFF, 0xFE, 0, 0, ..] | [0, 0, 0xFE, 0xFF, ..] => return Err(NoText::Utf32),
         [0xFF, 0xFE, text @ ..] => (text, u16::from_le_bytes),
         [0xFE, 0xFF, text @ ..] => (text, u16::from_be_bytes),

@@ -8,7 +8,6 @@ use crate::experiment::PageRequest;
 use crate::installed::InstalledMemory;
 use crate::persistent::PersistentRegion;
 use crate::units::{Bytes, IdSet};
-use crate::wording::system::setting_change;
 
 /// Everything that is read from a machine before a plan is made, live or from a recorded folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -348,6 +347,15 @@ impl SettingsFrom {
     pub const fn is_here(&self) -> bool {
         matches!(self, Self::Here)
     }
+
+    /// How to write a value to a file of these settings, which must exist, as advice says it.
+    pub fn change(self, file: &str, value: &str) -> String {
+        match self {
+            Self::Here => format!("as root: echo {value} > {file}"),
+            Self::OutsideContainer => format!("outside of this container, as root: set {file} to {value}"),
+            Self::ReadOnly => format!("as root, where it is not read-only: set {file} to {value}"),
+        }
+    }
 }
 
 /// What may be taken where nothing states it: more than any machine has, and sums of it are still numbers.
@@ -402,7 +410,7 @@ impl Machine {
             Some(node) => format!("/sys/devices/system/node/node{node}/hugepages"),
         };
         let file = format!("{folder}/hugepages-{}kB/nr_hugepages", page.0 >> 10);
-        Some(setting_change(self.allowed.settings, &file, &total.to_string()))
+        Some(self.allowed.settings.change(&file, &total.to_string()))
     }
 
     /// The size of the pages that these come from a pool of, where they do. Windows takes large pages from free memory.
@@ -553,4 +561,19 @@ impl Topology {
 fn interleave(lists: Vec<Vec<u32>>) -> Vec<u32> {
     let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
     (0..longest).flat_map(|i| lists.iter().filter_map(move |list| list.get(i).copied())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_for_where_they_work() {
+        let change = |from: SettingsFrom| from.change("/proc/sys/kernel/numa_balancing", "0");
+        assert_eq!(change(SettingsFrom::Here), "as root: echo 0 > /proc/sys/kernel/numa_balancing");
+        for from in [SettingsFrom::OutsideContainer, SettingsFrom::ReadOnly] {
+            let words = change(from);
+            assert!(!words.contains("echo") && words.ends_with("set /proc/sys/kernel/numa_balancing to 0"), "{words}");
+        }
+    }
 }

@@ -6,7 +6,6 @@ use std::os::unix::fs::MetadataExt;
 
 use memgauge_core::topology::{Machine, SettingsFrom};
 use memgauge_core::units::IdSet;
-use memgauge_core::wording::system::setting_change;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
 use crate::container;
@@ -29,7 +28,7 @@ pub(crate) fn changed_from(tree: Tree<'_>) -> SettingsFrom {
 /// How to write `value` to `file`, below the root; `None` where there is no such file, or the kernel lets nobody write to it.
 pub(crate) fn change(tree: Tree<'_>, from: SettingsFrom, file: &str, value: &str) -> Option<String> {
     let found = tree.path(file).metadata().ok()?;
-    (found.is_file() && found.mode() & OWNER_WRITES != 0).then(|| setting_change(from, &format!("/{file}"), value))
+    (found.is_file() && found.mode() & OWNER_WRITES != 0).then(|| from.change(&format!("/{file}"), value))
 }
 
 /// How to switch on CPUs that are offline.

@@ -127,9 +127,9 @@ impl Planner<'_> {
         }
         if let Some((cpu, home)) = pairs.first().copied() {
             let bare = |n: u32| self.machine.topology.node(n).is_some_and(|n| n.cpus.is_empty());
-            let remote = self.nodes.iter().filter(|n| !self.machine.topology.is_local(home, *n) && !bare(*n));
+            let mut remote = self.nodes.iter().filter(|n| !self.machine.topology.is_local(home, *n) && !bare(*n));
             // The last one, because nodes of one package have neighbouring numbers.
-            pairs.extend(remote.last().map(|node| (cpu, node)));
+            pairs.extend(remote.next_back().map(|node| (cpu, node)));
         }
         pairs.extend(far.iter().filter_map(|(reader, node)| Some((self.cpus_on(*reader).first()?, *node))));
         let mut cells = Vec::new();

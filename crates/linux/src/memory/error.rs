@@ -8,7 +8,6 @@ use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{PageKind, Placement};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_core::wording::reasons;
-use memgauge_core::wording::system::setting_change;
 
 use super::map::Backing;
 use super::node_state::{NodeState, THP_DISABLED_ADVICE, thp_disabled, thp_switched_off_by};
@@ -75,7 +74,7 @@ pub(super) fn pool(plan: &BufferPlan, state: &NodeState, page: u64, len: usize, 
             } else {
                 String::new()
             };
-            let how = setting_change(setting::changed_from(Tree::new(&state.root)), &file.display().to_string(), &total.to_string());
+            let how = setting::changed_from(Tree::new(&state.root)).change(&file.display().to_string(), &total.to_string());
             format!("reserve pages {how}{boot}; or use --pages auto")
         }
         None => {
