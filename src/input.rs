@@ -1,15 +1,17 @@
 //! Files that are read: results, TOML, and the files of mlc's options. Each has a limit, so that a device or a wrong file ends in a message
 //! and not in all of the memory. All may be in any [encoding] that Windows gives texts.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use memgauge_core::encoding;
 use memgauge_core::units::Bytes;
+use memgauge_os::files;
 use serde::de::DeserializeOwned;
 
 use crate::exit::UsageError;
+use crate::signals;
 
 /// The largest result. A scan of 64 TiB in regions of 1 GiB takes a third of it, and all pairs of 1,024 CPUs a tenth.
 const MAX_RESULT: Bytes = Bytes::mib(256);
@@ -24,7 +26,7 @@ pub(crate) fn read_result(path: &Path) -> Result<Vec<u8>, UsageError> {
     if path == Path::new("-") {
         return read(path, io::stdin().lock(), MAX_RESULT);
     }
-    read(path, open(path)?, MAX_RESULT)
+    read_path(path, MAX_RESULT)
 }
 
 /// The files of results that arguments name: a folder stands for the JSON files in it, by name.
@@ -52,6 +54,10 @@ fn results_in(folder: &Path) -> Result<Vec<PathBuf>, UsageError> {
     if files.is_empty() {
         return Err(UsageError::file(folder, "holds no file that ends in .json"));
     }
+    // Only what the user names may be a pipe.
+    if let Some(other) = files.iter().find(|path| fs::metadata(path).is_ok_and(|found| !found.is_file())) {
+        return Err(UsageError::file(other, "is not a regular file; remove it from the folder, or name the results"));
+    }
     Ok(files)
 }
 
@@ -60,17 +66,22 @@ fn results_in(folder: &Path) -> Result<Vec<PathBuf>, UsageError> {
 /// # Errors
 /// When it cannot be read, is too large, or is not UTF-8.
 pub(crate) fn read_text(path: &Path) -> Result<String, UsageError> {
-    String::from_utf8(read(path, open(path)?, MAX_TEXT)?).map_err(|_| UsageError::file(path, "is not text in UTF-8"))
+    String::from_utf8(read_path(path, MAX_TEXT)?).map_err(|_| UsageError::file(path, "is not text in UTF-8"))
 }
 
-fn open(path: &Path) -> Result<File, UsageError> {
-    File::open(path).map_err(|e| UsageError::file(path, format_args!("cannot be read: {e}")))
+/// Reads a file, or a pipe until its end or a signal.
+fn read_path(path: &Path, limit: Bytes) -> Result<Vec<u8>, UsageError> {
+    bounded(path, limit, files::read_to_end(path, limit.0 + 1, &mut signals::have_arrived))
 }
 
 fn read(path: &Path, from: impl Read, limit: Bytes) -> Result<Vec<u8>, UsageError> {
     let mut bytes = Vec::new();
-    let read = from.take(limit.0 + 1).read_to_end(&mut bytes).map_err(|e| UsageError::file(path, format_args!("cannot be read: {e}")))?;
-    if read as u64 > limit.0 {
+    bounded(path, limit, from.take(limit.0 + 1).read_to_end(&mut bytes).map(|_| bytes))
+}
+
+fn bounded(path: &Path, limit: Bytes, read: io::Result<Vec<u8>>) -> Result<Vec<u8>, UsageError> {
+    let bytes = read.map_err(|e| UsageError::file(path, format_args!("cannot be read: {e}")))?;
+    if bytes.len() as u64 > limit.0 {
         return Err(UsageError::file(path, format_args!("is larger than {limit}, the most that is read of such a file")));
     }
     encoding::as_utf8(bytes).map_err(|why| UsageError::file(path, why))
@@ -117,6 +128,8 @@ mod tests {
         let (own, stdin) = (PathBuf::from("own.json"), PathBuf::from("-"));
         let files = result_files(&[own.clone(), folder.path().into(), stdin.clone()]).unwrap();
         assert_eq!(files, [own, at("C.JSON"), at("a.json"), at("b.json"), stdin]);
+        fs::create_dir(at("d.json")).unwrap();
+        assert!(result_files(&[folder.path().into()]).unwrap_err().0.contains("d.json: is not a regular file"));
     }
 
     #[test]

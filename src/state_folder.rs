@@ -48,11 +48,8 @@ impl StateFolder {
             .map_err(seen)
             .map_err(|e| failed(&e, format!("the folder cannot be made: {}; name another one", explained(&e))))?;
         // Its owner could put links in the place of files that are removed here.
-        if let Some(owner) = fs::canonicalize(path).ok().and_then(|path| files::foreign_owner(&path)) {
-            return Err(refused(format!("the folder is another user's ({owner}); name one of your own")).into());
-        }
-        if files::is_open_to_all(path) {
-            return Err(refused(format!("everybody may write to the folder; {}", files::open_to_all_advice(path))).into());
+        if let Some(why) = files::why_not_own(path) {
+            return Err(refused(why).into());
         }
         let opened = files::open_private(&path.join(LOCK));
         let mut lock =

@@ -148,7 +148,13 @@ fn measure(mode: Mode, letters: &Letters) -> anyhow::Result<ExitStatus> {
     let stop = signals::watch_as_shells_count().context("cannot install signal handlers")?;
     let clock = Clock::calibrate(root);
     let context = RunContext::new(&machine, clock, root.to_path_buf(), stop.flag());
-    let (mut translation, mut switched) = translate(mode, letters, &context, &kernels)?;
+    let translated = translate(mode, letters, &context, &kernels);
+    // It may have come while nobody wrote to a pipe that an option names.
+    if let (Err(_), Some(interruption)) = (&translated, stop.interruption()) {
+        message(reasons::incomplete(&interruption));
+        return Ok(stop.status());
+    }
+    let (mut translation, mut switched) = translated?;
     // The guardian was started before, because it must not inherit that this process offers itself to the out-of-memory killer.
     memory::prefer_out_of_memory_kill();
     translation.notes.iter().for_each(message);

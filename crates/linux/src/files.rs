@@ -1,5 +1,7 @@
 //! Files and folders: whose they are, locks, and what is no file.
 
+mod reading;
+
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -10,6 +12,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
+
+pub use reading::{open_regular, read_to_end};
 
 /// What umask leaves of this are the permissions of a new file.
 const NEW_MODE: u32 = 0o666;
@@ -146,15 +150,24 @@ pub fn numbering_of_processes() -> Option<String> {
 }
 
 /// Opens a file for reading and writing, or makes it, so that nobody else may open it: whoever can open a file can hold its lock for ever. A
-/// link is not followed.
+/// link is not followed, and a pipe not waited for.
 ///
 /// # Errors
-/// When it cannot be opened, or not be kept from others.
+/// When it cannot be opened, or not be kept from others, and when it is not a regular file.
 pub fn open_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(PRIVATE_MODE).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(PRIVATE_MODE)
+        .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);
     let file = options.open(path)?;
     let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
     // Something else may have made it before.
     if found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 != 0 {
         file.set_permissions(Permissions::from_mode(PRIVATE_MODE))?;

@@ -106,16 +106,14 @@ pub mod noise {
 /// - [`permissions`](files::permissions), [`hand_on`](files::hand_on): what a new file gets, or takes over from the one that it replaces.
 /// - [`open_private`](files::open_private), [`try_lock`](files::try_lock): a file that only one process holds; the system gives its lock back
 ///   when the process ends. Its content can be read meanwhile.
+/// - [`open_regular`](files::open_regular), [`read_regular`](files::read_regular): files that somebody else may have made, read with a bound;
+///   [`read_to_end`](files::read_to_end): what the user names, which may be a pipe.
+/// - [`why_not_own`](files::why_not_own): whether others could change what is written in a folder.
 /// - [`process_has_ended`](files::process_has_ended), [`numbering_of_processes`](files::numbering_of_processes): whether what a process left may
 ///   be removed.
 /// - [`sync_folder`](files::sync_folder): the names in a folder outlast a power cut.
 /// - [`link_to`](files::link_to), [`folder_in_memory`](files::folder_in_memory): a second name for a file; a folder that needs no disk.
-pub mod files {
-    pub use crate::system::files::{
-        folder_in_memory, foreign_owner, hand_on, is_open_to_all, is_own, is_stream, link_to, names_open_file, numbering_of_processes,
-        open_private, open_to_all_advice, permissions, process_has_ended, read_locked, sync_folder, try_lock, write_to_stream,
-    };
-}
+pub mod files;
 
 /// Which host this is: its [`name`](host::name), a [`machine_id`](host::machine_id) that stays the same and is not to be published, and
 /// [`random_uuid`](host::random_uuid) to tell runs apart.

@@ -4,7 +4,7 @@ mod access;
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::windows::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::path::{Path, PathBuf};
@@ -96,6 +96,28 @@ pub const fn names_open_file(_path: &Path) -> bool {
 /// Those of opening and writing.
 pub fn write_to_stream(path: &Path, bytes: &[u8], _gives_up: &mut dyn FnMut() -> bool) -> io::Result<()> {
     OpenOptions::new().write(true).open(path)?.write_all(bytes)
+}
+
+/// Opens a regular file for reading. Links are followed. Nothing else is opened: opening a pipe uses it up.
+///
+/// # Errors
+/// Those of opening, and for what is not a regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    if is_stream(path) || !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    File::open(path)
+}
+
+/// Reads a file to its end, or what a pipe gives until then: `most` bytes, and not more. Events of a console arrive in a thread of their own, so
+/// that the last one ends the program while a pipe is waited for.
+///
+/// # Errors
+/// Those of opening and reading.
+pub fn read_to_end(path: &Path, most: u64, _gives_up: &mut dyn FnMut() -> bool) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The permissions of a new file. Windows has none of this kind: a file inherits its protection from its folder.

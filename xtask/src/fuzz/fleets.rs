@@ -121,6 +121,14 @@ fn tables_of(folder: &Path) -> Result<Vec<String>> {
     files.iter().map(|file| name(file).context("a file has a name")).collect()
 }
 
+/// A list of batches without the sizes of their files.
+fn without_sizes(list: &[u8]) -> Result<String> {
+    let mut list: serde_json::Value = serde_json::from_slice(list)?;
+    let files = list.pointer_mut("/batches/0/files").and_then(|files| files.as_array_mut()).context("a batch has files")?;
+    files.iter_mut().filter_map(|file| file.as_object_mut()).for_each(|file| drop(file.remove("bytes")));
+    Ok(serde_json::to_string_pretty(&list)?)
+}
+
 /// Parquet files, each behind the number of the file that it is.
 pub(super) fn parquet_files() -> Result<Vec<Vec<u8>>> {
     let folder = store(SCRATCH[7])?;
@@ -134,7 +142,8 @@ pub(super) fn parquet_files() -> Result<Vec<Vec<u8>>> {
 /// Reads a store of which one Parquet file is the input, and its list says so: somebody has made it.
 pub(super) fn parquet() -> Result<Run> {
     let folder = store(SCRATCH[6])?;
-    let list = fs::read_to_string(folder.join(BATCHES))?;
+    // Whoever makes a file need not say how large it is: older programs did not.
+    let list = without_sizes(&fs::read(folder.join(BATCHES))?)?;
     let sum = |bytes: &[u8]| -> String { Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect() };
     let mut files = Vec::new();
     for name in tables_of(&folder)? {

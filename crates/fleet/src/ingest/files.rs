@@ -1,13 +1,14 @@
 //! Which files an ingest reads, and the reading of one.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use memgauge_core::encoding;
 use memgauge_core::result::{Report, SCHEMA_VERSION};
 use memgauge_core::units::Bytes;
+use memgauge_os::files;
 use memgauge_render::ReadError;
 use serde::Deserialize;
 
@@ -131,14 +132,9 @@ fn bytes_of(path: &Path) -> Result<Vec<u8>, Skipped> {
     if !found.is_file() {
         return Err(skip(path, SkipReason::NotAFile, ""));
     }
-    let too_large = || skip(path, SkipReason::TooLarge, Bytes(found.len()));
-    if found.len() > MAX_RESULT.0 {
-        return Err(too_large());
-    }
-    let mut bytes = Vec::with_capacity(found.len() as usize);
-    let read = File::open(path).map_err(unreadable)?.take(MAX_RESULT.0 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if read as u64 > MAX_RESULT.0 {
-        return Err(too_large());
-    }
+    let bytes = files::read_regular(path, MAX_RESULT).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => skip(path, SkipReason::TooLarge, Bytes(found.len())),
+        _ => unreadable(error),
+    })?;
     encoding::as_utf8(bytes).map_err(|why| skip(path, SkipReason::NotJson, why))
 }

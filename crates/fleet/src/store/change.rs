@@ -2,19 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use memgauge_core::units::Bytes;
 use memgauge_os::files;
 use parquet::errors::ParquetError;
 use serde::{Deserialize, Serialize};
 
 use super::columns::{self, Field, Kind, Value};
 use super::error::StoreError;
-use super::manifest::{Batch, BatchFile, MANIFEST, Manifest, PENDING, checksum, content_id, pending, sync_folder};
+use super::manifest::{Batch, BatchFile, MANIFEST, Manifest, PENDING, checksum, content_id, create_anew, pending, sync_folder};
 use super::run::StoredRun;
 use super::{partition, reading, table};
 use crate::row::{Cell, Row};
@@ -60,12 +61,16 @@ impl Change {
     /// and ends the waiting when it returns `false`: then there is no change. Clears up behind an ingest that was killed.
     ///
     /// # Errors
-    /// When the folder holds something else, or cannot be written.
+    /// When the folder holds something else, is not only this user's to write to, or cannot be written.
     pub(crate) fn begin(folder: &Path, wait: impl FnMut() -> bool) -> Result<Option<(Self, Recovered)>, StoreError> {
         fs::create_dir_all(folder).map_err(StoreError::io("cannot be made", folder))?;
+        // Others could put links in the place of what is written here.
+        if let Some(why) = files::why_not_own(folder) {
+            return Err(StoreError::NotOwn { folder: folder.to_owned(), why });
+        }
         refuse_other_folders(folder)?;
         let path = folder.join(LOCK);
-        let lock = File::create(&path).map_err(StoreError::io("cannot be written", &path))?;
+        let lock = files::open_private(&path).map_err(StoreError::io("cannot be written", &path))?;
         if !acquire(&lock, wait).map_err(StoreError::io("cannot be locked", &path))? {
             return Ok(None);
         }
@@ -122,8 +127,7 @@ impl Change {
         let path = self.folder.join(&name);
         let failed = |error| StoreError::io("cannot be written", path.clone())(error);
         fs::create_dir_all(self.folder.join(COPIES)).map_err(failed)?;
-        let pending = pending(&path);
-        let mut file = File::create(&pending).map_err(failed)?;
+        let mut file = create_anew(&pending(&path)).map_err(failed)?;
         file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)?;
         Ok(name)
     }
@@ -257,12 +261,15 @@ impl Change {
         let columns: Vec<(&str, Kind)> = columns.into_iter().flatten().map(|(name, kind, _)| (*name, *kind)).collect();
         let folder = path.parent().unwrap_or(&self.folder);
         fs::create_dir_all(folder).map_err(failed)?;
-        files.push(BatchFile { name: file.to_owned(), sha256: String::new() });
+        files.push(BatchFile { name: file.to_owned(), sha256: String::new(), bytes: None });
         let value = |row: usize, column: usize| -> &'a Value { &field(row, column).2 };
         let written = table::write(&pending(&path), &columns, rows, value).map_err(|error| failed(as_io(error)))?;
         written.sync_all().map_err(failed)?;
-        let sum = File::open(pending(&path)).and_then(|mut file| checksum(&mut file)).map_err(failed)?;
-        files.iter_mut().last().into_iter().for_each(|file| file.sha256.clone_from(&sum));
+        let size = written.metadata().map_err(failed)?.len();
+        let sum = files::open_regular(&pending(&path)).and_then(|file| checksum(file.take(size))).map_err(failed)?;
+        if let Some(file) = files.last_mut() {
+            (file.sha256, file.bytes) = (sum, Some(size));
+        }
         // Of a new folder, its own name must last as well.
         [Some(folder), folder.parent()].into_iter().flatten().try_for_each(sync_folder).map_err(failed)
     }
@@ -310,11 +317,14 @@ impl Change {
         let failed = |error| StoreError::io("cannot be written", path.clone())(error);
         let folder = fs::canonicalize(&self.folder).map_err(failed)?;
         let text = VIEWS_TEXT.replace("FLEET", &folder.to_string_lossy().replace('\'', "''"));
-        if fs::read_to_string(&path).is_ok_and(|found| found == text) {
+        if files::read_regular(&path, Bytes(text.len() as u64)).is_ok_and(|found| found == text.as_bytes()) {
             return Ok(());
         }
         let waiting = pending(&path);
-        fs::write(&waiting, text).and_then(|()| fs::rename(&waiting, &path)).map_err(failed)
+        create_anew(&waiting)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .and_then(|()| fs::rename(&waiting, &path))
+            .map_err(failed)
     }
 }
 

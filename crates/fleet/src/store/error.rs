@@ -12,6 +12,14 @@ pub enum StoreError {
     /// The folder holds other files.
     #[error("{} holds other files and is no fleet; name a new or empty folder, then the results", .0.display())]
     NotEmpty(PathBuf),
+    /// Others than this user could change what is written to the folder.
+    #[error("{}: {why}", .folder.display())]
+    NotOwn {
+        /// The folder.
+        folder: PathBuf,
+        /// Whose it is, or who may write to it, and what to do.
+        why: String,
+    },
     /// Another version of memgauge wrote the store.
     #[error(
         "{} is a fleet of version {found}, and this memgauge reads version {read}; use the memgauge that wrote it, or ingest the results \
@@ -52,8 +60,8 @@ impl StoreError {
         move |error| Self::Io { what, path, error }
     }
 
-    /// Whether the command line is to blame: it names a folder that is no fleet.
+    /// Whether the command line is to blame: it names a folder that is no fleet, or none of this user's.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::NoStore(_) | Self::NotEmpty(_))
+        matches!(self, Self::NoStore(_) | Self::NotEmpty(_) | Self::NotOwn { .. })
     }
 }

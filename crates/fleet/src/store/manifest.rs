@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use memgauge_core::units::Bytes;
+use memgauge_os::files;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -16,6 +18,8 @@ pub(crate) const PENDING: &str = "tmp";
 const FORMAT: &str = "memgauge-fleet";
 /// Raised when a program that knows only the version before could not read the store.
 const VERSION: u32 = 1;
+/// The largest manifest. A fleet of a hundred kinds of hardware takes half of it after 500 batches that are too large to be merged.
+const MAX_MANIFEST: Bytes = Bytes::mib(16);
 
 /// The batches that count. A file of a store that is in none of them is left over from an ingest that was killed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +48,9 @@ pub(crate) struct BatchFile {
     pub(crate) name: String,
     /// The SHA-256 of its content. Parquet's own checks do not find every flipped bit, and its reader trusts what it reads.
     pub(crate) sha256: String,
+    /// Its size: nobody reads more of it to compute the checksum. Older programs did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes: Option<u64>,
 }
 
 impl Manifest {
@@ -54,7 +61,7 @@ impl Manifest {
     /// Reads the manifest of a folder. `None` if there is none.
     pub(crate) fn read(folder: &Path) -> Result<Option<Self>, StoreError> {
         let path = folder.join(MANIFEST);
-        let bytes = match fs::read(&path) {
+        let bytes = match files::read_regular(&path, MAX_MANIFEST) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(StoreError::io("cannot be read", path)(error)),
@@ -81,7 +88,7 @@ impl Manifest {
         let failed = |error| StoreError::io("cannot be written", path.clone())(error);
         let mut bytes = serde_json::to_vec_pretty(self).map_err(|e| failed(e.into()))?;
         bytes.push(b'\n');
-        let mut file = File::create(&pending).map_err(failed)?;
+        let mut file = create_anew(&pending).map_err(failed)?;
         file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(failed)?;
         fs::rename(&pending, &path).and_then(|()| sync_folder(folder)).map_err(failed)
     }
@@ -95,8 +102,17 @@ pub(crate) fn pending(path: &Path) -> PathBuf {
     name.into()
 }
 
+/// Makes a new file. Whatever has its name goes: an ingest that was killed has left it, or somebody has put a link or a pipe there, which is
+/// neither followed nor waited for.
+pub(crate) fn create_anew(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => File::create_new(path),
+    }
+}
+
 /// The SHA-256 of what a file holds.
-pub(crate) fn checksum(file: &mut File) -> io::Result<String> {
+pub(crate) fn checksum(mut file: impl Read) -> io::Result<String> {
     let (mut hash, mut block) = (Sha256::new(), vec![0; 1 << 16]);
     loop {
         match file.read(&mut block) {
@@ -119,5 +135,5 @@ pub(crate) fn content_id(bytes: &[u8]) -> String {
 
 /// Makes the names in a folder outlast a power cut.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    memgauge_os::files::sync_folder(folder)
+    files::sync_folder(folder)
 }

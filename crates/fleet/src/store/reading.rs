@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{self, Seek};
+use std::io::{self, Read, Seek};
 use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
 use memgauge_core::result::QualityLevel;
+use memgauge_core::units::Bytes;
+use memgauge_os::files::open_regular;
 use parquet::data_type::{BoolType, ByteArray, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use serde::de::DeserializeOwned;
@@ -24,12 +26,15 @@ use crate::row::{Cell, Fingerprint, HostRun, Row};
 /// Rows for which there is room before any was read: the list of batches may be damaged, and claim any number.
 const MOST_RESERVED: usize = 1 << 16;
 
+/// The largest table: 500,000 rows, the most that are written together, take a twentieth of it.
+const MAX_TABLE: Bytes = Bytes::gib(1);
+
 /// Opens a committed file, whether it has got its name yet or not.
 fn open(path: &Path) -> Result<File, StoreError> {
     let mut last = None;
     // It may get its name between the first two attempts.
     for path in [path, &pending(path), path] {
-        match File::open(path) {
+        match open_regular(path) {
             Ok(file) => return Ok(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => last = Some(error),
             Err(error) => return Err(StoreError::io("cannot be read", path)(error)),
@@ -41,12 +46,22 @@ fn open(path: &Path) -> Result<File, StoreError> {
     ))
 }
 
-/// Opens a table, if its file is as it was written.
+/// Opens a table, if its file is as it was written. Of a file of another size nothing is read.
 fn table(path: &Path, of: &BatchFile) -> Result<Table, StoreError> {
+    let unreadable = || StoreError::io("cannot be read", path);
+    let other = |detail: String| StoreError::Damaged { path: path.to_owned(), detail };
     let mut file = open(path)?;
-    let sum = checksum(&mut file).and_then(|sum| file.rewind().map(|()| sum)).map_err(StoreError::io("cannot be read", path))?;
+    let size = file.metadata().map_err(unreadable())?.len();
+    if of.bytes.is_some_and(|bytes| bytes != size) {
+        return Err(other("it is not as it was written (another size)".into()));
+    }
+    if size > MAX_TABLE.0 {
+        return Err(other(format!("it is larger than {MAX_TABLE}, which no table of a fleet is")));
+    }
+    let sum = checksum((&file).take(size)).map_err(unreadable())?;
+    file.rewind().map_err(unreadable())?;
     if sum != of.sha256 {
-        return Err(StoreError::Damaged { path: path.to_owned(), detail: "it is not as it was written (another checksum)".into() });
+        return Err(other("it is not as it was written (another checksum)".into()));
     }
     Table::open(file).map_err(|e| damaged(path, &e))
 }

@@ -16,6 +16,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
 use super::columns::{Kind, Value};
+use super::manifest::create_anew;
 
 /// Rows of a row group: what a reader holds of a column at a time.
 const GROUP: usize = 1 << 18;
@@ -32,7 +33,7 @@ pub(super) fn write<'a>(
     let fields = columns.iter().map(|&(name, kind)| field(name, kind).map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
     let schema = Type::group_type_builder("memgauge").with_fields(fields).build()?;
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-    let file = File::create(path)?;
+    let file = create_anew(path)?;
     let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?;
     for begin in (0..rows).step_by(GROUP) {
         let group = begin..rows.min(begin + GROUP);

@@ -1,0 +1,114 @@
+//! Reading what somebody else may have made: neither a pipe nor a device holds the program up.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::TRY_PIPE;
+
+/// Opens a regular file for reading. Links are followed. Nothing else is opened: opening a pipe waits for its writer, and opening a device may
+/// change it.
+///
+/// # Errors
+/// Those of opening, and for what is not a regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let refused = || io::Error::other("it is not a regular file");
+    if !fs::metadata(path)?.is_file() {
+        return Err(refused());
+    }
+    // Something else may have taken the name since.
+    let file = open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(refused()) }
+}
+
+/// Opens without waiting, and without making a terminal that of this process.
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32).open(path)
+}
+
+/// Reads a file to its end, or what a pipe or a device gives until then: `most` bytes, and not more. A pipe without a writer, or whose writer is
+/// slow, is waited for until `gives_up`.
+///
+/// # Errors
+/// Those of opening and reading, and `Interrupted` after it gave up.
+pub fn read_to_end(path: &Path, most: u64, gives_up: &mut dyn FnMut() -> bool) -> io::Result<Vec<u8>> {
+    let mut file = open(path)?;
+    let mut bytes = Vec::new();
+    if file.metadata()?.is_file() {
+        file.take(most).read_to_end(&mut bytes)?;
+        return Ok(bytes);
+    }
+    let mut block = vec![0; 1 << 16];
+    while (bytes.len() as u64) < most {
+        if gives_up() {
+            return Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted before all of it was read"));
+        }
+        // A pipe that nobody has opened for writing yet looks as if it were at its end, so it is not read before something happens to it.
+        let limit = Timespec { tv_sec: 0, tv_nsec: TRY_PIPE.as_nanos() as _ };
+        match poll(&mut [PollFd::new(&file, PollFlags::IN)], Some(&limit)) {
+            Ok(0) | Err(Errno::INTR) => continue,
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let room = usize::try_from(most - bytes.len() as u64).unwrap_or(usize::MAX).min(block.len());
+        match file.read(&mut block[..room]) {
+            Ok(0) => break,
+            Ok(read) => bytes.extend_from_slice(&block[..read]),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    /// A folder with a pipe in it.
+    fn pipe(name: &str) -> (std::path::PathBuf, std::path::PathBuf) {
+        let folder = std::env::temp_dir().join(format!("memgauge-reading-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("pipe");
+        mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn neither_a_pipe_nor_a_device_is_opened_as_a_file() {
+        let (folder, path) = pipe("regular");
+        let link = folder.join("link");
+        super::super::link_to("/dev/zero", &link).unwrap();
+        for path in [&path, &link, &folder] {
+            assert_eq!(open_regular(path).unwrap_err().to_string(), "it is not a regular file", "{}", path.display());
+        }
+        assert!(super::super::open_private(&path).is_err(), "a lock is a file");
+        assert_eq!(open_regular(&folder.join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_pipe_is_read_to_its_end_and_waited_for_until_a_signal() {
+        let (folder, path) = pipe("stream");
+        let mut asked = 0;
+        let mut third = || {
+            asked += 1;
+            asked == 3
+        };
+        assert_eq!(read_to_end(&path, 10, &mut third).unwrap_err().kind(), io::ErrorKind::Interrupted, "nobody writes");
+        let writer = std::thread::spawn({
+            let path = path.clone();
+            move || fs::write(path, "0123456789").unwrap()
+        });
+        assert_eq!(read_to_end(&path, 100, &mut || false).unwrap(), b"0123456789");
+        writer.join().unwrap();
+        assert_eq!(read_to_end(Path::new("/dev/zero"), 7, &mut || false).unwrap(), [0; 7], "a device never ends");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
