@@ -17,7 +17,7 @@ use crate::burst::load::Load;
 use crate::burst::result::{BurstResult, BurstShape};
 use crate::burst::runner::BurstRunner;
 use crate::burst::workers::SchedulerNoise;
-use crate::context::{Observer, Progress, RunContext, TimeBudget};
+use crate::context::{Cutoff, Observer, Progress, RunContext, TimeBudget};
 use crate::error::Result;
 use crate::experiment::kernels::KnownTrial;
 use crate::experiment::stores::KnownStores;
@@ -148,13 +148,22 @@ impl<'a> Session<'a> {
 
     /// An error where a pointer of a chase's chain is not what was written and its bursts could not show that ([`Ring::check_links`]).
     pub(crate) fn check_links(&mut self, cpu: u32, ring: &Ring) -> Result {
+        self.look_at_links(|cutoff| ring.check_links(cpu, &|| cutoff.passed()))
+    }
+
+    /// An error where a pointer of a chase's chain is not what was written, whatever its bursts have shown.
+    pub(crate) fn check_all_links(&mut self, cpu: u32, ring: &Ring) -> Result {
+        self.look_at_links(|cutoff| ring.check_all_links(cpu, &|| cutoff.passed()))
+    }
+
+    fn look_at_links(&mut self, look: impl FnOnce(&Cutoff) -> Result) -> Result {
         #[cfg(feature = "simulate")]
         if self.context.model().is_some() {
             return Ok(());
         }
         self.unwatched(|session| {
             let cutoff = session.memory.cutoff();
-            ring.check_links(cpu, &|| cutoff.passed())
+            look(&cutoff)
         })
     }
 

@@ -112,14 +112,15 @@ impl Ring {
         !self.is_computed() || offset == layout.after_in(windows, self.hops) + offset_in_line
     }
 
-    /// An error where a pointer of the chain is not what was written, for rings whose chases are not checked burst by burst: reads one line in
-    /// each slot. Nothing is compared once `interrupted`.
+    /// As [`Self::check_all_links`], for rings whose chases are not checked burst by burst.
+    pub(crate) fn check_links(&self, cpu: u32, interrupted: &dyn Fn() -> bool) -> Result<(), CellError> {
+        if self.is_computed() { Ok(()) } else { self.check_all_links(cpu, interrupted) }
+    }
+
+    /// An error where a pointer of the chain is not what was written: reads one line in each slot. Nothing is compared once `interrupted`.
     ///
     /// Each line of the ring is the next of exactly one other, so the sum of all pointers is that of all lines.
-    pub(crate) fn check_links(&self, cpu: u32, interrupted: &dyn Fn() -> bool) -> Result<(), CellError> {
-        if self.is_computed() {
-            return Ok(());
-        }
+    pub(crate) fn check_all_links(&self, cpu: u32, interrupted: &dyn Fn() -> bool) -> Result<(), CellError> {
         let (start, mut sum) = (self.buffer.as_ptr() as usize + self.way.offset_in_line, 0_usize);
         for (slot, line) in self.way.layout.lines().enumerate() {
             if slot.is_multiple_of(SLOTS_BETWEEN_LOOKS) && interrupted() {

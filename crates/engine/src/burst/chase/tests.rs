@@ -273,5 +273,7 @@ fn a_changed_pointer_to_another_line_of_the_ring_is_noticed() {
         assert!(bad.ring().memory().contains(&bad.position()), "it ends inside its buffer");
         assert_eq!(wrong(bad.check(3)), computed, "{window_kib} KiB");
         assert_eq!(wrong(bad.ring().check_links(3, &|| false)), !computed, "{window_kib} KiB");
+        // Where traffic is checked, so is the chase beside it: in short windows too, of which a burst may not meet the pointer.
+        assert!(good.ring().check_all_links(3, &|| false).is_ok() && wrong(bad.ring().check_all_links(3, &|| false)), "{window_kib} KiB");
     }
 }
