@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use crate::base_page;
 use crate::faults::Watched;
+use crate::files::open_regular;
 use crate::security::explained;
 
 /// No measurement was requested yet. A new word has this value.
@@ -34,6 +35,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 const WORD: usize = size_of::<AtomicU32>();
 /// Where the C library keeps POSIX shared memory.
 const FOLDER: &str = "/dev/shm";
+/// The largest shared memory that may hold the word. Other programs may keep more in it.
+const MAX_BYTES: u64 = 1 << 20;
 /// How the note behind the word begins.
 const NOTE: &str = "memgauge start signal of process ";
 /// Bytes of the note: the longest number of a process, the time of its start and its namespace fit.
@@ -80,6 +83,11 @@ impl StartSignal {
         // Only memory that this call creates is removed later, so O_EXCL makes it fail when the name exists.
         let (created, file) =
             open_or_create(&path, own_note.as_ref()).map_err(|(what, why)| StartSignalError { name: name.to_owned(), what, why })?;
+        let found = file.metadata().map_err(|why| StartSignalError { name: name.to_owned(), what: "read", why })?;
+        if let Some(why) = objection(&found).filter(|_| !created) {
+            let why = io::Error::other(format!("{why}; remove {FOLDER}/{bare}, or choose another name"));
+            return Err(StartSignalError { name: name.to_owned(), what: "trusted", why });
+        }
         // So that one run does not remove what another takes over. A program that keeps the lock is none of ours.
         let _ = lock(&file);
         if !created && file.metadata().is_ok_and(|found| found.nlink() == 0) {
@@ -167,6 +175,19 @@ fn open_or_create(path: &CStr, own_note: Option<&String>) -> Result<(bool, File)
     }
 }
 
+/// Why the word of another program is not to be believed: somebody else could start a measurement, or hold it up.
+fn objection(found: &fs::Metadata) -> Option<String> {
+    // SAFETY: geteuid has no preconditions.
+    let user = unsafe { libc::geteuid() };
+    match found {
+        _ if !found.is_file() => Some("it is not a regular file".to_owned()),
+        _ if found.uid() != user && found.uid() != 0 => Some(format!("it belongs to user {}", found.uid())),
+        _ if found.mode() & 0o002 != 0 => Some(format!("everybody may write to it (mode {:o})", found.mode() & 0o777)),
+        _ if found.len() > MAX_BYTES => Some(format!("it has {} bytes, and a word has {WORD}", found.len())),
+        _ => None,
+    }
+}
+
 /// Maps the word of a file that holds one, watched for another program that truncates it.
 fn map_word(file: &File) -> Option<(*mut AtomicU32, Watched)> {
     let flags = libc::PROT_READ | libc::PROT_WRITE;
@@ -236,7 +257,7 @@ fn remove_abandoned(name: &str) {
         if entry.file_name() == name || !entry.metadata().is_ok_and(ours) {
             continue;
         }
-        let Ok(file) = File::open(entry.path()) else { continue };
+        let Ok(file) = open_regular(&entry.path()) else { continue };
         if lock(&file) && is_abandoned(&file) {
             let _ = fs::remove_file(entry.path());
         }
@@ -309,6 +330,29 @@ mod tests {
         drop(StartSignal::open(&alive).unwrap());
         assert!(file(&alive).exists(), "its process may still use it");
         std::fs::remove_file(file(&alive)).unwrap();
+    }
+
+    #[test]
+    fn a_word_that_somebody_else_may_write_is_not_believed() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        let name = name("untrusted");
+        let refused = |words: &str| {
+            let why = StartSignal::open(&name).unwrap_err().to_string();
+            assert!(why.contains("cannot be trusted") && why.contains(words) && why.contains("another name"), "{why}");
+        };
+        std::fs::write(file(&name), START.to_ne_bytes()).unwrap();
+        std::fs::set_permissions(file(&name), std::fs::Permissions::from_mode(0o666)).unwrap();
+        refused("mode 666");
+        std::fs::set_permissions(file(&name), std::fs::Permissions::from_mode(0o644)).unwrap();
+        File::options().write(true).open(file(&name)).unwrap().set_len(1 << 40).unwrap();
+        refused("1099511627776 bytes");
+        std::fs::write(file(&name), START.to_ne_bytes()).unwrap();
+        drop(StartSignal::open(&name).unwrap());
+        // Only root can give files away.
+        if chown(file(&name), Some(65_534), None).is_ok() {
+            refused("user 65534");
+        }
+        std::fs::remove_file(file(&name)).unwrap();
     }
 
     #[test]
