@@ -28,6 +28,31 @@ const COMMANDS: [&str; 6] = [
     "loaded --delay 0 --time 60ms",
 ];
 
+/// The program itself needs more than it may have: it says what helps in place of an abort.
+#[test]
+fn a_program_without_memory_for_its_own_data_says_what_helps() {
+    let folder = support::temporary("exhausted");
+    let mut ended = 0;
+    for limit in ["-d 1024", "-d 2048", "-d 3072", "-v 40960"] {
+        let line = format!(
+            "ulimit {limit}; exec {} render {}/tests/results/two-nodes.json -q -o {}/a.png",
+            env!("CARGO_BIN_EXE_memgauge"),
+            env!("CARGO_MANIFEST_DIR"),
+            folder.display()
+        );
+        let output = Command::new("sh").args(["-c", &line]).output().unwrap();
+        let said = text(&output.stderr);
+        assert!(!matches!(output.status.signal(), Some(libc::SIGABRT)) && output.status.code() != Some(134), "{limit}: {said}");
+        if said.contains("memory allocation of") {
+            ended += 1;
+            assert_eq!(output.status.code(), Some(4), "{limit}: {said}");
+            assert!(said.contains("ulimit -d"), "{limit}: {said}");
+        }
+    }
+    assert!(ended > 0, "no limit was low enough");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 /// Those of the commands that can be run on this machine.
 fn possible<'a>(lines: &'a [&str]) -> impl Iterator<Item = &'a str> {
     let one = std::thread::available_parallelism().unwrap().get() < 2;

@@ -5,8 +5,9 @@
 //! change, so it is printed.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-use memgauge_core::distribution::Recorder;
+use memgauge_core::distribution::{Distribution, Recorder};
 use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, Metric};
 use memgauge_core::plan::{Cell, Plan, Work};
@@ -50,8 +51,11 @@ impl<'a> Live<'a> {
         // Results of a chase name their order, and all orders of a cell come together.
         let is_row = |m: &Measurement, at: &Coordinates| Coordinates { order: at.order, ..m.at.clone() } == *at;
         self.pending.retain(|(experiment, cell)| !results.iter().any(|m| m.experiment == *experiment && is_row(m, &cell.at)));
-        let text = self.certain();
-        self.print(&text);
+        // After a signal no row becomes certain: what is missing then is printed at the end.
+        if !results.iter().all(|m| m.estimate.not_measured == Some(NotMeasured::Interrupted)) {
+            let text = self.certain();
+            self.print(&text);
+        }
         self.failed.is_none()
     }
 
@@ -102,6 +106,14 @@ impl<'a> Live<'a> {
     }
 }
 
+/// A distribution for cells that could bring one. Made once: after a signal, making one for each pair of cells that are missing took longer than
+/// anything else.
+static ANY_DISTRIBUTION: LazyLock<Option<Distribution>> = LazyLock::new(|| {
+    let mut recorder = Recorder::new(1)?;
+    recorder.add(&[1], 0, 1.0);
+    recorder.finish()
+});
+
 /// What a cell could bring. Of a curve that is one more delay.
 fn pending_results(experiment: Experiment, cell: &Cell, value: Option<f64>) -> Vec<Measurement> {
     let mut one = unmeasured(experiment, cell, &NotMeasured::OutOfTime);
@@ -110,10 +122,7 @@ fn pending_results(experiment: Experiment, cell: &Cell, value: Option<f64>) -> V
     }
     // Lines that stand before a table.
     one.evidence.gbs_by_cpu = BTreeMap::from([(0, 1.0)]);
-    one.distribution = value.and(Recorder::new(1)).and_then(|mut recorder| {
-        recorder.add(&[1], 0, 1.0);
-        recorder.finish()
-    });
+    one.distribution = value.and_then(|_| ANY_DISTRIBUTION.clone());
     match &cell.work {
         Work::Latency { orders, .. } => {
             let in_order = |order: &ChaseOrder| Measurement { at: Coordinates { order: Some(*order), ..one.at.clone() }, ..one.clone() };

@@ -4,10 +4,12 @@ use std::fmt::Write as _;
 
 use memgauge_core::experiment::PageRequest;
 use memgauge_core::plan::{Plan, Work};
+use memgauge_core::printable::escape_controls;
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::topology::OperatingSystem;
 use memgauge_core::units::Bytes;
 use memgauge_core::wording;
+use memgauge_os::process::has_more_privileges_than_its_user;
 use memgauge_render::mlc as tables;
 use serde::Serialize;
 
@@ -28,10 +30,15 @@ pub(super) fn prefetchers_on(system: OperatingSystem) -> String {
     format!("*** Unable to modify prefetchers ({why})\n*** So, enabling random access for latency measurements\n")
 }
 
-/// The first line of every run.
+/// The first line of every run. The environment of a program with more privileges than its user does not count.
 pub(super) fn banner() -> String {
-    let variable = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
-    format!("{} Memory Latency Checker - {}\n", variable(NAME_VARIABLE, NAME), variable(VERSION_VARIABLE, VERSION))
+    let variable = |name: &str| (!has_more_privileges_than_its_user()).then(|| std::env::var(name).ok()).flatten();
+    banner_with(variable)
+}
+
+fn banner_with(variable: impl Fn(&str) -> Option<String>) -> String {
+    let text = |name: &str, default: &str| variable(name).map_or_else(|| default.to_owned(), |text| escape_controls(&text));
+    format!("{} Memory Latency Checker - {}\n", text(NAME_VARIABLE, NAME), text(VERSION_VARIABLE, VERSION))
 }
 
 /// What is printed before a section of a single mode: buffer sizes, and that prefetchers were left on.
@@ -137,4 +144,16 @@ pub(super) fn evidence(m: &Measurement) -> String {
 /// A value as JSON spells it, such as `idle-latency`.
 pub(super) fn spell(value: impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|json| Some(json.as_str()?.to_owned())).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_environment_says_reaches_no_terminal_as_a_command() {
+        let banner = banner_with(|name| (name == VERSION_VARIABLE).then(|| "v3\x1b]0;x\x07\u{9b}2J".to_owned()));
+        assert_eq!(banner, format!("{NAME} Memory Latency Checker - v3\\u{{1b}}]0;x\\u{{7}}\\u{{9b}}2J\n"));
+        assert!(banner_with(|_| None).ends_with(" - v3.11b\n"));
+    }
 }

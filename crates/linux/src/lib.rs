@@ -29,6 +29,7 @@ pub mod topology;
 
 mod cgroup;
 mod container;
+mod exhausted;
 mod journal;
 mod meminfo;
 mod mount;

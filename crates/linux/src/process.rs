@@ -17,7 +17,7 @@ pub const MORE_STACK: &str = "raise the limit on stacks (ulimit -s) or on thread
 
 /// Runs `main`, in a thread with a stack of its own where the limit on the main thread's (`RLIMIT_STACK`) is too low for it: the kernel
 /// would end the process with SIGSEGV. Allocations of threads are made to share one arena where address space is limited (`RLIMIT_AS`),
-/// because glibc reserves 64 MiB of it for each thread otherwise. A program whose file has capabilities may read its own `/proc/self`.
+/// because glibc reserves 64 MiB of it for each thread otherwise. Where none is left, the program says what helps. A program whose file has capabilities may read its own `/proc/self`.
 ///
 /// # Errors
 /// When that thread cannot be started.
@@ -26,6 +26,7 @@ pub fn run<T: Send>(main: impl FnOnce() -> T + Send) -> io::Result<T> {
         share_one_arena();
     }
     open_own_proc();
+    crate::exhausted::advise();
     if limit(libc::RLIMIT_STACK as _).is_none_or(|limit| limit.rlim_cur >= ENOUGH_STACK) {
         return Ok(main());
     }
