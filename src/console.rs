@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use anyhow::{Context, anyhow};
 use memgauge_core::conclusions::scan;
 use memgauge_core::note::{Note, Severity};
-use memgauge_core::units::escape_controls;
+use memgauge_core::printable::escape_controls;
 use memgauge_os::process::{interprets_escapes, standard_output_was_closed};
 
 use crate::report::NOT_RESTORED;

@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use crate::cli::fleet::{FleetFormat, FleetOutput};
 use crate::console::Stream;
-use crate::exit::UsageError;
 use crate::output_file::OutputFile;
 use crate::sinks::{join_errors, open_files, prints, write_everywhere};
 
@@ -104,7 +103,7 @@ pub(crate) struct FleetSinks<'a> {
 impl<'a> FleetSinks<'a> {
     /// # Errors
     /// When a file has no format or cannot be created.
-    pub(crate) fn open(output: &'a FleetOutput) -> Result<Self, UsageError> {
+    pub(crate) fn open(output: &'a FleetOutput) -> anyhow::Result<Self> {
         let files = open_files(&output.output, "no format of this has this ending; use .txt, .json or .csv", Form::for_path)?;
         Ok(Self { output, files })
     }
@@ -113,7 +112,7 @@ impl<'a> FleetSinks<'a> {
     ///
     /// # Errors
     /// When a file has no format or cannot be created.
-    pub(crate) fn open_with_figures(output: &'a FleetOutput) -> Result<Self, UsageError> {
+    pub(crate) fn open_with_figures(output: &'a FleetOutput) -> anyhow::Result<Self> {
         let form = |path: &Path| Form::for_path(path).or_else(|| picture_for_path(&path.to_string_lossy()).map(Form::Figure));
         let unknown = "no format of this has this ending; use .txt, .json, .csv, .svg, .png or .pdf";
         Ok(Self { output, files: open_files(&output.output, unknown, form)? })
@@ -134,11 +133,7 @@ impl<'a> FleetSinks<'a> {
 
     fn render(&self, answer: &impl FleetAnswer, form: Form) -> anyhow::Result<Vec<u8>> {
         Ok(match form {
-            Form::Json => {
-                let mut bytes = serde_json::to_vec_pretty(answer)?;
-                bytes.push(b'\n');
-                bytes
-            }
+            Form::Json => memgauge_render::json_text(answer)?,
             Form::Csv => answer.csv()?,
             Form::Figure(picture) => answer.figure(picture)?,
             Form::Text(None) => answer.text(FILE_WIDTH, false, true).into_bytes(),

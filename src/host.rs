@@ -5,7 +5,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 use hmac::{Hmac, KeyInit, Mac};
-use memgauge_core::result::{Host, Run};
+use memgauge_core::printable::is_obeyed;
+use memgauge_core::result::{Host, MAX_LABEL_BYTES, Run};
 use memgauge_os::{clock, host};
 use sha2::Sha256;
 
@@ -37,6 +38,10 @@ impl HostIdentity {
             if identity.labels.insert(key.clone(), value).is_some() {
                 return Err(UsageError(format!("--label: the key '{key}' is given twice")));
             }
+        }
+        let length: usize = identity.labels.iter().map(|(key, value)| key.len() + value.len()).sum();
+        if length > MAX_LABEL_BYTES {
+            return Err(UsageError(format!("--label: all labels together have {length} bytes, and may have {MAX_LABEL_BYTES}")));
         }
         if let Some((one, other, name)) = memgauge_render::same_label(identity.labels.keys().map(String::as_str)) {
             return Err(UsageError(format!(
@@ -72,8 +77,8 @@ impl FromStr for Label {
         if key.is_empty() || !key.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b)) {
             return Err("the key of a label has letters, digits, '_', '.' and '-' only".into());
         }
-        if value.chars().any(char::is_control) {
-            return Err("the value of a label has no control characters".into());
+        if value.chars().any(is_obeyed) {
+            return Err("the value of a label has no control characters, and none that change the direction of text".into());
         }
         Ok(Self { key: key.to_owned(), value: value.to_owned() })
     }

@@ -50,8 +50,9 @@ impl OutputFile {
     /// Checks that the file can be written, by creating another one beside it; removes what a killed run has left there.
     ///
     /// # Errors
-    /// When it is a directory, a link that another user made, or in a directory that takes no new file.
-    pub(crate) fn open(path: &Path) -> Result<Self, UsageError> {
+    /// When it is a directory, a link that another user made, or in a directory that takes no new file ([`UsageError`]), and where its disk takes
+    /// no more writes.
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         Self::open_unless(path, |_| false)
     }
 
@@ -60,18 +61,20 @@ impl OutputFile {
     ///
     /// # Errors
     /// As those of [`Self::open`], but for such a disk.
-    pub(crate) fn open_on_full_disk(path: &Path) -> Result<Self, UsageError> {
+    pub(crate) fn open_on_full_disk(path: &Path) -> anyhow::Result<Self> {
         Self::open_unless(path, takes_no_more)
     }
 
-    fn open_unless(path: &Path, may_fail: impl Fn(&io::Error) -> bool) -> Result<Self, UsageError> {
-        let refused = |why: &str| Err(UsageError::file(path, why));
-        let unwritable = |resolved: &Path, e: io::Error| {
+    fn open_unless(path: &Path, may_fail: impl Fn(&io::Error) -> bool) -> anyhow::Result<Self> {
+        let refused = |why: &str| Err(UsageError::file(path, why).into());
+        let unwritable = |resolved: &Path, e: io::Error| -> anyhow::Error {
             let directory = directory_of(resolved);
             // One that may not be seen does not look like one that is not there.
             let missing = directory.metadata().is_err_and(|found| found.kind() != io::ErrorKind::PermissionDenied);
             let why = if missing { "does not exist".to_owned() } else { format!("takes no new file: {}", explained(&e)) };
-            UsageError::file(path, format_args!("cannot be written: the directory {} {why}", directory.display()))
+            let error = UsageError::file(path, format_args!("cannot be written: the directory {} {why}", directory.display()));
+            // Nothing in the command line is wrong where a disk is full or read-only, as when that shows only once the result is written.
+            if takes_no_more(&e) { anyhow::anyhow!(error.0) } else { error.into() }
         };
         let target = match resolve(path)? {
             resolved if resolved.is_dir() => return refused("is a directory; name a file in it"),

@@ -37,7 +37,7 @@ impl Sinks {
     ///
     /// # Errors
     /// When a file has no format or cannot be created.
-    pub(crate) fn open(output: &Output, stream: Stream) -> Result<Self, UsageError> {
+    pub(crate) fn open(output: &Output, stream: Stream) -> anyhow::Result<Self> {
         let closed = stream == Stream::Output && standard_output_was_closed();
         // Whoever closed it wants the files alone, and standard error belongs to the program that was run.
         let prints = output.prints() && !(output.is_one_line() && (closed || stream == Stream::Error));
@@ -52,7 +52,7 @@ impl Sinks {
             }
         });
         if standard.is_some() && closed {
-            return Err(UsageError("standard output is closed; open it, or give --quiet and -o FILE".into()));
+            return Err(UsageError("standard output is closed; open it, or give --quiet and -o FILE".into()).into());
         }
         let figure = output.figure.options();
         let files =
@@ -67,7 +67,7 @@ impl Sinks {
     ///
     /// # Errors
     /// When it cannot be created for another reason.
-    pub(crate) fn add_scheduled(&mut self, path: &Path) -> Result<(), UsageError> {
+    pub(crate) fn add_scheduled(&mut self, path: &Path) -> anyhow::Result<()> {
         self.files.push((OutputFile::open_on_full_disk(path)?, Box::new(Json)));
         self.scheduled = true;
         Ok(())
@@ -136,11 +136,7 @@ impl Sinks {
 }
 
 /// Chooses the format of every file by its ending, and checks that the file can be written.
-pub(crate) fn open_files<F>(
-    paths: &[PathBuf],
-    unknown: &str,
-    format: impl Fn(&Path) -> Option<F>,
-) -> Result<Vec<(OutputFile, F)>, UsageError> {
+pub(crate) fn open_files<F>(paths: &[PathBuf], unknown: &str, format: impl Fn(&Path) -> Option<F>) -> anyhow::Result<Vec<(OutputFile, F)>> {
     let open = |path: &PathBuf| {
         let format = format(path).ok_or_else(|| UsageError::file(path, unknown))?;
         Ok((OutputFile::open(path)?, format))
@@ -204,11 +200,7 @@ pub(crate) fn show_plan(plan: &Plan, machine: &Machine, output: &Output) -> anyh
                 let width = width.unwrap_or(memgauge_render::FILE_WIDTH);
                 Ok(memgauge_render::plan_text(plan, machine, width).into_bytes())
             }
-            (PlainFormat::Json, _) => {
-                let mut bytes = serde_json::to_vec_pretty(plan)?;
-                bytes.push(b'\n');
-                Ok(bytes)
-            }
+            (PlainFormat::Json, _) => Ok(memgauge_render::json_text(plan)?),
         }
     };
     let standard = match output.format {
@@ -268,11 +260,7 @@ impl CompareArgs {
     /// A comparison in a format.
     fn render(&self, comparison: &Comparison, format: ComparisonFormat) -> anyhow::Result<Vec<u8>> {
         Ok(match format {
-            ComparisonFormat::Json => {
-                let mut bytes = serde_json::to_vec_pretty(comparison)?;
-                bytes.push(b'\n');
-                bytes
-            }
+            ComparisonFormat::Json => memgauge_render::json_text(comparison)?,
             ComparisonFormat::Csv => memgauge_render::comparison_csv(comparison)?,
             ComparisonFormat::Html => memgauge_render::comparison_html(comparison)?,
             ComparisonFormat::Figure(picture) => memgauge_render::comparison_figure(comparison, picture, &self.figure.options())?,
@@ -295,7 +283,7 @@ pub(crate) struct ComparisonSinks<'a> {
 impl<'a> ComparisonSinks<'a> {
     /// # Errors
     /// When a file has no format or cannot be created.
-    pub(crate) fn open(args: &'a CompareArgs) -> Result<Self, UsageError> {
+    pub(crate) fn open(args: &'a CompareArgs) -> anyhow::Result<Self> {
         args.figure.check_one(&args.output)?;
         let unknown = "no format of a comparison has this ending; use .txt, .json, .csv, .html, .svg, .png or .pdf";
         Ok(Self { args, files: open_files(&args.output, unknown, ComparisonFormat::for_path)? })
@@ -319,7 +307,7 @@ pub(crate) struct AdviceSinks {
 impl AdviceSinks {
     /// # Errors
     /// When a file has no format or cannot be created.
-    pub(crate) fn open(args: &AdviseArgs) -> Result<Self, UsageError> {
+    pub(crate) fn open(args: &AdviseArgs) -> anyhow::Result<Self> {
         let files = open_files(&args.output, "advice is text or JSON; use .txt or .json", |path| Some((plain_format(path)?, None)))?;
         let prints = prints(args.quiet, &args.output, args.format == PlainFormat::Text);
         Ok(Self { quiet: args.quiet, standard: prints.then_some((args.format, Some(Stream::Output))), files })
@@ -331,11 +319,7 @@ impl AdviceSinks {
         let render = |(format, stream): &(PlainFormat, Option<Stream>)| -> anyhow::Result<Vec<u8>> {
             let width = stream.map_or(memgauge_render::FILE_WIDTH, Stream::width);
             Ok(match format {
-                PlainFormat::Json => {
-                    let mut bytes = serde_json::to_vec_pretty(advice)?;
-                    bytes.push(b'\n');
-                    bytes
-                }
+                PlainFormat::Json => memgauge_render::json_text(advice)?,
                 PlainFormat::Text if self.quiet && stream.is_some() => memgauge_render::advice_line(advice).into_bytes(),
                 PlainFormat::Text => memgauge_render::advice_text(advice, width, stream.is_some_and(Stream::colours)).into_bytes(),
             })
@@ -354,17 +338,17 @@ impl PageSink {
     ///
     /// # Errors
     /// When the file does not end in `.html` or cannot be created, or there is none and standard output is a terminal.
-    pub(crate) fn open(path: Option<&Path>) -> Result<Self, UsageError> {
+    pub(crate) fn open(path: Option<&Path>) -> anyhow::Result<Self> {
         let Some(path) = path else {
             return if Stream::Output.is_terminal() {
-                Err(UsageError("the page would go to the terminal; name a file: -o report.html".into()))
+                Err(UsageError("the page would go to the terminal; name a file: -o report.html".into()).into())
             } else {
                 Ok(Self { file: None })
             };
         };
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         if !matches!(ending.as_deref(), Some("html" | "htm")) {
-            return Err(UsageError::file(path, "a report is a page of HTML; use .html, or 'memgauge render' for other formats"));
+            return Err(UsageError::file(path, "a report is a page of HTML; use .html, or 'memgauge render' for other formats").into());
         }
         Ok(Self { file: Some(OutputFile::open(path)?) })
     }

@@ -285,6 +285,23 @@ fn a_folder_that_takes_no_file_is_named_with_the_true_cause() {
     assert!(stderr(&missing).contains("the directory /no folder does not exist"), "{}", stderr(&missing));
 }
 
+/// As where that shows only once the result is written: nothing in the command line is wrong.
+#[test]
+fn a_disk_that_takes_no_more_is_no_wrong_usage() {
+    let folder = temporary("no-more");
+    for (options, why) in [("ro", "Read-only file system"), ("nr_inodes=1", "No space left on device")] {
+        let script = format!("mount -t tmpfs -o {options} none '{0}' && exec \"$0\" info -q -o '{0}/a.json'", folder.display());
+        let output = Command::new("unshare").args(["--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_memgauge")]).output();
+        let output = match output {
+            Ok(output) if !["unshare:", "mount:"].iter().any(|who| stderr(&output).contains(who)) => output,
+            refused => not_tested!("no file system can be mounted here: {refused:?}"),
+        };
+        assert_eq!(output.status.code(), Some(4), "{options}: {}", stderr(&output));
+        assert!(stderr(&output).contains(&format!("takes no new file: {why}")), "{options}: {}", stderr(&output));
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn the_limit_on_file_sizes_is_an_error_and_no_signal() {
     let folder = temporary("limit");

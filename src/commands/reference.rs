@@ -32,10 +32,7 @@ pub(crate) struct ReferenceArgs {
 pub(crate) fn reference(args: &ReferenceArgs) -> anyhow::Result<ExitStatus> {
     let values = select(args.name.as_deref())?;
     let bytes = match args.format {
-        PlainFormat::Json => serde_json::to_vec_pretty(&values).map(|mut bytes| {
-            bytes.push(b'\n');
-            bytes
-        })?,
+        PlainFormat::Json => memgauge_render::json_text(&values)?,
         PlainFormat::Text => {
             let stream = Stream::Output;
             memgauge_render::published_text(&values, args.sources, stream.width(), stream.colours()).into_bytes()

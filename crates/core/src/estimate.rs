@@ -41,6 +41,16 @@ pub struct Estimate {
     pub drift: Option<Drift>,
 }
 
+/// Whether a latency in nanoseconds or a bandwidth in GB/s can have this value. Ratios of two such values, and their sums, are finite numbers.
+pub fn is_possible(value: f64) -> bool {
+    value == 0.0 || (1e-9..=1e12).contains(&value.abs())
+}
+
+/// The same for an end of its interval, and the smallest and the largest of its samples.
+pub fn is_possible_end(value: f64) -> bool {
+    value.abs() <= 1e12
+}
+
 /// A trend of the samples over the measurement: significant, and at least 2 % of the median.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -32,6 +32,7 @@ pub mod persistent;
 pub mod plan;
 pub mod planner;
 pub mod prefetchers;
+pub mod printable;
 pub mod protocol;
 pub mod reference;
 pub mod reserve;

@@ -1,6 +1,7 @@
 //! The results: the public contract. `schema/result.schema.json` is generated from these types.
 
 mod asked;
+mod bounds;
 mod common;
 mod curves;
 mod environment;
@@ -15,6 +16,7 @@ mod report;
 mod summary;
 
 pub use asked::*;
+pub use bounds::MAX_LABEL_BYTES;
 pub use common::*;
 pub use curves::*;
 pub use environment::*;

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::printable::escape_controls;
+
 /// A text that cannot be parsed, and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{}' is not {expected}", excerpt(input))]
@@ -33,18 +35,6 @@ pub fn excerpt(text: &str) -> String {
         quoted.push('…');
     }
     quoted
-}
-
-/// A text with its control characters escaped, as in Rust.
-pub fn escape_controls(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut all, c| {
-        if c.is_control() {
-            all.extend(c.escape_default())
-        } else {
-            all.push(c)
-        }
-        all
-    })
 }
 
 /// An amount of memory.

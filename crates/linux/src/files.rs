@@ -163,7 +163,12 @@ pub fn open_private(path: &Path) -> io::Result<File> {
         .truncate(false)
         .mode(PRIVATE_MODE)
         .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);
-    let file = options.open(path)?;
+    let file = match options.open(path) {
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            return Err(io::Error::other("it is a link, which is not followed"));
+        }
+        file => file?,
+    };
     let found = file.metadata()?;
     if !found.is_file() {
         return Err(io::Error::other("it is not a regular file"));

@@ -1,8 +1,10 @@
 //! Which host this is.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::Path;
+
+use crate::files::open_regular;
 
 /// The most that is read of a file with a name or an ID. Hostnames have 64 characters at most.
 const MAX_BYTES: u64 = 4096;
@@ -25,8 +27,6 @@ pub fn random_uuid() -> Option<String> {
 }
 
 fn read(root: &Path, path: &str) -> Option<String> {
-    let (path, mut text) = (root.join(path), String::new());
-    // A recorded machine may have anything there: a pipe would never end.
-    let file = path.metadata().is_ok_and(|found| found.is_file()).then(|| File::open(path))?.ok()?;
-    file.take(MAX_BYTES).read_to_string(&mut text).ok().map(|_| text)
+    let mut text = String::new();
+    open_regular(&root.join(path)).ok()?.take(MAX_BYTES).read_to_string(&mut text).ok().map(|_| text)
 }

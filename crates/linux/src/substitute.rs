@@ -1,11 +1,11 @@
 //! Files of `/proc` and `/sys` that are not the kernel's own: lxcfs and others mount files over them that describe a container.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use rustix::fs::{PROC_SUPER_MAGIC, fstatfs};
 
+use crate::files::open_regular;
 use crate::mount::{self, Mount};
 use crate::tree::Tree;
 
@@ -13,6 +13,9 @@ use crate::tree::Tree;
 const LXCFS: &str = "fuse.lxcfs";
 /// The file systems that show what the kernel itself says.
 const KERNELS: [&str; 2] = ["proc", "sysfs"];
+
+/// The most that is read of a file: a recorded machine may have anything there.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// What is mounted over files of `/proc` and `/sys`.
 #[derive(Debug, Default)]
@@ -51,16 +54,25 @@ impl Substitutes {
 
 /// The kernel's own text of a file of `/proc`; `None` where it cannot be read, or where something else is mounted over it on the running machine.
 pub(crate) fn kernels_text(root: &Path, file: &str) -> Option<String> {
-    let mut opened = File::open(root.join(file)).ok()?;
+    let opened = open_regular(&root.join(file)).ok()?;
     let is_kernels = root != Path::new("/") || fstatfs(&opened).is_ok_and(|found| found.f_type == PROC_SUPER_MAGIC);
     let mut text = String::new();
-    (is_kernels && opened.read_to_string(&mut text).is_ok()).then_some(text)
+    (is_kernels && opened.take(MAX_BYTES).read_to_string(&mut text).is_ok()).then_some(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tests::fixture::Fixture;
+
+    #[test]
+    fn a_pipe_in_a_recorded_machine_is_not_waited_for() {
+        let tree = Fixture::new().file("proc/uptime", "1 1\n");
+        let pipe = tree.root().join("proc/stat");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        assert_eq!(kernels_text(tree.root(), "proc/uptime").as_deref(), Some("1 1\n"));
+        assert_eq!(kernels_text(tree.root(), "proc/stat"), None);
+    }
 
     #[test]
     fn what_is_mounted_over_a_file_is_known() {

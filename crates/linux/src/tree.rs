@@ -1,11 +1,12 @@
 //! Files below a root folder, which is `/` for the running machine or the folder of a recorded one.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use memgauge_core::units::{IdSet, MAX_ID};
+
+use crate::files::open_regular;
 
 /// Where CPUs are, below the root.
 pub(crate) const CPU_DIR: &str = "sys/devices/system/cpu";
@@ -48,13 +49,9 @@ impl<'a> Tree<'a> {
 
     /// The first `max_bytes` bytes of the file's text. The text ends where a read fails.
     pub(crate) fn text_up_to(&self, relative: &str, max_bytes: u64) -> Option<String> {
-        let path = self.path(relative);
-        // Reading a pipe or a device in a recorded folder could block for ever.
-        if !path.metadata().ok()?.is_file() {
-            return None;
-        }
         let mut bytes = Vec::new();
-        let read = File::open(path).ok()?.take(max_bytes).read_to_end(&mut bytes);
+        // A recorded folder may have a pipe or a device there.
+        let read = open_regular(&self.path(relative)).ok()?.take(max_bytes).read_to_end(&mut bytes);
         if read.is_err() && bytes.is_empty() {
             return None;
         }

@@ -1,9 +1,12 @@
 //! CSV: every number of a result in a row of its own, for data frames and databases.
 
+use std::borrow::Cow;
+
 use memgauge_core::comparison::Comparison;
 use memgauge_core::counters::ProgramCount;
 use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{ChaseOrder, Coordinates, LineState, MemoryPlace, Metric, PrefetchRequest, Unit};
+use memgauge_core::printable::escape_within_lines;
 use memgauge_core::result::{Evidence, Measurement, PageKind, PairMatrix, PlacementStatus, QualityLevel, QualityReason, Report};
 use memgauge_core::traffic::{Access, LineUse, Mix};
 use memgauge_core::units::{Bytes, IdSet};
@@ -32,8 +35,18 @@ impl Format for Csv {
         let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
         writer.write_record(HEADER)?;
         results.iter().try_for_each(|result| write(&mut writer, result.report))?;
-        writer.into_inner().map_err(|error| csv::Error::from(error.into_error()).into())
+        finish(writer)
     }
+}
+
+/// What was written, without what a terminal would obey.
+pub(crate) fn finish(writer: Writer) -> Result<Vec<u8>, RenderError> {
+    let bytes = writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
+    // Columns are separated and quoted by characters that stay.
+    Ok(match std::str::from_utf8(&bytes).map(escape_within_lines) {
+        Ok(Cow::Owned(clean)) => clean.into_bytes(),
+        _ => bytes,
+    })
 }
 
 /// Declares the columns once: the fields of a row, and the header.
@@ -172,14 +185,14 @@ pub fn comparison_csv(comparison: &Comparison) -> Result<Vec<u8>, RenderError> {
             cell.runs_to_settle.map(|n| n.to_string()).unwrap_or_default(),
         ])?;
     }
-    writer.into_inner().map_err(|error| csv::Error::from(error.into_error()).into())
+    finish(writer)
 }
 
 /// The method of hardware counters, and the unit of plain counts.
 const COUNTERS: &str = "counters";
 const COUNT: &str = "count";
 
-type Writer = csv::Writer<Vec<u8>>;
+pub(crate) type Writer = csv::Writer<Vec<u8>>;
 
 fn write(writer: &mut Writer, report: &Report) -> Result<(), RenderError> {
     let labels: Vec<String> = report.run.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -188,13 +201,21 @@ fn write(writer: &mut Writer, report: &Report) -> Result<(), RenderError> {
     let run = CsvRow { run_id: &report.run.id, host, started: &report.started.utc, labels: &labels, ..CsvRow::default() };
     for (repeat, measurements) in [(false, &report.results), (true, &report.repeats)] {
         for m in measurements {
-            let row = measurement(CsvRow { repeat, volatile: report.stand_in(&m.at), ..run.clone() }, m);
+            let row = measurement(CsvRow { repeat, volatile: report.stand_in(&m.at).map(cut), ..run.clone() }, m);
             writer.serialize(&row)?;
             details(writer, &row, m)?;
         }
     }
     report.matrices.iter().try_for_each(|matrix| pairs(writer, &run, matrix, report))?;
     report.program.iter().try_for_each(|program| count(writer, &run, program))
+}
+
+/// Characters of a text that many rows repeat: longer ones were not made by memgauge.
+const REPEATED: usize = 4096;
+
+/// A text for many rows. Where it is cut, the whole of it is in the JSON.
+fn cut(text: &str) -> &str {
+    text.char_indices().nth(REPEATED).map_or(text, |(end, _)| &text[..end])
 }
 
 /// What JSON cannot hold either is no number.
@@ -248,7 +269,7 @@ fn place<'a>(row: CsvRow<'a>, at: &'a Coordinates) -> CsvRow<'a> {
         cpu_node: at.cpu_node,
         memory,
         memory_node: at.memory_node(),
-        memory_dir: at.memory_dir.as_deref(),
+        memory_dir: at.memory_dir.as_deref().map(cut),
         holder_cpu: at.holder_cpu,
         holder_node: at.holder_node,
         sharer_cpu: at.sharer_cpu,
@@ -271,7 +292,7 @@ fn place<'a>(row: CsvRow<'a>, at: &'a Coordinates) -> CsvRow<'a> {
 
 fn observed<'a>(row: CsvRow<'a>, evidence: &'a Evidence) -> CsvRow<'a> {
     CsvRow {
-        kernel: &evidence.kernel,
+        kernel: cut(&evidence.kernel),
         threads: Some(evidence.threads),
         buffer_bytes: Some(evidence.buffer),
         allocations: Some(evidence.allocations),
@@ -336,12 +357,13 @@ fn pairs(writer: &mut Writer, run: &CsvRow<'_>, matrix: &PairMatrix, report: &Re
     };
     let missing = report.incomplete.as_ref().map_or_else(|| "cells-missing".to_owned(), cause);
     let why = report.incomplete.as_ref().map_or_else(|| "the notes of the result say why".to_owned(), reasons::incomplete);
+    let why = cut(&why);
     let shared = CsvRow {
         experiment: spelled(&matrix.experiment),
         metric: "latency".into(),
         method: spelled(&matrix.experiment.method(Metric::Latency)),
         unit: spelled(&matrix.unit),
-        volatile: report.stand_in(&at),
+        volatile: report.stand_in(&at).map(cut),
         ..observed(place(run.clone(), &at), &matrix.evidence)
     };
     // The matrix counts its reasons and does not say which pairs they are of.
@@ -358,7 +380,7 @@ fn pairs(writer: &mut Writer, run: &CsvRow<'_>, matrix: &PairMatrix, report: &Re
                     let reasons = if quality == QualityLevel::Degraded { join(&all) } else { String::new() };
                     CsvRow { value, low: end(-1.0), high: end(1.0), quality: Some(quality), reasons, ..row }
                 }
-                None => CsvRow { quality: Some(QualityLevel::None), not_measured: missing.clone(), detail: why.clone(), ..row },
+                None => CsvRow { quality: Some(QualityLevel::None), not_measured: missing.clone(), detail: why.to_owned(), ..row },
             })?;
         }
     }

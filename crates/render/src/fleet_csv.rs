@@ -5,6 +5,7 @@ use memgauge_core::fleet::{FleetBaseline, FleetHistory, FleetOutliers, UnknownRe
 use memgauge_core::result::PageKind;
 use memgauge_core::wording::spelled;
 
+use crate::csv::finish;
 use crate::format::RenderError;
 use crate::text::fleet::{group_words, pattern, spot};
 
@@ -12,7 +13,7 @@ fn written(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Result<V
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(header)?;
     rows.into_iter().try_for_each(|row| writer.write_record(row))?;
-    writer.into_inner().map_err(|error| csv::Error::from(error.into_error()).into())
+    finish(writer)
 }
 
 fn maybe(value: Option<f64>) -> String {

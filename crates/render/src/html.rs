@@ -14,6 +14,7 @@ mod several;
 mod values;
 mod view;
 
+use memgauge_core::printable::escape_within_lines;
 use memgauge_core::result::Report;
 
 pub use comparison::comparison_html;
@@ -36,6 +37,11 @@ impl Format for Html {
             [only] => one::page(self, *only)?,
             _ => several::page(self, results)?,
         };
-        Ok(page.into_bytes())
+        Ok(without_controls(&page))
     }
+}
+
+/// A page without what a browser, or a terminal that shows its source, would obey.
+fn without_controls(page: &str) -> Vec<u8> {
+    escape_within_lines(page).into_owned().into_bytes()
 }

@@ -1,9 +1,12 @@
 //! JSON: the result contract itself, written and read.
 
+use std::borrow::Cow;
 use std::io;
 
+use memgauge_core::printable::escape_json;
 use memgauge_core::result::{Report, SCHEMA_VERSION};
 use serde::Deserialize;
+use serde::de::Error as _;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 
 use crate::format::{Format, RenderError};
@@ -24,7 +27,25 @@ impl Format for Json {
         let layout = Layout { max_depth: if compact.is_some() { MAX_DEPTH - 1 } else { MAX_DEPTH }, ..Layout::default() };
         serde::Serialize::serialize(compact.as_ref().unwrap_or(report), &mut Serializer::with_formatter(&mut bytes, layout))?;
         bytes.push(b'\n');
-        Ok(bytes)
+        Ok(clean(bytes))
+    }
+}
+
+/// A value as JSON that people can read, with an end of line.
+///
+/// # Errors
+/// When it has no form in JSON.
+pub fn json_text(value: &impl serde::Serialize) -> Result<Vec<u8>, serde_json::Error> {
+    let mut bytes = serde_json::to_vec_pretty(value)?;
+    bytes.push(b'\n');
+    Ok(clean(bytes))
+}
+
+/// JSON without what a terminal would obey.
+fn clean(bytes: Vec<u8>) -> Vec<u8> {
+    match std::str::from_utf8(&bytes).map(escape_json) {
+        Ok(Cow::Owned(clean)) => clean.into_bytes(),
+        _ => bytes,
     }
 }
 
@@ -172,7 +193,10 @@ pub fn read(bytes: &[u8]) -> Result<Report, ReadError> {
         _ => {
             let mut report: Report = serde_json::from_slice(bytes).map_err(ReadError::Damaged)?;
             report.expand();
-            Ok(report)
+            match report.beyond_bounds() {
+                Some(what) => Err(ReadError::Damaged(serde_json::Error::custom(what))),
+                None => Ok(report),
+            }
         }
     }
 }

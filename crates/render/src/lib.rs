@@ -23,7 +23,7 @@ pub use figure::{FigureFormat, FigureOptions, FigureWidth, PanelKind, Picture, c
 pub use fleet_csv::{fleet_baseline_csv, fleet_history_csv, fleet_outliers_csv};
 pub use format::{Format, Named, RenderError};
 pub use html::{Html, comparison_html};
-pub use json::{Json, ReadError, read};
+pub use json::{Json, ReadError, json_text, read};
 pub use mlc_scan::mlc_scan;
 pub use openmetrics::hosts::{HostValues, openmetrics_of_hosts};
 pub use openmetrics::{OpenMetrics, same_label};

@@ -30,11 +30,7 @@ pub(crate) fn ingest(args: &IngestArgs) -> anyhow::Result<ExitStatus> {
         error @ IngestError::Store(_) => anyhow::Error::from(error),
     })?;
     let bytes = match (args.format, args.quiet) {
-        (PlainFormat::Json, _) => {
-            let mut bytes = serde_json::to_vec_pretty(&outcome)?;
-            bytes.push(b'\n');
-            bytes
-        }
+        (PlainFormat::Json, _) => memgauge_render::json_text(&outcome)?,
         (PlainFormat::Text, true) => ingest_line(&outcome).into_bytes(),
         (PlainFormat::Text, false) => ingest_text(&outcome).into_bytes(),
     };

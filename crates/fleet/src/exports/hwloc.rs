@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use memgauge_core::experiment::{ChaseOrder, Experiment};
+use memgauge_core::printable::is_obeyed;
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::topology::{Node, Topology};
 use memgauge_core::traffic::Mix;
@@ -187,7 +188,7 @@ fn bitmap(ids: &IdSet) -> String {
 
 /// A text as the value of an attribute.
 fn escaped(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).fold(String::new(), |mut all, c| {
+    text.chars().filter(|c| !is_obeyed(*c)).fold(String::new(), |mut all, c| {
         match c {
             '&' => all += "&amp;",
             '<' => all += "&lt;",

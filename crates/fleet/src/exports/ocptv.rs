@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::experiment::Experiment;
+use memgauge_core::printable::escape_json;
 use memgauge_core::result::{Finding, HealthStatus};
 use memgauge_core::wording::{coordinates, spelled};
 use serde_json::{Map, Value, json};
@@ -78,7 +79,7 @@ impl Lines<'_> {
         line.insert("sequenceNumber".to_owned(), self.sequence.into());
         line.insert("timestamp".to_owned(), self.time.into());
         self.sequence += 1;
-        serde_json::to_writer(&mut *self.text, &line)?;
+        self.text.extend(escape_json(&serde_json::to_string(&line)?).bytes());
         self.text.push(b'\n');
         Ok(())
     }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::experiment::{Metric, Unit};
+use memgauge_core::printable::escape_json;
 use memgauge_core::stats::median;
 use memgauge_core::wording::spelled;
 use serde_json::{Map, json};
@@ -32,7 +33,7 @@ pub fn superbench(runs: &[ExportRun]) -> Result<Vec<u8>, ExportError> {
         }
         line.extend(codes.into_iter().map(|(name, code)| (name, json!(code))));
         line.extend(values.into_iter().map(|(name, value)| (name, json!(value))));
-        serde_json::to_writer(&mut text, &line)?;
+        text.extend(escape_json(&serde_json::to_string(&line)?).bytes());
         text.push(b'\n');
     }
     Ok(text)
@@ -56,9 +57,7 @@ pub fn superbench_baseline(runs: &[ExportRun]) -> Result<Vec<u8>, ExportError> {
         }
     }
     baseline.extend(values.into_iter().filter_map(|(name, values)| Some((name, json!(median(&values)?)))));
-    let mut text = serde_json::to_vec_pretty(&baseline)?;
-    text.push(b'\n');
-    Ok(text)
+    Ok(memgauge_render::json_text(&baseline)?)
 }
 
 fn benchmark(cell: &Cell) -> String {

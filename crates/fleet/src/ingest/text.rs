@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use memgauge_core::units::escape_controls;
+use memgauge_core::printable::escape_controls;
 use memgauge_core::wording::number_of;
 
 use super::files::MAX_RESULT;

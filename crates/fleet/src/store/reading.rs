@@ -7,6 +7,7 @@ use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
+use memgauge_core::estimate::{is_possible, is_possible_end};
 use memgauge_core::result::QualityLevel;
 use memgauge_core::units::Bytes;
 use memgauge_os::files::open_regular;
@@ -215,13 +216,16 @@ fn rows_of(
             // Older files have only those of the run, which tell that of a value if they are of one kind.
             None => run.fingerprint.pages.as_deref().and_then(|pages| word_of(pages).ok()),
         };
+        if let Some(value) = values[i].filter(|value| !is_possible(*value)) {
+            return Err(ParquetError::General(format!("row {i} has the value {value:e}, which neither a latency nor a bandwidth is")));
+        }
         rows.push(Row {
             run,
             pages,
             volatile: volatile.as_ref().and_then(|all| all[i].as_ref()).map(|text| text.as_utf8().map(ToOwned::to_owned)).transpose()?,
             cell: cells.get([&experiments[i], &metrics[i], &units[i], &places[i]])?,
             value: values[i],
-            interval: lows[i].zip(highs[i]),
+            interval: lows[i].zip(highs[i]).filter(|(low, high)| is_possible_end(*low) && is_possible_end(*high)),
             quality: qualities[i].as_ref().map(word::<QualityLevel>).transpose()?,
             not_measured: reasons[i].as_ref().map(|text| text.as_utf8().map(ToOwned::to_owned)).transpose()?,
         });

@@ -1,7 +1,6 @@
 //! The table of firmware (SMBIOS), which the kernel passes on: what memory is installed, and which addresses it has. The format is read by
 //! [`memgauge_core::installed::smbios`].
 
-use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
@@ -9,6 +8,7 @@ use memgauge_core::installed::InstalledMemory;
 use memgauge_core::installed::smbios::device_map::DeviceMap;
 use memgauge_core::installed::smbios::{parse, states_virtual_machine};
 
+use crate::files::open_regular;
 use crate::security::{CAP_DAC_OVERRIDE, explained, has_capability};
 use crate::tree::Tree;
 
@@ -47,11 +47,8 @@ fn table(tree: Tree<'_>) -> Result<Vec<u8>, String> {
 }
 
 fn table_bytes(tree: Tree<'_>) -> io::Result<Vec<u8>> {
-    let path = tree.path(TABLE);
     let mut bytes = Vec::new();
-    // Reading a pipe or a device in a recorded folder could block for ever.
-    let opened = path.metadata().and_then(|m| if m.is_file() { File::open(&path) } else { Err(ErrorKind::NotFound.into()) });
-    opened?.take(MAX_BYTES).read_to_end(&mut bytes)?;
+    open_regular(&tree.path(TABLE))?.take(MAX_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use memgauge_core::printable::is_obeyed;
+
 use super::palette::{Colour, WHITE};
 use super::png;
 use super::scene::{Anchor, Area, DASH, Item, Point, RIM, Scene, Stroke, Text};
@@ -111,7 +113,7 @@ pub(super) fn hex(colour: Colour) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
-/// As text and attribute values need it. Characters that XML does not allow at all are replaced.
+/// As text and attribute values need it. Characters that XML does not allow, or that a viewer would obey, are replaced.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -121,7 +123,8 @@ pub(super) fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\t' | '\n' | '\r' => out.push(' '),
-            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            c if is_obeyed(c) => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }
@@ -155,7 +158,7 @@ mod tests {
 
     #[test]
     fn nothing_breaks_out_of_the_document() {
-        assert_eq!(escape("a<b> & \"c\"\u{7}\n"), "a&lt;b&gt; &amp; &quot;c&quot;\u{fffd} ");
+        assert_eq!(escape("a<b> & \"c\"\u{7}\n\u{202e}"), "a&lt;b&gt; &amp; &quot;c&quot;\u{fffd} \u{fffd}");
         assert_eq!([1.0, -0.001, 2.504, 100.0].map(number), ["1", "0", "2.5", "100"]);
     }
 }

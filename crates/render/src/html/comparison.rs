@@ -9,8 +9,10 @@ use super::document::Document;
 use super::figures::{Figure, Figures};
 use super::groups::{Group, groups};
 use super::view::{View, table};
+use super::without_controls;
 use crate::figure::ratios::panels;
 use crate::format::RenderError;
+use crate::json::json_text;
 use crate::number::percent;
 use crate::text::block::Part;
 use crate::text::column::{Cell, Column};
@@ -81,8 +83,7 @@ pub fn comparison_html(comparison: &Comparison) -> Result<Vec<u8>, RenderError> 
         Folded::new(group, wide)
     }));
     let title = format!("{} → {}", comparison.before.name, comparison.after.name);
-    let mut json = serde_json::to_vec_pretty(comparison)?;
-    json.push(b'\n');
+    let json = json_text(comparison)?;
     let page = ComparisonPage {
         document: Document::new(title, &figures.used),
         class: match comparison.verdict {
@@ -103,7 +104,7 @@ pub fn comparison_html(comparison: &Comparison) -> Result<Vec<u8>, RenderError> 
         runs: vec![runs(&comparison.before, &comparison.after)],
         data: Data::new("comparison", &json),
     };
-    Ok(page.render()?.into_bytes())
+    Ok(without_controls(&page.render()?))
 }
 
 /// Takes the rows off a group's table that follow the first few, as a group of their own.

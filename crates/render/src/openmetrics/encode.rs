@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use memgauge_core::printable::escape_controls;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::metrics::MetricType;
@@ -55,8 +56,10 @@ pub(super) struct Family {
 
 impl Family {
     pub(super) fn new(name: &str, help: &str, unit: Unit, samples: BTreeMap<Labels, f64>) -> Self {
-        let samples = samples.into_iter().map(|(labels, value)| (labels.into_iter().collect(), value)).collect();
-        Self { name: name.into(), help: help.into(), unit: unit.name(), samples }
+        let clean = |labels: Labels| labels.into_iter().map(|(name, value)| (name, escape_controls(&value))).collect();
+        // Of labels that are equal now, one stays: a collector takes no series twice.
+        let samples: BTreeMap<Vec<(String, String)>, f64> = samples.into_iter().map(|(labels, value)| (clean(labels), value)).collect();
+        Self { name: name.into(), help: help.into(), unit: unit.name(), samples: samples.into_iter().collect() }
     }
 }
 

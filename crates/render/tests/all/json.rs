@@ -85,6 +85,29 @@ fn other_versions_of_the_schema_are_refused() {
     assert_eq!(new.to_string(), "has schema version 3, and this memgauge reads version 2; a newer memgauge wrote it: update memgauge");
 }
 
+/// Each row of a table has the labels and the ID: a result of 1 MiB became 307 MB of CSV.
+#[test]
+fn what_goes_beyond_any_result_is_refused_by_its_name() {
+    let refused = |change: &dyn Fn(&mut Report)| {
+        let mut report = samples::vm();
+        change(&mut report);
+        let why = read(json(&report).as_bytes()).unwrap_err().to_string();
+        assert!(why.starts_with("is damaged: "), "{why}");
+        why
+    };
+    let why = refused(&|report| drop(report.run.labels.insert("rack".into(), "x".repeat(8192))));
+    assert!(why.contains("run.labels has 8196 bytes, and a result's has 8192 at most"), "{why}");
+    assert!(refused(&|report| report.run.id = "x".repeat(257)).contains("run.id has 257 bytes"));
+    for value in [1e308, 5e-324, -1e13] {
+        assert!(refused(&|report| report.results[0].estimate.value = Some(value)).contains("which neither a latency nor a bandwidth is"));
+    }
+    assert!(refused(&|report| report.results[0].estimate.ci95_high = Some(1e300)).contains("1e300"));
+    let mut report = samples::vm();
+    report.run.labels.insert("rack".into(), "x".repeat(8188));
+    report.results[0].estimate.value = Some(0.0);
+    read(json(&report).as_bytes()).unwrap();
+}
+
 #[test]
 fn what_is_no_result_is_refused() {
     for (text, words) in [

@@ -1,9 +1,11 @@
 //! No report makes the text renderer panic, write control characters or forget to end its last line.
 
+use memgauge_core::comparison::{ComparisonOptions, compare};
 use memgauge_core::experiment::{Experiment, MemoryPlace};
-use memgauge_core::result::Report;
+use memgauge_core::printable::is_obeyed;
+use memgauge_core::result::{Host, Report};
 use memgauge_core::units::Bytes;
-use memgauge_render::{FILE_WIDTH, Format, Text, for_path, plan_text};
+use memgauge_render::{FILE_WIDTH, Format, Text, comparison_csv, comparison_html, comparison_text, for_path, json_text, plan_text, read};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -62,6 +64,34 @@ fn change(kind: u8) -> impl Fn(&mut Value) {
         (3, Value::String(_)) => *v = "x".repeat(70_000).into(),
         (4, Value::Number(_)) => *v = u64::MAX.into(),
         _ => {}
+    }
+}
+
+#[test]
+fn nothing_that_a_terminal_would_obey_is_in_any_format() {
+    const HOSTILE: &str = "n1\x1b]0;pwn\x07\u{7f}\u{9b}2J\u{202e}drow\u{2066}\r";
+    let mut report = samples::vm();
+    report.run.id = HOSTILE.into();
+    report.run.host = Some(Host { hostname: Some(HOSTILE.into()), machine_id_hash: None });
+    report.run.labels.insert("rack".into(), HOSTILE.into());
+    report.argv.push(HOSTILE.into());
+    report.machine.identity.model_name = Some(HOSTILE.into());
+    report.results[0].at.memory_dir = Some(HOSTILE.into());
+    report.results[0].evidence.kernel = HOSTILE.into();
+    for name in ["a.txt", "a.csv", "a.prom", "a.json", "a.html", "a.svg"] {
+        let text = String::from_utf8(for_path(name).unwrap().render(&report).unwrap()).unwrap();
+        assert_eq!(text.find(|c| is_obeyed(c) && c != '\n' && c != '\t'), None, "{name}");
+        if name == "a.json" {
+            assert_eq!(read(text.as_bytes()).unwrap().run, report.run, "it says the same");
+        }
+    }
+    let options = ComparisonOptions { margin: 0.02, seed: 1 };
+    let comparison = compare((HOSTILE, std::slice::from_ref(&report)), ("after", std::slice::from_ref(&report)), options);
+    let page = String::from_utf8(comparison_html(&comparison).unwrap()).unwrap();
+    let json = String::from_utf8(json_text(&comparison).unwrap()).unwrap();
+    let csv = String::from_utf8(comparison_csv(&comparison).unwrap()).unwrap();
+    for text in [page, json, csv, comparison_text(&comparison, 80, false, true)] {
+        assert_eq!(text.find(|c| is_obeyed(c) && c != '\n' && c != '\t'), None, "{text}");
     }
 }
 
