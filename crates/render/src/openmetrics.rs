@@ -112,14 +112,10 @@ impl MetricSample {
     }
 }
 
-/// Characters of the options of a command line: every series has them.
-const OPTIONS: usize = 1000;
-
 /// What a command line asked to measure: the task, and its options where there are any.
 fn asked<'a>(argv: impl IntoIterator<Item = &'a str>) -> Labels {
     let Some(Asked { task, options }) = Asked::from_words(argv) else { return Labels::new() };
-    let options = Some(options).filter(|options| !options.is_empty());
-    let options = options.map(|options| label("options", options.chars().take(OPTIONS).collect::<String>()));
+    let options = Some(options).filter(|options| !options.is_empty()).map(|options| label("options", options));
     [label("task", task)].into_iter().chain(options).collect()
 }
 
