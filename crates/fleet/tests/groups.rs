@@ -310,6 +310,10 @@ fn a_baseline_has_the_bar_of_each_number_and_finds_the_group_of_a_host() {
     assert_eq!(level(&Fingerprint { kernel: Some("7.0".into()), ..own.clone() }), Some((GroupLevel::Firmware, 40)));
     assert_eq!(level(&Fingerprint { firmware: None, ..own.clone() }), Some((GroupLevel::Hardware, 40)));
     assert_eq!(level(&Fingerprint { cpus: 8, ..own }), None);
+    assert_eq!(made.impossible(), None);
+    let mut forged = made.clone();
+    forged.groups[3].numbers[59].median = 1e308;
+    assert_eq!(forged.impossible(), Some(1e308));
     let json = serde_json::to_string(&made).unwrap();
     assert_eq!(serde_json::from_str::<memgauge_core::fleet::FleetBaseline>(&json).unwrap(), made);
 }

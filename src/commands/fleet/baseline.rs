@@ -38,5 +38,11 @@ pub(crate) fn read_baseline(path: &Path) -> anyhow::Result<FleetBaseline> {
         let advice = "make it again with memgauge fleet baseline FLEET -o FILE.json";
         bail!(UsageError::file(path, format_args!("is a baseline of version {found}, and this memgauge reads {FLEET_VERSION}; {advice}")));
     }
+    if let Some(value) = baseline.impossible() {
+        bail!(UsageError::file(
+            path,
+            format_args!("is damaged: one of its numbers is {value:e}, which neither a latency nor a bandwidth is")
+        ));
+    }
     Ok(baseline)
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::group::HostGroup;
+use crate::estimate::is_possible;
 use crate::experiment::{Coordinates, Experiment, Metric, Unit};
 use crate::result::PageKind;
 
@@ -22,6 +23,15 @@ pub struct FleetBaseline {
     pub groups: Vec<GroupBaseline>,
     /// How many hosts are in none of them.
     pub hosts_without_group: u32,
+}
+
+impl FleetBaseline {
+    /// One of its numbers that neither a latency nor a bandwidth can be. `None` for every baseline that memgauge wrote.
+    pub fn impossible(&self) -> Option<f64> {
+        let numbers = self.groups.iter().flat_map(|group| &group.numbers);
+        let mut values = numbers.flat_map(|n| [Some(n.median), Some(n.median_low), Some(n.median_high), n.slower_population]).flatten();
+        values.find(|value| !is_possible(*value))
+    }
 }
 
 /// What the hosts of a group measure.
