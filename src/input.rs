@@ -113,7 +113,7 @@ mod tests {
     fn files_from_windows_are_read_and_packed_ones_named() {
         let read = |bytes: &[u8]| read(Path::new("a.toml"), bytes, Bytes(100));
         assert_eq!(read(b"\xEF\xBB\xBFa = 1").unwrap(), b"a = 1");
-        assert_eq!(read(b"\xFF\xFEa\0=\01\0").unwrap(), b"a=1");
+        assert_eq!(read(b"\xFF\xFEa\x00=\x001\x00").unwrap(), b"a=1");
         assert_eq!(read(b"\x1F\x8B\x08").unwrap_err().0, "a.toml: is compressed (gzip); unpack it first (gunzip)");
     }
 

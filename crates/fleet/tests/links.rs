@@ -26,7 +26,7 @@ fn add(fleet: &Path, results: &Path) -> Result<IngestOutcome, IngestError> {
 fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (ended, ends) = mpsc::channel();
     std::thread::spawn(move || ended.send(work()));
-    ends.recv_timeout(Duration::from_secs(300)).expect("it waits for something that never comes")
+    ends.recv_timeout(Duration::from_secs(300)).unwrap_or_else(|error| panic!("it waits for something that never comes: {error}"))
 }
 
 /// A fleet of one run, and its result.
@@ -46,8 +46,11 @@ fn make_pipe(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
+/// What somebody else puts in the place of a file, and how.
+type Surprise = (&'static str, fn(&Path));
+
 /// What somebody else may put in the place of a file.
-const SURPRISES: [(&str, fn(&Path)); 3] = [
+const SURPRISES: [Surprise; 3] = [
     ("a pipe", make_pipe),
     ("a link to a device", |path| symlink("/dev/zero", path).unwrap()),
     ("20 GiB", |path| fs::File::create(path).unwrap().set_len(20 << 30).unwrap()),

@@ -116,10 +116,10 @@ pub(super) fn integrity(report: &Report) -> Option<String> {
     let corrupted = regions.iter().filter(|m| scan::corrupted(m)).count();
     let found = if corrupted == 0 { "NO ERRORS".to_owned() } else { format!("ERRORS in {}", count(corrupted, "region", "regions")) };
     let checked = Bytes(checks.iter().map(|(m, _)| m.evidence.buffer.0).sum());
-    let all = Bytes(report.machine.topology.nodes.iter().map(|node| node.memory.0).sum());
-    let share = match all.0 > 0 {
-        true => format!("{} of {} ({})", human(checked), human(all), percent(checked.0 as f64 / all.0 as f64)),
-        false => human(checked).to_string(),
+    let all = report.machine.topology.nodes.iter().map(|node| node.memory.map(|memory| memory.0)).sum::<Option<u64>>();
+    let share = match all.filter(|all| *all > 0) {
+        Some(all) => format!("{} of {} ({})", human(checked), human(Bytes(all)), percent(checked.0 as f64 / all as f64)),
+        None => human(checked).to_string(),
     };
     // Contents of which all regions were compared in full.
     let tested: Vec<&str> = TestPattern::ALL

@@ -195,7 +195,7 @@ fn loaders_whose_caches_are_not_known_are_taken_to_share_one_on_each_node() {
         let mut machine = machine();
         machine.topology.caches.clear();
         machine.identity.hypervisor = hypervisor.map(Into::into);
-        machine.allowed.memory = Bytes::gib(64);
+        machine.allowed.memory = Some(Bytes::gib(64));
         let plan = plan(&Spec::new(Task::Bandwidth(BandwidthShape::One)), &machine, &rows()).unwrap();
         let Work::Bandwidth { loaders, .. } = &plan.steps[0].cells[0].work else { panic!("{plan:?}") };
         Bytes(loaders.iter().map(|l| l.buffer.bytes.0).sum())
