@@ -11,6 +11,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Output};
 
 use memgauge_core::experiment::PrefetchRequest;
+use memgauge_core::policy::PolicyMode;
 use memgauge_core::result::{Incomplete, PlacementSource, PlacementStatus, Report};
 use memgauge_core::units::Bytes;
 use memgauge_testing::{not_tested, not_tested_in_part};
@@ -174,6 +175,41 @@ fn a_limit_on_threads_is_named() {
     std::fs::remove_dir_all(folder).unwrap();
     let stderr = ended_well("one thread", &output);
     assert!(stderr.contains("cannot start a thread") && stderr.contains("ulimit -u"), "{stderr}");
+}
+
+/// A policy that names the only node changes no measurement, and is told all the same. Two nodes are for the lab (`inherited`).
+#[test]
+fn the_callers_memory_policy_is_read_and_told() {
+    const BIND: libc::c_int = 2;
+    const INTERLEAVE: libc::c_int = 3;
+    let mut probe = program();
+    confined::policy(&mut probe, BIND, 1);
+    if let Err(error) = probe.arg("--version").output() {
+        not_tested!("set_mempolicy: {}", error);
+    }
+    for (mode, rule, words) in [(BIND, PolicyMode::Bind, "bind to node 0"), (INTERLEAVE, PolicyMode::Interleave, "interleave over node 0")]
+    {
+        let output = run("latency --size 1M --time 40ms --format json", |c| confined::policy(c, mode, 1));
+        ended_well(words, &output);
+        let policy = report(&output).machine.allowed.memory_policy.unwrap();
+        assert_eq!((policy.mode, policy.nodes.to_string().as_str()), (rule, "0"), "{words}");
+        let output = run("info", |c| confined::policy(c, mode, 1));
+        assert!(text(&output.stdout).contains(words), "{}", text(&output.stdout));
+        let output = run("latency --size 1M --time 40ms", |c| confined::policy(c, mode, 1));
+        assert!(text(&output.stdout).contains(&format!("memory policy: {words} (inherited")), "{}", text(&output.stdout));
+        let output = run("mlc --idle_latency -b1m -t0.1", |c| confined::policy(c, mode, 1));
+        assert!(text(&output.stderr).contains(words) && output.status.success(), "{}", text(&output.stderr));
+        // As filters of containers do. The kernel shows the policy in numa_maps as well.
+        let output = run("latency --size 1M --time 40ms --format json", |c| {
+            confined::policy(c, mode, 1);
+            confined::deny(c, &[libc::SYS_get_mempolicy], libc::EPERM);
+        });
+        let allowed = report(&output).machine.allowed;
+        let known = allowed.memory_policy.is_some_and(|policy| policy.mode == rule && policy.nodes.to_string() == "0");
+        assert!(known || allowed.memory_policy_unknown.is_some_and(|why| why.contains("get_mempolicy")), "{words}");
+    }
+    let none = report(&run("latency --size 1M --time 40ms --format json", |_| ())).machine.allowed.memory_policy;
+    assert!(none.is_some_and(|policy| policy.is_local()) || std::fs::metadata("/proc/self/numa_maps").is_err(), "no policy was set");
 }
 
 /// What is said where others had the CPUs.

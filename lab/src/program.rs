@@ -62,7 +62,25 @@ pub fn without_result(line: &str) -> Memgauge {
     Memgauge { command, json: PathBuf::new() }
 }
 
+/// `mlc LINE`, whose tables nobody reads.
+pub fn drop_in(line: &str) -> Memgauge {
+    without_result(&format!("mlc {line}"))
+}
+
 impl Memgauge {
+    /// Under this memory policy (linux/mempolicy.h) over the nodes of this mask, as `numactl` starts a program.
+    #[must_use]
+    pub fn under_policy(mut self, mode: libc::c_int, nodes: u64) -> Self {
+        let set = move || {
+            // SAFETY: the mask has the 64 bits that the call is given; the call reads one bit fewer.
+            let done = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, &raw const nodes, 65) };
+            if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+        };
+        // SAFETY: between fork and exec of a process with one thread only one system call is made.
+        unsafe { self.command.pre_exec(set) };
+        self
+    }
+
     /// In this control group.
     #[must_use]
     pub fn in_group(mut self, group: &Path) -> Self {

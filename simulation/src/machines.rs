@@ -1,5 +1,6 @@
 //! Machines: regular ones of any shape, random ones, and faults.
 
+use memgauge_core::policy::MemoryPolicy;
 use memgauge_core::topology::{Allowed, Cache, Cpu, Identity, Machine, Node, Topology};
 use memgauge_core::units::{Bytes, IdSet};
 
@@ -101,6 +102,8 @@ impl Shape {
                 node_memory: ids.iter().map(|id| (id, memory)).collect(),
                 cpu_quota: None,
                 settings: memgauge_core::topology::SettingsFrom::Here,
+                memory_policy: Some(MemoryPolicy::default()),
+                memory_policy_unknown: None,
             },
         }
     }

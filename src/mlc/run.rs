@@ -15,8 +15,8 @@ use memgauge_core::plan::{KernelRow, Plan, Work};
 use memgauge_core::planner::PlanError;
 use memgauge_core::result::Report;
 use memgauge_core::spec::{Spec, Task};
-use memgauge_core::topology::{Machine, OperatingSystem};
-use memgauge_core::wording::reasons;
+use memgauge_core::topology::{Allowed, Machine, OperatingSystem};
+use memgauge_core::wording::{self, reasons};
 use memgauge_engine::RunContext;
 use memgauge_os::clock::Clock;
 use memgauge_os::directory::DirectoryError;
@@ -155,6 +155,7 @@ fn measure(mode: Mode, letters: &Letters) -> anyhow::Result<ExitStatus> {
         return Ok(stop.status());
     }
     let (mut translation, mut switched) = translated?;
+    policy_message(&machine.allowed).iter().for_each(message);
     // The guardian was started before, because it must not inherit that this process offers itself to the out-of-memory killer.
     memory::prefer_out_of_memory_kill();
     translation.notes.iter().for_each(message);
@@ -181,6 +182,19 @@ fn widen_affinity(root: &Path) {
         }
         Err(error) => message(format_args!("the CPU mask that mlc was started with stays: {error}")),
     }
+}
+
+/// Which memory is measured where no option names a node, if the caller's memory policy says so.
+fn policy_message(allowed: &Allowed) -> Option<String> {
+    let several = allowed.nodes.len() > 1;
+    if let (true, None, Some(why)) = (several, &allowed.memory_policy, &allowed.memory_policy_unknown) {
+        return Some(format!("it is not known which memory policy mlc was started with ({why}): memory is bound to each CPU's own node"));
+    }
+    let policy = allowed.inherited_policy()?;
+    Some(format!(
+        "memory policy that mlc was started with (numactl): {}; it places memory for which no option names a node, and matrices keep all nodes",
+        wording::memory_policy(policy)
+    ))
 }
 
 fn measure_sections(
@@ -404,7 +418,21 @@ fn scan_messages(report: &Report) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use memgauge_core::policy::{MemoryPolicy, PolicyMode};
+
     use super::*;
+
+    #[test]
+    fn the_callers_memory_policy_is_told() {
+        let told = |memory_policy, why: Option<&str>| {
+            let memory_policy_unknown = why.map(str::to_owned);
+            policy_message(&Allowed { nodes: "0-2".parse().unwrap(), memory_policy, memory_policy_unknown, ..Allowed::default() })
+        };
+        let bound = MemoryPolicy { mode: PolicyMode::Bind, nodes: "2".parse().unwrap(), weights: None };
+        assert!(told(Some(bound), None).is_some_and(|text| text.contains("bind to node 2")));
+        assert_eq!(told(Some(MemoryPolicy::default()), None), None);
+        assert!(told(None, Some("get_mempolicy: denied")).is_some_and(|text| text.contains("denied") && text.contains("own node")));
+    }
 
     #[test]
     fn a_scan_says_what_its_rows_lack() {

@@ -216,7 +216,9 @@ impl Translator<'_> {
     fn scan(&self) -> Result<Section, String> {
         let l = self.letters;
         let mut spec = Spec::new(Task::Scan);
-        let node = l.node.or_else(|| self.inputs.machine.allowed.nodes.first());
+        let allowed = &self.inputs.machine.allowed;
+        let inherited = || allowed.inherited_policy().and_then(|policy| policy.nodes.intersection(&allowed.nodes).first());
+        let node = l.node.or_else(inherited).or_else(|| allowed.nodes.first());
         spec.nodes = node.map(IdSet::one);
         let cpu_node = l.lines_or_node.or_else(|| l.seconds_or_threads.and(node));
         if let Some(id) = cpu_node {

@@ -154,3 +154,29 @@ fn tiers_are_compared_alone_and_disturbed() {
     let json: Report = serde_json::from_slice(&Json.render(&report).unwrap()).unwrap();
     assert_eq!(json.plan.unwrap().tiers.iter().map(|t| t.node).collect::<Vec<_>>(), [0, 1, 2]);
 }
+
+#[test]
+fn the_callers_memory_policy_says_which_tier_is_measured() {
+    use memgauge_core::experiment::MemoryPlace;
+    use memgauge_core::policy::{MemoryPolicy, PolicyMode};
+    let (mut machine, model) = with_far_tier();
+    let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::One));
+    spec.mixes = vec![Mix::AllReads];
+    spec.cpus = Some(machine.topology.cpus.iter().filter(|c| c.package == 0).map(|c| c.id).collect());
+    let mut under = |mode, nodes: &str| {
+        machine.allowed.memory_policy = Some(MemoryPolicy { mode, nodes: nodes.parse().unwrap(), weights: None });
+        let report = run(&spec, &machine, &model, None);
+        let m = report.results[0].clone();
+        let nodes: Vec<u32> = m.evidence.placement.pages_by_node.keys().copied().collect();
+        let text = String::from_utf8(Text { width: 100, colour: false, verbose: true }.render(&report).unwrap()).unwrap();
+        (m.estimate.value.unwrap(), m.at, nodes, text)
+    };
+    let (near, at, nodes, text) = under(PolicyMode::Default, "");
+    assert!(at.memory == Some(MemoryPlace::Own) && nodes == [0] && !text.contains("memory policy"), "{at:?} {text}");
+    let (far, at, nodes, text) = under(PolicyMode::Bind, "2");
+    assert!(at.memory == Some(MemoryPlace::Node(2)) && nodes == [2] && far < 0.7 * near, "{at:?} {far} {near}");
+    assert!(text.contains("memory policy: bind to node 2 (inherited"), "{text}");
+    let (both, at, nodes, text) = under(PolicyMode::Interleave, "0,2");
+    assert!(at.memory == Some(MemoryPlace::Inherited) && nodes == [0, 2] && both > 1.1 * far, "{at:?} {both} {far}");
+    assert!(text.contains("memory policy: interleave over nodes 0,2 (inherited") && text.contains("pages on nodes in turn"), "{text}");
+}

@@ -96,6 +96,9 @@ pub enum Method {
 pub enum MemoryPlace {
     /// Each CPU used the memory of its own node.
     Own,
+    /// Where the memory policy says that the process was started with: on the nearest of its nodes, or on them in turn
+    /// ([`Coordinates::weights`]).
+    Inherited,
     /// This node's memory.
     Node(u32),
     /// A device that is mapped with DAX.
@@ -109,7 +112,7 @@ impl MemoryPlace {
     /// The node that the memory was on. `None` if it was on several nodes, or if the node is not known.
     pub const fn node(self) -> Option<u32> {
         match self {
-            Self::Own => None,
+            Self::Own | Self::Inherited => None,
             Self::Node(node) => Some(node),
             Self::Device { node } => node,
         }
@@ -174,7 +177,7 @@ pub struct Coordinates {
     /// How lines are made durable, and whether they are loaded again (persist latency).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<LineUse>,
-    /// Weights of the nodes that pages are on in turn (interleave).
+    /// Weights of the nodes that pages are on in turn (interleave, and memory under an inherited policy that interleaves).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<Weights>,
     /// Working set of each CPU (sweep, stream, chase).

@@ -31,6 +31,7 @@ pub mod pattern;
 pub mod persistent;
 pub mod plan;
 pub mod planner;
+pub mod policy;
 pub mod prefetchers;
 pub mod printable;
 pub mod protocol;

@@ -6,6 +6,7 @@ mod check;
 mod coarsen;
 mod context;
 pub mod cost;
+mod inherited;
 mod interleave;
 mod loaded;
 mod loaders;

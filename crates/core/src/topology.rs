@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::PageRequest;
 use crate::installed::InstalledMemory;
 use crate::persistent::PersistentRegion;
+use crate::policy::MemoryPolicy;
 use crate::units::{Bytes, IdSet};
 
 /// Everything that is read from a machine before a plan is made, live or from a recorded folder.
@@ -326,6 +327,13 @@ pub struct Allowed {
     /// From where the kernel's settings can be changed; absent if from here, by root.
     #[serde(default, skip_serializing_if = "SettingsFrom::is_here")]
     pub settings: SettingsFrom,
+    /// The memory policy that the process was started with (`numactl`, `set_mempolicy`): where memory goes for which nothing names a node;
+    /// `null` if it is not known.
+    #[serde(default)]
+    pub memory_policy: Option<MemoryPolicy>,
+    /// Why the memory policy is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_policy_unknown: Option<String>,
 }
 
 /// From where the kernel's settings (files of `/sys` and `/proc/sys`) can be changed.

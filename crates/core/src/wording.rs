@@ -10,6 +10,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::experiment::{ChaseOrder, Coordinates, MemoryPlace};
+use crate::policy::{MemoryPolicy, PolicyMode};
 use crate::tiers::MemoryKind;
 use crate::traffic::{Access, LineUse};
 use crate::units::IdSet;
@@ -61,6 +62,22 @@ pub fn nodes(list: &IdSet) -> String {
     format!("{} {}", if list.len() == 1 { "node" } else { "nodes" }, ids(list))
 }
 
+/// A memory policy: `bind to node 2`, `interleave over nodes 0-1`.
+pub fn memory_policy(policy: &MemoryPolicy) -> String {
+    let list = nodes(&policy.nodes);
+    match policy.mode {
+        PolicyMode::Default => "none".to_owned(),
+        PolicyMode::Local => "local".to_owned(),
+        PolicyMode::Bind => format!("bind to {list}"),
+        PolicyMode::Preferred | PolicyMode::PreferredMany => format!("prefer {list}"),
+        PolicyMode::Interleave => format!("interleave over {list}"),
+        PolicyMode::WeightedInterleave => {
+            let weights = policy.weights.as_ref().map_or_else(String::new, |weights| format!(" with weights {weights}"));
+            format!("interleave over {list}{weights}")
+        }
+    }
+}
+
 /// A kind of memory, in a word or two.
 pub const fn memory_kind(kind: MemoryKind) -> &'static str {
     match kind {
@@ -76,15 +93,17 @@ pub const fn memory_kind(kind: MemoryKind) -> &'static str {
 pub fn memory(place: MemoryPlace) -> String {
     match place {
         MemoryPlace::Own => "own memory".into(),
+        MemoryPlace::Inherited => "memory of the inherited policy".into(),
         MemoryPlace::Node(node) | MemoryPlace::Device { node: Some(node) } => format!("memory of node {node}"),
         MemoryPlace::Device { node: None } => "memory of a device".into(),
     }
 }
 
-/// `node 2`, `own node`, or `device` for a device that does not state its node. `own node` where the place is not known, too.
+/// `node 2`, `own node`, `policy's nodes` for those of the inherited memory policy, or `device` for one that does not state its node. `own node` where the place is not known, too.
 pub fn place(place: Option<MemoryPlace>) -> String {
     match place {
         Some(MemoryPlace::Device { node: None }) => "device".to_owned(),
+        Some(MemoryPlace::Inherited) => "policy's nodes".to_owned(),
         _ => node(place.and_then(MemoryPlace::node)),
     }
 }

@@ -58,7 +58,7 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
         energy_preferences,
     };
     environment.limits = [
-        allowed_notes(machine),
+        allowed_notes(tree, machine),
         cpu_notes(tree, machine),
         file_notes(tree, root),
         memory_notes(tree, machine),
@@ -115,7 +115,7 @@ fn cpus_on_nodes(topology: &Topology) -> IdSet {
     topology.nodes.iter().fold(IdSet::new(), |all, n| all.union(&n.cpus))
 }
 
-fn allowed_notes(machine: &Machine) -> Vec<Note> {
+fn allowed_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
     let (topology, allowed) = (&machine.topology, &machine.allowed);
     let online = topology.online();
     let with_memory: IdSet = topology.nodes.iter().filter(|n| n.has_memory()).map(|n| n.id).collect();
@@ -133,6 +133,12 @@ fn allowed_notes(machine: &Machine) -> Vec<Note> {
         }),
         message("may be used without the memory of their own nodes, so that all accesses are remote", "CPU", &far)
             .map(|m| Note::warning("no-local-memory", m)),
+        // A recording need not say.
+        allowed.memory_policy_unknown.as_ref().filter(|_| tree.is_live() && allowed.nodes.len() > 1).map(|why| {
+            let message =
+                format!("the inherited memory policy is not known ({why}): memory for which no option names a node is on each CPU's own");
+            Note::info("memory-policy-unknown", message).advise("name nodes with --node, or let it call get_mempolicy")
+        }),
         message("in no online node, so that no memory is local to them", "CPU", &online.difference(&cpus_on_nodes(topology)))
             .map(|m| Note::info("cpus-without-node", m)),
     ];

@@ -34,6 +34,7 @@ mod journal;
 mod meminfo;
 mod mount;
 mod persistent;
+mod policy;
 mod setting;
 mod substitute;
 #[cfg(test)]

@@ -14,6 +14,7 @@ use memgauge_core::units::{Bytes, IdSet};
 use crate::cgroup::{Group, Hierarchy, groups};
 use crate::cpu::AllowedSets;
 use crate::meminfo;
+use crate::policy;
 use crate::setting;
 use crate::topology::nodes::pools;
 use crate::tree::{NODE_DIR, POOLS_DIR, Tree, kib_field};
@@ -62,6 +63,10 @@ pub(crate) fn read(tree: Tree<'_>, nodes: &[Node], usable: AllowedSets) -> Allow
         Some(limit) => (Some(Bytes(limit.bytes)), limit.name),
         None => (None, nothing_stated(tree, usable().map(|n| n.id).filter(|id| !rooms.contains_key(id)).collect())),
     };
+    let (memory_policy, memory_policy_unknown) = match policy::read(tree, &allowed) {
+        Ok(policy) => (Some(policy), None),
+        Err(why) => (None, Some(why)),
+    };
     Allowed {
         cpus,
         isolated,
@@ -72,6 +77,8 @@ pub(crate) fn read(tree: Tree<'_>, nodes: &[Node], usable: AllowedSets) -> Allow
         node_limited_by: rooms.iter().map(|(&id, room)| (id, reserve::in_words(room.left, room.may_be_taken))).collect(),
         cpu_quota: cpu_quota(tree),
         settings: setting::changed_from(tree),
+        memory_policy,
+        memory_policy_unknown,
     }
 }
 

@@ -81,7 +81,7 @@ columns! {
     // Where.
     cpu: Option<u32>,
     cpu_node: Option<u32>,
-    /// `own`, `node` or `device`.
+    /// `own`, `inherited`, `node` or `device`.
     memory: Option<&'static str>,
     memory_node: Option<u32>,
     memory_dir: Option<&'a str>,
@@ -261,6 +261,7 @@ pub fn durable(line: LineUse) -> String {
 fn place<'a>(row: CsvRow<'a>, at: &'a Coordinates) -> CsvRow<'a> {
     let memory = at.memory.map(|place| match place {
         MemoryPlace::Own => "own",
+        MemoryPlace::Inherited => "inherited",
         MemoryPlace::Node(_) => "node",
         MemoryPlace::Device { .. } => "device",
     });

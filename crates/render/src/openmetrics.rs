@@ -16,7 +16,7 @@ use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, Metric};
 use memgauge_core::result::{Asked, CurveSummary, HealthStatus, LevelSummary, Measurement, QualityLevel, Report};
 use memgauge_core::units::Bytes;
-use memgauge_core::wording::spelled;
+use memgauge_core::wording::{memory_policy, spelled};
 
 use crate::csv::durable;
 use crate::format::{Format, Named, RenderError};
@@ -35,7 +35,7 @@ impl Format for OpenMetrics {
 
     fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
         let mut all = Collected::default();
-        all.add(report, &asked(report.argv.iter().map(String::as_str)));
+        all.add(report, &of_run(report));
         all.encode()
     }
 
@@ -46,7 +46,7 @@ impl Format for OpenMetrics {
         }
         let mut all = Collected::default();
         for result in results {
-            all.add(result.report, &with(&asked(result.report.argv.iter().map(String::as_str)), [label("result", result.name)]));
+            all.add(result.report, &with(&of_run(result.report), [label("result", result.name)]));
         }
         all.encode()
     }
@@ -117,6 +117,12 @@ fn asked<'a>(argv: impl IntoIterator<Item = &'a str>) -> Labels {
     let Some(Asked { task, options }) = Asked::from_words(argv) else { return Labels::new() };
     let options = Some(options).filter(|options| !options.is_empty()).map(|options| label("options", options));
     [label("task", task)].into_iter().chain(options).collect()
+}
+
+/// What a run was asked to measure, with the memory policy that it was started with: it says which memory was measured as an option does.
+fn of_run(report: &Report) -> Labels {
+    let policy = report.machine.allowed.inherited_policy().map(|policy| label("memory_policy", memory_policy(policy)));
+    with(&asked(report.argv.iter().map(String::as_str)), policy)
 }
 
 /// The name and the value of a label.

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use memgauge_core::policy::MemoryPolicy;
 use memgauge_core::reserve::{self, Reserve, amount as gib};
 use memgauge_core::topology::{Allowed, Node, SettingsFrom};
 use memgauge_core::units::Bytes;
@@ -87,6 +88,9 @@ fn combined(nodes: &[Node], usable: AllowedSets, others: Vec<Headroom>, cpu_quot
         node_limited_by,
         cpu_quota,
         settings: SettingsFrom::Here,
+        // A process inherits none: memory is on the node of the thread that touches it, unless it asks for another.
+        memory_policy: Some(MemoryPolicy::default()),
+        memory_policy_unknown: None,
     }
 }
 

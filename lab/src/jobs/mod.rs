@@ -10,6 +10,7 @@ mod gigapages;
 mod hotplug;
 mod hugepages;
 mod icount;
+mod inherited;
 mod interleave;
 mod interleave_auto;
 mod isolated;
@@ -44,6 +45,7 @@ pub(crate) const ALL: &[&Job] = &[
     &selinux::JOB,
     &isolated::JOB,
     &policies::JOB,
+    &inherited::JOB,
     &kmem::JOB,
     &pmem::JOB,
     &pmem_nodes::JOB,

@@ -73,7 +73,7 @@ fn place(found: &Found<'_>) -> Option<WeightsPlace> {
             if nodes.len() == 1 { one(nodes.first()?) } else { Some(WeightsPlace::OwnNodes { nodes }) }
         }
         MemoryPlace::Node(node) => one(node),
-        MemoryPlace::Device { .. } => None,
+        MemoryPlace::Inherited | MemoryPlace::Device { .. } => None,
     }
 }
 

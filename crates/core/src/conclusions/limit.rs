@@ -189,7 +189,7 @@ fn memory_limit(m: &Measurement, limits: &Limits<'_>, cpus: &IdSet) -> Option<Li
     let homes: IdSet = cpus.iter().filter_map(|c| Some(limits.topology.cpu(c)?.node)).collect();
     match m.at.memory_node() {
         // Several nodes' memory is in use at the same time, or each thread uses the memory that the user gave it.
-        _ if m.at.load_nodes.is_some() || threads_as_given(m) => None,
+        _ if m.at.load_nodes.is_some() || m.at.weights.is_some() || threads_as_given(m) => None,
         Some(node) if homes.len() == 1 => limits.for_nodes(&IdSet::one(node), homes.first()),
         // CPUs of several nodes share one node's memory, so some of them are remote.
         Some(_) => None,

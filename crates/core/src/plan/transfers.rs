@@ -147,7 +147,8 @@ impl Transfers {
         let buffer = by.buffers.get(home)?.clone();
         let at = Coordinates {
             cpu_node: Some(by.node),
-            memory: Some(MemoryPlace::Node(buffer.node)),
+            memory: Some(if buffer.weights.is_some() { MemoryPlace::Inherited } else { MemoryPlace::Node(buffer.node) }),
+            weights: buffer.weights.clone(),
             cpu: Some(reader),
             holder_cpu: Some(holder),
             state: Some(state),

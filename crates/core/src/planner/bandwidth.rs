@@ -57,9 +57,11 @@ impl Planner<'_> {
 
     pub(super) fn bandwidth_cell(&mut self, cpus: &[u32], row: Option<u32>, node: Option<u32>, mix: Mix) -> Result<Cell, PlanError> {
         let loaders = self.loaders(cpus, node, 0)?;
+        let (memory, weights) = self.memory_place(node);
         let at = Coordinates {
             cpu_node: row,
-            memory: Some(self.memory_place(node)),
+            memory,
+            weights,
             cpus: Some(cpus.iter().copied().collect()),
             mix: Some(mix),
             ..Default::default()
@@ -83,10 +85,13 @@ impl Planner<'_> {
         Ok(named.iter().map(|count| count as usize).collect())
     }
 
-    /// The requested node, for measurements that use one node at a time.
+    /// The requested node, for measurements that use one node at a time, or that of the inherited policy.
     pub(super) fn one_node(&self) -> Result<Option<u32>, PlanError> {
         if let Some(device) = self.device {
             return Ok(device);
+        }
+        if let Some(node) = self.inherited_node() {
+            return Ok(Some(node));
         }
         match &self.spec.nodes {
             // In the suite, named nodes only restrict what is measured. Each CPU uses the nearest of them.

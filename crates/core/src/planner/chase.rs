@@ -5,6 +5,7 @@ use crate::note::Note;
 use crate::plan::{Cell, Probe, Step, Work};
 use crate::planner::check::{PlanError, invalid};
 use crate::planner::context::{LARGE_MATRIX, Planner};
+use crate::planner::sizes::IN_TURN;
 use crate::spec::{ChaseSpec, LatencyShape, Task};
 use crate::units::{Bytes, IdSet};
 
@@ -77,12 +78,9 @@ impl Planner<'_> {
 
     /// The coordinates of a chase.
     pub(super) fn chase_at(&self, probe: &Probe) -> Coordinates {
-        Coordinates {
-            cpu_node: Some(self.cpu_node(probe.cpu)),
-            memory: Some(self.memory_place(Some(probe.buffer.node))),
-            cpu: Some(probe.cpu),
-            ..Coordinates::default()
-        }
+        let node = if probe.buffer.weights.is_some() { IN_TURN } else { probe.buffer.node };
+        let (memory, weights) = self.memory_place(Some(node));
+        Coordinates { cpu_node: Some(self.cpu_node(probe.cpu)), memory, weights, cpu: Some(probe.cpu), ..Coordinates::default() }
     }
 
     /// A chase alone.

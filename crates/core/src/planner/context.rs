@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::directory::{FileBacking, MemoryDir};
 use crate::experiment::{Experiment, MemoryPlace};
+use crate::interleave::Weights;
 use crate::note::Note;
 use crate::plan::{Cell, Coarsened, KernelRow, Step, StopRule, shuffle};
 use crate::planner::check::{PlanError, check_chase, check_cpus, check_directory, check_nodes, unavailable};
-use crate::planner::sizes::{LEAST_BUFFER, Sizes, approximately, pool_room};
+use crate::planner::inherited::Inherited;
+use crate::planner::sizes::{IN_TURN, LEAST_BUFFER, Sizes, approximately, pool_room};
 use crate::spec::{Spec, Task};
 use crate::topology::{Machine, OperatingSystem};
 use crate::units::IdSet;
@@ -54,6 +56,8 @@ pub(super) struct Planner<'a> {
     pub(super) nodes: IdSet,
     /// The node of the device that the buffers are on (DAX). The inner `None` means that the kernel does not state the node.
     pub(super) device: Option<Option<u32>>,
+    /// Where memory is for which no option names a node, if not on each CPU's own node.
+    pub(super) inherited: Option<Inherited>,
     pub(super) sizes: Sizes<'a>,
     pub(super) notes: Vec<Note>,
     /// What is measured more coarsely than usual because the time is short.
@@ -87,7 +91,9 @@ impl<'a> Planner<'a> {
         let short = if spec.nodes.is_none() { short_nodes(spec, machine, &cpus, &nodes) } else { Vec::new() };
         nodes = nodes.iter().filter(|node| short.iter().all(|(short, _)| short != node)).collect();
         let backing = spec.memory_dir.as_ref().map(|d| d.file.backing);
-        if backing == Some(FileBacking::PageCache) {
+        let mut notes: Vec<Note> = spec.memory_dir.iter().flat_map(|d| d.notes()).collect();
+        let inherited = Inherited::read(spec, machine, &mut notes);
+        if backing == Some(FileBacking::PageCache) && inherited.is_none() {
             // No policy binds the page cache. Its pages are where they are first touched, so their node needs a CPU.
             let touchable = |n: &u32| machine.topology.node(*n).is_some_and(|n| !n.cpus.intersection(&machine.allowed.cpus).is_empty());
             nodes = nodes.iter().filter(touchable).collect();
@@ -100,7 +106,6 @@ impl<'a> Planner<'a> {
         // A node that is not online has no CPUs to touch from, and nothing to compare with.
         let device_node = || spec.memory_dir.as_ref()?.file.device_node.filter(|n| machine.topology.node(*n).is_some());
         let device = (backing == Some(FileBacking::Dax)).then(device_node);
-        let mut notes: Vec<Note> = spec.memory_dir.iter().flat_map(|d| d.notes()).collect();
         for note in spec.traffic.thread_directories().iter().flat_map(MemoryDir::notes) {
             if !notes.contains(&note) {
                 notes.push(note);
@@ -130,14 +135,15 @@ impl<'a> Planner<'a> {
                 format!("nodes {nodes} share CPUs {shared}: the memory of all of them is local there, and buffers are on them in turn");
             notes.push(Note::info("nodes-share-cpus", message));
         }
-        let sizes = Sizes::new(spec, machine);
+        let turns = inherited.as_ref().and_then(|inherited| inherited.turns.clone());
+        let sizes = Sizes::new(spec, machine, turns);
         notes.extend(sizes.without_caches(&cpus));
         let isolated = cpus.intersection(&machine.allowed.isolated);
         if spec.cpus.is_none() && !isolated.is_empty() {
             let message = format!("isolated CPUs are measured, because their nodes have no others: {isolated}");
             notes.push(Note::info("isolated-cpus-used", message).advise("name other CPUs with --cpu to leave them alone"));
         }
-        Ok(Self { spec, machine, kernels, cpus, nodes, device, sizes, notes, coarsened: Vec::new() })
+        Ok(Self { spec, machine, kernels, cpus, nodes, device, inherited, sizes, notes, coarsened: Vec::new() })
     }
 
     pub(super) fn stop_rule(&self, steps: &[Step]) -> StopRule {
@@ -179,11 +185,16 @@ impl<'a> Planner<'a> {
         cpu_limits(self.machine.identity.system)
     }
 
-    /// The node of a CPU's local memory: its own node, or the nearest measured one if its own may not be used.
+    /// The node of a CPU's memory where none is named: its own, or the nearest measured one if its own may not be used. Under an inherited
+    /// memory policy the nearest of the policy's nodes, or [`IN_TURN`].
     pub(super) fn local_node(&mut self, cpu: u32) -> u32 {
         let own = self.cpu_node(cpu);
         if let Some(device) = self.device {
             return device.unwrap_or(own);
+        }
+        if let Some(Inherited { nodes, turns }) = &self.inherited {
+            let nearest = || nodes.iter().min_by_key(|node| (*node != own, self.machine.topology.distance(own, *node)));
+            return if turns.is_some() { IN_TURN } else { nearest().unwrap_or(own) };
         }
         if self.nodes.contains(own) {
             return own;
@@ -232,7 +243,11 @@ impl<'a> Planner<'a> {
     /// The nodes of a CPU's local memory: all measured nodes that list it, or its [local node](Self::local_node).
     fn local_nodes(&mut self, cpu: u32) -> Vec<u32> {
         let shared = self.machine.topology.local_nodes(cpu).intersection(&self.nodes);
-        if self.device.is_some() || shared.len() < 2 { vec![self.local_node(cpu)] } else { shared.iter().collect() }
+        if self.device.is_some() || self.inherited.is_some() || shared.len() < 2 {
+            vec![self.local_node(cpu)]
+        } else {
+            shared.iter().collect()
+        }
     }
 
     /// Each CPU with the nodes of its buffer. CPUs take their local nodes by turns; fewer CPUs than nodes have several nodes each, so that all
@@ -257,16 +272,24 @@ impl<'a> Planner<'a> {
     pub(super) fn local_to(&self, node: u32) -> Option<u32> {
         let cpu = self.machine.topology.node(node).and_then(|n| n.cpus.first());
         let shared = cpu.is_some_and(|cpu| self.machine.topology.local_nodes(cpu).intersection(&self.nodes).len() > 1);
-        Some(node).filter(|_| !shared || self.device.is_some())
+        Some(node).filter(|_| !shared || self.device.is_some() || self.inherited.is_some())
     }
 
-    /// The place of memory on `node`; each CPU's own node if there is none.
-    pub(super) fn memory_place(&self, node: Option<u32>) -> MemoryPlace {
+    /// The place of memory on `node`, and the weights of memory whose pages are on nodes in turn. Each CPU's own node if there is none, unless
+    /// the inherited policy leaves some of these out.
+    pub(super) fn memory_place(&self, node: Option<u32>) -> (Option<MemoryPlace>, Option<Weights>) {
         match (self.device, node) {
-            (Some(node), _) => MemoryPlace::Device { node },
-            (None, Some(node)) => MemoryPlace::Node(node),
-            (None, None) => MemoryPlace::Own,
+            (Some(node), _) => (Some(MemoryPlace::Device { node }), None),
+            (None, Some(IN_TURN)) => (Some(MemoryPlace::Inherited), self.inherited.as_ref().and_then(|inherited| inherited.turns.clone())),
+            (None, Some(node)) => (Some(MemoryPlace::Node(node)), None),
+            (None, None) => (Some(if self.inherited.is_some() { MemoryPlace::Inherited } else { MemoryPlace::Own }), None),
         }
+    }
+
+    /// The node where the inherited policy puts the memory of all CPUs; [`IN_TURN`] where its pages are on several.
+    pub(super) fn inherited_node(&self) -> Option<u32> {
+        let Inherited { nodes, turns } = self.inherited.as_ref()?;
+        if turns.is_some() { Some(IN_TURN) } else { nodes.first().filter(|_| nodes.len() == 1) }
     }
 
     /// The columns of a matrix: the measured nodes, or the one device (`None` if its node is not known).

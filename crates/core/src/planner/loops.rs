@@ -61,8 +61,12 @@ fn room(spec: &LoopSpec, machine: &Machine) -> (u64, String) {
     let allowed = &machine.allowed;
     let nodes = machine.topology.nodes.iter().filter(|n| spec.node.is_none_or(|node| node == n.id));
     let pools: u64 = nodes.map(|node| pool_bytes(node, spec.pages)).sum();
-    let on_node = spec.node.and_then(|node| Some((allowed.node_memory.get(&node)?.0, allowed.limit_of_node(node))));
-    let (memory, by) = on_node.filter(|(room, _)| *room < allowed.room()).unwrap_or((allowed.room(), allowed.memory_limited_by.clone()));
+    let on_node = match spec.node {
+        Some(node) => allowed.node_memory.get(&node).map(|room| (room.0, allowed.limit_of_node(node))),
+        None => allowed.under_policy().map(|(room, by)| (room.0, by)),
+    };
+    let (memory, by) =
+        on_node.filter(|(room, _)| *room < allowed.room()).unwrap_or((allowed.room(), allowed.memory_limited_by.clone()));
     (memory.saturating_add(pools), by)
 }
 
@@ -85,7 +89,7 @@ mod tests {
             isolated: IdSet::new(),
             nodes: "0-1".parse().unwrap(),
             cpu_quota: None,
-            settings: crate::topology::SettingsFrom::Here,
+            ..Allowed::default()
         };
         loop_size(&spec, &Machine { identity: Identity::default(), topology: Topology::default(), allowed })
     }

@@ -134,7 +134,7 @@ impl Planner<'_> {
     fn file_cell(&self, row: u32, loaders: Vec<Loader>, mix: Mix, access: Access) -> Result<Cell, PlanError> {
         let at = Coordinates {
             cpu_node: Some(row),
-            memory: Some(self.memory_place(loaders.first().map(|l| l.buffer.node))),
+            memory: self.memory_place(loaders.first().map(|l| l.buffer.node)).0,
             cpus: Some(loaders.iter().map(|l| l.cpu).collect()),
             mix: Some(mix),
             access: Some(access),
@@ -179,7 +179,7 @@ impl Planner<'_> {
                     let traffic = Traffic { mix: first.mix, kernels: names, form, block: Some(block), ..Traffic::default() };
                     let at = Coordinates {
                         cpu_node: Some(row),
-                        memory: Some(self.memory_place(loaders.first().map(|l| l.buffer.node))),
+                        memory: self.memory_place(loaders.first().map(|l| l.buffer.node)).0,
                         cpu: Some(cpu),
                         block: Some(block),
                         line: Some(line),

@@ -66,7 +66,9 @@ impl Planner<'_> {
         }
         let mut cells = Vec::new();
         let mut scanned = Vec::new();
-        for node in self.nodes.clone().iter() {
+        // A scan takes the memory that the process may have, and no other under an inherited policy.
+        let nodes = self.inherited.as_ref().map_or_else(|| self.nodes.clone(), |inherited| inherited.nodes.clone());
+        for node in nodes.iter() {
             let cpus = self.scan_cpus(node);
             let allowed = &self.machine.allowed;
             let unknown = allowed.memory.is_none() && !allowed.node_memory.contains_key(&node);

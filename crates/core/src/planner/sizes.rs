@@ -11,6 +11,7 @@ use crate::planner::check::{PlanError, invalid};
 use crate::spec::{Spec, Task};
 use crate::topology::{Cache, Machine, Node, Topology};
 use crate::units::{Bytes, IdSet};
+use crate::wording;
 
 pub(super) use crate::reserve::amount as approximately;
 
@@ -43,6 +44,8 @@ const MIN_LOADER_SIZE: Bytes = Bytes::kib(1);
 const WINDOW: Bytes = Bytes::kib(512);
 /// The largest number of threads that touch one buffer first. Fewer already saturate memory by clearing pages.
 const MAX_TOUCHERS: usize = 16;
+/// Stands for the nodes of the inherited memory policy on which pages are in turn. No machine has so many nodes.
+pub(super) const IN_TURN: u32 = u32::MAX;
 /// The transfer window, in bytes, if the size of the holder's L2 is not known.
 const HANDOFF_WINDOW: u64 = 128 << 10;
 
@@ -55,6 +58,8 @@ pub(super) struct Sizes<'a> {
     /// Last-level caches.
     domains: u64,
     touch: BTreeMap<u32, IdSet>,
+    /// The weights behind [`IN_TURN`].
+    turns: Option<Weights>,
 }
 
 /// The caches that one CPU's data may stay in.
@@ -96,12 +101,12 @@ impl Room {
 }
 
 impl<'a> Sizes<'a> {
-    pub(super) fn new(spec: &'a Spec, machine: &'a Machine) -> Self {
+    pub(super) fn new(spec: &'a Spec, machine: &'a Machine, turns: Option<Weights>) -> Self {
         let line = machine.topology.line().0.max(16);
         let touch = machine.topology.nodes.iter().map(|n| (n.id, touchers(machine, n))).collect();
         let caches = cpu_caches(&machine.topology);
         let domains = caches.values().map(|c| c.domain).collect::<BTreeSet<u32>>().len().max(1) as u64;
-        Self { spec, machine, line, caches, domains, touch }
+        Self { spec, machine, line, caches, domains, touch, turns }
     }
 
     fn caches(&self, cpu: u32) -> CpuCaches {
@@ -181,6 +186,8 @@ impl<'a> Sizes<'a> {
 
     pub(super) fn buffer(&self, bytes: Bytes, node: u32, derived: bool) -> BufferPlan {
         let directory = self.spec.memory_dir.as_ref().map(|d| d.file.path.clone());
+        let weights = self.turns_at(node).cloned();
+        let node = weights.as_ref().and_then(|weights| weights.nodes().first()).unwrap_or(node);
         BufferPlan {
             bytes,
             node,
@@ -189,8 +196,23 @@ impl<'a> Sizes<'a> {
             derived,
             directory,
             shared: false,
-            weights: None,
+            weights,
         }
+    }
+
+    /// The weights with which pages of memory on this node are on several in turn.
+    fn turns_at(&self, node: u32) -> Option<&Weights> {
+        self.turns.as_ref().filter(|_| node == IN_TURN)
+    }
+
+    /// The most bytes on a node, the place in words, and what limits them; `None` where nothing does.
+    fn node_limit(&self, node: u32) -> Option<(u64, String, String)> {
+        let allowed = &self.machine.allowed;
+        if let Some(weights) = self.turns_at(node) {
+            let (bytes, tightest) = allowed.in_turn(weights)?;
+            return Some((bytes.0, wording::nodes(&weights.nodes()), allowed.limit_of_node(tightest)));
+        }
+        Some((allowed.node_memory.get(&node)?.0, format!("node {node}"), allowed.limit_of_node(node)))
     }
 
     /// Whether a chase that is random over all of a buffer has more lines than the layout can number.
@@ -209,12 +231,12 @@ impl<'a> Sizes<'a> {
         let allowed = &self.machine.allowed;
         let share = |bytes: u64, among: u64| bytes.saturating_sub(reserved) / among;
         let of_all = share(allowed.room(), in_all);
-        let of_node = allowed.node_memory.get(&node).map_or(of_all, |b| share(b.0, on_node));
-        let place = format!("node {node}");
-        let memory = if of_node < of_all {
-            Room { bytes: of_node, place, limited_by: allowed.limit_of_node(node), pool: None }
-        } else {
-            Room { bytes: of_all, place, limited_by: allowed.memory_limited_by.clone(), pool: None }
+        let memory = match self.node_limit(node).map(|(bytes, place, by)| (share(bytes, on_node), place, by)) {
+            Some((bytes, place, limited_by)) if bytes < of_all => Room { bytes, place, limited_by, pool: None },
+            limit => {
+                let place = limit.map_or_else(|| format!("node {node}"), |(_, place, _)| place);
+                Room { bytes: of_all, place, limited_by: allowed.memory_limited_by.clone(), pool: None }
+            }
         };
         let Some(dir) = &self.spec.memory_dir else {
             // Pages of a pool are not part of the free memory.
@@ -244,7 +266,9 @@ impl<'a> Sizes<'a> {
 
     /// Free bytes of the pool that the requested pages come from.
     pub(super) fn in_pool(&self, node: u32) -> u64 {
-        self.machine.topology.node(node).map_or(0, |node| pool_bytes(node, self.spec.pages))
+        let free = |node: u32| self.machine.topology.node(node).map_or(0, |node| pool_bytes(node, self.spec.pages));
+        let in_turn = |weights: &Weights| weights.iter().map(|(node, _)| (free(node) as f64 / weights.share(node)) as u64).min();
+        self.turns_at(node).map_or_else(|| free(node), |weights| in_turn(weights).unwrap_or(0))
     }
 
     fn too_much(&self, requested: u64, what: &str, room: &Room, node: u32) -> PlanError {

@@ -12,6 +12,7 @@ mod curve;
 mod directory;
 mod nodes;
 mod pmem;
+mod policy;
 mod prefetch;
 mod probe;
 mod scan;
@@ -60,7 +61,7 @@ fn machine() -> Machine {
             node_memory: (0..3).map(|n| (n, Bytes::gib(4))).collect::<BTreeMap<_, _>>(),
             isolated: IdSet::new(),
             cpu_quota: None,
-            settings: crate::topology::SettingsFrom::Here,
+            ..Allowed::default()
         },
     }
 }

@@ -65,7 +65,7 @@ impl Planner<'_> {
         for buffer in loaders.iter().flat_map(Loader::buffers) {
             match &buffer.directory {
                 Some(path) => *in_directory.entry(path).or_default() += buffer.bytes.0,
-                None => *on_node.entry(buffer.node).or_default() += buffer.bytes.0,
+                None => buffer.nodes().iter().for_each(|node| *on_node.entry(node).or_default() += buffer.bytes_on(node)),
             }
         }
         let check = |needed: u64, room: u64, place: &str, limited_by: &str| {

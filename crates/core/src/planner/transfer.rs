@@ -232,9 +232,11 @@ impl Planner<'_> {
         let window = self.sizes.handoff_window(holder, stride, buffer.bytes)?;
         let chase_window = self.transfer_chase_window(stride, buffer.bytes)?;
         self.warn_of_own_cache(reader, buffer.bytes, stride, state == LineState::Hit);
+        let weights = buffer.weights.clone();
         let at = Coordinates {
             cpu_node: Some(self.cpu_node(reader)),
-            memory: Some(MemoryPlace::Node(home)),
+            memory: Some(if weights.is_some() { MemoryPlace::Inherited } else { MemoryPlace::Node(home) }),
+            weights,
             cpu: Some(reader),
             holder_cpu: Some(holder),
             sharer_cpu: sharer,

@@ -23,7 +23,7 @@ fn machine(bare: Node) -> Machine {
             memory_limited_by: String::new(),
             node_memory: [].into(),
             cpu_quota: None,
-            settings: crate::topology::SettingsFrom::Here,
+            ..Allowed::default()
         },
     }
 }

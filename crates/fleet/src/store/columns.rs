@@ -103,6 +103,7 @@ pub(super) fn cell(cell: &Cell) -> Vec<Field> {
     let at = &cell.at;
     let memory = at.memory.map(|place| match place {
         MemoryPlace::Own => "own",
+        MemoryPlace::Inherited => "inherited",
         MemoryPlace::Node(_) => "node",
         MemoryPlace::Device { .. } => "device",
     });

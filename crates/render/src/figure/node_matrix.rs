@@ -22,6 +22,7 @@ pub(crate) fn node_label(id: Option<u32>) -> String {
 fn place_label(place: Option<MemoryPlace>) -> String {
     match place {
         Some(MemoryPlace::Device { node: None }) => "device".to_owned(),
+        Some(MemoryPlace::Inherited) => "policy".to_owned(),
         _ => node_label(place.and_then(MemoryPlace::node)),
     }
 }

@@ -115,9 +115,17 @@ fn bus_legend(page: &mut Page, ms: &[&Measurement]) {
 fn memory_place(m: &Measurement) -> Option<String> {
     match m.at.memory? {
         MemoryPlace::Own => Some("each CPU on its own node".into()),
+        MemoryPlace::Inherited => Some(under_policy(m)),
         MemoryPlace::Node(node) => Some(format!("memory of node {node}")),
         MemoryPlace::Device { node } => node.map(|node| format!("device at node {node}")),
     }
+}
+
+/// The nodes that the inherited policy put pages on, with how many of those that were looked up.
+fn under_policy(m: &Measurement) -> String {
+    let what = if m.at.weights.is_some() { "pages on nodes in turn" } else { "each CPU on the nearest node of the policy" };
+    let pages: Vec<String> = m.evidence.placement.pages_by_node.iter().map(|(node, pages)| format!("{pages} on node {node}")).collect();
+    if pages.is_empty() { what.to_owned() } else { format!("{what}: {}", pages.join(", ")) }
 }
 
 /// Whether plain stores read first, and why that is known or not: a line for each conclusion, with the mixes of its rows.

@@ -83,7 +83,14 @@ fn memory(machine: &Machine) -> Vec<String> {
     let with_memory = nodes.iter().filter(|n| n.has_memory()).count();
     let bare = nodes.iter().filter(|n| n.has_memory() && n.cpus.is_empty()).count();
     let without = if bare > 0 { format!(" ({bare} without CPUs)") } else { String::new() };
-    vec![format!("{}{without} with {}", count(with_memory, "memory node", "memory nodes"), total)]
+    let mut items = vec![format!("{}{without} with {}", count(with_memory, "memory node", "memory nodes"), total)];
+    items.extend(policy(machine).map(|policy| format!("memory policy: {policy} (inherited, as from numactl)")));
+    items
+}
+
+/// The inherited memory policy, where it places memory.
+fn policy(machine: &Machine) -> Option<String> {
+    machine.allowed.inherited_policy().map(wording::memory_policy)
 }
 
 fn page_kinds(report: &Report) -> Option<String> {
@@ -355,6 +362,7 @@ fn allowed(page: &mut Page, m: &Machine) {
             ),
         ),
         ("", if by_node.len() > 1 && by_node.len() <= DISTANCE_NODES { by_node.join(" · ") } else { String::new() }),
+        ("memory policy", policy(m).map(|policy| format!("{policy}, inherited (numactl, set_mempolicy)")).unwrap_or_default()),
     ];
     facts(page, &list);
 }

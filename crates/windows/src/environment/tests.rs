@@ -33,7 +33,7 @@ fn machine() -> Machine {
             memory_limited_by: String::new(),
             node_memory: BTreeMap::new(),
             cpu_quota: None,
-            settings: memgauge_core::topology::SettingsFrom::Here,
+            ..Allowed::default()
         },
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn machine() -> Machine {
             node_memory: BTreeMap::new(),
             isolated: IdSet::new(),
             cpu_quota: None,
-            settings: crate::topology::SettingsFrom::Here,
+            ..Allowed::default()
         },
     }
 }
@@ -168,6 +168,20 @@ fn nodes_that_share_cpus_share_the_limit() {
     // A table that gives one node the CPUs of another as well.
     let broken = one_package(&["0-1", "0-3"]);
     assert_eq!(judged(broken, on_pages(2)).limit, Some(153.6));
+}
+
+#[test]
+fn pages_in_turn_on_nodes_have_no_local_limit() {
+    let mut m = bandwidth("0-3", None, Mix::AllReads, 60.0, Some(60.0));
+    m.evidence.placement.pages_by_node = [(0, 100), (1, 100)].into();
+    assert_eq!(judged(machine(), m.clone()).limit, Some(153.6), "each CPU on its own node");
+    m.at.weights = Some("0=1,1=1".parse().unwrap());
+    let spread = judged(machine(), m);
+    assert_eq!(
+        (spread.status, spread.reason, spread.limit),
+        (VerdictStatus::Unknown, VerdictReason::LimitUnknown, None),
+        "half of it is remote"
+    );
 }
 
 #[test]

@@ -511,7 +511,7 @@ impl Lab {
             node_memory: topology.nodes.iter().map(|n| (n.id, Bytes(n.stated_bytes() / 10 * 8))).collect(),
             isolated: IdSet::new(),
             cpu_quota: None,
-            settings: memgauge_core::topology::SettingsFrom::Here,
+            ..Allowed::default()
         };
         let first = topology.cpus.first().map_or(0, |c| c.id);
         Report {

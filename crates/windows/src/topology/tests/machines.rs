@@ -49,7 +49,7 @@ fn machine(answer: Answer, nodes: u32) -> Machine {
         memory_limited_by: format!("available memory (GlobalMemoryStatusEx, {} GiB)", 48 * nodes),
         node_memory: (0..nodes).map(|id| (id, Bytes(free / 5 * 4))).collect(),
         cpu_quota: None,
-        settings: memgauge_core::topology::SettingsFrom::Here,
+        ..Allowed::default()
     };
     let identity = Identity {
         arch: "x86_64".into(),
