@@ -53,6 +53,7 @@ Exit status:
     mut_arg("within", |arg| arg.help("End the whole check after this time: everything is measured more coarsely until it fits [default: 45s]")),
     mut_arg("confidence", |confidence| with_default(confidence, "1.5%, in a virtual machine 5%")),
     mut_arg("peak_gbs", |arg| arg.help_heading("Verdict")),
+    mut_arg("pages", |arg| arg.help("Pages to use: auto takes transparent huge pages, else base pages, and leaves reserved huge pages alone")),
     after_help = AFTER_HELP
 )]
 pub(super) struct QuickArgs {

@@ -156,6 +156,7 @@ fn memory(spec: &LoopSpec, bytes: Bytes, context: &RunContext<'_>) -> Result<Buf
         directory: None,
         shared: false,
         weights: None,
+        leave_pools: false,
     };
     let cutoff = context.cutoff(None);
     let allocate = if spec.node.is_some() { Buffer::allocate_unless } else { Buffer::allocate_unbound };

@@ -104,6 +104,7 @@ fn same_pages(weights: &Weights, pages: PageRequest, bytes: usize) -> Result<()>
         directory: None,
         shared: false,
         weights: Some(weights.clone()),
+        leave_pools: false,
     };
     let ours = Buffer::allocate(&plan, Path::new("/"))?;
     let kind = if pages == PageRequest::Thp { PageKind::Thp } else { PageKind::Base };

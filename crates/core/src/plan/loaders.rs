@@ -181,6 +181,9 @@ pub struct BufferPlan {
     /// Nodes that its pages are on in turn; absent if all of them are on `node`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<Weights>,
+    /// Whether [`PageRequest::Auto`] leaves the pools of huge pages to those for whom they were made.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leave_pools: bool,
 }
 
 impl BufferPlan {
@@ -228,6 +231,7 @@ mod tests {
                 directory: None,
                 shared: false,
                 weights: None,
+                leave_pools: false,
             };
             Loader { cpu, buffer, own: None }
         };

@@ -197,6 +197,7 @@ impl<'a> Sizes<'a> {
             directory,
             shared: false,
             weights,
+            leave_pools: self.spec.task == Task::Quick && self.spec.pages == PageRequest::Auto,
         }
     }
 

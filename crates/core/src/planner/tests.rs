@@ -337,6 +337,11 @@ fn a_pool_stands_in_where_free_memory_is_short_but_not_in_a_health_check() {
         assert_eq!(pages(task), (["1g"].into(), false), "{task:?}");
     }
     assert_eq!(pages(Task::Quick), (["auto"].into(), true));
+    let leaves = |task| {
+        let plan = plan(&Spec::new(task), &machine, &kernels()).unwrap();
+        plan.steps.iter().flat_map(|s| &s.cells).flat_map(|c| c.work.buffers()).all(|b| b.leave_pools)
+    };
+    assert!(leaves(Task::Quick) && !leaves(Task::Latency(LatencyShape::One)), "a health check leaves a pool to whom it was made for");
     // Nothing to take, in a pool or not: no size helps.
     machine.allowed.memory = Some(Bytes(0));
     machine.topology.nodes.iter_mut().for_each(|node| node.pools.clear());

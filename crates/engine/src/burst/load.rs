@@ -356,6 +356,7 @@ mod tests {
             directory: None,
             shared: false,
             weights: None,
+            leave_pools: false,
         };
         Arc::new(Buffer::allocate(&plan, std::path::Path::new("/")).unwrap())
     }

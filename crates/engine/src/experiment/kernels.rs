@@ -142,6 +142,7 @@ mod tests {
             directory: None,
             shared: false,
             weights: None,
+            leave_pools: false,
         };
         let loader = |buffer, own| Loader { cpu: 3, buffer, own };
         let plain = LoaderMemory::planned(&loader(buffer(0), None));

@@ -401,6 +401,7 @@ mod tests {
             directory: None,
             shared: false,
             weights: None,
+            leave_pools: false,
         }
     }
 

@@ -20,6 +20,7 @@ fn allocated(bytes: u64, directory: Option<String>) -> Arc<Buffer> {
         directory,
         shared: false,
         weights: None,
+        leave_pools: false,
     };
     Arc::new(Buffer::allocate(&plan, std::path::Path::new("/")).unwrap())
 }

@@ -78,6 +78,7 @@ mod tests {
             directory: None,
             shared: false,
             weights: None,
+            leave_pools: false,
         };
         let region = Arc::new(Buffer::allocate(&plan, Path::new("/")).unwrap());
         let kernel = memgauge_kernels::available().find(|k| k.written_per_step() == 0 && step_bytes(k) <= 4096).unwrap();

@@ -562,6 +562,7 @@ mod pair_tests {
             directory: None,
             shared: false,
             weights: None,
+            leave_pools: false,
         };
         let mut plan = Handoff {
             holder: 0,

@@ -192,7 +192,8 @@ fn choose_backings(plan: &BufferPlan, len: usize, state: &NodeState) -> Result<(
         PageRequest::Huge1G => pool(1 << 30).map_err(|why| error::pool(plan, state, 1 << 30, len, why))?,
         PageRequest::Auto => {
             let (mut backings, mut reasons) = (Vec::new(), Vec::new());
-            for candidate in [pool(2 << 20), state.thp.clone().and_then(|b| worth_rounding(b, len))] {
+            let pool = if plan.leave_pools { Err("pools are left to other programs".to_owned()) } else { pool(2 << 20) };
+            for candidate in [pool, state.thp.clone().and_then(|b| worth_rounding(b, len))] {
                 match candidate {
                     Ok(backing) => backings.push(backing),
                     Err(why) => reasons.push(why),

@@ -258,6 +258,7 @@ mod tests {
             directory: None,
             shared: false,
             weights: None,
+            leave_pools: false,
         };
         let buffer = Buffer::allocate(&plan, std::path::Path::new("/")).unwrap();
         let range = buffer.physical();

@@ -132,6 +132,7 @@ fn a_load_behind_the_end_of_a_buffer_ends_the_process() {
             directory: None,
             shared: false,
             weights: None,
+            leave_pools: false,
         };
         let buffer = crate::memory::Buffer::allocate(&plan, std::path::Path::new("/")).unwrap();
         // SAFETY: none behind the end: this process is to end by it.

@@ -135,6 +135,6 @@ fn other_pages(results: &[&Measurement], group: &GroupBaseline) -> Option<Findin
     let there = words(found.iter().flat_map(|m| counterparts(m, group).filter_map(|n| n.pages)).collect());
     let (n, all) = (found.len(), results.len());
     let message = format!("{n} of {all} numbers not compared with the fleet: pages are {here} here, and {there} on its hosts");
-    let advice = "see the notes on huge pages of this run, give this machine the huge pages that the fleet's hosts have, and measure again";
+    let advice = "measure this machine and the fleet's hosts with the same pages, such as --pages thp";
     (n > 0).then(|| Finding::new("fleet-other-pages", HealthStatus::Unknown, message, advice))
 }

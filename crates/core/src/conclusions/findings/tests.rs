@@ -60,6 +60,7 @@ fn plan(results: &[Measurement]) -> Plan {
         directory: None,
         shared: false,
         weights: None,
+        leave_pools: false,
     };
     let cell = |m: &Measurement| {
         let loaders = vec![Loader { cpu: 0, buffer: buffer(m.at.memory_node().unwrap()), own: None }];

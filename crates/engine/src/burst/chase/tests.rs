@@ -24,6 +24,7 @@ fn the_chain_in_memory_is_one_cycle_over_all_lines() {
         directory: None,
         shared: false,
         weights: None,
+        leave_pools: false,
     };
     let Ok(buffer) = Buffer::allocate(&plan, std::path::Path::new("/")).map(Arc::new) else {
         not_tested!("no memory on node 0");
@@ -100,6 +101,7 @@ fn of_mib(mib: u64) -> Option<(std::sync::Arc<Buffer>, IdSet)> {
         directory: None,
         shared: false,
         weights: None,
+        leave_pools: false,
     };
     let buffer = Buffer::allocate(&plan, std::path::Path::new("/")).ok()?;
     Some((std::sync::Arc::new(buffer), cpus))

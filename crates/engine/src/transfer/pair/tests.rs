@@ -18,6 +18,7 @@ fn three_parties_take_turns_and_push() {
         directory: None,
         shared: false,
         weights: None,
+        leave_pools: false,
     };
     let allocate = || Buffer::allocate(&plan, std::path::Path::new("/")).map(Arc::new);
     let (Ok(buffer), Ok(other)) = (allocate(), allocate()) else {

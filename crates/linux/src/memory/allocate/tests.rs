@@ -11,7 +11,17 @@ use super::*;
 use crate::memory::{node_state, page_maps, prefer_out_of_memory_kill};
 
 pub(in crate::memory) fn plan(bytes: Bytes, pages: PageRequest) -> BufferPlan {
-    BufferPlan { bytes, node: first_node(), pages, touch: local_cpus(), derived: false, directory: None, shared: false, weights: None }
+    BufferPlan {
+        bytes,
+        node: first_node(),
+        pages,
+        touch: local_cpus(),
+        derived: false,
+        directory: None,
+        shared: false,
+        weights: None,
+        leave_pools: false,
+    }
 }
 
 fn status(field: &str) -> IdSet {
@@ -241,6 +251,11 @@ fn a_made_up_machine_is_read() {
     assert_eq!(backings, [Backing::Base(crate::base_page())]);
     assert_eq!(reasons.len(), 2, "{reasons:?}");
     assert!(reasons[1].contains("512 MiB"), "{reasons:?}");
+    // The pool has room for 10 MiB, and is another program's.
+    let of_pool = |leave_pools| choose_backings(&BufferPlan { leave_pools, ..auto.clone() }, 10 << 20, &state).unwrap();
+    assert_eq!(of_pool(false).0, [Backing::Pool(2 << 20), Backing::Base(crate::base_page())]);
+    let (left, why) = of_pool(true);
+    assert!(left == [Backing::Base(crate::base_page())] && why[0].contains("left to other programs"), "{why:?}");
     let (backings, _) = choose_backings(&auto, 4 << 30, &state).unwrap();
     assert_eq!(backings[0], Backing::Thp(512 << 20));
 

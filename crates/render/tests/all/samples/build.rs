@@ -432,6 +432,7 @@ impl Lab {
             directory: self.directory.as_ref().map(|d| d.file.path.clone()),
             shared: false,
             weights: None,
+            leave_pools: false,
         };
         let home = m.at.memory_node().unwrap_or(0);
         let probe = |cpu| Probe { cpu, buffer: buffer(Bytes::mib(512), home), stride: Bytes(128), window: Bytes::kib(512) };

@@ -8,7 +8,17 @@ use windows_sys::Win32::System::Memory::{MEM_COMMIT, MEM_FREE, MEM_RESERVE, MEMO
 use super::*;
 
 pub(in crate::memory) fn plan(bytes: Bytes, pages: PageRequest) -> BufferPlan {
-    BufferPlan { bytes, node: 0, pages, touch: IdSet::one(0), derived: false, directory: None, shared: false, weights: None }
+    BufferPlan {
+        bytes,
+        node: 0,
+        pages,
+        touch: IdSet::one(0),
+        derived: false,
+        directory: None,
+        shared: false,
+        weights: None,
+        leave_pools: false,
+    }
 }
 
 fn root() -> &'static Path {
