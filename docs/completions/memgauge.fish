@@ -464,11 +464,6 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l lock-wait -d
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l node -d 'Memory nodes to measure, such as 0,2 [default: all that this process may use]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l size -d 'Size of the buffer; for bandwidth, of each CPU\'s buffer: 512M, 2G, 16K [default: four times the caches]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l pages -d 'Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages' -r -f -a "auto\t''
-4k\t''
-thp\t''
-2m\t''
-1g\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l time -d 'Measure each cell for exactly this long: 2s, 500ms' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l seed -d 'Seed of the random orders; the same seed repeats them exactly' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l format -d 'Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe' -r -f -a "text\t''
@@ -507,6 +502,11 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l budget -d 'M
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l within -d 'End the whole check after this time: everything is measured more coarsely until it fits [default: 45s]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l confidence -d 'Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1.5%, in a virtual machine 5%]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l limit -d 'Peak bandwidth of all the machine\'s memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware states about the memory devices, which on Linux only root may read]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l pages -d 'Pages to use: auto takes transparent huge pages, else base pages, and leaves reserved huge pages alone' -r -f -a "auto\t''
+4k\t''
+thp\t''
+2m\t''
+1g\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
