@@ -217,7 +217,7 @@ mod tests {
                 node_memory: std::collections::BTreeMap::new(),
                 isolated: IdSet::new(),
                 cpu_quota: None,
-                settings: memgauge_core::topology::SettingsFrom::Here,
+                ..Default::default()
             },
         };
         machine.topology.caches = serde_json::from_value(serde_json::Value::from(caches.to_vec())).unwrap();

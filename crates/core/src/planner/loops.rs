@@ -65,8 +65,7 @@ fn room(spec: &LoopSpec, machine: &Machine) -> (u64, String) {
         Some(node) => allowed.node_memory.get(&node).map(|room| (room.0, allowed.limit_of_node(node))),
         None => allowed.under_policy().map(|(room, by)| (room.0, by)),
     };
-    let (memory, by) =
-        on_node.filter(|(room, _)| *room < allowed.room()).unwrap_or((allowed.room(), allowed.memory_limited_by.clone()));
+    let (memory, by) = on_node.filter(|(room, _)| *room < allowed.room()).unwrap_or((allowed.room(), allowed.memory_limited_by.clone()));
     (memory.saturating_add(pools), by)
 }
 
