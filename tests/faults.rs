@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use memgauge_core::estimate::{MemoryFaultKind, NotMeasured};
 use memgauge_core::result::{Measurement, Report};
+use memgauge_core::traffic::Mix;
 use memgauge_testing::{not_tested, not_tested_in_part};
 
 use support::watch::{HANGS, Watched};
@@ -151,9 +152,12 @@ struct Chasing {
     keeps: fn(&Report) -> bool,
 }
 
-/// Whether the result of the first delay, which was measured before, has both its numbers.
-fn first_delay(report: &Report) -> bool {
-    report.results.iter().filter(|m| m.at.delay_cycles == Some(0) && m.estimate.value.is_some()).count() == 2
+/// Two cells; the points of one curve share a cell.
+const TWO_MIXES: &str = "loaded --mix all-reads,2:1 --delay 0";
+
+/// Whether the result of the first mix, which was measured before, has both its numbers.
+fn first_mix(report: &Report) -> bool {
+    report.results.iter().filter(|m| m.at.mix == Some(Mix::AllReads) && m.estimate.value.is_some()).count() == 2
 }
 
 fn chasing() -> [Chasing; 4] {
@@ -167,7 +171,13 @@ fn chasing() -> [Chasing; 4] {
             keeps: |report| report.results[0].estimate.value.is_some(),
         },
         Chasing { line: "latency --size 32M --time 2s", from: From::Start, at_once: 1, flips: FLIPS, keeps: |_| true },
-        Chasing { line: "loaded --size 32M --delay 0,400 --time 2s", from: From::Later, at_once: 1, flips: FLIPS, keeps: first_delay },
+        Chasing {
+            line: "loaded --mix all-reads,2:1 --delay 0 --size 32M --time 2s",
+            from: From::Later,
+            at_once: 1,
+            flips: FLIPS,
+            keeps: first_mix,
+        },
         Chasing {
             // Its chases are measured one after the other, and others use the CPUs in between, so that many change.
             line: "quick --size 64M --time 200ms --within 20s",
@@ -265,8 +275,7 @@ fn a_file_that_another_process_truncates_costs_its_measurement() {
         not_tested!("only root may write the memory of another process");
     }
     let directory = temporary("faults");
-    let second = "loaded --delay 0,400";
-    for what in ["latency", "bandwidth", "loaded --delay 0", second, "pmem"] {
+    for what in ["latency", "bandwidth", "loaded --delay 0", TWO_MIXES, "pmem"] {
         if what.starts_with("loaded") && cpus() < 2 {
             not_tested_in_part!("{what}: one CPU");
             continue;
@@ -279,7 +288,7 @@ fn a_file_that_another_process_truncates_costs_its_measurement() {
             let _permit = alone();
             let mut run = start(&line);
             // A file that is truncated while it is filled is another error.
-            let there = wait_for(&mut run, if what == second { From::Later } else { From::Measuring });
+            let there = wait_for(&mut run, if what == TWO_MIXES { From::Later } else { From::Measuring });
             let (mut truncated, mut refused) = (0, false);
             let ended = run.until_it_ends(|run| {
                 let files = ranges(run.id()).into_iter().filter(|r| r.path.contains("(deleted)") && r.end - r.start >= 16 << 20);
@@ -317,7 +326,7 @@ fn a_file_that_another_process_truncates_costs_its_measurement() {
             }
             assert!(report.results.iter().any(lost), "{what}");
             assert!(text(&output.stderr).contains(&says), "{what}");
-            assert!(!line.contains(second) || first_delay(&report) || ended.starved().is_some(), "{what}");
+            assert!(!line.contains(TWO_MIXES) || first_mix(&report) || ended.starved().is_some(), "{what}");
         }
         println!("{what}: {0} of {0} cost a measurement", truncations());
     }

@@ -87,7 +87,7 @@ fn no_address_is_between_the_start_of_one_range_and_the_end_of_the_next() {
         let begin = std::time::Instant::now();
         let mut found = 0;
         while begin.elapsed() < std::time::Duration::from_millis(300) {
-            found += WATCHED.iter().take(100).filter(|place| place.around(below + PAGE).is_some()).count();
+            found += Block::all().take(100).filter(|place| place.around(below + PAGE).is_some()).count();
         }
         ended.store(true, Ordering::Relaxed);
         found

@@ -29,7 +29,7 @@ fn the_lowest_limit_is_named() {
     let nodes = [node(0, 16 * GIB, Some(16 * GIB)), node(1, 16 * GIB, Some(8 * GIB))];
     let allowed = combined(&nodes, sets("0-1"), Vec::new(), Some(1.5));
     assert_eq!(allowed.node_memory, [(0, Bytes(share(16 * GIB))), (1, Bytes(share(8 * GIB)))].into());
-    assert_eq!(allowed.memory.0, share(16 * GIB) + share(8 * GIB));
+    assert_eq!(allowed.memory, Some(Bytes(share(16 * GIB) + share(8 * GIB))));
     assert!(allowed.memory_limited_by.contains("nodes (0-1)"), "{}", allowed.memory_limited_by);
     assert_eq!((allowed.cpus, allowed.nodes, allowed.cpu_quota), (ids("0-3"), ids("0-1"), Some(1.5)));
 
@@ -43,7 +43,7 @@ fn the_lowest_limit_is_named() {
         }
     );
     let allowed = combined(&nodes, sets("0-1"), limits, None);
-    assert_eq!(allowed.memory.0, share(2 * GIB));
+    assert_eq!(allowed.memory, Some(Bytes(share(2 * GIB))));
     assert!(allowed.memory_limited_by.contains("commit limit") && allowed.memory_limited_by.contains("2.0 GiB left"));
 }
 
@@ -53,13 +53,13 @@ fn a_node_whose_free_memory_is_unknown_limits_nothing() {
     let available = vec![Headroom { bytes: 20 * GIB, name: "available".into() }];
     let allowed = combined(&nodes, sets("0-1"), available, None);
     assert_eq!(allowed.node_memory.keys().copied().collect::<Vec<_>>(), [0]);
-    assert_eq!((allowed.memory.0, allowed.memory_limited_by.as_str()), (20 * GIB, "available"));
+    assert_eq!((allowed.memory, allowed.memory_limited_by.as_str()), (Some(Bytes(20 * GIB)), "available"));
     // A node that may not be used plays no part.
     let allowed = combined(&nodes, sets("0"), Vec::new(), None);
     assert!(allowed.memory_limited_by.contains("nodes (0)"));
     // Nothing is known.
     let allowed = combined(&nodes[1..], sets("1"), Vec::new(), None);
-    assert_eq!(allowed.memory.0, 0);
+    assert_eq!(allowed.memory, None);
     assert!(allowed.memory_limited_by.contains("does not say"));
 }
 
@@ -112,7 +112,7 @@ fn quotas() {
 fn this_machine() {
     let Machine { topology, allowed, .. } = read_machine(std::path::Path::new("/")).unwrap();
     let total: u64 = topology.nodes.iter().map(|node| node.stated_bytes()).sum();
-    assert!(allowed.memory.0 > 0 && allowed.memory.0 < total, "{} of {total}", allowed.memory);
+    assert!(allowed.memory.is_some_and(|memory| memory.0 > 0 && memory.0 < total), "{:?} of {total}", allowed.memory);
     assert!(!allowed.memory_limited_by.is_empty());
     assert!(allowed.node_memory.values().all(|bytes| bytes.0 < total));
     let OwnUse { committed, working_set } = own_use();
