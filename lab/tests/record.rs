@@ -64,8 +64,9 @@ fn entries(packed: &[u8]) -> BTreeMap<String, String> {
 fn lasting(mut machine: Machine) -> Machine {
     machine.topology.nodes.iter_mut().for_each(|node| node.free = None);
     machine.allowed.memory = Default::default();
-    // A recording does not say that it was made in a container.
+    // A recording does not say that it was made in a container, and the recorder's memory policy is nobody's business.
     machine.allowed.settings = Default::default();
+    (machine.allowed.memory_policy, machine.allowed.memory_policy_unknown) = Default::default();
     machine.allowed.memory_limited_by.clear();
     machine.allowed.node_memory.clear();
     machine

@@ -180,23 +180,36 @@ impl<'a> Thread<'a> {
             marks.iter().flatten().next().map(|first| (*first, noting, found.unwrap_or(Block::Usual)))
         };
         let parts: Vec<Option<(Mark, u64, Block)>> = trace.marks.chunks(each).zip(blocks.chunks(each)).map(part).collect();
+        let intervals = parts.len().saturating_sub(1);
+        let (mut clean, mut stalled) = (vec![None; intervals], vec![false; intervals]);
         let (mut since_away, mut since_stall) = (guard, guard);
-        let between = |pair: &[Option<(Mark, u64, Block)>]| {
-            let (from, to, noting, block) = match *pair {
-                [Some((from, noting, block)), Some((to, ..))] if to.ticks > from.resumed + noting && block != Block::Away => {
-                    (from, to, noting, block)
-                }
-                _ => {
-                    since_away = 0;
-                    return (None, false);
-                }
+        let mut at = 0;
+        while at < intervals {
+            // A stall longer than a slot leaves none of the marks that it skips: its interval ends at the next one.
+            let next = match parts[at] {
+                Some((.., Block::Stalled)) => (at + 1..parts.len()).find(|part| parts[*part].is_some()),
+                _ => Some(at + 1),
+            };
+            let ends = next.and_then(|next| Some((next, parts[at]?, parts[next]?)));
+            let uninterrupted =
+                ends.filter(|(_, (from, noting, block), (to, ..))| *block != Block::Away && to.ticks > from.resumed + noting);
+            let Some((next, (from, noting, block), (to, ..))) = uninterrupted else {
+                since_away = 0;
+                at += 1;
+                continue;
             };
             since_away += 1;
             since_stall = if block == Block::Stalled { 0 } else { since_stall + 1 };
-            let interval = Interval { ticks: to.ticks - from.resumed - noting, from: from.work, work: to.work - from.work };
-            ((since_away > guard).then_some(interval), role == Role::Chase && (block == Block::Stalled || since_stall <= guard))
-        };
-        let (clean, stalled) = parts.windows(2).map(between).unzip();
+            let of_chase = role == Role::Chase && (block == Block::Stalled || since_stall <= guard);
+            if since_away > guard {
+                let whole = Interval { ticks: to.ticks - from.resumed - noting, from: from.work, work: to.work - from.work };
+                // All of it is in the first of its slots.
+                clean[at..next].fill(Some(Interval { ticks: 0, from: to.work, work: 0 }));
+                clean[at] = Some(whole);
+            }
+            stalled[at..next].fill(of_chase);
+            at = next;
+        }
         Self { trace, clean, stalled, windows }
     }
 
