@@ -21,7 +21,7 @@ const MAX_TEXT: Bytes = Bytes::mib(1);
 /// Reads a saved result; `-` is standard input.
 ///
 /// # Errors
-/// When it cannot be read, is too large, or is known to be no text.
+/// When it cannot be read, is too large, or is certainly not text.
 pub(crate) fn read_result(path: &Path) -> Result<Vec<u8>, UsageError> {
     if path == Path::new("-") {
         return read(path, io::stdin().lock(), MAX_RESULT);

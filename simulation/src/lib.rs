@@ -82,7 +82,7 @@ pub struct Model {
     pub translation_ns: f64,
     /// Hops of a chase that a core still waits for when it reads its clock without a fence. 0: threads have no blocks and read no clock.
     pub hops_in_flight: u32,
-    /// Nanoseconds by which a hop takes longer on a thread that was just woken, and for how long that is so.
+    /// The nanoseconds that a hop takes longer on a thread that was just woken, and how long this lasts.
     pub cold: (f64, Duration),
     /// How steady it is.
     pub noise: Noise,

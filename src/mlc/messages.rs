@@ -104,7 +104,7 @@ pub(super) struct Doubts {
     left_out: f64,
 }
 
-/// From this share on it is told: a tenth of the time changes how results compare with those that count bytes by the time that passed.
+/// The smallest share of time left out that is reported: a tenth changes the comparison with results that count bytes by the time that passed.
 const TOLD_LEFT_OUT: f64 = 0.1;
 
 impl Doubts {
@@ -115,7 +115,7 @@ impl Doubts {
             self.left_out = self.left_out.max(m.evidence.noise.left_out.unwrap_or(0.0));
             *self.levels.entry(m.quality.level).or_default() += 1;
             let unreliable = m.quality.level == QualityLevel::Unreliable;
-            // Of what is only degraded, the reasons count that may have moved the number itself. Time left out has its own line.
+            // A degraded result counts only with reasons that may have moved the number itself. Time left out has its own line.
             let told = |reason: &&QualityReason| (unreliable || reason.is_of_others()) && **reason != QualityReason::TimeLeftOut;
             for reason in m.quality.reasons.iter().filter(told) {
                 *self.reasons.entry((m.quality.level, *reason)).or_default() += 1;
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(told.len(), 2, "{told:?}");
         let unreliable = format!("warning: 3 of {all} results are unreliable: ");
         assert!(told[1].starts_with(&(unreliable + "the hypervisor")), "{told:?}");
-        // A number that is only degraded is told where others may have moved it.
+        // A degraded number is reported if others may have moved it.
         let m = report.results.iter_mut().skip(3).find(|m| m.estimate.value.is_some()).unwrap();
         m.quality.level = QualityLevel::Degraded;
         m.quality.reasons = vec![QualityReason::NotConverged, QualityReason::BusyNeighbours];

@@ -171,7 +171,7 @@ fn measure(mode: Mode, letters: &Letters) -> anyhow::Result<ExitStatus> {
     Ok(if not_restored.is_some() && status != ExitStatus::INCIDENT { ExitStatus::COULD_NOT_MEASURE } else { status })
 }
 
-/// Takes the CPUs that a mask left out which is no cpuset: the original sets its threads' affinity itself, whatever it inherits.
+/// Adds the CPUs that an inherited mask leaves out, but a cpuset allows: the original sets its threads' affinity itself, whatever it inherits.
 fn widen_affinity(root: &Path) {
     match cpu::widen_affinity(root) {
         Ok(None) => {}

@@ -205,7 +205,7 @@ pub(crate) fn found_notes(found: &Leftover) -> Vec<Note> {
     notes
 }
 
-/// What could not be put back yet, of what `who` had changed.
+/// A note about changes by `who` that could not be undone yet.
 pub(crate) fn offline_note(who: &str, offline: &IdSet) -> Note {
     let message = format!("{}: what {who} had changed there was not put back, and the journal is kept", are(offline, "offline"));
     Note::warning("prefetch-waits-for-cpus", message)

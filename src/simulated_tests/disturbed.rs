@@ -12,7 +12,7 @@ struct Beside<F> {
     model: Model,
     bursts: AtomicUsize,
     away: F,
-    /// What others have of the other CPUs, and by how much they slow the memory down, by the number of the burst.
+    /// Returns, for the number of a burst, the share that others have of the other CPUs, and by how much they slow the memory down.
     neighbours: fn(usize) -> (f64, f64),
 }
 
@@ -96,7 +96,7 @@ fn a_kernel_that_was_never_tried_in_peace_marks_the_number() {
     let m = run(&one_bandwidth(), &machine, &model, None).results[0].clone();
     assert_ne!(m.evidence.kernel, fastest, "nothing is known of the fastest");
     assert_eq!((m.quality.level, &m.quality.reasons[..]), (QualityLevel::Degraded, &[QualityReason::KernelChosenBusy][..]));
-    // Where no kernel has a clean burst, none of the rates says anything.
+    // If no kernel has a clean burst, none of the rates says anything.
     let model = Beside::new(
         with_noise(&machine, Noise::NONE),
         |nth, _: &[LoadWork], windows| {

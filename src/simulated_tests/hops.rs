@@ -4,7 +4,7 @@ use memgauge_core::experiment::Hops;
 
 use super::*;
 
-/// A model without noise, of cores with so many hops on their way.
+/// A model without noise, of cores with `hops_in_flight` hops on their way.
 fn model(machine: &Machine, hops_in_flight: u32) -> Model {
     let mut model = with_noise(machine, Noise::NONE);
     model.hops_in_flight = hops_in_flight;

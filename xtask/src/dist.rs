@@ -133,7 +133,7 @@ fn write(out: &Path, packages: &BTreeMap<String, Vec<u8>>) -> Result<()> {
     Ok(())
 }
 
-/// Whether a release of some version has a package of this name. Whatever else is in the folder stays.
+/// Whether a release of some version has a package of this name. Other files in the folder stay.
 fn is_package(name: &str) -> bool {
     const ENDINGS: [&str; 7] = [".tar.gz", ".deb", ".rpm", "-oci.tar", ".whl", ".zip", ".cdx.json"];
     let Some(rest) = name.strip_prefix("memgauge").map(|rest| rest.strip_prefix("-mlc").unwrap_or(rest)) else { return false };

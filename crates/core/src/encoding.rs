@@ -15,7 +15,7 @@ const COMPRESSED: [(&[u8], &str, &str); 5] = [
 /// How the two bytes of a unit of UTF-16 are in the order of this text.
 type Unit = fn([u8; 2]) -> u16;
 
-/// Why the bytes of a file are no text.
+/// Why the bytes of a file are not text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoText {
     /// It is compressed.

@@ -88,7 +88,7 @@ mod tests {
         assert_eq!((list(&near.core), list(&near.cache), list(&near.memory)), (vec![1], vec![1, 2, 3], vec![1, 2, 3]));
         let remote = NeighbourCpus::new(&topology(), &one, &one, &far);
         assert_eq!((list(&remote.cache), list(&remote.memory)), (vec![1, 2, 3], vec![1, 2, 3, 4, 5, 6, 7]));
-        // A CPU that the program keeps awake is no neighbour.
+        // A CPU that the program keeps awake does not count as a neighbour.
         let awake = NeighbourCpus::new(&topology(), &one, &[0, 4].into_iter().collect(), &far);
         assert_eq!(list(&awake.memory), [1, 2, 3, 5, 6, 7]);
         let all = NeighbourCpus::new(&topology(), &topology().online(), &topology().online(), &far);

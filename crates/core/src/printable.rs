@@ -13,7 +13,7 @@ pub fn escape_controls(text: &str) -> String {
     replaced(text, is_obeyed, |c, to| to.extend(c.escape_default())).into_owned()
 }
 
-/// What a format has written, with such characters escaped, as in Rust. Its lines and tabs stay.
+/// Text that a format has written, with such characters escaped, as in Rust. Its lines and tabs stay.
 pub fn escape_within_lines(text: &str) -> Cow<'_, str> {
     replaced(text, |c| is_obeyed(c) && c != '\n' && c != '\t', |c, to| to.extend(c.escape_default()))
 }

@@ -15,7 +15,7 @@ const SMALL_ONE_IN: u64 = 4;
 pub struct Reserve {
     /// The least that stays free.
     pub least: Bytes,
-    /// The most that stays free for its sake. What other processes allocate within a run does not grow with the machine.
+    /// The most that stays free for its sake. Allocations of other processes within a run do not grow with the machine.
     pub most: Bytes,
 }
 
@@ -27,7 +27,7 @@ impl Reserve {
     /// Of a node. The least is less than for the system: nodes of CXL, HBM or guests may have a few hundred MiB.
     pub const NODE: Self = Self { least: Bytes::mib(64), most: Bytes::gib(2) };
 
-    /// What may be taken of `left`: four fifths, but so that 5 % of `total` stay free within the limits of the reserve; a quarter in any case.
+    /// Bytes of `left` that may be taken: four fifths, but so that 5 % of `total` stay free within the limits of the reserve; always a quarter.
     /// `total` is the memory that processes can be given.
     pub fn may_be_taken(self, left: u64, total: u64) -> u64 {
         let kept = (total / 100 * RESERVE_PERCENT).min(self.most.0).max(self.least.0);
@@ -36,7 +36,7 @@ impl Reserve {
     }
 }
 
-/// What is free and how much of it stays free, in words: `45.8 GiB, 4.0 GiB of it kept for the rest of the system`.
+/// The amount of free memory and how much of it stays free, in words: `45.8 GiB, 4.0 GiB of it kept for the rest of the system`.
 pub fn in_words(left: u64, may_be_taken: u64) -> String {
     let kept = left.saturating_sub(may_be_taken);
     if kept == 0 {

@@ -29,7 +29,7 @@ pub trait SimulatedMachine: Sync {
         0
     }
 
-    /// Nanoseconds by which a hop takes longer on a thread that was just woken, and for how long that is so.
+    /// The nanoseconds that a hop takes longer on a thread that was just woken, and how long this lasts.
     fn cold(&self) -> (f64, Duration) {
         (0.0, Duration::ZERO)
     }

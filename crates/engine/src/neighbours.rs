@@ -113,7 +113,7 @@ impl NeighbourWatch {
         self.counted.time + self.since.as_ref().map_or(Duration::ZERO, |since| since.at.elapsed())
     }
 
-    /// What others used; `None` where that cannot be seen, or the time was too short.
+    /// The shares that others used; `None` if the system does not show them, or the time was too short.
     pub(crate) fn finish(mut self, root: &Path) -> Option<Neighbours> {
         self.pause(root);
         if self.pinned {
@@ -143,13 +143,13 @@ pub(crate) struct Others {
 pub(crate) struct NeighbourLook(Option<Look>);
 
 impl NeighbourLook {
-    /// None on machines of so many CPUs that looking takes long.
+    /// Looks at no CPU if there are more than `MAX_LOOKED_AT`, because looking takes long then.
     pub(crate) fn new(root: &Path, cpus: &NeighbourCpus) -> Self {
         let all = cpus.all();
         Self((!all.is_empty() && all.len() <= MAX_LOOKED_AT).then(|| Look::new(root, &all)))
     }
 
-    /// What happened since then, and whether neighbours were certainly busy.
+    /// Returns the use by others since then, and whether neighbours were certainly busy.
     pub(crate) fn since(&self, root: &Path, cpus: &NeighbourCpus) -> (Option<Neighbours>, bool) {
         let Some(before) = &self.0 else { return (None, false) };
         let mut counted = Counted::default();
@@ -188,7 +188,7 @@ mod tests {
         assert!((exact - 0.5 / domain).abs() < 1e-9, "{exact}");
         let careful = counted.shares(&cpus, 1.0).unwrap().memory.unwrap();
         assert!(careful < exact && careful > 0.5 * exact, "{careful} {exact}");
-        // What happens in a pause does not count.
+        // CPU time in a pause does not count.
         counted.add(&look(9.0, 1500), &look(9.0, 2500));
         assert!((counted.shares(&cpus, 0.0).unwrap().memory.unwrap() - 0.25 / domain).abs() < 1e-9);
         assert_eq!(Counted::default().shares(&cpus, 0.0), None, "the system shows nothing");

@@ -127,7 +127,7 @@ fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Re
     let late = !session.budget.stopped();
     let result = if late && matches!(result, Err(CellError::Interrupted)) { Err(CellError::OutOfTime) } else { result };
     end_cell(session, &result, before);
-    // Where the cell has failed, what was seen does not count.
+    // The noise that was seen in a failed cell does not count.
     session.noise = NoiseWatch::default();
     start.done();
     result

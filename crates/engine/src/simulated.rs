@@ -131,7 +131,7 @@ fn while_cold((more_ns, time): (f64, Duration), since_ns: f64) -> f64 {
     if since_ns < time.as_nanos() as f64 { more_ns } else { 0.0 }
 }
 
-/// A chase of exactly so many hops.
+/// A chase of exactly `hops` hops.
 pub(crate) fn exact_hops(machine: &dyn SimulatedMachine, clock: &Clock, (cpu, chase): (u32, &Chase), hops: u64) -> ExactHops {
     let rates = machine.burst(Some(chase_work(cpu, chase)), &[], 1, Duration::from_millis(1));
     let ns = rates.hop_ns.first().copied().unwrap_or_default();

@@ -46,10 +46,10 @@ fn make_pipe(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// What somebody else puts in the place of a file, and how.
+/// Describes the thing that somebody else puts in the place of a file, and makes it.
 type Surprise = (&'static str, fn(&Path));
 
-/// What somebody else may put in the place of a file.
+/// The things that somebody else may put in the place of a file.
 const SURPRISES: [Surprise; 3] = [
     ("a pipe", make_pipe),
     ("a link to a device", |path| symlink("/dev/zero", path).unwrap()),

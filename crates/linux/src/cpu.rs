@@ -34,7 +34,7 @@ pub struct AllowedSets {
 ///
 /// Only CPUs that have a folder count. The kernel has one for each present CPU, and without a folder nothing is known about a CPU.
 ///
-/// What the kernel answers counts before what the list says: lxcfs replaces the list by the numbers 0 to N - 1 of a container of N CPUs. The
+/// The kernel's answer takes precedence over the list: lxcfs replaces the list by the numbers 0 to N - 1 of a container of N CPUs. The
 /// CPUs in the affinity of this process are online by the kernel's own rule.
 pub(crate) fn online_and_offline(tree: Tree<'_>) -> (IdSet, IdSet) {
     let mut folders = tree.numbered(CPU_DIR, "cpu");

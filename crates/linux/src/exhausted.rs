@@ -10,7 +10,7 @@ const ADVICE: &[u8] =
 /// The status of a program that could not measure.
 const STATUS: i32 = 4;
 
-/// Whether an allocation has failed. Whoever can do without the memory goes on, and nothing comes of it.
+/// Whether an allocation has failed. Code that can do without the memory goes on, and the flag has no effect.
 static FAILED: AtomicBool = AtomicBool::new(false);
 
 /// The system's allocator, which notes what it refused.

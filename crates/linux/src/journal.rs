@@ -1,5 +1,5 @@
-//! What the journals of former values share: they are on disk before the first change, count until the next boot, are read only where nobody
-//! else may have written them, and one process at a time changes what they are about.
+//! Functions that all journals of former values share. Journals are on disk before the first change, count until the next boot, and are read
+//! only if nobody else may have written them. One process at a time changes the values that a journal keeps.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -34,7 +34,7 @@ pub(crate) enum LockError {
     Io(PathBuf, io::Error),
     /// Somebody else may have made the file.
     NotTrusted(String),
-    /// What its holder has written into it.
+    /// Another process holds the lock: the text that it has written into the file.
     Busy(String),
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, Unreadable> {
 /// name, and the folder after that.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     let beside = path.with_extension("new");
-    // What a run that was killed has left. It is not written to, because it may be a link.
+    // A killed run may have left this file. It is removed and not written to, because it may be a link.
     remove(&beside)?;
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
     file.write_all(text.as_bytes())?;

@@ -140,7 +140,7 @@ fn node_room(tree: Tree<'_>, node: &Node, only: bool) -> Option<NodeRoom> {
 
 /// What the system leaves. `pooled` bytes of its memory are in pools of huge pages.
 fn system_headroom(meminfo: &str, pooled: u64) -> Option<Headroom> {
-    // What a balloon holds is the host's (since Linux 6.16, and where the balloon does not lower MemTotal itself).
+    // A balloon's memory belongs to the host (since Linux 6.16, and if the balloon does not lower MemTotal itself).
     let held = pooled.saturating_add(kib_field(meminfo, "Balloon").unwrap_or(0));
     let total = kib_field(meminfo, "MemTotal")?.saturating_sub(held);
     let (left, name) = match kib_field(meminfo, "MemAvailable") {

@@ -1,16 +1,16 @@
-//! What the kernel says of the memory of the machine, and of a node.
+//! The kernel's `meminfo` files: the memory of the machine, and of a node.
 
 use crate::tree::{NODE_DIR, Tree, kib_field};
 
-/// Where it says it of the machine, below the root.
+/// The path of the machine's file, below the root.
 pub(crate) const SYSTEM: &str = "proc/meminfo";
 
-/// Where it says it of a node, below the root.
+/// The path of a node's file, below the root.
 pub(crate) fn of_node(id: u32) -> String {
     format!("{NODE_DIR}/node{id}/meminfo")
 }
 
-/// The text of `/proc/meminfo`. Where the running machine hides that, it is what `sysinfo(2)` says, in the same form; `None` for a recording
+/// The text of `/proc/meminfo`. If the running machine hides it, the values of `sysinfo(2)` in the same form; `None` for a recording
 /// without it.
 pub(crate) fn system(tree: Tree<'_>) -> Option<String> {
     let text = tree.text(SYSTEM).filter(|text| kib_field(text, "MemTotal").is_some());

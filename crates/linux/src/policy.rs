@@ -63,7 +63,7 @@ fn ask() -> io::Result<(libc::c_int, IdSet)> {
     Ok((mode, (0..BITS as u32).filter(is_set).collect()))
 }
 
-/// What the kernel answered, with the nodes that are in force.
+/// Decodes the kernel's answer, with the nodes that are in force.
 fn decode(mode: libc::c_int, nodes: &IdSet, allowed: &IdSet) -> Result<(PolicyMode, IdSet), String> {
     let rule = match mode & !(STATIC_NODES | RELATIVE_NODES | NUMA_BALANCING) {
         0 => PolicyMode::Default,

@@ -17,7 +17,8 @@ pub const MORE_STACK: &str = "raise the limit on stacks (ulimit -s) or on thread
 
 /// Runs `main`, in a thread with a stack of its own where the limit on the main thread's (`RLIMIT_STACK`) is too low for it: the kernel
 /// would end the process with SIGSEGV. Allocations of threads are made to share one arena where address space is limited (`RLIMIT_AS`),
-/// because glibc reserves 64 MiB of it for each thread otherwise. Where none is left, the program says what helps. A program whose file has capabilities may read its own `/proc/self`.
+/// because glibc reserves 64 MiB of it for each thread otherwise. If no memory is left, the program prints advice. A program whose file has
+/// capabilities may read its own `/proc/self`.
 ///
 /// # Errors
 /// When that thread cannot be started.
@@ -42,7 +43,7 @@ pub(crate) fn warn_of_cpu_limit(cpus: usize) {
     let Some(limit) = limit(libc::RLIMIT_CPU as _).filter(|limit| limit.rlim_cur != libc::RLIM_INFINITY) else { return };
     let early = (cpus as u64).clamp(1, (limit.rlim_max / 2).max(1));
     let soft = limit.rlim_cur.min(limit.rlim_max.saturating_sub(early)).max(1);
-    // A lower soft limit is always allowed; where it is refused all the same, there is no warning.
+    // A lower soft limit is always allowed; if it is refused all the same, nobody is warned.
     set_soft_limit(libc::RLIMIT_CPU as _, soft);
 }
 

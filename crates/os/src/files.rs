@@ -12,7 +12,7 @@ pub use crate::system::files::{
     write_to_stream,
 };
 
-/// What a regular file holds, if that is at most `most`. Whatever somebody else has put there, it costs neither time nor memory beyond that.
+/// Reads a regular file of at most `most` bytes. A file that somebody else has put there cannot cost more time or memory than that.
 ///
 /// # Errors
 /// Those of opening and reading, and for what is larger or not a regular file.

@@ -39,7 +39,7 @@ impl Format for Csv {
     }
 }
 
-/// What was written, without what a terminal would obey.
+/// The bytes that were written, without characters that a terminal would obey.
 pub(crate) fn finish(writer: Writer) -> Result<Vec<u8>, RenderError> {
     let bytes = writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
     // Columns are separated and quoted by characters that stay.
@@ -213,7 +213,7 @@ fn write(writer: &mut Writer, report: &Report) -> Result<(), RenderError> {
 /// Characters of a text that many rows repeat: longer ones were not made by memgauge.
 const REPEATED: usize = 4096;
 
-/// A text for many rows. Where it is cut, the whole of it is in the JSON.
+/// Cuts a text for many rows. The JSON has the whole of it.
 fn cut(text: &str) -> &str {
     text.char_indices().nth(REPEATED).map_or(text, |(end, _)| &text[..end])
 }

@@ -112,14 +112,14 @@ impl MetricSample {
     }
 }
 
-/// What a command line asked to measure: the task, and its options where there are any.
+/// The task that a command line asked to measure, and its options if there are any.
 fn asked<'a>(argv: impl IntoIterator<Item = &'a str>) -> Labels {
     let Some(Asked { task, options }) = Asked::from_words(argv) else { return Labels::new() };
     let options = Some(options).filter(|options| !options.is_empty()).map(|options| label("options", options));
     [label("task", task)].into_iter().chain(options).collect()
 }
 
-/// What a run was asked to measure, with the memory policy that it was started with: it says which memory was measured as an option does.
+/// The task and options of a run, and the memory policy that it was started with: like an option, the policy decides which memory was measured.
 fn of_run(report: &Report) -> Labels {
     let policy = report.machine.allowed.inherited_policy().map(|policy| label("memory_policy", memory_policy(policy)));
     with(&asked(report.argv.iter().map(String::as_str)), policy)

@@ -36,7 +36,7 @@ const INTERLEAVE: libc::c_int = 3;
 /// Buffers of 4 MiB, or twice that where a mix writes, in base pages.
 const BUFFER_PAGES: [u64; 2] = [1024, 2048];
 
-/// What allocates, with the number of buffers that it has at a time.
+/// Command lines that allocate, each with the number of buffers that it has at a time.
 const COMMANDS: [(&str, usize); 7] = [
     ("latency --cpu 0 --size 4M --time 200ms", 1),
     ("bandwidth --cpu 0,2 --size 4M --time 200ms", 2),

@@ -142,7 +142,7 @@ pub(super) fn parquet_files() -> Result<Vec<Vec<u8>>> {
 /// Reads a store of which one Parquet file is the input, and its list says so: somebody has made it.
 pub(super) fn parquet() -> Result<Run> {
     let folder = store(SCRATCH[6])?;
-    // Whoever makes a file need not say how large it is: older programs did not.
+    // A list need not say how large a file is: lists of older programs do not.
     let list = without_sizes(&fs::read(folder.join(BATCHES))?)?;
     let sum = |bytes: &[u8]| -> String { Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect() };
     let mut files = Vec::new();

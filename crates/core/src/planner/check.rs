@@ -194,7 +194,7 @@ pub(super) fn pool_too_small(machine: &Machine, node: Option<u32>, pool: Option<
     )
 }
 
-/// That the kernel has no pool of such pages, and how to have one of so many.
+/// Says that the kernel has no pool of pages of the size `page`, and how to get one with `pages` pages.
 pub(super) fn no_pool(page: Bytes, pages: u64) -> String {
     let size = if page == Bytes::gib(1) { "1G" } else { "2M" };
     format!("this kernel has no pool of {page} pages; boot it with hugepagesz={size} hugepages={pages}")

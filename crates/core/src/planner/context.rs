@@ -56,7 +56,7 @@ pub(super) struct Planner<'a> {
     pub(super) nodes: IdSet,
     /// The node of the device that the buffers are on (DAX). The inner `None` means that the kernel does not state the node.
     pub(super) device: Option<Option<u32>>,
-    /// Where memory is for which no option names a node, if not on each CPU's own node.
+    /// The place of memory for which no option names a node, if that is not each CPU's own node.
     pub(super) inherited: Option<Inherited>,
     pub(super) sizes: Sizes<'a>,
     pub(super) notes: Vec<Note>,

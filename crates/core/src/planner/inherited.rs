@@ -17,7 +17,7 @@ pub(super) struct Inherited {
 }
 
 impl Inherited {
-    /// What the inherited policy says to this request, with a note; `None` where it changes nothing: each CPU's own node may be used, the
+    /// Applies the inherited policy to this request and adds a note; `None` if the policy changes nothing: each CPU's own node may be used, the
     /// request names nodes, or the experiment itself does.
     pub(super) fn read(spec: &Spec, machine: &Machine, notes: &mut Vec<Note>) -> Option<Self> {
         if spec.nodes.is_some() || names_nodes(spec.task) {

@@ -44,7 +44,7 @@ const MIN_LOADER_SIZE: Bytes = Bytes::kib(1);
 const WINDOW: Bytes = Bytes::kib(512);
 /// The largest number of threads that touch one buffer first. Fewer already saturate memory by clearing pages.
 const MAX_TOUCHERS: usize = 16;
-/// Stands for the nodes of the inherited memory policy on which pages are in turn. No machine has so many nodes.
+/// Stands for the nodes of the inherited memory policy on which pages are in turn. No machine has a node with this number.
 pub(super) const IN_TURN: u32 = u32::MAX;
 /// The transfer window, in bytes, if the size of the holder's L2 is not known.
 const HANDOFF_WINDOW: u64 = 128 << 10;
@@ -113,7 +113,7 @@ impl<'a> Sizes<'a> {
         self.caches.get(&cpu).copied().unwrap_or(CpuCaches { domain: cpu, ..CpuCaches::default() })
     }
 
-    /// What is assumed of CPUs whose caches are not known, where the size of buffers follows from them.
+    /// A note about CPUs whose caches are not known: it says what is assumed if the size of buffers follows from them.
     pub(super) fn without_caches(&self, cpus: &IdSet) -> Option<Note> {
         let without: IdSet = cpus.iter().filter(|&cpu| self.caches(cpu).reach == 0).collect();
         let who = if without == self.machine.topology.online() { String::new() } else { format!(" of CPUs {without}") };

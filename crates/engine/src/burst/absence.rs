@@ -13,8 +13,8 @@ pub(crate) struct Absence {
 }
 
 impl Absence {
-    /// Of long blocks that took so much longer than usual, the longest first, and of the CPU time that the thread lost meanwhile: they are
-    /// time off the CPU until they explain it. Where the kernel does not tell CPU times (`None`), they all are.
+    /// Judges long blocks by their `excess` over the usual time, the longest first, and by the CPU time that the thread lost meanwhile: blocks
+    /// are time off the CPU until they explain the lost time. If the kernel does not report CPU times (`None`), all blocks are.
     pub(crate) fn of(lost: Option<f64>, excess: &[f64]) -> Self {
         let Some(lost) = lost else { return Self { away: excess.len(), unseen: 0.0 } };
         let mut unseen = lost.max(0.0);

@@ -1,4 +1,4 @@
-//! An exact number of hops, timed as a whole without the blocks in which the thread was off its CPU.
+//! An exact number of hops, timed as a whole. Blocks during which the thread was off its CPU are left out.
 
 use std::time::Duration;
 
@@ -39,8 +39,8 @@ pub(crate) struct ExactHops {
 }
 
 impl ExactHops {
-    /// Of so many `ticks` and `hops`, in which the thread was off its CPU for `away` ticks: the long blocks, as (ticks, hops), that explain that
-    /// time are left out. Blocks usually take `block` ticks.
+    /// A chase of `hops` hops that took `ticks`; the thread was off its CPU for `away` of them. The blocks of `long`, as (ticks, hops), that
+    /// explain that time are left out. Blocks usually take `block` ticks.
     pub(crate) fn without_time_away(ticks: u64, hops: u64, away: Option<u64>, mut long: Vec<(u64, u64)>, block: u64) -> Self {
         long.sort_unstable_by_key(|(ticks, _)| std::cmp::Reverse(*ticks));
         let excess: Vec<f64> = long.iter().map(|(ticks, _)| ticks.saturating_sub(block) as f64).collect();
@@ -84,7 +84,7 @@ impl ExactHops {
         !self.is_away() && (self.hops - self.cut_hops) as f64 >= MIN_CLEAN * self.hops as f64
     }
 
-    /// Share of the time that is left out or, where not enough is clean, in which the thread was off its CPU.
+    /// Share of the time that is left out or, if not enough is clean, that the thread spent off its CPU.
     pub(crate) fn left_out(&self) -> f64 {
         let ticks = if self.clean() { self.cut_ticks } else { self.away };
         ticks as f64 / self.ticks.max(1) as f64
@@ -114,7 +114,7 @@ impl Blocks {
         Self { size: kernels::CHASE_UNROLL, usual, long: vec![(1, 1); MAX_LONG], longs: 0 }
     }
 
-    /// A block of so many hops took so long.
+    /// Adds a block of `hops` hops that took `ticks`.
     fn add(&mut self, ticks: u64, hops: usize) {
         if ticks as f64 > LONG_BLOCK * self.usual as f64 {
             // Interrupted, or out of a cache into memory.

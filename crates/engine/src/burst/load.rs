@@ -471,7 +471,7 @@ mod tests {
         assert_eq!(Load { delay: 100, ..load.clone() }.burst_delay(), Some(25 * long.burst_lines));
         assert_eq!(Load { delay: u32::MAX, ..load.clone() }.burst_delay(), Some(u32::MAX));
         assert_eq!(load.burst_delay(), None);
-        // A delay after each line, as a burst of so many lines has it: so many times as long.
+        // A delay after each line is converted to one after each burst: it is multiplied by the lines of a burst.
         let traffic = Traffic { burst_lines: Some(1.0), ..Traffic::default() };
         let each_line = Load::new(long, &traffic, &buffer, buffer.len(), 0, Contents::default(), Bytes(64)).unwrap();
         assert_eq!(Load { delay: 100, ..each_line }.burst_delay(), Some(100 * long.burst_lines));

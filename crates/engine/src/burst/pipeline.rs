@@ -9,7 +9,7 @@ use super::windows::ThreadClock;
 /// Ticks are nanoseconds here; the clock's own are made at the edge.
 pub(crate) struct Pipeline {
     clock: Clock,
-    /// What the core has read: up to here the thread has come.
+    /// The time up to which the core has read instructions: the thread has come this far.
     front_ns: Cell<f64>,
     /// When the last hop has its data.
     done_ns: Cell<f64>,

@@ -312,12 +312,12 @@ impl<'a> BurstRunner<'a> {
         self.context.machine.identity.may_be_virtual().then(|| noise::stolen_seconds(&self.context.root, cpus)).flatten()
     }
 
-    /// What others had so far of `cpus`, and of their neighbours.
+    /// The time that others had so far on `cpus`, and on their neighbours.
     pub(crate) fn look(&self, cpus: &IdSet) -> Before {
         Before { stolen: self.stolen(cpus), neighbours: NeighbourLook::new(&self.context.root, &self.neighbours) }
     }
 
-    /// What others had since `before` of `cpus`, of which each ran for `length`, and of their neighbours.
+    /// The shares that others had since `before` on `cpus`, each in use for `length`, and on their neighbours.
     pub(crate) fn others_since(&self, before: &Before, cpus: &IdSet, length: Duration) -> Others {
         let seconds = length.as_secs_f64() * cpus.len() as f64;
         let steal = self.stolen(cpus).zip(before.stolen).filter(|_| seconds > 0.0).map(|(now, then)| (now - then) / seconds);

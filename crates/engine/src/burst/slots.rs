@@ -54,7 +54,7 @@ struct Thread<'a> {
     windows: Vec<Option<OffCpu>>,
 }
 
-/// What a thread is, by what its samples leave out.
+/// The role of a thread. It decides which time the thread's samples leave out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Chase,
@@ -170,7 +170,7 @@ fn blocks(trace: &Trace, usual: f64, tick_ns: f64) -> (Vec<Block>, Vec<Option<Of
 }
 
 impl<'a> Thread<'a> {
-    /// Intervals of `each` slots, and which of them count: those in which the thread was on its CPU and not in one of the `guard` before.
+    /// Intervals of `each` slots. An interval counts if the thread was on its CPU during it and during the `guard` intervals before.
     fn new(trace: &'a Trace, role: Role, usual: f64, (each, guard): (usize, usize), tick_ns: f64) -> Self {
         let (blocks, windows) = blocks(trace, usual, tick_ns);
         // Each with what noting the other marks of its slots took, which is in no sample.

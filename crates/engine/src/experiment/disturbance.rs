@@ -20,7 +20,7 @@ use crate::neighbours::Others;
 pub(crate) struct BurstConditions {
     conditions: Conditions,
     cause: Option<DisturbanceCause>,
-    /// What else disturbed it, which no slot that is left out takes away.
+    /// A disturbance beside that: leaving slots out does not remove it.
     beside: Option<DisturbanceCause>,
     /// Frequency of a measuring core in GHz, right after the burst.
     ghz: Option<f64>,

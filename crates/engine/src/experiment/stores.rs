@@ -105,7 +105,7 @@ pub(crate) fn compared_with(kernel: &'static Kernel) -> Option<Stores> {
         Mix::R3W1 => (Mix::R3W1, Mix::R2W1NtX1),
         Mix::R3W1X2 => (Mix::R3W1, Mix::R2W1Nt),
         Mix::R4W1 => (Mix::R4W1, Mix::R3W1Nt),
-        // 9:1: with nine lines to ten the two could not be told apart. 3:2: no non-temporal mix has its loads.
+        // 9:1: nine lines and ten lines differ too little to be distinguished. 3:2: no non-temporal mix has its loads.
         _ => return None,
     };
     if kernel.form.line != LineUse::Whole || kernel.form.access == Access::Random {

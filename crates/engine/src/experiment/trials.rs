@@ -58,7 +58,7 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// The fastest so far, by `value` of its rates. Where none has any, the widest, which is mostly the fastest.
+    /// The fastest so far, by `value` of its rates. If none has a rate, it is the widest, which is mostly the fastest.
     fn best(&self, value: fn(&[f64]) -> Option<f64>) -> Option<usize> {
         let rated = self.rates.iter().enumerate().filter_map(|(index, rates)| Some((index, value(rates)?)));
         let best = rated.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index);
@@ -78,7 +78,7 @@ fn highest(rates: &[f64]) -> Option<f64> {
 }
 
 /// Measures each candidate once a round, until bursts are clean. Returns the one with the highest median rate, and the rates of all. A single
-/// candidate is not tried. Where the winner's own bursts differ much, all have as many rounds again, and the best burst of each counts:
+/// candidate is not tried. If the winner's own bursts differ much, all run as many rounds again, and the best burst of each counts:
 /// disturbances only slow a kernel down.
 pub(crate) fn compare(
     session: &mut Session<'_>,

@@ -251,7 +251,7 @@ impl LevelKernels<'_> {
 
     fn at(&mut self, session: &mut Session<'_>, size: Bytes) -> Result<ChosenKernels> {
         let level = self.level(size);
-        // What disturbed trials chose is chosen anew at the next size.
+        // A choice by disturbed trials is made anew at the next size.
         let stands = |chosen: &ChosenKernels| !chosen.busy && chosen.kernels.iter().all(|k| fills(k, size));
         if let Some((_, chosen)) = self.chosen.as_ref().filter(|(l, chosen)| *l == level && stands(chosen)) {
             return Ok(chosen.clone());

@@ -60,7 +60,7 @@ impl StoreError {
         move |error| Self::Io { what, path, error }
     }
 
-    /// Whether the command line is to blame: it names a folder that is no fleet, or none of this user's.
+    /// Whether the command line is to blame: it names a folder that does not hold a fleet, or that belongs to another user.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::NoStore(_) | Self::NotEmpty(_) | Self::NotOwn { .. })
     }

@@ -102,8 +102,8 @@ pub(crate) fn pending(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Makes a new file. Whatever has its name goes: an ingest that was killed has left it, or somebody has put a link or a pipe there, which is
-/// neither followed nor waited for.
+/// Makes a new file and removes an old one of that name: a killed ingest has left it, or somebody has put a link or a pipe there. The link is
+/// not followed, and the pipe is not waited for.
 pub(crate) fn create_anew(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

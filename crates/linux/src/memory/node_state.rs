@@ -133,7 +133,7 @@ fn huge_page(tree: Tree<'_>) -> u64 {
     tree.parsed::<u64>(&format!("{THP_DIR}/hpage_pmd_size")).filter(|p| p.is_power_of_two()).unwrap_or(2 << 20)
 }
 
-/// What switches transparent huge pages on and off, below the root.
+/// The file that switches transparent huge pages on and off, below the root.
 pub(crate) const THP_SWITCH: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 
 /// The file that switches transparent huge pages off here; `None` where none does.
@@ -168,7 +168,7 @@ pub(super) fn thp(root: &Path) -> (Result<usize, String>, String) {
     (Ok(page as usize), setting)
 }
 
-/// What helps where what started this process has disabled transparent huge pages for it. No setting of the kernel does.
+/// Advice if the program that started this process has disabled transparent huge pages for it. No setting of the kernel helps then.
 pub(crate) const THP_DISABLED_ADVICE: &str = "start it from a program that leaves them on (systemd: MemoryTHP= of the service, containers: the runtime's setting), or take pages of a pool with --pages 2m";
 
 /// Whether transparent huge pages are disabled for this process, or the one that recorded the machine; `None` where nothing says.

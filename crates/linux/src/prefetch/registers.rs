@@ -131,8 +131,8 @@ impl PrefetchRegisters {
         [ChangeKind::Run, ChangeKind::Kept].into_iter().filter(waits).collect()
     }
 
-    /// Restores the registers from the journals of this boot, that of a run first, and removes the journals. What one of them leaves does not
-    /// keep the other.
+    /// Restores the registers from the journals of this boot, that of a run first, and removes the journals. If one of them
+    /// is kept, the other is removed all the same.
     ///
     /// # Errors
     /// [`PrefetchError::Busy`] while another process changes registers, and otherwise when a register of a CPU that is online does not take its

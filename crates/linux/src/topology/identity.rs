@@ -83,7 +83,7 @@ impl CpuInfo {
         info
     }
 
-    /// The value of a field for one processor. Where processors are numbered anew, only a value that all of them have.
+    /// The value of a field for one processor. If processors are numbered anew, it is only a value that all of them have.
     pub(crate) fn field(&self, cpu: u32, key: &str) -> Option<&str> {
         if self.renumbered {
             let first = self.first(key)?;

@@ -96,8 +96,8 @@ fn by_l1(cpus: &[Cpu], caches: &[Cache], info: &CpuInfo) -> Option<Kinds> {
     several(cpus.iter().filter_map(|c| Some((c.id, name(*l1.get(&c.id)?)))).collect())
 }
 
-/// Cores of one maker behind L3s of two sizes, of which one kind is faster: AMD's compact cores, and those below a stacked cache. Only both
-/// together tell kinds apart: firmware may leave out a part of an L3, and favoured cores of one kind have higher frequencies.
+/// Cores of one maker are of two kinds if their L3s have two sizes and one kind is faster: AMD's compact cores, and those below a stacked
+/// cache. Only both together distinguish kinds: firmware may leave out a part of an L3, and favoured cores of one kind have higher frequencies.
 fn by_l3(cpus: &[Cpu], caches: &[Cache], info: &CpuInfo) -> Option<Kinds> {
     info.first("vendor_id")?;
     let l3: BTreeMap<u32, u64> = caches.iter().filter(|c| c.level == 3).flat_map(|c| c.cpus.iter().map(move |id| (id, c.size.0))).collect();

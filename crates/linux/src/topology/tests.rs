@@ -138,7 +138,7 @@ fn memory_that_nothing_states_is_not_known_and_accuses_nobody() {
     let (machine, notes) = read(&tree().file("proc/meminfo", "MemTotal: 8388608 kB\nMemFree: 4194304 kB\nMemAvailable: 6291456 kB\n"));
     assert_eq!(machine.topology.nodes[0].memory, Some(Bytes::gib(8)));
     assert!(machine.allowed.memory.is_some() && machine.allowed.node_memory.contains_key(&0) && notes.is_empty(), "{notes:?}");
-    // Two nodes, of which one states nothing.
+    // Two nodes; one of them states nothing.
     let two = tree()
         .file(&format!("{node}/node0/cpulist"), "0")
         .node(1, "1", 4096)
@@ -173,7 +173,7 @@ fn kinds_of_cores() {
     // A hybrid with only one kind online has no kinds.
     let half = Fixture::new().cpus(1).file("sys/devices/cpu_core/cpus", "0").file("sys/devices/cpu_atom/cpus", "");
     assert_eq!(kinds(&half), [None]);
-    // Meteor Lake: the last efficiency cores are on another die, without the L3 of all others. Where no efficiency core has one, they are alike.
+    // Meteor Lake: the last efficiency cores are on another die, without the L3 of all others. If no efficiency core has one, they are alike.
     let cache = |tree: Fixture, level: &str, cpus: &str, size: &str, of: &[u32]| {
         of.iter().fold(tree, |tree, id| {
             let folder = format!("sys/devices/system/cpu/cpu{id}/cache/index{level}");

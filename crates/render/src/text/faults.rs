@@ -121,7 +121,7 @@ pub(super) fn integrity(report: &Report) -> Option<String> {
         Some(all) => format!("{} of {} ({})", human(checked), human(Bytes(all)), percent(checked.0 as f64 / all as f64)),
         None => human(checked).to_string(),
     };
-    // Contents of which all regions were compared in full.
+    // All regions were compared in full with these contents.
     let tested: Vec<&str> = TestPattern::ALL
         .iter()
         .filter(|(_, pattern)| checks.iter().all(|(_, check)| check.tested.contains(pattern)))

@@ -65,7 +65,7 @@ pub(super) fn identity(machine: &Machine) -> Vec<String> {
     items
 }
 
-/// The CPU's maker, with the numbers of the design, where there is no name.
+/// The CPU's maker, with the numbers of the design, for a CPU without a name.
 fn maker(id: &Identity) -> Option<String> {
     let numbers = ["part", "family", "model"].iter().filter_map(|key| Some(format!(" {key} {}", id.model.get(*key)?)));
     id.vendor.as_ref().map(|vendor| format!("{vendor}{}", numbers.collect::<String>()))

@@ -28,7 +28,7 @@ pub struct NodeMemory {
 }
 
 impl NodeMemory {
-    /// Its size. Where the size is not known it is what is available now, which is less; `None` where neither is known.
+    /// Its size. If the size is not known, the memory that is available now, which is less; `None` if neither is known.
     pub(super) fn most(self) -> Option<u64> {
         self.total.max(self.available)
     }

@@ -185,7 +185,7 @@ fn busy(results: &[&Measurement]) -> Option<Finding> {
 /// together: where they share CPUs, a boot option made them as large as they are.
 fn small_nodes(report: &Report) -> Vec<Finding> {
     let topology = &report.machine.topology;
-    // A group of which the size of a node is not stated is not compared.
+    // A group is not compared if the size of one of its nodes is not stated.
     let memory =
         |group: &IdSet| group.iter().filter_map(|id| topology.node(id)).map(|n| n.memory.map(|memory| memory.0)).sum::<Option<u64>>();
     let groups: Vec<(IdSet, u64)> =

@@ -15,7 +15,7 @@ use crate::wording::system::info_on_memory;
 const MEASUREMENTS: usize = 3;
 
 /// A plan that measures suspicious cells of `plan` twice more, in at most `seconds`; `None` if there are none, or no time. The worst come
-/// first. The planner tells what a cell takes (`cell_seconds`).
+/// first. The planner predicts the time of a cell (`cell_seconds`).
 pub fn confirm(
     report: &Report,
     references: Baselines<'_>,

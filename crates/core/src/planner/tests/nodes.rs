@@ -134,7 +134,7 @@ fn a_node_short_of_memory_costs_its_cells_only() {
     machine.allowed.node_memory.insert(1, Bytes::mib(200));
     let spec = Spec { size: Some(Bytes::mib(256)), ..Spec::new(Task::Latency(LatencyShape::Matrix)) };
     assert_eq!(messages(&plan(&spec, &machine, &kernels()).unwrap(), "node-short-of-memory").len(), 1);
-    // Where it is named, or where all are short, the request is refused.
+    // The request is refused if it names the node, or if all nodes are short.
     let named = Spec { nodes: Some(IdSet::one(1)), ..spec.clone() };
     assert!(matches!(plan(&named, &machine, &kernels()), Err(PlanError::Unavailable(_))));
     machine.allowed.node_memory = (0..3).map(|n| (n, Bytes::mib(100))).collect();

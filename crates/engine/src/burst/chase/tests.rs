@@ -227,7 +227,7 @@ fn batches_are_timed_one_by_one() {
     assert!(overhead < clock.to_ticks(std::time::Duration::from_micros(5)), "{overhead} ticks for reading the clock");
 }
 
-/// A chase over 4 MiB in windows of so many KiB, or over all of it, after some bursts of each kind.
+/// A chase over 4 MiB in windows of `window_kib` KiB, or over all of it, after some bursts of each kind.
 fn chased(window_kib: u64, changed: bool) -> Option<(Chase, ChaseLayout)> {
     let (buffer, cpus) = four_mib()?;
     let spec = ChainSpec {
@@ -275,7 +275,7 @@ fn a_changed_pointer_to_another_line_of_the_ring_is_noticed() {
         assert!(bad.ring().memory().contains(&bad.position()), "it ends inside its buffer");
         assert_eq!(wrong(bad.check(3)), computed, "{window_kib} KiB");
         assert_eq!(wrong(bad.ring().check_links(3, &|| false)), !computed, "{window_kib} KiB");
-        // Where traffic is checked, so is the chase beside it: in short windows too, of which a burst may not meet the pointer.
+        // If traffic is checked, so is the chase beside it, in short windows too: a burst may not meet the pointer there.
         assert!(good.ring().check_all_links(3, &|| false).is_ok() && wrong(bad.ring().check_all_links(3, &|| false)), "{window_kib} KiB");
     }
 }
