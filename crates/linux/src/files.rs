@@ -7,12 +7,12 @@ use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown, symlink};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
+use reading::TRY_PIPE;
 pub use reading::{open_regular, read_to_end};
 
 /// What umask leaves of this are the permissions of a new file.
@@ -54,9 +54,6 @@ pub fn is_stream(path: &Path) -> bool {
 pub fn names_open_file(path: &Path) -> bool {
     path.parent().and_then(|folder| folder.canonicalize().ok()).is_some_and(|folder| folder.starts_with("/proc"))
 }
-
-/// How often a pipe is tried that has no reader yet.
-const TRY_PIPE: Duration = Duration::from_millis(20);
 
 /// Writes to a pipe or a device, or through one of the kernel's links to open files. A pipe without a reader, or whose reader is slow, is waited
 /// for until `gives_up`. No other link is followed, and what is neither a pipe nor a device is not written to: something else may have taken the

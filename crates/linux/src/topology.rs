@@ -6,6 +6,7 @@
 
 mod arm;
 mod caches;
+mod cpuinfo;
 mod devices;
 mod hypervisor;
 mod identity;
@@ -63,7 +64,7 @@ pub enum TopologyError {
 pub fn read_machine(root: &Path) -> Result<Machine, TopologyError> {
     std::fs::read_dir(root).map_err(|error| TopologyError::Root(root.to_owned(), error))?;
     let tree = Tree::new(root);
-    let info = identity::CpuInfo::read(tree);
+    let info = cpuinfo::CpuInfo::read(tree);
     let (online, offline) = online_and_offline(tree);
     if online.is_empty() {
         let denied = std::fs::read_dir(tree.path(CPU_DIR)).err().filter(|error| error.kind() == std::io::ErrorKind::PermissionDenied);

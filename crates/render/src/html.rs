@@ -14,10 +14,10 @@ mod several;
 mod values;
 mod view;
 
-use memgauge_core::printable::escape_within_lines;
 use memgauge_core::result::Report;
 
 pub use comparison::comparison_html;
+use document::without_controls;
 pub use options::Html;
 
 use crate::format::{Format, Named, RenderError};
@@ -39,9 +39,4 @@ impl Format for Html {
         };
         Ok(without_controls(&page))
     }
-}
-
-/// A page without what a browser, or a terminal that shows its source, would obey.
-fn without_controls(page: &str) -> Vec<u8> {
-    escape_within_lines(page).into_owned().into_bytes()
 }

@@ -8,8 +8,14 @@ const MAX_ID: usize = 256;
 /// Bytes of all labels together, keys included. Each row of a table has them.
 pub const MAX_LABEL_BYTES: usize = 8 << 10;
 
-/// Which part of a result goes beyond what one may have, and how: what follows the name of the file. `None` for every result that memgauge wrote.
-pub(super) fn beyond(report: &Report) -> Option<String> {
+impl Report {
+    /// Which part of it goes beyond what a result may have, and how. `None` for every result that memgauge wrote.
+    pub fn beyond_bounds(&self) -> Option<String> {
+        beyond(self)
+    }
+}
+
+fn beyond(report: &Report) -> Option<String> {
     let run = &report.run;
     let host = |of: fn(&super::Host) -> Option<&String>| run.host.as_ref().and_then(of).map_or(0, String::len);
     let labels = run.labels.iter().map(|(key, value)| key.len() + value.len()).sum();

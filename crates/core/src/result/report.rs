@@ -103,11 +103,6 @@ impl Report {
         self.results.iter().chain(&self.repeats)
     }
 
-    /// Which part of it goes beyond what a result may have, and how. `None` for every result that memgauge wrote.
-    pub fn beyond_bounds(&self) -> Option<String> {
-        super::bounds::beyond(self)
-    }
-
     /// Whether nothing was measured or planned to be.
     pub fn is_empty(&self) -> bool {
         self.results.is_empty() && self.matrices.is_empty()

@@ -4,12 +4,14 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::TRY_PIPE;
+/// How often a pipe is tried that nobody has opened at its other end.
+pub(super) const TRY_PIPE: Duration = Duration::from_millis(20);
 
 /// Opens a regular file for reading. Links are followed. Nothing else is opened: opening a pipe waits for its writer, and opening a device may
 /// change it.

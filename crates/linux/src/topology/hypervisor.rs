@@ -6,8 +6,8 @@ use memgauge_core::installed::smbios::is_shape;
 use memgauge_core::topology::{HYPERVISOR_OF_FIRMWARE, UNKNOWN_HYPERVISOR};
 use memgauge_kernels::hypervisor_announced;
 
-use super::identity::{CpuInfo, dmi};
-use super::smbios;
+use super::cpuinfo::CpuInfo;
+use super::smbios::{self, dmi};
 use crate::tree::{Tree, field};
 
 /// Words in DMI's vendor, product and BIOS fields that identify a hypervisor, the most specific first.

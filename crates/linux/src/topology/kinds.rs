@@ -6,7 +6,7 @@ use memgauge_core::topology::{Cache, Cpu};
 use memgauge_core::units::IdSet;
 
 use super::arm;
-use super::identity::CpuInfo;
+use super::cpuinfo::CpuInfo;
 use crate::tree::Tree;
 
 /// The PMU devices that name the kinds of cores on Intel's hybrid machines, and memgauge's names for them.

@@ -52,6 +52,12 @@ fn table_bytes(tree: Tree<'_>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// A field of DMI that every user may read.
+pub(super) fn dmi(tree: Tree<'_>, field: &str) -> Option<String> {
+    let folder = ["sys/class/dmi/id", "sys/devices/virtual/dmi/id"].into_iter().find(|folder| tree.exists(folder))?;
+    tree.text(&format!("{folder}/{field}")).filter(|text| !text.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

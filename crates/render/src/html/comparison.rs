@@ -5,11 +5,10 @@ use memgauge_core::comparison::{Comparison, ComparisonVerdict, Side};
 use memgauge_core::wording::number_of;
 
 use super::data::Data;
-use super::document::Document;
+use super::document::{Document, without_controls};
 use super::figures::{Figure, Figures};
 use super::groups::{Group, groups};
 use super::view::{View, table};
-use super::without_controls;
 use crate::figure::ratios::panels;
 use crate::format::RenderError;
 use crate::json::json_text;

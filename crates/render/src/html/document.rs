@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use memgauge_core::printable::escape_within_lines;
 use sha2::{Digest, Sha256};
 
 use crate::figure::inline::{Used, fill_class, stroke_class};
@@ -53,4 +54,9 @@ fn dark_colours(used: &Used) -> String {
         let _ = write!(rules, ".{}{{stroke:{}}}", stroke_class(*colour), hex(on_dark(*colour)));
     }
     rules + "}\n"
+}
+
+/// A page without what a browser, or a terminal that shows its source, would obey.
+pub(super) fn without_controls(page: &str) -> Vec<u8> {
+    escape_within_lines(page).into_owned().into_bytes()
 }
