@@ -71,9 +71,23 @@ fn set_soft_limit(resource: Resource, soft: u64) {
     }
 }
 
-/// The limits that this process was started with, of those that it has changed.
-pub(crate) fn limits_before() -> Vec<(Resource, libc::rlimit)> {
-    BEFORE.lock().unwrap_or_else(PoisonError::into_inner).clone()
+/// Does something, such as starting a program, with the limits that this process was started with, and goes on with its own. A limit that
+/// cannot be set stays what it is.
+///
+/// Limits are not set between `fork` and `execve`: SELinux refuses the program then in a domain with only what measuring needs.
+pub(crate) fn with_limits_before<T>(run: impl FnOnce() -> T) -> T {
+    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let own: Vec<_> = before.iter().filter_map(|(resource, _)| Some((*resource, limit(*resource as _)?))).collect();
+    let set = |limits: &[(Resource, libc::rlimit)]| {
+        for (resource, limit) in limits {
+            // SAFETY: the call reads one `rlimit`.
+            unsafe { libc::setrlimit(*resource as _, limit) };
+        }
+    };
+    set(&before);
+    let result = run();
+    set(&own);
+    result
 }
 
 /// Whether terminals interpret escape sequences; one that does not says so in `TERM`.

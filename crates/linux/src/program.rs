@@ -1,7 +1,7 @@
 //! Runs a program, and passes signals on to it.
 
 use std::io;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -26,8 +26,8 @@ pub fn run(command: &mut Command) -> io::Result<ProgramRun> {
     for signal in FORWARDED {
         install(signal)?;
     }
-    give_back_limits(command);
-    let mut child = command.spawn()?;
+    // One that closes all descriptors it may have, or that uses `select`, would behave differently with this process's own limits.
+    let mut child = process::with_limits_before(|| command.spawn())?;
     let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
     CHILD.store(pid, Ordering::SeqCst);
     let early = EARLY.swap(0, Ordering::SeqCst);
@@ -44,24 +44,6 @@ pub fn run(command: &mut Command) -> io::Result<ProgramRun> {
     CHILD.store(0, Ordering::SeqCst);
     let status = child.wait()?;
     Ok(status.code().map_or_else(|| ProgramRun::Killed(status.signal().unwrap_or(0)), ProgramRun::Exited))
-}
-
-/// Gives the program the limits that this process was started with: one that closes all descriptors it may have, or that uses `select`, would
-/// behave differently with this process's own.
-fn give_back_limits(command: &mut Command) {
-    let limits = process::limits_before();
-    if limits.is_empty() {
-        return;
-    }
-    let give_back = move || {
-        for (resource, limit) in &limits {
-            // SAFETY: the call reads one `rlimit`.
-            system_call(|| unsafe { libc::setrlimit(*resource as _, limit) == 0 })?;
-        }
-        Ok(())
-    };
-    // SAFETY: between fork and execve it makes system calls and reads memory that was allocated before.
-    unsafe { command.pre_exec(give_back) };
 }
 
 /// Installs the handler for one signal. A signal that this process was started with as ignored stays ignored, here and in the program.

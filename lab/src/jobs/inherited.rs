@@ -62,8 +62,9 @@ fn follows(command: Memgauge, (mode, nodes): (libc::c_int, &IdSet), what: &str, 
     let mask = nodes.iter().fold(0, |mask, node| mask | 1 << node);
     let running = command.under_policy(mode, mask).start()?;
     let mut found = Vec::new();
+    // Pages of a turn are taken node by node, so that a new buffer is on the first of them for a moment.
     running.until(what, |id| {
-        found = buffers(id);
+        found = buffers(id).into_iter().filter(|pages| pages.len() >= nodes.len()).collect();
         found.len() >= at_a_time
     })?;
     let ran = running.wait()?;
