@@ -55,7 +55,7 @@ pub struct Identity {
 pub const UNKNOWN_HYPERVISOR: &str = "unknown hypervisor";
 /// The name of a hypervisor that only firmware's table shows, which root alone may read.
 pub const HYPERVISOR_OF_FIRMWARE: &str = "unknown hypervisor, as firmware states";
-/// What stands for the name of a hypervisor where it is not known whether there is one.
+/// Stands for the name of a hypervisor if it is not known whether there is one.
 pub const HYPERVISOR_NOT_KNOWN: &str = "not known";
 
 /// The name of a hypervisor as far as every user sees it: that of some is in files that only root may read.
@@ -366,7 +366,7 @@ impl SettingsFrom {
     }
 }
 
-/// What may be taken where nothing states it: more than any machine has, and sums of it are still numbers.
+/// Bytes that may be taken if nothing states a limit: more than any machine has, and small enough to be added up.
 const NOT_LIMITED: u64 = 1 << 60;
 
 impl Allowed {

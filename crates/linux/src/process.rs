@@ -74,7 +74,8 @@ fn set_soft_limit(resource: Resource, soft: u64) {
 /// Does something, such as starting a program, with the limits that this process was started with, and goes on with its own. A limit that
 /// cannot be set stays what it is.
 ///
-/// Limits are not set between `fork` and `execve`: SELinux refuses the program then in a domain with only what measuring needs.
+/// Limits are not set between `fork` and `execve`: in an SELinux domain with only what measuring needs, the start was refused then (lab job
+/// `selinux`).
 pub(crate) fn with_limits_before<T>(run: impl FnOnce() -> T) -> T {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let own: Vec<_> = before.iter().filter_map(|(resource, _)| Some((*resource, limit(*resource as _)?))).collect();

@@ -1,4 +1,4 @@
-//! What no result goes beyond, whoever wrote it: texts that stand beside each of its values, and the values themselves.
+//! Bounds of every result, whoever wrote it: of the texts that stand beside each value, and of the values themselves.
 
 use super::Report;
 use crate::estimate::{Estimate, is_possible, is_possible_end};

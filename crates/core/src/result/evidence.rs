@@ -430,8 +430,8 @@ pub struct Noise {
     /// nothing shows it, counts as 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off_cpu: Option<f64>,
-    /// Share of the time in which memory did not answer although the threads were on their CPUs, by their CPU times: what blocks of work took
-    /// beyond twice the usual time. It is in the bandwidth of loaders, and in no sample of a chase. Absent where the kernel does not tell CPU
+    /// Share of the time in which memory did not answer although the threads were on their CPUs, by their CPU times: the time
+    /// beyond the usual of blocks of work that took more than twice as long. It is in the bandwidth of loaders, and in no sample of a chase. Absent where the kernel does not tell CPU
     /// times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalled: Option<f64>,

@@ -124,8 +124,8 @@ impl Report {
         self.machine.topology.emulated_persistent(at.memory_node()?)
     }
 
-    /// Whether the two are of different hypervisors, or one is of a virtual machine and the other is not. What is not known does not differ, nor
-    /// do names of what is one machine by its id: root reads more precise ones than users.
+    /// Whether the two are of different hypervisors, or one is of a virtual machine and the other is not. An unknown hypervisor does not differ,
+    /// nor do two names on one machine (by its id): root reads more precise names than users.
     pub fn is_on_another_hypervisor_than(&self, other: &Self) -> bool {
         let id = |report: &Self| report.run.host.as_ref().and_then(|host| host.machine_id_hash.clone());
         let one_machine = id(self).is_some() && id(self) == id(other);

@@ -88,9 +88,10 @@ fn stalled(report: &Report, results: &[&Measurement]) -> Option<Finding> {
         measured.len()
     );
     let log = hardware_log(report.machine.identity.system);
-    let (severity, advice) = match report.machine.identity.hypervisor {
-        None => (HealthStatus::Warning, format!("look at {log} for throttled memory, links that retry and corrected errors")),
-        Some(_) => (HealthStatus::Unknown, "the host may take CPUs away without saying so: look at its load, or measure there".to_owned()),
+    let (severity, advice) = if report.machine.identity.may_be_virtual() {
+        (HealthStatus::Unknown, "the host may take CPUs away without saying so: look at its load, or measure there".to_owned())
+    } else {
+        (HealthStatus::Warning, format!("look at {log} for throttled memory, links that retry and corrected errors"))
     };
     (2 * stalled.len() >= measured.len()).then(|| Finding::new("memory-stalled", severity, message, advice))
 }

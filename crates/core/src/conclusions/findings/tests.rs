@@ -301,6 +301,25 @@ fn a_slow_cache_domain_warns_and_never_fails() {
     assert_eq!(thrice(39.5).status, HealthStatus::Ok);
 }
 
+#[test]
+fn stalled_memory_warns_on_metal_only() {
+    let found = |stalled: usize, unknown: Option<&str>| {
+        let mut of_mix = [node(0, 60.0), node(1, 61.0)];
+        of_mix.iter_mut().for_each(|m| m.at.mix = Some(Mix::R2W1));
+        let mut report = report(silent(), [node(0, 60.0), node(1, 61.0)].into_iter().chain(of_mix).collect());
+        for m in report.results.iter_mut().take(stalled) {
+            m.evidence.noise.stalled = Some(0.12);
+            m.quality.reasons.push(QualityReason::Stalled);
+        }
+        report.machine.identity.hypervisor_unknown = unknown.map(Into::into);
+        let found = judge(&report, Baselines::default()).findings.into_iter().find(|f| f.code == "memory-stalled");
+        found.map(|f| (f.severity, f.message.contains("up to 12 % of the time in 2 of 4 numbers")))
+    };
+    assert_eq!(found(2, None), Some((HealthStatus::Warning, true)));
+    assert_eq!(found(2, Some("nothing says so")), Some((HealthStatus::Unknown, true)), "its host may have taken the CPUs");
+    assert_eq!(found(1, None), None, "one of four is a moment");
+}
+
 /// Two memories without CPUs, each read three times by the node beside it.
 #[test]
 fn memories_without_cpus_are_siblings_where_kind_size_and_distance_are_the_same() {
