@@ -41,6 +41,8 @@ struct PairSampler<'a> {
     samples: BurstSamples,
     /// Windows that the reader read.
     windows: u64,
+    /// Allocations that were measured.
+    made: u32,
     pages: Vec<PageEvidence>,
     placements: Vec<Placement>,
 }
@@ -71,12 +73,17 @@ impl Sampler for PairSampler<'_> {
                 ring = next.filter(|_| windows > 0 && !session.interrupted());
             }
         }
+        self.made += 1;
         self.placements.push(buffer.placement_now());
         Ok(if plan.hops.is_some() { session.context.now() - begin } else { self.run })
     }
 
     fn samples(&self) -> impl Iterator<Item = &BurstSamples> {
         std::iter::once(&self.samples)
+    }
+
+    fn hops(&self) -> Option<(u64, u64)> {
+        self.plan.hops.map(|_| (self.made.into(), MIN_TRANSFER_ALLOCATIONS.into()))
     }
 }
 
@@ -90,6 +97,7 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Handof
         run: if stop.fixed_time { fixed() } else { transfer_run(stop.budget_s) },
         samples: BurstSamples::new(GroupBy::Allocation, MIN_TRANSFER_ALLOCATIONS),
         windows: 0,
+        made: 0,
         pages: Vec::new(),
         placements: Vec::new(),
     };
