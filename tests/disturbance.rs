@@ -69,8 +69,8 @@ fn a_run_whose_cpu_is_shared_says_so() {
     let _alone = alone();
     let cpu = last_cpu();
     let commands = [
-        format!("bandwidth --cpu {cpu} --size 8M --pages 4k --budget 700ms"),
-        format!("latency --cpu {cpu} --size 1M --order window-local --pages 4k --budget 700ms"),
+        format!("bandwidth --cpu {cpu} --size 8M --pages 4k --budget 500ms"),
+        format!("latency --cpu {cpu} --size 1M --order window-local --pages 4k --budget 500ms"),
     ];
     for command in commands {
         let (mut quiet, mut busy) = (Vec::new(), Vec::new());
@@ -111,7 +111,7 @@ fn what_a_competitor_takes_now_and_then_is_in_no_sample() {
     let _alone = alone();
     let cpu = last_cpu();
     let _competitor = Competitor::on(cpu, Duration::from_millis(40), Duration::from_millis(250));
-    let report = report(&format!("bandwidth --cpu {cpu} --size 8M --pages 4k --confidence 0.001% --budget 3s"));
+    let report = report(&format!("bandwidth --cpu {cpu} --size 8M --pages 4k --confidence 0.001% --budget 2s"));
     let noise = &only(&report).evidence.noise;
     let (all, disturbed, left_out) = (noise.bursts.unwrap(), noise.bursts_disturbed.unwrap(), noise.bursts_left_out.unwrap());
     assert!(disturbed <= all && left_out <= disturbed, "{noise:?}");
@@ -125,12 +125,12 @@ fn what_a_competitor_takes_now_and_then_is_in_no_sample() {
 #[test]
 fn a_check_ends_in_its_time_and_says_what_it_left_out() {
     let _alone = alone();
-    // The plan would take more than half a minute.
+    // The plan would take more than a quarter of a minute.
     let begin = Instant::now();
-    let output = program().args(["quick", "--time", "9s", "--within", "5s", "--format", "json"]).output().unwrap();
+    let output = program().args(["quick", "--time", "4s", "--size", "8M", "--within", "2s", "--format", "json"]).output().unwrap();
     let spent = begin.elapsed();
     let report: Report = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(&output.stderr)));
-    assert!(spent < Duration::from_secs(15), "{spent:?}");
+    assert!(spent < Duration::from_secs(12), "{spent:?}");
     let left: Vec<_> = report.results.iter().filter(|m| m.estimate.not_measured == Some(NotMeasured::OutOfTime)).collect();
     assert!(!left.is_empty() && report.incomplete == Some(Incomplete::OutOfTime), "{:?}", report.incomplete);
     let health = report.health.unwrap();

@@ -136,22 +136,22 @@ fn shortened(command: &str) -> String {
     let end = command.find(" |").into_iter().chain(command.find(" #")).min().unwrap_or(command.len());
     let (code, rest) = command.split_at(end);
     let mut words: Vec<&str> = code.split_whitespace().collect();
-    let (mut timed, mut sized) = (false, false);
+    let (mut timed, mut within, mut sized) = (false, false, false);
     for i in 1..words.len() {
         match words[i - 1] {
-            "--time" | "--budget" => (words[i], timed) = ("40ms", true),
-            "--within" => (words[i], timed) = ("10s", true),
+            "--time" | "--budget" => (words[i], timed) = (TIME, true),
+            "--within" => (words[i], within) = (WITHIN, true),
             "--hops" => timed = true,
             "--hold" => words[i] = "100ms",
-            "--size" => (words[i], sized) = (if words.contains(&"scan") { "64M" } else { SIZE }, true),
-            "--region" => words[i] = "16M",
+            "--size" => (words[i], sized) = (if words.contains(&"scan") { "16M" } else { SIZE }, true),
+            "--region" => words[i] = "4M",
             "--max" => (words[i], sized) = (SMALL, true),
             _ => {}
         }
     }
     let Some(at) = words.iter().position(|w| *w == "memgauge" || *w == "mlc") else { return command.to_owned() };
     let (time, size): (&[&str], &[&str]) = match (words[at], words.get(at + 1).copied().unwrap_or_default()) {
-        ("mlc", "") => return format!("timeout --preserve-status --signal INT 4 mlc{rest}"),
+        ("mlc", "") => return format!("timeout --preserve-status --signal INT 2 mlc{rest}"),
         ("mlc", _) => {
             words.retain(|w| !w.starts_with("-t"));
             // Seconds, and KiB.
@@ -165,13 +165,16 @@ fn shortened(command: &str) -> String {
             words[at + 2..].iter_mut().filter(|word| is_size(word)).for_each(|word| *word = smaller(word));
             (&["--passes", "1"], &[SIZE])
         }
-        (_, "scan") => (&["--within", "5s"], &["--size", "64M", "--region", "16M"]),
-        (_, "sweep") => (&["--time", "10ms"], &["--max", SMALL]),
+        (_, "scan") => (&["--within", WITHIN], &["--size", "16M", "--region", "4M"]),
+        (_, "sweep") => (&["--time", TIME, "--within", WITHIN], &["--max", SMALL]),
         // One mix of the suite's ten.
-        (_, option) if option.is_empty() || option.starts_with('-') => (&["--time", "10ms"], &["--size", SIZE, "--mix", "all-reads"]),
-        _ => (&["--time", "10ms"], &["--size", SIZE]),
+        (_, option) if option.is_empty() || option.starts_with('-') => {
+            (&["--time", TIME, "--within", WITHIN], &["--size", SIZE, "--mix", "all-reads"])
+        }
+        _ => (&["--time", TIME, "--within", WITHIN], &["--size", SIZE]),
     };
-    words.extend(time.iter().filter(|_| !timed).chain(size.iter().filter(|_| !sized)));
+    let times = time.chunks(2).filter(|option| if option[0] == "--within" { !within } else { !timed });
+    words.extend(times.flatten().chain(size.iter().filter(|_| !sized)));
     format!("{}{rest}", words.join(" "))
 }
 
@@ -191,7 +194,10 @@ fn smaller(word: &str) -> &'static str {
 
 /// What buffers are replaced by, large enough for every kernel, and the largest of a sweep.
 const SIZE: &str = "2M";
-const SMALL: &str = "64K";
+/// What times are replaced by: a cell's, as short as it can be, and a run's, in which a search or the suite takes its coarsest steps.
+const TIME: &str = "5ms";
+const WITHIN: &str = "1s";
+const SMALL: &str = "32K";
 
 /// The examples of a page.
 fn of_page(page: &Path) -> Vec<String> {
@@ -363,12 +369,12 @@ fn examples_are_found_and_shortened() {
     assert_eq!(commands(page), ["memgauge latency --x |\n  jq '.a'", "memgauge"]);
     assert_eq!(wishes("| I want to … | |\n| a | `memgauge run FILE`, `memgauge quick` |\n\n| b | `memgauge` |"), ["memgauge quick"]);
     for (example, short) in [
-        ("memgauge latency --cpu 0   # why", "memgauge latency --cpu 0 --time 10ms --size 2M # why"),
-        ("memgauge latency --hops pass --size 1G |\n  jq '.a | .b'", "memgauge latency --hops pass --size 2M |\n  jq '.a | .b'"),
+        ("memgauge latency --cpu 0   # why", "memgauge latency --cpu 0 --time 5ms --within 1s --size 2M # why"),
+        ("memgauge latency --hops pass --size 1G |\n  jq '.a | .b'", "memgauge latency --hops pass --size 2M --within 1s |\n  jq '.a | .b'"),
         ("numactl --membind 1 memgauge chase 1G", "numactl --membind 1 memgauge chase 2M --passes 1"),
         ("memgauge stream --cpu 0", "memgauge stream --cpu 0 --passes 1 2M"),
         ("memgauge chase 4K-1G:*4 --pages thp", "memgauge chase 4K-64K:*4 --pages thp --passes 1"),
-        ("memgauge", "memgauge --time 10ms --size 2M --mix all-reads"),
+        ("memgauge", "memgauge --time 5ms --within 1s --size 2M --mix all-reads"),
         ("jq '.a' x.json", "jq '.a' x.json"),
     ] {
         assert_eq!(shortened(example), short);

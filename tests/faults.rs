@@ -180,7 +180,7 @@ fn chasing() -> [Chasing; 4] {
         },
         Chasing {
             // Its chases are measured one after the other, and others use the CPUs in between, so that many change.
-            line: "quick --size 64M --time 200ms --within 20s",
+            line: "quick --size 64M --time 200ms --within 10s",
             from: From::Later,
             at_once: 20,
             flips: 400 * FLIPS,
@@ -282,8 +282,8 @@ fn a_file_that_another_process_truncates_costs_its_measurement() {
         }
         for nth in 0..truncations() {
             let line = match what {
-                "pmem" => format!("pmem {} --size 32M --time 200ms --within 8s", directory.display()),
-                _ => format!("{what} --size 32M --memory-dir {} --time 1500ms", directory.display()),
+                "pmem" => format!("pmem {} --size 32M --time 100ms --within 3s", directory.display()),
+                _ => format!("{what} --size 32M --memory-dir {} --time 800ms", directory.display()),
             };
             let _permit = alone();
             let mut run = start(&line);
@@ -355,7 +355,7 @@ impl Drop for Word {
 #[test]
 fn a_start_signal_that_another_process_truncates_is_an_error_and_keeps_what_was_measured() {
     let name = format!("memgauge-faults-{}", std::process::id());
-    let line = format!("bandwidth --size 16M --delay 0,100 --time 200ms --start-signal {name}");
+    let line = format!("bandwidth --size 4M --delay 0,100 --time 50ms --start-signal {name}");
     for nth in 0..times() {
         for cells in [0, 1] {
             let _permit = alone();

@@ -101,7 +101,7 @@ fn wrong_names_and_unusable_files_have_their_statuses() {
 }
 
 /// Kills between the first and the last commit of an ingest, in the usual run of the tests.
-const KILLS: u64 = 50;
+const KILLS: u64 = 12;
 /// Attempts for each of them: a run may end before it is killed, or be killed before its first commit.
 const ATTEMPTS: u64 = 20;
 
@@ -109,7 +109,7 @@ const ATTEMPTS: u64 = 20;
 fn an_ingest_that_is_killed_loses_nothing_and_doubles_nothing() {
     let folder = temporary("fleet-kills");
     let (inbox, store) = (folder.join("inbox"), folder.join("fleet"));
-    let runs = 400;
+    let runs = 200;
     write_runs(&inbox, 0..runs);
     let kills = std::env::var("MEMGAUGE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(KILLS);
     let seed = std::env::var("MEMGAUGE_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or_else(|| u64::from(std::process::id()));

@@ -23,10 +23,10 @@ use support::{beside_another, had_no_cpu_time, program, text};
 const COMMANDS: [&str; 6] = [
     "stream --passes 2",
     "chase --passes 2 --order full-random --stride 64",
-    "latency --time 60ms",
-    "bandwidth --time 60ms",
+    "latency --order window-local --time 20ms",
+    "bandwidth --time 20ms --within 1s",
     "c2c --time 100ms",
-    "loaded --delay 0 --time 60ms",
+    "loaded --delay 0 --time 20ms",
 ];
 
 /// The program itself needs more than it may have: it says what helps in place of an abort.
@@ -114,8 +114,8 @@ fn within_a_memory_limit_everything_measures_smaller_and_nobody_is_killed() {
 
 /// A limit, its number, a value that leaves room for measuring, and one that leaves next to none.
 const RESOURCES: [(&str, u32, u64, u64); 14] = [
-    ("RLIMIT_AS", libc::RLIMIT_AS as u32, 400 << 20, 40 << 20),
-    ("RLIMIT_DATA", libc::RLIMIT_DATA as u32, 200 << 20, 8 << 20),
+    ("RLIMIT_AS", libc::RLIMIT_AS as u32, 200 << 20, 40 << 20),
+    ("RLIMIT_DATA", libc::RLIMIT_DATA as u32, 64 << 20, 8 << 20),
     ("RLIMIT_MEMLOCK", libc::RLIMIT_MEMLOCK as u32, 0, 0),
     ("RLIMIT_NOFILE", libc::RLIMIT_NOFILE as u32, 64, 6),
     ("RLIMIT_STACK", libc::RLIMIT_STACK as u32, 256 << 10, 64 << 10),
@@ -136,13 +136,13 @@ fn limits_on_resources_are_kept_or_named() {
     for (name, which, room, none) in RESOURCES {
         // Where memory is not what is limited, a small buffer shows as much in less time.
         let memory = name == "RLIMIT_AS" || name == "RLIMIT_DATA";
-        for line in possible(if memory { &COMMANDS } else { &["bandwidth --size 1M --time 40ms"] }) {
+        for line in possible(if memory { &COMMANDS } else { &["bandwidth --size 1M --time 5ms --within 1s"] }) {
             let output = run(line, |c| confined::limit(c, which, room));
             let stderr = ended_well(&format!("{name} {room}: {line}"), &output);
             assert!(output.status.success() || had_no_cpu_time(&output), "{name} {room}: {line}: {stderr}");
         }
         for line in
-            if memory { &["stream 1M --passes 2", "latency --size 1M --time 60ms", "info"] } else { &["latency --size 1M --time 40ms"][..] }
+            if memory { &["stream 1M --passes 2", "latency --size 1M --time 60ms", "info"] } else { &["latency --size 1M --time 5ms --order window-local"][..] }
         {
             ended_well(&format!("{name} {none}: {line}"), &run(line, |c| confined::limit(c, which, none)));
         }
@@ -151,7 +151,7 @@ fn limits_on_resources_are_kept_or_named() {
 
 #[test]
 fn a_limit_on_cpu_time_ends_a_run_that_keeps_what_it_measured() {
-    let output = run("latency --size 1M --time 600s --format json", |c| confined::limit(c, libc::RLIMIT_CPU as u32, 3));
+    let output = run("latency --size 1M --time 600s --format json", |c| confined::limit(c, libc::RLIMIT_CPU as u32, 2));
     let stderr = text(&output.stderr);
     assert!(output.status.signal().is_none(), "{:?}: {stderr}", output.status);
     let incomplete = report(&output).incomplete;
@@ -189,18 +189,18 @@ fn the_callers_memory_policy_is_read_and_told() {
     }
     for (mode, rule, words) in [(BIND, PolicyMode::Bind, "bind to node 0"), (INTERLEAVE, PolicyMode::Interleave, "interleave over node 0")]
     {
-        let output = run("latency --size 1M --time 40ms --format json", |c| confined::policy(c, mode, 1));
+        let output = run("latency --size 1M --time 5ms --order window-local --format json", |c| confined::policy(c, mode, 1));
         ended_well(words, &output);
         let policy = report(&output).machine.allowed.memory_policy.unwrap();
         assert_eq!((policy.mode, policy.nodes.to_string().as_str()), (rule, "0"), "{words}");
         let output = run("info", |c| confined::policy(c, mode, 1));
         assert!(text(&output.stdout).contains(words), "{}", text(&output.stdout));
-        let output = run("latency --size 1M --time 40ms", |c| confined::policy(c, mode, 1));
+        let output = run("latency --size 1M --time 5ms --order window-local", |c| confined::policy(c, mode, 1));
         assert!(text(&output.stdout).contains(&format!("memory policy: {words} (inherited")), "{}", text(&output.stdout));
         let output = run("mlc --idle_latency -b1m -t0.1", |c| confined::policy(c, mode, 1));
         assert!(text(&output.stderr).contains(words) && output.status.success(), "{}", text(&output.stderr));
         // As filters of containers do. The kernel shows the policy in numa_maps as well.
-        let output = run("latency --size 1M --time 40ms --format json", |c| {
+        let output = run("latency --size 1M --time 5ms --order window-local --format json", |c| {
             confined::policy(c, mode, 1);
             confined::deny(c, &[libc::SYS_get_mempolicy], libc::EPERM);
         });
@@ -208,7 +208,7 @@ fn the_callers_memory_policy_is_read_and_told() {
         let known = allowed.memory_policy.is_some_and(|policy| policy.mode == rule && policy.nodes.to_string() == "0");
         assert!(known || allowed.memory_policy_unknown.is_some_and(|why| why.contains("get_mempolicy")), "{words}");
     }
-    let none = report(&run("latency --size 1M --time 40ms --format json", |_| ())).machine.allowed.memory_policy;
+    let none = report(&run("latency --size 1M --time 5ms --order window-local --format json", |_| ())).machine.allowed.memory_policy;
     assert!(none.is_some_and(|policy| policy.is_local()) || std::fs::metadata("/proc/self/numa_maps").is_err(), "no policy was set");
 }
 
@@ -218,7 +218,7 @@ const NO_TIME: &str = "got no time in many bursts";
 /// Every call that a run makes and that a filter may deny: the run goes on without it, or says what it misses.
 #[test]
 fn a_denied_system_call_is_named_and_never_a_panic() {
-    let line = "latency --size 1M --time 40ms";
+    let line = "latency --size 1M --time 5ms --order window-local";
     let denied = |calls: &[libc::c_long], errno: i32| {
         let output = run(line, |c| confined::deny(c, calls, errno));
         (ended_well(&format!("without {calls:?}: {errno}"), &output), output.status.code())
@@ -265,10 +265,10 @@ fn profiles_of_containers_and_services_let_it_measure() {
     ];
     for (name, lists) in profiles {
         for line in possible(&[
-            "latency --size 1M --time 40ms",
-            "bandwidth --size 4M --time 40ms",
+            "latency --size 1M --time 5ms --order window-local",
+            "bandwidth --size 4M --time 5ms --within 1s",
             "stream 1M --passes 20",
-            "c2c --time 100ms",
+            "c2c --time 20ms",
             "info",
         ]) {
             let output = run(line, |c| confined::filter(c, lists));
@@ -277,7 +277,7 @@ fn profiles_of_containers_and_services_let_it_measure() {
         }
     }
     // Where pages are is then known from another place, and no less certain.
-    let output = run("latency --size 1M --time 40ms --format json", |c| confined::filter(c, &podman));
+    let output = run("latency --size 1M --time 5ms --order window-local --format json", |c| confined::filter(c, &podman));
     for m in &report(&output).results {
         let placement = &m.evidence.placement;
         let other = placement.source.is_some_and(|source| source != PlacementSource::MovePages);
@@ -293,7 +293,7 @@ fn without_proc_or_sys_or_a_root_that_can_be_written_it_measures_or_says_why() {
         Command::new("unshare").args(["--mount", "/bin/sh", "-c", &script]).arg(program().get_program()).output()
     };
     for what in ["mount -t tmpfs none /proc", "mount -t tmpfs none /sys", "mount -o remount,bind,ro /", "mount -t tmpfs none /dev"] {
-        for line in ["latency --size 1M --time 40ms", "stream 1M --passes 2", "info", "prefetch status"] {
+        for line in ["latency --size 1M --time 5ms --order window-local", "stream 1M --passes 2", "info", "prefetch status"] {
             let Ok(output) = hidden(what, line) else { not_tested!("there is no unshare") };
             let stderr = text(&output.stderr);
             if stderr.contains("unshare:") || stderr.contains("mount:") {
@@ -390,7 +390,7 @@ fn without_registers_a_comparison_measures_what_is_there() {
     let compare = |more: &[&str]| {
         let mut command = program();
         command.env("MEMGAUGE_MSR_ROOT", &folder).env("MEMGAUGE_PREFETCH_AS", "GenuineIntel,6,85");
-        command.args(["prefetch", "compare", "--node", "0", "--size", "32M", "--time", "150ms"]).args(more).output().unwrap()
+        command.args(["prefetch", "compare", "--node", "0", "--size", "8M", "--time", "20ms"]).args(more).output().unwrap()
     };
     let output = compare(&["--format", "json"]);
     assert_eq!(output.status.code(), Some(1), "measured in part: {}", text(&output.stderr));

@@ -113,7 +113,7 @@ fn sick_hosts_are_named_the_first_line_counts_and_the_status_says_it() {
 fn this_machine_is_judged_by_its_siblings() {
     let folder = temporary("quick-baseline");
     // Numbers are compared where their pages are alike. Huge ones may be there in one run and not in the next.
-    let line = |more: &str| format!("quick --cpu 0 --pages 4k --within 15s --format json {more}");
+    let line = |more: &str| format!("quick --cpu 0 --pages 4k --size 8M --time 20ms --within 5s --format json {more}");
     let own: Report = serde_json::from_slice(&run(&line("")).stdout).unwrap();
     // Siblings that are as fast as this machine, and some that are thirty times as fast: on a busy machine a run may show a third of its speed.
     for (name, factor) in [("same", 1.0), ("faster", 30.0)] {

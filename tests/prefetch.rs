@@ -109,7 +109,7 @@ fn a_run_sets_verifies_measures_and_restores() {
     for (registers, register, mask) in [(Registers::intel("run-intel"), 0x1A4, 0xF), (Registers::amd("run-amd"), 0xC000_0108, 0x2F)] {
         let Some(registers) = registers else { not_tested!("no FUSE file system can be mounted here") };
         let before = registers.values();
-        let output = run(&registers, "latency --prefetch off --size 64M --time 300ms --format json");
+        let output = run(&registers, "latency --prefetch off --size 16M --time 100ms --format json");
         assert!(output.status.success(), "{}", text(&output.stderr));
         assert!(text(&output.stderr).contains("tainted"), "it is told beforehand: {}", text(&output.stderr));
         let report: Report = serde_json::from_slice(&output.stdout).unwrap();
@@ -138,7 +138,7 @@ fn a_run_sets_verifies_measures_and_restores() {
 fn compare_measures_both_states() {
     let Some(registers) = Registers::intel("compare") else { not_tested!("no FUSE file system can be mounted here") };
     let before = registers.values();
-    let report = report(&registers, "prefetch compare --node 0 --size 32M --time 150ms");
+    let report = report(&registers, "prefetch compare --node 0 --size 8M --time 40ms");
     assert!(report.complete, "{:?}", report.notes);
     for state in [PrefetchRequest::On, PrefetchRequest::Off] {
         let results: Vec<_> = report.results.iter().filter(|m| m.at.prefetch == Some(state)).collect();
@@ -245,7 +245,7 @@ fn a_sweep_takes_the_option_too() {
 fn a_register_that_another_program_changes_is_noticed() {
     let Some(registers) = Registers::intel("changed") else { not_tested!("no FUSE file system can be mounted here") };
     let _permit = beside_another();
-    let child = start(&registers, "latency --prefetch off --size 1M --time 1s --format json");
+    let child = start(&registers, "latency --prefetch off --size 1M --time 600ms --format json");
     until("all off", || all_off(&registers, 0xF));
     // The program reads back what it wrote before it begins: a change before that is a refusal, and not what this test is about.
     std::thread::sleep(Duration::from_millis(300));
@@ -279,8 +279,9 @@ fn interrupts_restore() {
 }
 
 #[test]
-fn killed_at_100_random_moments_the_state_is_back_100_times() {
+fn killed_at_random_moments_the_state_is_back_each_time() {
     const LINE: &str = "bandwidth --prefetch off --size 1M --time 20s";
+    const MOMENTS: u32 = 30;
     let Some(registers) = Registers::intel("killed") else { not_tested!("no FUSE file system can be mounted here") };
     let _permit = beside_another();
     let before = registers.values();
@@ -294,7 +295,7 @@ fn killed_at_100_random_moments_the_state_is_back_100_times() {
     until("restored", || registers.values() == before);
     let mut random = 0x9E37_79B9_7F4A_7C15_u64;
     let (mut changed, mut unchanged) = (0, 0);
-    for moment in 0..100 {
+    for moment in 0..MOMENTS {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
@@ -316,7 +317,7 @@ fn killed_at_100_random_moments_the_state_is_back_100_times() {
         child.wait().unwrap();
         until("restored after SIGKILL", || registers.values() == before);
     }
-    assert!(changed >= 30 && unchanged >= 1, "{changed} with changed registers, {unchanged} without: moments are not spread");
+    assert!(changed >= MOMENTS / 4 && unchanged >= 1, "{changed} with changed registers, {unchanged} without: moments are not spread");
     // The next run restores what was left changed, and only once.
     assert!(registers.program().args(["prefetch", "restore", "-q"]).status().unwrap().success());
     assert_eq!(registers.values(), before);
@@ -548,7 +549,7 @@ fn the_drop_in_goes_on_with_prefetchers_on_where_they_cannot_be_switched_any_mor
     }
     let before = registers.values();
     let _permit = beside_another();
-    let mut child = mlc(&registers, "-b2m -t0.2", true).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = mlc(&registers, "-b2m -t0.05", true).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     let mut out: Vec<String> = lines.by_ref().take_while(|line| !line.contains("Measuring Peak Injection")).collect();
     // The latencies by node are printed, and loaded latency is to come.

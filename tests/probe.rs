@@ -34,14 +34,14 @@ fn value(report: &Report, order: ChaseOrder) -> f64 {
 
 #[test]
 fn orders_are_those_asked_for() {
-    let report = report("latency --order sequential,full-random --size 64M --time 240ms");
+    let report = report("latency --order sequential,full-random --size 64M --time 100ms");
     let orders: Vec<_> = report.results.iter().map(|m| m.at.order.unwrap()).collect();
     assert_eq!(orders, [ChaseOrder::Sequential, ChaseOrder::FullRandom]);
     let (random, sequential) = (&report.results[1], &report.results[0]);
     assert!(random.evidence.prefetch.is_some() && sequential.evidence.prefetch.is_none(), "an order is no evidence for itself");
     // How far they differ is the machine's, and what else runs on it.
     assert!(value(&report, ChaseOrder::FullRandom) > 0.2 && value(&report, ChaseOrder::Sequential) > 0.01, "{:?}", report.results);
-    let shown = text(&run("latency --order sequential --size 16K --time 60ms -v").stdout).to_owned();
+    let shown = text(&run("latency --order sequential --size 16K --time 20ms -v").stdout).to_owned();
     assert!(shown.contains("sequential: ascending") && !shown.contains("window-local"), "{shown}");
 }
 
@@ -59,7 +59,7 @@ fn hops_are_counted() {
 
 #[test]
 fn batches_are_distributed() {
-    let report = report("latency --order full-random --size 64M --time 240ms --histogram 64");
+    let report = report("latency --order full-random --size 64M --time 100ms --histogram 64");
     let Measurement { distribution: Some(d), estimate, .. } = &report.results[0] else { panic!("no distribution") };
     assert_eq!(d.batch_hops, 64);
     assert_eq!(d.buckets.iter().map(|b| b.count).sum::<u64>(), d.samples);
@@ -68,7 +68,7 @@ fn batches_are_distributed() {
     // Both are of the same chase: nanoseconds a hop, and neither those of a batch nor of a window.
     let (batch, window) = (d.percentile(50.0).unwrap(), estimate.value.unwrap());
     assert!(batch < 64.0 * window && window < 64.0 * batch, "{batch} ns by batch, {window} ns by window");
-    let shown = text(&run("latency --size 16K --time 60ms --histogram").stdout).to_owned();
+    let shown = text(&run("latency --size 16K --time 20ms --histogram").stdout).to_owned();
     assert!(shown.contains("distribution of batches of 8 hops") && shown.contains("99.9 %"), "{shown}");
     let hz = report.environment.clock.as_ref().unwrap().hz;
     assert_eq!(d.by_cycles(4, hz).iter().map(|s| s.1).sum::<u64>(), d.samples);
@@ -210,7 +210,7 @@ fn another_program_starts_each_cell() {
 fn waiting_for_a_start_can_be_interrupted() {
     let _permit = alone();
     let (name, word) = Word::new("interrupt");
-    let line = format!("bandwidth --size 8M --time 60ms --format json --start-signal {name}");
+    let line = format!("bandwidth --size 8M --time 20ms --format json --start-signal {name}");
     let mut child = program().args(line.split(' ')).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     word.wait_for(Some(0), &mut child);
     // SAFETY: the process is our child and has not been waited for, so its number is still its own.

@@ -50,7 +50,7 @@ fn a_chase_is_one_of_dependent_loads_and_proves_its_placement() {
 
 #[test]
 fn bandwidth_counts_what_its_kernel_declares() {
-    let report = report("bandwidth --peak --size 16M --time 60ms");
+    let report = report("bandwidth --peak --size 8M --time 20ms");
     let mixes: Vec<_> = report.results.iter().filter_map(|m| m.at.mix).collect();
     assert!(mixes.len() >= 5, "{mixes:?}");
     for m in &report.results {
@@ -72,7 +72,7 @@ fn latency_under_load_has_both_quantities_at_every_delay() {
     if allowed_cpus().len() < 2 {
         not_tested!("one CPU");
     }
-    let report = report("loaded --delay 0,1000,20000 --time 60ms --size 16M");
+    let report = report("loaded --delay 0,1000,20000 --time 20ms --size 16M");
     for delay in [0, 1000, 20000] {
         for metric in [Metric::Latency, Metric::Bandwidth] {
             let found = report.results.iter().filter(|m| m.at.delay_cycles == Some(delay) && m.metric == metric).count();
@@ -110,7 +110,7 @@ fn a_health_check_gives_a_verdict_and_an_exit_status() {
     let (saved, rules) = (folder.join("quick.json"), folder.join("rules.toml"));
     let quick = |more: &[&str]| {
         let _permit = alone();
-        let output = program().args(["quick", "--time", "40ms", "--size", "16M", "--format", "json"]).args(more).output().unwrap();
+        let output = program().args(["quick", "--time", "20ms", "--size", "8M", "--format", "json"]).args(more).output().unwrap();
         let report: Report = serde_json::from_slice(&output.stdout).unwrap();
         let health = report.health.clone().unwrap();
         assert_eq!(output.status.code(), Some(code_of(health.status)), "{health:?}");
@@ -144,7 +144,7 @@ fn a_health_check_gives_a_verdict_and_an_exit_status() {
 
 #[test]
 fn a_limit_given_by_hand_is_what_bandwidth_is_judged_by() {
-    let report = report("bandwidth --mix all-reads --time 60ms --limit 100000");
+    let report = report("bandwidth --mix all-reads --time 20ms --limit 100000");
     let verdict = &report.results[0].verdict;
     assert_eq!((verdict.limit, verdict.limit_source), (Some(100_000.0), Some(LimitSource::User)), "{verdict:?}");
     // Nothing is concluded from a value that disturbances are in.
@@ -156,7 +156,7 @@ fn a_limit_given_by_hand_is_what_bandwidth_is_judged_by() {
 
 #[test]
 fn what_plain_stores_read_is_found_for_each_cell() {
-    let report = report("bandwidth --mix 1:1,2:1 --time 60ms");
+    let report = report("bandwidth --mix 1:1,2:1 --time 20ms");
     assert_eq!(report.environment.stores_read.len(), report.results.len());
     for (m, found) in report.results.iter().zip(&report.environment.stores_read) {
         assert_eq!((Some(found.mix), Some(&found.cpus)), (m.at.mix, m.at.cpus.as_ref()));
@@ -230,7 +230,7 @@ fn what_does_not_exist_is_named() {
 
 #[test]
 fn a_report_names_its_run_and_sums_it_up() {
-    let line = "bandwidth --mix all-reads --size 16M --time 60ms --label rack=B12";
+    let line = "bandwidth --mix all-reads --size 16M --time 20ms --label rack=B12";
     let short = report(&format!("{line} --no-host-identity"));
     assert_eq!((short.run.labels["rack"].as_str(), &short.run.host, short.run.id.len()), ("B12", &None, 36));
     let summary = short.summary.as_ref().unwrap();
@@ -324,7 +324,7 @@ fn a_reader_that_goes_away_changes_no_status() {
     };
     assert!([Some(0), Some(4)].contains(&code(&["latency", "--size", "16K", "--time", "60ms"])), "4 is that others had the CPU");
     // No memory has a bandwidth of 10^9 GB/s. On a machine that is too busy to be judged, the verdict says that instead.
-    let verdict = code(&["quick", "--time", "40ms", "--size", "16M", "--rules", rules, "-o", saved.to_str().unwrap()]);
+    let verdict = code(&["quick", "--within", "1s", "--size", "4M", "--rules", rules, "-o", saved.to_str().unwrap()]);
     let saved: Report = serde_json::from_slice(&std::fs::read(&saved).unwrap()).unwrap();
     assert_eq!(verdict, Some(code_of(saved.health.unwrap().status)));
     assert_ne!(verdict, Some(0));
@@ -454,9 +454,9 @@ fn memory_dirs(name: &str) -> Vec<PathBuf> {
 fn buffers_from_files_say_what_they_are_and_leave_nothing() {
     for folder in memory_dirs("files") {
         let path = folder.canonicalize().unwrap().to_str().unwrap().to_owned();
-        let mut lines = vec!["latency --size 8M --time 60ms", "bandwidth --mix all-reads,1:1 --size 8M --time 60ms"];
+        let mut lines = vec!["latency --size 4M --time 10ms", "bandwidth --mix all-reads,1:1 --size 4M --time 10ms"];
         if allowed_cpus().len() > 1 {
-            lines.push("loaded --delay 0,1000 --size 8M --time 60ms");
+            lines.push("loaded --delay 0,1000 --size 4M --time 10ms");
         }
         for line in lines {
             let report = report(&format!("{line} --memory-dir {path}"));
@@ -513,7 +513,7 @@ fn directories_that_cannot_be_memory_are_refused() {
     let folder = temporary("no-memory");
     let file = folder.join("file");
     std::fs::write(&file, "").unwrap();
-    let with = |path: &Path| format!("latency --time 60ms --memory-dir {}", path.display());
+    let with = |path: &Path| format!("latency --time 20ms --memory-dir {}", path.display());
     assert!(refused(&with(&folder.join("absent")), 64).contains("there is no such directory"));
     assert!(refused(&with(&file), 64).contains("it is not a directory"));
     assert!(refused(&with(Path::new("/proc/self")), 4).contains("no file can be created there"));
@@ -533,7 +533,7 @@ fn traffic_of_other_forms_is_named_by_its_kernel() {
         ("--line check", "xor", true),
         ("--shared-buffer", "load-", false),
     ] {
-        let report = report(&format!("bandwidth {options} --size 4M --time 60ms"));
+        let report = report(&format!("bandwidth {options} --size 4M --time 20ms"));
         let [m] = &report.results[..] else { panic!("{options}: one result expected") };
         assert!(m.evidence.kernel.contains(kernel), "{options}: {}", m.evidence.kernel);
         assert!(m.estimate.value.is_some_and(|gbs| gbs > 0.01), "{options}: {:?}", m.estimate);
@@ -548,7 +548,7 @@ fn traffic_of_other_forms_is_named_by_its_kernel() {
 
 #[test]
 fn a_delay_bounds_the_bandwidth() {
-    let report = report(&format!("bandwidth --cpu {} --delay 0,2000 --size 16M --time 60ms", allowed_cpus().first().unwrap()));
+    let report = report(&format!("bandwidth --cpu {} --delay 0,2000 --size 16M --time 20ms", allowed_cpus().first().unwrap()));
     let gbs = |delay| report.results.iter().find(|m| m.at.delay_cycles == Some(delay)).and_then(|m| m.estimate.value).unwrap();
     // Four lines every 2,000 cycles at 1 to 6 GHz are 0.13 to 0.77 GB/s. Less is left where others have the CPU.
     assert!(gbs(2000) < 0.8 && gbs(0) > 0.0, "{} {}", gbs(0), gbs(2000));
@@ -556,7 +556,7 @@ fn a_delay_bounds_the_bandwidth() {
 
 #[test]
 fn a_search_shows_the_highest_of_each_mix() {
-    let output = run("bandwidth --search --mix all-reads --size 4M --time 20ms");
+    let output = run("bandwidth --search --mix all-reads --size 4M --time 5ms");
     assert!(output.status.success(), "{}", text(&output.stderr));
     let shown = text(&output.stdout);
     assert!(shown.contains("Highest bandwidth by mix") && shown.matches("all-reads").count() == 1, "{shown}");
@@ -572,7 +572,7 @@ fn a_file_says_what_each_cpu_does() {
         "[[threads]]\ncpus = {first}\nmix = '1:1'\nsize = '4M'\ndelay = 100\nsecond = {{ directory = '/dev/shm', percent = 25 }}\n"
     );
     std::fs::write(&file, &thread).unwrap();
-    let report = report(&format!("run {} --time 60ms", file.display()));
+    let report = report(&format!("run {} --time 20ms", file.display()));
     let [m] = &report.results[..] else { panic!("one result expected") };
     assert!(m.estimate.value.is_some_and(|gbs| gbs > 0.01) && m.evidence.buffer.0 == 8 << 20, "{m:?}");
     assert!(m.at.mix.is_none() && m.at.cpus == Some(IdSet::one(first)), "{:?}", m.at);

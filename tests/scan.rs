@@ -18,7 +18,7 @@ use support::{alone, program, refused, report, run, temporary, text};
 
 #[test]
 fn a_scan_measures_every_region_and_checks_what_it_keeps() {
-    let report = report("scan --size 64M --region 16M --passes 7 --node 0 --integrity --bucket 0.5");
+    let report = report("scan --size 16M --region 4M --passes 7 --node 0 --integrity --bucket 0.5");
     assert!(report.complete);
     let numbers: Vec<u32> = report.results.iter().map(|m| m.at.region.unwrap()).collect();
     assert_eq!(numbers, [0, 1, 2, 3]);
@@ -33,13 +33,13 @@ fn a_scan_measures_every_region_and_checks_what_it_keeps() {
         // Passes that other work disturbed are repeated once, and left out if enough others remain.
         let passes = m.evidence.noise.bursts.unwrap();
         assert!((7..=8).contains(&passes), "{passes}");
-        assert_eq!((m.estimate.n, m.evidence.buffer.0), (passes - m.evidence.noise.bursts_left_out.unwrap(), 16 << 20));
+        assert_eq!((m.estimate.n, m.evidence.buffer.0), (passes - m.evidence.noise.bursts_left_out.unwrap(), 4 << 20));
         assert_ne!(m.evidence.placement.status, PlacementStatus::Wrong);
         assert!(m.evidence.pages.obtained.is_some());
         assert_eq!(m.verdict.limit, weak_below);
         let integrity = m.evidence.integrity.as_ref().unwrap();
         assert_eq!((integrity.patterns, integrity.patterns_planned, integrity.mismatches), (137, 137, 0));
-        assert_eq!((integrity.tested.len(), integrity.compared.0), (6, 137 * (16 << 20)));
+        assert_eq!((integrity.tested.len(), integrity.compared.0), (6, 137 * (4 << 20)));
         assert!(integrity.held_s.is_some_and(|s| s > 0.0) && integrity.watched.is_some_and(|share| share > 0.8), "{integrity:?}");
         let ecc = integrity.ecc.as_ref().unwrap();
         assert_eq!(ecc.corrected_before.is_none(), ecc.reason.is_some());
@@ -56,7 +56,7 @@ fn a_scan_measures_every_region_and_checks_what_it_keeps() {
     let file = folder.join("scan.json");
     std::fs::write(&file, serde_json::to_string(&report).unwrap()).unwrap();
     let shown = run(&format!("render {}", file.display()));
-    assert!(text(&shown.stdout).contains("Memory scan") && text(&shown.stdout).contains("4 regions of 16 MiB"));
+    assert!(text(&shown.stdout).contains("Memory scan") && text(&shown.stdout).contains("4 regions of 4 MiB"));
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -64,7 +64,7 @@ fn a_scan_measures_every_region_and_checks_what_it_keeps() {
 fn an_interrupted_scan_keeps_what_it_measured_and_gives_the_memory_back() {
     let _permit = alone();
     let mut command = program();
-    command.args(["scan", "--size", "64M", "--region", "16M", "--passes", "10000", "--format", "json"]);
+    command.args(["scan", "--size", "16M", "--region", "4M", "--passes", "10000", "--format", "json"]);
     let mut run = Watched::start(&mut command);
     // A pass over all regions is a burst; so are those that choose the kernel, a hundred at most where others use the CPUs.
     if !run.until_it_measures(160) {

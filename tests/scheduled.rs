@@ -25,7 +25,7 @@ const LONG: Duration = Duration::from_secs(300);
 
 /// A short check whose result goes to the folder.
 fn check(folder: &Path) -> Command {
-    check_for("10ms", folder)
+    check_for("5ms", folder)
 }
 
 fn check_for(time: &str, folder: &Path) -> Command {
@@ -214,7 +214,7 @@ fn a_full_disk_costs_neither_the_result_nor_earlier_ones() {
         let script = format!(
             "mount -t tmpfs -o {options} none '{0}' && echo old > '{0}/{old}' && ln -s {old} '{0}/latest.json' && \
              {{ head -c 100000 /dev/zero > '{0}/filler' 2>/dev/null; true; }} && \
-             \"$0\" quick -q --size 1M --time 10ms --keep 1 --state '{0}' {1}; status=$?; ls '{0}' >&2; cat '{0}/latest.json' >&2; exit $status",
+             \"$0\" quick -q --size 1M --within 500ms --keep 1 --state '{0}' {1}; status=$?; ls '{0}' >&2; cat '{0}/latest.json' >&2; exit $status",
             folder.display(),
             if beside { format!("-o '{}/quick.prom'", numbers.display()) } else { String::new() }
         );

@@ -247,14 +247,15 @@ mod tests {
         assert_eq!(shares(32 << 20, Backing::Base(page), 16).1, 16);
         assert_eq!(shares(4 << 20, Backing::Pool(huge), 16).1, 2, "no thread without work");
         assert_eq!(shares(2 << 30, Backing::Pool(1 << 30), 16), (1 << 30, 2), "a page is cleared by one thread");
-        // Each thread waits in its first portion until all have begun one: the buffer is touched by all of them, and the caller.
+        // Each thread waits in its first portion until all have begun one: the buffer is touched by all of them. (The caller touches what they
+        // leave.)
         let sharing = |portions: usize| {
             let mut mapping = Mapping::new(portions * PORTION, Backing::Base(page)).unwrap();
             let begun = Mutex::new(std::collections::BTreeSet::new());
             let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
             let wait = || {
                 begun.lock().unwrap().insert(std::thread::current().name().unwrap_or_default().to_owned());
-                while begun.lock().unwrap().len() < portions.min(17) && std::time::Instant::now() < until {
+                while begun.lock().unwrap().len() < portions.min(16) && std::time::Instant::now() < until {
                     std::thread::yield_now();
                 }
                 false
