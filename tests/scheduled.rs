@@ -343,9 +343,9 @@ fn the_page_cache_stays_as_it_was() {
 
 #[test]
 fn a_job_beside_it_survives_when_memory_runs_out() {
-    const LIMIT: u64 = 400 << 20;
-    const OF_CHECK: u64 = 100 << 20;
-    const OF_JOB: u64 = 350 << 20;
+    const LIMIT: u64 = 160 << 20;
+    const OF_CHECK: u64 = 40 << 20;
+    const OF_JOB: u64 = 140 << 20;
     let _permit = beside_another();
     let folder = temporary("beside-a-job");
     let Some(group) = Group::new("job", LIMIT) else { not_tested!("no control group with a limit on memory can be made here") };
@@ -357,7 +357,7 @@ fn a_job_beside_it_survives_when_memory_runs_out() {
     // well: that was seen in one of five runs. If it chose by size, it would be the job each time.
     let survived = (0..5).any(|_| {
         let mut check = program();
-        check.args(["quick", "-q", "--size", "64M", "--time", "20s", "--within", "5m", "--state"]).arg(&folder);
+        check.args(["quick", "-q", "--size", "24M", "--time", "20s", "--within", "5m", "--state"]).arg(&folder);
         group.enter(&mut check);
         let mut check = check.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let begin = Instant::now();
