@@ -43,8 +43,6 @@ enum Needs {
 type Exception = (&'static str, Needs, i32, &'static str);
 
 const EXCEPTIONS: &[Exception] = &[
-    ("memgauge loaded", Needs::Cpus(2), 64, "CPU"),
-    ("memgauge c2c --matrix", Needs::Cpus(2), 64, "CPU"),
     ("memgauge latency --histogram 1", Needs::FineClock, 64, "clock advances by"),
     ("memgauge c2c --reader 0 --holder 5 --sharer 6", Needs::Cpus(7), 64, "there is no CPU 5"),
     ("memgauge loaded --probe-cpu 4 --probe-node 1", Needs::Cpus(5), 64, "there is no CPU 4"),
@@ -73,6 +71,10 @@ const EXCEPTIONS: &[Exception] = &[
     ("python3 -c \"import polars", Needs::Tool(&["python3", "-c", "import polars"]), 1, "No module named 'polars'"),
     ("jq", Needs::Tool(&["jq", "--version"]), 127, "jq"),
 ];
+
+/// What is said where an example needs a second CPU, or the result of one that did.
+const SECOND_CPU: [&str; 5] =
+    ["need two CPUs", "needs a second core", "this process may not use CPU 1", "--ramp names 2 CPUs", "has no panel 'loaded-latency'"];
 
 /// Whether this machine has what an example needs.
 fn has(needs: Needs, machine: &Report) -> bool {
@@ -246,6 +248,10 @@ fn wrong(page: &Path, all: Vec<String>, machine: &Report, folder: &Path) -> Vec<
         let output = run.unwrap();
         eprintln!("{:5.1} s, status {:?}: {}", begin.elapsed().as_secs_f64(), output.status.code(), short.replace('\n', " "));
         let (status, said) = (output.status.code().unwrap(), String::from_utf8_lossy(&output.stderr).into_owned());
+        if machine.machine.allowed.cpus.len() < 2 && matches!(status, 4 | 64) && SECOND_CPU.iter().any(|why| said.contains(why)) {
+            not_tested_in_part!("{command}: one CPU");
+            continue;
+        }
         let expected = match missing.as_slice() {
             [] if command.starts_with("memgauge quick") => [0, 1, 4].contains(&status),
             [] if needs_good_numbers(&command) => [0, 4].contains(&status),
@@ -370,7 +376,10 @@ fn examples_are_found_and_shortened() {
     assert_eq!(wishes("| I want to … | |\n| a | `memgauge run FILE`, `memgauge quick` |\n\n| b | `memgauge` |"), ["memgauge quick"]);
     for (example, short) in [
         ("memgauge latency --cpu 0   # why", "memgauge latency --cpu 0 --time 5ms --within 1s --size 2M # why"),
-        ("memgauge latency --hops pass --size 1G |\n  jq '.a | .b'", "memgauge latency --hops pass --size 2M --within 1s |\n  jq '.a | .b'"),
+        (
+            "memgauge latency --hops pass --size 1G |\n  jq '.a | .b'",
+            "memgauge latency --hops pass --size 2M --within 1s |\n  jq '.a | .b'",
+        ),
         ("numactl --membind 1 memgauge chase 1G", "numactl --membind 1 memgauge chase 2M --passes 1"),
         ("memgauge stream --cpu 0", "memgauge stream --cpu 0 --passes 1 2M"),
         ("memgauge chase 4K-1G:*4 --pages thp", "memgauge chase 4K-64K:*4 --pages thp --passes 1"),

@@ -258,7 +258,7 @@ fn on_tmpfs(options: &str, at: &Path, line: &str) -> Option<Output> {
 #[test]
 fn a_file_system_that_takes_no_files_is_refused_before_anything_is_measured() {
     let at = temporary("pmem-mounts");
-    for (options, says) in [("size=512k", "free space"), ("ro", "mount it for writing"), ("size=64m", "--size")] {
+    for (options, says) in [("size=512k", "free space"), ("ro", "mount it for writing"), ("size=32m", "--size")] {
         let Some(output) = on_tmpfs(options, &at, "pmem \"$1\" --size 60M") else { not_tested!("nothing can be mounted here") };
         assert_eq!(output.status.code(), Some(4), "{options}: {}", text(&output.stderr));
         assert!(
