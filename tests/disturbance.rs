@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use memgauge_core::estimate::NotMeasured;
 use memgauge_core::result::{HealthStatus, Incomplete, Measurement, QualityLevel, Report};
 use memgauge_os::cpu;
+use memgauge_testing::not_tested_in_part;
 
 use support::{program, report, text};
 
@@ -92,6 +93,11 @@ fn a_run_whose_cpu_is_shared_says_so() {
             // The name of this process, of which the kernel keeps 15 bytes.
             let named = &report.environment.disturbing_processes;
             assert!(named.iter().any(|process| process.name.starts_with("disturbance")), "{command}: {named:?}");
+        }
+        // Beside six loops a competitor more is hardly seen.
+        if quiet.iter().all(|report| only(report).evidence.noise.others.is_some_and(|share| share > 0.3)) {
+            not_tested_in_part!("{command}: others use CPU {cpu} already");
+            continue;
         }
         // Of the runs that know it.
         let least = |reports: &[Report], known: fn(&Measurement) -> Option<f64>| {

@@ -141,6 +141,9 @@ fn limits_on_resources_are_kept_or_named() {
             let stderr = ended_well(&format!("{name} {room}: {line}"), &output);
             assert!(output.status.success() || had_no_cpu_time(&output), "{name} {room}: {line}: {stderr}");
         }
+        if room == none {
+            continue;
+        }
         for line in if memory {
             &["stream 1M --passes 2", "latency --size 1M --time 60ms", "info"]
         } else {

@@ -91,7 +91,8 @@ const TRIES: u32 = 8;
 pub(crate) fn had_no_cpu_time(output: &Output) -> bool {
     [&output.stdout, &output.stderr].into_iter().any(|said| {
         let said = String::from_utf8_lossy(said);
-        said.contains("got no time in many bursts") || said.contains("\"no_cpu_time\"")
+        // The latter of runs with --within.
+        ["got no time", "\"no-cpu-time\"", "\"no-samples\"", "the time given was not enough"].iter().any(|why| said.contains(why))
     })
 }
 

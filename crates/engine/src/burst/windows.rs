@@ -315,6 +315,7 @@ pub(crate) fn coverage(spans: &[(u64, u64)]) -> Option<f64> {
 pub(crate) mod tests {
     use memgauge_core::protocol::{SWEEP_WINDOW, WINDOW};
     use memgauge_core::stats;
+    use memgauge_testing::not_tested;
 
     use super::super::pipeline::Pipeline;
     use super::super::slots::{BurstWindows, Role};
@@ -342,9 +343,11 @@ pub(crate) mod tests {
         for reading_ns in [5_000u64, 20_000] {
             for window in [WINDOW, shortest_window(SWEEP_WINDOW, reading_ns as f64)] {
                 // Other processes may take the CPU for all of a burst.
-                let tries: Vec<_> = (0..8).map(|_| measured(reading_ns, window)).collect();
-                let clean: Vec<f64> = tries.iter().filter(|(_, clean)| *clean).flat_map(|(samples, _)| samples.clone()).collect();
-                let median = stats::median(&clean).unwrap_or_else(|| panic!("no clean burst of {window:?}, {reading_ns} ns a reading"));
+                let bursts = (0..60).map(|_| measured(reading_ns, window)).filter(|(_, clean)| *clean);
+                let clean: Vec<f64> = bursts.take(6).flat_map(|(samples, _)| samples).collect();
+                let Some(median) = stats::median(&clean) else {
+                    not_tested!("no burst of {window:?} without an interruption, {reading_ns} ns a reading")
+                };
                 assert!((median / UNIT_NS - 1.0).abs() < 0.011, "{median} ns in {window:?} where a reading takes {reading_ns} ns");
             }
         }

@@ -363,7 +363,7 @@ fn browsers_show_pages_without_errors_and_keys_work() {
         not_tested!("pages in a browser: needs python3, chromium and chromedriver (Debian: chromium-driver)");
     }
     // Some of each kind; all of them where somebody wants to look.
-    let some = ["vm-2-cpus", "health", "hostile", "before-after", "comparison"];
+    let some = ["health", "hostile", "before-after", "comparison"];
     let said = read_pages("browser.py", |name| wanted_folder().is_some() || some.contains(&name));
     assert!(said.trim().parse::<usize>().unwrap() > 8 * some.len(), "{said} checks");
 }
