@@ -342,12 +342,13 @@ pub(crate) mod tests {
     fn samples_are_right_however_long_a_reading_of_the_clock_takes() {
         for reading_ns in [5_000u64, 20_000] {
             for window in [WINDOW, shortest_window(SWEEP_WINDOW, reading_ns as f64)] {
-                // Other processes may take the CPU for all of a burst.
-                let bursts = (0..60).map(|_| measured(reading_ns, window)).filter(|(_, clean)| *clean);
-                let clean: Vec<f64> = bursts.take(6).flat_map(|(samples, _)| samples).collect();
-                let Some(median) = stats::median(&clean) else {
-                    not_tested!("no burst of {window:?} without an interruption, {reading_ns} ns a reading")
-                };
+                let bursts: Vec<_> = (0..8).map(|_| measured(reading_ns, window)).collect();
+                let clean: Vec<_> = bursts.iter().filter(|(_, clean)| *clean).collect();
+                // Where most are interrupted, so are some that seem clean.
+                if clean.len() < 6 {
+                    not_tested!("{} of {} bursts of {window:?} were interrupted", bursts.len() - clean.len(), bursts.len());
+                }
+                let median = stats::median(&clean.into_iter().flat_map(|(samples, _)| samples.clone()).collect::<Vec<f64>>()).unwrap();
                 assert!((median / UNIT_NS - 1.0).abs() < 0.011, "{median} ns in {window:?} where a reading takes {reading_ns} ns");
             }
         }
