@@ -344,7 +344,7 @@ pub(crate) mod tests {
             for window in [WINDOW, shortest_window(SWEEP_WINDOW, reading_ns as f64)] {
                 let bursts: Vec<_> = (0..8).map(|_| measured(reading_ns, window)).collect();
                 let clean: Vec<_> = bursts.iter().filter(|(_, clean)| *clean).collect();
-                // Where most are interrupted, so are some that seem clean.
+                // If many were interrupted, some of the others may be disturbed as well.
                 if clean.len() < 6 {
                     not_tested!("{} of {} bursts of {window:?} were interrupted", bursts.len() - clean.len(), bursts.len());
                 }
