@@ -196,12 +196,12 @@ fn smaller(word: &str) -> &'static str {
 
 /// What buffers are replaced by, large enough for every kernel, and the largest of a sweep.
 const SIZE: &str = "2M";
+const SMALL: &str = "32K";
 /// What times are replaced by: a cell's, as short as it can be, and a run's, in which a search or the suite takes its coarsest steps.
 const TIME: &str = "5ms";
 const WITHIN: &str = "1s";
 /// The latter where that was too little.
 const ENOUGH: &str = "30s";
-const SMALL: &str = "32K";
 
 /// The examples of a page.
 fn of_page(page: &Path) -> Vec<String> {

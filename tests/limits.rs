@@ -24,7 +24,7 @@ const COMMANDS: [&str; 6] = [
     "stream --passes 2",
     "chase --passes 2 --order full-random --stride 64",
     "latency --order window-local --time 20ms",
-    "bandwidth --time 20ms --within 1s",
+    "bandwidth --time 20ms",
     "c2c --time 100ms",
     "loaded --delay 0 --time 20ms",
 ];
@@ -136,7 +136,7 @@ fn limits_on_resources_are_kept_or_named() {
     for (name, which, room, none) in RESOURCES {
         // Where memory is not what is limited, a small buffer shows as much in less time.
         let memory = name == "RLIMIT_AS" || name == "RLIMIT_DATA";
-        for line in possible(if memory { &COMMANDS } else { &["bandwidth --size 1M --time 5ms --within 1s"] }) {
+        for line in possible(if memory { &COMMANDS } else { &["bandwidth --size 1M --time 5ms"] }) {
             let output = run(line, |c| confined::limit(c, which, room));
             let stderr = ended_well(&format!("{name} {room}: {line}"), &output);
             assert!(output.status.success() || had_no_cpu_time(&output), "{name} {room}: {line}: {stderr}");
@@ -271,7 +271,7 @@ fn profiles_of_containers_and_services_let_it_measure() {
     for (name, lists) in profiles {
         for line in possible(&[
             "latency --size 1M --time 5ms --order window-local",
-            "bandwidth --size 4M --time 5ms --within 1s",
+            "bandwidth --size 4M --time 5ms",
             "stream 1M --passes 20",
             "c2c --time 20ms",
             "info",
