@@ -41,8 +41,6 @@ struct PairSampler<'a> {
     samples: BurstSamples,
     /// Windows that the reader read.
     windows: u64,
-    /// Allocations that were measured.
-    made: u32,
     pages: Vec<PageEvidence>,
     placements: Vec<Placement>,
 }
@@ -73,7 +71,6 @@ impl Sampler for PairSampler<'_> {
                 ring = next.filter(|_| windows > 0 && !session.interrupted());
             }
         }
-        self.made += 1;
         self.placements.push(buffer.placement_now());
         Ok(if plan.hops.is_some() { session.context.now() - begin } else { self.run })
     }
@@ -83,7 +80,7 @@ impl Sampler for PairSampler<'_> {
     }
 
     fn hops(&self) -> Option<(u64, u64)> {
-        self.plan.hops.map(|_| (self.made.into(), MIN_TRANSFER_ALLOCATIONS.into()))
+        self.plan.hops.map(|_| (self.placements.len() as u64, MIN_TRANSFER_ALLOCATIONS.into()))
     }
 }
 
@@ -97,7 +94,6 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Handof
         run: if stop.fixed_time { fixed() } else { transfer_run(stop.budget_s) },
         samples: BurstSamples::new(GroupBy::Allocation, MIN_TRANSFER_ALLOCATIONS),
         windows: 0,
-        made: 0,
         pages: Vec::new(),
         placements: Vec::new(),
     };
