@@ -10,6 +10,7 @@ mod fleet_sinks;
 pub mod fuzzing;
 mod host;
 mod input;
+mod machine;
 mod mlc;
 mod output_file;
 mod prefetch;
@@ -36,9 +37,17 @@ use crate::exit::ExitStatus;
 /// The names under which the native program, or a link to it, is the drop-in. Scripts call the last one for wide loads and stores (`-Z`).
 const DROP_IN_NAMES: [&str; 3] = ["mlc", "mlc.exe", "mlc_avx512"];
 
+pub use machine::StandIn;
+
 /// The native program. A link to it, or a copy, that has a name of the drop-in's is the drop-in.
 pub fn main() -> ExitCode {
     start(Program::MEMGAUGE, main_by_name)
+}
+
+/// The native program where another machine stands in for this one.
+pub fn main_on(machine: StandIn) -> ExitCode {
+    _ = machine::STAND_IN.set(machine);
+    main()
 }
 
 fn main_by_name() -> ExitCode {

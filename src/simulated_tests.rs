@@ -27,7 +27,7 @@ use memgauge_core::units::{Bytes, IdSet};
 use memgauge_engine::{BurstRates, ChaseWork, LoadWork, Observer, RunContext, SimulatedMachine, TransferWork};
 use memgauge_os::clock::Clock;
 use memgauge_render::{Format, Json, Text};
-use memgauge_simulation::{FAULTS, Fault, Model, Noise, Random, SERVICE, Shape};
+use memgauge_simulation::{FAULTS, Fault, Model, Noise, Random, SERVICE, Shape, add_far_node};
 
 use crate::commands::quick::{self, Deadlines};
 use crate::host::HostIdentity;

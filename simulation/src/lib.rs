@@ -16,7 +16,7 @@ use memgauge_core::topology::Machine;
 use memgauge_core::traffic::Access;
 use memgauge_engine::{BurstRates, ChaseWork, LoadWork, SimulatedMachine, TransferWork};
 
-pub use machines::{FAULTS, Fault, Shape};
+pub use machines::{FAULTS, Fault, Shape, add_far_node};
 use network::{Flow, Served, Station, solve};
 pub use random::Random;
 

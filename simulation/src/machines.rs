@@ -109,6 +109,22 @@ impl Shape {
     }
 }
 
+/// Adds a node without CPUs, such as memory behind CXL, and returns its number. It is nearest to the first node.
+pub fn add_far_node(machine: &mut Machine) -> u32 {
+    let id = machine.topology.nodes.len() as u32;
+    let near = machine.topology.nodes[0].clone();
+    let distance = |node: u32| if node == 0 { 14 } else { 28 };
+    for node in &mut machine.topology.nodes {
+        node.distances.insert(id, distance(node.id));
+    }
+    let distances = machine.topology.nodes.iter().map(|node| (node.id, distance(node.id))).chain([(id, 10)]).collect();
+    machine.topology.nodes.push(Node { id, cpus: IdSet::new(), distances, hmat: Vec::new(), ..near });
+    machine.allowed.nodes.insert(id);
+    let room = machine.allowed.node_memory[&0];
+    machine.allowed.node_memory.insert(id, room);
+    id
+}
+
 /// The distance that firmware states: 10 to itself, 12 within the package, 32 to another.
 const fn distance(a: u32, b: u32, nodes: u32) -> u32 {
     match () {

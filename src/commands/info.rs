@@ -1,16 +1,16 @@
 //! `memgauge info`: shows the machine, and measures nothing but the clock.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use memgauge_core::persistent::PersistentDevice;
 use memgauge_core::tiers;
 use memgauge_os::clock::Clock;
-use memgauge_os::topology;
 
 use crate::cli::output::{ReportOptions, text_only};
 use crate::console::Stream;
 use crate::exit::ExitStatus;
+use crate::machine;
 use crate::report;
 use crate::sinks::Sinks;
 
@@ -26,10 +26,10 @@ pub(crate) struct InfoArgs {
 
 /// Describes this machine, or a recorded one.
 pub(crate) fn info(args: InfoArgs) -> anyhow::Result<ExitStatus> {
-    let root = args.machine.as_deref().unwrap_or(Path::new("/"));
+    let root = args.machine.as_deref().unwrap_or(machine::root());
     args.report.output.check_figures(&[], "a description of the machine is text: keep it with .json or .txt")?;
     let sinks = Sinks::open(&args.report.output, Stream::Output)?;
-    let machine = topology::read_machine(root)?;
+    let machine = machine::read(root)?;
     let mut report = report::blank(machine, root, &args.report.identity()?);
     report.memory_kinds = tiers::kinds(&report.machine);
     let regions = &report.machine.topology.persistent;

@@ -1,6 +1,5 @@
 //! The commands that measure what a plan says.
 
-use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -9,10 +8,9 @@ use memgauge_core::distribution::least_batch;
 use memgauge_core::result::{HealthStatus, Incomplete, Report};
 use memgauge_core::spec::Spec;
 use memgauge_core::wording::reasons;
-use memgauge_engine::RunContext;
 use memgauge_os::clock::Clock;
 use memgauge_os::noise::ProcessTimes;
-use memgauge_os::{directory, memory, topology};
+use memgauge_os::{directory, memory};
 use memgauge_render::PanelKind;
 
 use super::interleave;
@@ -21,6 +19,7 @@ use crate::cli::output::Output;
 use crate::cli::request::Request;
 use crate::console::{self, Program, Stream};
 use crate::exit::{ExitStatus, UsageError};
+use crate::machine;
 use crate::prefetch::guard::PrefetchGuard;
 use crate::quiet;
 use crate::report;
@@ -41,8 +40,8 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     run.report.output.output.extend(folder.iter().flat_map(RunFolder::whole_results));
     let output = &run.report.output;
     let mut deadlines = quick.as_ref().map(|_| Deadlines::begin(begin, spec.within));
-    let root = run.machine.as_deref().unwrap_or(Path::new("/"));
-    let machine = topology::read_machine(root)?;
+    let root = run.machine.as_deref().unwrap_or(machine::root());
+    let machine = machine::read(root)?;
     spec.memory_dir = memory_dir.map(|path| directory::read(&path, root)).transpose().context("--memory-dir")?;
     if let Some(pmem) = &pmem {
         spec.pmem.directories = pmem.directories.iter().map(|path| directory::read(path, root)).collect::<Result<_, _>>()?;
@@ -71,7 +70,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     memory::prefer_out_of_memory_kill();
     let mut not_quiet = None;
     if let Some(longest) = run.wait_quiet {
-        let waiting = RunContext::new(&machine, clock, root.to_path_buf(), stop.flag());
+        let waiting = machine::context(&machine, clock, stop.flag());
         not_quiet = quiet::wait(&waiting, &plan, longest, |text| {
             if !output.quiet {
                 Program::MEMGAUGE.message(text);
@@ -87,7 +86,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let deadline = deadlines.map(|d| d.end(0)).or_else(|| spec.within.map(|within| begin + within));
     let mut report = report::blank(machine.clone(), root, &identity);
     report.environment.clock = Some(clock.report());
-    let mut context = RunContext::new(&machine, clock, root.to_path_buf(), stop.flag());
+    let mut context = machine::context(&machine, clock, stop.flag());
     context.deadline = deadline;
     let mut runner = Runner::begin(context, &stop, output.quiet);
     runner.measure(&plan, guard.as_mut(), &mut report);

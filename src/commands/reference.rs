@@ -1,15 +1,13 @@
 //! `memgauge reference`: published values of latency and bandwidth.
 
-use std::path::Path;
-
 use anyhow::bail;
 use clap::Args;
 use memgauge_core::reference::{PublishedValue, microarchitecture, published};
-use memgauge_os::topology;
 
 use crate::cli::output::PlainFormat;
 use crate::console::Stream;
 use crate::exit::{ExitStatus, UsageError};
+use crate::machine;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -45,7 +43,7 @@ pub(crate) fn reference(args: &ReferenceArgs) -> anyhow::Result<ExitStatus> {
 fn select(name: Option<&str>) -> anyhow::Result<Vec<PublishedValue<'static>>> {
     let Some(name) = name else { return Ok(published().collect()) };
     if name == "here" {
-        let identity = topology::read_machine(Path::new("/"))?.identity;
+        let identity = machine::read(machine::root())?.identity;
         let Some(microarch) = microarchitecture(&identity) else {
             let model = identity.model_name.unwrap_or_else(|| "a CPU without a name".to_owned());
             bail!("no published reference: the generation of {model} is not in the list");

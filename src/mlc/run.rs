@@ -21,7 +21,7 @@ use memgauge_engine::RunContext;
 use memgauge_os::clock::Clock;
 use memgauge_os::directory::DirectoryError;
 use memgauge_os::process::standard_output_was_closed;
-use memgauge_os::{cpu, directory, memory, topology};
+use memgauge_os::{cpu, directory, memory};
 use memgauge_render::plan_of_run_text;
 
 use super::letters::{self, Invocation, Letters, Mode};
@@ -34,6 +34,7 @@ use crate::console::{Program, Stream, failures, is_broken_pipe, with_advice};
 use crate::exit::{ExitStatus, UsageError};
 use crate::host::HostIdentity;
 use crate::input;
+use crate::machine;
 use crate::report;
 use crate::runner::Runner;
 use crate::signals::{self, Stop};
@@ -141,13 +142,13 @@ fn translate(
 }
 
 fn measure(mode: Mode, letters: &Letters) -> anyhow::Result<ExitStatus> {
-    let root = Path::new("/");
+    let root = machine::root();
     widen_affinity(root);
-    let machine = topology::read_machine(root)?;
+    let machine = machine::read(root)?;
     let kernels = memgauge_kernels::rows();
     let stop = signals::watch_as_shells_count().context("cannot install signal handlers")?;
     let clock = Clock::calibrate(root);
-    let context = RunContext::new(&machine, clock, root.to_path_buf(), stop.flag());
+    let context = machine::context(&machine, clock, stop.flag());
     let translated = translate(mode, letters, &context, &kernels);
     // It may have come while nobody wrote to a pipe that an option names.
     if let (Err(_), Some(interruption)) = (&translated, stop.interruption()) {
@@ -315,7 +316,7 @@ impl SectionRunner<'_> {
     }
 
     fn plans(&self, specs: &[Spec]) -> anyhow::Result<(Vec<Plan>, Machine)> {
-        let machine = topology::read_machine(self.root)?;
+        let machine = machine::read(self.root)?;
         let mut planned: Vec<_> = specs.iter().map(|spec| memgauge_core::planner::plan(spec, &machine, self.kernels)).collect();
         // A scan may find room in one kind of pages only.
         if specs.iter().all(|s| s.task == Task::Scan) && planned.iter().any(Result::is_ok) {
@@ -343,8 +344,7 @@ impl SectionRunner<'_> {
         // The tables never say which host they come from.
         let mut report = report::blank(machine.clone(), self.root, &HostIdentity::withheld());
         report.environment.clock = Some(self.clock.report());
-        let root = self.root.to_path_buf();
-        let context = RunContext::new(machine, self.clock, root, self.stop.flag());
+        let context = machine::context(machine, self.clock, self.stop.flag());
         let runner = Runner::begin(context, self.stop, !self.verbose);
         report.plan = Some(plans.first().cloned().ok_or_else(|| anyhow!("there is nothing to measure"))?);
         let mut sound = true;

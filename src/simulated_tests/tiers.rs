@@ -5,18 +5,9 @@ use super::*;
 /// [`TWO_NODES`] with a node without CPUs that has half of the first one's capacity and twice its latency; only the first package is used.
 fn with_far_tier() -> (Machine, Model) {
     let mut machine = TWO_NODES.machine();
-    let near = machine.topology.nodes[0].clone();
-    let mut far = memgauge_core::topology::Node { id: 2, cpus: IdSet::new(), hmat: Vec::new(), ..near };
-    far.distances = [(0, 14), (1, 28), (2, 10)].into();
-    for node in &mut machine.topology.nodes {
-        node.distances.insert(2, if node.id == 0 { 14 } else { 28 });
-    }
-    machine.topology.nodes.push(far);
+    add_far_node(&mut machine);
     machine.topology.nodes[0].interleave_weight = Some(5);
     machine.topology.nodes[2].interleave_weight = Some(1);
-    machine.allowed.nodes.insert(2);
-    let room = machine.allowed.node_memory[&0];
-    machine.allowed.node_memory.insert(2, room);
     let mut model = Model::new(&machine, None, 11);
     let (gbs, ns) = model.nodes[&0];
     model.nodes.insert(2, (gbs / 2.0, 2.0 * ns));

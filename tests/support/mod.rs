@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is the failure report of its test")]
 #![allow(dead_code, reason = "no test program needs all of it")]
 
+pub(crate) mod simulated;
 pub(crate) mod watch;
 
 use std::os::unix::process::CommandExt;
