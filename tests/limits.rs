@@ -23,10 +23,10 @@ use support::{beside_another, had_no_cpu_time, program, text};
 const COMMANDS: [&str; 6] = [
     "stream --passes 2",
     "chase --passes 2 --order full-random --stride 64",
-    "latency --order window-local --time 20ms",
-    "bandwidth --time 20ms",
-    "c2c --time 100ms",
-    "loaded --delay 0 --time 20ms",
+    "latency --order window-local --time 5ms",
+    "bandwidth --width sse2 --mix 1:1-nt --time 5ms",
+    "c2c --time 5ms",
+    "loaded --delay 0 --time 5ms",
 ];
 
 /// The program itself needs more than it may have: it says what helps in place of an abort.
@@ -136,7 +136,7 @@ fn limits_on_resources_are_kept_or_named() {
     for (name, which, room, none) in RESOURCES {
         // Where memory is not what is limited, a small buffer shows as much in less time.
         let memory = name == "RLIMIT_AS" || name == "RLIMIT_DATA";
-        for line in possible(if memory { &COMMANDS } else { &["bandwidth --size 1M --time 5ms"] }) {
+        for line in possible(if memory { &COMMANDS } else { &["bandwidth --width sse2 --mix 1:1-nt --size 1M --time 5ms"] }) {
             let output = run(line, |c| confined::limit(c, which, room));
             let stderr = ended_well(&format!("{name} {room}: {line}"), &output);
             assert!(output.status.success() || had_no_cpu_time(&output), "{name} {room}: {line}: {stderr}");
@@ -145,7 +145,7 @@ fn limits_on_resources_are_kept_or_named() {
             continue;
         }
         for line in if memory {
-            &["stream 1M --passes 2", "latency --size 1M --time 60ms", "info"]
+            &["stream 1M --passes 2", "latency --size 1M --time 5ms", "info"]
         } else {
             &["latency --size 1M --time 5ms --order window-local"][..]
         } {
@@ -271,9 +271,9 @@ fn profiles_of_containers_and_services_let_it_measure() {
     for (name, lists) in profiles {
         for line in possible(&[
             "latency --size 1M --time 5ms --order window-local",
-            "bandwidth --size 4M --time 5ms",
+            "bandwidth --width sse2 --mix 1:1-nt --size 1M --time 5ms",
             "stream 1M --passes 20",
-            "c2c --time 20ms",
+            "c2c --size 1M --time 5ms",
             "info",
         ]) {
             let output = run(line, |c| confined::filter(c, lists));
@@ -395,7 +395,7 @@ fn without_registers_a_comparison_measures_what_is_there() {
     let compare = |more: &[&str]| {
         let mut command = program();
         command.env("MEMGAUGE_MSR_ROOT", &folder).env("MEMGAUGE_PREFETCH_AS", "GenuineIntel,6,85");
-        command.args(["prefetch", "compare", "--node", "0", "--size", "8M", "--time", "20ms"]).args(more).output().unwrap()
+        command.args(["prefetch", "compare", "--node", "0", "--size", "2M", "--time", "5ms"]).args(more).output().unwrap()
     };
     let output = compare(&["--format", "json"]);
     assert_eq!(output.status.code(), Some(1), "measured in part: {}", text(&output.stderr));

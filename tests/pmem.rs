@@ -12,13 +12,10 @@ use std::time::Duration;
 use memgauge_core::estimate::NotMeasured;
 use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{Incomplete, Measurement, Report};
-use memgauge_testing::{not_tested, not_tested_in_part};
+use memgauge_testing::not_tested;
 
 use support::watch::{InTime, Watched};
-use support::{beside_another, had_no_cpu_time, program, temporary, text};
-
-/// Options that make a run short.
-const SHORT: [&str; 4] = ["--size", "4M", "--time", "5ms"];
+use support::{beside_another, program, simulated, temporary, text};
 
 fn names(folder: &Path) -> BTreeSet<String> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -30,12 +27,11 @@ fn report(output: &Output) -> Report {
 
 #[test]
 fn each_run_has_a_file_with_the_name_that_scripts_know() {
-    let _permit = beside_another();
     let (files, out) = (temporary("pmem-files"), temporary("pmem-out").join("today"));
-    let output = program().arg("pmem").arg(&files).args(SHORT).args(["--ramp", "--loaded", "--out"]).arg(&out).output().unwrap();
-    let one = std::thread::available_parallelism().unwrap().get() < 2;
-    // Curves need two CPUs, and short cells a CPU.
-    assert!(output.status.success() || one || had_no_cpu_time(&output), "{:?}: {}", output.status, text(&output.stderr));
+    // The CPUs of one node: with those of two, each has a folder.
+    let run = || simulated::run(&format!("memgauge pmem {} --cpu 0-3 --ramp --loaded --out {}", files.display(), out.display()));
+    let output = run();
+    assert!(output.status.success(), "{:?}: {}", output.status, text(&output.stderr));
     assert!(text(&output.stderr).contains("this takes about"), "{}", text(&output.stderr));
     assert!(!output.stdout.contains(&0x1b), "captured output is plain");
     let written = names(&out);
@@ -50,13 +46,9 @@ fn each_run_has_a_file_with_the_name_that_scripts_know() {
         }
     }
     // The delays of the field's script, and a point of the curve for each.
-    let delays: Vec<u32> = if one { Vec::new() } else { read("delays.txt").lines().map(|line| line.parse().unwrap()).collect() };
-    if one {
-        not_tested_in_part!("curves: one CPU");
-    } else {
-        assert_eq!((delays.len(), delays[0], delays[7], delays[19]), (20, 0, 700, 80000));
-    }
-    for order in ["seq", "rnd"].into_iter().filter(|_| !one) {
+    let delays: Vec<u32> = read("delays.txt").lines().map(|line| line.parse().unwrap()).collect();
+    assert_eq!((delays.len(), delays[0], delays[7], delays[19]), (20, 0, 700, 80000));
+    for order in ["seq", "rnd"] {
         let start = format!("out_llat_{order}_READ_");
         let Some(curve) = written.iter().find(|name| name.starts_with(&start)) else { panic!("{start}: {written:?}") };
         let page = read(curve);
@@ -79,10 +71,10 @@ fn each_run_has_a_file_with_the_name_that_scripts_know() {
         assert!(written.contains(figure) && fs::metadata(out.join(figure)).unwrap().len() > 1000, "{figure}");
     }
     let svg = fs::read_to_string(out.join("figures.svg")).unwrap();
-    assert!(svg.contains("volatile stand-in") && svg.contains("Persist latency") && svg.contains("Bandwidth by access size"));
+    assert!(svg.contains("Persist latency") && svg.contains("Bandwidth by access size"));
     assert!(names(&files).is_empty(), "nothing is left in the directory");
     // Two results are never mixed.
-    let again = program().arg("pmem").arg(&files).args(SHORT).arg("--out").arg(&out).output().unwrap();
+    let again = run();
     assert_eq!(again.status.code(), Some(64));
     assert!(text(&again.stderr).contains("not empty"), "{}", text(&again.stderr));
     fs::remove_dir_all(files).unwrap();
@@ -91,21 +83,20 @@ fn each_run_has_a_file_with_the_name_that_scripts_know() {
 
 #[test]
 fn several_directories_make_a_matrix() {
-    let _permit = beside_another();
     let (first, second) = (temporary("pmem-first"), temporary("pmem-second"));
     let out = temporary("pmem-subfolders");
-    let output = program().arg("pmem").args([&first, &second]).args(SHORT).arg("--out").arg(&out).output().unwrap();
-    assert!(output.status.success() || had_no_cpu_time(&output), "{}", text(&output.stderr));
+    let output = simulated::run(&format!("memgauge pmem {} {} --out {}", first.display(), second.display(), out.display()));
+    assert!(output.status.success(), "{}", text(&output.stderr));
     let page = text(&output.stdout);
-    for directory in [&first, &second] {
-        let folder = out.join(format!("{}_node0", directory.file_name().unwrap().to_str().unwrap()));
+    for (directory, node) in [(&first, 0), (&first, 1), (&second, 0), (&second, 1)] {
+        let folder = out.join(format!("{}_node{node}", directory.file_name().unwrap().to_str().unwrap()));
         assert!(names(&folder).contains("bw_rnd_2READ_1WRITE_NT.txt"), "{:?} {:?}", names(&out), names(&folder));
         let page = fs::read_to_string(folder.join("idle_seq.txt")).unwrap();
         assert!(page.contains(directory.to_str().unwrap()), "{page}");
     }
     fs::remove_dir_all(out).unwrap();
     let matrix = page.split("Nodes and directories").nth(1).unwrap_or_else(|| panic!("{page}"));
-    for part in [first.to_str().unwrap(), second.to_str().unwrap(), "Idle latency in ns", "All reads in GB/s", "node 0"] {
+    for part in [first.to_str().unwrap(), second.to_str().unwrap(), "Idle latency in ns", "All reads in GB/s", "node 0", "node 1"] {
         assert!(matrix.contains(part), "{part}: {page}");
     }
     let twice = program().arg("pmem").args([&first, &first]).output().unwrap();

@@ -141,7 +141,7 @@ fn a_limit_given_by_hand_is_what_bandwidth_is_judged_by() {
 
 #[test]
 fn what_plain_stores_read_is_found_for_each_cell() {
-    let report = report("bandwidth --mix 1:1,2:1 --size 16M --time 5ms");
+    let report = report("bandwidth --mix 1:1,2:1 --time 5ms");
     assert_eq!(report.environment.stores_read.len(), report.results.len());
     for (m, found) in report.results.iter().zip(&report.environment.stores_read) {
         assert_eq!((Some(found.mix), Some(&found.cpus)), (m.at.mix, m.at.cpus.as_ref()));
@@ -439,9 +439,9 @@ fn memory_dirs(name: &str) -> Vec<PathBuf> {
 fn buffers_from_files_say_what_they_are_and_leave_nothing() {
     for folder in memory_dirs("files") {
         let path = folder.canonicalize().unwrap().to_str().unwrap().to_owned();
-        let mut lines = vec!["latency --size 4M --time 10ms", "bandwidth --mix all-reads,1:1 --size 4M --time 10ms"];
+        let mut lines = vec!["latency --size 1M --time 5ms", "bandwidth --mix 1:1 --size 1M --time 5ms"];
         if allowed_cpus().len() > 1 {
-            lines.push("loaded --delay 0,1000 --size 4M --time 10ms");
+            lines.push("loaded --delay 1000 --size 1M --time 5ms");
         }
         for line in lines {
             let report = report(&format!("{line} --memory-dir {path}"));
