@@ -18,10 +18,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use registers::Registers;
 
-use support::{beside_another, program, temporary};
+use support::{beside_another, program, simulated, temporary};
 
 /// Kills in the usual run of the tests; a thousand take some minutes. Weights of interleaving are the kernel's alone, and applied in the lab.
-const KILLS: u64 = 24;
+const KILLS: u64 = 48;
 /// How long a run waits for its start signal before it is killed, at most.
 const WAITING: Duration = Duration::from_millis(200);
 
@@ -31,6 +31,8 @@ struct Victim<'a> {
     line: String,
     files: Vec<PathBuf>,
     registers: Option<&'a Registers>,
+    /// It measures a simulated machine, and spends its time on what it writes.
+    simulated: bool,
     /// A folder of results, which is made anew for each run.
     out: Option<PathBuf>,
     /// Within this time, it is killed.
@@ -39,7 +41,11 @@ struct Victim<'a> {
 
 impl Victim<'_> {
     fn command(&self, tmp: &Path) -> Command {
-        let mut command = self.registers.map_or_else(program, Registers::program);
+        let mut command = match self.registers {
+            _ if self.simulated => simulated::program("memgauge"),
+            None => program(),
+            Some(registers) => registers.program(),
+        };
         if self.line.starts_with("mlc") {
             // Files in place of registers switch no prefetcher, which the drop-in would see.
             command.env("MEMGAUGE_PREFETCH_AS", "GenuineIntel,6,85,obeys");
@@ -122,12 +128,13 @@ fn kills_leave_nothing_partial_and_nothing_for_ever() {
     }
     let initial = registers.as_ref().map(Registers::values);
     let file = |name: &str| results.join(name);
-    let short = "--size 1M --time 20ms -q";
+    let short = "--size 1M --time 5ms -q";
     let victim = |name, line: String, files: &[&str]| Victim {
         name,
         line,
         files: files.iter().map(|name| file(name)).collect(),
         registers: None,
+        simulated: false,
         out: None,
         takes: WAITING,
     };
@@ -137,25 +144,26 @@ fn kills_leave_nothing_partial_and_nothing_for_ever() {
     let (saved, hosts) = (saved.display(), fleet.display());
     let mut victims = vec![
         victim("info", "info -q".into(), &["info.json"]),
-        victim("latency", format!("latency {short}"), &["latency.json", "latency.svg"]),
+        Victim { simulated: true, ..victim("curve", "loaded -q".into(), &["curve.json", "curve.svg", "curve.png", "curve.pdf"]) },
         victim("files", format!("bandwidth --mix all-reads {short} --memory-dir {}", memory.display()), &["files.json"]),
-        victim("state", format!("quick --within 1s -q --state {}", state.display()), &[]),
+        Victim { simulated: true, ..victim("state", format!("quick -q --state {}", state.display()), &[]) },
         victim("compare", format!("compare -q {saved} {saved}"), &["compare.json", "compare.html", "compare.csv"]),
         victim("advise", format!("advise -q {saved}"), &["advise.json", "advise.txt"]),
         victim("outliers", format!("fleet outliers -q {hosts}"), &["outliers.json", "outliers.csv"]),
         victim("count", "count -q -- true".into(), &["count.json"]),
         victim("report", format!("report {saved}"), &["report.html"]),
         Victim {
+            simulated: true,
             out: Some(out.clone()),
-            ..victim("out", format!("pmem {} --within 1s --size 1M -q --out {}", memory.display(), out.display()), &[])
+            ..victim("out", format!("pmem {} -q --out {}", memory.display(), out.display()), &[])
         },
     ];
     for (name, line) in [
-        ("registers", format!("latency --prefetch off {short}")),
+        ("registers", format!("latency --prefetch off --order window-local {short}")),
         ("off", "prefetch off -q".to_owned()),
         ("on", "prefetch on -q".to_owned()),
         ("restore", "prefetch restore -q".to_owned()),
-        ("mlc", "mlc --idle_latency -b2m -t0.1".to_owned()),
+        ("mlc", "mlc --idle_latency -b2m -t0.02".to_owned()),
     ] {
         let own = format!("{name}.json");
         // The drop-in writes no file.

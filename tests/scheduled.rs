@@ -16,18 +16,21 @@ use memgauge_core::result::{Incomplete, Report};
 use memgauge_testing::not_tested;
 
 use confined::Group;
-use support::{beside_another, copy_program, program, temporary, text};
+use support::{beside_another, copy_program, program, simulated, temporary, text};
 
 /// A user that is neither root nor the one that runs the tests.
 const NOBODY: u32 = 65_534;
 /// Machines that run tests are shared and slow.
 const LONG: Duration = Duration::from_secs(300);
 
-/// A short check whose result goes to the folder.
+/// A check whose result goes to the folder, on a simulated machine.
 fn check(folder: &Path) -> Command {
-    check_for("5ms", folder)
+    let mut command = simulated::program("memgauge");
+    command.args(["quick", "-q", "--state"]).arg(folder);
+    command
 }
 
+/// The same on this machine.
 fn check_for(time: &str, folder: &Path) -> Command {
     let mut command = program();
     command.args(["quick", "-q", "--size", "1M", "--time", time, "--state"]).arg(folder);
@@ -138,7 +141,7 @@ fn a_check_that_is_killed_leaves_no_lock_and_no_half_file() {
     let _permit = beside_another();
     let folder = temporary("killed");
     for _ in 0..3 {
-        let mut victim = check(&folder).stdout(Stdio::null()).spawn().unwrap();
+        let mut victim = check_for("20s", &folder).stdout(Stdio::null()).spawn().unwrap();
         wait_for_lock(&folder, &mut victim);
         victim.kill().unwrap();
         victim.wait().unwrap();
@@ -214,12 +217,12 @@ fn a_full_disk_costs_neither_the_result_nor_earlier_ones() {
         let script = format!(
             "mount -t tmpfs -o {options} none '{0}' && echo old > '{0}/{old}' && ln -s {old} '{0}/latest.json' && \
              {{ head -c 100000 /dev/zero > '{0}/filler' 2>/dev/null; true; }} && \
-             \"$0\" quick -q --size 1M --within 500ms --keep 1 --state '{0}' {1}; status=$?; ls '{0}' >&2; cat '{0}/latest.json' >&2; exit $status",
+             \"$0\" quick -q --keep 1 --state '{0}' {1}; status=$?; ls '{0}' >&2; cat '{0}/latest.json' >&2; exit $status",
             folder.display(),
             if beside { format!("-o '{}/quick.prom'", numbers.display()) } else { String::new() }
         );
         let mut command = Command::new("unshare");
-        command.args(["--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_memgauge")]).env("TMPDIR", &elsewhere);
+        command.args(["--mount", "sh", "-c", &script]).arg(simulated::path()).env("TMPDIR", &elsewhere);
         let output = match command.output() {
             Ok(output) if stderr(&output).contains("filler") => output,
             refused => not_tested!("no file system can be mounted here: {refused:?}"),
@@ -334,7 +337,7 @@ fn the_page_cache_stays_as_it_was() {
     let cached = || asked("fincore", &["--bytes", "--noheadings", "--output", "RES", file.to_str().unwrap()]);
     let Some(before) = cached().map(|bytes| bytes.parse::<usize>().unwrap()) else { not_tested!("fincore is not installed") };
     assert!(before > BYTES / 2, "{before} bytes are in the page cache before the check");
-    assert!(ended_well(&check(&folder.join("state")).output().unwrap()));
+    assert!(ended_well(&check_for("5ms", &folder.join("state")).output().unwrap()));
     // The kernel itself gives up pages now and then.
     let after: usize = cached().unwrap().parse().unwrap();
     assert!(after > before - before / 4, "of {before} bytes in the page cache, {after} are left");

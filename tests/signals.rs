@@ -170,8 +170,8 @@ fn plain(line: &str) -> Command {
 #[test]
 fn a_long_time_is_measured_in_parts_of_which_those_before_a_signal_count() {
     for (line, when) in [
-        ("bandwidth --time 60s --size 16M", When::Used(Duration::from_secs(3))),
-        ("latency --time 60s --size 16M", When::Used(Duration::from_millis(1500))),
+        ("bandwidth --mix 1:1-nt --width sse2 --time 60s --size 4M", When::Used(Duration::from_millis(1200))),
+        ("latency --order window-local --time 60s --size 4M", When::Used(Duration::from_millis(700))),
         ("stream 16M --passes 10000", When::Used(Duration::from_millis(700))),
     ] {
         let Some(ended) = signalled(memgauge(line), when, &[libc::SIGTERM]) else { panic!("{line} ended by itself") };
@@ -190,9 +190,9 @@ fn a_long_time_is_measured_in_parts_of_which_those_before_a_signal_count() {
 
 #[test]
 fn two_signals_at_once_lose_nothing() {
-    let line = "bandwidth --mix all-reads --size 16M --time 30s";
+    let line = "bandwidth --mix all-reads --width sse2 --size 4M --time 30s";
     let both = [libc::SIGINT, libc::SIGTERM];
-    for _ in 0..3 {
+    for _ in 0..2 {
         let Some(ended) = signalled(memgauge(line), When::Bursts(3), &both) else { panic!("{line} ended by itself") };
         let late = ended.within(SOON);
         assert!(!matches!(late, InTime::No(_)), "{late:?}");
@@ -242,10 +242,10 @@ fn nohup_keeps_a_run_alive() {
 
 #[test]
 fn a_run_keeps_its_time_whatever_else_is_asked() {
-    for line in ["bandwidth --time 60s --size 64M", "latency --time 60s --size 64M", "loaded --time 60s --size 64M", "quick --time 30s"] {
+    for line in ["bandwidth --time 60s --size 16M", "latency --time 60s --size 16M", "loaded --time 60s --size 16M", "quick --time 30s"] {
         let _permit = alone();
-        let ended = Watched::start(memgauge(line).args(["--within", "1s"])).end();
-        match ended.within(Duration::from_secs(1) + SOON) {
+        let ended = Watched::start(memgauge(line).args(["--within", "500ms"])).end();
+        match ended.within(Duration::from_millis(500) + SOON) {
             InTime::Yes => {}
             InTime::No(late) => panic!("{line}: {late}: {}", text(&ended.output.stderr)),
             InTime::NotTested(why) => not_tested_in_part!("{line}: {why}"),

@@ -2,15 +2,16 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use memgauge_core::result::Report;
 
 use super::text;
 
-/// Puts `memgauge` and `mlc` for the simulated machine into a folder. `cargo test` builds the example unless its options name other targets.
-pub(crate) fn programs_in(folder: &Path) {
+/// The example. `cargo test` builds it unless its options name other targets.
+pub(crate) fn path() -> PathBuf {
     let example = Path::new(env!("CARGO_BIN_EXE_memgauge")).parent().unwrap().join("examples/simulated");
     let advice = "build it with: cargo build --workspace --examples";
     let built = example.metadata().and_then(|found| found.modified()).unwrap_or_else(|e| panic!("{}: {e}; {advice}", example.display()));
@@ -19,22 +20,28 @@ pub(crate) fn programs_in(folder: &Path) {
         let changed = fs::metadata(source).and_then(|found| found.modified());
         assert!(changed.map_or(true, |changed| changed <= built), "{source} was changed after {} was built; {advice}", example.display());
     }
+    example
+}
+
+/// Puts `memgauge` and `mlc` for the simulated machine into a folder.
+pub(crate) fn programs_in(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     for program in ["memgauge", "mlc"] {
-        symlink(&example, folder.join(program)).unwrap();
+        symlink(path(), folder.join(program)).unwrap();
     }
+}
+
+/// `memgauge` or `mlc` on the simulated machine.
+pub(crate) fn program(name: &str) -> Command {
+    let mut command = Command::new(path());
+    command.arg0(name).stdin(Stdio::null()).env_remove("NO_COLOR");
+    command
 }
 
 /// What a command line does on the simulated machine.
 pub(crate) fn run(line: &str) -> Output {
     let mut words = line.split_whitespace();
-    let program = words.next().unwrap();
-    let thread = std::thread::current();
-    let folder = super::temporary(&format!("simulated-{}", thread.name().unwrap_or_default().replace(':', "-")));
-    programs_in(&folder);
-    let output = Command::new(folder.join(program)).args(words).stdin(Stdio::null()).env_remove("NO_COLOR").output().unwrap();
-    fs::remove_dir_all(folder).unwrap();
-    output
+    program(words.next().unwrap()).args(words).output().unwrap()
 }
 
 /// The result of a command that measures.
