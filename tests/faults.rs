@@ -170,7 +170,7 @@ fn chasing() -> [Chasing; 4] {
             flips: FLIPS,
             keeps: |report| report.results[0].estimate.value.is_some(),
         },
-        Chasing { line: "latency --size 32M --time 2s", from: From::Start, at_once: 1, flips: FLIPS, keeps: |_| true },
+        Chasing { line: "latency --order window-local --size 32M --time 1s", from: From::Start, at_once: 1, flips: FLIPS, keeps: |_| true },
         Chasing {
             line: "loaded --mix all-reads,2:1 --delay 0 --size 32M --time 2s",
             from: From::Later,
@@ -249,7 +249,8 @@ fn corrupted_memory_is_told_even_where_the_result_cannot_be_written() {
         not_tested!("only root may write the memory of another process");
     }
     let _permit = alone();
-    let (line, elsewhere, mut random, mut flips) = ("latency --size 32M --time 2s", temporary("corrupted-full"), Random::new(), 0);
+    let (line, elsewhere, mut random, mut flips) =
+        ("latency --order window-local --size 32M --time 1s", temporary("corrupted-full"), Random::new(), 0);
     let mut command = program();
     command.args(line.split_whitespace()).args(["--format", "json"]).env("TMPDIR", &elsewhere);
     let mut child = command.stdout(File::options().write(true).open("/dev/full").unwrap()).stderr(Stdio::piped()).spawn().unwrap();
@@ -275,15 +276,15 @@ fn a_file_that_another_process_truncates_costs_its_measurement() {
         not_tested!("only root may write the memory of another process");
     }
     let directory = temporary("faults");
-    for what in ["latency", "bandwidth", "loaded --delay 0", TWO_MIXES, "pmem"] {
+    for what in ["latency", "bandwidth --mix all-reads --width sse2", "loaded --delay 0", TWO_MIXES, "pmem"] {
         if what.starts_with("loaded") && cpus() < 2 {
             not_tested_in_part!("{what}: one CPU");
             continue;
         }
         for nth in 0..truncations() {
             let line = match what {
-                "pmem" => format!("pmem {} --size 32M --time 100ms --within 3s", directory.display()),
-                _ => format!("{what} --size 32M --memory-dir {} --time 800ms", directory.display()),
+                "pmem" => format!("pmem {} --size 32M --time 100ms --within 2s", directory.display()),
+                _ => format!("{what} --size 32M --memory-dir {} --time 400ms", directory.display()),
             };
             let _permit = alone();
             let mut run = start(&line);
@@ -355,7 +356,7 @@ impl Drop for Word {
 #[test]
 fn a_start_signal_that_another_process_truncates_is_an_error_and_keeps_what_was_measured() {
     let name = format!("memgauge-faults-{}", std::process::id());
-    let line = format!("bandwidth --size 4M --delay 0,100 --time 50ms --start-signal {name}");
+    let line = format!("bandwidth --width sse2 --mix all-reads --size 1M --delay 0,100 --time 20ms --start-signal {name}");
     for nth in 0..times() {
         for cells in [0, 1] {
             let _permit = alone();

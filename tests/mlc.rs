@@ -190,8 +190,8 @@ fn rows_of_a_scan_have_three_columns_with_addresses_or_without() {
     let _permit = beside_another();
     let mut command = mlc();
     command.args(["--memory_bandwidth_scan", "-q1"]);
-    // Two GiB are enough.
-    let most = libc::rlimit { rlim_cur: 3 << 30, rlim_max: 3 << 30 };
+    // One GiB is enough.
+    let most = libc::rlimit { rlim_cur: 5 << 29, rlim_max: 5 << 29 };
     // SAFETY: between fork and exec it makes one system call only.
     unsafe {
         command.pre_exec(
@@ -520,7 +520,7 @@ fn rows_are_printed_as_they_are_measured() {
     }
     let _permit = beside_another();
     let delays = file("delays", "0\n100\n20000\n");
-    let line = format!("--loaded_latency -e -t3 -b4m -g{}", delays.display());
+    let line = format!("--loaded_latency -e -t1 -b4m -g{}", delays.display());
     let mut child = mlc().args(line.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.any(|line| line.starts_with(" 00000\t")));

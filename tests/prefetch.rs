@@ -1,12 +1,13 @@
 //! Prefetcher registers end to end, with a file system in place of `/dev/cpu`.
 #![allow(clippy::unwrap_used, reason = "a panic in a helper is the failure report of its test")]
 
+#[path = "prefetch/drop_in.rs"]
+mod drop_in;
 #[path = "support/registers.rs"]
 mod registers;
 mod support;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ use memgauge_core::result::Report;
 use memgauge_core::units::Bytes;
 use memgauge_testing::not_tested;
 
+use drop_in::{UNABLE, mlc};
 use registers::Registers;
 use support::{beside_another, program, text};
 
@@ -109,7 +111,7 @@ fn a_run_sets_verifies_measures_and_restores() {
     for (registers, register, mask) in [(Registers::intel("run-intel"), 0x1A4, 0xF), (Registers::amd("run-amd"), 0xC000_0108, 0x2F)] {
         let Some(registers) = registers else { not_tested!("no FUSE file system can be mounted here") };
         let before = registers.values();
-        let output = run(&registers, "latency --prefetch off --size 16M --time 100ms --format json");
+        let output = run(&registers, "latency --prefetch off --size 4M --time 20ms --format json");
         assert!(output.status.success(), "{}", text(&output.stderr));
         assert!(text(&output.stderr).contains("tainted"), "it is told beforehand: {}", text(&output.stderr));
         let report: Report = serde_json::from_slice(&output.stdout).unwrap();
@@ -138,7 +140,7 @@ fn a_run_sets_verifies_measures_and_restores() {
 fn compare_measures_both_states() {
     let Some(registers) = Registers::intel("compare") else { not_tested!("no FUSE file system can be mounted here") };
     let before = registers.values();
-    let report = report(&registers, "prefetch compare --node 0 --size 8M --time 40ms");
+    let report = report(&registers, "prefetch compare --node 0 --size 2M --time 10ms");
     assert!(report.complete, "{:?}", report.notes);
     for state in [PrefetchRequest::On, PrefetchRequest::Off] {
         let results: Vec<_> = report.results.iter().filter(|m| m.at.prefetch == Some(state)).collect();
@@ -156,10 +158,10 @@ fn compare_measures_both_states() {
 fn what_cannot_be_switched_is_refused_by_name() {
     let Some(registers) = Registers::intel("refused") else { not_tested!("no FUSE file system can be mounted here") };
     let last = *registers.values().keys().last().unwrap();
-    let line = "latency --prefetch off --size 1M --time 100ms";
+    let line = "latency --prefetch off --size 1M --time 10ms";
     registers.state().valid.insert(0x1A4, 0x7);
     refused(&registers, line, &["CPU 0", "0x1a4", "reserved", "BIOS"]);
-    refused(&registers, "prefetch compare --size 1M --time 100ms --quiet", &[]);
+    refused(&registers, "prefetch compare --size 1M --time 10ms --quiet", &[]);
     registers.state().valid.clear();
     refused(&registers, line, &["CPU 0 refuses to read register 0x1a4"]);
     registers.state().valid.insert(0x1A4, 0xF);
@@ -184,7 +186,7 @@ fn a_cpu_that_goes_offline_after_the_first_look_ends_the_run() {
     let before = registers.values();
     // Every register is read once for the journal, and again when the guardian is ready.
     registers.state().opens_left = Some(before.len());
-    let mut child = start(&registers, "prefetch compare --node 0 --size 1M --time 100ms");
+    let mut child = start(&registers, "prefetch compare --node 0 --size 1M --time 10ms");
     let deadline = Instant::now() + Duration::from_secs(20);
     while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(2));
@@ -234,7 +236,7 @@ fn a_file_that_cannot_be_written_leaves_registers_alone() {
 fn a_sweep_takes_the_option_too() {
     let Some(registers) = Registers::intel("sweep") else { not_tested!("no FUSE file system can be mounted here") };
     let before = registers.values();
-    let report = report(&registers, "sweep --prefetch off --min 4K --max 16K --points-per-octave 1 --latency --time 60ms");
+    let report = report(&registers, "sweep --prefetch off --min 4K --max 16K --points-per-octave 1 --latency --time 20ms");
     assert!(report.complete && !report.results.is_empty());
     assert_eq!(report.environment.prefetch.unwrap().requested, PrefetchRequest::Off);
     assert!(registers.state().written.iter().any(|w| w.2 & 0xF == 0xF));
@@ -349,7 +351,7 @@ fn a_journal_is_replayed_after_both_processes_died_and_dropped_after_a_boot() {
     assert_eq!(registers.values(), before);
     assert_eq!(codes(&registers, "prefetch restore"), ["prefetch-nothing-to-restore"]);
     kill_both();
-    assert!(codes(&registers, "latency --prefetch off --size 1M --time 100ms").contains(&"prefetch-restored-earlier".to_owned()));
+    assert!(codes(&registers, "latency --prefetch off --size 1M --time 10ms").contains(&"prefetch-restored-earlier".to_owned()));
     assert_eq!(registers.values(), before);
     kill_both();
     let left = std::fs::read_to_string(&journal).unwrap();
@@ -397,7 +399,7 @@ fn two_runs_do_not_overlap() {
     let before = registers.values();
     let mut child = start(&registers, "latency --prefetch off --size 1M --time 20s");
     until("all off", || all_off(&registers, 0xF));
-    for line in ["latency --prefetch on --size 1M --time 100ms", "prefetch on", "prefetch restore", "prefetch compare --size 1M"] {
+    for line in ["latency --prefetch on --size 1M --time 10ms", "prefetch on", "prefetch restore", "prefetch compare --size 1M"] {
         let output = registers.program().args(line.split_whitespace()).output().unwrap();
         assert_eq!(output.status.code(), Some(4), "{line}");
         let stderr = text(&output.stderr);
@@ -418,7 +420,7 @@ fn off_and_on_last_until_restore() {
     let on = report(&registers, "prefetch on").environment.prefetch.unwrap();
     assert_eq!(on.status, PrefetchStatus::On);
     assert_eq!(
-        report(&registers, "latency --prefetch off --size 1M --time 100ms").environment.prefetch.unwrap().requested,
+        report(&registers, "latency --prefetch off --size 1M --time 10ms").environment.prefetch.unwrap().requested,
         PrefetchRequest::Off
     );
     assert_eq!(registers.values(), before.keys().map(|cpu| (*cpu, 0)).collect::<BTreeMap<_, _>>(), "a run puts back what it found");
@@ -463,127 +465,13 @@ fn a_container_that_would_take_the_journal_with_it_is_refused() {
     assert!(stderr.contains("belongs to this container") && stderr.contains("-v /run/memgauge:/run/memgauge"), "{stderr}");
     assert_eq!(registers.values(), before);
     // The drop-in measures nevertheless.
-    let output = inside(mlc(&registers, "--latency_matrix -b2m -t0.05", true)).unwrap();
+    let output = inside(mlc(&registers, "--latency_matrix -b1m -t0.01", true)).unwrap();
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success() && out.contains(UNABLE) && out.contains("for random access"), "{out}{err}");
     assert!(err.contains("prefetchers stay on: ") && err.contains("belongs to this container"), "{err}");
     assert!(registers.values() == before && registers.state().written.is_empty());
 }
 
-/// The drop-in with these registers. `obeys`: they are taken to do what they say.
-fn mlc(registers: &Registers, line: &str, obeys: bool) -> Command {
-    let mut command = registers.beside(Command::new(env!("CARGO_BIN_EXE_mlc")));
-    command.args(line.split_whitespace()).stdin(Stdio::null());
-    if obeys {
-        command.env("MEMGAUGE_PREFETCH_AS", "GenuineIntel,6,85,obeys");
-    }
-    command
-}
-
-const UNABLE: &str = "*** Unable to modify prefetchers";
-
-#[test]
-fn the_drop_in_switches_prefetchers_off_while_it_chases() {
-    let Some(registers) = Registers::intel("mlc-off") else { not_tested!("no FUSE file system can be mounted here") };
-    let before = registers.values();
-    let _permit = beside_another();
-    for line in ["--idle_latency -b2m -t0.1", "--latency_matrix -b2m -t0.1"] {
-        registers.state().written.clear();
-        let output = mlc(&registers, line, true).output().unwrap();
-        let (out, err) = (text(&output.stdout), text(&output.stderr));
-        assert!(output.status.success() && !out.contains("***"), "{line}: {out}{err}");
-        assert!(err.contains("tainted"), "{err}");
-        assert_eq!(out.contains("for sequential access"), line.contains("matrix"), "{out}");
-        // Off and back for the trial, off and back for the chase; only the CPU that chases.
-        let written: Vec<u64> = registers.state().written.iter().filter(|w| w.0 == 0).map(|w| w.2).collect();
-        assert_eq!(written, [0xF, 0, 0xF, 0], "{line}");
-        assert!(registers.state().written.iter().all(|w| w.0 == 0), "{line}: {:?}", registers.state().written);
-        assert_eq!(registers.values(), before, "{line}");
-        assert!(!registers.journals().join("prefetch-run.journal").exists(), "{line}");
-    }
-}
-
-#[test]
-fn the_drop_in_leaves_prefetchers_on_where_it_should_or_must() {
-    let Some(registers) = Registers::intel("mlc-on") else { not_tested!("no FUSE file system can be mounted here") };
-    let before = registers.values();
-    let _permit = beside_another();
-    let run = |line: &str, obeys: bool, change: &dyn Fn(&mut Command)| {
-        let mut command = mlc(&registers, line, obeys);
-        change(&mut command);
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
-        assert_eq!(registers.values(), before, "{line}");
-        assert!(!registers.journals().join("prefetch-run.journal").exists(), "{line}");
-        (text(&output.stdout).to_owned(), text(&output.stderr).to_owned())
-    };
-    let matrix = "--latency_matrix -b2m -t0.05";
-    for (line, random) in [(format!("{matrix} -e"), false), (format!("{matrix} -e -r"), true)] {
-        let (out, _) = run(&line, true, &|_| {});
-        assert!(!out.contains(UNABLE) && out.contains("for random access") == random, "{line}: {out}");
-    }
-    let (out, _) = run(matrix, true, &|command| {
-        command.env("MEMGAUGE_MLC_PREFETCH", "leave");
-    });
-    assert!(out.contains(UNABLE) && out.contains("for random access"), "{out}");
-    run("--bandwidth_matrix -b2m -t0.05", true, &|_| {});
-    assert!(registers.state().written.is_empty(), "nothing was to be switched: {:?}", registers.state().written);
-    registers.state().refuses_writes = Some(libc::EPERM);
-    let (out, err) = run(matrix, true, &|_| {});
-    assert!(out.contains(UNABLE) && out.contains("for random access"), "{out}");
-    assert!(err.contains("prefetchers stay on: the kernel refuses to write"), "{err}");
-    registers.state().refuses_writes = None;
-    // Registers of files switch nothing: where this machine's chases show prefetchers at work, that is not taken for off.
-    let (out, err) = run(matrix, false, &|_| {});
-    assert_eq!(out.contains(UNABLE), err.contains("a prefetcher is active"), "{out}{err}");
-    assert_eq!(out.contains(UNABLE), out.contains("for random access"), "{out}");
-    assert!(registers.state().written.iter().any(|w| w.2 & 0xF == 0xF), "it was tried");
-}
-
-/// What a register refuses later costs the run nothing but the order of its chases.
-#[test]
-fn the_drop_in_goes_on_with_prefetchers_on_where_they_cannot_be_switched_any_more() {
-    let Some(registers) = Registers::intel("mlc-later") else { not_tested!("no FUSE file system can be mounted here") };
-    if std::thread::available_parallelism().unwrap().get() < 2 {
-        not_tested!("registers that refuse later: one CPU");
-    }
-    let before = registers.values();
-    let _permit = beside_another();
-    let mut child = mlc(&registers, "-b2m -t0.05", true).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let mut out: Vec<String> = lines.by_ref().take_while(|line| !line.contains("Measuring Peak Injection")).collect();
-    // The latencies by node are printed, and loaded latency is to come.
-    until("put back", || registers.values() == before);
-    registers.state().refuses_writes = Some(libc::EPERM);
-    out.extend(lines);
-    let output = child.wait_with_output().unwrap();
-    let (out, err) = (out.join("\n"), text(&output.stderr));
-    assert!(output.status.success(), "{:?}: {out}{err}", output.status);
-    assert_eq!(err.matches("prefetchers stay on from here: the kernel refuses to write").count(), 1, "{err}");
-    let (first, rest) = out.split_once(UNABLE).unwrap();
-    assert!(first.contains("for sequential access") && !rest.contains(UNABLE), "{out}");
-    assert!(rest.contains("Measuring Loaded Latencies") && rest.contains(" 00000\t"), "{out}");
-    assert_eq!(registers.values(), before);
-    assert!(!registers.journals().join("prefetch-run.journal").exists());
-}
-
-#[test]
-fn the_drop_in_puts_prefetchers_back_however_it_ends() {
-    let Some(registers) = Registers::intel("mlc-ends") else { not_tested!("no FUSE file system can be mounted here") };
-    let before = registers.values();
-    let _permit = beside_another();
-    for (number, code) in [(libc::SIGINT, Some(130)), (libc::SIGTERM, Some(143)), (libc::SIGKILL, None)] {
-        registers.state().written.clear();
-        let mut command = mlc(&registers, "--idle_latency -b2m -t20", true);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // The second time is that of the chase.
-        until("off for the chase", || registers.state().written.iter().filter(|w| w.2 & 0xF == 0xF).count() == 2);
-        signal(child.id(), number);
-        assert_eq!(child.wait_with_output().unwrap().status.code(), code);
-        until("restored", || registers.values() == before);
-        until("no journal", || !registers.journals().join("prefetch-run.journal").exists());
-    }
-}
 /// What may write registers is not chosen by the environment alone: a journal in a folder that it names is not replayed to real registers.
 #[test]
 fn a_folder_of_journals_counts_only_with_registers_that_are_not_real() {

@@ -141,7 +141,7 @@ fn a_limit_given_by_hand_is_what_bandwidth_is_judged_by() {
 
 #[test]
 fn what_plain_stores_read_is_found_for_each_cell() {
-    let report = report("bandwidth --mix 1:1,2:1 --time 5ms");
+    let report = report("bandwidth --cpu 0 --mix 1:1,2:1 --time 5ms");
     assert_eq!(report.environment.stores_read.len(), report.results.len());
     for (m, found) in report.results.iter().zip(&report.environment.stores_read) {
         assert_eq!((Some(found.mix), Some(&found.cpus)), (m.at.mix, m.at.cpus.as_ref()));
@@ -439,7 +439,7 @@ fn memory_dirs(name: &str) -> Vec<PathBuf> {
 fn buffers_from_files_say_what_they_are_and_leave_nothing() {
     for folder in memory_dirs("files") {
         let path = folder.canonicalize().unwrap().to_str().unwrap().to_owned();
-        let mut lines = vec!["latency --size 1M --time 5ms", "bandwidth --mix 1:1 --size 1M --time 5ms"];
+        let mut lines = vec!["latency --order window-local --size 1M --time 5ms", "bandwidth --width sse2 --mix 1:1 --size 1M --time 5ms"];
         if allowed_cpus().len() > 1 {
             lines.push("loaded --delay 1000 --size 1M --time 5ms");
         }
@@ -518,7 +518,7 @@ fn traffic_of_other_forms_is_named_by_its_kernel() {
         ("--line check", "xor", true),
         ("--shared-buffer", "load-", false),
     ] {
-        let report = report(&format!("bandwidth {options} --size 1M --time 5ms"));
+        let report = report(&format!("bandwidth {options} --width sse2 --size 1M --time 5ms"));
         let [m] = &report.results[..] else { panic!("{options}: one result expected") };
         assert!(m.evidence.kernel.contains(kernel), "{options}: {}", m.evidence.kernel);
         assert!(m.estimate.value.is_some_and(|gbs| gbs > 0.01), "{options}: {:?}", m.estimate);

@@ -77,7 +77,7 @@ fn every_command_ends_soon_after_a_signal_with_what_was_measured() {
     let threads = directory.join("cells.toml");
     std::fs::write(&threads, "[[threads]]\ncpus = \"0\"\nsize = \"64M\"\n").unwrap();
     // What a tenth of the machine's memory is, so that setting up takes a while.
-    let large = (free_kib() / 10 / 1024).clamp(64, 512);
+    let large = (free_kib() / 10 / 1024).clamp(64, 256);
     let lines = [
         "--time 60s".to_owned(),
         "quick --time 60s".to_owned(),
