@@ -5,6 +5,7 @@ use crate::plan::{Cell, Step, Work};
 use crate::planner::check::{PlanError, invalid};
 use crate::planner::context::Planner;
 use crate::planner::loaders::{SEARCH_DELAYS, with_delays};
+use crate::planner::sizes::Reserved;
 use crate::spec::{BandwidthShape, Task};
 use crate::traffic::Mix;
 use crate::units::IdSet;
@@ -56,7 +57,7 @@ impl Planner<'_> {
     }
 
     pub(super) fn bandwidth_cell(&mut self, cpus: &[u32], row: Option<u32>, node: Option<u32>, mix: Mix) -> Result<Cell, PlanError> {
-        let loaders = self.loaders(cpus, node, 0)?;
+        let loaders = self.loaders(cpus, node, Reserved::Bytes(0))?;
         let (memory, weights) = self.memory_place(node);
         let at = Coordinates {
             cpu_node: row,

@@ -8,6 +8,7 @@ use crate::note::Note;
 use crate::plan::{Cell, Delays, Loader, Probe, Step, Work};
 use crate::planner::check::{PlanError, check_nodes, invalid, unavailable};
 use crate::planner::context::Planner;
+use crate::planner::sizes::Reserved;
 use crate::spec::ChaseSpec;
 use crate::traffic::Mix;
 use crate::units::IdSet;
@@ -43,10 +44,10 @@ impl Planner<'_> {
         let mixes = if threads { vec![self.spec.traffic.threads[0].mix] } else { self.mixes(&[Mix::AllReads])? };
         for mix in mixes {
             let probe = self.probe(chaser, home, 0)?;
-            let reserved = probe.buffer.bytes.0;
+            let reserved = Reserved::Buffer(&probe.buffer);
             let load_nodes = self.spec.load_nodes.clone();
             let loaders = match &load_nodes {
-                _ if threads => self.threads(reserved, &IdSet::one(chaser))?,
+                _ if threads => self.threads(probe.buffer.bytes.0, &IdSet::one(chaser))?,
                 Some(nodes) => self.loaders_on(&loading, nodes, reserved)?,
                 None => self.loaders(&loading, fixed_node, reserved)?,
             };
@@ -86,7 +87,7 @@ impl Planner<'_> {
 
     /// Loaders of memory on `nodes`, on the nearest of `cpus`: a node's own CPUs, or for a node without CPUs those of the nearest node that
     /// has some. CPUs that are nearest to several of the nodes are divided among them, in the order of `cpus`.
-    pub(super) fn loaders_on(&mut self, cpus: &[u32], nodes: &IdSet, reserved: u64) -> Result<Vec<Loader>, PlanError> {
+    pub(super) fn loaders_on(&mut self, cpus: &[u32], nodes: &IdSet, reserved: Reserved<'_>) -> Result<Vec<Loader>, PlanError> {
         let nodes = check_nodes(nodes, self.machine)?;
         if self.spec.traffic.shared {
             return invalid("loaders that share one buffer cannot load several nodes; leave out --shared-buffer or --load-node");

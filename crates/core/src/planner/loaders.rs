@@ -6,6 +6,7 @@ use crate::integrity;
 use crate::plan::{BufferPlan, Cell, KernelRow, Loader, Traffic, Work};
 use crate::planner::check::{LINE, PlanError, invalid};
 use crate::planner::context::Planner;
+use crate::planner::sizes::Reserved;
 use crate::spec::WidthRequest;
 use crate::traffic::{Access, Form, LineUse, Mix, Width};
 use crate::wording;
@@ -121,7 +122,7 @@ impl Planner<'_> {
     }
 
     /// Loaders on `cpus` with memory on `node`, or each on its own node.
-    pub(super) fn loaders(&mut self, cpus: &[u32], node: Option<u32>, reserved: u64) -> Result<Vec<Loader>, PlanError> {
+    pub(super) fn loaders(&mut self, cpus: &[u32], node: Option<u32>, reserved: Reserved<'_>) -> Result<Vec<Loader>, PlanError> {
         if self.spec.traffic.shared {
             let first = cpus.first().copied().unwrap_or(0);
             let home = (first, node.unwrap_or_else(|| self.local_node(first)));

@@ -7,6 +7,7 @@ use crate::note::Note;
 use crate::plan::{Cell, Delays, KernelRow, Loader, Step, Traffic, Work};
 use crate::planner::check::{PlanError, invalid, named};
 use crate::planner::context::Planner;
+use crate::planner::sizes::Reserved;
 use crate::planner::sizes::STEP;
 use crate::spec::Spec;
 use crate::traffic::{Access, Form, LineUse, Mix, PersistMethod};
@@ -209,7 +210,7 @@ impl Planner<'_> {
     /// Loaders of files on `cpus`, each as large as `sharers` of them may be beside `reserved` bytes.
     fn file_loaders(&mut self, cpus: &[u32], sharers: usize, reserved: u64) -> Result<Vec<Loader>, PlanError> {
         let Some(home) = cpus.first().map(|cpu| self.local_node(*cpu)) else { return Ok(Vec::new()) };
-        let mut loaders = self.loaders(cpus, Some(home), reserved)?;
+        let mut loaders = self.loaders(cpus, Some(home), Reserved::Bytes(reserved))?;
         if self.spec.size.is_none() {
             let sharers = sharers as u64;
             let (room, _) = self.sizes.max_bytes(home, sharers, sharers);

@@ -7,6 +7,7 @@ use crate::plan::{Cell, Delays, Step, Work};
 use crate::planner::check::PlanError;
 use crate::planner::context::Planner;
 use crate::planner::cost;
+use crate::planner::sizes::Reserved;
 use crate::protocol::IDLE_DELAY_CYCLES;
 use crate::traffic::Mix;
 use crate::units::IdSet;
@@ -210,7 +211,7 @@ impl Planner<'_> {
                     cores.iter().enumerate().map(|(turn, cpu)| (cpu, alike.get(turn % alike.len().max(1)).copied().unwrap_or(target))),
                 );
             }
-            let loaders = self.sizes.loader_buffers(&homes, 0, &mut self.notes)?;
+            let loaders = self.sizes.loader_buffers(&homes, Reserved::Bytes(0), &mut self.notes)?;
             let at = Coordinates {
                 cpus: Some(homes.iter().map(|h| h.0).collect()),
                 load_nodes: Some(homes.iter().map(|h| h.1).collect()),
@@ -234,7 +235,7 @@ impl Planner<'_> {
         }
         let home = self.local_node(chaser);
         let probe = self.probe(chaser, home, 0)?;
-        let loaders = self.loaders(&loaders, self.local_to(home), probe.buffer.bytes.0)?;
+        let loaders = self.loaders(&loaders, self.local_to(home), Reserved::Buffer(&probe.buffer))?;
         let cell = self.curve_cell(probe, loaders, Mix::AllReads, Delays::Cycles(vec![0, IDLE_DELAY_CYCLES]))?;
         Ok(Some(quick_step("Latency unloaded and under full load", Experiment::LoadedLatency, vec![cell])))
     }

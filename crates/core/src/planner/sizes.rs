@@ -100,6 +100,31 @@ impl Room {
     }
 }
 
+/// What other buffers of a cell take.
+#[derive(Clone, Copy)]
+pub(super) enum Reserved<'a> {
+    /// So much, of any node.
+    Bytes(u64),
+    /// This buffer, of the nodes that it is on.
+    Buffer(&'a BufferPlan),
+}
+
+impl Reserved<'_> {
+    const fn in_all(self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Buffer(buffer) => buffer.bytes.0,
+        }
+    }
+
+    fn on(self, node: u32) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Buffer(buffer) => buffer.bytes_on(node),
+        }
+    }
+}
+
 impl<'a> Sizes<'a> {
     pub(super) fn new(spec: &'a Spec, machine: &'a Machine, turns: Option<Weights>) -> Self {
         let line = machine.topology.line().0.max(16);
@@ -226,13 +251,13 @@ impl<'a> Sizes<'a> {
         stride.0 / self.line
     }
 
-    /// The memory that each of `in_all` buffers may use, `on_node` of them on `node`, in addition to `reserved` bytes. Files of tmpfs and
+    /// The memory that each of `in_all` buffers may use, `on_node` of them on `node`, in addition to what is reserved. Files of tmpfs and
     /// in the page cache use both memory and the file system, files with DAX the file system only.
-    fn room(&self, node: u32, reserved: u64, on_node: u64, in_all: u64) -> Room {
+    fn room(&self, node: u32, reserved: Reserved<'_>, on_node: u64, in_all: u64) -> Room {
         let allowed = &self.machine.allowed;
-        let share = |bytes: u64, among: u64| bytes.saturating_sub(reserved) / among;
-        let of_all = share(allowed.room(), in_all);
-        let memory = match self.node_limit(node).map(|(bytes, place, by)| (share(bytes, on_node), place, by)) {
+        let of_all = allowed.room().saturating_sub(reserved.in_all()) / in_all;
+        let on = |bytes: u64| bytes.saturating_sub(reserved.on(node)) / on_node;
+        let memory = match self.node_limit(node).map(|(bytes, place, by)| (on(bytes), place, by)) {
             Some((bytes, place, limited_by)) if bytes < of_all => Room { bytes, place, limited_by, pool: None },
             limit => {
                 let place = limit.map_or_else(|| format!("node {node}"), |(_, place, _)| place);
@@ -242,10 +267,10 @@ impl<'a> Sizes<'a> {
         let Some(dir) = &self.spec.memory_dir else {
             // Pages of a pool are not part of the free memory.
             let bytes = memory.bytes + self.in_pool(node) / on_node;
-            return Room { bytes, pool: self.pool_beside(node, reserved, on_node), ..memory };
+            return Room { bytes, pool: self.pool_beside(node, reserved.on(node), on_node), ..memory };
         };
         let free = if self.spec.size.is_some() { dir.capacity() } else { dir.room() };
-        let bytes = free.saturating_sub(reserved) / in_all;
+        let bytes = free.saturating_sub(reserved.in_all()) / in_all;
         if dir.is_dax() || bytes < memory.bytes { Room::in_directory(dir, bytes) } else { memory }
     }
 
@@ -296,7 +321,7 @@ impl<'a> Sizes<'a> {
     /// The buffer of a chase that is to reach `node`'s memory from `cpu`, behind a memory-side cache as well.
     pub(super) fn probe_buffer(&self, cpu: u32, node: u32, reserved: u64, notes: &mut Vec<Note>) -> Result<BufferPlan, PlanError> {
         // The other half is for loaders, which run beside some chases.
-        let room = self.room(node, reserved, 1, 1).most() / 2;
+        let room = self.room(node, Reserved::Bytes(reserved), 1, 1).most() / 2;
         let behind = match self.spec.size {
             Some(given) => {
                 self.warn_if_in_caches(given, given.0, cpu, notes);
@@ -325,7 +350,7 @@ impl<'a> Sizes<'a> {
         at_least: u64,
         notes: &mut Vec<Note>,
     ) -> Result<BufferPlan, PlanError> {
-        let room = self.room(node, reserved, 1, 1);
+        let room = self.room(node, Reserved::Bytes(reserved), 1, 1);
         if let Some(requested) = self.spec.size {
             let stride = self.stride()?;
             if requested.0 < 2 * stride.0 {
@@ -399,7 +424,12 @@ impl<'a> Sizes<'a> {
 
     /// The buffers of loaders given as (CPU, node). Together they are four times the caches that they share, and equal within a cache
     /// domain.
-    pub(super) fn loader_buffers(&self, homes: &[(u32, u32)], reserved: u64, notes: &mut Vec<Note>) -> Result<Vec<Loader>, PlanError> {
+    pub(super) fn loader_buffers(
+        &self,
+        homes: &[(u32, u32)],
+        reserved: Reserved<'_>,
+        notes: &mut Vec<Note>,
+    ) -> Result<Vec<Loader>, PlanError> {
         let domain = |cpu: u32| self.caches(cpu).domain;
         let mut in_domain = BTreeMap::new();
         let mut on_node = BTreeMap::new();
@@ -478,7 +508,7 @@ impl<'a> Sizes<'a> {
 
     /// The memory that each of `in_all` buffers may use, `on_node` of them on `node`, and what limits it.
     pub(super) fn max_bytes(&self, node: u32, on_node: u64, in_all: u64) -> (u64, String) {
-        let room = self.room(node, 0, on_node.max(1), in_all.max(1));
+        let room = self.room(node, Reserved::Bytes(0), on_node.max(1), in_all.max(1));
         (room.bytes, format!("{}: {}", room.place, room.limited_by))
     }
 
@@ -494,7 +524,7 @@ impl<'a> Sizes<'a> {
         let bytes = size.map_or_else(|| self.wanted_by_loader(cpu, 1), |s| s.0);
         let room = match directory {
             Some(dir) => Room::in_directory(dir, dir.capacity()),
-            None => Room { pool: None, ..self.room(node, reserved, 1, 1) },
+            None => Room { pool: None, ..self.room(node, Reserved::Bytes(reserved), 1, 1) },
         };
         if bytes > room.bytes {
             return Err(self.too_much(bytes, "a thread's buffer", &room, node));

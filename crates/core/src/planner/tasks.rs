@@ -114,7 +114,13 @@ impl Planner<'_> {
             steps.push(self.bandwidth(BandwidthShape::Matrix)?);
         }
         if self.cpus.len() > 1 {
-            steps.extend(self.loaded()?);
+            // Virtual machines of two CPUs often have one core.
+            if self.machine.topology.one_per_core(&self.cpus).len() > 1 {
+                steps.extend(self.loaded()?);
+            } else {
+                let note = Note::warning("one-core", "only one core may be used: latency under load needs two");
+                self.notes.push(note.advise(format!("allow another core ({}) to measure it", self.cpu_limits())));
+            }
             steps.push(self.c2c(TransferShape::Representatives)?);
         } else {
             let note = Note::warning("one-cpu", "only one CPU may be used: latency under load and cache-to-cache transfers need two");

@@ -143,6 +143,15 @@ fn one_cpu_gets_a_suite_without_what_needs_two() {
 }
 
 #[test]
+fn one_core_of_two_threads_gets_a_suite_without_latency_under_load() {
+    let plan = planned(Task::Suite, |s| s.cpus = Some("2-3".parse().unwrap())).unwrap();
+    assert!(plan.steps.iter().any(|s| s.experiment == Experiment::CacheToCache));
+    assert!(plan.steps.iter().all(|s| s.experiment != Experiment::LoadedLatency));
+    assert!(plan.notes.iter().any(|n| n.code == "one-core"));
+    assert!(matches!(planned(Task::Loaded, |s| s.cpus = Some("2-3".parse().unwrap())), Err(PlanError::Unavailable(_))));
+}
+
+#[test]
 fn the_chaser_has_its_core_for_itself() {
     let plan = planned(Task::Loaded, |_| ()).unwrap();
     let Work::Curve { probe, loaders, .. } = &plan.steps[0].cells[0].work else { panic!() };

@@ -9,6 +9,7 @@ use crate::plan::{Cell, Delays, Step};
 use crate::planner::check::{PlanError, unavailable};
 use crate::planner::context::Planner;
 use crate::planner::loaded::CURVE_POINTS;
+use crate::planner::sizes::Reserved;
 use crate::spec::{BandwidthShape, LatencyShape};
 use crate::tiers::{self, MemoryKind};
 use crate::traffic::Mix;
@@ -59,7 +60,7 @@ impl Planner<'_> {
         let mut cells = Vec::new();
         for mix in self.mixes(&MIXES[..1])? {
             let probe = self.probe(chaser, node, 0)?;
-            let loaders = self.loaders_on(loading, load_nodes, probe.buffer.bytes.0)?;
+            let loaders = self.loaders_on(loading, load_nodes, Reserved::Buffer(&probe.buffer))?;
             let mut cell = self.curve_cell(probe, loaders, mix, Delays::Adaptive { points: CURVE_POINTS })?;
             cell.at.load_nodes = Some(load_nodes.clone());
             cells.push(cell);

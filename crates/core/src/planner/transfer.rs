@@ -8,6 +8,7 @@ use crate::pairing::Rounds;
 use crate::plan::{BufferPlan, Cell, Handoff, MIN_TRANSFER_S, Step, TransferEnd, Transfers, Work};
 use crate::planner::check::{PlanError, check_cpus, invalid, named, unavailable};
 use crate::planner::context::{LARGE_MATRIX, Planner};
+use crate::planner::sizes::Reserved;
 use crate::spec::TransferShape;
 use crate::units::{Bytes, IdSet};
 
@@ -288,7 +289,7 @@ impl Planner<'_> {
         if fits && self.spec.memory_dir.is_none() {
             return Ok(alone);
         }
-        Ok(self.sizes.loader_buffers(homes, reserved, &mut self.notes)?.into_iter().map(|l| l.buffer).collect())
+        Ok(self.sizes.loader_buffers(homes, Reserved::Bytes(reserved), &mut self.notes)?.into_iter().map(|l| l.buffer).collect())
     }
 
     /// One reader, and a holder at each kind of distance: same core, same L2, same last-level cache, same package, each other package.

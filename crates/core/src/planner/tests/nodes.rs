@@ -140,3 +140,15 @@ fn a_node_short_of_memory_costs_its_cells_only() {
     machine.allowed.node_memory = (0..3).map(|n| (n, Bytes::mib(100))).collect();
     assert!(matches!(plan(&spec, &machine, &kernels()), Err(PlanError::Unavailable(_))));
 }
+
+#[test]
+fn a_chase_leaves_other_nodes_their_memory() {
+    for task in [Task::Suite, Task::Loaded] {
+        let mut machine = machine();
+        machine.allowed.node_memory.insert(1, Bytes::mib(100));
+        let plan = plan_on(&machine, task);
+        let loaded = plan.steps.iter().flat_map(|s| &s.cells).find(|c| matches!(c.work, Work::Curve { .. })).unwrap();
+        let buffers = loaded.work.loaders().iter().map(|l| &l.buffer).filter(|b| b.node == 1).collect::<Vec<_>>();
+        assert!(!buffers.is_empty() && buffers.iter().all(|b| b.bytes >= Bytes::mib(4)), "{task:?}: {buffers:?}");
+    }
+}
