@@ -49,6 +49,11 @@ const NEVER_METAL: [&str; 5] = ["VMware", "VirtualBox", "Parallels", "bhyve", "Q
 const VIRTUAL_BOARDS: [(&str, &str); 4] =
     [("linux,dummy-virt", UNKNOWN_HYPERVISOR), ("riscv-virtio", "QEMU"), ("xen,xenvm", "Xen"), ("qemu,", "QEMU")];
 
+/// Display and virtual-machine devices that only a hypervisor has, by vendor and device as the second field of /proc/bus/pci/devices has them.
+/// VirtualBox may hide the CPU's flag, and a container or a recording DMI.
+const VIRTUAL_DEVICES: [(&str, &str); 4] =
+    [("80eebeef", "VirtualBox"), ("80eecafe", "VirtualBox"), ("15ad0405", "VMware"), ("15ad0740", "VMware")];
+
 /// The hypervisor's name; `None` if the machine is physical.
 ///
 /// # Errors
@@ -83,7 +88,7 @@ struct Seen<'a> {
 impl Seen<'_> {
     /// By what the CPU announces and what firmware and the kernel describe.
     fn by_description(&self, announced: Option<bool>) -> Found {
-        let named = self.by_firmware();
+        let named = self.by_firmware().or_else(|| self.by_devices());
         if announced == Some(false) {
             return Ok(named.filter(|name| NEVER_METAL.contains(name)));
         }
@@ -114,6 +119,13 @@ impl Seen<'_> {
         let chassis = dmi(self.tree, "chassis_vendor").unwrap_or_default();
         let fields = ["sys_vendor", "product_name", "product_family", "bios_vendor", "board_vendor"].map(text);
         first_named(&[fields.as_slice(), &[&chassis]].concat().join("\n"), &HYPERVISORS)
+    }
+
+    fn by_devices(&self) -> Option<&'static str> {
+        let devices = self.tree.text("proc/bus/pci/devices")?;
+        let found = devices.lines().filter_map(|line| line.split_whitespace().nth(1));
+        let named = |id: &str| VIRTUAL_DEVICES.iter().find(|(device, _)| *device == id).map(|(_, name)| *name);
+        found.into_iter().find_map(named)
     }
 
     /// A file of the device tree. Its texts end with NUL.

@@ -406,6 +406,13 @@ fn what_nothing_says_of_a_hypervisor_is_not_known() {
     let stated = read_machine(tree.root()).unwrap().identity;
     assert_eq!((stated.is_virtual(), stated.hypervisor_for_all()), (Some(true), Some("not known")), "users cannot read it");
 
+    // A CPU that hides the hypervisor, and a device that only one has: VirtualBox's, as util-linux recorded it.
+    let x86 = ("proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\nflags\t\t: fpu vme\n");
+    let devices = |id: &str| format!("0000\t80861237\t0\t 0\n0010\t{id}\tb\t e0000008\n");
+    for (id, name) in [("80eebeef", "VirtualBox"), ("15ad0405", "VMware"), ("1af41000", "metal")] {
+        assert_eq!(found(&[x86, ("proc/bus/pci/devices", &devices(id))]), name, "{id}");
+    }
+
     // Without DMI, the device tree.
     for folder in ["proc/device-tree", "sys/firmware/devicetree/base"] {
         let at = |file: &str| format!("{folder}/{file}");
