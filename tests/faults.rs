@@ -170,7 +170,7 @@ fn chasing() -> [Chasing; 4] {
             flips: FLIPS,
             keeps: |report| report.results[0].estimate.value.is_some(),
         },
-        Chasing { line: "latency --order window-local --size 32M --time 1s", from: From::Start, at_once: 1, flips: FLIPS, keeps: |_| true },
+        Chasing { line: "latency --size 32M --time 2s", from: From::Start, at_once: 1, flips: FLIPS, keeps: |_| true },
         Chasing {
             line: "loaded --mix all-reads,2:1 --delay 0 --size 32M --time 2s",
             from: From::Later,
@@ -249,8 +249,7 @@ fn corrupted_memory_is_told_even_where_the_result_cannot_be_written() {
         not_tested!("only root may write the memory of another process");
     }
     let _permit = alone();
-    let (line, elsewhere, mut random, mut flips) =
-        ("latency --order window-local --size 32M --time 1s", temporary("corrupted-full"), Random::new(), 0);
+    let (line, elsewhere, mut random, mut flips) = ("latency --size 32M --time 2s", temporary("corrupted-full"), Random::new(), 0);
     let mut command = program();
     command.args(line.split_whitespace()).args(["--format", "json"]).env("TMPDIR", &elsewhere);
     let mut child = command.stdout(File::options().write(true).open("/dev/full").unwrap()).stderr(Stdio::piped()).spawn().unwrap();
