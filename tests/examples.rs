@@ -22,8 +22,10 @@ use support::{beside_another, report, simulated, temporary};
 /// What an example needs that not every machine has.
 #[derive(Debug, Clone, Copy)]
 enum Needs {
-    /// Nodes of this machine, for numactl.
+    /// Nodes of this machine.
     NodesHere(u32),
+    /// CPUs of it that this process may use.
+    CpusHere(usize),
     /// Registers of prefetchers. Where they are, the example would change the machine.
     NoRegisters,
     /// A program, found by running this.
@@ -41,6 +43,7 @@ enum Needs {
 type Exception = (&'static str, Needs, i32, &'static str);
 
 const EXCEPTIONS: &[Exception] = &[
+    ("memgauge scan --node 0 --cpu 0-1", Needs::CpusHere(2), 4, "may not use CPU 1"),
     ("memgauge scan --node 1", Needs::NodesHere(2), 64, "there is no node 1"),
     ("memgauge pmem /mnt/pmem0", Needs::Folder, 64, "there is no such directory"),
     ("memgauge fleet baseline", Needs::Folder, 4, "no eight are alike"),
@@ -64,6 +67,7 @@ const EXCEPTIONS: &[Exception] = &[
 fn has(needs: Needs) -> bool {
     match needs {
         Needs::NodesHere(n) => report("info").machine.allowed.nodes.len() >= n as usize,
+        Needs::CpusHere(n) => report("info").machine.allowed.cpus.len() >= n,
         Needs::Tool(words) => Command::new(words[0]).args(&words[1..]).output().is_ok_and(|output| output.status.success()),
         Needs::Arch(arch) => std::env::consts::ARCH == arch,
         Needs::NoRegisters | Needs::Folder | Needs::KnownCpu | Needs::HostName => false,
