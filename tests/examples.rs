@@ -35,6 +35,8 @@ enum Needs {
     Folder,
     /// A CPU that published values are of.
     KnownCpu,
+    /// A clock that advances by less than a hop takes. Some machines' does not, and say it.
+    FineClock,
     /// The name of the host, which the simulated machine does not have.
     HostName,
 }
@@ -43,6 +45,7 @@ enum Needs {
 type Exception = (&'static str, Needs, i32, &'static str);
 
 const EXCEPTIONS: &[Exception] = &[
+    ("memgauge latency --histogram 1", Needs::FineClock, 64, "clock advances by"),
     ("memgauge scan --node 0 --cpu 0-1", Needs::CpusHere(2), 4, "may not use CPU 1"),
     ("memgauge scan --node 1", Needs::NodesHere(2), 64, "there is no node 1"),
     ("memgauge pmem /mnt/pmem0", Needs::Folder, 64, "there is no such directory"),
@@ -70,7 +73,13 @@ fn has(needs: Needs) -> bool {
         Needs::CpusHere(n) => report("info").machine.allowed.cpus.len() >= n,
         Needs::Tool(words) => Command::new(words[0]).args(&words[1..]).output().is_ok_and(|output| output.status.success()),
         Needs::Arch(arch) => std::env::consts::ARCH == arch,
-        Needs::NoRegisters | Needs::Folder | Needs::KnownCpu | Needs::HostName => false,
+        Needs::KnownCpu => {
+            let microarch = memgauge_core::reference::microarchitecture(&report("info").machine.identity);
+            memgauge_core::reference::published().any(|value| Some(value.microarch) == microarch)
+        }
+        // A simulated run's clock is this machine's.
+        Needs::FineClock => simulated::run("memgauge latency --histogram 1").status.success(),
+        Needs::NoRegisters | Needs::Folder | Needs::HostName => false,
     }
 }
 
@@ -112,7 +121,16 @@ fn wishes(page: &str) -> Vec<String> {
 }
 
 /// What no model answers for: memory that is read and compared, loops in the caller's environment, files, registers and other programs.
-const HERE: [&str; 6] = ["memgauge scan", "memgauge stream", "memgauge chase", "memgauge pmem", "memgauge count", "memgauge prefetch"];
+/// What was published is of this machine's CPU.
+const HERE: [&str; 7] = [
+    "memgauge scan",
+    "memgauge stream",
+    "memgauge chase",
+    "memgauge pmem",
+    "memgauge count",
+    "memgauge prefetch",
+    "memgauge reference here",
+];
 
 /// Whether an example runs on this machine instead of the simulated one.
 fn runs_here(command: &str) -> bool {
@@ -129,6 +147,7 @@ fn shortened(command: &str) -> String {
     for i in 1..words.len() {
         match words[i - 1] {
             "--within" => (words[i], within) = (WITHIN, true),
+            "--hold" => words[i] = "100ms",
             "--size" => (words[i], sized) = ("16M", true),
             "--region" => words[i] = "4M",
             _ => {}

@@ -224,7 +224,7 @@ fn a_report_names_its_run_and_sums_it_up() {
     assert_eq!(summary.peak_read_gbs.value, short.results[0].estimate.value.filter(|_| !unreliable));
     assert_eq!(summary.idle_latency_local_ns.absent, Some(Absent::NotPlanned));
     assert!(short.measurements().all(|m| m.evidence.kernels_tried.is_empty()));
-    let named = report(&format!("{line} --order window-local").replace("bandwidth --mix all-reads", "latency"));
+    let named = report("latency --order window-local --size 1M --time 5ms");
     assert!(named.run.host.is_some() && named.run.id != short.run.id);
     // Beside other work trials may have no clean burst; the model has.
     let verbose = simulated::report("bandwidth --mix all-reads --verbose");
