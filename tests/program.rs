@@ -15,7 +15,7 @@ use memgauge_core::directory::FileBacking;
 use memgauge_core::experiment::{ChaseOrder, Experiment, Metric};
 use memgauge_core::plan::Plan;
 use memgauge_core::result::{
-    Absent, HealthStatus, Incomplete, LimitSource, PageKind, PlacementStatus, QualityLevel, Report, VerdictReason,
+    Absent, Health, HealthStatus, Incomplete, LimitSource, Measurement, PageKind, PlacementStatus, QualityLevel, Report, VerdictReason,
 };
 use memgauge_core::traffic::Rfo;
 use memgauge_core::units::IdSet;
@@ -117,6 +117,31 @@ fn a_health_check_gives_a_verdict_and_an_exit_status() {
     assert!(report.results.iter().any(|m| m.experiment == Experiment::BandwidthMatrix));
     let (_, again) = quick(&format!("--against {}", saved.display()));
     assert!(again.status == HealthStatus::Ok && again.compared_with.iter().any(|with| with == "baseline"), "{again:?}");
+    // Against a time when node 1 had twice its bandwidth, and against one when everything was slower.
+    let against = |name: &str, change: &dyn Fn(&Measurement) -> f64| {
+        let mut before = report.clone();
+        before.health = None;
+        for m in &mut before.results {
+            let factor = change(m);
+            for value in [&mut m.estimate.value, &mut m.estimate.ci95_low, &mut m.estimate.ci95_high] {
+                *value = value.map(|v| v * factor);
+            }
+        }
+        let path = folder.join(name);
+        std::fs::write(&path, serde_json::to_string(&before).unwrap()).unwrap();
+        quick(&format!("--against {}", path.display()))
+    };
+    let worse = |health: &Health| -> Vec<String> {
+        health.findings.iter().filter(|f| f.code == "worse-than-baseline").map(|f| f.message.clone()).collect()
+    };
+    let bandwidth_of_node_1 = |m: &Measurement| m.at.memory_node() == Some(1) && m.metric == Metric::Bandwidth;
+    let (slow, found) = against("faster.json", &|m| if bandwidth_of_node_1(m) { 2.0 } else { 1.0 });
+    let messages = worse(&found);
+    assert!(!messages.is_empty() && messages.iter().all(|message| message.contains("node 1")), "{found:?}");
+    let repeated = slow.repeats.iter().filter(|m| bandwidth_of_node_1(m)).count();
+    assert!(found.measured_again > 0 && repeated >= 2, "what looks wrong is measured twice more: {found:?}");
+    let (_, found) = against("slower.json", &|m| if m.metric == Metric::Bandwidth { 0.5 } else { 2.0 });
+    assert!(worse(&found).is_empty() && found.compared_with.iter().any(|with| with == "baseline"), "{found:?}");
     // No memory has a bandwidth of 10^9 GB/s, so the rule is broken three times out of three.
     std::fs::write(&rules, "[[rule]]\nexperiment = \"bandwidth\"\nmix = \"all-reads\"\nwarn-below = 1e9\n").unwrap();
     let (report, broken) = quick(&format!("--rules {}", rules.display()));
