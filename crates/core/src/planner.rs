@@ -14,6 +14,7 @@ mod loops;
 pub mod pmem;
 mod prefetch;
 pub mod quick;
+mod room;
 mod scan;
 mod sizes;
 mod sweep;

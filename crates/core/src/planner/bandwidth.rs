@@ -5,7 +5,7 @@ use crate::plan::{Cell, Step, Work};
 use crate::planner::check::{PlanError, invalid};
 use crate::planner::context::Planner;
 use crate::planner::loaders::{SEARCH_DELAYS, with_delays};
-use crate::planner::sizes::Reserved;
+use crate::planner::room::Reserved;
 use crate::spec::{BandwidthShape, Task};
 use crate::traffic::Mix;
 use crate::units::IdSet;

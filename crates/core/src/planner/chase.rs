@@ -60,7 +60,7 @@ impl Planner<'_> {
         };
         let mut cells = Vec::new();
         for (cpu, node) in pairs {
-            let probe = self.probe(cpu, node, 0)?;
+            let probe = self.probe(cpu, node)?;
             let mut orders = orders.clone();
             let slow = probe.buffer.bytes >= SLOW_BUFFER;
             if orders.is_empty() && slow {
@@ -89,9 +89,9 @@ impl Planner<'_> {
         Cell::new(self.chase_at(&probe), Work::Latency { probe, allocations, orders, hops, histogram })
     }
 
-    pub(super) fn probe(&mut self, cpu: u32, node: u32, reserved: u64) -> Result<Probe, PlanError> {
+    pub(super) fn probe(&mut self, cpu: u32, node: u32) -> Result<Probe, PlanError> {
         let stride = self.sizes.stride()?;
-        let buffer = self.sizes.probe_buffer(cpu, node, reserved, &mut self.notes)?;
+        let buffer = self.sizes.probe_buffer(cpu, node, &mut self.notes)?;
         if self.spec.chase.orders.contains(&ChaseOrder::FullRandom) && self.sizes.too_long(buffer.bytes) {
             return invalid(format!("{}; give a smaller --size or another --order", too_long(buffer.bytes)));
         }

@@ -8,7 +8,7 @@ use crate::interleave::{Goal, MAX_TOTAL, Weights};
 use crate::plan::{Cell, InterleaveSearch, Loader, Step, Work};
 use crate::planner::check::{PlanError, invalid, unavailable};
 use crate::planner::context::Planner;
-use crate::planner::sizes::Reserved;
+use crate::planner::room::Reserved;
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
 
@@ -88,7 +88,7 @@ impl Planner<'_> {
 
     fn interleave_cell(&mut self, chaser: u32, loading: &[u32], nodes: &[u32], mix: Mix) -> Result<Cell, PlanError> {
         let near = nodes[0];
-        let mut probe = self.probe(chaser, near, 0)?;
+        let mut probe = self.probe(chaser, near)?;
         let mut loaders = self.loaders(loading, Some(near), Reserved::Buffer(&probe.buffer))?;
         // All pages may be on any one of the nodes.
         let room = nodes.iter().filter_map(|node| self.machine.allowed.node_memory.get(node)).map(|bytes| bytes.0).min();

@@ -8,7 +8,7 @@ use crate::note::Note;
 use crate::plan::{Cell, Delays, Loader, Probe, Step, Work};
 use crate::planner::check::{PlanError, check_nodes, invalid, unavailable};
 use crate::planner::context::Planner;
-use crate::planner::sizes::Reserved;
+use crate::planner::room::Reserved;
 use crate::spec::ChaseSpec;
 use crate::traffic::Mix;
 use crate::units::IdSet;
@@ -43,11 +43,11 @@ impl Planner<'_> {
         let threads = !self.spec.traffic.threads.is_empty();
         let mixes = if threads { vec![self.spec.traffic.threads[0].mix] } else { self.mixes(&[Mix::AllReads])? };
         for mix in mixes {
-            let probe = self.probe(chaser, home, 0)?;
+            let probe = self.probe(chaser, home)?;
             let reserved = Reserved::Buffer(&probe.buffer);
             let load_nodes = self.spec.load_nodes.clone();
             let loaders = match &load_nodes {
-                _ if threads => self.threads(probe.buffer.bytes.0, &IdSet::one(chaser))?,
+                _ if threads => self.threads(reserved, &IdSet::one(chaser))?,
                 Some(nodes) => self.loaders_on(&loading, nodes, reserved)?,
                 None => self.loaders(&loading, fixed_node, reserved)?,
             };

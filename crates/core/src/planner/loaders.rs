@@ -6,7 +6,7 @@ use crate::integrity;
 use crate::plan::{BufferPlan, Cell, KernelRow, Loader, Traffic, Work};
 use crate::planner::check::{LINE, PlanError, invalid};
 use crate::planner::context::Planner;
-use crate::planner::sizes::Reserved;
+use crate::planner::room::Reserved;
 use crate::spec::WidthRequest;
 use crate::traffic::{Access, Form, LineUse, Mix, Width};
 use crate::wording;

@@ -1,7 +1,8 @@
 //! The buffer of `stream` and `chase`, which have no plan: as large as asked for, within the limits on memory.
 
 use super::check::{PlanError, pool_too_small, unavailable};
-use super::sizes::{approximately, floor_power_of_two, pool_bytes};
+use super::room::pool_bytes;
+use super::sizes::{approximately, floor_power_of_two};
 use crate::experiment::PageRequest;
 use crate::microbench::{DEFAULT_SIZE, LoopSpec};
 use crate::note::Note;

@@ -7,7 +7,7 @@ use crate::note::Note;
 use crate::plan::{Cell, Delays, KernelRow, Loader, Step, Traffic, Work};
 use crate::planner::check::{PlanError, invalid, named};
 use crate::planner::context::Planner;
-use crate::planner::sizes::Reserved;
+use crate::planner::room::Reserved;
 use crate::planner::sizes::STEP;
 use crate::spec::Spec;
 use crate::traffic::{Access, Form, LineUse, Mix, PersistMethod};
@@ -69,7 +69,7 @@ impl Planner<'_> {
         for row in rows.iter() {
             let Some(cpu) = self.cpus_on(row).first() else { continue };
             let home = self.local_node(cpu);
-            let probe = self.probe(cpu, home, 0)?;
+            let probe = self.probe(cpu, home)?;
             let orders = match self.spec.chase.distinct_orders() {
                 named if named.is_empty() => vec![ChaseOrder::Sequential, ChaseOrder::WindowLocal],
                 named => named,
@@ -119,7 +119,7 @@ impl Planner<'_> {
         let mut cells = Vec::new();
         for row in self.cpu_nodes().iter() {
             let order = self.machine.topology.spread(&self.cpus_on(row));
-            let loaders = self.file_loaders(&order, order.len(), 0)?;
+            let loaders = self.file_loaders(&order, order.len(), Reserved::Bytes(0))?;
             let mixes = self.with_kernels(mixes, access);
             // One number of CPUs after the other: what the last cell used stays for the next.
             for n in counts(order.len()) {
@@ -149,7 +149,7 @@ impl Planner<'_> {
         let mut cells = Vec::new();
         for row in self.cpu_nodes().iter() {
             let cpus = self.machine.topology.spread(&self.cpus_on(row));
-            let loaders = self.file_loaders(&cpus, cpus.len(), 0)?;
+            let loaders = self.file_loaders(&cpus, cpus.len(), Reserved::Bytes(0))?;
             for mix in self.with_kernels(&[Mix::AllReads, Mix::NtWrite], Access::Blocks) {
                 for block in BLOCKS {
                     let mut cell = self.file_cell(row, loaders.clone(), mix, Access::Blocks)?;
@@ -169,7 +169,7 @@ impl Planner<'_> {
         let mut cells = Vec::new();
         for row in self.cpu_nodes().iter() {
             let Some(cpu) = self.cpus_on(row).first() else { continue };
-            let loaders = self.file_loaders(&[cpu], self.cpus_on(row).len(), 0)?;
+            let loaders = self.file_loaders(&[cpu], self.cpus_on(row).len(), Reserved::Bytes(0))?;
             for method in PersistMethod::ALL {
                 let stored = PERSISTED_BLOCKS.map(|block| (LineUse::Persisted(method), block));
                 for (line, block) in stored.into_iter().chain([(LineUse::ReadBack(method), BLOCKS[0])]) {
@@ -207,14 +207,14 @@ impl Planner<'_> {
         with
     }
 
-    /// Loaders of files on `cpus`, each as large as `sharers` of them may be beside `reserved` bytes.
-    fn file_loaders(&mut self, cpus: &[u32], sharers: usize, reserved: u64) -> Result<Vec<Loader>, PlanError> {
+    /// Loaders of files on `cpus`, each as large as `sharers` of them may be beside what is reserved.
+    fn file_loaders(&mut self, cpus: &[u32], sharers: usize, reserved: Reserved<'_>) -> Result<Vec<Loader>, PlanError> {
         let Some(home) = cpus.first().map(|cpu| self.local_node(*cpu)) else { return Ok(Vec::new()) };
-        let mut loaders = self.loaders(cpus, Some(home), Reserved::Bytes(reserved))?;
+        let mut loaders = self.loaders(cpus, Some(home), reserved)?;
         if self.spec.size.is_none() {
             let sharers = sharers as u64;
             let (room, _) = self.sizes.max_bytes(home, sharers, sharers);
-            let room = room.saturating_sub(reserved.div_ceil(sharers)) / STEP * STEP;
+            let room = room.saturating_sub(reserved.in_all().div_ceil(sharers)) / STEP * STEP;
             for loader in &mut loaders {
                 loader.buffer.bytes = loader.buffer.bytes.max(PER_CPU.min(Bytes(room)));
             }
@@ -228,8 +228,8 @@ impl Planner<'_> {
         for row in self.cpu_nodes().iter() {
             let Some((chaser, loading)) = self.chaser_and_loaders(row) else { continue };
             let home = self.local_node(chaser);
-            let probe = self.probe(chaser, home, 0)?;
-            let loaders = self.file_loaders(&loading, loading.len(), probe.buffer.bytes.0)?;
+            let probe = self.probe(chaser, home)?;
+            let loaders = self.file_loaders(&loading, loading.len(), Reserved::Buffer(&probe.buffer))?;
             let mut cell = self.curve_cell(probe, loaders, Mix::AllReads, Delays::Cycles(DELAYS.to_vec()))?;
             let chase = if access == Access::Random { ChaseOrder::WindowLocal } else { ChaseOrder::Sequential };
             (cell.at.access, cell.at.order) = (Some(access), Some(chase));

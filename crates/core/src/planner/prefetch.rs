@@ -27,7 +27,7 @@ impl Planner<'_> {
                 let mut cell = self.bandwidth_cell(&readers, row, *node, Mix::AllReads)?;
                 cell.at.prefetch = Some(state);
                 bandwidths.push(cell);
-                let probe = self.probe(first, node.unwrap_or_else(|| self.cpu_node(first)), 0)?;
+                let probe = self.probe(first, node.unwrap_or_else(|| self.cpu_node(first)))?;
                 let mut cell = self.latency_cell(probe, ALLOCATIONS, vec![ChaseOrder::Sequential, ChaseOrder::WindowLocal]);
                 cell.at.cpus = Some(IdSet::one(first));
                 cell.at.prefetch = Some(state);

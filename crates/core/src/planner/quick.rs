@@ -7,7 +7,7 @@ use crate::plan::{Cell, Delays, Step, Work};
 use crate::planner::check::PlanError;
 use crate::planner::context::Planner;
 use crate::planner::cost;
-use crate::planner::sizes::Reserved;
+use crate::planner::room::Reserved;
 use crate::protocol::IDLE_DELAY_CYCLES;
 use crate::traffic::Mix;
 use crate::units::IdSet;
@@ -135,7 +135,7 @@ impl Planner<'_> {
         pairs.extend(far.iter().filter_map(|(reader, node)| Some((self.cpus_on(*reader).first()?, *node))));
         let mut cells = Vec::new();
         for (cpu, node) in pairs {
-            let probe = self.probe(cpu, node, 0)?;
+            let probe = self.probe(cpu, node)?;
             cells.push(self.latency_cell(probe, ALLOCATIONS, Vec::new()));
         }
         Ok(quick_step("Idle latency, sampled", Experiment::IdleLatency, cells))
@@ -234,7 +234,7 @@ impl Planner<'_> {
             return Ok(None);
         }
         let home = self.local_node(chaser);
-        let probe = self.probe(chaser, home, 0)?;
+        let probe = self.probe(chaser, home)?;
         let loaders = self.loaders(&loaders, self.local_to(home), Reserved::Buffer(&probe.buffer))?;
         let cell = self.curve_cell(probe, loaders, Mix::AllReads, Delays::Cycles(vec![0, IDLE_DELAY_CYCLES]))?;
         Ok(Some(quick_step("Latency unloaded and under full load", Experiment::LoadedLatency, vec![cell])))

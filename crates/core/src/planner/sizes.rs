@@ -8,6 +8,7 @@ use crate::interleave::Weights;
 use crate::note::Note;
 use crate::plan::{BufferPlan, Loader};
 use crate::planner::check::{PlanError, invalid};
+use crate::planner::room::{Reserved, Room, pool_bytes};
 use crate::spec::{Spec, Task};
 use crate::topology::{Cache, Machine, Node, Topology};
 use crate::units::{Bytes, IdSet};
@@ -71,58 +72,6 @@ struct CpuCaches {
     domain: u32,
     /// Its part of its L2.
     l2: Option<u64>,
-}
-
-/// The memory that one buffer may use.
-struct Room {
-    bytes: u64,
-    /// The place that has no more: `node 1`, or a directory.
-    place: String,
-    /// What limits it, in words.
-    limited_by: String,
-    /// Pages of a pool that hold more than this, and how many bytes each of the buffers may have of them.
-    pool: Option<(PageRequest, u64)>,
-}
-
-impl Room {
-    fn in_directory(dir: &MemoryDir, bytes: u64) -> Self {
-        Self { bytes, place: dir.file.path.clone(), limited_by: dir.limited_by(), pool: None }
-    }
-
-    /// The pages for a buffer of this size, where no pages were asked for.
-    fn pages(&self, bytes: u64) -> PageRequest {
-        self.pool.filter(|_| bytes > self.bytes).map_or(PageRequest::Auto, |(pages, _)| pages)
-    }
-
-    /// The most bytes, in a pool or not.
-    fn most(&self) -> u64 {
-        self.pool.map_or(0, |(_, bytes)| bytes).max(self.bytes)
-    }
-}
-
-/// What other buffers of a cell take.
-#[derive(Clone, Copy)]
-pub(super) enum Reserved<'a> {
-    /// So much, of any node.
-    Bytes(u64),
-    /// This buffer, of the nodes that it is on.
-    Buffer(&'a BufferPlan),
-}
-
-impl Reserved<'_> {
-    const fn in_all(self) -> u64 {
-        match self {
-            Self::Bytes(bytes) => bytes,
-            Self::Buffer(buffer) => buffer.bytes.0,
-        }
-    }
-
-    fn on(self, node: u32) -> u64 {
-        match self {
-            Self::Bytes(bytes) => bytes,
-            Self::Buffer(buffer) => buffer.bytes_on(node),
-        }
-    }
 }
 
 impl<'a> Sizes<'a> {
@@ -231,16 +180,6 @@ impl<'a> Sizes<'a> {
         self.turns.as_ref().filter(|_| node == IN_TURN)
     }
 
-    /// The most bytes on a node, the place in words, and what limits them; `None` where nothing does.
-    fn node_limit(&self, node: u32) -> Option<(u64, String, String)> {
-        let allowed = &self.machine.allowed;
-        if let Some(weights) = self.turns_at(node) {
-            let (bytes, tightest) = allowed.in_turn(weights)?;
-            return Some((bytes.0, wording::nodes(&weights.nodes()), allowed.limit_of_node(tightest)));
-        }
-        Some((allowed.node_memory.get(&node)?.0, format!("node {node}"), allowed.limit_of_node(node)))
-    }
-
     /// Whether a chase that is random over all of a buffer has more lines than the layout can number.
     pub(super) const fn too_long(&self, buffer: Bytes) -> bool {
         buffer.0 / self.line > u32::MAX as u64
@@ -249,6 +188,16 @@ impl<'a> Sizes<'a> {
     /// How many times its size a working set is spread over, if its lines are `stride` apart.
     pub(super) fn spread(&self, stride: Bytes) -> u64 {
         stride.0 / self.line
+    }
+
+    /// The most bytes on a node, the place in words, and what limits them; `None` where nothing does.
+    fn node_limit(&self, node: u32) -> Option<(u64, String, String)> {
+        let allowed = &self.machine.allowed;
+        if let Some(weights) = self.turns_at(node) {
+            let (bytes, tightest) = allowed.in_turn(weights)?;
+            return Some((bytes.0, wording::nodes(&weights.nodes()), allowed.limit_of_node(tightest)));
+        }
+        Some((allowed.node_memory.get(&node)?.0, format!("node {node}"), allowed.limit_of_node(node)))
     }
 
     /// The memory that each of `in_all` buffers may use, `on_node` of them on `node`, in addition to what is reserved. Files of tmpfs and
@@ -318,10 +267,16 @@ impl<'a> Sizes<'a> {
         [PageRequest::Huge2M, PageRequest::Huge1G].into_iter().find(fits).map(|pages| (pages, pool_bytes(node, pages)))
     }
 
+    /// The memory that each of `in_all` buffers may use, `on_node` of them on `node`, and what limits it.
+    pub(super) fn max_bytes(&self, node: u32, on_node: u64, in_all: u64) -> (u64, String) {
+        let room = self.room(node, Reserved::Bytes(0), on_node.max(1), in_all.max(1));
+        (room.bytes, format!("{}: {}", room.place, room.limited_by))
+    }
+
     /// The buffer of a chase that is to reach `node`'s memory from `cpu`, behind a memory-side cache as well.
-    pub(super) fn probe_buffer(&self, cpu: u32, node: u32, reserved: u64, notes: &mut Vec<Note>) -> Result<BufferPlan, PlanError> {
+    pub(super) fn probe_buffer(&self, cpu: u32, node: u32, notes: &mut Vec<Note>) -> Result<BufferPlan, PlanError> {
         // The other half is for loaders, which run beside some chases.
-        let room = self.room(node, Reserved::Bytes(reserved), 1, 1).most() / 2;
+        let room = self.room(node, Reserved::Bytes(0), 1, 1).most() / 2;
         let behind = match self.spec.size {
             Some(given) => {
                 self.warn_if_in_caches(given, given.0, cpu, notes);
@@ -329,7 +284,7 @@ impl<'a> Sizes<'a> {
             }
             None => self.behind_memory_side_cache(node, 0, 1, room, notes),
         };
-        self.transfer_buffer(cpu, node, reserved, behind, notes)
+        self.transfer_buffer(cpu, node, Reserved::Bytes(0), behind, notes)
     }
 
     /// Warns where buffers of a size that was given, together so many bytes behind the last-level cache of `cpu`, may stay in caches.
@@ -346,11 +301,11 @@ impl<'a> Sizes<'a> {
         &self,
         cpu: u32,
         node: u32,
-        reserved: u64,
+        reserved: Reserved<'_>,
         at_least: u64,
         notes: &mut Vec<Note>,
     ) -> Result<BufferPlan, PlanError> {
-        let room = self.room(node, Reserved::Bytes(reserved), 1, 1);
+        let room = self.room(node, reserved, 1, 1);
         if let Some(requested) = self.spec.size {
             let stride = self.stride()?;
             if requested.0 < 2 * stride.0 {
@@ -506,12 +461,6 @@ impl<'a> Sizes<'a> {
         (SHORT_CACHES_TIMES * self.caches(cpu).reach / sharers).max(MIN_LOADER)
     }
 
-    /// The memory that each of `in_all` buffers may use, `on_node` of them on `node`, and what limits it.
-    pub(super) fn max_bytes(&self, node: u32, on_node: u64, in_all: u64) -> (u64, String) {
-        let room = self.room(node, Reserved::Bytes(0), on_node.max(1), in_all.max(1));
-        (room.bytes, format!("{}: {}", room.place, room.limited_by))
-    }
-
     /// A buffer of a thread that the user describes.
     pub(super) fn thread_buffer(
         &self,
@@ -519,12 +468,12 @@ impl<'a> Sizes<'a> {
         node: u32,
         size: Option<Bytes>,
         directory: Option<&MemoryDir>,
-        reserved: u64,
+        reserved: Reserved<'_>,
     ) -> Result<BufferPlan, PlanError> {
         let bytes = size.map_or_else(|| self.wanted_by_loader(cpu, 1), |s| s.0);
         let room = match directory {
             Some(dir) => Room::in_directory(dir, dir.capacity()),
-            None => Room { pool: None, ..self.room(node, Reserved::Bytes(reserved), 1, 1) },
+            None => Room { pool: None, ..self.room(node, reserved, 1, 1) },
         };
         if bytes > room.bytes {
             return Err(self.too_much(bytes, "a thread's buffer", &room, node));
@@ -590,20 +539,4 @@ fn cpu_caches(topology: &Topology) -> BTreeMap<u32, CpuCaches> {
 
 pub(super) fn floor_power_of_two(n: u64) -> u64 {
     if n == 0 { 0 } else { 1 << n.ilog2() }
-}
-
-/// Free bytes of the node's pool that buffers may come from.
-pub(super) fn pool_room(node: &Node, spec: &Spec) -> u64 {
-    match spec.pages {
-        PageRequest::Auto if spec.task != Task::Quick => {
-            [PageRequest::Huge2M, PageRequest::Huge1G].into_iter().map(|pages| pool_bytes(node, pages)).max().unwrap_or(0)
-        }
-        pages => pool_bytes(node, pages),
-    }
-}
-
-/// Free bytes of a node's pool that these pages come from.
-pub(super) fn pool_bytes(node: &Node, pages: PageRequest) -> u64 {
-    let Some(page) = pages.pool_page() else { return 0 };
-    node.pools.iter().filter(|pool| pool.page == page).map(|pool| pool.free * page.0).sum()
 }

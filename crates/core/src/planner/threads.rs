@@ -7,6 +7,7 @@ use crate::plan::{BufferPlan, Cell, Loader, OwnTraffic, Work};
 use crate::planner::check::{PlanError, check_cpus, check_nodes, invalid, unavailable};
 use crate::planner::context::Planner;
 use crate::planner::loaders::with_delays;
+use crate::planner::room::Reserved;
 use crate::planner::sizes::approximately;
 use crate::spec::{BufferPlace, ThreadSpec};
 use crate::units::{Bytes, IdSet};
@@ -14,14 +15,14 @@ use crate::units::{Bytes, IdSet};
 impl Planner<'_> {
     /// The threads that the user describes, without a chase.
     pub(super) fn threads_alone(&mut self) -> Result<Vec<Cell>, PlanError> {
-        let loaders = self.threads(0, &IdSet::new())?;
+        let loaders = self.threads(Reserved::Bytes(0), &IdSet::new())?;
         let at = Coordinates { cpus: Some(loaders.iter().map(|l| l.cpu).collect()), ..Default::default() };
         let traffic = loaders.first().and_then(|l| l.own.as_ref()).map(|own| own.traffic.clone()).unwrap_or_default();
         Ok(with_delays(Cell::new(at, Work::Bandwidth { loaders, traffic, delay: 0 }), &self.spec.delays))
     }
 
-    /// The threads that the user describes, alongside a chase on `chaser` whose buffer takes `reserved` bytes.
-    pub(super) fn threads(&mut self, reserved: u64, chaser: &IdSet) -> Result<Vec<Loader>, PlanError> {
+    /// The threads that the user describes, alongside a chase on `chaser` whose buffer is reserved.
+    pub(super) fn threads(&mut self, reserved: Reserved<'_>, chaser: &IdSet) -> Result<Vec<Loader>, PlanError> {
         let mut loaders: Vec<Loader> = Vec::new();
         for thread in &self.spec.traffic.threads {
             check_cpus(&thread.cpus, self.machine)?;
@@ -37,7 +38,7 @@ impl Planner<'_> {
         Ok(loaders)
     }
 
-    fn thread(&mut self, thread: &ThreadSpec, cpu: u32, reserved: u64) -> Result<Loader, PlanError> {
+    fn thread(&mut self, thread: &ThreadSpec, cpu: u32, reserved: Reserved<'_>) -> Result<Loader, PlanError> {
         let buffer = |planner: &mut Self, place: &BufferPlace| -> Result<BufferPlan, PlanError> {
             let (node, directory) = match place {
                 BufferPlace::Node(node) => (check_nodes(&IdSet::one(*node), planner.machine).map(|_| *node)?, None),
@@ -56,9 +57,9 @@ impl Planner<'_> {
         Ok(Loader { cpu, buffer: first, own: Some(Box::new(OwnTraffic { traffic, delay: thread.delay, second, second_percent })) })
     }
 
-    /// Checks that the buffers of all threads fit together, on each node, in each directory and in all. Their sizes are mostly given by the
-    /// user.
-    fn check_room(&self, loaders: &[Loader], reserved: u64) -> Result<(), PlanError> {
+    /// Checks that the buffers of all threads fit together beside what is reserved, on each node, in each directory and in all. Their sizes are
+    /// mostly given by the user.
+    fn check_room(&self, loaders: &[Loader], reserved: Reserved<'_>) -> Result<(), PlanError> {
         let allowed = &self.machine.allowed;
         let mut on_node: BTreeMap<u32, u64> = BTreeMap::new();
         let mut in_directory: BTreeMap<&str, u64> = BTreeMap::new();
@@ -81,6 +82,7 @@ impl Planner<'_> {
         for (node, needed) in &on_node {
             // Pages of a pool are not part of the free memory.
             let room = allowed.node_memory.get(node).map_or(u64::MAX, |b| b.0.saturating_add(self.sizes.in_pool(*node)));
+            let room = room.saturating_sub(reserved.on(*node));
             check(*needed, room, &format!(" on node {node}"), &allowed.limit_of_node(*node))?;
         }
         for dir in self.spec.traffic.thread_directories() {
@@ -88,7 +90,7 @@ impl Planner<'_> {
             check(needed, dir.capacity(), &format!(" in {}", dir.file.path), &dir.limited_by())?;
         }
         let pools: u64 = on_node.keys().map(|node| self.sizes.in_pool(*node)).sum();
-        let room = allowed.room().saturating_sub(reserved).saturating_add(pools);
+        let room = allowed.room().saturating_sub(reserved.in_all()).saturating_add(pools);
         check(on_node.values().sum(), room, "", &allowed.memory_limited_by)
     }
 }

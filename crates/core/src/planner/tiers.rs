@@ -9,7 +9,7 @@ use crate::plan::{Cell, Delays, Step};
 use crate::planner::check::{PlanError, unavailable};
 use crate::planner::context::Planner;
 use crate::planner::loaded::CURVE_POINTS;
-use crate::planner::sizes::Reserved;
+use crate::planner::room::Reserved;
 use crate::spec::{BandwidthShape, LatencyShape};
 use crate::tiers::{self, MemoryKind};
 use crate::traffic::Mix;
@@ -59,7 +59,7 @@ impl Planner<'_> {
     fn tier_curves(&mut self, chaser: u32, loading: &[u32], node: u32, load_nodes: &IdSet) -> Result<Vec<Cell>, PlanError> {
         let mut cells = Vec::new();
         for mix in self.mixes(&MIXES[..1])? {
-            let probe = self.probe(chaser, node, 0)?;
+            let probe = self.probe(chaser, node)?;
             let loaders = self.loaders_on(loading, load_nodes, Reserved::Buffer(&probe.buffer))?;
             let mut cell = self.curve_cell(probe, loaders, mix, Delays::Adaptive { points: CURVE_POINTS })?;
             cell.at.load_nodes = Some(load_nodes.clone());

@@ -8,7 +8,7 @@ use crate::pairing::Rounds;
 use crate::plan::{BufferPlan, Cell, Handoff, MIN_TRANSFER_S, Step, TransferEnd, Transfers, Work};
 use crate::planner::check::{PlanError, check_cpus, invalid, named, unavailable};
 use crate::planner::context::{LARGE_MATRIX, Planner};
-use crate::planner::sizes::Reserved;
+use crate::planner::room::Reserved;
 use crate::spec::TransferShape;
 use crate::units::{Bytes, IdSet};
 
@@ -141,7 +141,7 @@ impl Planner<'_> {
             }
         }
         let pushes = self.spec.transfer.holder_pushes.0.saturating_add(self.spec.transfer.reader_pushes.0);
-        let mut buffers = self.readers_buffers(&homes, pushes.saturating_mul(cpus.len() as u64))?;
+        let mut buffers = self.readers_buffers(&homes, Reserved::Bytes(pushes.saturating_mul(cpus.len() as u64)))?;
         if let Some(touch) = self.spec.chase.touch {
             buffers.iter_mut().for_each(|buffer| buffer.touch = IdSet::one(touch));
         }
@@ -228,7 +228,7 @@ impl Planner<'_> {
         let requested = &self.spec.transfer;
         let (holder_pushes, reader_pushes, order) = (requested.holder_pushes, requested.reader_pushes, requested.order);
         let stride = self.sizes.stride()?;
-        let reserved = holder_pushes.0.saturating_add(reader_pushes.0);
+        let reserved = Reserved::Bytes(holder_pushes.0.saturating_add(reader_pushes.0));
         let buffer = self.sizes.transfer_buffer(reader, home, reserved, 0, &mut self.notes)?;
         let window = self.sizes.handoff_window(holder, stride, buffer.bytes)?;
         let chase_window = self.transfer_chase_window(stride, buffer.bytes)?;
@@ -274,7 +274,7 @@ impl Planner<'_> {
 
     /// One buffer for each reader. Each is as large as for a single chase if a quarter of the memory is enough for all of them, and smaller
     /// otherwise.
-    fn readers_buffers(&mut self, homes: &[(u32, u32)], reserved: u64) -> Result<Vec<BufferPlan>, PlanError> {
+    fn readers_buffers(&mut self, homes: &[(u32, u32)], reserved: Reserved<'_>) -> Result<Vec<BufferPlan>, PlanError> {
         let allowed = &self.machine.allowed;
         let mut on_node: BTreeMap<u32, u64> = BTreeMap::new();
         let mut alone = Vec::new();
@@ -289,7 +289,7 @@ impl Planner<'_> {
         if fits && self.spec.memory_dir.is_none() {
             return Ok(alone);
         }
-        Ok(self.sizes.loader_buffers(homes, Reserved::Bytes(reserved), &mut self.notes)?.into_iter().map(|l| l.buffer).collect())
+        Ok(self.sizes.loader_buffers(homes, reserved, &mut self.notes)?.into_iter().map(|l| l.buffer).collect())
     }
 
     /// One reader, and a holder at each kind of distance: same core, same L2, same last-level cache, same package, each other package.

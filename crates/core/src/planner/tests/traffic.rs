@@ -160,6 +160,16 @@ fn threads_do_what_each_was_given() {
     assert!(refused(vec![thread("99", BufferPlace::Local)]).contains("no CPU 99"));
     let large = ThreadSpec { size: Some(Bytes::gib(3)), ..thread("0-7", BufferPlace::Local) };
     assert!(refused(vec![large]).contains("together"));
+    // A chase takes memory of its own node, and of no other.
+    let beside_a_chase = |node: u32, size: Bytes| {
+        let mut machine = machine();
+        machine.allowed.node_memory.insert(1, Bytes::mib(40));
+        let mut spec = Spec::new(Task::Loaded);
+        spec.traffic.threads = vec![ThreadSpec { size: Some(size), ..thread("5", BufferPlace::Node(node)) }];
+        plan(&spec, &machine, &rows()).map_err(|error| error.to_string())
+    };
+    assert!(beside_a_chase(1, Bytes::mib(16)).is_ok());
+    assert!(beside_a_chase(0, Bytes::mib(4095)).unwrap_err().contains("a thread's buffer of 4095 MiB on node 0"));
     let nothing = SecondStream { place: BufferPlace::Local, percent: 0 };
     assert!(refused(vec![ThreadSpec { second: Some(nothing), ..thread("1", BufferPlace::Local) }]).contains("1 to 99"));
 }
