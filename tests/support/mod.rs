@@ -86,13 +86,28 @@ pub(crate) fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
+/// The CPUs that this process may use.
+pub(crate) fn own_cpus() -> Vec<usize> {
+    // SAFETY: all zeros is a valid, empty set; the call writes that set only.
+    let mut own: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set is as long as the call is told.
+    assert_eq!(unsafe { libc::sched_getaffinity(0, size_of_val(&own), &raw mut own) }, 0);
+    // SAFETY: the numbers are in the set's range.
+    (0..libc::CPU_SETSIZE as usize).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &own) }).collect()
+}
+
+/// The first of them: where a cpuset leaves CPU 0 out, it is another one.
+pub(crate) fn first_cpu() -> usize {
+    own_cpus()[0]
+}
+
 const TRIES: u32 = 8;
 
 /// Whether a result, or what was said of it, is that a CPU had no time for it.
 pub(crate) fn had_no_cpu_time(output: &Output) -> bool {
     [&output.stdout, &output.stderr].into_iter().any(|said| {
         let said = String::from_utf8_lossy(said);
-        ["got no time", "\"no-cpu-time\"", "\"no-samples\""].iter().any(|why| said.contains(why))
+        ["got no time", "CPU taken away", "\"no-cpu-time\"", "\"cpu-taken-away\"", "\"no-samples\""].iter().any(|why| said.contains(why))
     })
 }
 

@@ -102,6 +102,11 @@ pub enum NotMeasured {
         /// The CPU.
         cpu: u32,
     },
+    /// Its threads were off their CPUs for so much of the time that its samples show that, and not memory.
+    CpuTakenAway {
+        /// The largest share of the time in which a thread was off its CPU, in percent.
+        percent: u32,
+    },
     /// CPUs never ran at the same time.
     NeverTogether {
         /// The CPUs.
@@ -193,6 +198,11 @@ pub enum NotMeasured {
 }
 
 impl NotMeasured {
+    /// Whether others had the CPUs: it may be measured when they are idle.
+    pub const fn is_want_of_cpu_time(&self) -> bool {
+        matches!(self, Self::NoSamples | Self::NoCpuTime { .. } | Self::CpuTakenAway { .. } | Self::NeverTogether { .. })
+    }
+
     /// Whether memory lost what was written to it: an incident of the hardware.
     pub fn is_corruption(&self) -> bool {
         matches!(self, Self::Corrupted { .. })

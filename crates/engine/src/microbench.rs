@@ -129,7 +129,7 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
     let (counters, note) = counters.map(|c| c.finish(&context.clock, work, certain)).unzip();
     let result = Recorder::new(&context.machine.topology, experiment, None).judge(coordinates(spec, bytes), metric, estimate, evidence);
     let damaged = damaged.map(|error| recorder::failure(format!("{}: {error}", wording::coordinates(&result.at)), &error));
-    let notes = smaller.into_iter().chain(note.flatten()).chain(damaged).collect();
+    let notes = smaller.into_iter().chain(note.flatten()).chain(damaged).chain(recorder::taken_away(&result)).collect();
     Ok((Measurement { counters: counters.map(Box::new), ..result }, notes))
 }
 

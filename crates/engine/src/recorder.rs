@@ -12,13 +12,15 @@ use memgauge_core::result::{
 };
 use memgauge_core::topology::Topology;
 use memgauge_core::traffic::Mix;
-use memgauge_core::wording;
+use memgauge_core::wording::{self, reasons};
 use memgauge_os::memory::{MemoryError, MemoryFaultKind};
 
 use crate::error::CellError;
 
 /// What to do about memory that does not keep what is written to it.
 const TEST_MEMORY: &str = "take the machine out of service, look at its log for memory errors, and test its memory";
+/// What to do where other processes have the CPUs.
+const FREE_CPUS: &str = "run again when other processes leave these CPUs some time, or for longer";
 /// What to do about a file whose memory cannot be read.
 const SEE_MEDIA_ERRORS: &str =
     "see the kernel's log (dmesg); of persistent memory, 'ndctl list --media-errors' lists the ranges with errors that the device knows";
@@ -100,7 +102,12 @@ impl<'a> Recorder<'a> {
     }
 
     /// A number with its judgement and what firmware claims; without distribution, counters and samples.
-    pub(crate) fn judge(&self, at: Coordinates, metric: Metric, estimate: Estimate, mut evidence: Evidence) -> Measurement {
+    pub(crate) fn judge(&self, at: Coordinates, metric: Metric, mut estimate: Estimate, mut evidence: Evidence) -> Measurement {
+        if let Some(why) = judge::taken_away(&estimate, &evidence.noise) {
+            // What follows from a number goes with it.
+            (evidence.traffic, evidence.prefetch, evidence.translation_ns) = (None, None, None);
+            estimate = Estimate { not_measured: Some(why), ..Estimate::default() };
+        }
         if metric == Metric::Bandwidth {
             evidence.bytes_per_cycle = estimate.value.and_then(|gbs| judge::bytes_per_cycle(gbs, evidence.threads, &evidence.noise));
         }
@@ -124,6 +131,10 @@ impl<'a> Recorder<'a> {
     pub(crate) fn record(&mut self, mut result: Measurement) {
         if let Some((samples, kept)) = result.samples.as_mut().zip(self.kept_samples) {
             samples.thin(kept);
+        }
+        if let Some(note) = taken_away(&result) {
+            (result.distribution, result.lines_in_flight) = (None, None);
+            self.note(note);
         }
         // Data that was not what was written deserves more than a line in a table.
         if let Some(Checksums { passes, mismatches }) = result.evidence.checksums.filter(|c| c.mismatches > 0) {
@@ -162,6 +173,13 @@ impl<'a> Recorder<'a> {
     }
 }
 
+/// The note on a number that only shows a lost CPU.
+pub(crate) fn taken_away(result: &Measurement) -> Option<Note> {
+    let why = result.estimate.not_measured.as_ref().filter(|why| matches!(why, NotMeasured::CpuTakenAway { .. }))?;
+    let message = format!("{}: {}", wording::coordinates(&result.at), reasons::not_measured(why));
+    Some(Note::error("cell-not-measured", message).advise(FREE_CPUS))
+}
+
 /// The note on something that failed, and what to do about it.
 pub(crate) fn failure(message: String, error: &CellError) -> Note {
     match error {
@@ -190,5 +208,38 @@ fn firmware_claim(topology: &Topology, method: Method, at: &Coordinates) -> Opti
         Method::IdleLatency => claim.read_latency_ns.map(|ns| ns as f64),
         Method::Bandwidth | Method::MemoryScan if at.mix == Some(Mix::AllReads) => claim.read_bandwidth_mbs.map(|mbs| mbs as f64 / 1e3),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memgauge_core::distribution;
+    use memgauge_core::result::{Noise, QualityLevel};
+
+    use super::*;
+
+    #[test]
+    fn a_number_of_a_lost_cpu_is_not_recorded() {
+        let topology = Topology::default();
+        let recorded = |off_cpu: f64| {
+            let mut recorder = Recorder::new(&topology, Experiment::IdleLatency, None);
+            let estimate = Estimate { value: Some(1_305_731.0), n: 9, converged: true, ..Estimate::default() };
+            let noise = Noise { off_cpu: Some(off_cpu), ..Noise::default() };
+            let evidence = Evidence { noise, translation_ns: Some(9.0), ..Evidence::default() };
+            let result = recorder.judge(Coordinates::default(), Metric::Latency, estimate, evidence);
+            let mut distribution = distribution::Recorder::new(8).unwrap();
+            distribution.add(&[1_000; 10], 0, 1.0);
+            recorder.record(Measurement { distribution: distribution.finish(), ..result });
+            let why = recorder.incomplete();
+            assert_eq!(recorder.notes.iter().filter(|note| note.code == "cell-not-measured").count(), usize::from(why.is_some()));
+            (recorder.results.remove(0), why)
+        };
+        let (lost, why) = recorded(0.96);
+        assert_eq!(lost.estimate.not_measured, Some(NotMeasured::CpuTakenAway { percent: 96 }));
+        assert_eq!((lost.estimate.value, lost.quality.level, why), (None, QualityLevel::None, Some(Incomplete::CellsMissing)));
+        assert!(lost.distribution.is_none() && lost.evidence.translation_ns.is_none(), "{lost:?}");
+        let (marked, why) = recorded(0.8);
+        assert_eq!((marked.estimate.value, marked.quality.level, why), (Some(1_305_731.0), QualityLevel::Unreliable, None));
+        assert!(marked.distribution.is_some() && marked.evidence.translation_ns.is_some());
     }
 }

@@ -1,6 +1,6 @@
 //! Whether to trust a number: what was observed while it was measured.
 
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, NotMeasured};
 use crate::protocol::{MAX_FREQUENCY_CHANGE, MAX_NEIGHBOURS, MAX_STALLED, MAX_STEAL, MAX_WAITED, MIN_UNDISTURBED, NORMAL_SWITCHES};
 use crate::result::{DisturbanceCause, Evidence, Measurement, Neighbours, Noise, PlacementStatus, Quality, QualityLevel, QualityReason};
 
@@ -94,8 +94,7 @@ fn unreliable(estimate: &Estimate, evidence: &Evidence, reasons: &[QualityReason
     let few = few_bursts_count(noise);
     // What is measured on another CPU is another number.
     let elsewhere = has(R::Migrated);
-    let interval = estimate.ci95_high.zip(estimate.ci95_low).zip(estimate.value);
-    let wider = |than: f64| interval.is_some_and(|((high, low), value)| high - low > 2.0 * than * value);
+    let wider = |than| wider(estimate, than);
     let core_shared = noise.neighbours.is_some_and(|n| n.core.is_some_and(|share| share > SHARED_CORE));
     if wider(WIDER_THAN_VALUE) || core_shared {
         return true;
@@ -113,8 +112,31 @@ fn unreliable(estimate: &Estimate, evidence: &Evidence, reasons: &[QualityReason
         let told = (has(R::InvoluntarySwitches) && away(noise.waited)) || (has(R::Steal) && away(noise.steal));
         return few || elsewhere || apart || inside || told;
     };
-    let wide = interval.is_none() || wider(WIDE);
+    let wide = estimate.ci95_low.is_none() || wider(WIDE);
     few || elsewhere || (has(R::SeveralModes) && left_out > OTHERS) || (has(R::NotConverged) && left_out > MOSTLY_BUSY && wide)
+}
+
+/// Share of the time in the samples in which a thread was off its CPU, from which on a number is ten times what memory does, or a tenth of it.
+const NEARLY_ALWAYS_OFF: f64 = 0.9;
+/// The same where the interval is of no use either.
+const MOSTLY_OFF: f64 = 0.5;
+/// Half of an interval's width over the value from which on the interval reaches zero, or twice the value.
+const REACHES_ZERO: f64 = 1.0;
+
+/// Why an estimate says nothing about memory: its threads were hardly on their CPUs, or they were off them for most of the time and the interval
+/// is wider than twice the value.
+pub fn taken_away(estimate: &Estimate, noise: &Noise) -> Option<NotMeasured> {
+    estimate.value?;
+    let inside = noise.off_cpu.unwrap_or(0.0);
+    let most = [noise.left_out, noise.waited, noise.steal].into_iter().flatten().fold(inside, f64::max);
+    let lost = inside > NEARLY_ALWAYS_OFF || (most > MOSTLY_OFF && wider(estimate, REACHES_ZERO));
+    lost.then(|| NotMeasured::CpuTakenAway { percent: (100.0 * most).round() as u32 })
+}
+
+/// Whether half of the interval is wider than this part of the value.
+fn wider(estimate: &Estimate, than: f64) -> bool {
+    let interval = estimate.ci95_high.zip(estimate.ci95_low).zip(estimate.value);
+    interval.is_some_and(|((high, low), value)| high - low > 2.0 * than * value)
 }
 
 /// Whether so many bursts were disturbed that the rest has no spread of its own.
@@ -204,7 +226,7 @@ pub fn mark_drift(results: &mut [Measurement], repeats: &mut [Measurement]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::{Drift, Mode, NotMeasured};
+    use crate::estimate::{Drift, Mode};
     use crate::result::{Placement, Plateau};
     use crate::units::Bytes;
 
@@ -242,6 +264,27 @@ mod tests {
     #[test]
     fn undisturbed_is_good() {
         assert_eq!(quality(&estimate(), &evidence()), Quality { level: QualityLevel::Good, reasons: vec![] });
+    }
+
+    #[test]
+    fn what_only_shows_a_lost_cpu_is_not_measured() {
+        let percent = |noise: &Noise, (low, high): (f64, f64)| {
+            let estimate = Estimate { ci95_low: Some(low), ci95_high: Some(high), ..estimate() };
+            taken_away(&estimate, noise).map(|why| match why {
+                NotMeasured::CpuTakenAway { percent } => percent,
+                other => panic!("{other:?}"),
+            })
+        };
+        let off = |share| Noise { off_cpu: Some(share), waited: Some(0.6), ..Noise::default() };
+        assert_eq!(percent(&off(0.96), (89.5, 90.5)), Some(96));
+        assert_eq!(percent(&off(0.8), (89.5, 90.5)), None, "wrong, and marked as unreliable");
+        assert_eq!(percent(&off(0.3), (1.0, 181.5)), Some(60), "0 to twice the value");
+        let left_out = Noise { left_out: Some(0.9), waited: Some(0.01), ..Noise::default() };
+        assert_eq!((percent(&left_out, (89.5, 90.5)), percent(&left_out, (20.0, 220.0))), (None, Some(90)));
+        let rarely = Noise { left_out: Some(0.3), ..Noise::default() };
+        assert_eq!(percent(&rarely, (1.0, 181.5)), None, "marked as unreliable");
+        assert_eq!(percent(&Noise::default(), (1.0, 181.5)), None, "nothing says that a CPU was lost");
+        assert_eq!(taken_away(&Estimate::default(), &off(0.96)), None, "it has its own reason");
     }
 
     #[test]

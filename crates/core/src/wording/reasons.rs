@@ -11,6 +11,9 @@ pub fn not_measured(why: &NotMeasured) -> String {
         NotMeasured::OutOfTime => "the time given was not enough to measure it".into(),
         NotMeasured::NoSamples => "no samples: the threads got no time on their CPUs".into(),
         NotMeasured::NoCpuTime { cpu } => format!("CPU {cpu} got no time in many bursts: the machine is overloaded"),
+        NotMeasured::CpuTakenAway { percent } => {
+            format!("CPU taken away: its threads were off their CPUs for up to {percent} % of the time")
+        }
         NotMeasured::NeverTogether { cpus } => format!("CPUs {cpus} never ran at the same time"),
         NotMeasured::CpusLost { cpus } => format!("CPU {cpus} went offline, or was taken from this process, during the run"),
         NotMeasured::NodesLost { nodes } => format!("memory node {nodes} went offline, or was taken from this process, during the run"),

@@ -263,7 +263,7 @@ fn record_point(
     let chase_certain = certain(machine, setup.curve.probe.cpu, setup.curve.probe.buffer.bytes);
     let counters = session.counted(&series.chase_counters, WorkUnit::Hop, chase_certain);
     let result = session.recorder.judge(at.clone(), Metric::Latency, latency.clone(), evidence.clone());
-    let reliable = result.is_reliable();
+    let (reliable, both) = (result.is_reliable(), both.filter(|_| result.estimate.value.is_some()));
     let distribution = series.histogram.and_then(memgauge_core::distribution::Recorder::finish);
     let samples = Some(series.samples.keep(LATENCY));
     session.recorder.record(Measurement { distribution, counters, samples, ..result });
