@@ -47,8 +47,21 @@ pub(crate) fn read(tree: Tree<'_>, info: &CpuInfo) -> Identity {
 fn vendor(info: &CpuInfo) -> Option<String> {
     match info.first("CPU implementer") {
         Some(code) => Some(arm::implementer(code).map_or_else(|| format!("implementer {code}"), str::to_owned)),
-        None => info.first("vendor_id").or_else(|| info.first("mvendorid")).map(str::to_owned),
+        None => info.first("vendor_id").map(str::to_owned).or_else(|| info.first("mvendorid").map(riscv_vendor)),
     }
+}
+
+/// The maker of a RISC-V processor by its JEDEC number (arch/riscv/include/asm/vendorid_list.h of Linux); the number, where it is not listed.
+fn riscv_vendor(mvendorid: &str) -> String {
+    let name = match mvendorid {
+        "0x29" => "Microchip",
+        "0x31e" => "Andes",
+        "0x489" => "SiFive",
+        "0x5b7" => "T-Head",
+        "0x710" => "SpacemiT",
+        _ => return format!("mvendorid {mvendorid}"),
+    };
+    name.to_owned()
 }
 
 fn model_name(info: &CpuInfo) -> Option<String> {

@@ -265,8 +265,10 @@ fn identities() {
     let riscv = identity("processor : 0\nhart: 0\nisa : rv64imafdc\nuarch : sifive,u74-mc\nmvendorid: 0x489", &[]);
     assert_eq!(
         (riscv.arch.as_str(), riscv.model_name.as_deref(), riscv.vendor.as_deref()),
-        ("riscv64", Some("sifive,u74-mc"), Some("0x489"))
+        ("riscv64", Some("sifive,u74-mc"), Some("SiFive"))
     );
+    let unlisted = identity("processor : 0\nhart: 0\nisa : rv64imafdc\nmvendorid: 0x1234", &[]);
+    assert_eq!(unlisted.vendor.as_deref(), Some("mvendorid 0x1234"));
     let loongson = identity("system type : generic\n\nprocessor : 0\nCPU Family : Loongson-64bit\nModel Name : Loongson-3C5000L", &[]);
     assert_eq!((loongson.arch.as_str(), loongson.model_name.as_deref()), ("loongarch64", Some("Loongson-3C5000L")));
     assert_eq!(identity("", &[]).arch, "unknown");
