@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use memgauge_core::comparison::{Comparison, ComparisonVerdict};
 use memgauge_core::result::{QualityLevel, Report};
 
-use support::{program, report, temporary, text, write_script};
+use support::{first_cpu, program, report, temporary, text, write_script};
 
 /// Writes runs of which every sample is `factor` times as high as in `base`. Runs differ by a tenth of a percent.
 fn write_runs(base: &Report, folder: &Path, count: u32, factor: f64) {
@@ -46,7 +46,7 @@ fn comparison(paths: &[&Path]) -> (Comparison, Option<i32>) {
 /// A folder of results, a folder of the same results, and a folder of slower ones.
 fn folders(name: &str) -> (PathBuf, [PathBuf; 3]) {
     let folder = temporary(name);
-    let base = report("latency --cpu 0 --size 1M --order window-local --time 50ms");
+    let base = report(&format!("latency --cpu {} --size 1M --order window-local --time 50ms", first_cpu()));
     let sides = ["before", "same", "slower"].map(|name| folder.join(name));
     for (side, factor) in sides.iter().zip([1.0, 1.0005, 1.1]) {
         write_runs(&base, side, 3, factor);
@@ -188,10 +188,10 @@ fn commands_are_run_in_turn_and_their_results_kept() {
     let (log, kept) = (folder.join("log"), folder.join("kept"));
     let step = folder.join("step");
     write_script(&step, &format!("#!/bin/sh\necho \"$1\" >> {}\n", log.display()));
-    let measure = "latency --cpu 0 --size 1M --order 'window-local' --time 20ms --label 'what=two words'";
+    let measure = format!("latency --cpu {} --size 1M --order 'window-local' --time 20ms --label 'what=two words'", first_cpu());
     let run = |commands: &[&str]| {
         let mut program = program();
-        program.args(["compare", "--runs", "2", "--measure", measure, "--keep"]).arg(&kept).arg("--").args(commands).output().unwrap()
+        program.args(["compare", "--runs", "2", "--measure", &measure, "--keep"]).arg(&kept).arg("--").args(commands).output().unwrap()
     };
     let script = step.display().to_string();
     let output = run(&[&script, "a", "---", &script, "b"]);
@@ -228,7 +228,8 @@ fn commands_are_run_in_turn_and_their_results_kept() {
 fn an_interruption_keeps_what_was_measured() {
     let folder = temporary("compare-interrupted");
     let mut command = program();
-    command.args(["compare", "--runs", "50", "--measure", "latency --cpu 0 --size 1M --time 20ms", "--keep"]).arg(&folder);
+    let measure = format!("latency --cpu {} --size 1M --time 20ms", first_cpu());
+    command.args(["compare", "--runs", "50", "--measure", &measure, "--keep"]).arg(&folder);
     let mut child = command.args(["--", "true", "---", "true"]).stderr(std::process::Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
     while fs::read_dir(&folder).unwrap().count() < 2 && begun.elapsed() < Duration::from_secs(60) {

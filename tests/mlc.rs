@@ -14,7 +14,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use support::{beside_another, simulated};
+use support::{beside_another, own_cpus, simulated};
 
 fn mlc() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mlc"));
@@ -396,17 +396,7 @@ fn a_terminal_gets_no_progress_between_rows() {
 
 #[test]
 fn a_cpu_mask_that_is_no_cpuset_is_widened_with_a_note() {
-    let cpus = std::thread::available_parallelism().unwrap().get();
-    // SAFETY: all zeros is a valid, empty set; the calls write and read that set only.
-    let all = unsafe {
-        let mut all: libc::cpu_set_t = std::mem::zeroed();
-        assert_eq!(libc::sched_getaffinity(0, size_of_val(&all), &raw mut all), 0);
-        all
-    };
-    // SAFETY: the set is valid and the numbers are in its range.
-    let mut own = (0..libc::CPU_SETSIZE as usize).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &all) });
-    let (first, other) = (own.next().unwrap(), own.next());
-    let Some(other) = other.filter(|_| cpus > 1) else { return eprintln!("NOT TESTED: a mask of one of two CPUs: there is one CPU") };
+    let [first, other, ..] = own_cpus()[..] else { return eprintln!("NOT TESTED: a mask of one of two CPUs: there is one CPU") };
     let _permit = beside_another();
     for (line, on) in [(format!("--idle_latency -e -c{first} -t0.05 -b2m"), other), ("--loaded_latency -d0 -t0.05 -b2m".into(), first)] {
         let mut command = mlc();

@@ -12,7 +12,7 @@ use memgauge_core::result::{Incomplete, Report};
 use memgauge_testing::{not_tested, not_tested_in_part};
 
 use support::watch::{Ended, InTime, Watched};
-use support::{alone, had_no_cpu_time, hangup, program, temporary, text};
+use support::{alone, first_cpu, had_no_cpu_time, hangup, program, temporary, text};
 
 /// Runs end half a second after a signal.
 const SOON: Duration = Duration::from_secs(3);
@@ -75,7 +75,7 @@ fn free_kib() -> u64 {
 fn every_command_ends_soon_after_a_signal_with_what_was_measured() {
     let directory = temporary("signals");
     let threads = directory.join("cells.toml");
-    std::fs::write(&threads, "[[threads]]\ncpus = \"0\"\nsize = \"64M\"\n").unwrap();
+    std::fs::write(&threads, format!("[[threads]]\ncpus = \"{}\"\nsize = \"64M\"\n", first_cpu())).unwrap();
     // What a tenth of the machine's memory is, so that setting up takes a while.
     let large = (free_kib() / 10 / 1024).clamp(64, 256);
     let lines = [
@@ -201,7 +201,7 @@ fn two_signals_at_once_lose_nothing() {
         assert!(matches!(report.incomplete, Some(Incomplete::Signal { .. })));
     }
     let mut mlc = Command::new(env!("CARGO_BIN_EXE_mlc"));
-    mlc.env("MEMGAUGE_MLC_PREFETCH", "leave").args(["--max_bandwidth", "-t2", "-b16m"]).stdin(Stdio::null());
+    mlc.env("MEMGAUGE_MLC_PREFETCH", "leave").args(["--max_bandwidth", "-t0.7", "-b16m"]).stdin(Stdio::null());
     hangup(&mut mlc, false);
     let _permit = alone();
     let mut run = Watched::start(&mut mlc);
