@@ -116,20 +116,19 @@ fn unreliable(estimate: &Estimate, evidence: &Evidence, reasons: &[QualityReason
     few || elsewhere || (has(R::SeveralModes) && left_out > OTHERS) || (has(R::NotConverged) && left_out > MOSTLY_BUSY && wide)
 }
 
-/// Share of the time in the samples in which a thread was off its CPU, from which on a number is ten times what memory does, or a tenth of it.
+/// Share of the time in which a thread was off its CPU, from which on a number with that time in its samples is ten times what memory does, or a
+/// tenth of it, and one without it is of few samples.
 const NEARLY_ALWAYS_OFF: f64 = 0.9;
-/// The same where the interval is of no use either.
-const MOSTLY_OFF: f64 = 0.5;
 /// Half of an interval's width over the value from which on the interval reaches zero, or twice the value.
 const REACHES_ZERO: f64 = 1.0;
 
-/// Why an estimate says nothing about memory: its threads were hardly on their CPUs, or they were off them for most of the time and the interval
-/// is wider than twice the value.
+/// Why an estimate says nothing about memory: its threads were hardly on their CPUs, and the samples show that or have an interval that is wider
+/// than twice the value.
 pub fn taken_away(estimate: &Estimate, noise: &Noise) -> Option<NotMeasured> {
     estimate.value?;
     let inside = noise.off_cpu.unwrap_or(0.0);
     let most = [noise.left_out, noise.waited, noise.steal].into_iter().flatten().fold(inside, f64::max);
-    let lost = inside > NEARLY_ALWAYS_OFF || (most > MOSTLY_OFF && wider(estimate, REACHES_ZERO));
+    let lost = most > NEARLY_ALWAYS_OFF && (inside > NEARLY_ALWAYS_OFF || wider(estimate, REACHES_ZERO));
     lost.then(|| NotMeasured::CpuTakenAway { percent: (100.0 * most).round() as u32 })
 }
 
@@ -275,13 +274,13 @@ mod tests {
                 other => panic!("{other:?}"),
             })
         };
-        let off = |share| Noise { off_cpu: Some(share), waited: Some(0.6), ..Noise::default() };
+        let off = |share| Noise { off_cpu: Some(share), waited: Some(0.92), ..Noise::default() };
         assert_eq!(percent(&off(0.96), (89.5, 90.5)), Some(96));
         assert_eq!(percent(&off(0.8), (89.5, 90.5)), None, "wrong, and marked as unreliable");
-        assert_eq!(percent(&off(0.3), (1.0, 181.5)), Some(60), "0 to twice the value");
-        let left_out = Noise { left_out: Some(0.9), waited: Some(0.01), ..Noise::default() };
-        assert_eq!((percent(&left_out, (89.5, 90.5)), percent(&left_out, (20.0, 220.0))), (None, Some(90)));
-        let rarely = Noise { left_out: Some(0.3), ..Noise::default() };
+        assert_eq!(percent(&off(0.3), (1.0, 181.5)), Some(92), "0 to twice the value");
+        let left_out = Noise { left_out: Some(0.95), waited: Some(0.01), ..Noise::default() };
+        assert_eq!((percent(&left_out, (89.5, 90.5)), percent(&left_out, (20.0, 220.0))), (None, Some(95)));
+        let rarely = Noise { left_out: Some(0.7), ..Noise::default() };
         assert_eq!(percent(&rarely, (1.0, 181.5)), None, "marked as unreliable");
         assert_eq!(percent(&Noise::default(), (1.0, 181.5)), None, "nothing says that a CPU was lost");
         assert_eq!(taken_away(&Estimate::default(), &off(0.96)), None, "it has its own reason");
