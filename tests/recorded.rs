@@ -66,6 +66,15 @@ impl Recording {
         serde_json::from_slice::<Report>(&output.stdout).unwrap().machine
     }
 
+    /// The text of a plan, or why there is none, and the plan.
+    fn text_and_plan(&self, line: &str) -> (String, Option<Plan>) {
+        let file = self.folder.join("plan.json");
+        let text = self.text(&format!("{line} -o {}", file.display()));
+        let plan = fs::read(&file).ok().map(|json| serde_json::from_slice(&json).unwrap());
+        let _ = fs::remove_file(file);
+        (text, plan)
+    }
+
     /// The text, or why there is none.
     fn text(&self, line: &str) -> String {
         let output = self.run(line);
@@ -133,12 +142,15 @@ fn one_machine(name: &str, archive: &Path) {
     let golden = folder().join(name);
     fs::create_dir_all(&golden).unwrap();
     for (text, line) in LINES {
-        check(&golden.join(format!("{text}.txt")), recording.text(line));
+        let golden = golden.join(format!("{text}.txt"));
         if text == "info" {
+            check(&golden, recording.text(line));
             continue;
         }
         let begin = Instant::now();
-        if let Some(plan) = recording.plan(line) {
+        let (printed, plan) = recording.text_and_plan(line);
+        check(&golden, printed);
+        if let Some(plan) = plan {
             println!("{name}: memgauge {line}: {:.2} s to plan in this build", begin.elapsed().as_secs_f64());
             is_allowed(&plan, &machine, &format!("{name}: {text}"));
             has_the_machines_rows_and_columns(&plan, &machine, text, name);
