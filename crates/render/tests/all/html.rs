@@ -13,7 +13,7 @@ use memgauge_core::note::Note;
 use memgauge_core::result::{Finding, Health, HealthStatus, Host, Incomplete, Quality, QualityLevel, Report};
 use memgauge_core::traffic::Mix;
 use memgauge_render::{Format, Html, Json, Named, comparison_html, for_path};
-use memgauge_testing::not_tested;
+use memgauge_testing::{not_tested, not_tested_in_part};
 
 use crate::samples;
 
@@ -335,7 +335,7 @@ fn runs(program: &str) -> bool {
 /// Runs a script over all pages, and returns what it says.
 fn read_pages(name: &str, wanted: impl Fn(&str) -> bool) -> String {
     let folder = wanted_folder();
-    let temporary = env::temp_dir().join(format!("memgauge-{name}-{}", std::process::id()));
+    let temporary = env::temp_dir().join(format!("memgauge-{name}-{}-{:?}", std::process::id(), std::thread::current().id()));
     let mut files = write_pages(folder.as_ref().unwrap_or(&temporary));
     files.retain(|file| wanted(&file.file_stem().unwrap().to_string_lossy()));
     let output = Command::new("python3").arg(script(name)).args(&files).output().unwrap();
@@ -356,16 +356,26 @@ fn pages_are_valid_html_with_a_policy_that_fits() {
     assert_eq!(said.trim().parse::<usize>().unwrap(), pages().len());
 }
 
-/// With MEMGAUGE_PAGES=FOLDER, pages and screenshots stay there to be looked at.
-#[test]
-fn browsers_show_pages_without_errors_and_keys_work() {
+/// Opens some pages in a browser. With MEMGAUGE_PAGES=FOLDER, all of them, and pages and screenshots stay there to be looked at.
+fn browser_reads(some: &[&str]) {
     if !runs("python3") || !runs("chromedriver") || !runs("chromium") {
         not_tested!("pages in a browser: needs python3, chromium and chromedriver (Debian: chromium-driver)");
     }
-    // Some of each kind; all of them where somebody wants to look.
-    let some = ["health", "hostile", "before-after", "comparison"];
+    if Command::new("pdftotext").arg("-v").output().is_err() {
+        not_tested_in_part!("what is on paper: no pdftotext (Debian: poppler-utils)");
+    }
     let said = read_pages("browser.py", |name| wanted_folder().is_some() || some.contains(&name));
     assert!(said.trim().parse::<usize>().unwrap() > 8 * some.len(), "{said} checks");
+}
+
+#[test]
+fn browsers_show_pages_of_runs_without_errors_and_keys_work() {
+    browser_reads(&["vm-2-cpus", "eight-nodes", "failed", "degraded", "hostile"]);
+}
+
+#[test]
+fn browsers_show_verdicts_and_comparisons_without_errors_and_keys_work() {
+    browser_reads(&["health", "scan", "before-after", "unlike", "comparison"]);
 }
 
 #[test]
