@@ -103,7 +103,7 @@ impl<'a> Recorder<'a> {
 
     /// A number with its judgement and what firmware claims; without distribution, counters and samples.
     pub(crate) fn judge(&self, at: Coordinates, metric: Metric, mut estimate: Estimate, mut evidence: Evidence) -> Measurement {
-        if let Some(why) = judge::taken_away(&estimate, &evidence.noise) {
+        if let Some(why) = judge::taken_away(&estimate, &evidence) {
             // What follows from a number goes with it.
             (evidence.traffic, evidence.prefetch, evidence.translation_ns) = (None, None, None);
             estimate = Estimate { not_measured: Some(why), ..Estimate::default() };
@@ -225,7 +225,7 @@ mod tests {
             let mut recorder = Recorder::new(&topology, Experiment::IdleLatency, None);
             let estimate = Estimate { value: Some(1_305_731.0), n: 9, converged: true, ..Estimate::default() };
             let noise = Noise { off_cpu: Some(off_cpu), ..Noise::default() };
-            let evidence = Evidence { noise, translation_ns: Some(9.0), ..Evidence::default() };
+            let evidence = Evidence { threads: 1, noise, translation_ns: Some(9.0), ..Evidence::default() };
             let result = recorder.judge(Coordinates::default(), Metric::Latency, estimate, evidence);
             let mut distribution = distribution::Recorder::new(8).unwrap();
             distribution.add(&[1_000; 10], 0, 1.0);

@@ -124,9 +124,11 @@ const REACHES_ZERO: f64 = 1.0;
 
 /// Why an estimate says nothing about memory: its threads were hardly on their CPUs, and the samples show that or have an interval that is wider
 /// than twice the value.
-pub fn taken_away(estimate: &Estimate, noise: &Noise) -> Option<NotMeasured> {
+pub fn taken_away(estimate: &Estimate, evidence: &Evidence) -> Option<NotMeasured> {
     estimate.value?;
-    let inside = noise.off_cpu.unwrap_or(0.0);
+    let noise = &evidence.noise;
+    // Threads that never read the clock together count as off their CPUs all of the time: several may have been on them by turns.
+    let inside = noise.off_cpu.filter(|_| evidence.threads == 1).unwrap_or(0.0);
     let most = [noise.left_out, noise.waited, noise.steal].into_iter().flatten().fold(inside, f64::max);
     let lost = most > NEARLY_ALWAYS_OFF && (inside > NEARLY_ALWAYS_OFF || wider(estimate, REACHES_ZERO));
     lost.then(|| NotMeasured::CpuTakenAway { percent: (100.0 * most).round() as u32 })
@@ -269,7 +271,8 @@ mod tests {
     fn what_only_shows_a_lost_cpu_is_not_measured() {
         let percent = |noise: &Noise, (low, high): (f64, f64)| {
             let estimate = Estimate { ci95_low: Some(low), ci95_high: Some(high), ..estimate() };
-            taken_away(&estimate, noise).map(|why| match why {
+            let one = Evidence { threads: 1, noise: noise.clone(), ..evidence() };
+            taken_away(&estimate, &one).map(|why| match why {
                 NotMeasured::CpuTakenAway { percent } => percent,
                 other => panic!("{other:?}"),
             })
@@ -283,7 +286,10 @@ mod tests {
         let rarely = Noise { left_out: Some(0.7), ..Noise::default() };
         assert_eq!(percent(&rarely, (1.0, 181.5)), None, "marked as unreliable");
         assert_eq!(percent(&Noise::default(), (1.0, 181.5)), None, "nothing says that a CPU was lost");
-        assert_eq!(taken_away(&Estimate::default(), &off(0.96)), None, "it has its own reason");
+        let several = Evidence { noise: Noise { off_cpu: Some(1.0), ..Noise::default() }, ..evidence() };
+        assert_eq!(taken_away(&estimate(), &several), None, "they were never seen together");
+        let none = Evidence { threads: 1, noise: off(0.96), ..evidence() };
+        assert_eq!(taken_away(&Estimate::default(), &none), None, "it has its own reason");
     }
 
     #[test]

@@ -247,7 +247,7 @@ fn record(session: &mut Session<'_>, transfers: Vec<PairTransfer>, memory: &mut 
         };
         match &mut matrix {
             Some(matrix) if !session.recorder.repeating => {
-                let estimate = if judge::taken_away(&estimate, &evidence.noise).is_some() { Estimate::default() } else { estimate };
+                let estimate = if judge::taken_away(&estimate, &evidence).is_some() { Estimate::default() } else { estimate };
                 let mut disturbed = Noise::default();
                 samples.write_disturbances(&mut disturbed);
                 matrix.evidence.noise.add(&disturbed);
