@@ -24,6 +24,8 @@ pub struct Outcome {
     pub test: String,
     /// How long it took in the guest.
     pub seconds: f64,
-    /// Why it failed; `None` if it passed.
+    /// Why it failed; `None` if it passed, or could not test.
     pub failure: Option<String>,
+    /// Why it could not test: the host had the guest's CPUs.
+    pub not_tested: Option<String>,
 }

@@ -25,6 +25,18 @@ const MEMGAUGE: &str = "/bin/memgauge";
 /// How often a run is made whose CPUs others had.
 const TRIES: u32 = 4;
 
+/// Others had the guest's CPUs in every run.
+#[derive(Debug)]
+pub struct NoCpuTime(String);
+
+impl std::error::Error for NoCpuTime {}
+
+impl std::fmt::Display for NoCpuTime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "others had the CPUs in {TRIES} runs: {}", self.0)
+    }
+}
+
 /// A command line of memgauge, and the limits to run it under.
 pub struct Memgauge {
     command: Command,
@@ -143,13 +155,15 @@ impl Memgauge {
 
     /// Runs it to its end, and again where others had its CPUs: a guest's CPUs are threads of a host that may be busy.
     fn run_with_cpu_time(mut self) -> Result<Ran> {
-        for _ in 1..TRIES {
+        let mut said = String::new();
+        for _ in 0..TRIES {
             let ran = Running { child: self.spawn()?, json: self.json.clone() }.wait()?;
             if ran.status == Some(0) || !ran.wants_cpu_time() {
                 return Ok(ran);
             }
+            said = ran.stderr;
         }
-        self.run()
+        bail!(NoCpuTime(said))
     }
 
     /// Runs it to its end, which must be that everything was measured.

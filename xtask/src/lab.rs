@@ -140,7 +140,7 @@ impl Work {
         let seconds = began.elapsed().as_secs_f64();
         // A job that dies has not passed, even if all its tests did.
         if let Err(error) = ended {
-            outcomes.push(Outcome { test: "end".into(), seconds: 0.0, failure: Some(format!("{error:#}")) });
+            outcomes.push(Outcome { test: "end".into(), seconds: 0.0, failure: Some(format!("{error:#}")), not_tested: None });
         } else if let Self::Guest(_, prepared) = self
             && record
             && outcomes.iter().all(|o| o.failure.is_none())
@@ -326,13 +326,15 @@ impl Totals {
         let (job, about) = work.name();
         println!("\njob {job}: {about}");
         let failed_before = self.failed.len();
-        for Outcome { test, seconds, failure } in result.outcomes {
-            match failure {
-                None => {
+        for Outcome { test, seconds, failure, not_tested } in result.outcomes {
+            match (failure, not_tested) {
+                (None, None) => {
                     println!("test {job}::{test} ... ok ({seconds:.1} s)");
                     self.passed += 1;
                 }
-                Some(why) => {
+                // In one line, which the gate gathers.
+                (None, Some(why)) => println!("NOT TESTED: {job}::{test}: {}", why.trim_end().replace('\n', "; ")),
+                (Some(why), _) => {
                     println!("test {job}::{test} ... FAILED ({seconds:.1} s)\n    {}", why.replace('\n', "\n    "));
                     self.failed.push(format!("{job}::{test}"));
                 }

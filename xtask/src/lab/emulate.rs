@@ -82,7 +82,7 @@ pub(crate) fn run_tests(target: &Target, outcomes: &mut Vec<Outcome>) -> Result<
             "FAILED" => Some(text.clone().into_owned()),
             _ => return None,
         };
-        Some(Outcome { test: test.into(), seconds: 0.0, failure })
+        Some(Outcome { test: test.into(), seconds: 0.0, failure, not_tested: None })
     };
     outcomes.extend(text.lines().filter_map(outcome));
     ensure!(!outcomes.is_empty(), "no tests ran on {}: {}", target.triple, String::from_utf8_lossy(&output.stderr).trim());
