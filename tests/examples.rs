@@ -46,7 +46,7 @@ type Exception = (&'static str, Needs, i32, &'static str);
 
 const EXCEPTIONS: &[Exception] = &[
     ("memgauge latency --histogram 1", Needs::FineClock, 64, "clock advances by"),
-    ("memgauge scan --node 0 --cpu 0-1", Needs::CpusHere(2), 4, "may not use CPU 1"),
+    ("memgauge scan --node 0 --cpu 0-1", Needs::CpusHere(2), 4, "this process may not use CPU "),
     ("memgauge scan --node 1", Needs::NodesHere(2), 64, "there is no node 1"),
     ("memgauge pmem /mnt/pmem0", Needs::Folder, 64, "there is no such directory"),
     ("memgauge fleet baseline", Needs::Folder, 4, "no eight are alike"),

@@ -97,6 +97,11 @@ fn names(folder: &Path) -> Vec<String> {
 fn check_results(folder: &Path, what: &str) {
     for name in names(folder) {
         let temporary = name.starts_with('.') && name.contains(".memgauge-") && name.ends_with(".tmp");
+        // A run into a folder has one for each kind of result.
+        if folder.join(&name).is_dir() {
+            check_results(&folder.join(&name), what);
+            continue;
+        }
         let bytes = fs::read(folder.join(&name)).unwrap();
         let whole = match name.rsplit_once('.').map_or("", |(_, ending)| ending) {
             // Also that of a comparison, and of advice.

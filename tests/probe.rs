@@ -13,7 +13,7 @@ use memgauge_core::result::{Measurement, Report};
 use memgauge_core::units::Bytes;
 use memgauge_testing::{not_tested, not_tested_in_part};
 
-use support::{alone, program, report, run, text};
+use support::{alone, first_cpu, program, report, run, text};
 
 fn refused(line: &str, word: &str) {
     let output = run(line);
@@ -141,7 +141,7 @@ fn what_cannot_be_is_wrong_usage() {
     refused("latency --order sideways", "window-local");
     refused("latency --touch-cpu 99999", "there is no CPU 99999");
     refused("latency --keep-awake 9999", "--keep-awake: there is no CPU 9999");
-    refused("latency --matrix --touch-cpu 0", "one buffer");
+    refused(&format!("latency --matrix --touch-cpu {}", first_cpu()), "one buffer");
     refused("loaded --probe-node 4444", "there is no node 4444");
     refused("loaded --start-signal a/b", "cannot name shared memory");
     refused("c2c --holder 0", "--reader");
