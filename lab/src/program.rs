@@ -181,8 +181,10 @@ impl Memgauge {
     /// # Errors
     /// When it ends otherwise, or its result cannot be printed.
     pub fn measure_and_print(self) -> Result<(Report, String)> {
-        let (ran, page) = self.run_and_print()?;
+        let json = self.json.clone();
+        let ran = self.run_with_cpu_time()?;
         ensure!(ran.status == Some(0), "exit status {:?}: {}", ran.status, ran.stderr);
+        let page = page(&json, &ran)?;
         Ok((ran.report.context("it wrote no result")?, page))
     }
 
@@ -192,10 +194,9 @@ impl Memgauge {
     /// When it wrote no result, or this cannot be printed.
     pub fn run_and_print(self) -> Result<(Ran, String)> {
         let json = self.json.clone();
-        let ran = self.run_with_cpu_time()?;
-        let output = Command::new(MEMGAUGE).args(["render", "--verbose"]).arg(&json).stdin(Stdio::null()).output()?;
-        ensure!(output.status.success(), "render: {}: {} {}", output.status, String::from_utf8_lossy(&output.stderr), ran.stderr);
-        Ok((ran, String::from_utf8(output.stdout)?))
+        let ran = self.run()?;
+        let page = page(&json, &ran)?;
+        Ok((ran, page))
     }
 
     /// What it would do.
@@ -220,6 +221,13 @@ impl Memgauge {
     fn spawn(&mut self) -> Result<Child> {
         self.command.spawn().with_context(|| format!("cannot start {MEMGAUGE}"))
     }
+}
+
+/// The page of a result in a file.
+fn page(json: &Path, ran: &Ran) -> Result<String> {
+    let output = Command::new(MEMGAUGE).args(["render", "--verbose"]).arg(json).stdin(Stdio::null()).output()?;
+    ensure!(output.status.success(), "render: {}: {} {}", output.status, String::from_utf8_lossy(&output.stderr), ran.stderr);
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// What the drop-in prints for a command line, which it must carry out.

@@ -104,7 +104,7 @@ pub enum NotMeasured {
     },
     /// Its threads were off their CPUs for so much of the time that its samples show that, and not memory.
     CpuTakenAway {
-        /// The largest share of the time in which a thread was off its CPU, in percent.
+        /// How much of the time a thread was off its CPU, in percent; the largest of the threads and of the sources.
         percent: u32,
     },
     /// CPUs never ran at the same time.

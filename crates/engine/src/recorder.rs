@@ -104,7 +104,7 @@ impl<'a> Recorder<'a> {
     /// A number with its judgement and what firmware claims; without distribution, counters and samples.
     pub(crate) fn judge(&self, at: Coordinates, metric: Metric, mut estimate: Estimate, mut evidence: Evidence) -> Measurement {
         if let Some(why) = judge::taken_away(&estimate, &evidence) {
-            // What follows from a number goes with it.
+            // These are computed from the value.
             (evidence.traffic, evidence.prefetch, evidence.translation_ns) = (None, None, None);
             estimate = Estimate { not_measured: Some(why), ..Estimate::default() };
         }

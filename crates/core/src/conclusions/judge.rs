@@ -116,10 +116,10 @@ fn unreliable(estimate: &Estimate, evidence: &Evidence, reasons: &[QualityReason
     few || elsewhere || (has(R::SeveralModes) && left_out > OTHERS) || (has(R::NotConverged) && left_out > MOSTLY_BUSY && wide)
 }
 
-/// Share of the time in which a thread was off its CPU, from which on a number with that time in its samples is ten times what memory does, or a
-/// tenth of it, and one without it is of few samples.
+/// A thread was off its CPU for more than this share of the time. A number whose samples include that time is wrong by a factor of ten; one whose
+/// samples leave it out has few samples.
 const NEARLY_ALWAYS_OFF: f64 = 0.9;
-/// Half of an interval's width over the value from which on the interval reaches zero, or twice the value.
+/// An interval whose half width is larger than this share of the value reaches from zero to twice the value.
 const REACHES_ZERO: f64 = 1.0;
 
 /// Why an estimate says nothing about memory: its threads were hardly on their CPUs, and the samples show that or have an interval that is wider

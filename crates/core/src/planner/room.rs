@@ -11,7 +11,7 @@ pub(super) struct Room {
     pub(super) bytes: u64,
     /// The place that has no more: `node 1`, or a directory.
     pub(super) place: String,
-    /// What limits it, in words.
+    /// The name of the limit, such as `free memory of node 1`.
     pub(super) limited_by: String,
     /// Pages of a pool that hold more than this, and how many bytes each of the buffers may have of them.
     pub(super) pool: Option<(PageRequest, u64)>,
