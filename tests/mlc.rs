@@ -80,8 +80,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn no_bytes_panic(args in prop::collection::vec(some_bytes(), 0..8)) {
-        // No machine has this CPU, so nothing is measured.
-        let output = mlc().arg("--idle_latency").args(&args).arg("-c99999").output().unwrap();
+        // No machine has this CPU, nor this much memory, which counts with -a: nothing is measured.
+        let output = mlc().arg("--idle_latency").args(&args).args(["-c99999", "-b99999999g"]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         prop_assert!(matches!(output.status.code(), Some(1 | 4 | 64)) && !said.contains("panicked"), "{args:?}: {} {said}", output.status);
     }
