@@ -17,12 +17,12 @@ use memgauge_core::units::Bytes;
 use memgauge_testing::{not_tested, not_tested_in_part};
 
 use confined::{CONTAINER, Group, PODMAN, PODMAN_ABSENT, SYSTEM_SERVICE, fails};
-use support::{beside_another, had_no_cpu_time, program, text};
+use support::{beside_another, had_no_cpu_time, measured, program, text};
 
 /// Short runs of everything that allocates.
 const COMMANDS: [&str; 6] = [
     "stream --passes 2",
-    "chase --passes 2 --order full-random --stride 64",
+    "chase --passes 2 --order full-random --stride 256",
     "latency --order window-local --time 5ms",
     "bandwidth --width sse2 --mix 1:1-nt --time 5ms",
     "c2c --time 5ms",
@@ -66,7 +66,7 @@ fn run(line: &str, confine: impl FnOnce(&mut Command)) -> Output {
     let mut command = program();
     command.args(line.split_whitespace());
     confine(&mut command);
-    command.output().unwrap()
+    measured(&mut command)
 }
 
 /// It ended by itself, and with a status that is documented for what it said.
@@ -369,7 +369,7 @@ fn capabilities_of_the_file_are_enough_without_root() {
         };
         // SAFETY: as said of the closure.
         unsafe { command.pre_exec(keep_open) };
-        command.uid(54321).gid(54321).output().unwrap()
+        measured(command.uid(54321).gid(54321))
     };
     let (_offered, _folder) = (Removed(&offered), Removed(&folder));
     let journal = "memgauge prefetch journal 1\nid 1-1\nboot unknown\ncpu 0 register 0x1a4 mask 0xf value 0x0\nend\n";
@@ -412,7 +412,7 @@ fn without_registers_a_comparison_measures_what_is_there() {
     let compare = |more: &[&str]| {
         let mut command = program();
         command.env("MEMGAUGE_MSR_ROOT", &folder).env("MEMGAUGE_PREFETCH_AS", "GenuineIntel,6,85");
-        command.args(["prefetch", "compare", "--node", "0", "--size", "2M", "--time", "5ms"]).args(more).output().unwrap()
+        measured(command.args(["prefetch", "compare", "--node", "0", "--size", "2M", "--time", "5ms"]).args(more))
     };
     let output = compare(&["--format", "json"]);
     assert_eq!(output.status.code(), Some(1), "measured in part: {}", text(&output.stderr));

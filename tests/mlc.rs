@@ -14,7 +14,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use support::{beside_another, own_cpus, simulated};
+use support::{beside_another, measured, own_cpus, simulated};
 
 fn mlc() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mlc"));
@@ -26,7 +26,7 @@ fn mlc() -> Command {
 
 fn run(line: &str) -> Output {
     let _permit = beside_another();
-    mlc().args(line.split_whitespace()).output().unwrap()
+    measured(mlc().args(line.split_whitespace()))
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -174,7 +174,7 @@ fn without_privileges_chases_are_random_and_standard_error_says_why() {
     let _permit = beside_another();
     let mut command = mlc();
     command.args(["--latency_matrix", "-b2m", "-t0.05"]).env_remove("MEMGAUGE_MLC_PREFETCH");
-    let output = without_capabilities(&mut command).output().unwrap();
+    let output = measured(without_capabilities(&mut command));
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{:?} {err}", output.status);
     keeps_the_rules("--latency_matrix", out);
@@ -198,7 +198,7 @@ fn rows_of_a_scan_have_three_columns_with_addresses_or_without() {
             move || if libc::setrlimit(libc::RLIMIT_AS, &raw const most) == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) },
         )
     };
-    let output = without_capabilities(&mut command).output().unwrap();
+    let output = measured(without_capabilities(&mut command));
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     if output.status.code() == Some(4) {
         not_tested!("a scan without addresses: {err}");
@@ -301,7 +301,7 @@ fn transfers() {
 
 #[test]
 fn pages_that_the_pool_lacks_never_end_a_run() {
-    let output = run("--idle_latency -e -t0.05 -b1025m -h -l1024");
+    let output = run("--idle_latency -e -t0.05 -b1025m -h -l65536");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("Each iteration took"));
 }
@@ -363,7 +363,7 @@ fn without_standard_output_it_measures_and_says_that_the_tables_are_lost() {
             Ok(())
         })
     };
-    let output = command.stderr(Stdio::piped()).output().unwrap();
+    let output = measured(command.stderr(Stdio::piped()));
     let err = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{err}");
     assert!(err.contains("bandwidth-matrix, ") && err.contains(" median "), "it measured: {err}");
@@ -376,7 +376,7 @@ fn on_a_terminal(line: &str) -> String {
     let mut script = Command::new("script");
     script.args(["-qec", &command, "/dev/null"]).env("MEMGAUGE_MLC_PREFETCH", "leave").env("TERM", "xterm").stdin(Stdio::null());
     let _permit = beside_another();
-    let output = script.output().unwrap();
+    let output = measured(&mut script);
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
@@ -413,7 +413,7 @@ fn a_cpu_mask_that_is_no_cpuset_is_widened_with_a_note() {
                 }
             })
         };
-        let output = command.output().unwrap();
+        let output = measured(&mut command);
         let err = text(&output.stderr);
         assert!(output.status.success(), "{line}: {err}");
         assert_eq!(err.matches("are used although the CPU mask").count(), 1, "{line}: {err}");

@@ -20,11 +20,11 @@ use memgauge_testing::not_tested;
 
 use drop_in::{UNABLE, mlc};
 use registers::Registers;
-use support::{beside_another, program, text};
+use support::{beside_another, measured, program, text};
 
 fn run(registers: &Registers, line: &str) -> Output {
     let _permit = beside_another();
-    registers.program().args(line.split_whitespace()).output().unwrap()
+    measured(registers.program().args(line.split_whitespace()))
 }
 
 fn report(registers: &Registers, line: &str) -> Report {
@@ -208,7 +208,7 @@ fn a_cpu_that_goes_offline_after_the_first_look_ends_the_run() {
 fn registers_that_are_not_back_are_told_though_nobody_reads_the_result() {
     let Some(registers) = Registers::intel("left") else { not_tested!("no FUSE file system can be mounted here") };
     let _permit = beside_another();
-    let mut child = start(&registers, "latency --prefetch off --size 1M --time 1s");
+    let mut child = start(&registers, "latency --prefetch off --order window-local --size 1M --time 500ms");
     drop(child.stdout.take());
     until("all off", || all_off(&registers, 0xF));
     registers.state().refuses_writes = Some(libc::EPERM);
@@ -247,7 +247,7 @@ fn a_sweep_takes_the_option_too() {
 fn a_register_that_another_program_changes_is_noticed() {
     let Some(registers) = Registers::intel("changed") else { not_tested!("no FUSE file system can be mounted here") };
     let _permit = beside_another();
-    let child = start(&registers, "latency --prefetch off --size 1M --time 600ms --format json");
+    let child = start(&registers, "latency --prefetch off --order window-local --size 1M --time 600ms --format json");
     until("all off", || all_off(&registers, 0xF));
     // The program reads back what it wrote before it begins: a change before that is a refusal, and not what this test is about.
     std::thread::sleep(Duration::from_millis(300));

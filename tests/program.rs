@@ -22,7 +22,7 @@ use memgauge_core::units::IdSet;
 use memgauge_testing::{not_tested, not_tested_in_part};
 
 use support::watch::{HANGS, InTime, Watched};
-use support::{beside_another, first_cpu, hangup, program, refused, report, run, simulated, temporary, text};
+use support::{beside_another, first_cpu, hangup, measured, program, refused, report, run, simulated, temporary, text};
 
 /// CPUs that this test may use.
 fn allowed_cpus() -> IdSet {
@@ -84,7 +84,7 @@ fn cache_to_cache_names_its_protocol() {
     if allowed_cpus().len() < 2 {
         not_tested!("one CPU");
     }
-    let report = report("c2c --time 20ms");
+    let report = report("c2c --size 1M --time 20ms");
     let kernels: Vec<&str> = report.results.iter().map(|m| m.evidence.kernel.as_str()).collect();
     assert!(kernels.contains(&"load-then-chase") && kernels.contains(&"store-then-chase"), "{kernels:?}");
     assert!(report.results.iter().all(|m| m.estimate.value.is_some_and(|ns| ns > 0.2)));
@@ -216,7 +216,7 @@ fn values_and_gauges_are_formats_like_others() {
 fn a_saved_result_renders_again() {
     let folder = temporary("render");
     let file = folder.join("a.json");
-    let output = program().args(["latency", "--size", "16K", "--time", "5ms", "-o"]).arg(&file).output().unwrap();
+    let output = measured(program().args(["latency", "--size", "16K", "--time", "5ms", "-o"]).arg(&file));
     assert!(output.status.success());
     let again = program().arg("render").arg(&file).output().unwrap();
     assert_eq!(text(&again.stdout), text(&output.stdout));
@@ -356,7 +356,7 @@ fn no_colour_when_not_a_terminal() {
 fn quiet_prints_one_line_beside_the_file() {
     let folder = temporary("quiet");
     let file = folder.join("a.txt");
-    let output = program().args(["latency", "--size", "16K", "--time", "5ms", "-q", "-o"]).arg(&file).output().unwrap();
+    let output = measured(program().args(["latency", "--size", "16K", "--time", "5ms", "-q", "-o"]).arg(&file));
     let line = text(&output.stdout);
     assert!(output.status.success() && output.stderr.is_empty() && line.lines().count() == 1 && line.contains(" ns"), "{line}");
     assert!(std::fs::read_to_string(&file).unwrap().contains("ns"));
@@ -468,7 +468,7 @@ fn buffers_from_files_say_what_they_are_and_leave_nothing() {
         let path = folder.canonicalize().unwrap().to_str().unwrap().to_owned();
         let mut lines = vec!["latency --order window-local --size 1M --time 5ms", "bandwidth --width sse2 --mix 1:1 --size 1M --time 5ms"];
         if allowed_cpus().len() > 1 {
-            lines.push("loaded --delay 1000 --size 1M --time 5ms");
+            lines.push("loaded --width sse2 --delay 1000 --size 1M --time 5ms");
         }
         for line in lines {
             let report = report(&format!("{line} --memory-dir {path}"));

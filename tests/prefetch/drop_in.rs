@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use memgauge_testing::not_tested;
 
 use super::registers::Registers;
-use super::support::{beside_another, text};
+use super::support::{beside_another, measured, measured_by, text};
 use super::{signal, until};
 
 /// The drop-in with these registers. `obeys`: they are taken to do what they say.
@@ -27,8 +27,10 @@ fn the_drop_in_switches_prefetchers_off_while_it_chases() {
     let before = registers.values();
     let _permit = beside_another();
     for line in ["--idle_latency -b1m -t0.02", "--latency_matrix -b1m -t0.02"] {
-        registers.state().written.clear();
-        let output = mlc(&registers, line, true).output().unwrap();
+        let output = measured_by(|| {
+            registers.state().written.clear();
+            mlc(&registers, line, true).output().unwrap()
+        });
         let (out, err) = (text(&output.stdout), text(&output.stderr));
         assert!(output.status.success() && !out.contains("***"), "{line}: {out}{err}");
         assert!(err.contains("tainted"), "{err}");
@@ -50,7 +52,7 @@ fn the_drop_in_leaves_prefetchers_on_where_it_should_or_must() {
     let run = |line: &str, obeys: bool, change: &dyn Fn(&mut Command)| {
         let mut command = mlc(&registers, line, obeys);
         change(&mut command);
-        let output = command.output().unwrap();
+        let output = measured(&mut command);
         assert!(output.status.success(), "{line}: {}", text(&output.stderr));
         assert_eq!(registers.values(), before, "{line}");
         assert!(!registers.journals().join("prefetch-run.journal").exists(), "{line}");

@@ -79,7 +79,7 @@ pub(crate) fn alone() -> Permit {
 
 pub(crate) fn run(line: &str) -> Output {
     let _permit = beside_another();
-    program().args(line.split_whitespace()).output().unwrap()
+    measured(program().args(line.split_whitespace()))
 }
 
 pub(crate) fn text(bytes: &[u8]) -> &str {
@@ -101,8 +101,6 @@ pub(crate) fn first_cpu() -> usize {
     own_cpus()[0]
 }
 
-const TRIES: u32 = 8;
-
 /// Whether a result, or what was said of it, is that a CPU had no time for it.
 pub(crate) fn had_no_cpu_time(output: &Output) -> bool {
     [&output.stdout, &output.stderr].into_iter().any(|said| {
@@ -111,17 +109,28 @@ pub(crate) fn had_no_cpu_time(output: &Output) -> bool {
     })
 }
 
+/// Runs a command that measures. Where others had a CPU for all of a short run, it is run again.
+pub(crate) fn measured(command: &mut Command) -> Output {
+    measured_by(|| command.output().unwrap())
+}
+
+/// The same, however it is run.
+pub(crate) fn measured_by(mut run: impl FnMut() -> Output) -> Output {
+    const TRIES: u32 = 8;
+    let mut output = run();
+    for _ in 1..TRIES {
+        if !had_no_cpu_time(&output) {
+            break;
+        }
+        output = run();
+    }
+    output
+}
+
 /// Runs a measuring command and reads its JSON.
 pub(crate) fn report(line: &str) -> Report {
     let line = format!("{line} --format json");
-    let mut output = run(&line);
-    // Where others had a CPU for all of a short run, it is run again.
-    for _ in 0..TRIES {
-        if output.status.success() || !had_no_cpu_time(&output) {
-            break;
-        }
-        output = run(&line);
-    }
+    let output = run(&line);
     assert!(output.status.success(), "{line}: {}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
