@@ -274,7 +274,7 @@ fn assert_rates(tally: &Tally) {
 
 #[test]
 fn a_health_check_finds_faults_and_leaves_healthy_machines_alone() {
-    assert_rates(&tally(100, 1));
+    assert_rates(&tally(50, 1));
 }
 
 #[test]

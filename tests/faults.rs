@@ -153,7 +153,7 @@ struct Chasing {
 }
 
 /// Two cells; the points of one curve share a cell.
-const TWO_MIXES: &str = "loaded --mix all-reads,2:1 --delay 0";
+const TWO_MIXES: &str = "loaded --width sse2 --mix all-reads,2:1 --delay 0";
 
 /// Whether the result of the first mix, which was measured before, has both its numbers.
 fn first_mix(report: &Report) -> bool {
@@ -172,7 +172,7 @@ fn chasing() -> [Chasing; 4] {
         },
         Chasing { line: "latency --size 32M --time 2s", from: From::Start, at_once: 1, flips: FLIPS, keeps: |_| true },
         Chasing {
-            line: "loaded --mix all-reads,2:1 --delay 0 --size 32M --time 2s",
+            line: "loaded --width sse2 --mix all-reads,2:1 --delay 0 --size 32M --time 500ms",
             from: From::Later,
             at_once: 1,
             flips: FLIPS,
@@ -180,7 +180,7 @@ fn chasing() -> [Chasing; 4] {
         },
         Chasing {
             // Its chases are measured one after the other, and others use the CPUs in between, so that many change.
-            line: "quick --size 64M --time 200ms --within 10s",
+            line: "quick --size 32M --time 100ms --within 10s",
             from: From::Later,
             at_once: 20,
             flips: 400 * FLIPS,

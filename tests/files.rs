@@ -449,7 +449,7 @@ fn quiet_is_one_line_or_only_the_result() {
     };
     for (line, shown) in [
         ("latency --size 16K --time 60ms", "latency "),
-        ("bandwidth --size 16M --time 60ms", "read "),
+        ("bandwidth --width sse2 --size 16M --time 20ms", "read "),
         ("info", "core"),
         ("latency --plan", "cell"),
         ("render tests/results/two-nodes.json", "latency 112.7 ns"),

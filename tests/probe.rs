@@ -34,7 +34,7 @@ fn value(report: &Report, order: ChaseOrder) -> f64 {
 
 #[test]
 fn orders_are_those_asked_for() {
-    let report = report("latency --order sequential,full-random --size 64M --time 100ms");
+    let report = report("latency --order sequential,full-random --size 16M --time 20ms");
     let orders: Vec<_> = report.results.iter().map(|m| m.at.order.unwrap()).collect();
     assert_eq!(orders, [ChaseOrder::Sequential, ChaseOrder::FullRandom]);
     let (random, sequential) = (&report.results[1], &report.results[0]);
@@ -59,7 +59,7 @@ fn hops_are_counted() {
 
 #[test]
 fn batches_are_distributed() {
-    let report = report("latency --order full-random --size 64M --time 100ms --histogram 64");
+    let report = report("latency --order full-random --size 16M --time 40ms --histogram 64");
     let Measurement { distribution: Some(d), estimate, .. } = &report.results[0] else { panic!("no distribution") };
     assert_eq!(d.batch_hops, 64);
     assert_eq!(d.buckets.iter().map(|b| b.count).sum::<u64>(), d.samples);
@@ -77,7 +77,7 @@ fn batches_are_distributed() {
 #[test]
 fn a_chase_beside_loaders_as_asked() {
     let Some((_, second)) = two_cpus() else { not_tested!("one CPU") };
-    let line = format!("loaded --probe-cpu {second} --delay 0,5000 --order full-random --hops 20000 --histogram 8 --size 32M");
+    let line = format!("loaded --width sse2 --probe-cpu {second} --delay 0,5000 --order full-random --hops 20000 --histogram 8 --size 8M");
     let report = report(&line);
     let latencies: Vec<_> = report.results.iter().filter(|m| m.metric == Metric::Latency).collect();
     assert_eq!(latencies.len(), 2);
@@ -85,7 +85,7 @@ fn a_chase_beside_loaders_as_asked() {
         assert_eq!((m.at.cpu, m.at.order), (Some(second), Some(ChaseOrder::FullRandom)));
         assert!(!m.at.cpus.as_ref().unwrap().contains(second));
         assert!(m.estimate.value.is_some() && m.distribution.as_ref().is_some_and(|d| d.samples > 0));
-        assert_eq!(m.evidence.window, Some(Bytes::mib(32)));
+        assert_eq!(m.evidence.window, Some(Bytes::mib(8)));
     }
     assert!(report.results.iter().filter(|m| m.metric == Metric::Bandwidth).all(|m| m.distribution.is_none()));
 }
@@ -106,7 +106,7 @@ fn cpus_that_touch_and_that_are_kept_awake() {
 fn a_transfer_as_asked() {
     let Some((reader, holder)) = two_cpus() else { not_tested!("one CPU") };
     let line = format!(
-        "c2c --reader {reader} --holder {holder} --state hitm --holder-pushes 256K --reader-pushes 64K --order full-random --time 150ms"
+        "c2c --reader {reader} --holder {holder} --state hitm --holder-pushes 256K --reader-pushes 64K --order full-random --size 1M --time 60ms"
     );
     let report = report(&line);
     assert_eq!(report.results[0].evidence.kernel, "store-then-push-then-push-then-chase");
@@ -116,12 +116,12 @@ fn a_transfer_as_asked() {
         let pushes = m.evidence.pushes.unwrap();
         assert_eq!((pushes.holder, pushes.reader), (Bytes::kib(256), Bytes::kib(64)));
     }
-    let matrix = self::report("c2c --node-matrix --time 100ms");
+    let matrix = self::report("c2c --node-matrix --size 1M --time 60ms");
     assert!(matrix.results.iter().all(|m| m.at.holder_node.is_some() && m.estimate.value.is_some()));
     assert!(matrix.results.iter().any(|m| m.at.state == Some(LineState::Hit)));
     let third = report_of_third();
     if let Some(third) = third {
-        let shared = self::report(&format!("c2c --reader {reader} --holder {holder} --sharer {third} --time 150ms"));
+        let shared = self::report(&format!("c2c --reader {reader} --holder {holder} --sharer {third} --size 1M --time 60ms"));
         assert!(shared.results.iter().all(|m| m.at.sharer_cpu == Some(third) && m.evidence.threads == 3));
         assert!(shared.results.iter().any(|m| m.evidence.kernel == "store-then-share-then-chase"));
     } else {
@@ -188,7 +188,7 @@ impl Word {
 fn another_program_starts_each_cell() {
     let _permit = alone();
     let (name, word) = Word::new("start");
-    let line = format!("bandwidth --mix all-reads,1:1 --size 8M --time 300ms --format json --start-signal {name}");
+    let line = format!("bandwidth --width sse2 --mix all-reads,1:1 --size 8M --time 100ms --format json --start-signal {name}");
     let mut child = program().args(line.split(' ')).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     word.wait_for(Some(0), &mut child);
     std::thread::sleep(Duration::from_millis(300));

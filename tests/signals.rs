@@ -21,13 +21,15 @@ const SIGNALS: [(i32, &str); 3] = [(libc::SIGINT, "SIGINT"), (libc::SIGTERM, "SI
 /// When a signal is sent.
 #[derive(Clone, Copy)]
 enum When {
-    /// When handlers of signals are there, and up to 0.35 s of CPU time later: another moment each time. Set-up of the larger sizes takes
+    /// When handlers of signals are there, and up to 0.2 s of CPU time later: another moment each time. Set-up of the larger sizes takes
     /// longer than that.
     AnyTime,
     /// So many bursts into the first cell.
     Bursts(u32),
     /// When it has used so much CPU time.
     Used(Duration),
+    /// When it has run for so long.
+    After(Duration),
     /// When it waits for a program that it has started.
     Waiting,
 }
@@ -41,6 +43,10 @@ fn signalled(mut command: Command, when: When, signals: &[i32]) -> Option<Ended>
         When::AnyTime => run.until_it_has_used(moment()),
         When::Bursts(bursts) => run.until_it_measures(bursts),
         When::Used(time) => run.until_it_has_used(time),
+        When::After(time) => {
+            std::thread::sleep(time);
+            !run.ended()
+        }
         When::Waiting => run.until_it_waits(),
     };
     if !there {
@@ -61,7 +67,7 @@ fn memgauge(line: &str) -> Command {
 /// CPU time that a run has used when it is interrupted.
 fn moment() -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    Duration::from_millis(50 + u64::from(now.subsec_micros()) % 300)
+    Duration::from_millis(50 + u64::from(now.subsec_micros()) % 150)
 }
 
 /// Kibibytes that are free here.
@@ -77,7 +83,7 @@ fn every_command_ends_soon_after_a_signal_with_what_was_measured() {
     let threads = directory.join("cells.toml");
     std::fs::write(&threads, format!("[[threads]]\ncpus = \"{}\"\nsize = \"64M\"\n", first_cpu())).unwrap();
     // What a tenth of the machine's memory is, so that setting up takes a while.
-    let large = (free_kib() / 10 / 1024).clamp(64, 256);
+    let large = (free_kib() / 10 / 1024).clamp(64, 128);
     let lines = [
         "--time 60s".to_owned(),
         "quick --time 60s".to_owned(),
@@ -112,9 +118,9 @@ fn every_command_ends_soon_after_a_signal_with_what_was_measured() {
     for (nth, line) in lines.iter().enumerate() {
         let (signal, name) = SIGNALS[nth % SIGNALS.len()];
         let command = if other(line) { plain(line) } else { memgauge(line) };
-        // What it starts uses no CPU time here.
+        // These wait for what they start, and use no CPU time.
         let when = match line.split(' ').next() {
-            Some("compare") => When::Used(Duration::from_millis(10)),
+            Some("compare") => When::After(moment()),
             Some("count") => When::Waiting,
             _ => When::AnyTime,
         };
@@ -201,7 +207,7 @@ fn two_signals_at_once_lose_nothing() {
         assert!(matches!(report.incomplete, Some(Incomplete::Signal { .. })));
     }
     let mut mlc = Command::new(env!("CARGO_BIN_EXE_mlc"));
-    mlc.env("MEMGAUGE_MLC_PREFETCH", "leave").args(["--max_bandwidth", "-t0.7", "-b16m"]).stdin(Stdio::null());
+    mlc.env("MEMGAUGE_MLC_PREFETCH", "leave").args(["--max_bandwidth", "-t0.3", "-b16m"]).stdin(Stdio::null());
     hangup(&mut mlc, false);
     let _permit = alone();
     let mut run = Watched::start(&mut mlc);
@@ -223,7 +229,7 @@ fn two_signals_at_once_lose_nothing() {
 #[test]
 fn nohup_keeps_a_run_alive() {
     let _permit = alone();
-    let mut command = memgauge("bandwidth --mix all-reads --size 16M --time 500ms");
+    let mut command = memgauge("bandwidth --width sse2 --mix all-reads --size 16M --time 300ms");
     hangup(&mut command, true);
     let mut run = Watched::start(&mut command);
     if !run.until_it_measures(1) {

@@ -234,7 +234,7 @@ const FACTS: [(&str, Check); 9] = [
 ];
 
 /// Checks each machine. `more` is an additional check for all of them.
-fn check_all(archives: &BTreeMap<String, PathBuf>, more: fn(&Machine, &str)) {
+fn check_all(archives: &BTreeMap<String, PathBuf>, more: impl Fn(&Path, &Machine, &str) + Sync) {
     let compare = installed("lscpu");
     if !compare {
         not_tested_in_part!("lscpu is not installed");
@@ -243,7 +243,7 @@ fn check_all(archives: &BTreeMap<String, PathBuf>, more: fn(&Machine, &str)) {
         let recording = Recording::unpack(archive);
         let machine = read_machine(&recording.root).unwrap();
         is_consistent(&machine, name);
-        more(&machine, name);
+        more(&recording.root, &machine, name);
         if compare {
             agrees_with_lscpu(&recording.root, &machine.topology, name);
         }
@@ -254,6 +254,7 @@ fn check_all(archives: &BTreeMap<String, PathBuf>, more: fn(&Machine, &str)) {
     // Unpacking takes the time.
     std::thread::scope(|scope| {
         for (name, archive) in archives {
+            let check = &check;
             std::thread::Builder::new().name(name.clone()).spawn_scoped(scope, move || check(name, archive)).unwrap();
         }
     });
@@ -262,14 +263,22 @@ fn check_all(archives: &BTreeMap<String, PathBuf>, more: fn(&Machine, &str)) {
 #[test]
 fn recorded_machines() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/machines");
+    let followed = AtomicU32::new(0);
     // Guests are small, so little of their memory may be free.
-    check_all(&archives(&folder, OURS), |_, _| ());
+    check_all(&archives(&folder, OURS), |root, machine, name| {
+        followed.fetch_add(every_advice_names_files_that_root_may_write_to(root, machine, name), Ordering::Relaxed);
+    });
+    let followed = followed.into_inner();
+    assert!(followed > 10, "{followed} files were named");
 }
 
 #[test]
 fn machines_that_others_recorded() {
     match archives_of_others() {
-        Ok(archives) => check_all(&archives, has_memory_to_spare),
+        Ok(archives) => check_all(&archives, |root, machine, name| {
+            has_memory_to_spare(machine, name);
+            every_advice_names_files_that_root_may_write_to(root, machine, name);
+        }),
         Err(why) => not_tested!("{why}"),
     }
 }
@@ -463,26 +472,21 @@ fn files_named(text: &str) -> impl Iterator<Item = &str> {
     words.filter(|word| word.starts_with("/sys/") || word.starts_with("/proc/")).filter(|file| !file.contains('*'))
 }
 
-#[test]
-fn every_advice_names_files_that_exist_and_that_root_may_write_to() {
-    let ours = archives(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/machines"), OURS);
+/// The files exist. Returns how many are named.
+fn every_advice_names_files_that_root_may_write_to(root: &Path, machine: &Machine, name: &str) -> u32 {
+    let unlike = |node: &Node| node.has_memory() && !machine.allowed.nodes.contains(node.id);
     let mut followed = 0;
-    for (name, archive) in ours.into_iter().chain(archives_of_others().unwrap_or_default()) {
-        let recording = Recording::unpack(&archive);
-        let machine = read_machine(&recording.root).unwrap();
-        let unlike = |node: &Node| node.has_memory() && !machine.allowed.nodes.contains(node.id);
-        for text in all_advice(&recording.root, &machine) {
-            assert!(
-                !text.contains("cpuset.mems") || machine.topology.nodes.iter().any(unlike),
-                "{name}: no control group is in the way: {text}"
-            );
-            for file in files_named(&text) {
-                let found = recording.root.join(&file[1..]).metadata();
-                let writable = found.as_ref().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o200 != 0);
-                assert!(writable, "{name}: {file}: {found:?}: {text}");
-                followed += 1;
-            }
+    for text in all_advice(root, machine) {
+        assert!(
+            !text.contains("cpuset.mems") || machine.topology.nodes.iter().any(unlike),
+            "{name}: no control group is in the way: {text}"
+        );
+        for file in files_named(&text) {
+            let found = root.join(&file[1..]).metadata();
+            let writable = found.as_ref().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o200 != 0);
+            assert!(writable, "{name}: {file}: {found:?}: {text}");
+            followed += 1;
         }
     }
-    assert!(followed > 10, "{followed} files were named");
+    followed
 }

@@ -173,8 +173,8 @@ fn pairs_of_tiers_are_within_one_per_cent_of_the_optimum() {
 
 #[test]
 fn triples_of_tiers_are_within_one_per_cent_of_the_optimum() {
-    rates(3, 2001..2061, |_, _| Goal::Bandwidth);
-    rates(3, 3001..3061, demand);
+    rates(3, 2001..2031, |_, _| Goal::Bandwidth);
+    rates(3, 3001..3031, demand);
 }
 
 #[test]

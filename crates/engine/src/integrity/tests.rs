@@ -62,17 +62,16 @@ fn sound_memory_has_no_mismatch_whatever_its_size() {
 
 #[test]
 fn bits_stuck_at_0_and_at_1_are_found_wherever_they_are() {
-    for bit in [0, 31, 32, 63] {
-        for offset in [0, 4096 * 5 + 24, (128 << 10) - 8] {
-            for (damage, stuck) in [(u64::MAX, 1u64 << bit), (!(1u64 << bit), 0)] {
-                let integrity = test_with(128 << 10, offset, |word| word & damage | stuck);
-                assert!(integrity.mismatches > 3, "{integrity:?}");
-                let [word] = &integrity.first[..] else { panic!("{integrity:?}") };
-                assert_eq!((word.offset, word.written ^ word.read, word.second_read), (offset as u64, 1 << bit, word.read));
-                // Damage is done after a sweep's write only.
-                assert_eq!((word.rewritten_read, word.kind()), (Some(word.written), WrongWordKind::Flipped));
-                assert_eq!((word.pattern, word.cpu < 4096), (Some(TestPattern::Random), true));
-            }
+    let (first, last) = (0, (128 << 10) - 8);
+    for (bit, offset) in [(0, last), (31, 4096 * 5 + 24), (32, first), (63, last)] {
+        for (damage, stuck) in [(u64::MAX, 1u64 << bit), (!(1u64 << bit), 0)] {
+            let integrity = test_with(128 << 10, offset, |word| word & damage | stuck);
+            assert!(integrity.mismatches > 3, "{integrity:?}");
+            let [word] = &integrity.first[..] else { panic!("{integrity:?}") };
+            assert_eq!((word.offset, word.written ^ word.read, word.second_read), (offset as u64, 1 << bit, word.read));
+            // Damage is done after a sweep's write only.
+            assert_eq!((word.rewritten_read, word.kind()), (Some(word.written), WrongWordKind::Flipped));
+            assert_eq!((word.pattern, word.cpu < 4096), (Some(TestPattern::Random), true));
         }
     }
 }

@@ -134,7 +134,7 @@ static REPORTS: LazyLock<Vec<Report>> = LazyLock::new(|| {
 });
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     #[test]
     fn every_number_is_in_one_row_with_all_its_digits(

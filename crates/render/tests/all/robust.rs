@@ -100,8 +100,8 @@ fn every_single_change_of_a_small_report() {
     let whole = serde_json::to_value(samples::vm()).unwrap();
     let mut shown = 0;
     for kind in 0..5 {
-        // Every eleventh value, a different one for each kind of change: all would take half a minute and hit the same code again.
-        for n in (kind as usize..size(&whole)).step_by(11) {
+        // Every 17th value, a different one for each kind of change: all would take half a minute and hit the same code again.
+        for n in (kind as usize..size(&whole)).step_by(17) {
             let mut changed = whole.clone();
             mutate(&mut changed, &mut n.clone(), &change(kind));
             if let Ok(report) = serde_json::from_value::<Report>(changed) {
@@ -110,11 +110,11 @@ fn every_single_change_of_a_small_report() {
             }
         }
     }
-    assert!(shown > 250, "only {shown} changed reports could be read: the test no longer tests much");
+    assert!(shown > 160, "only {shown} changed reports could be read: the test no longer tests much");
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn many_changes_of_any_report(which in 0usize..7, changes in prop::collection::vec((0.0f64..1.0, 0u8..5), 1..40)) {
         let mut value = serde_json::to_value(&samples::all()[which].1).unwrap();

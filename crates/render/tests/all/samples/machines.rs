@@ -34,7 +34,8 @@ pub fn nodes(rows: u32, columns: u32) -> Report {
     report
 }
 
-/// Every pair of CPUs, two threads a core, eight cores a cache, half of the CPUs in each of two packages.
+/// Every pair of CPUs, two threads a core, eight cores a cache, half of the CPUs in each of two packages: a result each, or of many CPUs one
+/// matrix, as `c2c --matrix` keeps them.
 pub fn pairs(cpus: u32) -> Report {
     let mut lab = Lab::new("Example", "AuthenticAMD", None);
     lab.cpus = (0..cpus)
@@ -66,6 +67,7 @@ pub fn pairs(cpus: u32) -> Report {
         lab.pair(0, 1, LineState::Hitm, 1.0);
         lab.report().results.remove(0)
     };
+    let mut matrix = (cpus > 256).then(|| PairMatrix::new((0..cpus).collect(), LineState::Hitm, None));
     for reader in 0..cpus {
         for holder in (0..cpus).filter(|h| *h != reader) {
             let ns = if reader / 2 == holder / 2 {
@@ -78,6 +80,11 @@ pub fn pairs(cpus: u32) -> Report {
                 196.0
             };
             let ns = ns + f64::from((reader * 7 + holder * 11) % 9) * 0.6;
+            if let Some(matrix) = &mut matrix {
+                let estimate = memgauge_core::estimate::Estimate { value: Some(ns), ..Default::default() };
+                matrix.set(reader, holder, &estimate, &Quality::default());
+                continue;
+            }
             let mut m = template.clone();
             m.at.cpu = Some(reader);
             m.at.holder_cpu = Some(holder);
@@ -87,6 +94,7 @@ pub fn pairs(cpus: u32) -> Report {
             report.results.push(m);
         }
     }
+    report.matrices.extend(matrix);
     report
 }
 
