@@ -3,6 +3,8 @@
 // A panic in a helper is the failure report of its test. A test that is skipped prints why.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+mod support;
+
 use std::io::Read;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
@@ -211,7 +213,8 @@ fn what_cannot_be_counted_is_said_once() {
 
 #[test]
 fn a_measurement_has_counters_or_one_reason() {
-    let output = run(&["latency", "--size", "64K", "--window", "16K", "--time", "60ms", "--counters", "--format", "json"]);
+    let line = ["latency", "--size", "64K", "--window", "16K", "--time", "60ms", "--counters", "--format", "json"];
+    let output = support::measured(&mut program(&line));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let report: Report = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report.results.len(), 2);
