@@ -1,7 +1,7 @@
 //! The end of a process that has no memory left for its own data: advice in place of an abort.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// What helps. Rust's runtime has said before how much memory it asked for.
 const ADVICE: &[u8] =
@@ -10,8 +10,13 @@ const ADVICE: &[u8] =
 /// The status of a program that could not measure.
 const STATUS: i32 = 4;
 
-/// Whether an allocation has failed. Code that can do without the memory goes on, and the flag has no effect.
-static FAILED: AtomicBool = AtomicBool::new(false);
+/// The thread whose last allocation failed, or 0. Code that can do without the memory goes on, and the thread's next allocation clears this.
+static FAILED: AtomicI32 = AtomicI32::new(0);
+
+fn thread() -> i32 {
+    // SAFETY: the call has no requirements.
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
+}
 
 /// The system's allocator, which notes what it refused.
 struct Noting;
@@ -21,7 +26,9 @@ static ALLOCATOR: Noting = Noting;
 
 fn noted(memory: *mut u8) -> *mut u8 {
     if memory.is_null() {
-        FAILED.store(true, Ordering::Relaxed);
+        FAILED.store(thread(), Ordering::Relaxed);
+    } else if FAILED.load(Ordering::Relaxed) != 0 {
+        let _ = FAILED.compare_exchange(thread(), 0, Ordering::Relaxed, Ordering::Relaxed);
     }
     memory
 }
@@ -51,16 +58,30 @@ unsafe impl GlobalAlloc for Noting {
 
 /// From now on an allocation that nobody can do without ends the program with advice and a status. All other aborts stay what they are.
 pub(crate) fn advise() {
-    // SAFETY: the handler makes two system calls that are safe in one, and reads an atomic.
+    // SAFETY: the handler makes three system calls that are safe in one, and reads an atomic.
     unsafe { libc::signal(libc::SIGABRT, aborted as *const () as libc::sighandler_t) };
 }
 
 extern "C" fn aborted(_signal: i32) {
-    if FAILED.load(Ordering::Relaxed) {
+    // The thread that aborts is the one that gets the signal.
+    if FAILED.load(Ordering::Relaxed) == thread() {
         // SAFETY: both are safe in a handler. The text is as long as it says.
         unsafe {
             libc::write(libc::STDERR_FILENO, ADVICE.as_ptr().cast(), ADVICE.len());
             libc::_exit(STATUS);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_that_a_thread_survives_is_forgotten() {
+        noted(std::ptr::null_mut());
+        let failed = FAILED.load(Ordering::Relaxed);
+        drop(std::hint::black_box(Box::new(7)));
+        assert_eq!((failed, FAILED.load(Ordering::Relaxed)), (thread(), 0));
     }
 }
