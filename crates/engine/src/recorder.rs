@@ -20,7 +20,7 @@ use crate::error::CellError;
 /// What to do about memory that does not keep what is written to it.
 const TEST_MEMORY: &str = "take the machine out of service, look at its log for memory errors, and test its memory";
 /// What to do where other processes have the CPUs.
-const FREE_CPUS: &str = "run again when other processes leave these CPUs some time, or for longer";
+pub(crate) const FREE_CPUS: &str = "run again when other processes leave these CPUs some time, or for longer";
 /// What to do about a file whose memory cannot be read.
 const SEE_MEDIA_ERRORS: &str =
     "see the kernel's log (dmesg); of persistent memory, 'ndctl list --media-errors' lists the ranges with errors that the device knows";

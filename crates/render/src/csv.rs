@@ -369,6 +369,7 @@ fn pairs(writer: &mut Writer, run: &CsvRow<'_>, matrix: &PairMatrix, report: &Re
     };
     // The matrix counts its reasons and does not say which pairs they are of.
     let all: Vec<QualityReason> = matrix.reasons.keys().copied().collect();
+    let causes = matrix.why_not();
     for (i, &reader) in matrix.cpus.iter().enumerate() {
         for (j, &holder) in matrix.cpus.iter().enumerate().filter(|(j, _)| *j != i) {
             let row = CsvRow { cpu: Some(reader), holder_cpu: Some(holder), ..shared.clone() };
@@ -381,7 +382,11 @@ fn pairs(writer: &mut Writer, run: &CsvRow<'_>, matrix: &PairMatrix, report: &Re
                     let reasons = if quality == QualityLevel::Degraded { join(&all) } else { String::new() };
                     CsvRow { value, low: end(-1.0), high: end(1.0), quality: Some(quality), reasons, ..row }
                 }
-                None => CsvRow { quality: Some(QualityLevel::None), not_measured: missing.clone(), detail: why.to_owned(), ..row },
+                None => {
+                    let own = causes.get(&(reader, holder)).map(|why| (cause(why), cut(&reasons::not_measured(why)).to_owned()));
+                    let (not_measured, detail) = own.unwrap_or_else(|| (missing.clone(), why.to_owned()));
+                    CsvRow { quality: Some(QualityLevel::None), not_measured, detail, ..row }
+                }
             })?;
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, NotMeasured};
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPlace, Unit};
 use crate::result::evidence::Evidence;
 use crate::result::measurement::{Quality, QualityLevel, QualityReason};
@@ -38,9 +38,22 @@ pub struct PairMatrix {
     pub quality: Vec<String>,
     /// Why numbers are degraded, and how many of them.
     pub reasons: BTreeMap<QualityReason, u32>,
+    /// Why pairs that were measured have no number, an entry for each cause. Pairs in none of them were not measured before the run ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_measured: Vec<PairsNotMeasured>,
     /// What was observed while they were measured: over all pairs, the highest share of time that others took, and the sum of events. Where
     /// pages are was read back once for each buffer.
     pub evidence: Evidence,
+}
+
+/// Pairs without a number, for one cause.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PairsNotMeasured {
+    /// The cause, with the CPUs of all these pairs, and the largest share of time.
+    pub why: NotMeasured,
+    /// Reader and holder of each.
+    pub pairs: Vec<(u32, u32)>,
 }
 
 const GOOD: &str = "g";
@@ -87,6 +100,7 @@ impl PairMatrix {
             half_width_percent: vec![vec![None; n]; n],
             quality: vec![String::from(NONE).repeat(n); n],
             reasons: BTreeMap::new(),
+            not_measured: Vec::new(),
             evidence: Evidence::default(),
         }
     }
@@ -103,6 +117,27 @@ impl PairMatrix {
         let letter = if quality.level == QualityLevel::Good { GOOD } else { DEGRADED };
         self.quality[row].replace_range(column..=column, letter);
         quality.reasons.iter().for_each(|reason| *self.reasons.entry(*reason).or_default() += 1);
+    }
+
+    /// Enters why a pair has no number.
+    pub fn miss(&mut self, reader: u32, holder: u32, why: NotMeasured) {
+        let alike = |entry: &&mut PairsNotMeasured| std::mem::discriminant(&entry.why) == std::mem::discriminant(&why);
+        let Some(entry) = self.not_measured.iter_mut().find(alike) else {
+            return self.not_measured.push(PairsNotMeasured { why, pairs: vec![(reader, holder)] });
+        };
+        entry.pairs.push((reader, holder));
+        match (&mut entry.why, why) {
+            (NotMeasured::CpuTakenAway { percent }, NotMeasured::CpuTakenAway { percent: more }) => *percent = more.max(*percent),
+            (NotMeasured::NeverTogether { cpus }, NotMeasured::NeverTogether { cpus: more }) => {
+                more.iter().for_each(|cpu| cpus.insert(cpu));
+            }
+            _ => {}
+        }
+    }
+
+    /// Why pairs have no number, by reader and holder.
+    pub fn why_not(&self) -> BTreeMap<(u32, u32), &NotMeasured> {
+        self.not_measured.iter().flat_map(|entry| entry.pairs.iter().map(|pair| (*pair, &entry.why))).collect()
     }
 
     /// Degrades every number, for a reason that all have.
@@ -171,5 +206,21 @@ mod tests {
         });
         matrix.degrade(QualityReason::PlacementWrong);
         assert_eq!((matrix.counts(), matrix.reasons[&QualityReason::PlacementWrong]), ((0, 2, 4), 2));
+    }
+
+    #[test]
+    fn each_pair_without_a_number_has_its_cause() {
+        let mut matrix = PairMatrix::new(vec![1, 4, 9], LineState::Hitm, None);
+        let together = |cpus: &str| NotMeasured::NeverTogether { cpus: cpus.parse().unwrap() };
+        matrix.miss(1, 4, NotMeasured::CpuTakenAway { percent: 97 });
+        matrix.miss(4, 1, together("1,4"));
+        matrix.miss(9, 4, NotMeasured::CpuTakenAway { percent: 92 });
+        matrix.miss(9, 1, together("1,9"));
+        let taken = NotMeasured::CpuTakenAway { percent: 97 };
+        let all = together("1,4,9");
+        assert_eq!(matrix.why_not(), [((1, 4), &taken), ((4, 1), &all), ((9, 1), &all), ((9, 4), &taken)].into());
+        assert_eq!((matrix.not_measured.len(), matrix.counts()), (2, (0, 0, 6)));
+        let again: PairMatrix = serde_json::from_value(serde_json::to_value(&matrix).unwrap()).unwrap();
+        assert_eq!(again, matrix);
     }
 }

@@ -16,9 +16,10 @@ use memgauge_core::note::Note;
 use memgauge_core::pairing::Rounds as PairRounds;
 use memgauge_core::plan::{Handoff, Probe, Transfers};
 use memgauge_core::protocol::{MAX_BURST, MIN_PAIR_RUNS, PAIR_RUN};
-use memgauge_core::result::{Evidence, Noise, PairMatrix, Placement};
+use memgauge_core::result::{Evidence, Noise, PairMatrix, PairsNotMeasured, Placement};
 use memgauge_core::stats;
 use memgauge_core::units::IdSet;
+use memgauge_core::wording::{self, reasons};
 use memgauge_os::memory::Buffer;
 
 use super::pair::{TransferRun, run_at_once, transfer_evidence};
@@ -29,6 +30,7 @@ use crate::error::{CellError, Result};
 use crate::experiment::disturbance::{BurstConditions, BurstSamples, GroupBy};
 use crate::experiment::sampling::{Sampler, StopAfter, measure_until_sure};
 use crate::memory::combined_pages;
+use crate::recorder::FREE_CPUS;
 use crate::session::Session;
 
 /// Pairs do not disturb each other when being together changes a pair's latency by less than this.
@@ -157,6 +159,12 @@ fn finish(session: &mut Session<'_>, matrices: Matrices, memory: &ReaderMemory) 
             placement: Placement::combined(buffers().filter_map(|b| b.placement.clone())),
             ..matrix.evidence
         };
+        let all = matrix.cpus.len() * (matrix.cpus.len() - 1);
+        for PairsNotMeasured { why, pairs } in &matrix.not_measured {
+            let (at, why_not) = (wording::coordinates(&matrix.shared_coordinates()), reasons::not_measured(why));
+            let note = Note::error("cell-not-measured", format!("{} of {all} pairs of CPUs, {at}: {why_not}", pairs.len()));
+            session.recorder.note(if why.is_want_of_cpu_time() { note.advise(FREE_CPUS) } else { note });
+        }
         session.recorder.matrices.push(matrix);
     }
 }
@@ -247,11 +255,14 @@ fn record(session: &mut Session<'_>, transfers: Vec<PairTransfer>, memory: &mut 
         };
         match &mut matrix {
             Some(matrix) if !session.recorder.repeating => {
-                let estimate = if judge::taken_away(&estimate, &evidence).is_some() { Estimate::default() } else { estimate };
+                let why = estimate.not_measured.clone().or_else(|| judge::taken_away(&estimate, &evidence));
                 let mut disturbed = Noise::default();
                 samples.write_disturbances(&mut disturbed);
                 matrix.evidence.noise.add(&disturbed);
-                matrix.set(plan.reader, plan.holder, &estimate, &judge::quality(&estimate, &evidence));
+                match why {
+                    Some(why) => matrix.miss(plan.reader, plan.holder, why),
+                    None => matrix.set(plan.reader, plan.holder, &estimate, &judge::quality(&estimate, &evidence)),
+                }
             }
             _ => session.recorder.record(session.recorder.judge(at, Metric::Latency, estimate, evidence)),
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use memgauge_core::experiment::MemoryPlace;
 use memgauge_core::result::{Measurement, PairMatrix, QualityReason, Report};
 use memgauge_core::topology::Topology;
-use memgauge_core::wording;
+use memgauge_core::wording::{self, reasons};
 
 use super::context::Context;
 use super::evidence::{evidence, left_out};
@@ -149,9 +149,17 @@ pub(super) fn matrices(page: &mut Page, report: &Report) {
     let text = format!("the matrix of {0} × {0} CPUs is in the JSON result; -o FILE.png draws it", first.cpus.len());
     page.paragraph(Style::Plain, text);
     if counts.1 + counts.2 > 0 {
-        let reasons: BTreeSet<&QualityReason> = report.matrices.iter().flat_map(|m| m.reasons.keys()).collect();
-        let reasons: Vec<String> = reasons.into_iter().map(wording::spelled).collect();
-        page.paragraph(Style::Plain, format!("{} of them degraded, {} missing: {}", counts.1, counts.2, reasons.join(", ")));
+        let degraded: BTreeSet<&QualityReason> = report.matrices.iter().flat_map(|m| m.reasons.keys()).collect();
+        let degraded: BTreeSet<String> = degraded.into_iter().map(wording::spelled).collect();
+        let missing: BTreeSet<String> =
+            report.matrices.iter().flat_map(|m| &m.not_measured).map(|entry| reasons::not_measured(&entry.why)).collect();
+        let said = |count: u32, what: &str, why: BTreeSet<String>| match (count, why.is_empty()) {
+            (0, _) => None,
+            (_, true) => Some(format!("{count} {what}")),
+            (_, false) => Some(format!("{count} {what} ({})", why.into_iter().collect::<Vec<_>>().join("; "))),
+        };
+        let said = [said(counts.1, "degraded", degraded), said(counts.2, "missing", missing)];
+        page.paragraph(Style::Plain, said.into_iter().flatten().collect::<Vec<_>>().join(", "));
     }
 }
 

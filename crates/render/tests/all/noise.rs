@@ -367,3 +367,18 @@ fn a_column_of_which_nothing_was_measured_stays() {
     let shown = words(&samples::interrupted(), false);
     has(&shown, &["mix GB/s ", "all-reads —"]);
 }
+
+#[test]
+fn pairs_of_a_matrix_without_a_number_have_their_cause() {
+    let mut report = samples::machines::two_times_64();
+    let mut matrix = PairMatrix::new(vec![0, 1, 2], LineState::Hitm, None);
+    let degraded = Quality { level: QualityLevel::Degraded, reasons: vec![QualityReason::NotConverged] };
+    matrix.set(0, 1, &Estimate { value: Some(20.0), ..Estimate::default() }, &degraded);
+    matrix.miss(1, 2, NotMeasured::CpuTakenAway { percent: 97 });
+    report.matrices = vec![matrix];
+    let said = "1 degraded (not-converged), 5 missing (CPU taken away: its threads were off their CPUs for up to 97 % of the time)";
+    assert!(text(&report).contains(said), "{}", text(&report));
+    let csv = String::from_utf8(memgauge_render::Csv.render(&report).unwrap()).unwrap();
+    let causes = |cause: &str| csv.lines().filter(|line| line.contains(cause)).count();
+    assert_eq!((causes("cpu-taken-away"), causes("cells-missing")), (1, 4), "{csv}");
+}
