@@ -47,14 +47,15 @@ const COMMANDS: [(&str, usize); 7] = [
     ("chase 4M --passes 4", 1),
 ];
 
-/// The pages by node of every mapping of a process that is as large as a buffer, from numa_maps.
+/// The pages by node of every mapping of a process that is as large as a buffer, from numa_maps. Pages of the program's own file are where the
+/// page cache has them.
 fn buffers(id: u32) -> Vec<BTreeMap<u32, u64>> {
     let maps = fs::read_to_string(format!("/proc/{id}/numa_maps")).unwrap_or_default();
     let pages = |line: &str| -> BTreeMap<u32, u64> {
         let by_node = |word: &str| Some((word.strip_prefix('N')?.split_once('=')?.0.parse().ok()?, word.split_once('=')?.1.parse().ok()?));
         line.split(' ').filter_map(by_node).collect()
     };
-    maps.lines().map(pages).filter(|pages| BUFFER_PAGES.contains(&pages.values().sum())).collect()
+    maps.lines().filter(|line| !line.contains(" file=")).map(pages).filter(|pages| BUFFER_PAGES.contains(&pages.values().sum())).collect()
 }
 
 /// Runs a command under a policy until it has so many buffers, and to its end. All of their pages are on `nodes`, on several in equal parts.
