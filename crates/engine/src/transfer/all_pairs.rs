@@ -159,7 +159,7 @@ fn finish(session: &mut Session<'_>, matrices: Matrices, memory: &ReaderMemory) 
             placement: Placement::combined(buffers().filter_map(|b| b.placement.clone())),
             ..matrix.evidence
         };
-        let all = matrix.cpus.len() * (matrix.cpus.len() - 1);
+        let all = matrix.cpus.len() * matrix.cpus.len().saturating_sub(1);
         for PairsNotMeasured { why, pairs } in &matrix.not_measured {
             let (at, why_not) = (wording::coordinates(&matrix.shared_coordinates()), reasons::not_measured(why));
             let note = Note::error("cell-not-measured", format!("{} of {all} pairs of CPUs, {at}: {why_not}", pairs.len()));

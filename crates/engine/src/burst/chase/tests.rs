@@ -164,14 +164,15 @@ fn windows_and_exact_hops_agree() {
         chase = moved;
         let found = BurstWindows::new(&[&trace], Role::Chase, 4..windows, clock.ns(1), 0);
         let bare = BurstWindows::new(&[&bare], Role::Chase, 4..windows, clock.ns(1), 0);
-        if found.clean && bare.clean && exact.clean() {
-            // Means of both, of about as long: a stall of memory is in one as likely as in the other.
+        let ticks = |threads: &Vec<(u64, u64)>| threads[0].0 as f64 / (threads[0].1 * kernels::CHASE_UNROLL as u64) as f64;
+        // A stall of memory is in the mean over exact hops, and in no window.
+        let calm = [found.stalled, bare.stalled, exact.stalled()].into_iter().flatten().all(|stalled| stalled < 0.002);
+        if calm && found.clean && bare.clean && exact.clean() {
             let ratio = |found: &BurstWindows| {
-                let (ticks, units) = found.windows.iter().fold((0, 0), |(t, u), threads| (t + threads[0].0, u + threads[0].1));
-                ticks as f64 / (units * kernels::CHASE_UNROLL as u64) as f64 / exact.ticks_per_hop().unwrap()
+                stats::median(&found.windows.iter().map(ticks).collect::<Vec<_>>()).map(|ticks| ticks / exact.ticks_per_hop().unwrap())
             };
-            ratios.push(ratio(&found));
-            unfenced.push(ratio(&bare));
+            ratios.extend(ratio(&found));
+            unfenced.extend(ratio(&bare));
         }
         if ratios.len() == PAIRS {
             break;
@@ -179,8 +180,9 @@ fn windows_and_exact_hops_agree() {
     }
     println!("windows over exact hops: {:.4?}, and {:.4?} without fences", stats::median(&ratios), stats::median(&unfenced));
     match stats::median_interval(&stats::sorted(&ratios)) {
-        Some((low, high)) if high - low < 0.02 => {
-            assert!(low < 1.01 && high > 0.99, "windows over exact hops: {low} to {high}, {ratios:?}")
+        // Without fences it is 2.5 to 4.5 % less on this core's kind.
+        Some((low, high)) if high - low < 0.015 => {
+            assert!(low < 1.01 && high > 0.985, "windows over exact hops: {low} to {high}, {ratios:?}")
         }
         _ => not_tested!("other processes use the CPU or its memory"),
     }
