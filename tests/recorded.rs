@@ -171,7 +171,7 @@ fn one_machine(name: &str, archive: &Path) {
 
 fn a_time_for_the_whole_run_is_kept(recording: &Recording, line: &str, whole: &Plan, name: &str) {
     let titles = |plan: &Plan| plan.steps.iter().map(|s| s.title.clone()).collect::<Vec<_>>();
-    for seconds in [2.0, 300.0] {
+    for seconds in [2.0, 20.0, 300.0] {
         let plan = recording.plan(&format!("{line} --within {seconds}s")).unwrap();
         assert_eq!(titles(&plan), titles(whole), "{name}: {line} within {seconds} s");
         let too_short = plan.notes.iter().any(|n| n.code == "within-too-short");
