@@ -136,14 +136,9 @@ impl PrefetchControls {
     /// What the values that were read mean.
     pub(crate) fn state(&self, requested: PrefetchRequest, values: &BTreeMap<u32, Result<u64, MsrError>>) -> PrefetchState {
         let mut read: BTreeMap<u32, RegisterReading> = self.without.iter().map(|(cpu, why)| (*cpu, Err(why.clone()))).collect();
-        let mut advice = None;
         for (cpu, value) in values {
-            let value = value.as_ref().map_err(|error| {
-                advice.get_or_insert(error.advice());
-                error.to_string()
-            });
             if let Some(control) = self.by_cpu.get(cpu) {
-                read.insert(*cpu, value.map(|v| (*control, *v)));
+                read.insert(*cpu, value.as_ref().map(|v| (*control, *v)).map_err(ToString::to_string));
             }
         }
         let mut state = prefetchers::state(requested, &read);
@@ -151,7 +146,7 @@ impl PrefetchControls {
         if let Some(error) = values.values().find_map(|v| v.as_ref().err()) {
             state.status = PrefetchStatus::Unknown;
             state.reason = Some(error.to_string());
-            state.advice = advice.map(Into::into);
+            state.advice = Some(error.advice());
         }
         state
     }

@@ -202,7 +202,7 @@ impl PrefetchGuard {
                     )
                     .advise(error.advice()),
                 );
-                let (reason, advice) = (Some(error.to_string()), Some(error.advice().to_owned()));
+                let (reason, advice) = (Some(error.to_string()), Some(error.advice()));
                 PrefetchState { requested, reason, advice, ..PrefetchState::default() }
             }
         };

@@ -77,8 +77,8 @@ impl fmt::Display for MsrError {
 
 impl MsrError {
     /// What the user can do about it.
-    pub const fn advice(&self) -> &'static str {
-        "switch prefetchers in the BIOS set-up; in a virtual machine, on the host"
+    pub fn advice(&self) -> String {
+        "switch prefetchers in the BIOS set-up; in a virtual machine, on the host".to_owned()
     }
 }
 
@@ -150,10 +150,10 @@ pub enum PrefetchError {
 
 impl PrefetchError {
     /// What the user can do about it.
-    pub const fn advice(&self) -> &'static str {
+    pub fn advice(&self) -> String {
         match self {
             Self::Register(error) => error.advice(),
-            Self::Folder(..) | Self::Container(_) | Self::Guardian(_) => "switch prefetchers in the BIOS set-up",
+            Self::Folder(..) | Self::Container(_) | Self::Guardian(_) => "switch prefetchers in the BIOS set-up".to_owned(),
         }
     }
 }

@@ -10,6 +10,13 @@ use memgauge_core::units::IdSet;
 
 use super::journal::Saved;
 use crate::security::explained;
+use crate::tree::Tree;
+use crate::{container, setting};
+
+/// The kernel's module, where it is loaded or built in.
+const MODULE: &str = "sys/module/msr";
+/// Whether the module lets registers be written (Linux 5.9).
+const ALLOW_WRITES: &str = "sys/module/msr/parameters/allow_writes";
 
 /// The folder in which the kernel's module has a folder for each CPU.
 pub const MSR_DEVICES: &str = "/dev/cpu";
@@ -35,16 +42,16 @@ pub struct MsrError {
 /// What went wrong with a register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MsrFault {
-    /// No CPU has this device.
-    NoModule(PathBuf),
+    /// No CPU has a device.
+    NoModule(NoDevices),
     /// The CPU has no device, or there is no CPU behind it.
     Offline,
     /// This device may not be opened, and the system's error: not root, or without the capability.
     NotPermitted(PathBuf, String),
     /// Kernel lockdown of this mode refuses writes.
     Lockdown(String),
-    /// The module's parameter refuses writes.
-    WritesOff,
+    /// The module's parameter refuses writes; how to change it.
+    WritesOff(Option<String>),
     /// To `read` or to `write` it was refused, and the kernel does not say why.
     Refused(&'static str),
     /// The CPU (or its hypervisor) raised a fault at the instruction that reads.
@@ -69,13 +76,46 @@ pub enum MsrFault {
     Other(PathBuf, String),
 }
 
+/// No CPU has a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoDevices {
+    /// The device that was looked for.
+    device: PathBuf,
+    /// The kernel's module is there.
+    loaded: bool,
+    /// This process is in a container, which has a `/dev` of its own.
+    in_container: bool,
+}
+
+impl fmt::Display for NoDevices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = match (self.loaded, self.in_container) {
+            (false, _) => "the kernel's msr module is not loaded",
+            (true, true) => "this container does not have it (the kernel's msr module is loaded)",
+            (true, false) => "/dev lacks it, though the kernel's msr module is loaded",
+        };
+        write!(f, "there is no {}: {why}", self.device.display())
+    }
+}
+
+impl NoDevices {
+    fn advice(&self) -> &'static str {
+        match (self.loaded, self.in_container) {
+            (false, false) => "as root: modprobe msr (a kernel without CONFIG_X86_MSR has none)",
+            (false, true) => "outside of this container, as root: modprobe msr; and run there, because containers do not have its devices",
+            (true, true) => "run outside of this container, as root, or pass its devices in (docker run --privileged)",
+            (true, false) => "see that /dev is the kernel's (devtmpfs)",
+        }
+    }
+}
+
 impl std::error::Error for MsrError {}
 
 impl fmt::Display for MsrError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cpu, register, fault } = self;
         match fault {
-            MsrFault::NoModule(device) => write!(f, "there is no {}: the kernel's msr module is not loaded", device.display()),
+            MsrFault::NoModule(none) => none.fmt(f),
             MsrFault::Offline => write!(f, "CPU {cpu} is offline"),
             MsrFault::NotPermitted(device, why) => {
                 write!(f, "{} may not be opened: {why}; it takes root with CAP_SYS_RAWIO", device.display())
@@ -83,7 +123,7 @@ impl fmt::Display for MsrError {
             MsrFault::Lockdown(mode) => {
                 write!(f, "the kernel refuses to write registers: it is locked down ({mode}), as it is after Secure Boot")
             }
-            MsrFault::WritesOff => f.write_str("the kernel's msr module refuses to write registers (allow_writes=off)"),
+            MsrFault::WritesOff(_) => f.write_str("the kernel's msr module refuses to write registers (allow_writes=off)"),
             MsrFault::Refused(access) => write!(f, "the kernel refuses to {access} register {register:#x} of CPU {cpu}"),
             MsrFault::NoRegister => write!(f, "CPU {cpu} refuses to read register {register:#x}: it has none here"),
             MsrFault::Reserved(value) => write!(
@@ -108,13 +148,14 @@ impl MsrError {
     }
 
     /// What the user can do about it.
-    pub fn advice(&self) -> &'static str {
-        match &self.fault {
-            MsrFault::NoModule(_) => "as root: modprobe msr (a kernel without CONFIG_X86_MSR has none, and containers do not see it)",
+    pub fn advice(&self) -> String {
+        let advice = match &self.fault {
+            MsrFault::NoModule(none) => none.advice(),
             MsrFault::Offline => "bring it online (memgauge info says how), and run 'memgauge prefetch restore' if a run was changing it",
             MsrFault::NotPermitted(..) => "run as root, outside of containers, or with CAP_SYS_RAWIO",
             MsrFault::Lockdown(_) => "switch prefetchers in the BIOS set-up, or boot without Secure Boot and lockdown=",
-            MsrFault::WritesOff => "as root: echo default > /sys/module/msr/parameters/allow_writes, or boot without msr.allow_writes=off",
+            MsrFault::WritesOff(Some(how)) => return format!("{how}, or boot without msr.allow_writes=off"),
+            MsrFault::WritesOff(None) => "boot without msr.allow_writes=off",
             MsrFault::Refused(_) => "run as root with CAP_SYS_RAWIO, outside of containers; see dmesg for lockdown",
             MsrFault::NoRegister | MsrFault::Reserved(_) => "switch prefetchers in the BIOS set-up; in a virtual machine, on the host",
             MsrFault::Forgotten { .. } => {
@@ -122,7 +163,8 @@ impl MsrError {
             }
             MsrFault::Changed { .. } => "stop other programs that write this register (wrmsr, tuned, pqos), and run again",
             MsrFault::Other(..) => "see dmesg",
-        }
+        };
+        advice.to_owned()
     }
 }
 
@@ -184,9 +226,15 @@ impl Msr {
         numbered.filter(|&cpu| self.device(cpu).exists()).collect()
     }
 
+    /// Why there is none. Of files in place of devices, the machine's module says nothing.
+    fn no_devices(&self, cpu: u32) -> NoDevices {
+        let (tree, real) = (Tree::new(&self.root), self.devices == Path::new(MSR_DEVICES));
+        NoDevices { device: self.device(cpu), loaded: real && tree.exists(MODULE), in_container: real && container::is_inside(tree) }
+    }
+
     fn error(&self, cpu: u32, register: u32, writing: Option<u64>, error: &io::Error) -> MsrError {
         let fault = match error.raw_os_error() {
-            Some(libc::ENOENT | libc::ENOTDIR | libc::ENODEV) if self.present().is_empty() => MsrFault::NoModule(self.device(cpu)),
+            Some(libc::ENOENT | libc::ENOTDIR | libc::ENODEV) if self.present().is_empty() => MsrFault::NoModule(self.no_devices(cpu)),
             // ENXIO means that the device file exists and its CPU is gone.
             Some(libc::ENOENT | libc::ENXIO | libc::ENODEV | libc::ENOTDIR) => MsrFault::Offline,
             Some(libc::EIO) => writing.map_or(MsrFault::NoRegister, MsrFault::Reserved),
@@ -212,8 +260,9 @@ impl Msr {
             if let Some(mode) = mode.or(argument).filter(|mode| *mode != "none") {
                 return MsrFault::Lockdown(mode.to_owned());
             }
-            if text("sys/module/msr/parameters/allow_writes").trim() == "off" {
-                return MsrFault::WritesOff;
+            if text(ALLOW_WRITES).trim() == "off" {
+                let tree = Tree::new(&self.root);
+                return MsrFault::WritesOff(setting::change(tree, setting::changed_from(tree), ALLOW_WRITES, "default"));
             }
         }
         MsrFault::Refused(if writing { "write" } else { "read" })
@@ -223,6 +272,7 @@ impl Msr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::fixture::Fixture;
 
     /// Plain files in place of devices: they keep what is written at an offset.
     fn folder(cpus: u32) -> (PathBuf, Msr) {
@@ -261,6 +311,24 @@ mod tests {
     }
 
     #[test]
+    fn missing_devices_have_their_cause() {
+        let found = |files: &[(&str, &str)]| {
+            let tree = Fixture::new().files(files);
+            let none = Msr::new(MSR_DEVICES, tree.root()).no_devices(0);
+            (none.to_string(), none.advice())
+        };
+        let (module, container) = (("sys/module/msr/refcnt", "0"), (".dockerenv", ""));
+        let (why, advice) = found(&[]);
+        assert!(why.ends_with("/dev/cpu/0/msr: the kernel's msr module is not loaded") && advice.starts_with("as root: modprobe"), "{why}");
+        let (why, advice) = found(&[module]);
+        assert!(why.contains("though the kernel's msr module is loaded") && advice.contains("devtmpfs"), "{why}");
+        let (why, advice) = found(&[module, container]);
+        assert!(why.contains("this container does not have it") && !advice.contains("modprobe"), "{why}");
+        let (why, advice) = found(&[container]);
+        assert!(why.contains("is not loaded") && advice.starts_with("outside of this container"), "{why}");
+    }
+
+    #[test]
     fn a_refused_write_says_what_refused_it() {
         let (folder, msr) = folder(1);
         let refused = |msr: &Msr| msr.error(0, 0x1A4, Some(1), &io::Error::from_raw_os_error(libc::EPERM)).fault;
@@ -270,12 +338,13 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         };
-        write("sys/module/msr/parameters/allow_writes", "off\n");
-        assert_eq!(refused(&msr), MsrFault::WritesOff);
+        write(ALLOW_WRITES, "off\n");
+        let off = MsrFault::WritesOff(Some("as root: echo default > /sys/module/msr/parameters/allow_writes".to_owned()));
+        assert_eq!(refused(&msr), off);
         write("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
         assert_eq!(refused(&msr), MsrFault::Lockdown("integrity".into()));
         write("sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
-        assert_eq!(refused(&msr), MsrFault::WritesOff);
+        assert_eq!(refused(&msr), off);
         let faulted = msr.error(0, 0x1A4, Some(0x40), &io::Error::from_raw_os_error(libc::EIO));
         assert_eq!(faulted.fault, MsrFault::Reserved(0x40));
         assert!(faulted.to_string().contains("reserved"), "{faulted}");

@@ -70,9 +70,9 @@ pub enum PrefetchError {
 
 impl PrefetchError {
     /// What the user can do about it.
-    pub fn advice(&self) -> &'static str {
-        match self {
-            Self::Register(e) => e.advice(),
+    pub fn advice(&self) -> String {
+        let advice = match self {
+            Self::Register(e) => return e.advice(),
             Self::NotRestored(..) => "as root: memgauge prefetch restore, when the reason is gone; a boot restores them as well",
             Self::Journal(JournalError::Damaged(..)) => "remove the file, and boot to be sure of the registers",
             Self::Journal(JournalError::NotTrusted(..)) => "find out who made it, remove it, and boot to be sure of the registers",
@@ -82,7 +82,8 @@ impl PrefetchError {
             }
             Self::Busy(_) => "wait until it has ended",
             Self::Guardian(_) => "the program must be able to start itself (/proc/self/exe)",
-        }
+        };
+        advice.to_owned()
     }
 }
 
