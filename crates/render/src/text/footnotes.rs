@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{Measurement, Neighbours, QualityLevel, QualityReason, Report};
-use memgauge_core::topology::OperatingSystem;
+use memgauge_core::topology::{Machine, OperatingSystem};
 use memgauge_core::wording::reasons::{not_measured, placement_problems};
 
 use super::context::{Context, common_reasons};
@@ -14,6 +14,9 @@ use crate::number::{DASH, SUPERSCRIPTS, bounds, half_width, number, percent, uni
 
 /// Nobody reads more footnotes than this; the rest is in the JSON result.
 const MAX_FOOTNOTES: usize = 12;
+
+/// Pages that moved on Linux were moved by this.
+const NUMA_BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 
 /// A reason that holds for more than this share of a run's numbers comes with advice.
 const NOTABLE: f64 = 0.1;
@@ -100,14 +103,14 @@ impl<'a> Footnotes<'a> {
                 "unreliable: disturbances are in the value, or left too little of the time; run again when idle",
             );
         }
-        let system = self.report.machine.identity.system;
+        let machine = &self.report.machine;
         for &reason in &self.everywhere {
-            let text = format!("all values: {}{}", self.sentence(reason, None), advice(reason, system, advised));
+            let text = format!("all values: {}{}", self.sentence(reason, None), advice(reason, machine, advised));
             page.text(Style::Warning, "  ! ", "    ", &text);
         }
         for (i, (text, reason)) in self.notes.iter().enumerate().take(MAX_FOOTNOTES) {
             let mark = superscript(i + 1);
-            let text = format!("{text}{}", reason.map(|r| advice(r, system, advised)).unwrap_or_default());
+            let text = format!("{text}{}", reason.map(|r| advice(r, machine, advised)).unwrap_or_default());
             page.text(Style::Warning, &format!("{INDENT}{mark} "), "    ", &text);
         }
         if self.notes.len() > MAX_FOOTNOTES {
@@ -117,7 +120,7 @@ impl<'a> Footnotes<'a> {
 
     /// A sentence for each reason and the whole run, with how many numbers have it, the most first.
     fn print_once(&self, page: &mut Page, advised: &mut BTreeSet<QualityReason>) {
-        let (all, system) = (self.table.len(), self.report.machine.identity.system);
+        let (all, machine) = (self.table.len(), &self.report.machine);
         let mut reasons: BTreeMap<QualityReason, usize> = BTreeMap::new();
         self.table.iter().flat_map(|m| &m.quality.reasons).for_each(|reason| *reasons.entry(*reason).or_default() += 1);
         let mut reasons: Vec<(QualityReason, usize)> = reasons.into_iter().collect();
@@ -130,7 +133,7 @@ impl<'a> Footnotes<'a> {
         let left_out = if left_out.len() > 1 { left_out } else { Vec::new() };
         reasons.retain(|reason| !left_out.contains(reason));
         for (reason, n) in reasons {
-            let advice = if n as f64 > NOTABLE * all as f64 { advice(reason, system, advised) } else { String::new() };
+            let advice = if n as f64 > NOTABLE * all as f64 { advice(reason, machine, advised) } else { String::new() };
             let text = format!("{n} of {all}: {}{advice}", self.sentence(reason, None));
             page.text(Style::Warning, "  ! ", "    ", &text);
         }
@@ -289,9 +292,10 @@ fn modes(m: &Measurement) -> String {
     }
 }
 
-fn advice(reason: QualityReason, system: OperatingSystem, advised: &mut BTreeSet<QualityReason>) -> String {
+fn advice(reason: QualityReason, machine: &Machine, advised: &mut BTreeSet<QualityReason>) -> String {
     use OperatingSystem::Windows;
     use QualityReason as R;
+    let system = machine.identity.system;
     let text = match reason {
         R::Steal => "repeat when the host is quieter, or on a dedicated instance",
         R::BusyMachine => "stop them, or name idle CPUs with --cpu",
@@ -320,7 +324,7 @@ fn advice(reason: QualityReason, system: OperatingSystem, advised: &mut BTreeSet
         R::BusyNeighbours => "repeat when the whole machine is idle: they may use the memory, too",
         R::AboveCore => "time or frequency was misread: do not use the number, and report it with the JSON result",
         R::PagesMigrated if system == Windows => "repeat where memory is not short: Windows moved pages to another node during the run",
-        R::PagesMigrated => "switch NUMA balancing off for the run: sysctl kernel.numa_balancing=0",
+        R::PagesMigrated => &format!("for the time of the run, {}", machine.allowed.settings.change(NUMA_BALANCING, "0")),
     };
     if advised.insert(reason) { format!("; {text}") } else { String::new() }
 }
@@ -331,7 +335,14 @@ fn superscript(n: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use memgauge_core::topology::{Allowed, Identity, SettingsFrom, Topology};
+
     use super::*;
+
+    fn machine(system: OperatingSystem) -> Machine {
+        let identity = Identity { system, ..Identity::default() };
+        Machine { identity, topology: Topology::default(), allowed: Allowed::default() }
+    }
 
     #[test]
     fn superscripts() {
@@ -342,16 +353,26 @@ mod tests {
     fn advice_for_windows_names_nothing_of_linux() {
         use QualityReason as R;
         for reason in [R::Migrated, R::FrequencyDrift, R::PlacementUnverified, R::MemoryErrors, R::PagesMigrated] {
-            let said = advice(reason, OperatingSystem::Windows, &mut BTreeSet::new());
+            let said = advice(reason, &machine(OperatingSystem::Windows), &mut BTreeSet::new());
             let foreign = ["sysctl", "governor", "cpuset", "CAP_", "EDAC", "kernel"].into_iter().find(|word| said.contains(word));
             assert_eq!(foreign, None, "{said}");
         }
     }
 
     #[test]
+    fn settings_are_changed_where_the_machine_lets_them() {
+        let mut machine = machine(OperatingSystem::Linux);
+        let said = advice(QualityReason::PagesMigrated, &machine, &mut BTreeSet::new());
+        assert_eq!(said, "; for the time of the run, as root: echo 0 > /proc/sys/kernel/numa_balancing");
+        machine.allowed.settings = SettingsFrom::OutsideContainer;
+        let said = advice(QualityReason::PagesMigrated, &machine, &mut BTreeSet::new());
+        assert!(said.contains("outside of this container") && !said.contains("echo"), "{said}");
+    }
+
+    #[test]
     fn advice_comes_once() {
-        let mut advised = BTreeSet::new();
-        assert!(advice(QualityReason::Steal, OperatingSystem::Linux, &mut advised).starts_with("; "));
-        assert_eq!(advice(QualityReason::Steal, OperatingSystem::Linux, &mut advised), "");
+        let (linux, mut advised) = (machine(OperatingSystem::Linux), BTreeSet::new());
+        assert!(advice(QualityReason::Steal, &linux, &mut advised).starts_with("; "));
+        assert_eq!(advice(QualityReason::Steal, &linux, &mut advised), "");
     }
 }
