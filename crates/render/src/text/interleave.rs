@@ -2,6 +2,7 @@
 
 use memgauge_core::interleave::{Goal, Reading, Trial, Weights};
 use memgauge_core::result::{InterleaveSummary, Measurement, Reference};
+use memgauge_core::topology::Machine;
 use memgauge_core::units::IdSet;
 use memgauge_core::wording;
 
@@ -49,8 +50,9 @@ fn one_search(page: &mut Page, context: &mut Context<'_>, summary: &InterleaveSu
     }
     // Windows has no policy of weights: a program places its pages itself there.
     if context.report.machine.identity.system.is_linux() {
-        for line in commands(summary) {
-            page.command(&line);
+        match commands(&context.report.machine, summary) {
+            Ok(lines) => lines.iter().for_each(|line| page.command(line)),
+            Err(why) => page.paragraph(Style::Plain, why),
         }
     }
     let what = "weights: pages in turn on each node; bandwidth includes the chase; the front has no other weights with both more bandwidth and less latency";
@@ -138,14 +140,18 @@ fn change(reading: Reading) -> String {
 }
 
 /// Lines to paste.
-fn commands(summary: &InterleaveSummary) -> Vec<String> {
-    match summary.recommended.only_node() {
-        Some(node) => vec![format!("numactl --membind={node} PROGRAM")],
-        None => {
-            let set = summary.recommended.iter().map(|(node, weight)| format!("echo {weight} > {SYSFS}/node{node}"));
-            set.chain([format!("numactl -w {} PROGRAM", join(&summary.recommended.nodes().iter().collect::<Vec<_>>()))]).collect()
-        }
+/// The lines that give a program's pages these weights. Without the kernel's policy, no command does.
+fn commands(machine: &Machine, summary: &InterleaveSummary) -> Result<Vec<String>, &'static str> {
+    if let Some(node) = summary.recommended.only_node() {
+        return Ok(vec![format!("numactl --membind={node} PROGRAM")]);
     }
+    let nodes: Vec<u32> = summary.recommended.nodes().iter().collect();
+    if nodes.iter().any(|node| machine.topology.node(*node).is_none_or(|node| node.interleave_weight.is_none())) {
+        return Err("This kernel has no weighted interleave (that needs Linux 6.9): a program must place its pages itself.");
+    }
+    let settings = machine.allowed.settings;
+    let set = summary.recommended.iter().map(|(node, weight)| settings.change(&format!("{SYSFS}/node{node}"), &weight.to_string()));
+    Ok(set.chain([format!("numactl -w {} PROGRAM", join(&nodes))]).collect())
 }
 
 /// Whether both are of the same load from different sockets.

@@ -8,7 +8,7 @@ use memgauge_core::interleave::{Goal, Weights};
 use memgauge_core::persistent::{PersistentNamespace, PersistentRegion};
 use memgauge_core::result::{InterleaveSummary, Measurement, Report};
 use memgauge_core::tiers::kinds;
-use memgauge_core::topology::{NodeDevice, NodeDeviceKind};
+use memgauge_core::topology::{NodeDevice, NodeDeviceKind, SettingsFrom};
 use memgauge_core::traffic::{Access, Mix};
 use memgauge_core::units::Bytes;
 use memgauge_render::{Csv, Format, OneLine, OpenMetrics, Text};
@@ -159,6 +159,24 @@ fn what_one_list_of_weights_means_for_two_sockets_is_said() {
         |n: usize| report.interleaves[0].trials.iter().map(|t| &t.weights).filter(|w| w.only_node().is_none()).nth(n).unwrap().to_string();
     let measured = page(&tried(0), &tried(1));
     assert!(measured.contains("With the other's weights CPUs of node 0 have") && !measured.contains("was not measured"), "{measured}");
+}
+
+#[test]
+fn weights_are_set_where_the_machine_lets_them() {
+    let mut report = interleave(2, Goal::Bandwidth);
+    report.interleaves[0].recommended = "0=3,2=1".parse().unwrap();
+    let page = |report: &Report| text(report, false).split_whitespace().collect::<Vec<_>>().join(" ");
+    let set = |report: &mut Report, weight| {
+        report.machine.topology.nodes.iter_mut().for_each(|node| node.interleave_weight = weight);
+    };
+    set(&mut report, None);
+    assert!(page(&report).contains("has no weighted interleave") && !page(&report).contains("numactl -w"), "{}", page(&report));
+    set(&mut report, Some(1));
+    let file = "/sys/kernel/mm/mempolicy/weighted_interleave/node2";
+    let shown = page(&report);
+    assert!(shown.contains(&format!("as root: echo 1 > {file} numactl -w 0,2 PROGRAM")), "{shown}");
+    report.machine.allowed.settings = SettingsFrom::OutsideContainer;
+    assert!(page(&report).contains(&format!("outside of this container, as root: set {file} to 1")), "{}", page(&report));
 }
 
 #[test]
