@@ -150,6 +150,11 @@ pub(crate) fn hypervisor_announced() -> Option<bool> {
     None
 }
 
+/// The kernel names the design of each core to programs.
+pub(crate) fn core_type() -> Option<crate::CoreType> {
+    None
+}
+
 pub(crate) fn counter_frequency() -> Option<f64> {
     let hz: u64;
     // SAFETY: reads a register that Linux leaves open to programs.

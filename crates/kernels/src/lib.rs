@@ -116,6 +116,20 @@ pub fn hypervisor_announced() -> Option<bool> {
     arch::hypervisor_announced()
 }
 
+/// The types of cores on a machine that has several, as the CPU names them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CoreType {
+    /// Intel's Core, AMD's performance core.
+    Performance,
+    /// Intel's Atom, AMD's compact core.
+    Efficiency,
+}
+
+/// The type of the core that runs this; `None` where the CPU does not say that there are several.
+pub fn core_type() -> Option<CoreType> {
+    arch::core_type()
+}
+
 /// The time counter's name if it runs at one rate whatever the core's frequency and sleep state.
 ///
 /// # Errors

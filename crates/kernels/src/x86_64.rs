@@ -12,8 +12,8 @@ mod strided;
 use crate::kernel::Kernel;
 
 pub(crate) use cpu::{
-    FLUSHES, counter_frequency, fence, flush, has_prefetch_control, hypervisor_announced, invariant_counter, prefetch, ticks, ticks_fenced,
-    with_wide_registers, write_past_caches,
+    FLUSHES, core_type, counter_frequency, fence, flush, has_prefetch_control, hypervisor_announced, invariant_counter, prefetch, ticks,
+    ticks_fenced, with_wide_registers, write_past_caches,
 };
 
 pub(crate) const ISA: &str = "x86_64";

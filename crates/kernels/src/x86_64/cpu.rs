@@ -4,6 +4,7 @@ use std::arch::asm;
 use std::arch::x86_64::{__cpuid, __cpuid_count, CpuidResult};
 use std::sync::LazyLock;
 
+use crate::CoreType;
 use crate::wide::Wide;
 
 /// CPUID bits that the functions here depend on. CPUID causes a VM exit in a virtual machine, so it is read once.
@@ -57,6 +58,29 @@ pub(crate) fn counter_frequency() -> Option<f64> {
 /// CPUID 1: bit 31 of ECX is kept for hypervisors. No CPU sets it.
 pub(crate) fn hypervisor_announced() -> Option<bool> {
     Some(leaf(1)?.ecx & (1 << 31) != 0)
+}
+
+/// Intel says by CPUID 7, EDX bit 15, that there are several types of cores, and by 1Ah, EAX bits 31 to 24, which one this is (SDM vol. 2A). AMD says
+/// both by CPUID 8000_0026h: EAX bit 30, EBX bits 31 to 28 (APM vol. 3).
+pub(crate) fn core_type() -> Option<CoreType> {
+    core_type_of(leaf(7), leaf(0x1A), leaf(0x8000_0026))
+}
+
+fn core_type_of(features: Option<CpuidResult>, intel: Option<CpuidResult>, amd: Option<CpuidResult>) -> Option<CoreType> {
+    const ATOM: u32 = 0x20;
+    const CORE: u32 = 0x40;
+    if features.is_some_and(|r| r.edx & (1 << 15) != 0) {
+        return match intel?.eax >> 24 {
+            CORE => Some(CoreType::Performance),
+            ATOM => Some(CoreType::Efficiency),
+            _ => None,
+        };
+    }
+    match amd.filter(|r| r.eax & (1 << 30) != 0)?.ebx >> 28 {
+        0 => Some(CoreType::Performance),
+        1 => Some(CoreType::Efficiency),
+        _ => None,
+    }
 }
 
 /// CPUID 4000_0010h: EAX is the guest's TSC frequency in kHz. VMware defined the leaf; KVM-based monitors provide it. It is preferred
@@ -145,4 +169,25 @@ pub(crate) fn fence() {
 /// CPUs end before it.
 pub(crate) fn has_prefetch_control() -> bool {
     leaf(0x8000_0021).is_some_and(|r| r.eax & (1 << 13) != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn core_types_are_told_where_there_are_several() {
+        let r = |eax, ebx, edx| Some(CpuidResult { eax, ebx, ecx: 0, edx });
+        let hybrid = r(2, 0, 1 << 15);
+        // Alder Lake: a Golden Cove (4000_0001h) and a Gracemont (2000_0001h).
+        assert_eq!(core_type_of(hybrid, r(0x4000_0001, 0, 0), None), Some(CoreType::Performance));
+        assert_eq!(core_type_of(hybrid, r(0x2000_0001, 0, 0), None), Some(CoreType::Efficiency));
+        assert_eq!(core_type_of(hybrid, r(0, 0, 0), None), None, "the leaf is reserved");
+        assert_eq!(core_type_of(hybrid, None, None), None);
+        assert_eq!(core_type_of(r(0, 0, 0), r(0x4000_0001, 0, 0), None), None, "one type only");
+        let (several, one) = (1 << 30, 0);
+        assert_eq!(core_type_of(r(0, 0, 0), None, r(several, 0x0000_0002, 0)), Some(CoreType::Performance));
+        assert_eq!(core_type_of(r(0, 0, 0), None, r(several, 0x1000_0002, 0)), Some(CoreType::Efficiency));
+        assert_eq!(core_type_of(r(0, 0, 0), None, r(one, 0x1000_0002, 0)), None);
+    }
 }

@@ -1,12 +1,15 @@
 //! The kinds of cores, on machines that have several.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
 
 use memgauge_core::topology::{Cache, Cpu};
 use memgauge_core::units::IdSet;
+use memgauge_kernels::{CoreType, core_type};
 
 use super::arm;
 use super::cpuinfo::CpuInfo;
+use crate::cpu::pin_to;
 use crate::tree::Tree;
 
 /// The PMU devices that name the kinds of cores on Intel's hybrid machines, and memgauge's names for them.
@@ -17,7 +20,9 @@ const LOW_POWER: &str = "low-power";
 
 /// Names the kind of each core when there are several kinds.
 pub(crate) fn assign(tree: Tree<'_>, cpus: &mut [Cpu], caches: &[Cache], info: &CpuInfo) {
+    let told = || by_cpuid(cpus, || tree.is_live().then(core_type).flatten(), |id| pin_to(id).is_ok());
     let kinds = by_pmu(tree)
+        .or_else(told)
         .map(|kinds| apart_without_l3(kinds, caches))
         .or_else(|| by_part(cpus, info))
         .or_else(|| by_l1(cpus, caches, info).map(|kinds| apart_without_l3(kinds, caches)))
@@ -38,6 +43,18 @@ fn by_pmu(tree: Tree<'_>) -> Option<Kinds> {
     };
     let sets: Vec<(IdSet, &str)> = PMUS.iter().map(|(pmu, kind)| (pmu_cpus(pmu), *kind)).filter(|(ids, _)| !ids.is_empty()).collect();
     (sets.len() > 1).then(|| sets.iter().flat_map(|(ids, kind)| ids.iter().map(|id| (id, (*kind).to_owned()))).collect())
+}
+
+/// What each CPU says of its own type. A CPU is asked on itself, so that those that this process may not use stay unknown.
+fn by_cpuid(cpus: &[Cpu], core_type: impl Fn() -> Option<CoreType> + Sync, pin: impl Fn(u32) -> bool + Sync) -> Option<Kinds> {
+    core_type()?;
+    let name = |core| match core {
+        CoreType::Performance => PERFORMANCE.to_owned(),
+        CoreType::Efficiency => EFFICIENCY.to_owned(),
+    };
+    let ask = || cpus.iter().filter(|cpu| pin(cpu.id)).filter_map(|cpu| Some((cpu.id, name(core_type()?)))).collect();
+    // In a thread of its own, whose end is also that of its binding.
+    several(thread::scope(|scope| thread::Builder::new().spawn_scoped(scope, ask).ok()?.join().ok())?)
 }
 
 /// Meteor Lake's low-power cores are efficiency cores on another die, without the L3 that the others have: cores of a kind that have no L3 are
@@ -132,4 +149,37 @@ fn by_capacity(cpus: &[Cpu], info: &CpuInfo) -> Option<Kinds> {
 fn several(kinds: Kinds) -> Option<Kinds> {
     let first = kinds.values().next()?;
     kinds.values().any(|kind| kind != first).then_some(kinds)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn each_cpu_is_asked_on_itself() {
+        let cpu = |id| Cpu {
+            id,
+            package: 0,
+            die: None,
+            cluster: None,
+            core: id,
+            siblings: IdSet::one(id),
+            node: 0,
+            kind: None,
+            capacity: None,
+            max_mhz: None,
+        };
+        let cpus: Vec<Cpu> = (0..4).map(cpu).collect();
+        let at = AtomicU32::new(0);
+        let told = |types: fn(u32) -> Option<CoreType>| {
+            // CPU 2 may not be used.
+            by_cpuid(&cpus, || types(at.load(Ordering::Relaxed)), |id| id != 2 && at.swap(id, Ordering::Relaxed) < 4)
+        };
+        let hybrid = told(|id| Some(if id < 3 { CoreType::Performance } else { CoreType::Efficiency })).unwrap();
+        assert_eq!(Vec::from_iter(hybrid), [(0, "performance".to_owned()), (1, "performance".to_owned()), (3, "efficiency".to_owned())]);
+        assert_eq!(told(|_| Some(CoreType::Performance)), None, "all alike");
+        assert_eq!(told(|_| None), None);
+    }
 }
