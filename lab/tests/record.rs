@@ -69,6 +69,7 @@ fn lasting(mut machine: Machine) -> Machine {
     (machine.allowed.memory_policy, machine.allowed.memory_policy_unknown) = Default::default();
     machine.allowed.memory_limited_by.clear();
     machine.allowed.node_memory.clear();
+    machine.allowed.node_limited_by.clear();
     machine
 }
 
