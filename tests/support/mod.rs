@@ -19,16 +19,17 @@ pub(crate) fn program() -> Command {
     command
 }
 
-/// Starts the program with the default action for SIGHUP, also where the tests were started by `nohup`, or with SIGHUP ignored.
+/// Starts the program with the default action for SIGINT and SIGHUP, or with SIGHUP ignored, however the tests were started: shells ignore SIGINT
+/// for what they start in the background, `nohup` ignores SIGHUP.
 pub(crate) fn hangup(command: &mut Command, ignored: bool) {
     let action = if ignored { libc::SIG_IGN } else { libc::SIG_DFL };
-    // SAFETY: between fork and exec it makes one system call only.
-    unsafe {
-        command.pre_exec(move || match libc::signal(libc::SIGHUP, action) {
-            libc::SIG_ERR => Err(std::io::Error::last_os_error()),
-            _ => Ok(()),
-        });
-    }
+    // SAFETY: it sets no handler, only an action that the kernel has.
+    let set = |signal, action| match unsafe { libc::signal(signal, action) } {
+        libc::SIG_ERR => Err(std::io::Error::last_os_error()),
+        _ => Ok(()),
+    };
+    // SAFETY: between fork and exec it makes two system calls only.
+    unsafe { command.pre_exec(move || set(libc::SIGINT, libc::SIG_DFL).and_then(|()| set(libc::SIGHUP, action))) };
 }
 
 /// Copies a program to where it is run at once. `cp` does it: a descriptor that this process has open for writing would be in the children that
