@@ -470,7 +470,7 @@ fn a_container_that_would_take_the_journal_with_it_is_refused() {
     assert!(stderr.contains("belongs to this container") && stderr.contains("-v /run/memgauge:/run/memgauge"), "{stderr}");
     assert_eq!(registers.values(), before);
     // The drop-in measures nevertheless.
-    let output = inside(mlc(&registers, "--latency_matrix -b1m -t0.01", true)).unwrap();
+    let output = measured_by(|| inside(mlc(&registers, "--latency_matrix -b1m -t0.01", true)).unwrap());
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success() && out.contains(UNABLE) && out.contains("for random access"), "{out}{err}");
     assert!(err.contains("prefetchers stay on: ") && err.contains("belongs to this container"), "{err}");

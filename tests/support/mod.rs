@@ -110,7 +110,29 @@ pub(crate) fn had_no_cpu_time(output: &Output) -> bool {
     })
 }
 
-/// Runs a command that measures. Where others had a CPU for all of a short run, it is run again.
+/// What this thread starts comes before other processes until this is dropped, where the user may ask for that: root may.
+struct Urgent {
+    before: libc::c_int,
+}
+
+impl Urgent {
+    fn new() -> Self {
+        // SAFETY: the calls take and return numbers. On Linux, 0 is the calling thread.
+        let before = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+        // SAFETY: as above.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -19) };
+        Self { before }
+    }
+}
+
+impl Drop for Urgent {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, self.before) };
+    }
+}
+
+/// Runs a command that measures. Where others had a CPU for all of a short run, it is run again, before them.
 pub(crate) fn measured(command: &mut Command) -> Output {
     measured_by(|| command.output().unwrap())
 }
@@ -123,6 +145,7 @@ pub(crate) fn measured_by(mut run: impl FnMut() -> Output) -> Output {
         if !had_no_cpu_time(&output) {
             break;
         }
+        let _urgent = Urgent::new();
         output = run();
     }
     output
