@@ -99,7 +99,7 @@ fn the_drop_in_goes_on_with_prefetchers_on_where_they_cannot_be_switched_any_mor
     out.extend(lines);
     let output = child.wait_with_output().unwrap();
     if had_no_cpu_time(&output) {
-        not_tested!("registers that refuse later: others had the CPUs: {}", text(&output.stderr));
+        not_tested!("registers that refuse later: others had the CPUs");
     }
     let (out, err) = (out.join("\n"), text(&output.stderr));
     assert!(output.status.success(), "{:?}: {out}{err}", output.status);
