@@ -13,7 +13,7 @@ use memgauge_core::result::Report;
 use memgauge_testing::{not_tested, not_tested_in_part};
 
 use support::watch::{InTime, Watched};
-use support::{beside_another, had_no_cpu_time, hangup, program, temporary, text};
+use support::{beside_another, had_no_cpu_time, hangup, measured, program, temporary, text};
 
 /// A user that is neither root nor the one that runs the tests.
 const NOBODY: u32 = 65_534;
@@ -239,11 +239,9 @@ fn closed_standard_output_is_told() {
     for (line, status) in [("memgauge info", 64), ("memgauge latency --plan", 4), ("mlc --idle_latency -b200 -t0.05", 0)] {
         let (program, arguments) = line.split_once(' ').unwrap();
         let path = if program == "mlc" { env!("CARGO_BIN_EXE_mlc") } else { env!("CARGO_BIN_EXE_memgauge") };
-        let output = Command::new("sh")
-            .args(["-c", &format!("exec {path} {arguments} >&-")])
-            .env("MEMGAUGE_MLC_PREFETCH", "leave")
-            .output()
-            .unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("exec {path} {arguments} >&-")]).env("MEMGAUGE_MLC_PREFETCH", "leave");
+        let output = measured(&mut shell);
         assert_eq!(output.status.code(), Some(status), "{line}: {}", stderr(&output));
         assert!(stderr(&output).contains("standard output"), "{line}: {}", stderr(&output));
     }
