@@ -1,7 +1,7 @@
 //! The end of a process that has no memory left for its own data: advice in place of an abort.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::cell::Cell;
 
 /// What helps. Rust's runtime has said before how much memory it asked for.
 const ADVICE: &[u8] =
@@ -10,12 +10,10 @@ const ADVICE: &[u8] =
 /// The status of a program that could not measure.
 const STATUS: i32 = 4;
 
-/// The thread whose last allocation failed, or 0. Code that can do without the memory goes on, and the thread's next allocation clears this.
-static FAILED: AtomicI32 = AtomicI32::new(0);
-
-fn thread() -> i32 {
-    // SAFETY: the call has no requirements.
-    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
+thread_local! {
+    /// Whether this thread's last allocation failed. Code that can do without the memory goes on, and the next allocation clears this. It needs
+    /// neither an allocation nor a destructor, so that an allocator and a handler may use it.
+    static FAILED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The system's allocator, which notes what it refused.
@@ -25,11 +23,7 @@ struct Noting;
 static ALLOCATOR: Noting = Noting;
 
 fn noted(memory: *mut u8) -> *mut u8 {
-    if memory.is_null() {
-        FAILED.store(thread(), Ordering::Relaxed);
-    } else if FAILED.load(Ordering::Relaxed) != 0 {
-        let _ = FAILED.compare_exchange(thread(), 0, Ordering::Relaxed, Ordering::Relaxed);
-    }
+    FAILED.set(memory.is_null());
     memory
 }
 
@@ -58,13 +52,13 @@ unsafe impl GlobalAlloc for Noting {
 
 /// From now on an allocation that nobody can do without ends the program with advice and a status. All other aborts stay what they are.
 pub(crate) fn advise() {
-    // SAFETY: the handler makes three system calls that are safe in one, and reads an atomic.
+    // SAFETY: the handler makes two system calls that are safe in one, and reads a constant-initialised variable of its thread.
     unsafe { libc::signal(libc::SIGABRT, aborted as *const () as libc::sighandler_t) };
 }
 
 extern "C" fn aborted(_signal: i32) {
     // The thread that aborts is the one that gets the signal.
-    if FAILED.load(Ordering::Relaxed) == thread() {
+    if FAILED.get() {
         // SAFETY: both are safe in a handler. The text is as long as it says.
         unsafe {
             libc::write(libc::STDERR_FILENO, ADVICE.as_ptr().cast(), ADVICE.len());
@@ -80,8 +74,10 @@ mod tests {
     #[test]
     fn a_failure_that_a_thread_survives_is_forgotten() {
         noted(std::ptr::null_mut());
-        let failed = FAILED.load(Ordering::Relaxed);
+        let failed = FAILED.get();
+        // Another thread's failure is its own.
+        let other = std::thread::spawn(|| FAILED.get()).join().unwrap();
         drop(std::hint::black_box(Box::new(7)));
-        assert_eq!((failed, FAILED.load(Ordering::Relaxed)), (thread(), 0));
+        assert_eq!((failed, other, FAILED.get()), (true, false, false));
     }
 }
