@@ -106,7 +106,17 @@ pub(crate) fn first_cpu() -> usize {
 pub(crate) fn had_no_cpu_time(output: &Output) -> bool {
     [&output.stdout, &output.stderr].into_iter().any(|said| {
         let said = String::from_utf8_lossy(said);
-        ["got no time", "CPU taken away", "\"no-cpu-time\"", "\"cpu-taken-away\"", "\"no-samples\""].iter().any(|why| said.contains(why))
+        [
+            "got no time",
+            "never ran at the same time",
+            "CPU taken away",
+            "\"never-together\"",
+            "\"no-cpu-time\"",
+            "\"cpu-taken-away\"",
+            "\"no-samples\"",
+        ]
+        .iter()
+        .any(|why| said.contains(why))
     })
 }
 
