@@ -37,6 +37,7 @@ use std::sync::LazyLock;
 use memgauge_core::plan::KernelRow;
 use memgauge_core::traffic::LineUse;
 
+mod core_type;
 mod kernel;
 mod line;
 mod order;
@@ -59,6 +60,7 @@ mod x86_64;
 use x86_64 as arch;
 
 pub use arch::{chase, chase_exact, chase_store, chase_timed, dependent_adds};
+pub use core_type::CoreType;
 pub use kernel::{BURSTS_PER_STEP, Kernel, MAX_STREAMS, Stream, Walk};
 pub use line::{LINE, Line, STORED_BYTE};
 pub use order::Order;
@@ -114,15 +116,6 @@ pub fn counter_frequency() -> Option<f64> {
 /// Whether the CPU says that this runs under a hypervisor; `None` where CPUs do not say.
 pub fn hypervisor_announced() -> Option<bool> {
     arch::hypervisor_announced()
-}
-
-/// The types of cores on a machine that has several, as the CPU names them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CoreType {
-    /// Intel's Core, AMD's performance core.
-    Performance,
-    /// Intel's Atom, AMD's compact core.
-    Efficiency,
 }
 
 /// The type of the core that runs this; `None` where the CPU does not say that there are several.

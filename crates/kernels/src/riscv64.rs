@@ -138,7 +138,7 @@ pub(crate) fn hypervisor_announced() -> Option<bool> {
 }
 
 /// The kernel names the design of each core to programs.
-pub(crate) fn core_type() -> Option<crate::CoreType> {
+pub(crate) fn core_type() -> Option<crate::core_type::CoreType> {
     None
 }
 

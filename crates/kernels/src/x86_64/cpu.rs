@@ -4,7 +4,7 @@ use std::arch::asm;
 use std::arch::x86_64::{__cpuid, __cpuid_count, CpuidResult};
 use std::sync::LazyLock;
 
-use crate::CoreType;
+use crate::core_type::CoreType;
 use crate::wide::Wide;
 
 /// CPUID bits that the functions here depend on. CPUID causes a VM exit in a virtual machine, so it is read once.
