@@ -11,9 +11,10 @@ const ADVICE: &[u8] =
 const STATUS: i32 = 4;
 
 thread_local! {
-    /// Whether this thread's last allocation failed. Code that can do without the memory goes on, and the next allocation clears this. It needs
-    /// neither an allocation nor a destructor, so that an allocator and a handler may use it.
-    static FAILED: Cell<bool> = const { Cell::new(false) };
+    /// The size of this thread's last allocation that failed, or 0. Code that can do without the memory goes on, and the next allocation of this
+    /// size clears it. Smaller ones do not: Rust's runtime asks for a few bytes (for RUST_BACKTRACE) before it aborts. It needs neither an
+    /// allocation nor a destructor, so that an allocator and a handler may use it.
+    static FAILED: Cell<usize> = const { Cell::new(0) };
 }
 
 /// The system's allocator, which notes what it refused.
@@ -22,8 +23,12 @@ struct Noting;
 #[global_allocator]
 static ALLOCATOR: Noting = Noting;
 
-fn noted(memory: *mut u8) -> *mut u8 {
-    FAILED.set(memory.is_null());
+fn noted(memory: *mut u8, size: usize) -> *mut u8 {
+    if memory.is_null() {
+        FAILED.set(size);
+    } else if size >= FAILED.get() {
+        FAILED.set(0);
+    }
     memory
 }
 
@@ -31,17 +36,17 @@ fn noted(memory: *mut u8) -> *mut u8 {
 unsafe impl GlobalAlloc for Noting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the rules of this function, which are the same.
-        noted(unsafe { System.alloc(layout) })
+        noted(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as above.
-        noted(unsafe { System.alloc_zeroed(layout) })
+        noted(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: as above.
-        noted(unsafe { System.realloc(memory, layout, size) })
+        noted(unsafe { System.realloc(memory, layout, size) }, size)
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
@@ -58,7 +63,7 @@ pub(crate) fn advise() {
 
 extern "C" fn aborted(_signal: i32) {
     // The thread that aborts is the one that gets the signal.
-    if FAILED.get() {
+    if FAILED.get() != 0 {
         // SAFETY: both are safe in a handler. The text is as long as it says.
         unsafe {
             libc::write(libc::STDERR_FILENO, ADVICE.as_ptr().cast(), ADVICE.len());
@@ -73,11 +78,12 @@ mod tests {
 
     #[test]
     fn a_failure_that_a_thread_survives_is_forgotten() {
-        noted(std::ptr::null_mut());
-        let failed = FAILED.get();
-        // Another thread's failure is its own.
+        noted(std::ptr::null_mut(), 1000);
+        // Another thread's failure is its own, and what the runtime asks for before it aborts is less.
         let other = std::thread::spawn(|| FAILED.get()).join().unwrap();
         drop(std::hint::black_box(Box::new(7)));
-        assert_eq!((failed, other, FAILED.get()), (true, false, false));
+        let still = FAILED.get();
+        drop(std::hint::black_box(vec![7_u8; 1000]));
+        assert_eq!((other, still, FAILED.get()), (0, 1000, 0));
     }
 }
