@@ -47,6 +47,14 @@ struct Shared {
     longest_gap: AtomicU64,
 }
 
+impl Shared {
+    /// Counts the time from the beginning of the last look to now, the end of one that began at `begins`: no gap between them was longer.
+    fn looked(&self, last: &mut Instant, begins: Instant) {
+        self.longest_gap.fetch_max(last.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        *last = begins;
+    }
+}
+
 /// What was done to a process.
 pub(crate) struct Damage {
     /// How often the bit was changed.
@@ -101,10 +109,9 @@ fn damage(pid: u32, injection: Injection, shared: &Shared) {
     // Memory that nothing was written to is zero, and the first content is the filler of new buffers, which nothing compares.
     let (mut last, mut contents, mut looked, mut due) = (0, 0, Instant::now(), None::<Instant>);
     while !stopped() {
+        let begins = Instant::now();
         let Some(now) = word(address) else { return };
-        let gap = looked.elapsed();
-        shared.longest_gap.fetch_max(gap.as_nanos() as u64, Ordering::Relaxed);
-        looked = Instant::now();
+        shared.looked(&mut looked, begins);
         if now != last {
             (last, contents) = (now, contents + 1);
         }
@@ -124,13 +131,13 @@ fn damage(pid: u32, injection: Injection, shared: &Shared) {
         std::thread::sleep(LOOK);
     }
     while injection.fault != Fault::FlipsOnce && !stopped() {
+        let begins = Instant::now();
         if word(address).is_none() {
             return;
         }
         alter(&memory, address, injection, shared);
+        shared.looked(&mut looked, begins);
         std::thread::sleep(LOOK);
-        shared.longest_gap.fetch_max(looked.elapsed().as_nanos() as u64, Ordering::Relaxed);
-        looked = Instant::now();
     }
 }
 
