@@ -33,24 +33,28 @@ const LINES: [(&str, &str); 10] = [
     ("interleave", "interleave --plan"),
 ];
 
-/// Tests of one process unpack the same archives.
-fn unique() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
-/// An archive, unpacked for as long as this lives.
+/// An unpacked archive, and a folder for what a test writes, which is removed when this is dropped.
 struct Recording {
     folder: PathBuf,
     root: PathBuf,
 }
 
 impl Recording {
-    fn unpack(archive: &Path, name: &str) -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("recorded-{name}-{}-{}", std::process::id(), unique()));
+    /// The files of an archive, which other tests read, too.
+    fn of(archive: &Path, name: &str) -> Self {
+        let unpacked = memgauge_testing::unpacked(archive, Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
+        Self::at(own_folder(name), unpacked.join(name))
+    }
+
+    /// Files that a test may change.
+    fn own(archive: &Path, name: &str) -> Self {
+        let folder = own_folder(name);
         tar::Archive::new(GzDecoder::new(File::open(archive).unwrap())).unpack(&folder).unwrap();
-        let root = folder.join(name);
-        assert!(root.is_dir(), "{} holds no folder {name}", archive.display());
+        Self::at(folder.clone(), folder.join(name))
+    }
+
+    fn at(folder: PathBuf, root: PathBuf) -> Self {
+        assert!(root.is_dir(), "{} is no folder", root.display());
         Self { folder, root }
     }
 
@@ -99,6 +103,14 @@ impl Drop for Recording {
     }
 }
 
+fn own_folder(name: &str) -> PathBuf {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let unique = format!("recorded-{name}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(unique);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
 /// Removes what differs between versions and days.
 fn lasting(text: &str) -> String {
     let this = concat!("memgauge ", env!("CARGO_PKG_VERSION"));
@@ -137,7 +149,7 @@ fn machines() {
 }
 
 fn one_machine(name: &str, archive: &Path) {
-    let recording = Recording::unpack(archive, name);
+    let recording = Recording::of(archive, name);
     let machine = recording.machine();
     let golden = folder().join(name);
     fs::create_dir_all(&golden).unwrap();
@@ -263,7 +275,7 @@ fn set_lines(folder: &Path, line: u32) -> usize {
 #[test]
 fn lines_of_128_and_256_bytes_are_the_machines() {
     for line in [64, 128, 256] {
-        let recording = Recording::unpack(&folder().join("numa.tar.gz"), "numa");
+        let recording = Recording::own(&folder().join("numa.tar.gz"), "numa");
         assert!(set_lines(&recording.root, line) > 0, "no cache states its line");
         assert_eq!(recording.machine().topology.line().0, u64::from(line));
         let plan = recording.plan("bandwidth --mix all-reads --line part --plan").unwrap();

@@ -1,11 +1,15 @@
-//! How a test says that it could not show what it is about.
+//! How a test says that it could not show what it is about, and the recorded machines that tests read.
 //!
 //! libtest knows tests that pass and tests that fail. A test that finds out while it runs that this machine lacks something, that its fault came
 //! too late, or that it got no CPU time prints `NOT TESTED: NAME: WHY` with one of these macros. libtest calls it passed all the same. `.ci/run`
 //! takes such tests away from those that passed, and lists them.
 
+mod recorded;
+
 use std::fmt::Arguments;
 use std::io::Write;
+
+pub use recorded::unpacked;
 
 /// Ends the test: what it is about cannot be shown here. The arguments say why, as those of `format!`.
 ///

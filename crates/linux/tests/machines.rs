@@ -7,13 +7,11 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test reports by panics and by what it prints")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use flate2::read::GzDecoder;
 use memgauge_core::experiment::PageRequest;
 use memgauge_core::note::Note;
 use memgauge_core::planner::plan;
@@ -30,31 +28,36 @@ const OURS: &str = ".tar.gz";
 /// Ending of archives that others recorded.
 const THEIRS: &str = ".tar.bz2";
 
-/// An unpacked archive, removed when dropped.
+/// An unpacked archive.
 struct Recording {
-    folder: PathBuf,
+    /// What is removed when it is dropped.
+    own: Option<PathBuf>,
     root: PathBuf,
 }
 
 impl Recording {
     fn unpack(archive: &Path) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("machine-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        if archive.to_string_lossy().ends_with(OURS) {
-            tar::Archive::new(GzDecoder::new(File::open(archive).unwrap())).unpack(&folder).unwrap();
+        let tests = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let ours = archive.to_string_lossy().ends_with(OURS);
+        let folder = if ours {
+            memgauge_testing::unpacked(archive, tests).unwrap()
         } else {
+            let folder = tests.join(format!("machine-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+            std::fs::create_dir_all(&folder).unwrap();
             unpack_parts(archive, &folder);
-        }
+            folder
+        };
         let root = folder.read_dir().unwrap().next().unwrap_or_else(|| panic!("nothing came out of {}", archive.display()));
-        Self { root: root.unwrap().path(), folder }
+        Self { root: root.unwrap().path(), own: (!ours).then_some(folder) }
     }
 }
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
+        if let Some(own) = &self.own {
+            let _ = std::fs::remove_dir_all(own);
+        }
     }
 }
 
