@@ -21,7 +21,7 @@ use registers::Registers;
 use support::{beside_another, program, simulated, temporary};
 
 /// Kills in the usual run of the tests; a thousand take some minutes. Weights of interleaving are the kernel's alone, and applied in the lab.
-const KILLS: u64 = 48;
+const KILLS: u64 = 24;
 /// How long a run waits for its start signal before it is killed, at most.
 const WAITING: Duration = Duration::from_millis(200);
 
@@ -150,7 +150,7 @@ fn kills_leave_nothing_partial_and_nothing_for_ever() {
     let mut victims = vec![
         victim("info", "info -q".into(), &["info.json"]),
         Victim { simulated: true, ..victim("curve", "loaded -q".into(), &["curve.json", "curve.svg", "curve.png", "curve.pdf"]) },
-        victim("files", format!("bandwidth --mix all-reads {short} --memory-dir {}", memory.display()), &["files.json"]),
+        victim("files", format!("bandwidth --width sse2 --mix all-reads {short} --memory-dir {}", memory.display()), &["files.json"]),
         Victim { simulated: true, ..victim("state", format!("quick -q --state {}", state.display()), &[]) },
         victim("compare", format!("compare -q {saved} {saved}"), &["compare.json", "compare.html", "compare.csv"]),
         victim("advise", format!("advise -q {saved}"), &["advise.json", "advise.txt"]),
@@ -184,7 +184,7 @@ fn kills_leave_nothing_partial_and_nothing_for_ever() {
         assert!(victim.files.iter().all(|file| file.exists()), "{}", victim.name);
         victim.restore(initial.as_ref(), victim.name);
     }
-    victims.push(victim("signal", format!("bandwidth --mix all-reads {short} --start-signal {word}"), &["signal.json"]));
+    victims.push(victim("signal", format!("bandwidth --width sse2 --mix all-reads {short} --start-signal {word}"), &["signal.json"]));
 
     let mut random = Random(seed);
     let mut ended = 0;

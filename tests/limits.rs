@@ -153,7 +153,13 @@ fn limits_on_resources_are_kept_or_named() {
     };
     for (name, which, room, none) in RESOURCES {
         let memory = name == "RLIMIT_AS" || name == "RLIMIT_DATA";
-        for line in possible(if memory { &COMMANDS } else { &[SMALL] }) {
+        let lines: &[&str] = match name {
+            "RLIMIT_AS" => &COMMANDS,
+            // Of buffers and of threads.
+            "RLIMIT_DATA" => &["stream --passes 2", "c2c --time 5ms"],
+            _ => &[SMALL],
+        };
+        for line in possible(lines) {
             measures(&format!("{name} {room}"), line, &run(line, |c| confined::limit(c, which, room)));
         }
         if room == none {
@@ -217,7 +223,7 @@ fn the_callers_memory_policy_is_read_and_told() {
             not_tested_in_part!("{words}: set_mempolicy: {error}");
             continue;
         }
-        let output = run("latency --size 1M --time 5ms --order window-local --format json", |c| confined::policy(c, mode, 1));
+        let output = run("info --format json", |c| confined::policy(c, mode, 1));
         ended_well(words, &output);
         let policy = report(&output).machine.allowed.memory_policy.unwrap();
         assert_eq!((policy.mode, policy.nodes.to_string().as_str()), (rule, "0"), "{words}");
@@ -230,7 +236,7 @@ fn the_callers_memory_policy_is_read_and_told() {
         let output = run("mlc --idle_latency -b1m -t0.1", |c| confined::policy(c, mode, 1));
         assert!(text(&output.stderr).contains(words) && output.status.success(), "{}", text(&output.stderr));
         // As filters of containers do. The kernel shows the policy in numa_maps as well.
-        let output = run("latency --size 1M --time 5ms --order window-local --format json", |c| {
+        let output = run("info --format json", |c| {
             confined::policy(c, mode, 1);
             confined::deny(c, &[libc::SYS_get_mempolicy], libc::EPERM);
         });
@@ -238,7 +244,7 @@ fn the_callers_memory_policy_is_read_and_told() {
         let known = allowed.memory_policy.is_some_and(|policy| policy.mode == rule && policy.nodes.to_string() == "0");
         assert!(known || allowed.memory_policy_unknown.is_some_and(|why| why.contains("get_mempolicy")), "{words}");
     }
-    let none = report(&run("latency --size 1M --time 5ms --order window-local --format json", |_| ())).machine.allowed.memory_policy;
+    let none = report(&run("info --format json", |_| ())).machine.allowed.memory_policy;
     assert!(none.is_some_and(|policy| policy.is_local()) || std::fs::metadata("/proc/self/numa_maps").is_err(), "no policy was set");
 }
 

@@ -301,7 +301,7 @@ fn transfers() {
 
 #[test]
 fn pages_that_the_pool_lacks_never_end_a_run() {
-    let output = run("--idle_latency -e -t0.05 -b1025m -h -l65536");
+    let output = run("--idle_latency -e -t0.05 -b65m -h -l65536");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("Each iteration took"));
 }

@@ -166,7 +166,7 @@ fn a_limit_given_by_hand_is_what_bandwidth_is_judged_by() {
 
 #[test]
 fn what_plain_stores_read_is_found_for_each_cell() {
-    let report = report(&format!("bandwidth --cpu {} --mix 1:1,2:1 --time 5ms", first_cpu()));
+    let report = report(&format!("bandwidth --cpu {} --width sse2 --mix 1:1,2:1 --time 5ms", first_cpu()));
     assert_eq!(report.environment.stores_read.len(), report.results.len());
     for (m, found) in report.results.iter().zip(&report.environment.stores_read) {
         assert_eq!((Some(found.mix), Some(&found.cpus)), (m.at.mix, m.at.cpus.as_ref()));
@@ -240,7 +240,7 @@ fn what_does_not_exist_is_named() {
 
 #[test]
 fn a_report_names_its_run_and_sums_it_up() {
-    let line = "bandwidth --mix all-reads --size 4M --time 5ms --label rack=B12";
+    let line = "bandwidth --width sse2 --mix all-reads --size 4M --time 5ms --label rack=B12";
     let short = report(&format!("{line} --no-host-identity"));
     assert_eq!((short.run.labels["rack"].as_str(), &short.run.host, short.run.id.len()), ("B12", &None, 36));
     let summary = short.summary.as_ref().unwrap();
@@ -560,7 +560,7 @@ fn traffic_of_other_forms_is_named_by_its_kernel() {
 
 #[test]
 fn a_delay_bounds_the_bandwidth() {
-    let report = report(&format!("bandwidth --cpu {} --delay 0,2000 --size 4M --time 5ms", allowed_cpus().first().unwrap()));
+    let report = report(&format!("bandwidth --cpu {} --width sse2 --delay 0,2000 --size 4M --time 5ms", allowed_cpus().first().unwrap()));
     let gbs = |delay| report.results.iter().find(|m| m.at.delay_cycles == Some(delay)).and_then(|m| m.estimate.value).unwrap();
     // Four lines every 2,000 cycles at 1 to 6 GHz are 0.13 to 0.77 GB/s. Less is left where others have the CPU.
     assert!(gbs(2000) < 0.8 && gbs(0) > 0.0, "{} {}", gbs(0), gbs(2000));
