@@ -30,7 +30,7 @@ const THEIRS: &str = ".tar.bz2";
 
 /// An unpacked archive.
 struct Recording {
-    /// What is removed when it is dropped.
+    /// Removed when this is dropped.
     own: Option<PathBuf>,
     root: PathBuf,
 }
