@@ -101,7 +101,7 @@ fn wrong_names_and_unusable_files_have_their_statuses() {
 }
 
 /// Kills between the first and the last commit of an ingest, in the usual run of the tests.
-const KILLS: u64 = 6;
+const KILLS: u64 = 12;
 /// Attempts for each of them: a run may end before it is killed, or be killed before its first commit.
 const ATTEMPTS: u64 = 20;
 

@@ -21,7 +21,7 @@ use registers::Registers;
 use support::{beside_another, program, simulated, temporary};
 
 /// Kills in the usual run of the tests; a thousand take some minutes. Weights of interleaving are the kernel's alone, and applied in the lab.
-const KILLS: u64 = 24;
+const KILLS: u64 = 48;
 /// How long a run waits for its start signal before it is killed, at most.
 const WAITING: Duration = Duration::from_millis(200);
 

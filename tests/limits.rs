@@ -153,13 +153,7 @@ fn limits_on_resources_are_kept_or_named() {
     };
     for (name, which, room, none) in RESOURCES {
         let memory = name == "RLIMIT_AS" || name == "RLIMIT_DATA";
-        let lines: &[&str] = match name {
-            "RLIMIT_AS" => &COMMANDS,
-            // Of buffers and of threads.
-            "RLIMIT_DATA" => &["stream --passes 2", "c2c --time 5ms"],
-            _ => &[SMALL],
-        };
-        for line in possible(lines) {
+        for line in possible(if memory { &COMMANDS } else { &[SMALL] }) {
             measures(&format!("{name} {room}"), line, &run(line, |c| confined::limit(c, which, room)));
         }
         if room == none {
@@ -223,7 +217,7 @@ fn the_callers_memory_policy_is_read_and_told() {
             not_tested_in_part!("{words}: set_mempolicy: {error}");
             continue;
         }
-        let output = run("info --format json", |c| confined::policy(c, mode, 1));
+        let output = run("latency --size 1M --time 5ms --order window-local --format json", |c| confined::policy(c, mode, 1));
         ended_well(words, &output);
         let policy = report(&output).machine.allowed.memory_policy.unwrap();
         assert_eq!((policy.mode, policy.nodes.to_string().as_str()), (rule, "0"), "{words}");
