@@ -132,5 +132,6 @@ fn a_scan_for_which_memory_gets_scarce_is_not_complete() {
 fn a_scan_that_cannot_be_is_refused() {
     assert!(refused("scan --size 900T", 4).contains("--size"));
     assert!(refused("scan --region 3K", 64).contains("region"));
-    assert!(refused("scan --size 1M --region 16M", 4).contains("no room for a region of 16 MiB"));
+    assert!(refused("scan --size 1M --region 16M", 64).contains("no room for a region of 16 MiB: give 16 MiB or more"));
+    assert!(refused("scan --size 0", 64).contains("--size of 0 B has no room for a region of 1 MiB: give 8 MiB or more"));
 }

@@ -233,7 +233,6 @@ impl Planner<'_> {
     fn region(&mut self, node: u32, bytes: u64, room: &NodeRoom) -> Result<u64, PlanError> {
         let pool_page = self.spec.pages.pool_page();
         let page = pool_page.unwrap_or(MIN_REGION);
-        let limited_by = if self.spec.size.is_some() { "--size" } else { &room.limited_by };
         let more = |region: Bytes| match self.reserve(node, region.0) {
             Some(how) => format!("{how}; or leave --pages out"),
             None => match self.sizes.pool_for(region.0, node) {
@@ -241,11 +240,16 @@ impl Planner<'_> {
                 None => "free some there, raise the limit, or give a smaller --region".to_owned(),
             },
         };
-        let fitting = |region: Bytes, room: u64| {
-            if region.0 <= room {
+        let fitting = |region: Bytes, most: u64| {
+            if region.0 <= most {
                 return Ok(region.0);
             }
-            let (all, advice) = (approximately(bytes), more(region));
+            if let Some(size) = self.spec.size {
+                let regions = if self.spec.scan.region.is_none() && page != REGION { WANTED_REGIONS } else { 1 };
+                let least = Bytes(region.0 * regions);
+                return invalid(format!("a --size of {size} has no room for a region of {region}: give {least} or more"));
+            }
+            let (all, limited_by, advice) = (approximately(bytes), &room.limited_by, more(region));
             unavailable(format!(
                 "node {node} has no room for a region of {region}: {all} are to be taken (limited by {limited_by}); {advice}"
             ))
