@@ -318,7 +318,7 @@ mod tests {
         };
         // A busy machine may need longer to begin.
         let began = |outcome: &Outcome| outcome.results[0].estimate.not_measured != Some(NotMeasured::OutOfTime);
-        let outcome = [2, 8, 20].into_iter().map(&mut run_for).find(began).unwrap();
+        let outcome = [1, 4, 20].into_iter().map(&mut run_for).find(began).unwrap();
         let [first, second] = &outcome.results[..] else { panic!("{} results", outcome.results.len()) };
         assert!(first.estimate.value.is_some(), "{:?}", first.estimate);
         assert_eq!((second.estimate.value, &second.estimate.not_measured), (None, &Some(NotMeasured::OutOfTime)));

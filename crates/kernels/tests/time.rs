@@ -109,10 +109,10 @@ mod delay {
         for kernel in available() {
             let adds = || {
                 least(|| {
-                    dependent_adds(BURSTS * 5000);
+                    dependent_adds(BURSTS * 2000);
                 })
             };
-            settles(kernel.name, 0.95..2.3, || paced(kernel, 5000) / adds());
+            settles(kernel.name, 0.95..2.3, || paced(kernel, 2000) / adds());
         }
     }
 }
