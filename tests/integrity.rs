@@ -22,8 +22,10 @@ use support::{beside_another, program, temporary, text};
 /// Faults in each mode where nothing else is said: of the first content, and of a later one.
 const INJECTIONS: u32 = 2;
 const MIB: u64 = 1 << 20;
-/// What is written to memory stays there for longer than this before it is compared, in every run here. Whoever looks at it as often sees it.
+/// What is written to memory stays there for longer than this before it is compared, in runs that hold it. Whoever looks at it as often sees it.
 const SEEN: Duration = Duration::from_millis(40);
+/// The complement of a pattern is compared as soon as it is written, in runs that hold nothing.
+const COMPLEMENT: Duration = Duration::from_millis(2);
 
 fn injections() -> u32 {
     std::env::var("MEMGAUGE_INJECTIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(INJECTIONS)
@@ -81,15 +83,17 @@ impl Damaged {
     }
 }
 
-/// Damages memory that holds a content which is compared later: whatever was injected must be found. An error says why it was not injected.
-fn finds(mode: &str, faults: &[Fault], mapping: u64, command: impl Fn() -> Command) -> Result<(), String> {
+/// Damages memory that holds a content which is compared later, after `stays`: whatever was injected must be found. An error says why it was not
+/// injected.
+fn finds(mode: &str, faults: &[Fault], stays: Duration, command: impl Fn() -> Command) -> Result<(), String> {
+    let mapping = 16 * MIB;
     let mut found = 0;
     for n in 0..injections() {
         let (fault, contents) = (faults[n as usize % faults.len()], 1 + n % 2);
         let injection = Injection { fault, mapping, at: spread(n * 7 + 3), bit: (spread(n) * 7.99) as u8, contents, after: Duration::ZERO };
         let run = Damaged::run(command(), injection);
         if run.status() != 3
-            && let Some(why) = run.not_tested()
+            && let Some(why) = run.not_tested_within(stays)
         {
             return Err(why);
         }
@@ -117,7 +121,7 @@ const CHECKED: &str = "bandwidth --line check --mix all-reads --size 16M --time 
 fn a_scan_finds_bits_that_are_stuck_and_that_flip_once() {
     for faults in [&STUCK[..], &[Fault::FlipsOnce]] {
         // A bit that is stuck at its own value shows in the next content, so that the complement of the first pattern must not be the last.
-        if let Err(why) = finds("scan --integrity", faults, 16 * MIB, || memgauge(&format!("{SCAN} random,checkerboard"))) {
+        if let Err(why) = finds("scan --integrity", faults, SEEN, || memgauge(&format!("{SCAN} random,checkerboard"))) {
             not_tested!("{why}");
         }
     }
@@ -126,7 +130,7 @@ fn a_scan_finds_bits_that_are_stuck_and_that_flip_once() {
 #[test]
 fn checked_reads_find_bits_that_are_stuck_and_that_flip_once() {
     for faults in [&STUCK[..], &[Fault::FlipsOnce]] {
-        if let Err(why) = finds("bandwidth --line check", faults, 16 * MIB, || memgauge(CHECKED)) {
+        if let Err(why) = finds("bandwidth --line check", faults, SEEN, || memgauge(CHECKED)) {
             not_tested!("{why}");
         }
     }
@@ -135,8 +139,7 @@ fn checked_reads_find_bits_that_are_stuck_and_that_flip_once() {
 #[test]
 fn a_stream_finds_stuck_bits() {
     // It writes its content once, and reads it in all passes: half a second at least. A bit that is stuck at its own value shows only in the
-    // complement, which is read as soon as it is written.
-    const COMPLEMENT: Duration = Duration::from_millis(2);
+    // complement.
     let stuck = |n: u32| if n.is_multiple_of(2) { Fault::StuckAt0 } else { Fault::StuckAt1 };
     for n in 0..injections() {
         let after = Duration::from_millis(u64::from(n % 2) * 50);
@@ -205,7 +208,7 @@ fn checked_reads_of_given_contents_find_stuck_bits() {
     let file = folder.join("lines.txt");
     std::fs::write(&file, format!("{}\n{}\n", "0f".repeat(64), "5a".repeat(64))).unwrap();
     let line = format!("{CHECKED} --contents {}", file.display());
-    let found = finds("bandwidth --line check --contents", &STUCK, 16 * MIB, || memgauge(&line));
+    let found = finds("bandwidth --line check --contents", &STUCK, SEEN, || memgauge(&line));
     std::fs::remove_dir_all(folder).unwrap();
     if let Err(why) = found {
         not_tested!("{why}");
@@ -235,7 +238,7 @@ fn checked_reads_write_and_compare_patterns() {
 #[test]
 fn the_drop_in_finds_bits_that_are_stuck_and_that_flip_once() {
     for faults in [&STUCK[..], &[Fault::FlipsOnce]] {
-        if let Err(why) = finds("mlc --loaded_latency -I", faults, 16 * MIB, || drop_in("-t0.4")) {
+        if let Err(why) = finds("mlc --loaded_latency -I", faults, COMPLEMENT, || drop_in("-t0.4")) {
             not_tested!("{why}");
         }
     }
