@@ -81,8 +81,8 @@ fn a_run_whose_cpu_is_shared_says_so() {
     let _alone = alone();
     let cpu = last_cpu();
     let commands = [
-        format!("bandwidth --cpu {cpu} --width sse2 --size 8M --pages 4k --budget 500ms"),
-        format!("latency --cpu {cpu} --size 1M --order window-local --pages 4k --budget 500ms"),
+        format!("bandwidth --cpu {cpu} --width sse2 --size 8M --pages 4k --budget 300ms"),
+        format!("latency --cpu {cpu} --size 1M --order window-local --pages 4k --budget 300ms"),
     ];
     for command in commands {
         let (mut quiet, mut busy) = (Vec::new(), Vec::new());
@@ -131,7 +131,7 @@ fn what_a_competitor_takes_now_and_then_is_in_no_sample() {
     let _alone = alone();
     let cpu = last_cpu();
     let _competitor = Competitor::on(cpu, Duration::from_millis(40), Duration::from_millis(250));
-    let line = format!("bandwidth --cpu {cpu} --width sse2 --size 8M --pages 4k --confidence 0.001% --budget 1500ms");
+    let line = format!("bandwidth --cpu {cpu} --width sse2 --size 8M --pages 4k --confidence 0.001% --budget 1s");
     let Some(report) = beside(&line) else { return };
     let noise = &only(&report).evidence.noise;
     let (all, disturbed, left_out) = (noise.bursts.unwrap(), noise.bursts_disturbed.unwrap(), noise.bursts_left_out.unwrap());

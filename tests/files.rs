@@ -100,7 +100,7 @@ fn make_pipe(path: &Path) {
 /// A short run that writes to the pipe at its end.
 fn measuring_into(pipe: &Path) -> Watched {
     let mut command = program();
-    command.args(["latency", "--size", "1M", "--time", "60ms", "-q", "-o"]).arg(pipe);
+    command.args("latency --size 1M --time 60ms --order window-local -q -o".split(' ')).arg(pipe);
     hangup(&mut command, false);
     Watched::start(&mut command)
 }
