@@ -191,7 +191,7 @@ fn rows_of_a_scan_have_three_columns_with_addresses_or_without() {
     let mut command = mlc();
     command.args(["--memory_bandwidth_scan", "-q1"]);
     // One GiB is enough.
-    let most = libc::rlimit { rlim_cur: 7 << 28, rlim_max: 7 << 28 };
+    let most = libc::rlimit { rlim_cur: 5 << 29, rlim_max: 5 << 29 };
     // SAFETY: between fork and exec it makes one system call only.
     unsafe {
         command.pre_exec(
