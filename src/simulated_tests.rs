@@ -436,6 +436,22 @@ fn trials_of_a_sweep_are_not_measuring() {
 }
 
 #[test]
+fn a_short_cell_is_preceded_by_a_short_trial() {
+    let machine = TWO_NODES.machine();
+    let trials_s = |budget: Duration| {
+        let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::One));
+        spec.budget = Some(budget);
+        let report = run(&spec, &machine, &with_noise(&machine, Noise::NONE), None);
+        assert!(report.results[0].estimate.value.is_some());
+        (report.timing.setup.unwrap().trials_s, report.plan.unwrap().estimated_s)
+    };
+    let ((long_s, long_plan_s), (short_s, short_plan_s)) = (trials_s(Duration::from_millis(60)), trials_s(Duration::from_millis(59)));
+    // Kernels that are far behind do not take part in the second and third round.
+    assert!(short_s > 0.0 && short_s < 0.6 * long_s, "{short_s} and {long_s}");
+    assert!(short_plan_s < long_plan_s - 0.02, "{short_plan_s} and {long_plan_s}");
+}
+
+#[test]
 fn a_second_level_of_bursts_is_seen() {
     let machine = TWO_NODES.machine();
     let latency = |noise| {

@@ -55,6 +55,8 @@ pub const KEPT_ALLOCATIONS: u32 = 3;
 
 /// Rounds of a trial of kernels. Each kernel runs once a round, so that a slow moment does not decide against one of them.
 pub const TRIAL_ROUNDS: usize = 3;
+/// The same before a cell whose budget is shorter than the fewest bursts of the fewest windows.
+pub const FEWEST_TRIAL_ROUNDS: usize = 1;
 /// Counted windows of a kernel in a round of a trial.
 pub const TRIAL_WINDOWS: usize = 2;
 /// How often a trial's burst is repeated in which threads were off their CPUs all the time: three competitors leave a thread 3 ms of every
@@ -120,6 +122,12 @@ pub const MIN_UNDISTURBED: usize = 3;
 pub fn burst_windows(budget_s: f64, bursts: f64) -> usize {
     // A hundredth of a window for the rounding of decimal fractions.
     ((budget_s / bursts / WINDOW.as_secs_f64() + 0.01) as usize).clamp(MIN_BURST_WINDOWS, BURST_WINDOWS)
+}
+
+/// Rounds of a trial of kernels before a cell that has `budget_s` seconds.
+pub fn trial_rounds(budget_s: f64) -> usize {
+    let least = WINDOW * MIN_BURSTS * MIN_BURST_WINDOWS as u32;
+    if budget_s < least.as_secs_f64() { FEWEST_TRIAL_ROUNDS } else { TRIAL_ROUNDS }
 }
 
 /// The minimum number of bursts, each of `burst_s` seconds, of a sweep's point that has `budget_s` seconds.

@@ -37,9 +37,8 @@ const MIN_RUNS: f64 = protocol::MIN_TRANSFER_ALLOCATIONS as f64;
 const WARM_UP_S: f64 = 0.07;
 /// Looking at the machine before and after a cell: counters of the kernel, placement, the core's clock.
 const WATCH_S: f64 = 0.01;
-/// A kernel's bursts in a trial. Few kernels fall so far behind that they are dropped before the last round: 52 trials on a two-core virtual
-/// machine took 49 ms each.
-const TRIAL_S: f64 = burst_s(protocol::TRIAL_WINDOWS, protocol::WINDOW) * protocol::TRIAL_ROUNDS as f64;
+/// A kernel's burst in a round of a trial.
+const TRIAL_S: f64 = burst_s(protocol::TRIAL_WINDOWS, protocol::WINDOW);
 /// A chase that is only evidence.
 const COMPARISON_S: f64 = burst_s(protocol::COMPARISON_WINDOWS, protocol::WINDOW);
 /// Finding out whether plain stores read first.
@@ -256,7 +255,13 @@ impl<'a> Costs<'a> {
         let new = self.tried.insert((traffic.mix, cpu, node, loaders.len()));
         let kernels = if new && traffic.kernels.len() > 1 { traffic.kernels.len() } else { 0 };
         let calibration = if new && compares_stores(traffic) { RFO_S } else { 0.0 };
-        calibration + kernels as f64 * TRIAL_S
+        calibration + self.trial_s(kernels)
+    }
+
+    /// A trial of so many kernels. Few fall so far behind that they are dropped before the last round: 52 trials on a two-core virtual machine
+    /// took 49 ms for each kernel.
+    fn trial_s(&self, kernels: usize) -> f64 {
+        (kernels * protocol::trial_rounds(self.stop.budget_s)) as f64 * TRIAL_S
     }
 
     /// Seconds of a cell.
@@ -283,7 +288,7 @@ impl<'a> Costs<'a> {
                 let ratios = weights_measured(nodes.len());
                 let delays = if *goal == Goal::Bandwidth { 1.0 } else { DELAYS_OF_DEMAND };
                 let buffers: f64 = loaders.iter().flat_map(Loader::buffers).chain([&probe.buffer]).map(allocate).sum();
-                let trials = traffic.kernels.len() as f64 * TRIAL_S;
+                let trials = self.trial_s(traffic.kernels.len());
                 let points = delays * (self.bursts(MIN_BURSTS, 1.0) + WATCH_S + trials);
                 ratios * (buffers + chain(probe.buffer.bytes) + points)
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::plan::{BufferPlan, Loader, Traffic};
-use memgauge_core::protocol::MAX_DISTURBED_TRIALS;
+use memgauge_core::protocol::{MAX_DISTURBED_TRIALS, TRIAL_ROUNDS};
 use memgauge_core::result::KernelTrial;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel};
@@ -101,12 +101,19 @@ pub(crate) struct TrialKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contest {
     /// Kernels that fall far behind drop out.
-    DropSlow,
+    DropSlow { rounds: usize },
     /// All kernels run in all rounds.
     KeepAll,
 }
 
 impl Contest {
+    pub(crate) const fn rounds(self) -> usize {
+        match self {
+            Self::DropSlow { rounds } => rounds,
+            Self::KeepAll => TRIAL_ROUNDS,
+        }
+    }
+
     /// Which kernels are worth another round, given their clean rates in `rounds` of them. Disturbances only slow a kernel down, so the best of
     /// its rates counts, and the margin shrinks with the number of rounds. A kernel without a rate may be the fastest.
     pub(crate) fn contenders(self, rates: &[Vec<f64>], rounds: usize) -> Vec<bool> {
@@ -167,7 +174,7 @@ mod tests {
 
     #[test]
     fn kernels_far_behind_are_not_tried_again() {
-        let contenders = |rates: &[Vec<f64>], rounds| Contest::DropSlow.contenders(rates, rounds);
+        let contenders = |rates: &[Vec<f64>], rounds| Contest::DropSlow { rounds: 3 }.contenders(rates, rounds);
         let rates = [vec![10.0], vec![7.9], vec![8.1], vec![]];
         assert_eq!(contenders(&rates, 0), [true; 4], "nothing is known before the first round");
         assert_eq!(contenders(&rates, 1), [true, false, true, true], "of the last one nothing is known");

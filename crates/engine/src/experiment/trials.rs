@@ -2,7 +2,7 @@
 //! first (see [`stores`](super::stores)).
 
 use memgauge_core::plan::Traffic;
-use memgauge_core::protocol::{MAX_NEIGHBOURS, MAX_TRIAL_REPEATS, RFO_WINDOWS, TRIAL_ROUNDS, TRIAL_WINDOWS};
+use memgauge_core::protocol::{MAX_NEIGHBOURS, MAX_TRIAL_REPEATS, RFO_WINDOWS, TRIAL_WINDOWS, trial_rounds};
 use memgauge_core::result::{KernelTrial, RfoReason};
 use memgauge_core::stats;
 use memgauge_core::traffic::Width;
@@ -87,9 +87,9 @@ pub(crate) fn compare(
     contest: Contest,
     mut rate: impl FnMut(&mut Session<'_>, &'static Kernel) -> Result<TrialRate>,
 ) -> Result<TrialResult> {
-    let mut rounds = Rounds { candidates, rates: vec![Vec::new(); candidates.len()], repeats: candidates.len() * TRIAL_ROUNDS };
+    let mut rounds = Rounds { candidates, rates: vec![Vec::new(); candidates.len()], repeats: candidates.len() * contest.rounds() };
     let several = candidates.len() > 1;
-    for round in 0..if several { TRIAL_ROUNDS } else { 0 } {
+    for round in 0..if several { contest.rounds() } else { 0 } {
         let contenders = contest.contenders(&rounds.rates, round);
         rounds.measure(session, contenders, &mut rate)?;
     }
@@ -97,7 +97,7 @@ pub(crate) fn compare(
     let mut best = rounds.best(value).ok_or(CellError::NoKernel { mix: traffic.mix })?;
     if several && rounds.unsteady(best) {
         value = highest;
-        for _ in 0..TRIAL_ROUNDS {
+        for _ in 0..contest.rounds() {
             rounds.measure(session, vec![true; candidates.len()], &mut rate)?;
         }
         best = rounds.best(value).unwrap_or(best);
@@ -150,8 +150,9 @@ fn fastest(session: &mut Session<'_>, group: &LoaderGroup, traffic: &Traffic) ->
         kernels.retain(|kernel| group.fits(kernel, traffic));
     }
     let neighbours = NeighbourWatch::start(&session.context.root, &session.runner.neighbours);
+    let contest = Contest::DropSlow { rounds: trial_rounds(session.budget.stop.budget_s) };
     let mut won = session.as_trial(|session| {
-        compare(session, &kernels, traffic, Contest::DropSlow, |session, kernel| {
+        compare(session, &kernels, traffic, contest, |session, kernel| {
             let loads = group.loads_where(|_| kernel, |l| l.traffic == *traffic, 0)?;
             burst_gbs(session, loads, BurstShape::cell(TRIAL_WINDOWS))
         })
