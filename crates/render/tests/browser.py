@@ -1,8 +1,9 @@
 """Opens pages in headless Chromium: browser.py FILE... Prints how many checks passed.
 
 Each page is opened without a network at the widths of a desk and of a phone. The console must be empty, the page must not scroll sideways, and
-keys must sort, unfold and search. With script switched off, and on paper, the page must say the same. A page that folds more on a phone than
-on a desk is loaded on both. Where MEMGAUGE_PAGES is set, screenshots are put beside the files:
+keys must sort, unfold and search. With script switched off, and on paper, the page must say the same; printing takes long, so that only the
+first page is printed. A page that folds more on a phone than on a desk is loaded on both. Where MEMGAUGE_PAGES is set, all pages are printed,
+and screenshots are put beside the files:
 NAME-1280.png, NAME-390.png, NAME-390-dark.png, NAME-dark.png, NAME-phone.png, NAME-noscript.png, NAME.pdf."""
 
 import base64
@@ -18,6 +19,7 @@ import urllib.error
 import urllib.request
 
 PDFTOTEXT = shutil.which("pdftotext")
+LOOK = bool(os.environ.get("MEMGAUGE_PAGES"))
 ENTER, TAB = "\ue007", "\ue004"
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 CONTRAST = """
@@ -112,7 +114,7 @@ class Browser:
 
     def screenshot(self, path):
         """For whoever wants to look: it is most of the time that a page takes."""
-        if not os.environ.get("MEMGAUGE_PAGES"):
+        if not LOOK:
             return
         picture = self.devtools("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         with open(path, "wb") as file:
@@ -137,14 +139,14 @@ def words(text):
     return re.findall(r"[A-Za-z]{4,}", text)
 
 
-def without_script(browser, path, stem, expect):
+def without_script(browser, stem, paper, expect):
     """What the page says where its script does not run, and on paper with and without it."""
     browser.devtools("Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": "light"}])
     browser.width(1280)
     browser.post("/refresh", {})
     said = browser.run(CONTENT)
     folded = browser.run("return document.querySelectorAll('details:not([open])').length")
-    if PDFTOTEXT:
+    if paper:
         browser.print(f"{stem}.pdf")
     expect(browser.run("return document.querySelectorAll('details:not([open])').length") == folded, "printing unfolds the page for good")
     browser.devtools("Emulation.setScriptExecutionDisabled", value=True)
@@ -156,21 +158,21 @@ def without_script(browser, path, stem, expect):
         browser.press("document.querySelector('summary')", ENTER)
         expect(browser.run("return document.querySelector('details').open"), "Enter does not unfold without script")
         browser.post("/refresh", {})
-    if PDFTOTEXT:
+    if paper:
         browser.print(f"{stem}-noscript.pdf")
     browser.devtools("Emulation.setScriptExecutionDisabled", value=False)
     browser.post("/refresh", {})
-    if not PDFTOTEXT:
+    if not paper:
         return
     for name in [f"{stem}.pdf", f"{stem}-noscript.pdf"]:
-        paper = set(words(subprocess.run(["pdftotext", name, "-"], capture_output=True, text=True, check=True).stdout))
+        printed = set(words(subprocess.run(["pdftotext", name, "-"], capture_output=True, text=True, check=True).stdout))
         # Words may be divided at the end of a line.
         wanted = {word for text in said for word in words(text) if len(word) < 12}
-        missing = wanted - paper
+        missing = wanted - printed
         expect(len(missing) <= len(wanted) // 50, f"{name} lacks {sorted(missing)[:10]} of {len(wanted)} words")
 
 
-def check(browser, path):
+def check(browser, path, paper):
     passed = 0
 
     def expect(good, what):
@@ -231,7 +233,7 @@ def check(browser, path):
         expect(browser.run(rows) == 0, "the search hides nothing")
     expect(browser.run("return document.querySelectorAll('svg').length") == 0
            or browser.run("return document.querySelector('.tip') !== null"), "no values under the pointer")
-    without_script(browser, path, stem, expect)
+    without_script(browser, stem, paper, expect)
     complaints = [line for line in browser.complaints()]
     expect(not complaints, f"the console says: {complaints}")
     return passed
@@ -240,6 +242,7 @@ def check(browser, path):
 browser = Browser()
 try:
     browser.start()
-    print(sum(check(browser, path) for path in sys.argv[1:]))
+    files = sys.argv[1:]
+    print(sum(check(browser, file, PDFTOTEXT and (LOOK or file == files[0])) for file in files))
 finally:
     browser.stop()
