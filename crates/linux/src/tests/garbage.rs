@@ -1,6 +1,6 @@
 //! No content of any file may make the readers panic, and 1,024 CPUs must not make them slow.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
@@ -172,13 +172,19 @@ fn the_time_to_read_a_machine_grows_with_its_cpus_and_not_with_their_square() {
         (start.elapsed(), machine, environment)
     };
     let (small, large) = (package(64), package(512));
-    // The best of several, because other programs may keep this machine busy.
-    let best = |tree: &Fixture| (0..3).map(|_| read(tree)).min_by_key(|(took, ..)| *took).unwrap();
-    let (took, machine, environment) = best(&large);
+    let (mut took, machine, environment) = read(&large);
     assert_eq!(machine.allowed.cpus.len(), 1024);
     assert_eq!(machine.topology.caches.len(), 512 + 512 + 1);
     assert_eq!(machine.topology.one_per_core(&machine.topology.online()).len(), 512);
     assert_eq!(environment.limits, []);
-    let times = took.as_secs_f64() / best(&small).0.as_secs_f64();
+    let best_of_small = (0..3).map(|_| read(&small).0).min().unwrap();
+    let times = |took: Duration| took.as_secs_f64() / best_of_small.as_secs_f64();
+    // Again where other programs keep this machine busy.
+    for _ in 0..2 {
+        if times(took) >= 24.0 {
+            took = took.min(read(&large).0);
+        }
+    }
+    let times = times(took);
     assert!(times < 24.0, "eight times as many CPUs take {times:.1} times as long: {took:?}");
 }
