@@ -186,7 +186,7 @@ fn smaller(word: &str) -> &'static str {
 /// What buffers are replaced by.
 const SIZE: &str = "2M";
 /// What a run's time is replaced by.
-const WITHIN: &str = "1s";
+const WITHIN: &str = "500ms";
 /// The latter where that was too little.
 const ENOUGH: &str = "30s";
 
@@ -358,8 +358,8 @@ fn examples_are_found_and_shortened() {
     assert_eq!(commands(page), ["memgauge latency --x |\n  jq '.a'", "memgauge"]);
     assert_eq!(wishes("| I want to … | |\n| a | `memgauge run FILE`, `memgauge quick` |\n\n| b | `memgauge` |"), ["memgauge quick"]);
     for (example, short) in [
-        ("memgauge scan   # why", "memgauge scan --within 1s --size 16M --region 4M # why"),
-        ("memgauge scan --size 1G |\n  jq '.a | .b'", "memgauge scan --size 16M --within 1s |\n  jq '.a | .b'"),
+        ("memgauge scan   # why", "memgauge scan --within 500ms --size 16M --region 4M # why"),
+        ("memgauge scan --size 1G |\n  jq '.a | .b'", "memgauge scan --size 16M --within 500ms |\n  jq '.a | .b'"),
         ("numactl --membind 1 memgauge chase 1G", "numactl --membind 1 memgauge chase 2M --passes 1"),
         ("memgauge stream --cpu 0", "memgauge stream --cpu 0 --passes 1 2M"),
         ("memgauge chase 4K-1G:*4 --pages thp", "memgauge chase 4K-64K:*4 --pages thp --passes 1"),

@@ -143,9 +143,9 @@ fn what_was_measured_before_an_interruption_is_kept_and_the_time_is_kept() {
     // The model's buffers have no files, so this is looked for here.
     assert!(fs::read_to_string(out.join("figures.svg")).unwrap().contains("volatile stand-in"));
     fs::remove_dir_all(out).unwrap();
-    let ended = Watched::start(program().arg("pmem").arg(&files).args(["--size", "4M", "--within", "2s", "--format", "json"])).end();
+    let ended = Watched::start(program().arg("pmem").arg(&files).args(["--size", "4M", "--within", "1s", "--format", "json"])).end();
     // What comes on top is the start, the files and the page: less than a cell's own time.
-    let late = ended.within(Duration::from_secs(5));
+    let late = ended.within(Duration::from_secs(4));
     assert!(!matches!(late, InTime::No(_)), "{late:?}");
     assert!(report(&ended.output).measured() > 0 || ended.starved().is_some(), "{}", text(&ended.output.stderr));
     assert!(names(&files).is_empty());
