@@ -34,6 +34,8 @@ const LEAD_TO_READ: Duration = Duration::from_millis(1);
 const HOPS_AT_A_TIME: u64 = 1 << 21;
 /// The core's clock has settled after this long at most (method: 100–500 ms).
 const WARM_UP: Duration = Duration::from_millis(300);
+/// The shortest time in which it is seen that the clock is steady: three windows of 20 ms.
+const LEAST_WARM_UP: Duration = Duration::from_millis(60);
 /// A core that worked so recently runs at the same clock still: governors look every few milliseconds, and lower it step by step.
 const STAYS_WARM: Duration = Duration::from_millis(20);
 
@@ -264,6 +266,11 @@ impl<'a> BurstRunner<'a> {
         Ok((Some(all), chase))
     }
 
+    /// How long the clock of a core may take to settle: no longer than a cell measures, for in many guests it never seems steady.
+    fn longest_warm_up(&self) -> Duration {
+        Duration::try_from_secs_f64(self.plan.stop.budget_s).unwrap_or(WARM_UP).clamp(LEAST_WARM_UP, WARM_UP)
+    }
+
     /// Waits until the clock of a core has settled, and returns its frequency in GHz.
     pub(crate) fn warm_up(&mut self, cpu: u32) -> Result<f64, WorkerError> {
         let clock = self.context.clock;
@@ -275,7 +282,8 @@ impl<'a> BurstRunner<'a> {
             self.core_ghz.insert(cpu, ghz);
             return Ok(ghz);
         }
-        let ghz = self.workers.run_on(cpu, move || if warm { clock::core_ghz(&clock) } else { clock::warm_up(&clock, WARM_UP) })?;
+        let longest = self.longest_warm_up();
+        let ghz = self.workers.run_on(cpu, move || if warm { clock::core_ghz(&clock) } else { clock::warm_up(&clock, longest) })?;
         self.core_ghz.insert(cpu, ghz);
         Ok(ghz)
     }
@@ -286,7 +294,8 @@ impl<'a> BurstRunner<'a> {
         if cpus.is_empty() || self.context.interrupted() {
             return;
         }
-        let job = |cpu| (cpu, Box::new(move || (cpu, clock::warm_up(&clock, WARM_UP))) as Job<(u32, f64)>);
+        let longest = self.longest_warm_up();
+        let job = |cpu| (cpu, Box::new(move || (cpu, clock::warm_up(&clock, longest))) as Job<(u32, f64)>);
         #[cfg(feature = "simulate")]
         if let Some(model) = self.context.model() {
             cpus.iter().for_each(|cpu| keep_highest(&mut self.all_cores_ghz, cpu, model.ghz(cpu, cpus.len())));
