@@ -258,8 +258,8 @@ impl<'a> Costs<'a> {
         calibration + self.trial_s(kernels)
     }
 
-    /// A trial of so many kernels. Few fall so far behind that they are dropped before the last round: 52 trials on a two-core virtual machine
-    /// took 49 ms for each kernel.
+    /// A trial of these kernels. Few of them fall so far behind that they are dropped before the last round: 52 trials on a two-core virtual
+    /// machine took 49 ms for each kernel.
     fn trial_s(&self, kernels: usize) -> f64 {
         (kernels * protocol::trial_rounds(self.stop.budget_s)) as f64 * TRIAL_S
     }
