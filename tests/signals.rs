@@ -229,7 +229,7 @@ fn two_signals_at_once_lose_nothing() {
 #[test]
 fn nohup_keeps_a_run_alive() {
     let _permit = alone();
-    let mut command = memgauge("bandwidth --width sse2 --mix all-reads --size 16M --time 100ms");
+    let mut command = memgauge("bandwidth --width sse2 --mix all-reads --size 16M --time 300ms");
     hangup(&mut command, true);
     let mut run = Watched::start(&mut command);
     if !run.until_it_measures(1) {
@@ -262,7 +262,7 @@ fn a_run_keeps_its_time_whatever_else_is_asked() {
 #[test]
 fn a_large_buffer_is_set_up_within_the_time() {
     // As much as takes longer than half a second to set up, or what there is.
-    let large = (free_kib() / 4 / 1024).clamp(64, 1536);
+    let large = (free_kib() / 4 / 1024).clamp(64, 2048);
     for line in [
         format!("latency --order full-random --size {large}M"),
         format!("loaded --size {}M", large / 2),

@@ -124,7 +124,7 @@ pub fn burst_windows(budget_s: f64, bursts: f64) -> usize {
     ((budget_s / bursts / WINDOW.as_secs_f64() + 0.01) as usize).clamp(MIN_BURST_WINDOWS, BURST_WINDOWS)
 }
 
-/// Rounds of a trial of kernels before a cell that has `budget_s` seconds.
+/// Rounds of a trial of kernels before cells that a plan gives `budget_s` seconds.
 pub fn trial_rounds(budget_s: f64) -> usize {
     let least = WINDOW * MIN_BURSTS * MIN_BURST_WINDOWS as u32;
     if budget_s < least.as_secs_f64() { FEWEST_TRIAL_ROUNDS } else { TRIAL_ROUNDS }

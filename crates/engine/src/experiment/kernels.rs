@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn kernels_far_behind_are_not_tried_again() {
-        let contenders = |rates: &[Vec<f64>], rounds| Contest::DropSlow { rounds: 3 }.contenders(rates, rounds);
+        let contenders = |rates: &[Vec<f64>], rounds| Contest::DropSlow { rounds: TRIAL_ROUNDS }.contenders(rates, rounds);
         let rates = [vec![10.0], vec![7.9], vec![8.1], vec![]];
         assert_eq!(contenders(&rates, 0), [true; 4], "nothing is known before the first round");
         assert_eq!(contenders(&rates, 1), [true, false, true, true], "of the last one nothing is known");

@@ -150,7 +150,8 @@ fn fastest(session: &mut Session<'_>, group: &LoaderGroup, traffic: &Traffic) ->
         kernels.retain(|kernel| group.fits(kernel, traffic));
     }
     let neighbours = NeighbourWatch::start(&session.context.root, &session.runner.neighbours);
-    let contest = Contest::DropSlow { rounds: trial_rounds(session.budget.stop.budget_s) };
+    // By the plan's budget and not by what is left of the time: later cells use the outcome.
+    let contest = Contest::DropSlow { rounds: trial_rounds(session.plan.stop.budget_s) };
     let mut won = session.as_trial(|session| {
         compare(session, &kernels, traffic, contest, |session, kernel| {
             let loads = group.loads_where(|_| kernel, |l| l.traffic == *traffic, 0)?;
