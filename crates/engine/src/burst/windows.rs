@@ -312,7 +312,7 @@ pub(crate) fn coverage(spans: &[(u64, u64)]) -> Option<f64> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use memgauge_core::protocol::{SWEEP_WINDOW, WINDOW};
     use memgauge_core::stats;
     use memgauge_testing::not_tested;
@@ -356,7 +356,7 @@ pub(crate) mod tests {
     }
 
     /// A clock whose fence is none.
-    pub(crate) struct Unfenced<'a, T: ThreadClock>(pub(crate) &'a T);
+    struct Unfenced<'a, T: ThreadClock>(&'a T);
 
     impl<T: ThreadClock> ThreadClock for Unfenced<'_, T> {
         fn now(&self) -> u64 {
