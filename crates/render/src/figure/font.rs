@@ -55,6 +55,8 @@ const UNITS: f64 = 65_536.0;
 pub(crate) struct Font {
     /// By number; 0 stands for what is missing.
     glyphs: Vec<Glyph>,
+    /// Of ASCII, which nearly all text is.
+    ascii: [u16; 128],
     characters: BTreeMap<char, u16>,
 }
 
@@ -89,12 +91,13 @@ impl Font {
             characters.extend(codes.map(|c| (c, number)));
             glyphs.push(Glyph { advance: advance.parse().unwrap_or(0.0) / UNITS, outline });
         }
-        Self { glyphs, characters }
+        let glyph = |c: usize| char::from_u32(c as u32).and_then(|c| characters.get(&c)).copied().unwrap_or(0);
+        Self { ascii: std::array::from_fn(glyph), glyphs, characters }
     }
 
     /// The glyph of a character; 0, the glyph for what is missing, when there is none.
     pub(crate) fn glyph(&self, c: char) -> u16 {
-        self.characters.get(&c).copied().unwrap_or(0)
+        self.ascii.get(c as usize).or_else(|| self.characters.get(&c)).copied().unwrap_or(0)
     }
 
     /// Advance of a glyph in ems.

@@ -151,9 +151,9 @@ pub(crate) fn wrap(text: &str, width: f64, size: f64, weight: Weight) -> Vec<Str
         }
         let mut rest = word;
         while !fits(rest) {
-            let ends = rest.char_indices().map(|(i, _)| i).skip(1);
-            let cut = ends.take_while(|&i| fits(&rest[..i])).last().or_else(|| rest.char_indices().nth(1).map(|(i, _)| i));
-            let Some(cut) = cut else { break };
+            let ends: Vec<usize> = rest.char_indices().map(|(i, _)| i).skip(1).collect();
+            let fitting = ends.partition_point(|&i| fits(&rest[..i]));
+            let Some(&cut) = ends.get(fitting.saturating_sub(1)) else { break };
             lines.push(rest[..cut].to_owned());
             rest = &rest[cut..];
         }
@@ -167,14 +167,10 @@ pub(crate) fn shorten(text: &str, width: f64, size: f64) -> String {
     if font::width(text, size, Weight::Regular) <= width {
         return text.to_owned();
     }
-    let mut kept = text.to_owned();
-    while kept.pop().is_some() {
-        let shown = format!("{}…", kept.trim_end());
-        if font::width(&shown, size, Weight::Regular) <= width {
-            return shown;
-        }
-    }
-    String::new()
+    let shown = |end: usize| format!("{}…", text[..end].trim_end());
+    let ends: Vec<usize> = text.char_indices().map(|(i, _)| i).collect();
+    let fitting = ends.partition_point(|&end| font::width(&shown(end), size, Weight::Regular) <= width);
+    fitting.checked_sub(1).map(|last| shown(ends[last])).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -238,7 +238,6 @@ impl HeatMap {
         let keys_below = space.fixed && self.keyed(&ranges) && beside < LEAST_MAP.min(LEAST_CELL * c as f64);
         let keys = |high| if keys_below { 4.0 } else { keys(high) };
         let room = if keys_below { space.width - left - keys(0.0) } else { beside } / c.max(1) as f64;
-        let shown = self.numbers();
         let (low, high): (f64, f64) = match larger {
             0..=2 => (80.0, 50.0),
             3..=4 => (78.0, 44.0),
@@ -246,8 +245,10 @@ impl HeatMap {
             13..=24 => (38.0, 28.0),
             _ => (26.0, 22.0),
         };
-        let needs = |size: f64| (widest(&shown, size) + if space.fixed { 4.0 } else { 10.0 }).ceil();
-        let (cell, text) = if larger > if space.fixed { LEGIBLE } else { NUMBERED } {
+        let numbered = larger <= if space.fixed { LEGIBLE } else { NUMBERED };
+        let numbers = if numbered { self.numbers() } else { Vec::new() };
+        let needs = |size: f64| (widest(&numbers, size) + if space.fixed { 4.0 } else { 10.0 }).ceil();
+        let (cell, text) = if !numbered {
             let side = (DENSE / larger as f64).floor().clamp(1.0, 14.0).min(if space.fixed { room } else { f64::INFINITY });
             ((side, side), None)
         } else if !space.fixed {
@@ -263,7 +264,8 @@ impl HeatMap {
         let needed = (left + wide + keys(high)).max(left + widest(std::slice::from_ref(&self.column_title), LABEL));
         let width = if space.fixed { space.width } else { space.width.max(needed) };
         let mut caption = self.caption.clone();
-        if shown.is_empty() {
+        let blank = self.cells.iter().all(|c| c.number().is_none());
+        if blank {
             caption.notes.insert(0, "No values to draw.".to_owned());
         } else if self.is_flat(&ranges) {
             let percent = percent(self.noise.max(LEAST_NOISE));
@@ -283,7 +285,7 @@ impl HeatMap {
         let keyed = if self.keyed(&ranges) { key_height(if keys_below { 0.0 } else { high }) } else { 0.0 };
         let (keys_at, ends) =
             if keys_below { ((at.0, map.bottom() + BELOW), high + BELOW + keyed) } else { ((map.right() + GAP, map.y), high.max(keyed)) };
-        let drawn = if shown.is_empty() { 0.0 } else { 42.0 + ends + 6.0 };
+        let drawn = if blank { 0.0 } else { 42.0 + ends + 6.0 };
         let height = above + drawn + caption.below(width);
         Layout { caption, map, cell, text, ranges, size: (width, height), needed, drawn, keys_at, key_height: keyed }
     }
