@@ -452,6 +452,23 @@ fn a_short_cell_is_preceded_by_a_short_trial() {
 }
 
 #[test]
+fn a_short_time_is_measured_in_short_windows() {
+    let machine = TWO_NODES.machine();
+    let measuring_s = |task: Task, ms: u64| {
+        let mut spec = Spec::new(task);
+        spec.time = Some(Duration::from_millis(ms));
+        let report = run(&spec, &machine, &with_noise(&machine, Noise::NONE), None);
+        assert!(report.results.iter().all(|m| m.estimate.value.is_some()));
+        report.timing.measuring_s
+    };
+    // With the settling windows half as much again, or as much again.
+    let bandwidth = [60, 12].map(|ms| measuring_s(Task::Bandwidth(BandwidthShape::One), ms));
+    assert!(bandwidth[0] > 0.06 && bandwidth[1] < 0.02, "{bandwidth:?}");
+    let latency = [60, 12].map(|ms| measuring_s(Task::Latency(LatencyShape::One), ms));
+    assert!(latency[1] < 0.5 * latency[0], "{latency:?}");
+}
+
+#[test]
 fn a_second_level_of_bursts_is_seen() {
     let machine = TWO_NODES.machine();
     let latency = |noise| {

@@ -118,16 +118,30 @@ pub const NORMAL_SWITCHES: u32 = 2;
 /// The minimum number of undisturbed bursts for leaving the disturbed ones out: the fewest whose median lies between two others.
 pub const MIN_UNDISTURBED: usize = 3;
 
-/// Counted windows of each of at least `bursts` bursts that share `budget_s` seconds: fewer than usual where the budget is short.
-pub fn burst_windows(budget_s: f64, bursts: f64) -> usize {
-    // A hundredth of a window for the rounding of decimal fractions.
-    ((budget_s / bursts / WINDOW.as_secs_f64() + 0.01) as usize).clamp(MIN_BURST_WINDOWS, BURST_WINDOWS)
+/// Counted time of the fewest and shortest bursts of a cell with windows of the usual length.
+pub const SHORT_BUDGET: Duration = WINDOW.saturating_mul(MIN_BURSTS * MIN_BURST_WINDOWS as u32);
+
+/// The window of a plan's cells and trials, where each cell has `budget_s` seconds: shorter than usual below [`SHORT_BUDGET`], in whole slots.
+/// `counted` where hardware events are counted: all groups of them must have their turn.
+pub fn window(budget_s: f64, counted: bool) -> Duration {
+    let slots = whole(budget_s / f64::from(MIN_BURSTS * MIN_BURST_WINDOWS as u32), SLOT);
+    let most = whole(WINDOW.as_secs_f64(), SLOT);
+    if counted { WINDOW } else { (SLOT * slots.min(most) as u32).max(SWEEP_WINDOW) }
+}
+
+/// Counted windows of `window` of each of at least `bursts` bursts that share `budget_s` seconds: fewer than usual where the budget is short.
+pub fn burst_windows(budget_s: f64, bursts: f64, window: Duration) -> usize {
+    whole(budget_s / bursts, window).clamp(MIN_BURST_WINDOWS, BURST_WINDOWS)
+}
+
+/// How often `part` fits into `seconds`, but for the rounding of decimal fractions.
+fn whole(seconds: f64, part: Duration) -> usize {
+    (seconds / part.as_secs_f64() + 0.01) as usize
 }
 
 /// Rounds of a trial of kernels before cells that a plan gives `budget_s` seconds.
 pub fn trial_rounds(budget_s: f64) -> usize {
-    let least = WINDOW * MIN_BURSTS * MIN_BURST_WINDOWS as u32;
-    if budget_s < least.as_secs_f64() { FEWEST_TRIAL_ROUNDS } else { TRIAL_ROUNDS }
+    if budget_s < SHORT_BUDGET.as_secs_f64() { FEWEST_TRIAL_ROUNDS } else { TRIAL_ROUNDS }
 }
 
 /// The minimum number of bursts, each of `burst_s` seconds, of a sweep's point that has `budget_s` seconds.

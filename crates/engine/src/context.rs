@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use memgauge_core::plan::{Cell, Step, StopRule};
-use memgauge_core::protocol::{STARVED_BUDGETS, WINDOW, burst_windows};
+use memgauge_core::protocol::{STARVED_BUDGETS, burst_windows};
 use memgauge_core::result::Measurement;
 use memgauge_core::topology::Machine;
 use memgauge_core::units::Bytes;
 use memgauge_os::clock::Clock;
 
+use crate::burst::result::BurstShape;
 use crate::error::CellError;
 
 /// The machine, the clock, and when to stop.
@@ -148,6 +149,8 @@ pub(crate) struct TimeBudget<'a> {
     pub(crate) context: &'a RunContext<'a>,
     /// When the measuring of the cell, or of the point of a curve, in progress ends.
     pub(crate) stop: StopRule,
+    /// The window of cells and trials.
+    pub(crate) window: Duration,
     /// When the cell in progress must end, so that others have their share of the run's time.
     pub(crate) cell_end: Option<Instant>,
     /// Until when the cell in progress may go on with more of the same.
@@ -208,9 +211,14 @@ impl TimeBudget<'_> {
     /// Counted windows of each of at least `bursts` bursts of a cell: a fixed time is shared among them, and so is a short one.
     pub(crate) fn windows(&self, bursts: u32) -> usize {
         match self.stop.fixed_time {
-            true => self.fixed_windows(f64::from(bursts), WINDOW),
-            false => burst_windows(self.stop.budget_s, f64::from(bursts)),
+            true => self.fixed_windows(f64::from(bursts), self.window),
+            false => burst_windows(self.stop.budget_s, f64::from(bursts), self.window),
         }
+    }
+
+    /// So many windows of a cell or a trial.
+    pub(crate) const fn shape(&self, windows: usize) -> BurstShape {
+        BurstShape { windows, window: self.window }
     }
 
     fn until(&self, end: Option<Instant>) -> Option<Duration> {

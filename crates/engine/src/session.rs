@@ -7,6 +7,7 @@ use std::time::Duration;
 use memgauge_core::counters::{Counters, ExpectedEvents, WorkUnit};
 use memgauge_core::experiment::{ChaseOrder, Experiment};
 use memgauge_core::plan::{BufferPlan, Plan, Probe};
+use memgauge_core::protocol;
 use memgauge_core::result::{Noise, Plateau, SetUp};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_os::memory::Buffer;
@@ -16,6 +17,7 @@ use crate::burst::counters::CounterTotals;
 use crate::burst::load::Load;
 use crate::burst::result::{BurstResult, BurstShape};
 use crate::burst::runner::BurstRunner;
+use crate::burst::windows::shortest_window;
 use crate::burst::workers::SchedulerNoise;
 use crate::context::{Cutoff, Observer, Progress, RunContext, TimeBudget};
 use crate::error::Result;
@@ -60,7 +62,13 @@ impl<'a> Session<'a> {
         Self {
             context,
             plan,
-            budget: TimeBudget { context, stop: plan.stop, cell_end: None, fill_end: None },
+            budget: TimeBudget {
+                context,
+                stop: plan.stop,
+                window: shortest_window(protocol::window(plan.stop.budget_s, plan.counters), context.clock.overhead_ns()),
+                cell_end: None,
+                fill_end: None,
+            },
             runner: BurstRunner::new(plan, context),
             memory: MemoryStore::new(plan, context, heartbeat),
             noise: NoiseWatch::default(),

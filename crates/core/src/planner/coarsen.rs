@@ -11,6 +11,7 @@ use crate::plan::{BufferPlan, Cell, Coarsened, Coarsening, Delays, Step, StopRul
 use crate::planner::context::Planner;
 use crate::planner::cost;
 use crate::planner::scan::FEW_REGIONS;
+use crate::protocol;
 use crate::units::Bytes;
 
 /// Cells keep this share of their budget while there is something else to give up that costs less: bursts are then about as long as usual.
@@ -63,7 +64,7 @@ struct Extent {
 
 impl Planner<'_> {
     /// Coarsens `steps` until they take no longer than `within_s`, and returns the budget with which they do. A budget that the user gave
-    /// stays.
+    /// stays. All else is given up before windows become shorter than usual.
     pub(super) fn fit(&mut self, steps: &mut [Step], stop: &StopRule, within_s: f64) -> f64 {
         let own = self.spec.time.or(self.spec.budget).is_some();
         let counters = self.spec.counters;
@@ -76,7 +77,7 @@ impl Planner<'_> {
                 } else if early {
                     SHORT_BUDGET
                 } else {
-                    0.0
+                    (protocol::SHORT_BUDGET.as_secs_f64() / stop.budget_s).min(1.0)
                 };
             self.pull(lever, steps, &StopRule { budget_s, ..*stop }, within_s);
         }

@@ -28,8 +28,6 @@ const fn burst_s(windows: usize, window: Duration) -> f64 {
     (windows + protocol::SETTLE_WINDOWS) as f64 * window.as_secs_f64() + WAKE_S
 }
 
-/// What a burst of a cell takes beyond its counted windows.
-const BESIDE_WINDOWS_S: f64 = burst_s(0, protocol::WINDOW) + FREQUENCY_S;
 const MIN_BURSTS: f64 = protocol::MIN_BURSTS as f64;
 /// The minimum number of runs of transfers, each over one allocation.
 const MIN_RUNS: f64 = protocol::MIN_TRANSFER_ALLOCATIONS as f64;
@@ -37,14 +35,10 @@ const MIN_RUNS: f64 = protocol::MIN_TRANSFER_ALLOCATIONS as f64;
 const WARM_UP_S: f64 = 0.07;
 /// Looking at the machine before and after a cell: counters of the kernel, placement, the core's clock.
 const WATCH_S: f64 = 0.01;
-/// A kernel's burst in a round of a trial.
-const TRIAL_S: f64 = burst_s(protocol::TRIAL_WINDOWS, protocol::WINDOW);
-/// A chase that is only evidence.
-const COMPARISON_S: f64 = burst_s(protocol::COMPARISON_WINDOWS, protocol::WINDOW);
 /// Finding out whether plain stores read first.
 const RFO_S: f64 = burst_s(protocol::RFO_WINDOWS, protocol::WINDOW) * (protocol::RFO_ROUNDS * protocol::RFO_KINDS) as f64;
-/// Driving a chase's buffer out of all caches, once: mapping and reading 1 GiB, and a short chase.
-const DRIVE_OUT_S: f64 = 0.8 + COMPARISON_S;
+/// Driving a chase's buffer out of all caches, once: mapping and reading 1 GiB.
+const DRIVE_OUT_S: f64 = 0.8;
 /// Bytes a second at which two CPUs map and clear memory: half of what two cores of this decade clear, for a hypervisor may have to find the
 /// memory first. More CPUs clear more, up to four times as much.
 const ALLOCATE_BYTES_S: f64 = 2e9;
@@ -100,7 +94,11 @@ pub struct CellCost {
 
 /// What each cell of a plan takes, step by step, in the order in which they run: what one has set up the next finds.
 pub fn cells(plan: &Plan) -> Vec<CellCost> {
-    let seconds_within = |budget_s: f64| seconds(&plan.steps, &StopRule { budget_s, ..plan.stop }, plan.counters, 1.0);
+    let window = protocol::window(plan.stop.budget_s, plan.counters);
+    let seconds_within = |budget_s: f64| {
+        let stop = StopRule { budget_s, ..plan.stop };
+        Costs { window, ..Costs::new(plan.steps.iter().flat_map(|s| &s.cells), &stop, plan.counters, 1.0) }.steps(&plan.steps)
+    };
     let least = seconds_within(if plan.stop.fixed_time { plan.stop.budget_s } else { 0.0 });
     let both = least.into_iter().zip(seconds_within(plan.stop.budget_s));
     both.flat_map(|(least, most)| least.into_iter().zip(most)).map(|(least_s, most_s)| CellCost { least_s, most_s }).collect()
@@ -160,13 +158,7 @@ pub(super) fn budget_within(steps: &[Step], stop: &StopRule, counters: bool, wit
 
 /// Seconds of each cell of each step, with every cell that `share` of the way from the fewest bursts to the budget.
 fn seconds(steps: &[Step], stop: &StopRule, counters: bool, share: f64) -> Vec<Vec<f64>> {
-    let mut costs = Costs::new(steps.iter().flat_map(|s| &s.cells), stop, counters, share);
-    let mut all = Vec::with_capacity(steps.len());
-    for step in steps {
-        costs.warm = false;
-        all.push(step.cells.iter().map(|cell| costs.cell(cell)).collect());
-    }
-    all
+    Costs::new(steps.iter().flat_map(|s| &s.cells), stop, counters, share).steps(steps)
 }
 
 /// The estimates of one plan's cells, in the order in which they run: what one has set up the next finds.
@@ -174,6 +166,7 @@ struct Costs<'a> {
     stop: &'a StopRule,
     counters: bool,
     share: f64,
+    window: Duration,
     /// Chases over each kind of buffer: those of several cells are kept.
     chases: BTreeMap<(u32, Bytes), u32>,
     /// How many of them were allocated.
@@ -204,7 +197,18 @@ impl<'a> Costs<'a> {
             *chases.entry((buffer.node, buffer.bytes)).or_insert(0) += 1;
         }
         let (chased, tried) = (BTreeMap::new(), BTreeSet::new());
-        Self { stop, counters, share, chases, chased, loading: &[], tried, warm: false }
+        let window = protocol::window(stop.budget_s, counters);
+        Self { stop, counters, share, window, chases, chased, loading: &[], tried, warm: false }
+    }
+
+    /// Seconds of each cell of each step.
+    fn steps(mut self, steps: &'a [Step]) -> Vec<Vec<f64>> {
+        let mut all = Vec::with_capacity(steps.len());
+        for step in steps {
+            self.warm = false;
+            all.push(step.cells.iter().map(|cell| self.cell(cell)).collect());
+        }
+        all
     }
 
     /// Between `least` and `most` seconds.
@@ -216,10 +220,20 @@ impl<'a> Costs<'a> {
     fn bursts(&self, least: f64, kinds: f64) -> f64 {
         let budget_s = self.stop.budget_s;
         if self.stop.fixed_time {
-            return budget_s + least * kinds * BESIDE_WINDOWS_S;
+            return budget_s + least * kinds * self.beside_windows_s();
         }
         let counted_s = self.counted_s(least * kinds);
-        self.between(least, (budget_s / (counted_s * kinds)).ceil()) * kinds * (counted_s + BESIDE_WINDOWS_S)
+        self.between(least, (budget_s / (counted_s * kinds)).ceil()) * kinds * (counted_s + self.beside_windows_s())
+    }
+
+    /// What a burst of a cell takes beyond its counted windows.
+    const fn beside_windows_s(&self) -> f64 {
+        burst_s(0, self.window) + FREQUENCY_S
+    }
+
+    /// A chase that is only evidence.
+    const fn comparison_s(&self) -> f64 {
+        burst_s(protocol::COMPARISON_WINDOWS, self.window)
     }
 
     /// Fresh buffers that a cell needs of `wanted`: several cells share a few, which keep their chains.
@@ -261,7 +275,7 @@ impl<'a> Costs<'a> {
     /// A trial of these kernels. Few of them fall so far behind that they are dropped before the last round: 52 trials on a two-core virtual
     /// machine took 49 ms for each kernel.
     fn trial_s(&self, kernels: usize) -> f64 {
-        (kernels * protocol::trial_rounds(self.stop.budget_s)) as f64 * TRIAL_S
+        (kernels * protocol::trial_rounds(self.stop.budget_s)) as f64 * burst_s(protocol::TRIAL_WINDOWS, self.window)
     }
 
     /// Seconds of a cell.
@@ -323,8 +337,8 @@ impl<'a> Costs<'a> {
         let both = orders.is_empty() && probe.window < bytes;
         let kinds = if both { 2.0 } else { orders.len().max(1) as f64 };
         let known = self.chased.contains_key(&(node, bytes));
-        let drive_out = if self.chased.is_empty() { DRIVE_OUT_S } else { 0.0 };
-        let plateau = if known || !probe.buffer.derived { 0.0 } else { 2.5 * chain(bytes) + 2.0 * COMPARISON_S + drive_out };
+        let drive_out = if self.chased.is_empty() { DRIVE_OUT_S + self.comparison_s() } else { 0.0 };
+        let plateau = if known || !probe.buffer.derived { 0.0 } else { 2.5 * chain(bytes) + 2.0 * self.comparison_s() + drive_out };
         let least = f64::from(allocations);
         let measuring = match hops {
             Some(hops) => least * kinds * (protocol::SETTLE_HOPS.as_secs_f64() + chase::seconds(hops, probe)),
@@ -339,12 +353,12 @@ impl<'a> Costs<'a> {
         let shuffled = both || orders.contains(&ChaseOrder::FullRandom);
         let chains = kinds * chain(bytes) + if shuffled { shuffle(probe) } else { 0.0 };
         let fresh = self.buffers(&probe.buffer, groups);
-        fresh * (allocate(&probe.buffer) + chains) + plateau + COMPARISON_S + measuring
+        fresh * (allocate(&probe.buffer) + chains) + plateau + self.comparison_s() + measuring
     }
 
     /// Counted seconds of a burst where at least `bursts` of them share the budget.
     fn counted_s(&self, bursts: f64) -> f64 {
-        protocol::burst_windows(self.stop.budget_s, bursts) as f64 * protocol::WINDOW.as_secs_f64()
+        protocol::burst_windows(self.stop.budget_s, bursts, self.window) as f64 * self.window.as_secs_f64()
     }
 
     fn points(&self, sizes: &[Bytes]) -> f64 {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use memgauge_core::protocol::{MAX_BURST, SETTLE_WINDOWS, WINDOW};
+use memgauge_core::protocol::{MAX_BURST, SETTLE_WINDOWS};
 
 use super::chase::Chase;
 use super::load::Load;
@@ -19,11 +19,6 @@ pub(crate) struct BurstShape {
 }
 
 impl BurstShape {
-    /// So many windows of the usual length.
-    pub(crate) const fn cell(windows: usize) -> Self {
-        Self { windows, window: WINDOW }
-    }
-
     pub(crate) fn counted(&self) -> Duration {
         self.window * self.windows as u32
     }

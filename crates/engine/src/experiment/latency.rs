@@ -12,7 +12,7 @@ use memgauge_core::distribution::Recorder;
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops, Metric, PageRequest};
 use memgauge_core::plan::{BufferPlan, Probe};
-use memgauge_core::protocol::{COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOUBLINGS, MAX_REPEATS, MIN_BURST_WINDOWS, WINDOW};
+use memgauge_core::protocol::{COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOUBLINGS, MAX_REPEATS, MIN_BURST_WINDOWS};
 use memgauge_core::result::{Evidence, Measurement, PageEvidence, Placement, Plateau, PrefetchEvidence};
 use memgauge_core::stats;
 use memgauge_core::units::Bytes;
@@ -71,7 +71,7 @@ impl Sampler for AllocationSampler<'_> {
         if round >= self.min && !session.budget.stop.fixed_time {
             // No longer than the budget that is left.
             let left = (session.budget.stop.budget_s - self.spent.as_secs_f64()).max(0.0);
-            let windows = left / f64::from(self.bursts(session)) / WINDOW.as_secs_f64();
+            let windows = left / f64::from(self.bursts(session)) / self.shape.window.as_secs_f64();
             self.shape.windows = self.shape.windows.min(windows.ceil() as usize).max(MIN_BURST_WINDOWS);
         }
         let probe = self.probe;
@@ -151,7 +151,7 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, idle: &IdleCh
     let mut sampler = AllocationSampler {
         probe: &probe,
         min: idle.allocations,
-        shape: BurstShape::cell(0),
+        shape: session.budget.shape(0),
         series,
         hops: idle.hops.map(|hops| hop_count(hops, &probe)),
         made: 0,
@@ -228,7 +228,7 @@ const TOLERANCE: f64 = 0.05;
 /// A short chase over the first bytes of `buffer`, as many as the probe says: median nanoseconds per hop, and whether nothing interrupted it.
 fn short_chase_ns(session: &mut Session<'_>, probe: &Probe, order: ChaseOrder, buffer: &Arc<Buffer>) -> Result<(f64, bool)> {
     let mut chase = Chase::new(session.ring(probe, order, buffer, 0)?);
-    let (clock, shape) = (session.context.clock, BurstShape::cell(COMPARISON_WINDOWS));
+    let (clock, shape) = (session.context.clock, session.budget.shape(COMPARISON_WINDOWS));
     let mut disturbed = None;
     for _ in 0..MAX_COMPARISON_BURSTS {
         let burst = session.run_burst(Some((probe.cpu, chase)), Vec::new(), shape)?;
@@ -333,7 +333,7 @@ fn cold_chase_ns(session: &mut Session<'_>, probe: &Probe, buffer: &Arc<Buffer>)
     let Some(evict) = (evicting > 0 && session.memory.fits(&plan, plan.bytes)).then(|| session.allocate(&plan)).and_then(Result::ok) else {
         return Ok(None);
     };
-    let shape = BurstShape::cell(COMPARISON_WINDOWS);
+    let shape = session.budget.shape(COMPARISON_WINDOWS);
     for _ in 0..COLD_CHASES {
         if session.interrupted() || session.budget.too_short_for(3 * (session.context.now() - started)) {
             return Ok(None);

@@ -2,7 +2,7 @@
 //! first (see [`stores`](super::stores)).
 
 use memgauge_core::plan::Traffic;
-use memgauge_core::protocol::{MAX_NEIGHBOURS, MAX_TRIAL_REPEATS, RFO_WINDOWS, TRIAL_WINDOWS, trial_rounds};
+use memgauge_core::protocol::{MAX_NEIGHBOURS, MAX_TRIAL_REPEATS, RFO_WINDOWS, TRIAL_WINDOWS, WINDOW, trial_rounds};
 use memgauge_core::result::{KernelTrial, RfoReason};
 use memgauge_core::stats;
 use memgauge_core::traffic::Width;
@@ -155,7 +155,7 @@ fn fastest(session: &mut Session<'_>, group: &LoaderGroup, traffic: &Traffic) ->
     let mut won = session.as_trial(|session| {
         compare(session, &kernels, traffic, contest, |session, kernel| {
             let loads = group.loads_where(|_| kernel, |l| l.traffic == *traffic, 0)?;
-            burst_gbs(session, loads, BurstShape::cell(TRIAL_WINDOWS))
+            burst_gbs(session, loads, session.budget.shape(TRIAL_WINDOWS))
         })
     })?;
     // They may have been busy while one kernel ran and idle while another one did.
@@ -193,7 +193,8 @@ pub(crate) fn stores_read(session: &mut Session<'_>, group: &LoaderGroup, chosen
 }
 
 fn compare_stores(session: &mut Session<'_>, group: &LoaderGroup, stores: Stores) -> Result<Vec<Round>> {
-    let (clock, shape) = (session.context.clock, BurstShape::cell(RFO_WINDOWS));
+    // What stores do counts for every result of the run: windows of the usual length, however short its cells.
+    let (clock, shape) = (session.context.clock, BurstShape { windows: RFO_WINDOWS, window: WINDOW });
     stores::measure_rounds(stores, |kernel| {
         let burst = session.run_burst(None, group.loads_at_full_speed(kernel)?, shape)?;
         if session.interrupted() {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::plan::Coarsening;
+use crate::protocol;
 use crate::spec::SweepShape;
 
 #[test]
@@ -121,6 +122,21 @@ fn a_short_budget_shortens_bursts_and_is_kept() {
         let seconds = measuring(budget_s) + 0.06;
         assert!(seconds >= 0.9 * budget_s && seconds <= 1.25 * budget_s, "{budget_s}: {seconds}");
     }
+}
+
+#[test]
+fn below_the_fewest_bursts_windows_are_shorter() {
+    let window = |ms: u64, counted| protocol::window(Duration::from_millis(ms).as_secs_f64(), counted).as_micros();
+    assert_eq!([1, 12, 30, 40, 60, 1000].map(|ms| window(ms, false)), [1000, 1000, 2500, 3250, 5000, 5000]);
+    assert_eq!(window(5, true), 5000, "all groups of events have their turn");
+    // Six bursts of a settling window and two that count: 90 ms of 5 ms each, and 18 ms.
+    let seconds = |budget| planned(Task::Bandwidth(BandwidthShape::One), |s| s.budget = Some(budget)).unwrap().max_s;
+    assert!(seconds(Duration::from_millis(59)) - seconds(Duration::from_millis(5)) > 0.07);
+    // Everything else is given up before.
+    let plans = [3, 5, 7, 9, 12].map(|within| planned(Task::Suite, |s| s.within = Some(Duration::from_secs(within))).unwrap());
+    let fewest = |plan: &Plan| plan.steps.iter().all(|step| step.cells.len() == 1);
+    assert!(plans.iter().all(|plan| fewest(plan) || plan.stop.budget_s >= 0.99 * 0.06));
+    assert!(fewest(&plans[0]) && !fewest(&plans[4]));
 }
 
 #[test]
