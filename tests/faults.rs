@@ -165,7 +165,7 @@ fn chasing() -> [Chasing; 4] {
         // A pass takes some 0.1 s.
         Chasing {
             line: "chase 32M --pages 4k --passes 300",
-            from: From::Used(Duration::from_millis(1500)),
+            from: From::Used(Duration::from_millis(800)),
             at_once: 1,
             flips: FLIPS,
             keeps: |report| report.results[0].estimate.value.is_some(),
@@ -180,7 +180,7 @@ fn chasing() -> [Chasing; 4] {
         },
         Chasing {
             // Its chases are measured one after the other, and others use the CPUs in between, so that many change.
-            line: "quick --size 32M --time 100ms --within 10s",
+            line: "quick --size 32M --time 60ms --within 10s",
             from: From::Later,
             at_once: 20,
             flips: 400 * FLIPS,
@@ -282,7 +282,7 @@ fn a_file_that_another_process_truncates_costs_its_measurement() {
         }
         for nth in 0..truncations() {
             let line = match what {
-                "pmem" => format!("pmem {} --size 32M --time 100ms --within 2s", directory.display()),
+                "pmem" => format!("pmem {} --size 32M --time 50ms --within 2s", directory.display()),
                 _ => format!("{what} --size 32M --memory-dir {} --time 400ms", directory.display()),
             };
             let _permit = alone();

@@ -116,7 +116,7 @@ fn memgauge(line: &str) -> Command {
 
 /// A scan whose contents stay for a while.
 const SCAN: &str = "scan --size 32M --region 16M --passes 3 --node 0 --integrity --hold 100ms --format json --patterns";
-const CHECKED: &str = "bandwidth --line check --mix all-reads --size 16M --time 60ms --hold 50ms --format json";
+const CHECKED: &str = "bandwidth --line check --mix all-reads --width sse2 --size 16M --time 60ms --hold 50ms --format json";
 
 #[test]
 fn a_scan_finds_bits_that_are_stuck_and_that_flip_once() {
@@ -239,7 +239,7 @@ fn checked_reads_write_and_compare_patterns() {
 #[test]
 fn the_drop_in_finds_bits_that_are_stuck_and_that_flip_once() {
     for faults in [&STUCK[..], &[Fault::FlipsOnce]] {
-        if let Err(why) = finds("mlc --loaded_latency -I", faults, COMPLEMENT, || drop_in("-t0.4")) {
+        if let Err(why) = finds("mlc --loaded_latency -I", faults, COMPLEMENT, || drop_in("-t0.2")) {
             not_tested!("{why}");
         }
     }
@@ -248,7 +248,7 @@ fn the_drop_in_finds_bits_that_are_stuck_and_that_flip_once() {
 #[test]
 fn the_drop_in_says_that_data_were_corrupted() {
     let injection = Injection { fault: Fault::StuckAt1, mapping: 16 * MIB, at: 0.5, bit: 2, contents: 1, after: Duration::ZERO };
-    let run = Damaged::run(drop_in("-t0.4"), injection);
+    let run = Damaged::run(drop_in("-t0.2"), injection);
     if run.status() != 3
         && let Some(why) = run.not_tested()
     {

@@ -111,7 +111,7 @@ fn what_was_measured_before_an_interruption_is_kept_and_the_time_is_kept() {
     let files = temporary("pmem-interrupted");
     let out = temporary("pmem-interrupted-out");
     let mut command = program();
-    command.arg("pmem").arg(&files).args(["--size", "16M", "--time", "60ms", "--format", "json", "--out"]).arg(&out);
+    command.arg("pmem").arg(&files).args(["--size", "16M", "--time", "50ms", "--format", "json", "--out"]).arg(&out);
     let mut run = Watched::start(&mut command);
     // The first three cells are done.
     let mut cells = BTreeSet::new();

@@ -402,7 +402,9 @@ fn two_runs_do_not_overlap() {
     let Some(registers) = Registers::intel("overlap") else { not_tested!("no FUSE file system can be mounted here") };
     let _permit = beside_another();
     let before = registers.values();
-    let mut child = start(&registers, "latency --prefetch off --size 1M --time 20s");
+    // It waits for a signal that nobody gives.
+    let line = format!("bandwidth --prefetch off --size 1M --start-signal memgauge-overlap-{}", std::process::id());
+    let mut child = start(&registers, &line);
     until("all off", || all_off(&registers, 0xF));
     for line in ["latency --prefetch on --size 1M --time 10ms", "prefetch on", "prefetch restore", "prefetch compare --size 1M"] {
         let output = registers.program().args(line.split_whitespace()).output().unwrap();

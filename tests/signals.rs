@@ -250,8 +250,8 @@ fn nohup_keeps_a_run_alive() {
 fn a_run_keeps_its_time_whatever_else_is_asked() {
     for line in ["bandwidth --time 60s --size 16M", "latency --time 60s --size 16M", "loaded --time 60s --size 16M", "quick --time 30s"] {
         let _permit = alone();
-        let ended = Watched::start(memgauge(line).args(["--within", "500ms"])).end();
-        match ended.within(Duration::from_millis(500) + SOON) {
+        let ended = Watched::start(memgauge(line).args(["--within", "300ms"])).end();
+        match ended.within(Duration::from_millis(300) + SOON) {
             InTime::Yes => {}
             InTime::No(late) => panic!("{line}: {late}: {}", text(&ended.output.stderr)),
             InTime::NotTested(why) => not_tested_in_part!("{line}: {why}"),
