@@ -193,7 +193,7 @@ pub(crate) fn stores_read(session: &mut Session<'_>, group: &LoaderGroup, chosen
 }
 
 fn compare_stores(session: &mut Session<'_>, group: &LoaderGroup, stores: Stores) -> Result<Vec<Round>> {
-    // What stores do counts for every result of the run: windows of the usual length, however short its cells.
+    // Windows of the usual length however short cells are: every result of the run depends on what stores read.
     let (clock, shape) = (session.context.clock, BurstShape { windows: RFO_WINDOWS, window: WINDOW });
     stores::measure_rounds(stores, |kernel| {
         let burst = session.run_burst(None, group.loads_at_full_speed(kernel)?, shape)?;
