@@ -452,6 +452,21 @@ fn a_short_cell_is_preceded_by_a_short_trial() {
 }
 
 #[test]
+fn a_random_chase_in_new_memory_settles_before_it_is_measured() {
+    let machine = TWO_NODES.machine();
+    let timing = |order| {
+        let mut spec = Spec::new(Task::Latency(LatencyShape::One));
+        (spec.chase.orders, spec.size, spec.time) = (vec![order], Some(Bytes::mib(512)), Some(Duration::from_millis(360)));
+        let report = run(&spec, &machine, &with_noise(&machine, Noise::NONE), None);
+        (report.timing.setup.unwrap().warm_up_s, report.timing.measuring_s, report.plan.unwrap().estimated_s)
+    };
+    let (local, random) = (timing(ChaseOrder::WindowLocal), timing(ChaseOrder::FullRandom));
+    // 20 ms for each of six allocations.
+    assert!(random.0 - local.0 >= 6.0 * 0.02, "{random:?} {local:?}");
+    assert!((random.1 / local.1 - 1.0).abs() < 0.01 && random.2 - local.2 >= 6.0 * 0.02, "{random:?} {local:?}");
+}
+
+#[test]
 fn a_short_time_is_measured_in_short_windows() {
     let machine = TWO_NODES.machine();
     let measuring_s = |task: Task, ms: u64| {

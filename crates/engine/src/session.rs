@@ -20,7 +20,7 @@ use crate::burst::runner::BurstRunner;
 use crate::burst::windows::shortest_window;
 use crate::burst::workers::SchedulerNoise;
 use crate::context::{Cutoff, Observer, Progress, RunContext, TimeBudget};
-use crate::error::Result;
+use crate::error::{CellError, Result};
 use crate::experiment::kernels::KnownTrial;
 use crate::experiment::stores::KnownStores;
 use crate::memory::MemoryStore;
@@ -116,6 +116,22 @@ impl<'a> Session<'a> {
         self.set_up.trials_s += (self.context.now() - started).as_secs_f64();
         self.runner.measuring = measuring;
         Ok(result)
+    }
+
+    /// Lets a chase run in new memory until it is as fast as it stays. That is set-up and not measuring.
+    pub(crate) fn settle(&mut self, cpu: u32, mut chase: Chase, time: Duration) -> Result<Chase> {
+        let (started, measuring) = (self.context.now(), self.runner.measuring);
+        let windows = time.as_secs_f64() / self.budget.window.as_secs_f64();
+        for shape in self.budget.shape(windows as usize).bursts() {
+            if self.interrupted() {
+                break;
+            }
+            let burst = self.run_burst(Some((cpu, chase)), Vec::new(), shape)?;
+            (_, chase) = burst.chase.ok_or(CellError::ChaseLost { cpu })?;
+        }
+        self.set_up.warm_up_s += (self.context.now() - started).as_secs_f64();
+        self.runner.measuring = measuring;
+        Ok(chase)
     }
 
     /// Begins to watch the machine while all of `cpus` work: noise counters, and the frequency of `cpu` once it has settled.

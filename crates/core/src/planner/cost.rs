@@ -352,8 +352,9 @@ impl<'a> Costs<'a> {
         let groups = least + more;
         let shuffled = both || orders.contains(&ChaseOrder::FullRandom);
         let chains = kinds * chain(bytes) + if shuffled { shuffle(probe) } else { 0.0 };
+        let settling = if shuffled { protocol::settling(ChaseOrder::FullRandom, bytes).as_secs_f64() } else { 0.0 };
         let fresh = self.buffers(&probe.buffer, groups);
-        fresh * (allocate(&probe.buffer) + chains) + plateau + self.comparison_s() + measuring
+        fresh * (allocate(&probe.buffer) + chains) + plateau + self.comparison_s() + groups * settling + measuring
     }
 
     /// Counted seconds of a burst where at least `bursts` of them share the budget.
