@@ -12,7 +12,6 @@ use memgauge_core::topology::Machine;
 use memgauge_core::units::Bytes;
 use memgauge_os::clock::Clock;
 
-use crate::burst::result::BurstShape;
 use crate::error::CellError;
 
 /// The machine, the clock, and when to stop.
@@ -214,11 +213,6 @@ impl TimeBudget<'_> {
             true => self.fixed_windows(f64::from(bursts), self.window),
             false => burst_windows(self.stop.budget_s, f64::from(bursts), self.window),
         }
-    }
-
-    /// So many windows of a cell or a trial.
-    pub(crate) const fn shape(&self, windows: usize) -> BurstShape {
-        BurstShape { windows, window: self.window }
     }
 
     fn until(&self, end: Option<Instant>) -> Option<Duration> {

@@ -97,6 +97,11 @@ impl<'a> Session<'a> {
         self.budget.interrupted()
     }
 
+    /// So many windows of a cell or a trial.
+    pub(crate) const fn shape(&self, windows: usize) -> BurstShape {
+        BurstShape { windows, window: self.budget.window }
+    }
+
     pub(crate) fn run_burst(&mut self, chase: Option<(u32, Chase)>, loads: Vec<(u32, Load)>, shape: BurstShape) -> Result<BurstResult> {
         let result = self.runner.run(chase, loads, shape, self.budget.worker_timeout());
         self.progress.report();
@@ -122,7 +127,7 @@ impl<'a> Session<'a> {
     pub(crate) fn settle(&mut self, cpu: u32, mut chase: Chase, time: Duration) -> Result<Chase> {
         let (started, measuring) = (self.context.now(), self.runner.measuring);
         let windows = time.as_secs_f64() / self.budget.window.as_secs_f64();
-        for shape in self.budget.shape(windows as usize).bursts() {
+        for shape in self.shape(windows as usize).bursts() {
             if self.interrupted() {
                 break;
             }

@@ -156,7 +156,7 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, idle: &IdleCh
     let mut sampler = AllocationSampler {
         probe: &probe,
         min: idle.allocations,
-        shape: session.budget.shape(0),
+        shape: session.shape(0),
         series,
         hops: idle.hops.map(|hops| hop_count(hops, &probe)),
         made: 0,
@@ -233,7 +233,7 @@ const TOLERANCE: f64 = 0.05;
 /// A short chase over the first bytes of `buffer`, as many as the probe says: median nanoseconds per hop, and whether nothing interrupted it.
 fn short_chase_ns(session: &mut Session<'_>, probe: &Probe, order: ChaseOrder, buffer: &Arc<Buffer>) -> Result<(f64, bool)> {
     let mut chase = Chase::new(session.ring(probe, order, buffer, 0)?);
-    let (clock, shape) = (session.context.clock, session.budget.shape(COMPARISON_WINDOWS));
+    let (clock, shape) = (session.context.clock, session.shape(COMPARISON_WINDOWS));
     let mut disturbed = None;
     for _ in 0..MAX_COMPARISON_BURSTS {
         let burst = session.run_burst(Some((probe.cpu, chase)), Vec::new(), shape)?;
@@ -338,7 +338,7 @@ fn cold_chase_ns(session: &mut Session<'_>, probe: &Probe, buffer: &Arc<Buffer>)
     let Some(evict) = (evicting > 0 && session.memory.fits(&plan, plan.bytes)).then(|| session.allocate(&plan)).and_then(Result::ok) else {
         return Ok(None);
     };
-    let shape = session.budget.shape(COMPARISON_WINDOWS);
+    let shape = session.shape(COMPARISON_WINDOWS);
     for _ in 0..COLD_CHASES {
         if session.interrupted() || session.budget.too_short_for(3 * (session.context.now() - started)) {
             return Ok(None);

@@ -143,7 +143,7 @@ impl Vary {
     /// The bursts. `kinds` counts the bursts of a round that share a fixed time: one, and one more where batches of hops are timed.
     pub(crate) fn shape(self, session: &Session<'_>, kinds: u32) -> BurstShape {
         if !matches!(self, Self::WorkingSet(_)) {
-            return session.budget.shape(session.budget.windows(self.min_rounds() * kinds));
+            return session.shape(session.budget.windows(self.min_rounds() * kinds));
         }
         let window = shortest_window(SWEEP_WINDOW, session.context.clock.overhead_ns());
         let windows = match () {

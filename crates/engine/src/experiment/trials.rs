@@ -155,7 +155,7 @@ fn fastest(session: &mut Session<'_>, group: &LoaderGroup, traffic: &Traffic) ->
     let mut won = session.as_trial(|session| {
         compare(session, &kernels, traffic, contest, |session, kernel| {
             let loads = group.loads_where(|_| kernel, |l| l.traffic == *traffic, 0)?;
-            burst_gbs(session, loads, session.budget.shape(TRIAL_WINDOWS))
+            burst_gbs(session, loads, session.shape(TRIAL_WINDOWS))
         })
     })?;
     // They may have been busy while one kernel ran and idle while another one did.
