@@ -134,7 +134,7 @@ fn an_exact_chase_makes_as_many_hops_as_asked() {
 /// Both chase over the same ring in turn, on one CPU: the windows are as short as a slot, so that hops that are missing from them show.
 #[test]
 fn windows_and_exact_hops_agree() {
-    const PAIRS: usize = 200;
+    const PAIRS: usize = 150;
     let Some((buffer, cpus)) = of_mib(64) else { not_tested!("no memory on node 0") };
     let spec = ChainSpec {
         bytes: Bytes::mib(64),
