@@ -14,7 +14,8 @@ pub const SETTLE_WINDOWS: usize = 1;
 /// second-level cache after some 50,000 hops.
 pub const SETTLE_HOPS: Duration = Duration::from_millis(20);
 /// A full-random chase in new memory is warmed up for this long per MiB of its buffer: five hops of 250 ns for each line of page tables of
-/// small pages. A hypervisor may use small pages even where its guest has huge ones. In a virtual machine on an Emerald Rapids the first 60 ms over 1200 MiB were up to 40 % slower than all that followed, and the first 20 ms over 512 MiB up to 25 %.
+/// small pages. A hypervisor may use small pages even where its guest has huge ones. In a virtual machine on an Emerald Rapids the first 60 ms
+/// over 1200 MiB were up to 40 % slower than all that followed, and the first 20 ms over 512 MiB up to 25 %.
 const SETTLE_PER_MIB: Duration = Duration::from_micros(40);
 /// A window is judged in slots this long: those in which a thread was off its CPU are left out of the window's sample. Threads that share
 /// their CPU run for some 3 ms at a time (the scheduler's slice), which leaves them ten slots in a row.
