@@ -147,17 +147,7 @@ fn coordinates(spec: &LoopSpec, bytes: Bytes) -> Coordinates {
 
 /// The buffer: on the node named, or where the process's policy puts what this thread touches.
 fn memory(spec: &LoopSpec, bytes: Bytes, context: &RunContext<'_>) -> Result<Buffer, MemoryError> {
-    let plan = BufferPlan {
-        bytes,
-        node: spec.node.or(context.machine.allowed.nodes.first()).unwrap_or(0),
-        pages: spec.pages,
-        touch: IdSet::new(),
-        derived: false,
-        directory: None,
-        shared: false,
-        weights: None,
-        leave_pools: false,
-    };
+    let plan = BufferPlan::plain(bytes, spec.node.or(context.machine.allowed.nodes.first()).unwrap_or(0), spec.pages);
     let cutoff = context.cutoff(None);
     let allocate = if spec.node.is_some() { Buffer::allocate_unless } else { Buffer::allocate_unbound };
     allocate(&plan, &context.root, &|| cutoff.passed())

@@ -187,6 +187,11 @@ pub struct BufferPlan {
 }
 
 impl BufferPlan {
+    /// Memory on one node that is backed by no file, shared by no one, and touched first by whoever allocates it.
+    pub const fn plain(bytes: Bytes, node: u32, pages: PageRequest) -> Self {
+        Self { bytes, node, pages, touch: IdSet::new(), derived: false, directory: None, shared: false, weights: None, leave_pools: false }
+    }
+
     /// The nodes that its pages are on.
     pub fn nodes(&self) -> IdSet {
         self.weights.as_ref().map_or_else(|| IdSet::one(self.node), Weights::nodes)

@@ -341,23 +341,12 @@ mod tests {
     use memgauge_core::experiment::PageRequest;
     use memgauge_core::plan::BufferPlan;
     use memgauge_core::traffic::{Form, Mix};
-    use memgauge_core::units::IdSet;
     use memgauge_kernels as kernels;
 
     use super::*;
 
     fn buffer(bytes: usize) -> Arc<Buffer> {
-        let plan = BufferPlan {
-            bytes: Bytes(bytes as u64),
-            node: 0,
-            pages: PageRequest::Base,
-            touch: IdSet::new(),
-            derived: false,
-            directory: None,
-            shared: false,
-            weights: None,
-            leave_pools: false,
-        };
+        let plan = BufferPlan::plain(Bytes(bytes as u64), 0, PageRequest::Base);
         Arc::new(Buffer::allocate(&plan, std::path::Path::new("/")).unwrap())
     }
 

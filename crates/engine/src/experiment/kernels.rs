@@ -140,17 +140,7 @@ mod tests {
 
     #[test]
     fn a_trial_depends_on_where_the_memory_is() {
-        let buffer = |node| BufferPlan {
-            bytes: Bytes::mib(1),
-            node,
-            pages: PageRequest::Auto,
-            touch: IdSet::one(node),
-            derived: false,
-            directory: None,
-            shared: false,
-            weights: None,
-            leave_pools: false,
-        };
+        let buffer = |node| BufferPlan { touch: IdSet::one(node), ..BufferPlan::plain(Bytes::mib(1), node, PageRequest::Auto) };
         let loader = |buffer, own| Loader { cpu: 3, buffer, own };
         let plain = LoaderMemory::planned(&loader(buffer(0), None));
         assert_eq!(plain, LoaderMemory::planned(&Loader { cpu: 4, ..loader(buffer(0), None) }), "the key has the CPUs already");

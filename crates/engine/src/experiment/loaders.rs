@@ -392,17 +392,7 @@ mod tests {
     use crate::burst::windows::Trace;
 
     fn plan() -> BufferPlan {
-        BufferPlan {
-            bytes: Bytes::mib(1),
-            node: 0,
-            pages: PageRequest::Auto,
-            touch: IdSet::new(),
-            derived: false,
-            directory: None,
-            shared: false,
-            weights: None,
-            leave_pools: false,
-        }
+        BufferPlan::plain(Bytes::mib(1), 0, PageRequest::Auto)
     }
 
     fn load() -> Load {

@@ -11,17 +11,8 @@ fn buffer(bytes: u64) -> Arc<Buffer> {
 }
 
 fn allocated(bytes: u64, directory: Option<String>) -> Arc<Buffer> {
-    let plan = BufferPlan {
-        bytes: Bytes(bytes),
-        node: 0,
-        pages: PageRequest::Auto,
-        touch: IdSet::one(cpu::current_cpu().unwrap()),
-        derived: false,
-        directory,
-        shared: false,
-        weights: None,
-        leave_pools: false,
-    };
+    let plan =
+        BufferPlan { touch: IdSet::one(cpu::current_cpu().unwrap()), directory, ..BufferPlan::plain(Bytes(bytes), 0, PageRequest::Auto) };
     Arc::new(Buffer::allocate(&plan, std::path::Path::new("/")).unwrap())
 }
 

@@ -70,15 +70,8 @@ mod tests {
     #[test]
     fn a_pass_reads_the_whole_region_or_so_much_of_it() {
         let plan = BufferPlan {
-            bytes: Bytes::mib(4),
-            node: 0,
-            pages: PageRequest::Auto,
             touch: IdSet::one(memgauge_os::cpu::current_cpu().unwrap()),
-            derived: false,
-            directory: None,
-            shared: false,
-            weights: None,
-            leave_pools: false,
+            ..BufferPlan::plain(Bytes::mib(4), 0, PageRequest::Auto)
         };
         let region = Arc::new(Buffer::allocate(&plan, Path::new("/")).unwrap());
         let kernel = memgauge_kernels::available().find(|k| k.written_per_step() == 0 && step_bytes(k) <= 4096).unwrap();

@@ -557,17 +557,7 @@ mod pair_tests {
 
     #[test]
     fn the_protocol_is_named_by_its_steps() {
-        let buffer = BufferPlan {
-            bytes: Bytes::mib(1),
-            node: 0,
-            pages: PageRequest::Auto,
-            touch: IdSet::one(0),
-            derived: false,
-            directory: None,
-            shared: false,
-            weights: None,
-            leave_pools: false,
-        };
+        let buffer = BufferPlan { touch: IdSet::one(0), ..BufferPlan::plain(Bytes::mib(1), 0, PageRequest::Auto) };
         let mut plan = Handoff {
             holder: 0,
             reader: 1,

@@ -250,15 +250,8 @@ mod tests {
     #[test]
     fn a_buffer_of_this_process_is_somewhere_or_says_why_not() {
         let plan = memgauge_core::plan::BufferPlan {
-            bytes: memgauge_core::units::Bytes::mib(4),
-            node: 0,
-            pages: memgauge_core::experiment::PageRequest::Auto,
             touch: memgauge_core::units::IdSet::one(crate::cpu::current_cpu().unwrap()),
-            derived: false,
-            directory: None,
-            shared: false,
-            weights: None,
-            leave_pools: false,
+            ..memgauge_core::plan::BufferPlan::plain(memgauge_core::units::Bytes::mib(4), 0, memgauge_core::experiment::PageRequest::Auto)
         };
         let buffer = Buffer::allocate(&plan, std::path::Path::new("/")).unwrap();
         let range = buffer.physical();

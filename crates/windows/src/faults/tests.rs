@@ -124,15 +124,8 @@ fn any_other_fault_ends_the_process_as_before() {
 fn a_load_behind_the_end_of_a_buffer_ends_the_process() {
     let code = ended_child("a_load_behind_the_end_of_a_buffer_ends_the_process", || {
         let plan = memgauge_core::plan::BufferPlan {
-            bytes: memgauge_core::units::Bytes::kib(64),
-            node: 0,
-            pages: memgauge_core::experiment::PageRequest::Base,
             touch: memgauge_core::units::IdSet::one(0),
-            derived: false,
-            directory: None,
-            shared: false,
-            weights: None,
-            leave_pools: false,
+            ..memgauge_core::plan::BufferPlan::plain(memgauge_core::units::Bytes::kib(64), 0, memgauge_core::experiment::PageRequest::Base)
         };
         let buffer = crate::memory::Buffer::allocate(&plan, std::path::Path::new("/")).unwrap();
         // SAFETY: none behind the end: this process is to end by it.

@@ -14,17 +14,7 @@ use crate::burst::windows::Schedule;
 fn the_chain_in_memory_is_one_cycle_over_all_lines() {
     let cpus = cpu::process_affinity().unwrap();
     let bytes = Bytes::mib(4);
-    let plan = BufferPlan {
-        bytes,
-        node: 0,
-        pages: PageRequest::Auto,
-        touch: cpus.clone(),
-        derived: false,
-        directory: None,
-        shared: false,
-        weights: None,
-        leave_pools: false,
-    };
+    let plan = BufferPlan { touch: cpus.clone(), ..BufferPlan::plain(bytes, 0, PageRequest::Auto) };
     let Ok(buffer) = Buffer::allocate(&plan, std::path::Path::new("/")).map(Arc::new) else {
         not_tested!("no memory on node 0");
     };
@@ -91,17 +81,7 @@ fn four_mib() -> Option<(std::sync::Arc<Buffer>, IdSet)> {
 
 fn of_mib(mib: u64) -> Option<(std::sync::Arc<Buffer>, IdSet)> {
     let cpus = cpu::process_affinity().unwrap();
-    let plan = BufferPlan {
-        bytes: Bytes::mib(mib),
-        node: 0,
-        pages: PageRequest::Auto,
-        touch: cpus.clone(),
-        derived: false,
-        directory: None,
-        shared: false,
-        weights: None,
-        leave_pools: false,
-    };
+    let plan = BufferPlan { touch: cpus.clone(), ..BufferPlan::plain(Bytes::mib(mib), 0, PageRequest::Auto) };
     let buffer = Buffer::allocate(&plan, std::path::Path::new("/")).ok()?;
     Some((std::sync::Arc::new(buffer), cpus))
 }

@@ -9,17 +9,7 @@ use crate::burst::chase::{self, ChainSpec};
 #[test]
 fn three_parties_take_turns_and_push() {
     let cpus = memgauge_os::cpu::process_affinity().unwrap();
-    let plan = BufferPlan {
-        bytes: Bytes::mib(1),
-        node: 0,
-        pages: PageRequest::Auto,
-        touch: cpus.clone(),
-        derived: false,
-        directory: None,
-        shared: false,
-        weights: None,
-        leave_pools: false,
-    };
+    let plan = BufferPlan { touch: cpus.clone(), ..BufferPlan::plain(Bytes::mib(1), 0, PageRequest::Auto) };
     let allocate = || Buffer::allocate(&plan, std::path::Path::new("/")).map(Arc::new);
     let (Ok(buffer), Ok(other)) = (allocate(), allocate()) else {
         not_tested!("no memory on node 0");

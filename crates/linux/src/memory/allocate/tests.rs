@@ -11,17 +11,7 @@ use super::*;
 use crate::memory::{node_state, page_maps, prefer_out_of_memory_kill};
 
 pub(in crate::memory) fn plan(bytes: Bytes, pages: PageRequest) -> BufferPlan {
-    BufferPlan {
-        bytes,
-        node: first_node(),
-        pages,
-        touch: local_cpus(),
-        derived: false,
-        directory: None,
-        shared: false,
-        weights: None,
-        leave_pools: false,
-    }
+    BufferPlan { touch: local_cpus(), ..BufferPlan::plain(bytes, first_node(), pages) }
 }
 
 fn status(field: &str) -> IdSet {

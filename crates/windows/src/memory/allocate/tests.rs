@@ -8,17 +8,7 @@ use windows_sys::Win32::System::Memory::{MEM_COMMIT, MEM_FREE, MEM_RESERVE, MEMO
 use super::*;
 
 pub(in crate::memory) fn plan(bytes: Bytes, pages: PageRequest) -> BufferPlan {
-    BufferPlan {
-        bytes,
-        node: 0,
-        pages,
-        touch: IdSet::one(0),
-        derived: false,
-        directory: None,
-        shared: false,
-        weights: None,
-        leave_pools: false,
-    }
+    BufferPlan { touch: IdSet::one(0), ..BufferPlan::plain(bytes, 0, pages) }
 }
 
 fn root() -> &'static Path {
