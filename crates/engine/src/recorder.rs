@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use memgauge_core::conclusions::{judge, scan};
 use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::{Coordinates, Experiment, Method, Metric};
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, Method, Metric};
 use memgauge_core::note::Note;
-use memgauge_core::plan::Cell;
+use memgauge_core::plan::{Cell, Work};
 use memgauge_core::result::{
     Checksums, CurveSummary, Evidence, Incomplete, InterleaveSummary, Measurement, PairMatrix, PlacementStatus, RfoEvidence, Timing,
 };
@@ -144,14 +144,23 @@ impl<'a> Recorder<'a> {
         if self.repeating { &mut self.repeats } else { &mut self.results }.push(result);
     }
 
-    /// Records a result without value for a cell that failed, so that no cell goes missing silently.
+    /// Records results without value for a cell that failed, so that none goes missing silently.
     pub(crate) fn record_failure(&mut self, cell: &Cell, error: &CellError) {
         if !matches!(error, CellError::Interrupted | CellError::OutOfTime) {
             self.note(failure(format!("{}: {error}", wording::coordinates(&cell.at)), error));
         }
         self.cut_short(error.into());
-        let estimate = Estimate { not_measured: Some(error.into()), ..Estimate::default() };
-        self.record(self.judge(cell.at.clone(), cell.work.metric(), estimate, Evidence::default()));
+        let estimate = || Estimate { not_measured: Some(error.into()), ..Estimate::default() };
+        let at = match &cell.work {
+            Work::Latency { probe, orders, .. } => {
+                let at = |order: &ChaseOrder| Coordinates { order: Some(*order), ..cell.at.clone() };
+                probe.orders(orders).iter().map(at).collect()
+            }
+            _ => vec![cell.at.clone()],
+        };
+        for at in at {
+            self.record(self.judge(at, cell.work.metric(), estimate(), Evidence::default()));
+        }
     }
 
     /// How many results and repeats there are.
@@ -214,7 +223,10 @@ fn firmware_claim(topology: &Topology, method: Method, at: &Coordinates) -> Opti
 #[cfg(test)]
 mod tests {
     use memgauge_core::distribution;
+    use memgauge_core::experiment::PageRequest;
+    use memgauge_core::plan::{BufferPlan, Probe};
     use memgauge_core::result::{Noise, QualityLevel};
+    use memgauge_core::units::{Bytes, IdSet};
 
     use super::*;
 
@@ -241,5 +253,24 @@ mod tests {
         let (marked, why) = recorded(0.8);
         assert_eq!((marked.estimate.value, marked.quality.level, why), (Some(1_305_731.0), QualityLevel::Unreliable, None));
         assert!(marked.distribution.is_some() && marked.evidence.translation_ns.is_some());
+    }
+
+    #[test]
+    fn a_chase_that_failed_has_a_result_for_each_order() {
+        use ChaseOrder::{FullRandom, Sequential, WindowLocal};
+        let topology = Topology::default();
+        let failed = |orders: Vec<ChaseOrder>, window: u64| {
+            let buffer = BufferPlan { touch: IdSet::one(1), ..BufferPlan::plain(Bytes::mib(4), 0, PageRequest::Auto) };
+            let probe = Probe { cpu: 1, buffer, stride: Bytes(128), window: Bytes(window) };
+            let cell = Cell::new(Coordinates::default(), Work::Latency { probe, allocations: 3, orders, hops: None, histogram: None });
+            let mut recorder = Recorder::new(&topology, Experiment::IdleLatency, None);
+            recorder.record_failure(&cell, &CellError::ChaseStarved { cpu: 1, bursts: 5 });
+            let results = recorder.results.into_iter();
+            results.map(|m| (m.at.order.unwrap(), m.estimate.not_measured.unwrap())).collect::<Vec<_>>()
+        };
+        let starved = |order| (order, NotMeasured::NoCpuTime { cpu: 1 });
+        assert_eq!(failed(vec![], 1 << 19), [WindowLocal, FullRandom].map(starved));
+        assert_eq!(failed(vec![], 4 << 20), [WindowLocal].map(starved));
+        assert_eq!(failed(vec![Sequential, WindowLocal], 1 << 19), [Sequential, WindowLocal].map(starved));
     }
 }

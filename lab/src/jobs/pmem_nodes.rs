@@ -7,8 +7,9 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use memgauge_core::directory::FileBacking;
 use memgauge_core::estimate::NotMeasured;
-use memgauge_core::experiment::{Experiment, MemoryPlace};
-use memgauge_core::result::{Measurement, PageKind, PlacementStatus};
+use memgauge_core::experiment::{ChaseOrder, Experiment, MemoryPlace};
+use memgauge_core::result::{Measurement, PageKind, PlacementStatus, Report};
+use memgauge_core::traffic::{Access, Mix};
 use memgauge_core::units::IdSet;
 
 use crate::guest;
@@ -72,7 +73,7 @@ fn every_node_and_directory() -> Result<()> {
     let directories = PLACES.map(|(directory, ..)| directory).join(" ");
     let (ran, page) = memgauge(&format!("pmem {directories} {SHORT}")).run_and_print()?;
     let report = ran.report()?;
-    matrix(&page)?;
+    matrices(report, &page)?;
     // A guest whose CPUs are taken from it may have no burst in so short a time; nothing else may be missing.
     for m in report.measurements() {
         let reason = m.estimate.not_measured.as_ref();
@@ -83,7 +84,6 @@ fn every_node_and_directory() -> Result<()> {
             ran.stderr
         );
     }
-    let all: Vec<_> = report.measurements().filter(|m| m.estimate.value.is_some()).collect();
     let plan = report.plan.as_ref().context("no plan")?;
     for (index, (directory, kind, device)) in PLACES.into_iter().enumerate() {
         let home = node(device)?;
@@ -96,12 +96,12 @@ fn every_node_and_directory() -> Result<()> {
         ensure!(dir.file.volatile.as_ref().is_some_and(|why| why.contains("memmap=")), "{:?}", dir.file);
         for row in 0..2 {
             for experiment in [Experiment::IdleLatency, Experiment::Bandwidth, Experiment::AccessSize, Experiment::PersistLatency] {
-                let here = |m: &&&Measurement| {
+                let here = |m: &&Measurement| {
                     m.experiment == experiment && m.at.memory_dir.as_deref() == Some(directory) && m.at.cpu_node == Some(row)
                 };
-                let found: Vec<_> = all.iter().filter(here).collect();
+                let found: Vec<_> = report.measurements().filter(here).collect();
                 ensure!(!found.is_empty(), "{experiment:?} of {directory} from node {row} is missing");
-                for m in found {
+                for m in found.into_iter().filter(|m| m.estimate.value.is_some()) {
                     let file = m.evidence.file.as_ref().with_context(|| format!("no file in the evidence of {:?}", m.at))?;
                     ensure!((file.backing, file.map_sync, &*file.filesystem) == (FileBacking::Dax, true, kind), "{file:?}");
                     ensure!(file.device_node == home && file.volatile == dir.file.volatile, "{file:?}");
@@ -115,19 +115,31 @@ fn every_node_and_directory() -> Result<()> {
     Ok(())
 }
 
-/// The matrix has a row for each node and a column for each directory, which is called what it is.
-fn matrix(page: &str) -> Result<()> {
-    let matrix = page.split("Nodes and directories").nth(1).with_context(|| format!("no matrix: {page}"))?;
-    for kind in ["Idle latency in ns, window-local", "All reads in GB/s, sequential"] {
-        let table = matrix.split(kind).nth(1).with_context(|| format!("no {kind}: {page}"))?;
-        for (directory, ..) in PLACES {
-            ensure!(table.contains(&format!("{directory} (volatile stand-in)")), "{directory}: {page}");
-        }
-        for row in ["node 0", "node 1"] {
-            let cells = table.lines().find_map(|line| line.trim().strip_prefix(row)).with_context(|| format!("{kind}, {row}: {page}"))?;
-            let values = cells.split_whitespace().filter(|word| word.trim_start_matches('~').parse::<f64>().is_ok_and(|v| v > 0.0)).count();
-            ensure!(values >= PLACES.len(), "{kind}, {row}: {cells}");
-        }
+/// The matrices of latency and reads have a row for each node and a column for each directory, which is called what it is.
+fn matrices(report: &Report, page: &str) -> Result<()> {
+    let page = page.split("Nodes and directories").nth(1).with_context(|| format!("no matrix: {page}"))?;
+    matrix(report, page, "Idle latency in ns, window-local", |m| {
+        m.experiment == Experiment::IdleLatency && m.at.order == Some(ChaseOrder::WindowLocal)
+    })?;
+    matrix(report, page, "All reads in GB/s, sequential", |m| {
+        m.experiment == Experiment::Bandwidth && m.at.mix == Some(Mix::AllReads) && m.at.access == Some(Access::Sequential)
+    })
+}
+
+/// A cell has a value where it was measured, and a dash where it was not.
+fn matrix(report: &Report, page: &str, title: &str, keep: impl Fn(&Measurement) -> bool) -> Result<()> {
+    let table = page.split(title).nth(1).with_context(|| format!("no {title}: {page}"))?;
+    for (directory, ..) in PLACES {
+        ensure!(table.contains(&format!("{directory} (volatile stand-in)")), "{directory}: {page}");
+    }
+    for row in 0..2 {
+        let name = format!("node {row}");
+        let cells = table.lines().find_map(|line| line.trim().strip_prefix(&name)).with_context(|| format!("{title}, {name}: {page}"))?;
+        let measured = report.results.iter().filter(|m| keep(m) && m.at.cpu_node == Some(row) && m.estimate.value.is_some()).count();
+        let words: Vec<_> = cells.split_whitespace().map(|word| word.trim_start_matches('~')).collect();
+        let values = words.iter().filter(|word| word.parse::<f64>().is_ok_and(|value| value > 0.0)).count();
+        let dashes = words.iter().filter(|word| **word == "—").count();
+        ensure!((values, values + dashes) == (measured, PLACES.len()), "{title}, {name}: {cells}");
     }
     Ok(())
 }

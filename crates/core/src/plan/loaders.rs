@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::PageRequest;
+use crate::experiment::{ChaseOrder, PageRequest};
 use crate::integrity::TestPattern;
 use crate::interleave::Weights;
 use crate::traffic::{Form, Mix, Width};
@@ -33,6 +33,18 @@ pub struct Probe {
     pub stride: Bytes,
     /// Chase window of the window-local order.
     pub window: Bytes,
+}
+
+impl Probe {
+    /// The orders in which it chases where these were asked for. If none was: window-local, and full-random where the buffer is larger than the
+    /// window.
+    pub fn orders<'a>(&self, asked: &'a [ChaseOrder]) -> &'a [ChaseOrder] {
+        match asked {
+            [] if self.window < self.buffer.bytes => &[ChaseOrder::WindowLocal, ChaseOrder::FullRandom],
+            [] => &[ChaseOrder::WindowLocal],
+            asked => asked,
+        }
+    }
 }
 
 /// One CPU's traffic.

@@ -143,7 +143,7 @@ impl Planner<'_> {
             (Lever::Points, Work::LatencySweep(sweep)) => thin(&mut sweep.sizes, FEWEST_SIZES),
             (Lever::Points, Work::BandwidthSweep(sweep)) => thin(&mut sweep.sizes, FEWEST_SIZES),
             (Lever::Orders(from), Work::Latency { probe, orders, .. })
-                if orders.is_empty() && probe.window < probe.buffer.bytes && probe.buffer.bytes >= from =>
+                if orders.is_empty() && probe.orders(orders).len() > 1 && probe.buffer.bytes >= from =>
             {
                 orders.push(ChaseOrder::WindowLocal);
                 true

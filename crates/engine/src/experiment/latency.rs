@@ -145,11 +145,7 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, idle: &IdleCh
     let mut probe = idle.probe.clone();
     let plateau = if probe.buffer.derived { find_plateau(session, &mut probe)? } else { None };
     // By the size of the buffer that the search for the plateau may have changed.
-    let orders = match idle.orders {
-        [] if probe.window < probe.buffer.bytes => &[ChaseOrder::WindowLocal, ChaseOrder::FullRandom],
-        [] => &[ChaseOrder::WindowLocal][..],
-        orders => orders,
-    };
+    let orders = probe.orders(idle.orders);
     let series: Vec<(ChaseOrder, Series)> =
         orders.iter().map(|&order| (order, experiment(&probe, order).series(None, Vec::new(), idle.histogram))).collect();
     let vary = Vary::Allocation { min: idle.allocations, order: ChaseOrder::WindowLocal };
