@@ -12,7 +12,7 @@ use memgauge_core::distribution::Recorder;
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops, Metric, PageRequest};
 use memgauge_core::plan::{BufferPlan, Probe};
-use memgauge_core::protocol::{self, COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOUBLINGS, MAX_REPEATS, MIN_BURST_WINDOWS};
+use memgauge_core::protocol::{self, COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOUBLINGS, MAX_REPEATS, MIN_BURST_WINDOWS, WINDOW};
 use memgauge_core::result::{Evidence, Measurement, PageEvidence, Placement, Plateau, PrefetchEvidence};
 use memgauge_core::stats;
 use memgauge_core::units::Bytes;
@@ -229,7 +229,7 @@ const TOLERANCE: f64 = 0.05;
 /// A short chase over the first bytes of `buffer`, as many as the probe says: median nanoseconds per hop, and whether nothing interrupted it.
 fn short_chase_ns(session: &mut Session<'_>, probe: &Probe, order: ChaseOrder, buffer: &Arc<Buffer>) -> Result<(f64, bool)> {
     let mut chase = Chase::new(session.ring(probe, order, buffer, 0)?);
-    let (clock, shape) = (session.context.clock, session.shape(COMPARISON_WINDOWS));
+    let (clock, mut shape) = (session.context.clock, session.shape(COMPARISON_WINDOWS));
     let mut disturbed = None;
     for _ in 0..MAX_COMPARISON_BURSTS {
         let burst = session.run_burst(Some((probe.cpu, chase)), Vec::new(), shape)?;
@@ -237,7 +237,9 @@ fn short_chase_ns(session: &mut Session<'_>, probe: &Probe, order: ChaseOrder, b
         let Some((_, moved)) = burst.chase else { return Err(CellError::ChaseLost { cpu: probe.cpu }) };
         match stats::median(&hop_ns(&windows, &clock)) {
             Some(ns) if windows.clean => return Ok((ns, true)),
-            ns => disturbed = ns.or(disturbed),
+            Some(ns) => disturbed = Some(ns),
+            // A thread that lost its CPU for all of a short burst may have it for some of a longer one.
+            None => shape.window = shape.window.max(WINDOW),
         }
         chase = moved;
     }
