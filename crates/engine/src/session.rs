@@ -123,8 +123,12 @@ impl<'a> Session<'a> {
         Ok(result)
     }
 
-    /// Lets a chase run in new memory until it is as fast as it stays. That is set-up and not measuring.
-    pub(crate) fn settle(&mut self, cpu: u32, mut chase: Chase, time: Duration) -> Result<Chase> {
+    /// Lets a chase run in `bytes` of new memory until it is as fast as it stays. That is set-up and not measuring.
+    pub(crate) fn settle(&mut self, cpu: u32, mut chase: Chase, order: ChaseOrder, bytes: Bytes) -> Result<Chase> {
+        let time = protocol::settling(order, bytes);
+        if time.is_zero() {
+            return Ok(chase);
+        }
         let (started, measuring) = (self.context.now(), self.runner.measuring);
         let windows = time.as_secs_f64() / self.budget.window.as_secs_f64();
         for shape in self.shape(windows as usize).bursts() {

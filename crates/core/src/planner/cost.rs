@@ -28,6 +28,11 @@ const fn burst_s(windows: usize, window: Duration) -> f64 {
     (windows + protocol::SETTLE_WINDOWS) as f64 * window.as_secs_f64() + WAKE_S
 }
 
+/// Seconds until a chase over `bytes` of new memory is measured.
+fn settling_s(order: ChaseOrder, bytes: Bytes) -> f64 {
+    protocol::settling(order, bytes).as_secs_f64()
+}
+
 const MIN_BURSTS: f64 = protocol::MIN_BURSTS as f64;
 /// The minimum number of runs of transfers, each over one allocation.
 const MIN_RUNS: f64 = protocol::MIN_TRANSFER_ALLOCATIONS as f64;
@@ -290,12 +295,13 @@ impl<'a> Costs<'a> {
             Work::Bandwidth { loaders, traffic, .. } => {
                 self.loaders(loaders) + self.trials(loaders, traffic) + line_check_s(loaders, traffic, 1.0) + self.bursts(MIN_BURSTS, 1.0)
             }
-            Work::Curve { probe, loaders, traffic, delays, at_percent, hops, histogram, .. } => {
+            Work::Curve { probe, order, loaders, traffic, delays, at_percent, hops, histogram, .. } => {
                 let timed = with_batches(*histogram);
                 let points = curve_points(delays, at_percent) as f64;
                 let point = hops.map_or_else(|| self.bursts(MIN_BURSTS, timed), |hops| chase::seconds(hops, probe));
                 let set_up = self.buffers(&probe.buffer, 1.0) * allocate(&probe.buffer) + chain(probe.buffer.bytes) + self.loaders(loaders);
-                set_up + self.trials(loaders, traffic) + line_check_s(loaders, traffic, points) + points * (point + WATCH_S)
+                let settling = settling_s(*order, probe.buffer.bytes);
+                set_up + settling + self.trials(loaders, traffic) + line_check_s(loaders, traffic, points) + points * (point + WATCH_S)
             }
             Work::Interleave(search) => {
                 let InterleaveSearch { probe, loaders, traffic, nodes, goal, .. } = &**search;
@@ -319,8 +325,10 @@ impl<'a> Costs<'a> {
             }
             Work::Transfers(transfers) => self.transfers(transfers),
             Work::Scan(scan) => self.scan(scan),
-            Work::LatencySweep(LatencySweep { probe, sizes, .. }) => {
-                self.points(sizes) + allocate(&probe.buffer) + chain(probe.buffer.bytes)
+            Work::LatencySweep(LatencySweep { probe, order, sizes }) => {
+                let spread = probe.buffer.bytes.0 / sizes.last().map_or(1, |largest| largest.0.max(1));
+                let settling: f64 = sizes.iter().map(|size| settling_s(*order, Bytes(size.0 * spread))).sum();
+                self.points(sizes) + allocate(&probe.buffer) + chain(probe.buffer.bytes) + settling
             }
             Work::BandwidthSweep(BandwidthSweep { loaders, traffic, sizes }) => {
                 let buffers: f64 = loaders.iter().map(|l| allocate(&l.buffer)).sum();
@@ -334,8 +342,8 @@ impl<'a> Costs<'a> {
 
     fn latency(&mut self, probe: &Probe, allocations: u32, orders: &[ChaseOrder], hops: Option<Hops>, timed: f64) -> f64 {
         let (node, bytes) = (probe.buffer.node, probe.buffer.bytes);
-        let both = orders.is_empty() && probe.window < bytes;
-        let kinds = if both { 2.0 } else { orders.len().max(1) as f64 };
+        let orders = probe.orders(orders);
+        let kinds = orders.len() as f64;
         let known = self.chased.contains_key(&(node, bytes));
         let drive_out = if self.chased.is_empty() { DRIVE_OUT_S + self.comparison_s() } else { 0.0 };
         let plateau = if known || !probe.buffer.derived { 0.0 } else { 2.5 * chain(bytes) + 2.0 * self.comparison_s() + drive_out };
@@ -350,9 +358,9 @@ impl<'a> Costs<'a> {
         let (timed_round, fixed) = (kinds * timed * self.counted_s(least * kinds * timed), hops.is_some() || self.stop.fixed_time);
         let more = if fixed { 0.0 } else { ((self.stop.budget_s / timed_round - least) / 2.0).max(0.0).ceil() * self.share };
         let groups = least + more;
-        let shuffled = both || orders.contains(&ChaseOrder::FullRandom);
+        let shuffled = orders.contains(&ChaseOrder::FullRandom);
         let chains = kinds * chain(bytes) + if shuffled { shuffle(probe) } else { 0.0 };
-        let settling = if shuffled { protocol::settling(ChaseOrder::FullRandom, bytes).as_secs_f64() } else { 0.0 };
+        let settling: f64 = orders.iter().map(|order| settling_s(*order, bytes)).sum();
         let fresh = self.buffers(&probe.buffer, groups);
         fresh * (allocate(&probe.buffer) + chains) + plateau + self.comparison_s() + groups * settling + measuring
     }

@@ -268,7 +268,7 @@ pub struct SetUp {
     pub buffers_s: f64,
     /// Laying out chases and writing them into memory.
     pub chains_s: f64,
-    /// Waiting for the core's frequency to settle.
+    /// Waiting until the core's frequency is steady, and until a full-random chase in new memory is.
     pub warm_up_s: f64,
     /// Bursts that only decide how to measure: which kernel is fastest, whether stores read first.
     pub trials_s: f64,

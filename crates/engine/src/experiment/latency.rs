@@ -12,7 +12,7 @@ use memgauge_core::distribution::Recorder;
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops, Metric, PageRequest};
 use memgauge_core::plan::{BufferPlan, Probe};
-use memgauge_core::protocol::{self, COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOUBLINGS, MAX_REPEATS, MIN_BURST_WINDOWS, WINDOW};
+use memgauge_core::protocol::{COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOUBLINGS, MAX_REPEATS, MIN_BURST_WINDOWS, WINDOW};
 use memgauge_core::result::{Evidence, Measurement, PageEvidence, Placement, Plateau, PrefetchEvidence};
 use memgauge_core::stats;
 use memgauge_core::units::Bytes;
@@ -90,12 +90,7 @@ impl Sampler for AllocationSampler<'_> {
                 ring => ring?,
             };
             sampled = true;
-            let mut chase = Chase::new(ring);
-            let settling = protocol::settling(*order, probe.buffer.bytes);
-            if !settling.is_zero() {
-                chase = session.settle(probe.cpu, chase, settling)?;
-            }
-            series.chase = Some(chase);
+            series.chase = Some(session.settle(probe.cpu, Chase::new(ring), *order, probe.buffer.bytes)?);
             if let Some(hops) = self.hops {
                 series.sample_hops(session, hops, round)?;
             } else {

@@ -148,7 +148,8 @@ pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: 
     let chosen = trials::choose_kernels(session, &group)?;
     let stores = trials::stores_read(session, &group, &chosen)?;
     let buffer = session.chase_buffer(&curve.probe.buffer, 0)?;
-    let mut chase = Chase::new(session.ring(curve.probe, curve.order, &buffer, 0)?);
+    let chase = Chase::new(session.ring(curve.probe, curve.order, &buffer, 0)?);
+    let mut chase = session.settle(curve.probe.cpu, chase, curve.order, curve.probe.buffer.bytes)?;
     let mut setup = Setup { curve, group, chosen, stores, buffer, checked };
     let (mut delays, budget_s, most_points) =
         (NextDelay::new(curve), session.budget.stop.budget_s, cost::curve_points(curve.delays, curve.at_percent));

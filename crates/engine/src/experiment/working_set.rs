@@ -62,6 +62,7 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep
         if layout.slots() as u64 <= MAX_TOUCHED {
             chase = chase.touching(layout);
         }
+        let chase = session.settle(probe.cpu, chase, sweep.order, range)?;
         let experiment = experiment(Vary::WorkingSet(size));
         let series = experiment.sample_point(session, experiment.series(Some(chase), Vec::new(), None), None)?;
         if let Some(chase) = &series.chase {
