@@ -15,7 +15,7 @@ use crate::protocol;
 use crate::units::Bytes;
 
 /// Cells keep this share of their budget while there is something else to give up that costs less: bursts are then about as long as usual.
-const SHORT_BUDGET: f64 = 1.0 / 8.0;
+const FIRST_SHARE: f64 = 1.0 / 8.0;
 /// The fewest allocations of a latency cell: the fewest whose median lies between two others.
 const FEWEST_ALLOCATIONS: u32 = 3;
 /// The fewest points of a curve: its ends, and enough between them for a knee.
@@ -25,7 +25,7 @@ const FEWEST_SIZES: usize = 9;
 /// Full-random chases are given up first over buffers from this size on: the numbers of their lines miss every cache while they are shuffled.
 const LONG_SHUFFLE: Bytes = Bytes::gib(1);
 
-/// What is given up, and in which order. A smaller budget comes first, down to its [`SHORT_BUDGET`] share, and last, down to the shortest
+/// What is given up, and in which order. A smaller budget comes first, down to its [`FIRST_SHARE`], and last, down to the shortest
 /// bursts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lever {
@@ -71,14 +71,8 @@ impl Planner<'_> {
         let before: Vec<Extent> = steps.iter().map(Extent::from_step).collect();
         for lever in ALL {
             let early = matches!(lever, Lever::Repetitions | Lever::Points);
-            let budget_s = stop.budget_s
-                * if own {
-                    1.0
-                } else if early {
-                    SHORT_BUDGET
-                } else {
-                    (protocol::SHORT_BUDGET.as_secs_f64() / stop.budget_s).min(1.0)
-                };
+            let least = if early { FIRST_SHARE * stop.budget_s } else { 0.0 };
+            let budget_s = if own { stop.budget_s } else { least.max(protocol::SHORT_BUDGET.as_secs_f64()).min(stop.budget_s) };
             self.pull(lever, steps, &StopRule { budget_s, ..*stop }, within_s);
         }
         let budget_s = if own { stop.budget_s } else { cost::budget_within(steps, stop, counters, within_s) };
