@@ -534,7 +534,8 @@ impl Topology {
     }
     /// The last-level cache of this CPU.
     pub fn last_level_cache(&self, cpu: u32) -> Option<&Cache> {
-        self.cpu_caches(cpu).max_by_key(|c| c.level)
+        // Caches are ascending by level, and a thousand CPUs have a thousand caches below the last.
+        self.caches.iter().rev().find(|c| c.cpus.contains(cpu))
     }
     /// The first CPU behind the last-level cache of this CPU; the CPU itself if it has none.
     pub fn cache_domain(&self, cpu: u32) -> u32 {
