@@ -15,7 +15,7 @@ pub fn significant(sample: f64) -> f64 {
 /// The finite values, ascending.
 pub fn sorted(samples: &[f64]) -> Vec<f64> {
     let mut values: Vec<f64> = samples.iter().copied().filter(|x| x.is_finite()).collect();
-    values.sort_by(f64::total_cmp);
+    values.sort_unstable_by(f64::total_cmp);
     values
 }
 
