@@ -160,7 +160,7 @@ fn kills_leave_nothing_partial_and_nothing_for_ever() {
         Victim {
             simulated: true,
             out: Some(out.clone()),
-            ..victim("out", format!("pmem {} -q --out {}", memory.display(), out.display()), &[])
+            ..victim("out", format!("pmem {} -q --time 60ms --out {}", memory.display(), out.display()), &[])
         },
     ];
     for (name, line) in [

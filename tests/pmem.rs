@@ -29,7 +29,8 @@ fn report(output: &Output) -> Report {
 fn each_run_has_a_file_with_the_name_that_scripts_know() {
     let (files, out) = (temporary("pmem-files"), temporary("pmem-out").join("today"));
     // The CPUs of one node: with those of two, each has a folder.
-    let run = || simulated::run(&format!("memgauge pmem {} --cpu 0-3 --ramp --loaded --out {}", files.display(), out.display()));
+    let run =
+        || simulated::run(&format!("memgauge pmem {} --cpu 0-3 --ramp --loaded --time 60ms --out {}", files.display(), out.display()));
     let output = run();
     assert!(output.status.success(), "{:?}: {}", output.status, text(&output.stderr));
     assert!(text(&output.stderr).contains("this takes about"), "{}", text(&output.stderr));
@@ -85,7 +86,7 @@ fn each_run_has_a_file_with_the_name_that_scripts_know() {
 fn several_directories_make_a_matrix() {
     let (first, second) = (temporary("pmem-first"), temporary("pmem-second"));
     let out = temporary("pmem-subfolders");
-    let output = simulated::run(&format!("memgauge pmem {} {} --out {}", first.display(), second.display(), out.display()));
+    let output = simulated::run(&format!("memgauge pmem {} {} --time 60ms --out {}", first.display(), second.display(), out.display()));
     assert!(output.status.success(), "{}", text(&output.stderr));
     let page = text(&output.stdout);
     for (directory, node) in [(&first, 0), (&first, 1), (&second, 0), (&second, 1)] {
@@ -111,7 +112,7 @@ fn what_was_measured_before_an_interruption_is_kept_and_the_time_is_kept() {
     let files = temporary("pmem-interrupted");
     let out = temporary("pmem-interrupted-out");
     let mut command = program();
-    command.arg("pmem").arg(&files).args(["--size", "16M", "--time", "50ms", "--format", "json", "--out"]).arg(&out);
+    command.arg("pmem").arg(&files).args(["--size", "16M", "--time", "10ms", "--format", "json", "--out"]).arg(&out);
     let mut run = Watched::start(&mut command);
     // The first three cells are done.
     let mut cells = BTreeSet::new();
