@@ -25,8 +25,8 @@ const FEWEST_SIZES: usize = 9;
 /// Full-random chases are given up first over buffers from this size on: the numbers of their lines miss every cache while they are shuffled.
 const LONG_SHUFFLE: Bytes = Bytes::gib(1);
 
-/// What is given up, and in which order. A smaller budget comes first, down to its [`FIRST_SHARE`], and last, down to the shortest
-/// bursts.
+/// Parts of a plan that are given up, in this order. A smaller budget comes first, down to its [`FIRST_SHARE`], and last, down to the
+/// shortest bursts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lever {
     Repetitions,
