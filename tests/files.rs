@@ -100,7 +100,7 @@ fn make_pipe(path: &Path) {
 /// A short run that writes to the pipe at its end.
 fn measuring_into(pipe: &Path) -> Watched {
     let mut command = program();
-    command.args("latency --size 1M --time 60ms --order window-local -q -o".split(' ')).arg(pipe);
+    command.args("latency --size 1M --time 12ms --order window-local -q -o".split(' ')).arg(pipe);
     hangup(&mut command, false);
     Watched::start(&mut command)
 }
@@ -446,7 +446,7 @@ fn quiet_is_one_line_or_only_the_result() {
         (text(&output.stdout).to_owned(), starved)
     };
     for (line, shown) in [
-        ("latency --size 16K --time 60ms", "latency "),
+        ("latency --size 16K --time 12ms", "latency "),
         ("bandwidth --width sse2 --size 16M --time 20ms", "read "),
         ("info", "core"),
         ("latency --plan", "cell"),
@@ -460,7 +460,7 @@ fn quiet_is_one_line_or_only_the_result() {
         }
         assert!(found.lines().count() == 1 && found.contains(shown), "{line}: {found}");
     }
-    let (json, _) = quiet("latency --size 16K --time 60ms --format json");
+    let (json, _) = quiet("latency --size 16K --time 12ms --format json");
     assert!(!serde_json::from_str::<Report>(&json).unwrap().results.is_empty());
 }
 

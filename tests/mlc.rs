@@ -301,7 +301,7 @@ fn transfers() {
 
 #[test]
 fn pages_that_the_pool_lacks_never_end_a_run() {
-    let output = run("--idle_latency -e -t0.05 -b65m -h -l65536");
+    let output = run("--idle_latency -e -t0.01 -b65m -h -l65536");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("Each iteration took"));
 }
@@ -481,7 +481,7 @@ fn small_buffers_are_measured() {
 fn a_file_of_threads_may_name_a_node_the_latency_cpu_alone_and_comments() {
     let alone = file("alone", "0-0 R seq 8000 dram 0   # no load\n");
     let delays = file("alone-delays", "0\n100\n20000\n");
-    let out = printed(&format!("--loaded_latency -i0 -g{} -t0.05 -o{}", delays.display(), alone.display()));
+    let out = printed(&format!("--loaded_latency -i0 -g{} -t0.05 -b8m -o{}", delays.display(), alone.display()));
     let rows: Vec<&str> = out.lines().filter(|l| l.starts_with(' ')).map(|l| &l[1..6]).collect();
     assert_eq!(rows, ["00000", "00100", "20000"], "{out}");
     std::fs::remove_file(delays).unwrap();
@@ -492,7 +492,7 @@ fn a_file_of_threads_may_name_a_node_the_latency_cpu_alone_and_comments() {
         not_tested!("one CPU");
     }
     let loaded = file("loaded", "0-1 R seq 8000 dram 0\n1 R seq 8000 dram 0 700\n");
-    let output = run(&format!("--loaded_latency -i0 -d0 -t0.1 -W5 -o{}", loaded.display()));
+    let output = run(&format!("--loaded_latency -i0 -d0 -t0.05 -b8m -W5 -o{}", loaded.display()));
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success() && out.contains("\nCPU 1, delay 700:\t"), "{out}{err}");
     assert!(err.contains("-W, -R: no effect"), "{err}");
