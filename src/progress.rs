@@ -243,7 +243,6 @@ fn name_of(m: &Measurement) -> &'static str {
             (_, true) => "latency",
             (_, false) => "remote",
         },
-        (E::LoadedLatency, Metric::Latency) => "under load",
         (E::CacheToCache | E::CacheToCacheMatrix, _) => {
             if m.at.state == Some(LineState::Hitm) {
                 "HITM"
@@ -251,9 +250,8 @@ fn name_of(m: &Measurement) -> &'static str {
                 "HIT"
             }
         }
-        (_, Metric::Latency) => "latency",
         (_, Metric::Bandwidth) if m.at.mix == Some(Mix::AllReads) => "read",
-        (_, Metric::Bandwidth) => "bandwidth",
+        _ => m.quantity().short,
     }
 }
 

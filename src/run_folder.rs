@@ -167,7 +167,7 @@ fn run_name(m: &Measurement) -> String {
         ),
         Experiment::BandwidthRamp => format!("bw_{ramp_order}_{letter}_{}CPU", cpus.map_or(0, IdSet::len)),
         Experiment::Bandwidth => format!("bw_{order}_{traffic}"),
-        other => memgauge_core::wording::spelled(&other).replace('-', "_"),
+        other => other.name().replace('-', "_"),
     }
 }
 

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args, ValueEnum};
 use memgauge_core::experiment::Experiment;
-use memgauge_render::{FigureOptions, FigureWidth, PanelKind};
+use memgauge_core::experiments::PanelName;
+use memgauge_render::{FigureOptions, FigureWidth};
 
 use crate::exit::UsageError;
 use crate::host::{HostIdentity, Label};
@@ -32,8 +33,8 @@ pub(crate) enum PlainFormat {
 #[derive(Debug, Args, Default)]
 pub(crate) struct FigureArgs {
     /// Draw only this panel; may be repeated
-    #[arg(long = "panel", value_name = "NAME", value_parser = panel_kind(), help_heading = "Figures")]
-    panels: Vec<PanelKind>,
+    #[arg(long = "panel", value_name = "NAME", value_parser = panel_name(), help_heading = "Figures")]
+    panels: Vec<PanelName>,
     /// Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices
     #[arg(long, value_name = "WIDTH", help_heading = "Figures")]
     figure_width: Option<FigureWidth>,
@@ -43,8 +44,8 @@ pub(crate) struct FigureArgs {
 }
 
 /// The names of panels, which help and errors list.
-fn panel_kind() -> impl TypedValueParser<Value = PanelKind> {
-    PossibleValuesParser::new(PanelKind::ALL.iter().map(|kind| kind.name())).try_map(|name| name.parse::<PanelKind>())
+fn panel_name() -> impl TypedValueParser<Value = PanelName> {
+    PossibleValuesParser::new(PanelName::all().into_iter().map(PanelName::name)).try_map(|name| name.parse::<PanelName>())
 }
 
 impl FigureArgs {
@@ -78,7 +79,7 @@ fn needs_a_figure(option: &'static str) -> Result<(), UsageError> {
 
 /// Puts the panels of a command's experiments into the help, instead of all that there are.
 pub(crate) fn panels(option: Arg, experiments: &[Experiment]) -> Arg {
-    let names = PanelKind::list(&PanelKind::of_experiments(experiments.iter().copied()));
+    let names = PanelName::list(&PanelName::of_experiments(experiments.iter().copied()));
     let (which, repeated) = if names.contains(',') { ("one of these panels", "; may be repeated") } else { ("this panel", "") };
     option.help(format!("Draw only {which}: {names}{repeated}")).hide_possible_values(true)
 }
@@ -124,7 +125,7 @@ impl Output {
     }
 
     /// Whether a figure of this panel alone, or of some panels with it, is asked for.
-    pub(crate) fn asks_for(&self, panel: PanelKind) -> bool {
+    pub(crate) fn asks_for(&self, panel: PanelName) -> bool {
         self.figure.panels.contains(&panel)
     }
 
@@ -133,7 +134,7 @@ impl Output {
     ///
     /// # Errors
     /// For a figure of a result that has no panel, a panel that the result will not have, and an option for figures without a figure.
-    pub(crate) fn check_figures(&self, drawn: &[PanelKind], instead: &str) -> Result<(), UsageError> {
+    pub(crate) fn check_figures(&self, drawn: &[PanelName], instead: &str) -> Result<(), UsageError> {
         match (self.figure_files().next(), self.figure.given()) {
             (Some(path), _) if drawn.is_empty() => Err(UsageError::file(path, format!("there is nothing to draw; {instead}"))),
             (None, Some(option)) if drawn.is_empty() => {
@@ -141,7 +142,7 @@ impl Output {
             }
             (None, Some(option)) => needs_a_figure(option),
             _ => match self.figure.panels.iter().find(|panel| !drawn.contains(panel)) {
-                Some(panel) => Err(UsageError(format!("this measurement has no panel '{panel}'; it can have: {}", PanelKind::list(drawn)))),
+                Some(panel) => Err(UsageError(format!("this measurement has no panel '{panel}'; it can have: {}", PanelName::list(drawn)))),
                 None => Ok(()),
             },
         }
@@ -197,7 +198,7 @@ mod tests {
     }
 
     /// What the check of these options says.
-    fn check(line: &str, drawn: &[PanelKind]) -> Result<(), String> {
+    fn check(line: &str, drawn: &[PanelName]) -> Result<(), String> {
         let line = Line::try_parse_from(["memgauge"].into_iter().chain(line.split_whitespace())).map_err(|e| e.to_string())?;
         line.output.check_figures(drawn, "do this instead").map_err(|e| e.to_string())
     }
@@ -211,10 +212,10 @@ mod tests {
 
     #[test]
     fn figures_that_cannot_be_drawn_are_refused_before_anything_is_measured() {
-        let drawn = [PanelKind::IdleLatency, PanelKind::Distribution];
+        let drawn = [Experiment::IdleLatency.row().panels[0], PanelName::DISTRIBUTION];
         assert_eq!(check("-o a.json -o a.pdf --panel idle-latency --figure-width 85mm --no-title", &drawn), Ok(()));
         assert_eq!(check("-o a.json", &[]), Ok(()));
-        let why = |line: &str, drawn: &[PanelKind]| check(line, drawn).unwrap_err();
+        let why = |line: &str, drawn: &[PanelName]| check(line, drawn).unwrap_err();
         assert_eq!(why("-o a.PNG", &[]), "a.PNG: there is nothing to draw; do this instead");
         assert_eq!(
             why("-o a.svg --panel regions", &drawn),

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use anyhow::Context;
 use memgauge_core::conclusions::scan;
+use memgauge_core::experiments::PanelName;
 use memgauge_core::microbench::{LoopKind, LoopSpec};
 use memgauge_core::note::{Note, Severity};
 use memgauge_core::result::Incomplete;
 use memgauge_engine::{LoopError, RunContext};
 use memgauge_os::clock::Clock;
 use memgauge_os::{memory, topology};
-use memgauge_render::PanelKind;
 
 use crate::cli::loops::LoopRequest;
 use crate::console::{Program, Stream};
@@ -20,10 +20,10 @@ use crate::signals;
 use crate::sinks::Sinks;
 
 /// The panel of loops over several sizes.
-fn drawn(specs: &[LoopSpec]) -> Vec<PanelKind> {
+fn drawn(specs: &[LoopSpec]) -> Vec<PanelName> {
     let panel = match specs.first().map(|spec| spec.kind) {
-        Some(LoopKind::Stream) => PanelKind::BandwidthBySize,
-        _ => PanelKind::LatencyBySize,
+        Some(LoopKind::Stream) => PanelName::BANDWIDTH_BY_SIZE,
+        _ => PanelName::LATENCY_BY_SIZE,
     };
     if specs.len() > 1 { vec![panel] } else { Vec::new() }
 }

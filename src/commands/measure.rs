@@ -5,13 +5,13 @@ use std::time::Instant;
 use anyhow::Context;
 use memgauge_core::conclusions::scan;
 use memgauge_core::distribution::least_batch;
+use memgauge_core::experiments::PanelName;
 use memgauge_core::result::{HealthStatus, Incomplete, Report};
 use memgauge_core::spec::Spec;
 use memgauge_core::wording::reasons;
 use memgauge_os::clock::Clock;
 use memgauge_os::noise::ProcessTimes;
 use memgauge_os::{directory, memory};
-use memgauge_render::PanelKind;
 
 use super::interleave;
 use super::quick::{self, Deadlines};
@@ -56,7 +56,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
         return Ok(ExitStatus::SUCCESS);
     }
     let experiments = plan.steps.iter().map(|step| step.experiment);
-    let drawn = drawn(&spec, PanelKind::of_experiments(experiments), output)?;
+    let drawn = drawn(&spec, PanelName::of_experiments(experiments), output)?;
     output.check_figures(&drawn, "the plan has no measurement that a figure shows")?;
     let clock = Clock::calibrate(root);
     check_histogram(spec.chase.histogram, clock.step_ns())?;
@@ -113,9 +113,9 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
 ///
 /// # Errors
 /// When one is asked for and the option that measures its data was not given.
-fn drawn(spec: &Spec, mut kinds: Vec<PanelKind>, output: &Output) -> Result<Vec<PanelKind>, UsageError> {
+fn drawn(spec: &Spec, mut kinds: Vec<PanelName>, output: &Output) -> Result<Vec<PanelName>, UsageError> {
     let needs =
-        [(PanelKind::Misses, spec.counters, "--counters"), (PanelKind::Distribution, spec.chase.histogram.is_some(), "--histogram")];
+        [(PanelName::MISSES, spec.counters, "--counters"), (PanelName::DISTRIBUTION, spec.chase.histogram.is_some(), "--histogram")];
     for (kind, _, option) in needs.into_iter().filter(|(_, given, _)| !given) {
         if kinds.contains(&kind) && output.asks_for(kind) {
             return Err(UsageError(format!("the panel '{kind}' needs {option}; add it, or leave out --panel {kind}")));

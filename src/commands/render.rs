@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use memgauge_render::{Named, PanelKind};
+use memgauge_core::experiments::PanelName;
+use memgauge_render::Named;
 
 use crate::cli::output::Output;
 use crate::console::Stream;
@@ -30,7 +31,7 @@ pub(crate) struct RenderArgs {
 /// Reads all files before it writes anything.
 pub(crate) fn render(args: RenderArgs) -> anyhow::Result<ExitStatus> {
     // Which panels there are, the results say.
-    args.output.check_figures(PanelKind::ALL, "")?;
+    args.output.check_figures(&PanelName::all(), "")?;
     let files = result_files(&args.files)?;
     let reports = files.iter().map(|file| read_report(file)).collect::<Result<Vec<_>, _>>()?;
     let names = unique_names(&files);

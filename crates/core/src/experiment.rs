@@ -6,7 +6,8 @@ use crate::interleave::Weights;
 use crate::traffic::{Access, LineUse, Mix};
 use crate::units::{Bytes, IdSet};
 
-/// An experiment by name. Its cells differ in some coordinates and make up one table or one curve.
+/// An experiment by name. Its cells differ in some coordinates and make up one table or one curve. What else there is to know of it is in its
+/// [row](crate::experiments).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -17,58 +18,36 @@ pub enum Experiment {
     IdleLatencyPerCpu,
     /// Bandwidth by mix of traffic.
     Bandwidth,
-    /// Bandwidth by node of the CPUs and node of the memory.
-    BandwidthMatrix,
-    /// Bandwidth by number of CPUs.
-    BandwidthRamp,
     /// Bandwidth by mix, number of CPUs and injection delay, in search of the highest.
     BandwidthSearch,
+    /// Bandwidth by number of CPUs.
+    BandwidthRamp,
+    /// Bandwidth by node of the CPUs and node of the memory.
+    BandwidthMatrix,
     /// Bandwidth by last-level cache: of the CPUs that share each one.
     BandwidthPerCache,
+    /// Bandwidth by size of the blocks that are visited in random order.
+    AccessSize,
+    /// Time until a stored block is durable, by method and size.
+    PersistLatency,
     /// Latency of a chase alongside loaders, and the bandwidth of both, by injection delay.
     LoadedLatency,
+    /// Bandwidth and latency of memory whose pages are on several nodes in turn, by weights.
+    Interleave,
     /// Cache-to-cache transfers between chosen CPUs: by distance, or between every two nodes.
     CacheToCache,
     /// Cache-to-cache transfers between every two CPUs.
     CacheToCacheMatrix,
     /// Bandwidth of each region of a node's memory.
     MemoryScan,
-    /// Latency and bandwidth by working set: the memory that a loop uses again and again.
-    Sweep,
     /// Latency and bandwidth by state of the prefetchers and node of the memory.
     PrefetchComparison,
-    /// Bandwidth by size of the blocks that are visited in random order.
-    AccessSize,
-    /// Time until a stored block is durable, by method and size.
-    PersistLatency,
-    /// Bandwidth and latency of memory whose pages are on several nodes in turn, by weights.
-    Interleave,
+    /// Latency and bandwidth by working set: the memory that a loop uses again and again.
+    Sweep,
     /// The loop of `memgauge stream`.
     Stream,
     /// The loop of `memgauge chase`.
     Chase,
-}
-
-impl Experiment {
-    /// Whether caches and not memory are measured.
-    pub const fn is_cache_to_cache(self) -> bool {
-        matches!(self, Self::CacheToCache | Self::CacheToCacheMatrix)
-    }
-
-    /// How a quantity of the experiment is measured.
-    pub const fn method(self, metric: Metric) -> Method {
-        match (self, metric) {
-            (Self::IdleLatency | Self::IdleLatencyPerCpu | Self::Chase, _) => Method::IdleLatency,
-            (Self::Bandwidth | Self::BandwidthMatrix | Self::BandwidthRamp | Self::BandwidthSearch, _) => Method::Bandwidth,
-            (Self::BandwidthPerCache | Self::AccessSize | Self::Stream, _) => Method::Bandwidth,
-            (Self::PersistLatency, _) => Method::PersistLatency,
-            (Self::LoadedLatency | Self::Interleave, _) => Method::LoadedLatency,
-            (Self::CacheToCache | Self::CacheToCacheMatrix, _) => Method::CacheToCache,
-            (Self::MemoryScan, _) => Method::MemoryScan,
-            (Self::Sweep | Self::PrefetchComparison, Metric::Latency) => Method::IdleLatency,
-            (Self::Sweep | Self::PrefetchComparison, Metric::Bandwidth) => Method::Bandwidth,
-        }
-    }
 }
 
 /// How something is measured.

@@ -17,6 +17,7 @@ pub mod distribution;
 pub mod encoding;
 pub mod estimate;
 pub mod experiment;
+pub mod experiments;
 pub mod fleet;
 pub mod installed;
 pub mod integrity;

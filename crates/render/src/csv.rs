@@ -167,7 +167,7 @@ pub fn comparison_csv(comparison: &Comparison) -> Result<Vec<u8>, RenderError> {
     for cell in &comparison.cells {
         let maybe = |v: Option<f64>| v.map(|v| v.to_string()).unwrap_or_default();
         writer.write_record([
-            spelled(&cell.experiment),
+            cell.experiment.name().to_owned(),
             what(cell),
             coordinates(&cell.at),
             spelled(&cell.metric),
@@ -235,7 +235,7 @@ pub fn cause(why: &impl Serialize) -> String {
 
 fn measurement<'a>(run: CsvRow<'a>, m: &'a Measurement) -> CsvRow<'a> {
     let row = CsvRow {
-        experiment: spelled(&m.experiment),
+        experiment: m.experiment.name().to_owned(),
         metric: spelled(&m.metric),
         method: spelled(&m.method()),
         unit: spelled(&m.unit),
@@ -360,7 +360,7 @@ fn pairs(writer: &mut Writer, run: &CsvRow<'_>, matrix: &PairMatrix, report: &Re
     let why = report.incomplete.as_ref().map_or_else(|| "the notes of the result say why".to_owned(), reasons::incomplete);
     let why = cut(&why);
     let shared = CsvRow {
-        experiment: spelled(&matrix.experiment),
+        experiment: matrix.experiment.name().to_owned(),
         metric: "latency".into(),
         method: spelled(&matrix.experiment.method(Metric::Latency)),
         unit: spelled(&matrix.unit),

@@ -44,7 +44,7 @@ mod working_set;
 pub use fleet::fleet_outliers_figure;
 pub use histogram::Histogram;
 pub use layout::{Figure, Picture};
-pub use options::{FigureOptions, FigureWidth, PanelKind};
+pub use options::{FigureOptions, FigureWidth};
 pub use ratios::comparison_figure;
 pub use results::FigureFormat;
 pub use scene::{Area, Scene};

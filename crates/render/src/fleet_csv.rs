@@ -21,7 +21,7 @@ fn maybe(value: Option<f64>) -> String {
 }
 
 fn cell(experiment: Experiment, at: &Coordinates, metric: Metric, unit: Unit) -> [String; 4] {
-    [spelled(&experiment), spot(at), spelled(&metric), spelled(&unit)]
+    [experiment.name().to_owned(), spot(at), spelled(&metric), spelled(&unit)]
 }
 
 fn pages(of: Option<PageKind>) -> String {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use memgauge_core::conclusions::scan;
 use memgauge_core::directory::{FileEvidence, STAND_IN};
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, Metric, PrefetchRequest};
+use memgauge_core::experiments::EXPERIMENTS;
 use memgauge_core::plan::{Scan, Work};
 use memgauge_core::result::{LevelSummary, Measurement, Report};
 use memgauge_core::traffic::Mix;
@@ -15,83 +16,29 @@ use crate::number::value_of;
 
 pub(crate) mod transfers;
 
-/// Which section a measurement belongs to; the order in which they are shown.
+/// Which table a measurement belongs to; in the order in which they are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Section {
-    IdleLatency,
-    IdleLatencyPerCpu,
-    Bandwidth,
-    BandwidthSearch,
-    BandwidthRamp,
-    AccessSize,
-    PersistLatency,
-    BandwidthMatrix,
-    BandwidthPerCache,
-    LoadedLatency,
-    Interleave,
-    CacheToCache,
-    CacheToCacheByNode,
-    CacheToCacheMatrix,
-    MemoryScan,
-    PrefetchComparison,
-    Sweep,
-    Loop,
+pub(crate) struct Section {
+    /// The first experiment of the table.
+    pub(crate) experiment: Experiment,
+    /// Transfers between nodes have a table apart from those between chosen CPUs.
+    pub(crate) by_node: bool,
 }
 
 impl Section {
     pub(crate) fn for_measurement(m: &Measurement) -> Self {
-        match Self::of_experiment(m.experiment) {
-            (_, Some(by_node)) if m.at.holder_node.is_some() => by_node,
-            (section, _) => section,
-        }
+        let by_node = m.experiment == Experiment::CacheToCache && m.at.holder_node.is_some();
+        Self { by_node, ..Self::of_experiment(m.experiment) }
     }
 
-    /// What the section is called where it shows several results.
-    pub(crate) const fn title(self) -> &'static str {
-        match self {
-            Self::IdleLatency => "Idle latency",
-            Self::IdleLatencyPerCpu => "Idle latency by CPU",
-            Self::Bandwidth => "Bandwidth by mix of traffic",
-            Self::BandwidthSearch => "Highest bandwidth by mix",
-            Self::BandwidthRamp => "Bandwidth by number of CPUs",
-            Self::AccessSize => "Bandwidth by access size",
-            Self::PersistLatency => "Persist latency",
-            Self::BandwidthMatrix => "Bandwidth by node",
-            Self::BandwidthPerCache => "Bandwidth by last-level cache",
-            Self::LoadedLatency => "Latency under load",
-            Self::Interleave => "Weighted interleave",
-            Self::CacheToCache => "Cache-to-cache transfers",
-            Self::CacheToCacheByNode => "Cache-to-cache transfers by node",
-            Self::CacheToCacheMatrix => "Cache-to-cache transfers by pair of CPUs",
-            Self::MemoryScan => "Memory scan",
-            Self::PrefetchComparison => "Prefetchers on and off",
-            Self::Sweep => "Latency and bandwidth by working set",
-            Self::Loop => "Loops",
-        }
+    pub(crate) fn of_experiment(experiment: Experiment) -> Self {
+        let first = EXPERIMENTS.iter().find(|row| row.title == experiment.row().title);
+        Self { experiment: first.map_or(experiment, |row| row.experiment), by_node: false }
     }
 
-    /// The section of an experiment, and the one of those measurements that name the holder's node.
-    pub(crate) const fn of_experiment(experiment: Experiment) -> (Self, Option<Self>) {
-        let section = match experiment {
-            Experiment::IdleLatency => Self::IdleLatency,
-            Experiment::IdleLatencyPerCpu => Self::IdleLatencyPerCpu,
-            Experiment::Bandwidth => Self::Bandwidth,
-            Experiment::BandwidthSearch => Self::BandwidthSearch,
-            Experiment::BandwidthRamp => Self::BandwidthRamp,
-            Experiment::AccessSize => Self::AccessSize,
-            Experiment::PersistLatency => Self::PersistLatency,
-            Experiment::BandwidthMatrix => Self::BandwidthMatrix,
-            Experiment::BandwidthPerCache => Self::BandwidthPerCache,
-            Experiment::LoadedLatency => Self::LoadedLatency,
-            Experiment::Interleave => Self::Interleave,
-            Experiment::CacheToCache => return (Self::CacheToCache, Some(Self::CacheToCacheByNode)),
-            Experiment::CacheToCacheMatrix => Self::CacheToCacheMatrix,
-            Experiment::MemoryScan => Self::MemoryScan,
-            Experiment::PrefetchComparison => Self::PrefetchComparison,
-            Experiment::Sweep => Self::Sweep,
-            Experiment::Stream | Experiment::Chase => Self::Loop,
-        };
-        (section, None)
+    /// The title where several results are shown.
+    pub(crate) fn title(self) -> String {
+        format!("{}{}", self.experiment.row().title, if self.by_node { " by node" } else { "" })
     }
 }
 

@@ -19,7 +19,7 @@ mod pages;
 mod text;
 
 pub use csv::{Csv, cause, comparison_csv, durable};
-pub use figure::{FigureFormat, FigureOptions, FigureWidth, PanelKind, Picture, comparison_figure, fleet_outliers_figure};
+pub use figure::{FigureFormat, FigureOptions, FigureWidth, Picture, comparison_figure, fleet_outliers_figure};
 pub use fleet_csv::{fleet_baseline_csv, fleet_history_csv, fleet_outliers_csv};
 pub use format::{Format, Named, RenderError};
 pub use html::{Html, comparison_html};

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use memgauge_core::conclusions::summary::summarise;
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, Metric};
+use memgauge_core::experiments::{Series, SeriesOf, all_series};
 use memgauge_core::result::{Asked, CurveSummary, HealthStatus, LevelSummary, Measurement, QualityLevel, Report};
 use memgauge_core::units::Bytes;
 use memgauge_core::wording::{memory_policy, spelled};
@@ -49,50 +50,6 @@ impl Format for OpenMetrics {
             all.add(result.report, &with(&of_run(result.report), [label("result", result.name)]));
         }
         all.encode()
-    }
-}
-
-/// What is measured: each is four families, the value, the ends of its interval, and its quality.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Quantity {
-    IdleLatency,
-    CpuIdleLatency,
-    Bandwidth,
-    LoadedLatency,
-    LoadedBandwidth,
-    TransferLatency,
-    TransferMatrixLatency,
-    ScanBandwidth,
-    PersistLatency,
-    LevelLatency,
-    LevelBandwidth,
-}
-
-impl Quantity {
-    /// Its name without prefix and unit, and what it is.
-    const fn name_and_help(self) -> (&'static str, &'static str) {
-        match self {
-            Self::IdleLatency => ("idle_latency", "Time of one dependent load while nothing else uses memory"),
-            Self::CpuIdleLatency => ("cpu_idle_latency", "Idle latency of single CPUs, over the CPUs of a node"),
-            Self::Bandwidth => ("bandwidth", "Bytes that programs load and store"),
-            Self::LoadedLatency => ("loaded_latency", "Time of one dependent load while other CPUs load memory"),
-            Self::LoadedBandwidth => ("loaded_bandwidth", "Bytes loaded and stored at that latency"),
-            Self::TransferLatency => ("transfer_latency", "Time to load a line that another core's cache holds"),
-            Self::TransferMatrixLatency => {
-                ("transfer_matrix_latency", "Time to load a line that another core's cache holds, over the pairs of CPUs of two nodes")
-            }
-            Self::ScanBandwidth => ("scan_bandwidth", "Bandwidth of a region of memory, over the regions of a node"),
-            Self::PersistLatency => ("persist_latency", "Time until a stored block is durable"),
-            Self::LevelLatency => ("level_latency", "Time of one dependent load in a level of the memory hierarchy, as a sweep shows it"),
-            Self::LevelBandwidth => ("level_bandwidth", "Bandwidth of a level of the memory hierarchy, as a sweep shows it"),
-        }
-    }
-
-    const fn unit(self) -> Unit {
-        match self {
-            Self::Bandwidth | Self::LoadedBandwidth | Self::ScanBandwidth | Self::LevelBandwidth => Unit::BytesPerSecond,
-            _ => Unit::Seconds,
-        }
     }
 }
 
@@ -138,11 +95,12 @@ struct Collected {
     results: BTreeMap<Labels, f64>,
     corrupted: BTreeMap<Labels, f64>,
     health: BTreeMap<Labels, f64>,
-    quantities: BTreeMap<Quantity, BTreeMap<Labels, MetricSample>>,
+    /// By the name of a [`Series`].
+    series: BTreeMap<&'static str, BTreeMap<Labels, MetricSample>>,
 }
 
 /// A group of cells that is summed up: what its cells have in common.
-type MetricGroup = (Quantity, Labels);
+type MetricGroup = (&'static str, Labels);
 
 /// What is known of a result's machine and run.
 struct Known<'a> {
@@ -160,7 +118,7 @@ impl Collected {
         let known = Known { node: &|cpu| node_of(report, cpu), stand_in: &stand_in };
         self.add_results(&report.results, &known, shared, &mut groups);
         Self::add_matrices(report, shared, &mut groups);
-        groups.into_iter().for_each(|((quantity, labels), samples)| self.sum_up(quantity, &labels, &samples));
+        groups.into_iter().for_each(|((series, labels), samples)| self.sum_up(series, &labels, &samples));
         self.add_curves(&report.results, &report.curves, &known, shared);
         report.levels.iter().for_each(|levels| self.add_levels(&report.results, levels, &known, shared));
     }
@@ -174,31 +132,19 @@ impl Collected {
         groups: &mut BTreeMap<MetricGroup, Vec<MetricSample>>,
     ) {
         for m in results {
-            let quantity = match (m.experiment, m.metric) {
-                // The points of curves are those that the adaptive search chose, their sizes those of the sweep, and weights those of the search.
-                (Experiment::LoadedLatency | Experiment::Sweep | Experiment::Interleave, _) => continue,
-                (Experiment::PersistLatency, _) => Quantity::PersistLatency,
-                (Experiment::IdleLatencyPerCpu, _) => Quantity::CpuIdleLatency,
-                (Experiment::CacheToCacheMatrix, _) => Quantity::TransferMatrixLatency,
-                (Experiment::MemoryScan, _) => Quantity::ScanBandwidth,
-                (Experiment::CacheToCache, _) => Quantity::TransferLatency,
-                (_, Metric::Latency) => Quantity::IdleLatency,
-                (_, Metric::Bandwidth) => Quantity::Bandwidth,
-            };
-            let each = label("experiment", spelled(&m.experiment));
-            match quantity {
-                Quantity::CpuIdleLatency | Quantity::TransferMatrixLatency | Quantity::ScanBandwidth => {
-                    let at = by_node(known.node, &m.at);
-                    groups
-                        .entry((quantity, with(shared, place(&at, (known.stand_in)(&m.at)))))
-                        .or_default()
-                        .push(MetricSample::from_measurement(m));
+            let Some(series) = &m.quantity().series else { continue };
+            let stand_in = (known.stand_in)(&m.at);
+            let sample = MetricSample::from_measurement(m);
+            match series.of {
+                SeriesOf::Results => {
+                    let each = label("experiment", m.experiment.name());
+                    self.insert(series.name, with(shared, place(&m.at, stand_in).into_iter().chain([each])), sample);
                 }
-                _ => self.insert(
-                    quantity,
-                    with(shared, place(&m.at, (known.stand_in)(&m.at)).into_iter().chain([each])),
-                    MetricSample::from_measurement(m),
-                ),
+                SeriesOf::Nodes => {
+                    let labels = with(shared, place(&by_node(known.node, &m.at), stand_in));
+                    groups.entry((series.name, labels)).or_default().push(sample);
+                }
+                SeriesOf::Points | SeriesOf::Levels => {}
             }
         }
     }
@@ -206,6 +152,7 @@ impl Collected {
     /// All pairs of CPUs, as groups by the nodes of both.
     fn add_matrices(report: &Report, shared: &Labels, groups: &mut BTreeMap<MetricGroup, Vec<MetricSample>>) {
         for matrix in &report.matrices {
+            let Some(series) = &matrix.experiment.quantity(Metric::Latency).series else { continue };
             let at = matrix.shared_coordinates();
             let stand_in = report.stand_in(&at).is_some();
             let mut by_nodes: BTreeMap<(Option<u32>, Option<u32>), Vec<MetricSample>> = BTreeMap::new();
@@ -218,7 +165,7 @@ impl Collected {
             }
             for ((cpu_node, holder_node), samples) in by_nodes {
                 let at = Coordinates { cpu_node, holder_node, ..at.clone() };
-                groups.entry((Quantity::TransferMatrixLatency, with(shared, place(&at, stand_in)))).or_default().extend(samples);
+                groups.entry((series.name, with(shared, place(&at, stand_in)))).or_default().extend(samples);
             }
         }
     }
@@ -267,9 +214,10 @@ impl Collected {
             for (name, point) in named.into_iter().chain(shares) {
                 let at = place(&curve.at, (known.stand_in)(&curve.at));
                 let labels = with(shared, at.into_iter().chain([label("point", name)]));
-                let measured = point.map(|p| [(Quantity::LoadedLatency, p.latency), (Quantity::LoadedBandwidth, p.bandwidth)]);
-                for (quantity, m) in measured.into_iter().flatten().filter_map(|(quantity, m)| Some((quantity, m?))) {
-                    self.insert(quantity, labels.clone(), MetricSample::from_measurement(m));
+                for m in point.into_iter().flat_map(|p| [p.latency, p.bandwidth]).flatten() {
+                    if let Some(series) = &m.quantity().series {
+                        self.insert(series.name, labels.clone(), MetricSample::from_measurement(m));
+                    }
                 }
             }
         }
@@ -277,11 +225,8 @@ impl Collected {
 
     /// Each level, with the worst quality of the points on its plateau.
     fn add_levels(&mut self, results: &[Measurement], levels: &LevelSummary, known: &Known<'_>, shared: &Labels) {
-        let quantity = match levels.metric {
-            Some(Metric::Latency) => Quantity::LevelLatency,
-            Some(Metric::Bandwidth) => Quantity::LevelBandwidth,
-            None => return,
-        };
+        let series = levels.metric.and_then(|metric| Experiment::Sweep.quantity(metric).series.as_ref());
+        let Some(series) = series else { return };
         let on_curve = |m: &&Measurement| {
             let at = Coordinates { working_set: None, ..m.at.clone() };
             m.experiment == Experiment::Sweep && Some(m.metric) == levels.metric && m.estimate.value.is_some() && at == levels.at
@@ -293,12 +238,12 @@ impl Collected {
             let quality = plateau.map(|(_, quality)| *quality).max();
             let labels = with(shared, place(&levels.at, (known.stand_in)(&levels.at)).into_iter().chain([label("level", &level.name)]));
             let sample = MetricSample { value: Some(level.value), low: Some(level.low), high: Some(level.high), quality };
-            self.insert(quantity, labels, sample);
+            self.insert(series.name, labels, sample);
         }
     }
 
     /// The smallest, the median and the largest of many cells.
-    fn sum_up(&mut self, quantity: Quantity, labels: &Labels, samples: &[MetricSample]) {
+    fn sum_up(&mut self, series: &'static str, labels: &Labels, samples: &[MetricSample]) {
         let mut values: Vec<f64> = samples.iter().filter_map(|s| s.value).filter(|v| v.is_finite()).collect();
         values.sort_by(f64::total_cmp);
         let measured = samples.iter().filter(|s| s.value.is_some()).filter_map(|s| s.quality);
@@ -307,16 +252,16 @@ impl Collected {
         let median = (n > 0).then(|| f64::midpoint(values[(n - 1) / 2], values[n / 2]));
         for (statistic, value) in [("min", values.first().copied()), ("median", median), ("max", values.last().copied())] {
             let labels = with(labels, [label("statistic", statistic)]);
-            self.insert(quantity, labels, MetricSample { value, quality, ..MetricSample::default() });
+            self.insert(series, labels, MetricSample { value, quality, ..MetricSample::default() });
         }
     }
 
     /// The first sample with these labels is kept: a series has one value.
-    fn insert(&mut self, quantity: Quantity, labels: Labels, sample: MetricSample) {
-        self.quantities.entry(quantity).or_default().entry(labels).or_insert(sample);
+    fn insert(&mut self, series: &'static str, labels: Labels, sample: MetricSample) {
+        self.series.entry(series).or_default().entry(labels).or_insert(sample);
     }
 
-    fn encode(self) -> Result<Vec<u8>, RenderError> {
+    fn encode(mut self) -> Result<Vec<u8>, RenderError> {
         let plain = |name: &str, help: &str, samples: BTreeMap<Labels, f64>| Family::new(name, help, Unit::None, samples);
         let mut families = vec![
             plain("run_info", "The run that the other values come from; always 1", self.run),
@@ -325,9 +270,12 @@ impl Collected {
             plain("corrupted_results", "Number of results of memory that did not return what was written to it", self.corrupted),
             plain("health_status", "1 for the verdict of memgauge quick, 0 for all other verdicts", self.health),
         ];
-        for (quantity, samples) in self.quantities {
-            let (name, help) = quantity.name_and_help();
-            let unit = quantity.unit();
+        for (&Series { name, help, .. }, metric) in all_series() {
+            let Some(samples) = self.series.remove(name) else { continue };
+            let unit = match metric {
+                Metric::Latency => Unit::Seconds,
+                Metric::Bandwidth => Unit::BytesPerSecond,
+            };
             let part = |get: fn(&MetricSample) -> Option<f64>| {
                 let present = |(labels, s): (&Labels, &MetricSample)| Some((labels.clone(), unit.in_base(get(s)?)?));
                 samples.iter().filter_map(present).collect::<BTreeMap<_, _>>()

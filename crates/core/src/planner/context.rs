@@ -311,10 +311,7 @@ impl<'a> Planner<'a> {
                 cell.at.memory_dir = Some(dir.file.path.clone());
             }
         }
-        use Experiment as E;
-        let matrix =
-            matches!(experiment, E::IdleLatency | E::IdleLatencyPerCpu | E::BandwidthMatrix | E::CacheToCache | E::CacheToCacheMatrix);
-        if matrix && cells.len() > 2 {
+        if experiment.row().shuffled && cells.len() > 2 {
             shuffle(&mut cells, self.spec.seed.unwrap_or(DEFAULT_SEED));
             if let Some(first) = cells.first().cloned() {
                 cells.push(Cell { repeat: true, ..first });

@@ -6,6 +6,7 @@ use crate::counters::Counters;
 use crate::distribution::Distribution;
 use crate::estimate::Estimate;
 use crate::experiment::{Coordinates, Experiment, Method, Metric, Unit};
+use crate::experiments::Quantity;
 use crate::result::evidence::Evidence;
 
 /// One number with everything that makes it trustworthy.
@@ -49,8 +50,13 @@ pub struct Measurement {
 
 impl Measurement {
     /// How it was measured.
-    pub const fn method(&self) -> Method {
-        self.experiment.method(self.metric)
+    pub fn method(&self) -> Method {
+        self.quantity().method
+    }
+
+    /// What was measured.
+    pub fn quantity(&self) -> &'static Quantity {
+        self.experiment.quantity(self.metric)
     }
 
     /// Whether conclusions may be drawn from it.

@@ -36,7 +36,7 @@ pub fn ocptv(runs: &[ExportRun]) -> Result<Vec<u8>, ExportError> {
                 artifact.insert(name.to_owned(), content);
                 lines.write("testStepArtifact", artifact.into())
             };
-            artifact("testStepStart", json!({"name": spelled(&experiment)}))?;
+            artifact("testStepStart", json!({"name": experiment.name()}))?;
             for row in &rows {
                 match row.value {
                     Some(value) => artifact("measurement", measurement(row, value))?,
@@ -127,7 +127,7 @@ fn hardware_id(node: u32) -> String {
 }
 
 fn name(row: &Row) -> String {
-    format!("{} {}", spelled(&row.cell.experiment), spelled(&row.cell.metric))
+    format!("{} {}", row.cell.experiment.name(), spelled(&row.cell.metric))
 }
 
 fn measurement(row: &Row, value: f64) -> Value {

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use memgauge_core::experiment::{Metric, Unit};
 use memgauge_core::printable::escape_json;
 use memgauge_core::stats::median;
-use memgauge_core::wording::spelled;
 use serde_json::{Map, json};
 
 use super::run::{ExportError, ExportRun, is_usable, names};
@@ -61,7 +60,7 @@ pub fn superbench_baseline(runs: &[ExportRun]) -> Result<Vec<u8>, ExportError> {
 }
 
 fn benchmark(cell: &Cell) -> String {
-    format!("memgauge-{}", spelled(&cell.experiment))
+    format!("memgauge-{}", cell.experiment.name())
 }
 
 /// The name of a metric. SuperBench gives `/` and `:` a meaning, and rules are regular expressions.

@@ -1,7 +1,8 @@
 //! What panels have in common: title, explanation, key of colours above; footnotes below.
 
+use memgauge_core::experiments::PanelName;
+
 use super::font::{self, Weight};
-use super::options::PanelKind;
 use super::palette::{GREY, INK, Style};
 use super::scene::{Area, Point, Scene, Text};
 
@@ -54,7 +55,7 @@ pub(crate) trait Panel {
 }
 
 /// A panel, and the name that it can be asked for by.
-pub(crate) type Kinded = (PanelKind, Box<dyn Panel>);
+pub(crate) type NamedPanel = (PanelName, Box<dyn Panel>);
 
 /// Title, explanation, key and notes of a plot.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -1,10 +1,10 @@
 //! What a figure says about results that it cannot draw.
 
+use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{Measurement, Report};
 
 use super::frame::{Caption, Panel, Space};
 use super::scene::{Point, Scene};
-use crate::groups::Section;
 
 /// What shows them instead.
 const INSTEAD: &str = "'memgauge render FILE' shows the result as text, and its JSON holds every number";
@@ -29,7 +29,7 @@ impl Panel for TextPanel {
 
 /// Why results have no panel, and what to do instead.
 pub(crate) fn why_nothing(reports: &[&Report]) -> String {
-    let loops = |m: &Measurement| Section::for_measurement(m) == Section::Loop;
+    let loops = |m: &Measurement| matches!(m.experiment, Experiment::Stream | Experiment::Chase);
     if reports.iter().any(|r| r.program.is_some()) {
         format!("the counters of a program are numbers without an axis; {INSTEAD}")
     } else if reports.iter().any(|r| r.results.iter().any(loops)) {

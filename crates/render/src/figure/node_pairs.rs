@@ -1,20 +1,20 @@
 //! Cache-to-cache transfers by node: a map for each home of the lines.
 
+use memgauge_core::experiments::PanelName;
 use memgauge_core::result::Measurement;
 
-use super::frame::Kinded;
+use super::frame::NamedPanel;
 use super::heat::{HeatCell, HeatMap, noise};
-use super::options::PanelKind;
 use super::source::{ResultSet, caption};
 use super::transfer::representatives;
 use crate::groups::transfers::{HOMES, holder_and_reader_nodes, is_near};
 
 /// The near pair as bars, then the maps.
-pub(crate) fn panels(set: ResultSet<'_>) -> Vec<Kinded> {
+pub(crate) fn panels(set: ResultSet<'_>) -> Vec<NamedPanel> {
     let (near, far): (Vec<&Measurement>, Vec<&Measurement>) = set.ms.iter().copied().partition(|m| is_near(m));
-    let mut panels: Vec<Kinded> = Vec::new();
+    let mut panels: Vec<NamedPanel> = Vec::new();
     if !near.is_empty() {
-        panels.push((PanelKind::Transfers, Box::new(representatives(ResultSet { ms: near, ..set }))));
+        panels.push((PanelName::TRANSFERS, Box::new(representatives(ResultSet { ms: near, ..set }))));
     }
     let (holders, readers) = holder_and_reader_nodes(&far);
     for (home, is_home) in HOMES {
@@ -39,7 +39,7 @@ pub(crate) fn panels(set: ResultSet<'_>) -> Vec<Kinded> {
             noise: noise(&here.ms),
             ..HeatMap::default()
         };
-        panels.push((PanelKind::TransfersByNode, Box::new(map)));
+        panels.push((PanelName::TRANSFERS_BY_NODE, Box::new(map)));
     }
     panels
 }

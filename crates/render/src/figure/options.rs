@@ -1,17 +1,15 @@
 //! What can be asked of a figure: which of its panels, how wide, with titles or without.
 
-use std::fmt;
 use std::str::FromStr;
 
 use super::scene::UNITS_PER_INCH;
-use crate::groups::Section;
-use memgauge_core::experiment::Experiment;
+use memgauge_core::experiments::PanelName;
 
 /// How a figure is drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FigureOptions {
     /// Only these panels, in the order of the result; all of them if empty.
-    pub panels: Vec<PanelKind>,
+    pub panels: Vec<PanelName>,
     /// The width of the whole figure; as wide as it needs if absent. The size of text does not depend on it.
     pub width: Option<FigureWidth>,
     /// With titles, explanations and where the results come from. Notes on missing and doubtful values are always there.
@@ -21,105 +19,6 @@ pub struct FigureOptions {
 impl Default for FigureOptions {
     fn default() -> Self {
         Self { panels: Vec::new(), width: None, titles: true }
-    }
-}
-
-macro_rules! panel_kinds {
-    ($($kind:ident $name:literal $doc:literal,)*) => {
-        /// What a panel shows.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum PanelKind {
-            $(#[doc = $doc] $kind,)*
-        }
-
-        impl PanelKind {
-            /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$kind),*];
-
-            /// The name on the command line.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$kind => $name,)*
-                }
-            }
-        }
-    };
-}
-
-panel_kinds! {
-    IdleLatency "idle-latency" "Idle latency by node.",
-    LatencyByCpu "latency-by-cpu" "Idle latency of each CPU.",
-    Bandwidth "bandwidth" "Bandwidth of each mix.",
-    BandwidthByCpus "bandwidth-by-cpus" "Bandwidth of a growing number of CPUs.",
-    BandwidthByNode "bandwidth-by-node" "Bandwidth between nodes.",
-    BandwidthByCache "bandwidth-by-cache" "Bandwidth of the CPUs of each last-level cache.",
-    AccessSizes "access-sizes" "Bandwidth by size of the accesses.",
-    PersistLatency "persist-latency" "Time until a store is durable.",
-    LoadedLatency "loaded-latency" "Latency over bandwidth.",
-    Interleave "interleave" "Bandwidth and latency by interleave weights.",
-    Transfers "transfers" "Transfers between caches, chosen pairs.",
-    TransfersByNode "transfers-by-node" "Transfers between caches of nodes.",
-    CoreToCore "core-to-core" "Transfers between all pairs of CPUs.",
-    Regions "regions" "Bandwidth of each region of memory.",
-    Prefetchers "prefetchers" "Prefetchers on and off.",
-    LatencyBySize "latency-by-size" "Latency by working set.",
-    BandwidthBySize "bandwidth-by-size" "Bandwidth by working set.",
-    Misses "misses" "Misses of caches by working set.",
-    Distribution "distribution" "How often each latency was seen.",
-}
-
-impl PanelKind {
-    /// The panels that measurements of an experiment may have. `stream` and `chase` have one for several sizes.
-    pub(crate) const fn in_section(section: Section) -> &'static [Self] {
-        use PanelKind as K;
-        match section {
-            Section::IdleLatency => &[K::IdleLatency, K::Distribution],
-            Section::IdleLatencyPerCpu => &[K::LatencyByCpu],
-            Section::Bandwidth | Section::BandwidthSearch => &[K::Bandwidth],
-            Section::BandwidthRamp => &[K::BandwidthByCpus],
-            Section::BandwidthMatrix => &[K::BandwidthByNode],
-            Section::BandwidthPerCache => &[K::BandwidthByCache],
-            Section::AccessSize => &[K::AccessSizes],
-            Section::PersistLatency => &[K::PersistLatency],
-            Section::LoadedLatency => &[K::LoadedLatency, K::Distribution],
-            Section::Interleave => &[K::Interleave],
-            Section::CacheToCache => &[K::Transfers],
-            Section::CacheToCacheByNode => &[K::Transfers, K::TransfersByNode],
-            Section::CacheToCacheMatrix => &[K::CoreToCore],
-            Section::MemoryScan => &[K::Regions],
-            Section::PrefetchComparison => &[K::Prefetchers],
-            Section::Sweep => &[K::LatencyBySize, K::BandwidthBySize, K::Misses],
-            Section::Loop => &[K::LatencyBySize, K::BandwidthBySize],
-        }
-    }
-
-    /// The panels that figures of these experiments may have, each once.
-    pub fn of_experiments(experiments: impl IntoIterator<Item = Experiment>) -> Vec<Self> {
-        let sections = experiments.into_iter().map(Section::of_experiment).flat_map(|(one, other)| [Some(one), other]).flatten();
-        let mut kinds: Vec<Self> = sections.flat_map(Self::in_section).copied().collect();
-        kinds.sort_unstable();
-        kinds.dedup();
-        kinds
-    }
-
-    /// The names of these, `none` of none.
-    pub fn list(kinds: &[Self]) -> String {
-        if kinds.is_empty() { "none".to_owned() } else { kinds.iter().map(|k| k.name()).collect::<Vec<_>>().join(", ") }
-    }
-}
-
-impl fmt::Display for PanelKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for PanelKind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.iter().find(|k| k.name() == text);
-        found.copied().ok_or_else(|| format!("no panel has this name; use one of {}", Self::list(Self::ALL)))
     }
 }
 
@@ -192,14 +91,5 @@ mod tests {
         for text in ["", "85", "mm", "85 m", "1e3mm", "10mm", "3000mm", "-85mm", "8.5.1cm", "NaNmm"] {
             assert!(text.parse::<FigureWidth>().is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn panels_are_known_by_their_names() {
-        for kind in PanelKind::ALL {
-            assert_eq!(kind.name().parse(), Ok(*kind));
-        }
-        let error = "latency".parse::<PanelKind>().unwrap_err();
-        assert!(error.contains("idle-latency, latency-by-cpu, bandwidth,"), "{error}");
     }
 }

@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use memgauge_core::experiment::Experiment;
+use memgauge_core::experiments::PanelName;
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::traffic::Access;
 
 use super::bars::Bars;
-use super::frame::{Kinded, Panel};
+use super::frame::{NamedPanel, Panel};
 use super::layout::{Figure, Picture};
-use super::options::{FigureOptions, PanelKind};
+use super::options::FigureOptions;
 use super::source::{MAX_SERIES, ResultSet};
 use super::{bandwidth, blocks, distribution, interleave, latency, loaded, no_figure, node_pairs, prefetch, regions, sweep, transfer};
 use crate::format::{Format, Named, RenderError};
@@ -33,11 +35,11 @@ impl Figure {
         if all.is_empty() && complete {
             return Err(RenderError::NothingToDraw(no_figure::why_nothing(&reports(results))));
         }
-        let has: BTreeSet<PanelKind> = all.iter().map(|p| p.0).collect();
-        if let Some(missing) = options.panels.iter().find(|k| !has.contains(k)) {
-            return Err(RenderError::NoPanel { asked: missing.name(), has: PanelKind::list(&has.into_iter().collect::<Vec<_>>()) });
+        let has: Vec<PanelName> = PanelName::all().into_iter().filter(|name| all.iter().any(|p| p.0 == *name)).collect();
+        if let Some(missing) = options.panels.iter().find(|name| !has.contains(name)) {
+            return Err(RenderError::NoPanel { asked: missing.name(), has: PanelName::list(&has) });
         }
-        let asked = |p: &Kinded| options.panels.is_empty() || options.panels.contains(&p.0);
+        let asked = |p: &NamedPanel| options.panels.is_empty() || options.panels.contains(&p.0);
         let panels = all.into_iter().filter(asked).map(|p| p.1).collect();
         Ok(Self::with_sources(results, panels).drawn_as(options.clone()))
     }
@@ -55,19 +57,22 @@ fn reports<'a>(results: &[Named<'a>]) -> Vec<&'a Report> {
 /// What results of one table have in common: section, directory, access.
 pub(crate) type Table<'a> = (Section, Option<&'a str>, Option<Access>);
 
-fn all_panels(results: &[Named<'_>]) -> Vec<Kinded> {
-    let mut all: Vec<Kinded> = panels_by_table(results).into_iter().flat_map(|(_, panels)| panels).collect();
+fn all_panels(results: &[Named<'_>]) -> Vec<NamedPanel> {
+    let mut all: Vec<NamedPanel> = panels_by_table(results).into_iter().flat_map(|(_, panels)| panels).collect();
     all.extend(matrix_panels(results));
     all
 }
 
 /// The panels of transfers between every two of many CPUs.
-pub(crate) fn matrix_panels(results: &[Named<'_>]) -> Vec<Kinded> {
-    of_kind(PanelKind::CoreToCore, results.iter().flat_map(|r| r.report.matrices.iter().map(|m| transfer::matrix(m, r.report))))
+pub(crate) fn matrix_panels(results: &[Named<'_>]) -> Vec<NamedPanel> {
+    named(
+        Experiment::CacheToCacheMatrix.row().panels[0],
+        results.iter().flat_map(|r| r.report.matrices.iter().map(|m| transfer::matrix(m, r.report))),
+    )
 }
 
 /// All other panels, in the order of the tables that show the same.
-pub(crate) fn panels_by_table<'a>(results: &[Named<'a>]) -> Vec<(Table<'a>, Vec<Kinded>)> {
+pub(crate) fn panels_by_table<'a>(results: &[Named<'a>]) -> Vec<(Table<'a>, Vec<NamedPanel>)> {
     let mut sets: BTreeMap<Table<'_>, Vec<ResultSet<'_>>> = BTreeMap::new();
     for result in results {
         let mut own: BTreeMap<Table<'_>, Vec<&Measurement>> = BTreeMap::new();
@@ -82,47 +87,46 @@ pub(crate) fn panels_by_table<'a>(results: &[Named<'a>]) -> Vec<(Table<'a>, Vec<
     sets.into_iter().map(|(table, sets)| (table, panels(table.0, sets))).collect()
 }
 
-fn of_kind(kind: PanelKind, panels: impl IntoIterator<Item = Box<dyn Panel>>) -> Vec<Kinded> {
-    panels.into_iter().map(|p| (kind, p)).collect()
+fn named(name: PanelName, panels: impl IntoIterator<Item = Box<dyn Panel>>) -> Vec<NamedPanel> {
+    panels.into_iter().map(|p| (name, p)).collect()
 }
 
 /// The panels of one section, then those of its distributions.
-fn panels(section: Section, sets: Vec<ResultSet<'_>>) -> Vec<Kinded> {
-    let spread = of_kind(PanelKind::Distribution, sets.iter().flat_map(distribution::panels));
+fn panels(section: Section, sets: Vec<ResultSet<'_>>) -> Vec<NamedPanel> {
+    let spread = named(PanelName::DISTRIBUTION, sets.iter().flat_map(distribution::panels));
     let mut panels = section_panels(section, sets);
     panels.extend(spread);
     panels
 }
 
-fn section_panels(section: Section, sets: Vec<ResultSet<'_>>) -> Vec<Kinded> {
-    use PanelKind as K;
-    match section {
-        Section::IdleLatency => of_kind(K::IdleLatency, sets.into_iter().flat_map(latency::matrices)),
-        Section::IdleLatencyPerCpu => of_kind(K::LatencyByCpu, latency::per_cpu(&sets)),
-        Section::Bandwidth => of_kind(K::Bandwidth, chunked(&sets, bandwidth::by_mix)),
-        Section::BandwidthSearch => of_kind(K::Bandwidth, chunked(&sets, bandwidth::search)),
-        Section::BandwidthRamp => of_kind(K::BandwidthByCpus, bandwidth::ramps(&sets)),
-        Section::AccessSize => of_kind(K::AccessSizes, blocks::access_sizes(&sets)),
-        Section::PersistLatency => of_kind(K::PersistLatency, blocks::persist_latencies(&sets)),
-        Section::BandwidthMatrix => of_kind(K::BandwidthByNode, sets.into_iter().flat_map(bandwidth::matrices)),
-        Section::BandwidthPerCache => of_kind(K::BandwidthByCache, chunked(&sets, bandwidth::by_domain)),
-        Section::LoadedLatency => of_kind(K::LoadedLatency, loaded::charts(&sets)),
-        Section::Interleave => of_kind(K::Interleave, sets.iter().flat_map(interleave::panels)),
-        Section::CacheToCache => {
-            let bars = sets.into_iter().map(|s| Box::new(transfer::representatives(s)) as Box<dyn Panel>);
-            of_kind(K::Transfers, bars)
-        }
-        Section::CacheToCacheByNode => sets.into_iter().flat_map(node_pairs::panels).collect(),
-        Section::CacheToCacheMatrix => of_kind(K::CoreToCore, sets.into_iter().flat_map(transfer::maps)),
-        Section::MemoryScan => of_kind(K::Regions, sets.into_iter().flat_map(regions::panels)),
-        Section::PrefetchComparison => of_kind(K::Prefetchers, sets.into_iter().flat_map(prefetch::panels)),
-        Section::Sweep => sweep::panels(&sets),
+/// The panels of one section. Its first kind is the one that its row of the table names first.
+fn section_panels(section: Section, sets: Vec<ResultSet<'_>>) -> Vec<NamedPanel> {
+    use Experiment as E;
+    let plain = match section.experiment {
+        E::IdleLatency => sets.into_iter().flat_map(latency::matrices).collect(),
+        E::IdleLatencyPerCpu => latency::per_cpu(&sets),
+        E::Bandwidth => chunked(&sets, bandwidth::by_mix),
+        E::BandwidthSearch => chunked(&sets, bandwidth::search),
+        E::BandwidthRamp => bandwidth::ramps(&sets),
+        E::AccessSize => blocks::access_sizes(&sets),
+        E::PersistLatency => blocks::persist_latencies(&sets),
+        E::BandwidthMatrix => sets.into_iter().flat_map(bandwidth::matrices).collect(),
+        E::BandwidthPerCache => chunked(&sets, bandwidth::by_domain),
+        E::LoadedLatency => loaded::charts(&sets),
+        E::Interleave => sets.iter().flat_map(interleave::panels).collect(),
+        E::CacheToCache if section.by_node => return sets.into_iter().flat_map(node_pairs::panels).collect(),
+        E::CacheToCache => sets.into_iter().map(|s| Box::new(transfer::representatives(s)) as Box<dyn Panel>).collect(),
+        E::CacheToCacheMatrix => sets.into_iter().flat_map(transfer::maps).collect(),
+        E::MemoryScan => sets.into_iter().flat_map(regions::panels).collect(),
+        E::PrefetchComparison => sets.into_iter().flat_map(prefetch::panels).collect(),
+        E::Sweep => return sweep::panels(&sets),
         // A loop over one size is a single number.
-        Section::Loop => {
+        E::Stream | E::Chase => {
             let sizes: BTreeSet<_> = sets.iter().flat_map(|s| &s.ms).filter_map(|m| m.at.working_set).collect();
-            if sizes.len() > 1 { sweep::panels(&sets) } else { Vec::new() }
+            return if sizes.len() > 1 { sweep::panels(&sets) } else { Vec::new() };
         }
-    }
+    };
+    named(section.experiment.row().panels[0], plain)
 }
 
 /// Bars of as many results at once as there are colours.

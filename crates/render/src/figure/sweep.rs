@@ -2,23 +2,23 @@
 
 use memgauge_core::conclusions::levels;
 use memgauge_core::experiment::{Coordinates, Metric};
+use memgauge_core::experiments::PanelName;
 use memgauge_core::result::CacheSize;
 use memgauge_core::wording;
 
 use super::chart::Chart;
-use super::frame::{Caption, Kinded, Panel};
+use super::frame::{Caption, NamedPanel, Panel};
 use super::misses;
-use super::options::PanelKind;
 use super::source::{ResultSet, about, common_pages, interval, is_degraded, notes, shared_title};
 use super::working_set::{WorkingSet, WorkingSetLine, WorkingSetPoint};
 use crate::groups::Sweep;
 use crate::number::value_of;
 
 /// The panels of all results' curves.
-pub(crate) fn panels(sets: &[ResultSet<'_>]) -> Vec<Kinded> {
+pub(crate) fn panels(sets: &[ResultSet<'_>]) -> Vec<NamedPanel> {
     let (counted, captions) = misses::panels(sets);
-    let metrics = [(PanelKind::LatencyBySize, Metric::Latency), (PanelKind::BandwidthBySize, Metric::Bandwidth)];
-    let mut all: Vec<Kinded> = Vec::new();
+    let metrics = [(PanelName::LATENCY_BY_SIZE, Metric::Latency), (PanelName::BANDWIDTH_BY_SIZE, Metric::Bandwidth)];
+    let mut all: Vec<NamedPanel> = Vec::new();
     for (kind, metric) in metrics {
         all.extend(charts(sets, metric).into_iter().map(|c| (kind, Box::new(c) as Box<dyn Panel>)));
     }
@@ -26,7 +26,7 @@ pub(crate) fn panels(sets: &[ResultSet<'_>]) -> Vec<Kinded> {
     if let Some((_, last)) = all.last_mut() {
         last.caption().notes.extend(captions);
     }
-    all.extend(counted.into_iter().map(|panel| (PanelKind::Misses, panel)));
+    all.extend(counted.into_iter().map(|panel| (PanelName::MISSES, panel)));
     all
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use askama::Template;
 use memgauge_core::comparison::properties;
+use memgauge_core::experiment::Experiment;
 
 use super::data::Data;
 use super::document::Document;
@@ -121,14 +122,14 @@ fn side_by_side(results: &[Named<'_>], figures: &mut Figures) -> Vec<Group> {
     let mut groups = Vec::new();
     for section in measured {
         let views = beside(results, section).into_iter().collect();
-        let mut group = Group { title: section.title().to_owned(), views, ..Group::default() };
+        let mut group = Group { title: section.title(), views, ..Group::default() };
         group.name_tables();
         group.add_figures(figures.make(panels.remove(&section).unwrap_or_default()));
         groups.push(group);
     }
     let matrices = figures.make(matrix_panels(results).into_iter().map(|(_, panel)| panel));
     if !matrices.is_empty() {
-        groups.push(Group { title: Section::CacheToCacheMatrix.title().to_owned(), figures: matrices, ..Group::default() });
+        groups.push(Group { title: Experiment::CacheToCacheMatrix.row().title.to_owned(), figures: matrices, ..Group::default() });
     }
     groups
 }

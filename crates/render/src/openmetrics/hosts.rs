@@ -7,7 +7,7 @@ use memgauge_core::result::{HealthStatus, Measurement, QualityLevel};
 use memgauge_core::wording::spelled;
 
 use super::encode::{Labels, user_labels};
-use super::{Collected, Known, MetricSample, Quantity, asked, label, place, with};
+use super::{Collected, Known, MetricSample, asked, label, place, with};
 use crate::format::RenderError;
 
 /// The values of a run on a host.
@@ -56,8 +56,9 @@ pub fn openmetrics_of_hosts(hosts: &[HostValues<'_>]) -> Result<Vec<u8>, RenderE
             host.results.iter().cloned().partition(|m| m.experiment == Experiment::CacheToCacheMatrix && m.at.cpu.is_none());
         let stand_in = |at: &Coordinates| host.volatile.contains(&Coordinates { delay_cycles: None, ..at.clone() });
         for m in &medians {
+            let Some(series) = &m.quantity().series else { continue };
             let labels = with(&shared, place(&m.at, stand_in(&m.at)).into_iter().chain([label("statistic", "median")]));
-            all.insert(Quantity::TransferMatrixLatency, labels, MetricSample::from_measurement(m));
+            all.insert(series.name, labels, MetricSample::from_measurement(m));
         }
         let mut groups = BTreeMap::new();
         let known = Known { node: &|_| None, stand_in: &stand_in };

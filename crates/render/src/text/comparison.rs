@@ -223,7 +223,7 @@ fn named(aspect: Option<Aspect>, experiment: Experiment, metric: Metric) -> Stri
 
 /// `idle latency`, `sweep, bandwidth`.
 pub(crate) fn quantity(experiment: Experiment, metric: Metric) -> String {
-    let (name, metric) = (spelled(&experiment).replace('-', " "), spelled(&metric));
+    let (name, metric) = (experiment.name().replace('-', " "), spelled(&metric));
     if name.contains(&metric) || experiment.is_cache_to_cache() { name } else { format!("{name}, {metric}") }
 }
 

@@ -23,7 +23,10 @@ pub(super) fn says_all(section: Section, ms: &[&Measurement]) -> bool {
     let plain =
         |m: &&Measurement| m.is_reliable() && value_of(&m.estimate).is_some() && m.distribution.is_none() && m.at.memory_dir.is_none();
     let plain_order = |m: &&Measurement| m.at.order != Some(ChaseOrder::Sequential) && m.at.sharer_cpu.is_none();
-    matches!(section, Section::IdleLatency | Section::CacheToCache) && one_place && ms.iter().all(plain) && ms.iter().all(plain_order)
+    matches!(section, Section { experiment: Experiment::IdleLatency | Experiment::CacheToCache, by_node: false })
+        && one_place
+        && ms.iter().all(plain)
+        && ms.iter().all(plain_order)
 }
 
 /// Prints the trust, the lines of a report of several sections (`lines`), and the notes of the run.
@@ -140,7 +143,7 @@ fn bandwidth(report: &Report, summary: &Summary) -> Option<String> {
     let any = any.and_then(|mix| Some(format!("{} {mix}", value(&summary.peak_any_gbs, "GB/s")?)));
     // Of the number that is shown, and of no other.
     let shown = |m: &&Measurement| {
-        let reads = Section::for_measurement(m) == Section::Bandwidth && m.at.mix == Some(Mix::AllReads);
+        let reads = m.experiment == Experiment::Bandwidth && m.at.mix == Some(Mix::AllReads);
         reads && m.is_reliable() && value_of(&m.estimate).is_some_and(|v| summary.peak_read_gbs.value == Some(v))
     };
     let share = report.results.iter().filter(shown).find_map(share_of_limit);

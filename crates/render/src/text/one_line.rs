@@ -7,7 +7,7 @@ use memgauge_core::experiment::{Experiment, Metric};
 use memgauge_core::plan::Plan;
 use memgauge_core::result::{Health, HealthStatus, Measurement, QualityLevel, Report, SummaryValue};
 use memgauge_core::traffic::Mix;
-use memgauge_core::wording::{reasons, spelled};
+use memgauge_core::wording::reasons;
 
 use super::headline::{full_random, trust, under_load, value};
 use super::page::clean;
@@ -115,6 +115,6 @@ fn ranges(report: &Report) -> Vec<String> {
         kinds.entry((Section::for_measurement(m), m.experiment, unit(m.unit))).or_default().extend(value_of(&m.estimate));
     }
     let several = kinds.len() > 1;
-    let name = |experiment| if several { spelled(&experiment).replace('-', " ") + " " } else { String::new() };
+    let name = |experiment: Experiment| if several { experiment.name().replace('-', " ") + " " } else { String::new() };
     kinds.into_iter().filter_map(|((_, experiment, unit), values)| Some(format!("{}{} {unit}", name(experiment), range(values)?))).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{Finding, Health, HealthStatus, Measurement, Report};
 use memgauge_core::traffic::Access;
 use memgauge_core::wording::reasons;
@@ -136,24 +137,25 @@ fn results(page: &mut Page, report: &Report) {
 
 /// The table of a section.
 fn table(page: &mut Page, context: &mut Context<'_>, section: Section, ms: &[&Measurement]) {
-    match section {
-        Section::IdleLatency => latency::matrix(page, context, ms),
-        Section::IdleLatencyPerCpu => latency::per_cpu(page, context, ms),
-        Section::Bandwidth | Section::BandwidthPerCache => bandwidth::by_mix(page, context, ms),
-        Section::BandwidthSearch => bandwidth::search(page, context, ms),
-        Section::BandwidthRamp => bandwidth::ramp(page, context, ms),
-        Section::AccessSize => blocks::access_sizes(page, context, ms),
-        Section::PersistLatency => blocks::persist_latencies(page, context, ms),
-        Section::BandwidthMatrix => bandwidth::matrix(page, context, ms),
-        Section::LoadedLatency => curve::curves(page, context, ms),
-        Section::Interleave => interleave::searches(page, context, ms),
-        Section::CacheToCache => c2c::representatives(page, context, ms),
-        Section::CacheToCacheByNode => c2c::by_node(page, context, ms),
-        Section::CacheToCacheMatrix => c2c::pairs(page, context, ms),
-        Section::MemoryScan => scan::scans(page, context, ms),
-        Section::PrefetchComparison => prefetch::compare(page, context, ms),
-        Section::Sweep => sweep::tables(page, context, ms),
-        Section::Loop => loops::section(page, ms),
+    use Experiment as E;
+    match section.experiment {
+        E::IdleLatency => latency::matrix(page, context, ms),
+        E::IdleLatencyPerCpu => latency::per_cpu(page, context, ms),
+        E::Bandwidth | E::BandwidthPerCache => bandwidth::by_mix(page, context, ms),
+        E::BandwidthSearch => bandwidth::search(page, context, ms),
+        E::BandwidthRamp => bandwidth::ramp(page, context, ms),
+        E::AccessSize => blocks::access_sizes(page, context, ms),
+        E::PersistLatency => blocks::persist_latencies(page, context, ms),
+        E::BandwidthMatrix => bandwidth::matrix(page, context, ms),
+        E::LoadedLatency => curve::curves(page, context, ms),
+        E::Interleave => interleave::searches(page, context, ms),
+        E::CacheToCache if section.by_node => c2c::by_node(page, context, ms),
+        E::CacheToCache => c2c::representatives(page, context, ms),
+        E::CacheToCacheMatrix => c2c::pairs(page, context, ms),
+        E::MemoryScan => scan::scans(page, context, ms),
+        E::PrefetchComparison => prefetch::compare(page, context, ms),
+        E::Sweep => sweep::tables(page, context, ms),
+        E::Stream | E::Chase => loops::section(page, ms),
     }
 }
 

@@ -78,7 +78,7 @@ impl Rule {
 
     /// The rule in words.
     pub(super) fn describe(&self) -> String {
-        let mut words = vec![spelled(&self.experiment)];
+        let mut words = vec![self.experiment.name().to_owned()];
         words.extend(self.metric.as_ref().map(spelled));
         words.extend(self.order.as_ref().map(spelled));
         words.extend(self.mix.map(|m| m.to_string()));

@@ -39,18 +39,8 @@ pub(super) fn name(m: &Measurement) -> String {
     }
     words.extend(at.load_nodes.as_ref().map(|nodes| format!("memory of nodes {nodes}")));
     words.extend(at.mix.filter(|_| m.method() != Method::IdleLatency).map(|mix| mix.to_string()));
-    words.push(
-        match (m.method(), m.metric, at.order) {
-            (Method::IdleLatency, _, Some(ChaseOrder::FullRandom)) => "full-random latency",
-            (Method::IdleLatency, ..) => "idle latency",
-            (Method::LoadedLatency, Metric::Latency, _) => "latency under load",
-            (Method::LoadedLatency, ..) => "bandwidth alongside a chase",
-            (Method::Bandwidth | Method::MemoryScan, ..) => "bandwidth",
-            (Method::CacheToCache, ..) => "transfer",
-            (Method::PersistLatency, ..) => "persist latency",
-        }
-        .into(),
-    );
+    let full_random = m.method() == Method::IdleLatency && at.order == Some(ChaseOrder::FullRandom);
+    words.push(if full_random { "full-random latency" } else { m.quantity().noun }.into());
     words.join(", ")
 }
 

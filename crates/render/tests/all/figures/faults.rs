@@ -2,9 +2,10 @@
 
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{Experiment, Metric};
+use memgauge_core::experiments::PanelName;
 use memgauge_core::result::{QualityLevel, QualityReason, Report};
 use memgauge_core::traffic::Mix;
-use memgauge_render::figure::{Area, Figure, FigureOptions, Histogram, PanelKind, Scene};
+use memgauge_render::figure::{Area, Figure, FigureOptions, Histogram, Scene};
 use memgauge_render::{Named, Picture, figure_for_path};
 
 use super::{holds, laid_out, lay_out, one};
@@ -272,10 +273,11 @@ fn a_document_has_a_page_for_each_panel() {
 #[test]
 fn panels_are_chosen_by_name() {
     let report = samples::two_nodes();
-    let options = FigureOptions { panels: vec![PanelKind::LoadedLatency, PanelKind::Transfers], ..FigureOptions::default() };
+    let options =
+        FigureOptions { panels: vec![Experiment::LoadedLatency.row().panels[0], PanelName::TRANSFERS], ..FigureOptions::default() };
     let scene = as_asked(&report, &options).scene();
     assert!(holds(&scene, "Latency under load") && holds(&scene, "Cache-to-cache") && !holds(&scene, "Idle latency"));
-    let options = FigureOptions { panels: vec![PanelKind::Regions], ..FigureOptions::default() };
+    let options = FigureOptions { panels: vec![Experiment::MemoryScan.row().panels[0]], ..FigureOptions::default() };
     let error = figure_for_path("x.svg", &options).unwrap().render(&report).unwrap_err().to_string();
     let names = "idle-latency, bandwidth, bandwidth-by-cpus, bandwidth-by-node, loaded-latency, transfers";
     assert_eq!(error, format!("the result has no panel 'regions'; its panels: {names}"));
