@@ -5,7 +5,6 @@ mod commands;
 mod console;
 mod contents;
 mod exit;
-mod fleet_sinks;
 #[cfg(feature = "fuzz")]
 pub mod fuzzing;
 mod host;

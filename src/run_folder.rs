@@ -11,7 +11,7 @@ use memgauge_core::plan::{Delays, Plan, Work};
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::traffic::{Access, Mix};
 use memgauge_core::units::IdSet;
-use memgauge_render::{FILE_WIDTH, Format, Text};
+use memgauge_render::{Appearance, Document};
 
 use crate::exit::UsageError;
 use crate::output_file::OutputFile;
@@ -55,9 +55,8 @@ impl RunFolder {
     /// # Errors
     /// The first file that cannot be written.
     pub(crate) fn write(&self, report: &Report) -> anyhow::Result<()> {
-        let text = Text { width: FILE_WIDTH, colour: false, verbose: true };
         for (name, run) in runs(report) {
-            self.write_file(&name, &text.render(&run)?)?;
+            self.write_file(&name, run.text(&Appearance::default()).as_bytes())?;
         }
         let Some(plan) = &report.plan else { return Ok(()) };
         let delays: String = delays(plan).iter().map(|delay| format!("{delay}\n")).collect();

@@ -26,7 +26,7 @@ use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_engine::{BurstRates, ChaseWork, LoadWork, Observer, RunContext, SimulatedMachine, TransferWork};
 use memgauge_os::clock::Clock;
-use memgauge_render::{Format, Json, Text};
+use memgauge_render::{Appearance, Document, Format};
 use memgauge_simulation::{FAULTS, Fault, Model, Noise, Random, SERVICE, Shape, add_far_node};
 
 use crate::commands::quick::{self, Deadlines};
@@ -316,8 +316,11 @@ fn a_run_in_a_process_of_its_own() {
     let (name, nodes) = what.split_once(' ').unwrap();
     let machine = large(nodes.parse().unwrap()).machine();
     let report = run(&Spec::new(task(name)), &machine, &Model::new(&machine, None, 3), None);
-    let json = Json.render(&report).unwrap();
-    let text = String::from_utf8(Text { width: 100, colour: false, verbose: true }.render(&report).unwrap()).unwrap();
+    let json = report.render(Format::JSON, &Appearance::default()).unwrap();
+    let text = String::from_utf8(
+        report.render(Format::TEXT, &Appearance { width: 100, colour: false, verbose: true, ..Appearance::default() }).unwrap(),
+    )
+    .unwrap();
     println!("{}", text.lines().take(60).collect::<Vec<_>>().join("\n"));
     let measured = report.measured();
     drop(report);

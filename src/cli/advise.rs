@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use memgauge_core::advice::Model;
+use memgauge_core::advice::{Advice, Model};
 use memgauge_core::units::{Bytes, ParseError};
 
-use super::output::PlainFormat;
+use super::output::{Destination, shows};
 
 const AFTER_HELP: &str = "\
 A number counts if it is reliable, has an interval, and is of memory, not of a cache. What the results do not tell is listed, with the \
@@ -26,7 +26,12 @@ Exit status:
   64   wrong usage";
 
 #[derive(Debug, Args)]
-#[command(after_help = AFTER_HELP)]
+#[command(
+    mut_args(shows::<Advice>),
+    mut_arg("format", |arg| arg.help("Format of standard output; JSON has everything")),
+    mut_arg("quiet", |arg| arg.help("Print only the answer, in one line")),
+    after_help = AFTER_HELP
+)]
 pub(crate) struct AdviseArgs {
     /// Results of one machine that memgauge wrote as JSON, or folders of them; - is standard input
     #[arg(required = true, value_name = "RESULT")]
@@ -37,15 +42,8 @@ pub(crate) struct AdviseArgs {
     /// A model with its name and the bytes that it reads for each token; may be repeated
     #[arg(long = "model", value_name = "NAME=SIZE", value_parser = parse_model)]
     models: Vec<Model>,
-    /// Format of standard output; JSON has everything
-    #[arg(long, default_value = "text", help_heading = "Output")]
-    pub(crate) format: PlainFormat,
-    /// Also write to FILE; its ending chooses the format: .txt or .json; may be repeated
-    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
-    pub(crate) output: Vec<PathBuf>,
-    /// Print only the answer, in one line
-    #[arg(short, long, help_heading = "Output")]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) to: Destination,
 }
 
 impl AdviseArgs {

@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use memgauge_core::comparison::Comparison;
 
 use super::options::without_effect;
-use super::output::FigureArgs;
+use super::output::{Output, shows};
 use super::values::parse_percent;
 
 const AFTER_HELP: &str = "\
@@ -36,7 +37,15 @@ Exit status:
   130  interrupted";
 
 #[derive(Debug, Args)]
-#[command(mut_arg("panels", without_effect), after_help = AFTER_HELP)]
+#[command(
+    mut_args(|arg| match arg.get_id().as_str() {
+        "quiet" => arg.help("Print only the verdict, in one line"),
+        "verbose" => arg.help("Show every number, also those that are the same"),
+        _ => shows::<Comparison>(arg),
+    }),
+    mut_arg("panels", without_effect),
+    after_help = AFTER_HELP
+)]
 pub(crate) struct CompareArgs {
     /// Results before the change, or folders of them; with exactly two names and no --, the second is after it
     #[arg(value_name = "BEFORE")]
@@ -62,27 +71,6 @@ pub(crate) struct CompareArgs {
     /// Seed of the bootstrap
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Format of standard output
-    #[arg(long, default_value = "text", help_heading = "Output")]
-    pub(crate) format: ComparisonFormatArg,
-    /// Also write to FILE; its ending chooses the format: .txt, .json, .csv, .html, or .svg, .png, .pdf for a figure; may be repeated
-    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
-    pub(crate) output: Vec<PathBuf>,
-    /// Print only the verdict, in one line
-    #[arg(short, long, help_heading = "Output")]
-    pub(crate) quiet: bool,
-    /// Show every number, also those that are the same
-    #[arg(short, long, help_heading = "Output")]
-    pub(crate) verbose: bool,
     #[command(flatten)]
-    pub(crate) figure: FigureArgs,
-}
-
-/// Which format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ComparisonFormatArg {
-    Text,
-    Json,
-    Csv,
-    Html,
+    pub(crate) output: Output,
 }

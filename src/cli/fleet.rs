@@ -8,7 +8,10 @@ mod questions;
 
 pub(crate) use questions::*;
 
-use super::output::PlainFormat;
+use memgauge_fleet::IngestOutcome;
+use memgauge_render::{Document, Format};
+
+use super::output::format_name;
 
 const AFTER_HELP: &str = "\
 A fleet is a folder that keeps the values of many hosts' results as Parquet files: memgauge answers questions from it, and so do DuckDB, \
@@ -77,8 +80,8 @@ pub(crate) struct IngestArgs {
     #[arg(long, value_name = "RUNS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) batch: u32,
     /// Format of standard output; JSON names every file that was left out
-    #[arg(long, default_value = "text", help_heading = "Output")]
-    pub(crate) format: PlainFormat,
+    #[arg(long, default_value = "text", value_parser = format_name(IngestOutcome::FORMATS), help_heading = "Output")]
+    pub(crate) format: Format,
     /// Print only the first line
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,

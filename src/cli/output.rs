@@ -3,31 +3,14 @@
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Arg, Args, ValueEnum};
+use clap::{Arg, Args};
 use memgauge_core::experiment::Experiment;
 use memgauge_core::experiments::PanelName;
-use memgauge_render::{FigureOptions, FigureWidth};
+use memgauge_core::result::Report;
+use memgauge_render::{Document, FigureOptions, FigureWidth, Format};
 
 use crate::exit::UsageError;
 use crate::host::{HostIdentity, Label};
-
-/// Which format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FormatArg {
-    Text,
-    Json,
-    Csv,
-    #[value(name = "openmetrics")]
-    OpenMetrics,
-    Html,
-}
-
-/// The formats of what is no result: plans, published values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PlainFormat {
-    Text,
-    Json,
-}
 
 /// How figures are drawn.
 #[derive(Debug, Args, Default)]
@@ -61,8 +44,7 @@ impl FigureArgs {
         if !self.panels.is_empty() {
             return Err(UsageError("this figure has panels of one kind, and they are drawn together; leave --panel out".to_owned()));
         }
-        let drawn = files.iter().any(|path| memgauge_render::picture_for_path(&path.to_string_lossy()).is_some());
-        self.given().filter(|_| !drawn).map_or(Ok(()), needs_a_figure)
+        self.given().filter(|_| figure_file(files).is_none()).map_or(Ok(()), needs_a_figure)
     }
 
     /// The first option that was given, for a message that there is no figure.
@@ -70,6 +52,11 @@ impl FigureArgs {
         let given = [(!self.panels.is_empty(), "--panel"), (self.figure_width.is_some(), "--figure-width"), (self.no_title, "--no-title")];
         given.into_iter().find_map(|(given, name)| given.then_some(name))
     }
+}
+
+/// The first file that gets a figure.
+fn figure_file(files: &[PathBuf]) -> Option<&PathBuf> {
+    files.iter().find(|path| Format::for_path(path, Report::FORMATS).is_some_and(Format::is_figure))
 }
 
 /// The refusal of an option for figures.
@@ -92,25 +79,64 @@ pub(crate) fn text_only(option: Arg) -> Arg {
 
 /// Takes figures out of the help of a command whose results have none.
 pub(crate) fn without_figures(option: Arg) -> Arg {
-    let help = option.get_help().map(ToString::to_string).unwrap_or_default();
     let hidden = option.is_hide_set() || option.get_help_heading() == Some("Figures");
-    option.hide(hidden).help(help.replace(", .html (a page), or .svg, .png, .pdf for figures", " or .html (a page)"))
+    let without: Vec<Format> = Report::FORMATS.iter().copied().filter(|format| !format.is_figure()).collect();
+    if option.get_id() == "output" { option.help(files_help(&without)) } else { option.hide(hidden) }
+}
+
+/// The names of the formats of a document that go to standard output.
+pub(crate) fn format_name(formats: &'static [Format]) -> impl TypedValueParser<Value = Format> {
+    let names = formats.iter().filter(|format| !format.is_figure()).map(|format| format.name());
+    PossibleValuesParser::new(names.collect::<Vec<_>>())
+        .try_map(|name| Format::by_name(&name, formats).ok_or_else(|| format!("no format has the name {name}")))
+}
+
+/// The help of `--output` for files in these formats.
+fn files_help(formats: &[Format]) -> String {
+    format!("Also write to FILE; its ending chooses the format: {}; may be repeated", Format::described_endings(formats))
+}
+
+/// Makes `--format` and the help of `--output` those of a document; for `mut_args`, which keeps the order of help.
+pub(crate) fn shows<D: Document + ?Sized>(option: Arg) -> Arg {
+    match option.get_id().as_str() {
+        "format" => option.value_parser(format_name(D::FORMATS)).help("Format of standard output"),
+        "output" => option.help(files_help(D::FORMATS)),
+        _ => option,
+    }
+}
+
+/// Where a document goes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct Destination {
+    /// Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe
+    #[arg(long, default_value = "text", value_parser = format_name(Report::FORMATS))]
+    pub(crate) format: Format,
+    #[arg(short, long, value_name = "FILE", help = files_help(Report::FORMATS))]
+    pub(crate) output: Vec<PathBuf>,
+    /// Print only the verdict or headline, in one line, and show no progress
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+impl Destination {
+    /// Whether anything goes to standard output: of a quiet run whose result is in a file, the line of text.
+    pub(crate) fn prints(&self) -> bool {
+        !self.quiet || self.output.is_empty() || self.format == Format::TEXT
+    }
+
+    /// Whether standard output gets a line only, and files the document.
+    pub(crate) fn is_one_line(&self) -> bool {
+        self.quiet && !self.output.is_empty() && self.format == Format::TEXT
+    }
 }
 
 /// Where results go.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Output {
-    /// Format of standard output. Text is as wide as the terminal, or as COLUMNS says; 100 columns where it goes to a file or a pipe
-    #[arg(long, default_value = "text")]
-    pub(crate) format: FormatArg,
-    /// Also write to FILE; its ending chooses the format: .txt, .json, .csv, .prom (OpenMetrics), .html (a page), or .svg, .png, .pdf for
-    /// figures; may be repeated
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Vec<PathBuf>,
-    /// Print only the verdict or headline, in one line, and show no progress
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) to: Destination,
     /// Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was
     #[arg(short, long)]
     pub(crate) verbose: bool,
@@ -119,11 +145,6 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// The files that get a figure.
-    fn figure_files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.output.iter().filter(|path| memgauge_render::figure_for_path(&path.to_string_lossy(), &FigureOptions::default()).is_some())
-    }
-
     /// Whether a figure of this panel alone, or of some panels with it, is asked for.
     pub(crate) fn asks_for(&self, panel: PanelName) -> bool {
         self.figure.panels.contains(&panel)
@@ -135,7 +156,7 @@ impl Output {
     /// # Errors
     /// For a figure of a result that has no panel, a panel that the result will not have, and an option for figures without a figure.
     pub(crate) fn check_figures(&self, drawn: &[PanelName], instead: &str) -> Result<(), UsageError> {
-        match (self.figure_files().next(), self.figure.given()) {
+        match (figure_file(&self.to.output), self.figure.given()) {
             (Some(path), _) if drawn.is_empty() => Err(UsageError::file(path, format!("there is nothing to draw; {instead}"))),
             (None, Some(option)) if drawn.is_empty() => {
                 Err(UsageError(format!("{option} is for figures, and there is nothing to draw; {instead}")))
@@ -146,18 +167,6 @@ impl Output {
                 None => Ok(()),
             },
         }
-    }
-}
-
-impl Output {
-    /// Whether anything goes to standard output: of a quiet run whose result is in a file, the line of text.
-    pub(crate) fn prints(&self) -> bool {
-        !self.quiet || self.output.is_empty() || self.format == FormatArg::Text
-    }
-
-    /// Whether standard output gets a line only, and files the result.
-    pub(crate) fn is_one_line(&self) -> bool {
-        self.quiet && !self.output.is_empty() && self.format == FormatArg::Text
     }
 }
 

@@ -1,17 +1,18 @@
 //! `memgauge advise`: what saved results advise.
 
-use memgauge_core::advice::advise as advise_on;
+use memgauge_core::advice::{Advice, advise as advise_on};
 use memgauge_core::comparison::unlike;
 use memgauge_core::result::Report;
 
 use crate::cli::advise::AdviseArgs;
+use crate::console::Stream;
 use crate::exit::{ExitStatus, UsageError};
 use crate::input::result_files;
-use crate::sinks::{AdviceSinks, read_report};
+use crate::sinks::{Sinks, read_report};
 
 /// Reads all results before it writes anything.
 pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<ExitStatus> {
-    let sinks = AdviceSinks::open(args)?;
+    let sinks = Sinks::open_plain::<Advice>(&args.to, Stream::Output)?;
     let files = result_files(&args.results)?;
     let reports = files.iter().map(|file| read_report(file)).collect::<Result<Vec<Report>, _>>()?;
     for (path, report) in files.iter().zip(&reports).skip(1) {

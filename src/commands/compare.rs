@@ -16,11 +16,12 @@ use tempfile::TempDir;
 
 use crate::cli::compare::CompareArgs;
 use crate::console::Program;
+use crate::console::Stream;
 use crate::exit::{ExitStatus, UsageError};
 use crate::input::result_files;
 use crate::output_file::temporary_folder;
 use crate::signals::{self, Stop};
-use crate::sinks::{ComparisonSinks, read_report};
+use crate::sinks::{Sinks, read_report};
 
 /// What separates the two commands of `--runs`.
 const BETWEEN_COMMANDS: &str = "---";
@@ -33,7 +34,8 @@ struct Runs {
 
 /// Reads or measures both sides, compares them, and writes the comparison.
 pub(crate) fn compare(args: CompareArgs) -> anyhow::Result<ExitStatus> {
-    let sinks = ComparisonSinks::open(&args)?;
+    args.output.figure.check_one(&args.output.to.output)?;
+    let sinks = Sinks::open::<Comparison>(&args.output, Stream::Output)?;
     let (before, after) = match args.runs {
         Some(runs) => match measure_in_turn(&args, runs)? {
             Some(sides) => sides,

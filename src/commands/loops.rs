@@ -7,7 +7,7 @@ use memgauge_core::conclusions::scan;
 use memgauge_core::experiments::PanelName;
 use memgauge_core::microbench::{LoopKind, LoopSpec};
 use memgauge_core::note::{Note, Severity};
-use memgauge_core::result::Incomplete;
+use memgauge_core::result::{Incomplete, Report};
 use memgauge_engine::{LoopError, RunContext};
 use memgauge_os::clock::Clock;
 use memgauge_os::{memory, topology};
@@ -35,7 +35,7 @@ pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
     let identity = options.identity()?;
     let drawn = drawn(&specs);
     options.output.check_figures(&drawn, "one size is one number: name several, such as 4K-1G, or keep the number with .json or .txt")?;
-    let sinks = Sinks::open(&options.output, Stream::Output)?;
+    let sinks = Sinks::open::<Report>(&options.output, Stream::Output)?;
     let machine = topology::read_machine(root)?;
     let stop = signals::watch().context("cannot install signal handlers")?;
     let mut report = report::blank(machine.clone(), root, &identity);
@@ -81,7 +81,7 @@ pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
                 .advise("take the machine out of service, look for memory errors in its log, and test its memory"),
         );
     }
-    let written = sinks.write(&report);
+    let written = sinks.keep(&report);
     if !corrupted {
         let status = if stop.interruption().is_some() { ExitStatus::INTERRUPTED } else { ExitStatus::measured(true, report.complete) };
         return written.map(|()| status);

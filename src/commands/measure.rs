@@ -12,6 +12,7 @@ use memgauge_core::wording::reasons;
 use memgauge_os::clock::Clock;
 use memgauge_os::noise::ProcessTimes;
 use memgauge_os::{directory, memory};
+use memgauge_render::PlannedRun;
 
 use super::interleave;
 use super::quick::{self, Deadlines};
@@ -26,7 +27,7 @@ use crate::report;
 use crate::run_folder::RunFolder;
 use crate::runner::Runner;
 use crate::signals::{self, Stop};
-use crate::sinks::{self, Sinks};
+use crate::sinks::Sinks;
 use crate::state_folder::StateFolder;
 
 /// Plans, measures and writes the report.
@@ -37,7 +38,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let state = state.map(|state| StateFolder::open(&state.folder, state.keep, state.lock_wait)).transpose()?;
     let mut begin = Instant::now();
     let folder = pmem.as_ref().and_then(|pmem| pmem.out.clone()).filter(|_| !run.plan).map(RunFolder::new);
-    run.report.output.output.extend(folder.iter().flat_map(RunFolder::whole_results));
+    run.report.output.to.output.extend(folder.iter().flat_map(RunFolder::whole_results));
     let output = &run.report.output;
     let mut deadlines = quick.as_ref().map(|_| Deadlines::begin(begin, spec.within));
     let root = run.machine.as_deref().unwrap_or(machine::root());
@@ -52,7 +53,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     // For --plan as well: whoever tries a command line with it learns of a file that cannot be read.
     let references = quick.map(quick::read_references).transpose()?;
     if run.plan {
-        sinks::show_plan(&plan, &machine, output)?;
+        Sinks::open::<PlannedRun<'_>>(output, Stream::Output)?.write(&PlannedRun { plan: &plan, machine: &machine })?;
         return Ok(ExitStatus::SUCCESS);
     }
     let experiments = plan.steps.iter().map(|step| step.experiment);
@@ -62,7 +63,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     check_histogram(spec.chase.histogram, clock.step_ns())?;
     // Only now, so that a request that is refused leaves no folder behind.
     folder.as_ref().map(RunFolder::create).transpose()?;
-    let mut sinks = Sinks::open(output, Stream::Output)?;
+    let mut sinks = Sinks::open::<Report>(output, Stream::Output)?;
     state.iter().try_for_each(|state| sinks.add_scheduled(&state.result()))?;
     let stop = signals::watch().context("cannot install signal handlers")?;
     // The guardian is started first, because it must not inherit what comes next: this process offers itself to the out-of-memory killer.
@@ -72,14 +73,14 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     if let Some(longest) = run.wait_quiet {
         let waiting = machine::context(&machine, clock, stop.flag());
         not_quiet = quiet::wait(&waiting, &plan, longest, |text| {
-            if !output.quiet {
+            if !output.to.quiet {
                 Program::MEMGAUGE.message(text);
             }
         });
         // The time of the run begins now.
         (begin, deadlines) = (Instant::now(), deadlines.map(|_| Deadlines::begin(Instant::now(), spec.within)));
     }
-    if pmem.is_some() && !output.quiet {
+    if pmem.is_some() && !output.to.quiet {
         Program::MEMGAUGE.message(format_args!("this takes {}", memgauge_render::duration(&plan)));
     }
     let processes = ProcessTimes::read(root);
@@ -88,7 +89,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     report.environment.clock = Some(clock.report());
     let mut context = machine::context(&machine, clock, stop.flag());
     context.deadline = deadline;
-    let mut runner = Runner::begin(context, &stop, output.quiet);
+    let mut runner = Runner::begin(context, &stop, output.to.quiet);
     runner.measure(&plan, guard.as_mut(), &mut report);
     report.plan = Some(plan);
     report.notes.extend(not_quiet);
@@ -104,7 +105,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let not_applied = apply_weights.then(|| interleave::apply_found(&mut report)).and_then(Result::err);
     let not_restored = guard.and_then(|guard| guard.end(&mut report));
     let not_written =
-        [sinks.write(&report).err(), folder.and_then(|folder| folder.write(&report).err()), state.and_then(|state| state.finish().err())];
+        [sinks.keep(&report).err(), folder.and_then(|folder| folder.write(&report).err()), state.and_then(|state| state.finish().err())];
     let failures: Vec<anyhow::Error> = not_restored.into_iter().chain(not_applied).chain(not_written.into_iter().flatten()).collect();
     Ok(finish(&report, &stop, &failures, &sinks))
 }

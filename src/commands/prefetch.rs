@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use memgauge_core::experiment::PrefetchRequest;
 use memgauge_core::note::Note;
 use memgauge_core::prefetchers::{self, PrefetchStatus};
+use memgauge_core::result::Report;
 use memgauge_core::wording::number_of;
 use memgauge_os::prefetch::run_guardian;
 use memgauge_os::prefetch::{ChangeKind, Leftover, PrefetchChange, PrefetchRegisters};
@@ -26,7 +27,7 @@ pub(crate) fn prefetch(action: PrefetchAction) -> anyhow::Result<ExitStatus> {
     // Files are checked before a register is written.
     let target = |options: ReportOptions| -> anyhow::Result<Target> {
         options.output.check_figures(&[], "'memgauge prefetch compare -o FILE.svg' draws a comparison")?;
-        Ok(Target { sinks: Sinks::open(&options.output, Stream::Output)?, identity: options.identity()? })
+        Ok(Target { sinks: Sinks::open::<Report>(&options.output, Stream::Output)?, identity: options.identity()? })
     };
     match action {
         PrefetchAction::Status(options) => status(&place, &target(options)?, Vec::new(), PrefetchRequest::Leave),
@@ -68,7 +69,7 @@ fn status(place: &PrefetchRegisters, target: &Target, notes: Vec<Note>, requeste
         });
     }
     report::end(&mut report);
-    let written = target.sinks.write(&report);
+    let written = target.sinks.keep(&report);
     if unknown && target.sinks.is_quiet() {
         let why = report.environment.prefetch.and_then(|state| state.reason).unwrap_or_else(|| "no register could be read".into());
         Program::MEMGAUGE.message(format_args!("the state of the prefetchers is not known: {why}"));

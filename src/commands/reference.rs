@@ -3,8 +3,9 @@
 use anyhow::bail;
 use clap::Args;
 use memgauge_core::reference::{PublishedValue, microarchitecture, published};
+use memgauge_render::{Appearance, Document, Format, Published};
 
-use crate::cli::output::PlainFormat;
+use crate::cli::output::format_name;
 use crate::console::Stream;
 use crate::exit::{ExitStatus, UsageError};
 use crate::machine;
@@ -22,21 +23,16 @@ pub(crate) struct ReferenceArgs {
     #[arg(long)]
     sources: bool,
     /// Format of standard output; JSON has everything
-    #[arg(long, default_value = "text", help_heading = "Output")]
-    format: PlainFormat,
+    #[arg(long, default_value = "text", value_parser = format_name(Published::FORMATS), help_heading = "Output")]
+    format: Format,
 }
 
 /// Prints the table, or the part of it that the name selects.
 pub(crate) fn reference(args: &ReferenceArgs) -> anyhow::Result<ExitStatus> {
     let values = select(args.name.as_deref())?;
-    let bytes = match args.format {
-        PlainFormat::Json => memgauge_render::json_text(&values)?,
-        PlainFormat::Text => {
-            let stream = Stream::Output;
-            memgauge_render::published_text(&values, args.sources, stream.width(), stream.colours()).into_bytes()
-        }
-    };
-    Stream::Output.print(&bytes)?;
+    let stream = Stream::Output;
+    let appearance = Appearance { width: stream.width(), colour: stream.colours(), ..Appearance::default() };
+    stream.print(&Published { values, sources: args.sources }.render(args.format, &appearance)?)?;
     Ok(ExitStatus::SUCCESS)
 }
 

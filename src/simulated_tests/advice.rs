@@ -43,7 +43,7 @@ fn the_threads_that_fill_the_memory_are_found() {
         println!("memory is full at {full:.1} threads, 95 % at {exact}: {n} advised, share {:.3}, knee {knee:?}", share.value);
         assert!(n.abs_diff(exact) <= 1 && share.value >= 0.95, "{found:?}, not {exact}");
         // The sample of docs/advise.md is what this prints.
-        println!("{}", memgauge_render::advice_text(&advise(&[("ramp.json", &report)], &[]), 80, false));
+        println!("{}", advise(&[("ramp.json", &report)], &[]).text(&Appearance { width: 80, ..Appearance::default() }));
         // Requests wait before the memory is full, so the last threads before that bring less than the first.
         assert!((f64::from(knee.unwrap()) - full).abs() <= 1.5, "{knee:?}, not {full}");
     }

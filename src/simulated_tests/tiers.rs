@@ -33,7 +33,8 @@ fn weights_are_found_on_a_machine_with_a_far_tier() {
     let gains: Vec<_> = found.gains.iter().map(|gain| (gain.over, gain.bandwidth.value)).collect();
     assert_eq!(gains.len(), 3, "the near tier, equal weights, the kernel's: {gains:?}");
     assert!(gains.iter().all(|(_, gain)| *gain > 0.05) && gains[0].1 > 0.2, "{gains:?}");
-    let text = String::from_utf8(Text { width: 100, colour: false, verbose: false }.render(&report).unwrap()).unwrap();
+    let text = String::from_utf8(report.render(Format::TEXT, &Appearance { width: 100, verbose: false, ..Appearance::default() }).unwrap())
+        .unwrap();
     println!("{text}");
     assert!(text.contains("numactl -w 0,2 PROGRAM") && text.contains("weighted_interleave/node2"), "{text}");
     assert!(text.contains("the kernel's weights (5:1)"), "{text}");
@@ -47,7 +48,7 @@ fn weights_are_found_on_a_machine_with_a_far_tier() {
     let loading: Vec<usize> = report.interleaves.iter().map(|found| found.at.cpus.as_ref().unwrap().len()).collect();
     assert_eq!(loading, [1, 3, 14], "eight cores, of which one chases");
     spec.threads = Vec::new();
-    let json: Report = serde_json::from_slice(&Json.render(&report).unwrap()).unwrap();
+    let json: Report = serde_json::from_slice(&report.render(Format::JSON, &Appearance::default()).unwrap()).unwrap();
     assert_eq!(json.interleaves, report.interleaves);
     // Most of the latency of half the near tier's bandwidth is the far tier's.
     spec.demand_gbs = Some(near / 4.0);
@@ -136,13 +137,14 @@ fn tiers_are_compared_alone_and_disturbed() {
     let sum: f64 = by_node.values().sum();
     assert!((0.85..1.02).contains(&(sum / together.peak_gbs.unwrap())), "{by_node:?} of {:?}: the rest is the chase's", together.peak_gbs);
     assert!(report.curves.iter().all(|c| c.full_load_by_node.is_empty() || c.at == together.at));
-    let text = String::from_utf8(Text { width: 120, colour: false, verbose: false }.render(&report).unwrap()).unwrap();
+    let text = String::from_utf8(report.render(Format::TEXT, &Appearance { width: 120, verbose: false, ..Appearance::default() }).unwrap())
+        .unwrap();
     println!("{text}");
     assert!(text.contains("GB/s by node at full load"), "{text}");
     for expected in ["Tiers of memory", "memory without CPUs", "distance 14 from node 0", "Latency of each tier by what is loaded"] {
         assert!(text.contains(expected), "{expected}");
     }
-    let json: Report = serde_json::from_slice(&Json.render(&report).unwrap()).unwrap();
+    let json: Report = serde_json::from_slice(&report.render(Format::JSON, &Appearance::default()).unwrap()).unwrap();
     assert_eq!(json.plan.unwrap().tiers.iter().map(|t| t.node).collect::<Vec<_>>(), [0, 1, 2]);
 }
 
@@ -159,7 +161,9 @@ fn the_callers_memory_policy_says_which_tier_is_measured() {
         let report = run(&spec, &machine, &model, None);
         let m = report.results[0].clone();
         let nodes: Vec<u32> = m.evidence.placement.pages_by_node.keys().copied().collect();
-        let text = String::from_utf8(Text { width: 100, colour: false, verbose: true }.render(&report).unwrap()).unwrap();
+        let text =
+            String::from_utf8(report.render(Format::TEXT, &Appearance { width: 100, verbose: true, ..Appearance::default() }).unwrap())
+                .unwrap();
         (m.estimate.value.unwrap(), m.at, nodes, text)
     };
     let (near, at, nodes, text) = under(PolicyMode::Default, "");

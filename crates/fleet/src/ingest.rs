@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use outcome::{INGEST_VERSION, IngestOutcome, SkipReason, Skipped};
-pub use text::{ingest_line, ingest_text};
 
 use crate::row::{Cell, HostId, Row};
 use crate::rows::rows;

@@ -22,9 +22,7 @@ pub use baseline::{baseline, group_for};
 pub use compared::compared;
 pub use history::history;
 pub use hosts::{HostError, KnownHost};
-pub use ingest::{
-    INGEST_VERSION, IngestError, IngestEvent, IngestOptions, IngestOutcome, SkipReason, Skipped, ingest, ingest_line, ingest_text,
-};
+pub use ingest::{INGEST_VERSION, IngestError, IngestEvent, IngestOptions, IngestOutcome, SkipReason, Skipped, ingest};
 pub use outliers::outliers;
 pub use row::{Cell, Fingerprint, HostRun, Row};
 pub use rows::rows;

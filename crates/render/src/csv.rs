@@ -16,27 +16,19 @@ use serde::Serialize;
 use crate::format::{Format, Named, RenderError};
 use crate::text::comparison::what;
 
-/// One row for each value, below one header. What was not measured, and what does not apply, is empty.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Csv;
+impl Format {
+    /// A row for each value.
+    pub const CSV: Self = Self::new("csv", "csv", "");
+}
 
-impl Format for Csv {
-    fn name(&self) -> &'static str {
-        "csv"
-    }
-
-    fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
-        self.render_all(&[Named { name: "", report }])
-    }
-
-    /// Several reports share one header; `run_id` tells them apart.
-    fn render_all(&self, results: &[Named<'_>]) -> Result<Vec<u8>, RenderError> {
-        // The header is written apart, so that a result without a value has one too.
-        let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
-        writer.write_record(HEADER)?;
-        results.iter().try_for_each(|result| write(&mut writer, result.report))?;
-        finish(writer)
-    }
+/// One row for each value, below one header. What was not measured, and what does not apply, is empty. Several reports share the header;
+/// `run_id` tells them apart.
+pub(crate) fn results_csv(results: &[Named<'_>]) -> Result<Vec<u8>, RenderError> {
+    // The header is written apart, so that a result without a value has one too.
+    let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
+    writer.write_record(HEADER)?;
+    results.iter().try_for_each(|result| write(&mut writer, result.report))?;
+    finish(writer)
 }
 
 /// The bytes that were written, without characters that a terminal would obey.
@@ -144,7 +136,7 @@ columns! {
 ///
 /// # Errors
 /// When the writer refuses a row.
-pub fn comparison_csv(comparison: &Comparison) -> Result<Vec<u8>, RenderError> {
+pub(crate) fn comparison_csv(comparison: &Comparison) -> Result<Vec<u8>, RenderError> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record([
         "experiment",

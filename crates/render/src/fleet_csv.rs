@@ -46,7 +46,7 @@ const fn reason(of: &UnknownReason) -> &'static str {
 ///
 /// # Errors
 /// When the writer refuses a row.
-pub fn fleet_outliers_csv(found: &FleetOutliers) -> Result<Vec<u8>, RenderError> {
+pub(crate) fn fleet_outliers_csv(found: &FleetOutliers) -> Result<Vec<u8>, RenderError> {
     let header = [
         "host",
         "machine_id_hash",
@@ -99,7 +99,7 @@ pub fn fleet_outliers_csv(found: &FleetOutliers) -> Result<Vec<u8>, RenderError>
 ///
 /// # Errors
 /// When the writer refuses a row.
-pub fn fleet_baseline_csv(baseline: &FleetBaseline) -> Result<Vec<u8>, RenderError> {
+pub(crate) fn fleet_baseline_csv(baseline: &FleetBaseline) -> Result<Vec<u8>, RenderError> {
     let header = [
         "group",
         "group_hosts",
@@ -135,7 +135,7 @@ pub fn fleet_baseline_csv(baseline: &FleetBaseline) -> Result<Vec<u8>, RenderErr
 ///
 /// # Errors
 /// When the writer refuses a row.
-pub fn fleet_history_csv(history: &FleetHistory) -> Result<Vec<u8>, RenderError> {
+pub(crate) fn fleet_history_csv(history: &FleetHistory) -> Result<Vec<u8>, RenderError> {
     let header = [
         "host",
         "run_id",

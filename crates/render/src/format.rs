@@ -1,26 +1,170 @@
-//! What an output format is.
+//! What can be shown, and in which formats.
+
+use std::path::Path;
 
 use memgauge_core::result::Report;
 
-/// A format that a report can be written in.
-pub trait Format {
-    /// The name used on the command line, such as `text`.
-    fn name(&self) -> &'static str;
-    /// The whole report in this format.
-    ///
-    /// # Errors
-    /// When the format cannot express the report.
-    fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError>;
-    /// Several reports in this format: one after another, unless the format can show them together.
-    ///
-    /// # Errors
-    /// When the format cannot express one of them.
-    fn render_all(&self, results: &[Named<'_>]) -> Result<Vec<u8>, RenderError> {
-        let mut bytes = Vec::new();
-        for result in results {
-            bytes.extend(self.render(result.report)?);
+use crate::figure::options::{FigureOptions, Picture};
+use crate::html::options::PageOptions;
+
+/// A format of output. Each is declared where it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Format {
+    name: &'static str,
+    ending: &'static str,
+    note: &'static str,
+}
+
+impl Format {
+    /// Aligned tables for people.
+    pub const TEXT: Self = Self::new("text", "txt", "");
+    /// Data for programs.
+    pub const JSON: Self = Self::new("json", "json", "");
+    /// A figure of vectors for a browser or an editor.
+    pub const SVG: Self = Self::of_picture(Picture::Svg);
+    /// A figure of pixels.
+    pub const PNG: Self = Self::of_picture(Picture::Png);
+    /// A figure of vectors for print.
+    pub const PDF: Self = Self::of_picture(Picture::Pdf);
+
+    /// A format by its name on the command line, the ending of its files, and what the list of endings says of it.
+    pub(crate) const fn new(name: &'static str, ending: &'static str, note: &'static str) -> Self {
+        Self { name, ending, note }
+    }
+
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// The file type of a figure, which goes to files only.
+    pub fn picture(self) -> Option<Picture> {
+        Picture::ALL.into_iter().find(|picture| picture.name() == self.name)
+    }
+
+    /// Whether it is a figure.
+    pub fn is_figure(self) -> bool {
+        self.picture().is_some()
+    }
+
+    /// Figures of this file type.
+    pub const fn of_picture(picture: Picture) -> Self {
+        Self::new(picture.name(), picture.name(), "")
+    }
+
+    /// The one of `formats` that the ending of a file's name chooses.
+    pub fn for_path(path: &Path, formats: &[Self]) -> Option<Self> {
+        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+        let ending = if ending == "htm" { "html" } else { &ending };
+        formats.iter().copied().find(|format| format.ending == ending)
+    }
+
+    /// The one of `formats` with this name.
+    pub fn by_name(name: &str, formats: &[Self]) -> Option<Self> {
+        formats.iter().copied().find(|format| format.name() == name)
+    }
+
+    /// The endings of files in these formats, as help lists them: `.txt, .json, or .svg, .png, .pdf for figures`.
+    pub fn described_endings(formats: &[Self]) -> String {
+        let ending = |format: &Self| format!(".{}{}", format.ending, format.note);
+        let (figures, others): (Vec<Self>, Vec<Self>) = formats.iter().partition(|format| format.is_figure());
+        let others: Vec<String> = others.iter().map(ending).collect();
+        if figures.is_empty() {
+            return either(&others);
         }
-        Ok(bytes)
+        format!("{}, or {} for figures", others.join(", "), figures.iter().map(ending).collect::<Vec<_>>().join(", "))
+    }
+
+    /// The endings alone: `.txt, .json or .csv`.
+    pub fn endings(formats: &[Self]) -> String {
+        either(&formats.iter().map(|format| format!(".{}", format.ending)).collect::<Vec<_>>())
+    }
+}
+
+/// `a, b or c`.
+fn either(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => only.clone(),
+        [others @ .., last] => format!("{} or {last}", others.join(", ")),
+    }
+}
+
+/// How a document is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Appearance {
+    /// Columns of text; fewer than 60 count as 60.
+    pub width: usize,
+    /// Whether text has ANSI colours.
+    pub colour: bool,
+    /// Whether text explains everything: legends, evidence, and reasons below each table.
+    pub verbose: bool,
+    /// Whether text is one line: the verdict, or the headline.
+    pub one_line: bool,
+    /// How figures are drawn.
+    pub figure: FigureOptions,
+    /// What a page of HTML is like.
+    pub page: PageOptions,
+}
+
+/// Columns of text that is written to a file: fits a page and most terminals.
+pub const FILE_WIDTH: usize = 100;
+
+impl Default for Appearance {
+    /// As in a file.
+    fn default() -> Self {
+        Self {
+            width: FILE_WIDTH,
+            colour: false,
+            verbose: true,
+            one_line: false,
+            figure: FigureOptions::default(),
+            page: PageOptions::default(),
+        }
+    }
+}
+
+/// Everything that can be shown. Nothing here measures or does I/O, so every format can be made later from what was saved.
+pub trait Document {
+    /// What messages call it, such as `a plan`.
+    const NAME: &'static str;
+    /// The formats that it has.
+    const FORMATS: &'static [Format];
+
+    /// Text for people.
+    fn text(&self, appearance: &Appearance) -> String;
+
+    /// The same in one line.
+    fn line(&self, appearance: &Appearance) -> String {
+        let text = self.text(appearance);
+        text.split_inclusive('\n').next().unwrap_or_default().to_owned()
+    }
+
+    /// JSON for programs.
+    ///
+    /// # Errors
+    /// When the writer refuses it.
+    fn json(&self) -> Result<Vec<u8>, RenderError>;
+
+    /// Any other format that it has.
+    ///
+    /// # Errors
+    /// When the format cannot express it.
+    fn other(&self, format: Format, _appearance: &Appearance) -> Result<Vec<u8>, RenderError> {
+        Err(RenderError::NoFormat(format.name(), Self::NAME))
+    }
+
+    /// The document in a format.
+    ///
+    /// # Errors
+    /// When it does not have the format, or the format cannot express it.
+    fn render(&self, format: Format, appearance: &Appearance) -> Result<Vec<u8>, RenderError> {
+        match format {
+            Format::TEXT if appearance.one_line => Ok(self.line(appearance).into_bytes()),
+            Format::TEXT => Ok(self.text(appearance).into_bytes()),
+            Format::JSON => self.json(),
+            other => self.other(other, appearance),
+        }
     }
 }
 
@@ -33,9 +177,12 @@ pub struct Named<'a> {
     pub report: &'a Report,
 }
 
-/// Why a report could not be written.
+/// Why something could not be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
+    /// It does not have this format.
+    #[error("{1} has no format '{0}'")]
+    NoFormat(&'static str, &'static str),
     /// The JSON writer refused it.
     #[error("the report cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),

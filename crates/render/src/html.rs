@@ -9,34 +9,27 @@ mod document;
 mod figures;
 mod groups;
 mod one;
-mod options;
+pub(crate) mod options;
 mod several;
 mod values;
 mod view;
 
-use memgauge_core::result::Report;
-
-pub use comparison::comparison_html;
+pub(crate) use comparison::comparison_html;
 use document::without_controls;
-pub use options::Html;
+pub use options::PageOptions;
 
 use crate::format::{Format, Named, RenderError};
 
-impl Format for Html {
-    fn name(&self) -> &'static str {
-        "html"
-    }
+impl Format {
+    /// A page that opens offline.
+    pub const HTML: Self = Self::new("html", "html", " (a page)");
+}
 
-    fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
-        self.render_all(&[Named { name: "", report }])
-    }
-
-    /// One page of all of them.
-    fn render_all(&self, results: &[Named<'_>]) -> Result<Vec<u8>, RenderError> {
-        let page = match results {
-            [only] => one::page(self, *only)?,
-            _ => several::page(self, results)?,
-        };
-        Ok(without_controls(&page))
-    }
+/// One page of all results.
+pub(crate) fn results_html(results: &[Named<'_>], options: &PageOptions) -> Result<Vec<u8>, RenderError> {
+    let page = match results {
+        [only] => one::page(options, *only)?,
+        _ => several::page(options, results)?,
+    };
+    Ok(without_controls(&page))
 }

@@ -9,26 +9,17 @@ use serde::Deserialize;
 use serde::de::Error as _;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 
-use crate::format::{Format, RenderError};
+use crate::format::RenderError;
 
 /// The report as JSON, by the contract in `schema/result.schema.json`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Json;
-
-impl Format for Json {
-    fn name(&self) -> &'static str {
-        "json"
-    }
-
-    fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
-        let mut bytes = Vec::new();
-        let compact = report.compact();
-        // A result of thousands has one line without blanks, which would be a fifth of the file: programs read it.
-        let layout = Layout { max_depth: if compact.is_some() { MAX_DEPTH - 1 } else { MAX_DEPTH }, ..Layout::default() };
-        serde::Serialize::serialize(compact.as_ref().unwrap_or(report), &mut Serializer::with_formatter(&mut bytes, layout))?;
-        bytes.push(b'\n');
-        Ok(clean(bytes))
-    }
+pub(crate) fn report_json(report: &Report) -> Result<Vec<u8>, RenderError> {
+    let mut bytes = Vec::new();
+    let compact = report.compact();
+    // A result of thousands has one line without blanks, which would be a fifth of the file: programs read it.
+    let layout = Layout { max_depth: if compact.is_some() { MAX_DEPTH - 1 } else { MAX_DEPTH }, ..Layout::default() };
+    serde::Serialize::serialize(compact.as_ref().unwrap_or(report), &mut Serializer::with_formatter(&mut bytes, layout))?;
+    bytes.push(b'\n');
+    Ok(clean(bytes))
 }
 
 /// A value as JSON that people can read, with an end of line.

@@ -1,7 +1,15 @@
-//! Results in, bytes out: one file or folder for each format behind the trait [`Format`].
+//! Documents in, bytes out: whatever is shown is a [`Document`], in one of the formats of [`Format`].
 //!
 //! Nothing here measures, does I/O or reads a clock, so every format can be made later from a saved result.
 #![forbid(unsafe_code)]
+
+use memgauge_core::advice::Advice;
+use memgauge_core::comparison::Comparison;
+use memgauge_core::fleet::{ComparedNumber, FleetBaseline, FleetHistory, FleetOutliers};
+use memgauge_core::plan::Plan;
+use memgauge_core::reference::PublishedValue;
+use memgauge_core::result::Report;
+use memgauge_core::topology::Machine;
 
 mod csv;
 pub mod figure;
@@ -18,52 +26,225 @@ mod openmetrics;
 mod pages;
 mod text;
 
-pub use csv::{Csv, cause, comparison_csv, durable};
-pub use figure::{FigureFormat, FigureOptions, FigureWidth, Picture, comparison_figure, fleet_outliers_figure};
-pub use fleet_csv::{fleet_baseline_csv, fleet_history_csv, fleet_outliers_csv};
-pub use format::{Format, Named, RenderError};
-pub use html::{Html, comparison_html};
-pub use json::{Json, ReadError, json_text, read};
+pub use csv::{cause, durable};
+pub use figure::{FigureOptions, FigureWidth, Picture};
+pub use format::{Appearance, Document, FILE_WIDTH, Format, Named, RenderError};
+pub use html::PageOptions;
+pub use json::{ReadError, json_text, read};
 pub use mlc_scan::mlc_scan;
 pub use openmetrics::hosts::{HostValues, openmetrics_of_hosts};
-pub use openmetrics::{OpenMetrics, same_label};
-pub use text::{
-    OneLine, Text, advice_line, advice_text, comparison_line, comparison_text, duration, fleet_baseline_text, fleet_history_text,
-    fleet_outliers_text, plan_line, plan_of_run_text, plan_text, published_text,
-};
+pub use openmetrics::same_label;
+pub use text::{duration, plan_of_run_text};
 
-/// Columns of text that is written to a file: fits a page and most terminals.
-pub const FILE_WIDTH: usize = 100;
+/// Several results. Text and JSON show one after another, all other formats show them together.
+impl Document for [Named<'_>] {
+    const NAME: &'static str = "a result";
+    const FORMATS: &'static [Format] =
+        &[Format::TEXT, Format::JSON, Format::CSV, Format::OPENMETRICS, Format::HTML, Format::SVG, Format::PNG, Format::PDF];
 
-/// The format for the ending of a file name: `.json`, `.txt` for plain text, `.csv`, `.prom` for OpenMetrics, `.html` for a page, `.svg`, `.png`
-/// or `.pdf` for figures. `None` for any other
-/// ending.
-pub fn for_path(path: &str) -> Option<Box<dyn Format>> {
-    match ending(path)?.as_str() {
-        "json" => Some(Box::new(Json)),
-        "csv" => Some(Box::new(Csv)),
-        "prom" => Some(Box::new(OpenMetrics)),
-        "html" | "htm" => Some(Box::new(Html::default())),
-        "txt" => Some(Box::new(Text { width: FILE_WIDTH, colour: false, verbose: true })),
-        _ => figure_for_path(path, &FigureOptions::default()),
+    fn text(&self, appearance: &Appearance) -> String {
+        self.iter().map(|result| text::report_text(result.report, appearance)).collect()
+    }
+
+    fn line(&self, _appearance: &Appearance) -> String {
+        self.iter().map(|result| text::report_line(result.report)).collect()
+    }
+
+    fn json(&self) -> Result<Vec<u8>, RenderError> {
+        let reports: Result<Vec<Vec<u8>>, RenderError> = self.iter().map(|result| json::report_json(result.report)).collect();
+        Ok(reports?.concat())
+    }
+
+    fn other(&self, format: Format, appearance: &Appearance) -> Result<Vec<u8>, RenderError> {
+        match format {
+            Format::CSV => csv::results_csv(self),
+            Format::OPENMETRICS => openmetrics::openmetrics(self),
+            Format::HTML => html::results_html(self, &appearance.page),
+            _ => figure_of(self, format, |picture| figure::results_figure(self, picture, &appearance.figure)),
+        }
     }
 }
 
-/// The format of a figure for the ending of a file name: `.svg`, `.png` or `.pdf`. `None` for any other ending.
-pub fn figure_for_path(path: &str, options: &FigureOptions) -> Option<Box<dyn Format>> {
-    Some(Box::new(FigureFormat { picture: picture_for_path(path)?, options: options.clone() }))
-}
+impl Document for Report {
+    const NAME: &'static str = <[Named<'_>]>::NAME;
+    const FORMATS: &'static [Format] = <[Named<'_>]>::FORMATS;
 
-/// The type of a figure's file by the ending of its name.
-pub fn picture_for_path(path: &str) -> Option<Picture> {
-    match ending(path)?.as_str() {
-        "svg" => Some(Picture::Svg),
-        "png" => Some(Picture::Png),
-        "pdf" => Some(Picture::Pdf),
-        _ => None,
+    fn text(&self, appearance: &Appearance) -> String {
+        alone(self).text(appearance)
+    }
+
+    fn line(&self, appearance: &Appearance) -> String {
+        alone(self).line(appearance)
+    }
+
+    fn json(&self) -> Result<Vec<u8>, RenderError> {
+        alone(self).json()
+    }
+
+    fn other(&self, format: Format, appearance: &Appearance) -> Result<Vec<u8>, RenderError> {
+        alone(self).other(format, appearance)
     }
 }
 
-fn ending(path: &str) -> Option<String> {
-    Some(path.rsplit_once('.')?.1.to_ascii_lowercase())
+/// A result that needs no name.
+fn alone(report: &Report) -> [Named<'_>; 1] {
+    [Named { name: "", report }]
+}
+
+/// A document as a figure, if the format is one.
+fn figure_of<D: Document + ?Sized>(
+    _: &D,
+    format: Format,
+    draw: impl Fn(Picture) -> Result<Vec<u8>, RenderError>,
+) -> Result<Vec<u8>, RenderError> {
+    draw(format.picture().ok_or(RenderError::NoFormat(format.name(), D::NAME))?)
+}
+
+const TEXT_AND_JSON: &[Format] = &[Format::TEXT, Format::JSON];
+const WITH_CSV: &[Format] = &[Format::TEXT, Format::JSON, Format::CSV];
+
+/// What would be measured, and on which machine.
+#[derive(Debug, Clone, Copy)]
+pub struct PlannedRun<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The machine that it is for.
+    pub machine: &'a Machine,
+}
+
+impl Document for PlannedRun<'_> {
+    const NAME: &'static str = "a plan";
+    const FORMATS: &'static [Format] = TEXT_AND_JSON;
+
+    fn text(&self, appearance: &Appearance) -> String {
+        text::plan_text(self.plan, self.machine, appearance.width)
+    }
+    fn line(&self, _: &Appearance) -> String {
+        text::plan_line(self.plan)
+    }
+    fn json(&self) -> Result<Vec<u8>, RenderError> {
+        Ok(json_text(self.plan)?)
+    }
+}
+
+impl Document for Comparison {
+    const NAME: &'static str = "a comparison";
+    const FORMATS: &'static [Format] = &[Format::TEXT, Format::JSON, Format::CSV, Format::HTML, Format::SVG, Format::PNG, Format::PDF];
+
+    fn text(&self, appearance: &Appearance) -> String {
+        text::comparison_text(self, appearance.width, appearance.colour, appearance.verbose)
+    }
+    fn line(&self, _: &Appearance) -> String {
+        text::comparison_line(self)
+    }
+    fn json(&self) -> Result<Vec<u8>, RenderError> {
+        Ok(json_text(self)?)
+    }
+    fn other(&self, format: Format, appearance: &Appearance) -> Result<Vec<u8>, RenderError> {
+        match format {
+            Format::CSV => csv::comparison_csv(self),
+            Format::HTML => html::comparison_html(self),
+            _ => figure_of(self, format, |picture| figure::comparison_figure(self, picture, &appearance.figure)),
+        }
+    }
+}
+
+impl Document for Advice {
+    const NAME: &'static str = "advice";
+    const FORMATS: &'static [Format] = TEXT_AND_JSON;
+
+    fn text(&self, appearance: &Appearance) -> String {
+        text::advice_text(self, appearance.width, appearance.colour)
+    }
+    fn line(&self, _: &Appearance) -> String {
+        text::advice_line(self)
+    }
+    fn json(&self) -> Result<Vec<u8>, RenderError> {
+        Ok(json_text(self)?)
+    }
+}
+
+/// Published values.
+#[derive(Debug)]
+pub struct Published<'a> {
+    /// The values.
+    pub values: Vec<PublishedValue<'a>>,
+    /// Each with its method and source.
+    pub sources: bool,
+}
+
+impl Document for Published<'_> {
+    const NAME: &'static str = "a list of published values";
+    const FORMATS: &'static [Format] = TEXT_AND_JSON;
+
+    fn text(&self, appearance: &Appearance) -> String {
+        text::published_text(&self.values, self.sources, appearance.width, appearance.colour)
+    }
+    fn json(&self) -> Result<Vec<u8>, RenderError> {
+        Ok(json_text(&self.values)?)
+    }
+}
+
+/// Slow hosts of a fleet.
+pub struct Outliers<'a> {
+    /// What was found.
+    pub found: &'a FleetOutliers,
+    /// The values of all hosts, for a figure.
+    pub numbers: &'a dyn Fn() -> Vec<ComparedNumber>,
+}
+
+impl Document for Outliers<'_> {
+    const NAME: &'static str = "a list of slow hosts";
+    const FORMATS: &'static [Format] = &[Format::TEXT, Format::JSON, Format::CSV, Format::SVG, Format::PNG, Format::PDF];
+
+    fn text(&self, appearance: &Appearance) -> String {
+        text::fleet_outliers_text(self.found, appearance.width, appearance.colour, appearance.verbose)
+    }
+    fn json(&self) -> Result<Vec<u8>, RenderError> {
+        Ok(json_text(self.found)?)
+    }
+    fn other(&self, format: Format, appearance: &Appearance) -> Result<Vec<u8>, RenderError> {
+        match format {
+            Format::CSV => fleet_csv::fleet_outliers_csv(self.found),
+            _ => {
+                figure_of(self, format, |picture| figure::fleet_outliers_figure(self.found, &(self.numbers)(), picture, &appearance.figure))
+            }
+        }
+    }
+}
+
+impl Document for FleetBaseline {
+    const NAME: &'static str = "a baseline";
+    const FORMATS: &'static [Format] = WITH_CSV;
+
+    fn text(&self, appearance: &Appearance) -> String {
+        text::fleet_baseline_text(self, appearance.width, appearance.colour, appearance.verbose)
+    }
+    fn json(&self) -> Result<Vec<u8>, RenderError> {
+        Ok(json_text(self)?)
+    }
+    fn other(&self, format: Format, _: &Appearance) -> Result<Vec<u8>, RenderError> {
+        match format {
+            Format::CSV => fleet_csv::fleet_baseline_csv(self),
+            _ => Err(RenderError::NoFormat(format.name(), Self::NAME)),
+        }
+    }
+}
+
+impl Document for FleetHistory {
+    const NAME: &'static str = "a history";
+    const FORMATS: &'static [Format] = WITH_CSV;
+
+    fn text(&self, appearance: &Appearance) -> String {
+        text::fleet_history_text(self, appearance.width, appearance.colour, appearance.verbose)
+    }
+    fn json(&self) -> Result<Vec<u8>, RenderError> {
+        Ok(json_text(self)?)
+    }
+    fn other(&self, format: Format, _: &Appearance) -> Result<Vec<u8>, RenderError> {
+        match format {
+            Format::CSV => fleet_csv::fleet_history_csv(self),
+            _ => Err(RenderError::NoFormat(format.name(), Self::NAME)),
+        }
+    }
 }

@@ -15,31 +15,19 @@ use memgauge_core::result::{Measurement, Report, TrafficRates};
 use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_core::units::IdSet;
 
-use crate::format::{Format, RenderError};
-
 /// All sections that a report has results for, in the order of a full run.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Mlc;
-
-impl Format for Mlc {
-    fn name(&self) -> &'static str {
-        "mlc"
-    }
-
-    fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
-        type Section = fn(&Report) -> String;
-        let sections: [(Experiment, Section); 6] = [
-            (Experiment::IdleLatency, latency_matrix),
-            (Experiment::Bandwidth, |report| peak(report, Wording::default())),
-            (Experiment::BandwidthSearch, |report| peak(report, Wording { searched: true, ..Wording::default() })),
-            (Experiment::BandwidthMatrix, |report| bandwidth_matrix(report, Wording::default())),
-            (Experiment::LoadedLatency, |report| loaded(report, Wording::default())),
-            (Experiment::CacheToCache, cache_to_cache),
-        ];
-        let measured = sections.into_iter().filter(|(experiment, _)| results(report, *experiment).next().is_some());
-        let sections: Vec<String> = measured.map(|(_, section)| section(report)).collect();
-        Ok(sections.join("\n").into_bytes())
-    }
+pub fn all_sections(report: &Report) -> String {
+    type Section = fn(&Report) -> String;
+    let sections: [(Experiment, Section); 6] = [
+        (Experiment::IdleLatency, latency_matrix),
+        (Experiment::Bandwidth, |report| peak(report, Wording::default())),
+        (Experiment::BandwidthSearch, |report| peak(report, Wording { searched: true, ..Wording::default() })),
+        (Experiment::BandwidthMatrix, |report| bandwidth_matrix(report, Wording::default())),
+        (Experiment::LoadedLatency, |report| loaded(report, Wording::default())),
+        (Experiment::CacheToCache, cache_to_cache),
+    ];
+    let measured = sections.into_iter().filter(|(experiment, _)| results(report, *experiment).next().is_some());
+    measured.map(|(_, section)| section(report)).collect::<Vec<_>>().join("\n")
 }
 
 /// How it was measured, for the header lines.

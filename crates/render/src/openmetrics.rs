@@ -25,32 +25,20 @@ use crate::groups::{corrupted_results, loaded_curves};
 pub use encode::same_label;
 use encode::{Family, Labels, Unit};
 
-/// Gauges in base units, as OpenMetrics and the Prometheus text format write them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OpenMetrics;
+impl Format {
+    /// Gauges for Prometheus.
+    pub const OPENMETRICS: Self = Self::new("openmetrics", "prom", " (OpenMetrics)");
+}
 
-impl Format for OpenMetrics {
-    fn name(&self) -> &'static str {
-        "openmetrics"
+/// Gauges in base units, as OpenMetrics and the Prometheus text format write them. Several reports share the families; the label `result` tells
+/// them apart.
+pub(crate) fn openmetrics(results: &[Named<'_>]) -> Result<Vec<u8>, RenderError> {
+    let mut all = Collected::default();
+    for result in results {
+        let name = (results.len() > 1).then(|| label("result", result.name));
+        all.add(result.report, &with(&of_run(result.report), name));
     }
-
-    fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
-        let mut all = Collected::default();
-        all.add(report, &of_run(report));
-        all.encode()
-    }
-
-    /// Several reports share the families; the label `result` tells them apart.
-    fn render_all(&self, results: &[Named<'_>]) -> Result<Vec<u8>, RenderError> {
-        if let [one] = results {
-            return self.render(one.report);
-        }
-        let mut all = Collected::default();
-        for result in results {
-            all.add(result.report, &with(&of_run(result.report), [label("result", result.name)]));
-        }
-        all.encode()
-    }
+    all.encode()
 }
 
 /// The value of one series, in nanoseconds or GB/s.

@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use memgauge_core::fleet::FleetBaseline;
+use memgauge_render::Outliers;
 
 use crate::cli::options::without_effect;
-use crate::cli::output::FigureArgs;
+use crate::cli::output::{Destination, FigureArgs, shows};
 
 const OUTLIERS_HELP: &str = "\
 Each host is compared with the hosts that have its hardware, firmware and kernel; where these are fewer than eight, with those that have \
@@ -33,9 +35,7 @@ Exit status:
 #[derive(Debug, Args)]
 #[command(
     mut_arg("panels", without_effect),
-    mut_arg("output", |arg| arg.help(
-        "Also write to FILE; its ending chooses the format: .txt, .json, .csv, or .svg, .png, .pdf for a figure; may be repeated"
-    )),
+    mut_args(|arg| if arg.get_id() == "output" { shows::<Outliers<'_>>(arg) } else { arg }),
     after_help = OUTLIERS_HELP
 )]
 pub(crate) struct OutliersArgs {
@@ -109,26 +109,15 @@ pub(crate) struct HistoryArgs {
 
 /// Where an answer goes.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Output")]
+#[command(
+    next_help_heading = "Output",
+    mut_args(shows::<FleetBaseline>),
+    mut_arg("quiet", |arg| arg.help("Print only the first line"))
+)]
 pub(crate) struct FleetOutput {
-    /// Format of standard output
-    #[arg(long, default_value = "text")]
-    pub(crate) format: FleetFormat,
-    /// Also write to FILE; its ending chooses the format: .txt, .json, .csv; may be repeated
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Vec<PathBuf>,
-    /// Print only the first line
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) to: Destination,
     /// Show everything: long lists whole, and each number
     #[arg(short, long)]
     pub(crate) verbose: bool,
-}
-
-/// The formats of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FleetFormat {
-    Text,
-    Json,
-    Csv,
 }

@@ -7,13 +7,14 @@ use memgauge_core::fleet::{FLEET_VERSION, FleetBaseline};
 
 use super::rows::read_rows;
 use crate::cli::fleet::BaselineArgs;
+use crate::console::Stream;
 use crate::exit::{ExitStatus, UsageError};
-use crate::fleet_sinks::FleetSinks;
 use crate::input;
+use crate::sinks::Sinks;
 
 /// Makes the baseline and shows it.
 pub(crate) fn baseline(args: &BaselineArgs) -> anyhow::Result<ExitStatus> {
-    let sinks = FleetSinks::open(&args.output)?;
+    let sinks = Sinks::open_plain::<FleetBaseline>(&args.output.to, Stream::Output)?.verbose(args.output.verbose);
     let baseline = memgauge_fleet::baseline(&read_rows(&args.fleet)?);
     if baseline.groups.is_empty() {
         let hosts = baseline.hosts;

@@ -1,15 +1,17 @@
 //! `memgauge fleet history`: when the numbers of a host changed.
 
+use memgauge_core::fleet::FleetHistory;
 use memgauge_fleet::HostError;
 
 use super::rows::read_rows;
 use crate::cli::fleet::HistoryArgs;
+use crate::console::Stream;
 use crate::exit::{ExitStatus, UsageError};
-use crate::fleet_sinks::FleetSinks;
+use crate::sinks::Sinks;
 
 /// Finds changes and shows them.
 pub(crate) fn history(args: &HistoryArgs) -> anyhow::Result<ExitStatus> {
-    let sinks = FleetSinks::open(&args.output)?;
+    let sinks = Sinks::open_plain::<FleetHistory>(&args.output.to, Stream::Output)?.verbose(args.output.verbose);
     let history = memgauge_fleet::history(&read_rows(&args.fleet)?, &args.host, args.as_one).map_err(|error| {
         let advice = match error {
             HostError::Several { .. } => "; if they are one that was installed again or renamed, add --as-one",

@@ -1,10 +1,10 @@
 //! `memgauge fleet ingest`: results into a fleet's folder.
 
 use anyhow::Context;
-use memgauge_fleet::{IngestError, IngestEvent, IngestOptions, IngestOutcome, ingest as ingest_results, ingest_line, ingest_text};
+use memgauge_fleet::{IngestError, IngestEvent, IngestOptions, IngestOutcome, ingest as ingest_results};
+use memgauge_render::{Appearance, Document};
 
 use crate::cli::fleet::IngestArgs;
-use crate::cli::output::PlainFormat;
 use crate::console::{Program, Stream};
 use crate::exit::{ExitStatus, UsageError};
 use crate::signals;
@@ -29,11 +29,7 @@ pub(crate) fn ingest(args: &IngestArgs) -> anyhow::Result<ExitStatus> {
         error @ (IngestError::NoSuchPath { .. } | IngestError::NothingFound(_)) => UsageError(error.to_string()).into(),
         error @ IngestError::Store(_) => anyhow::Error::from(error),
     })?;
-    let bytes = match (args.format, args.quiet) {
-        (PlainFormat::Json, _) => memgauge_render::json_text(&outcome)?,
-        (PlainFormat::Text, true) => ingest_line(&outcome).into_bytes(),
-        (PlainFormat::Text, false) => ingest_text(&outcome).into_bytes(),
-    };
+    let bytes = outcome.render(args.format, &Appearance { one_line: args.quiet, ..Appearance::default() })?;
     Stream::Output.print(&bytes)?;
     Ok(status(&outcome))
 }

@@ -1,19 +1,22 @@
 //! `memgauge fleet outliers`: which hosts are slower than their siblings.
 
 use memgauge_core::fleet::FleetOutliers;
+use memgauge_render::Outliers;
 
 use super::rows::read_rows;
 use crate::cli::fleet::OutliersArgs;
+use crate::console::Stream;
 use crate::exit::ExitStatus;
-use crate::fleet_sinks::{FleetSinks, Outliers};
+use crate::sinks::Sinks;
 
 /// Finds them and says so.
 pub(crate) fn outliers(args: &OutliersArgs) -> anyhow::Result<ExitStatus> {
-    args.figure.check_one(&args.output.output)?;
-    let sinks = FleetSinks::open_with_figures(&args.output)?;
+    args.figure.check_one(&args.output.to.output)?;
+    let sinks =
+        Sinks::open_plain::<Outliers<'_>>(&args.output.to, Stream::Output)?.verbose(args.output.verbose).figures(&args.figure.options());
     let rows = read_rows(&args.fleet)?;
     let found = memgauge_fleet::outliers(&rows);
-    sinks.write(&Outliers { found: &found, rows: &rows, figure: args.figure.options() })?;
+    sinks.write(&Outliers { found: &found, numbers: &|| memgauge_fleet::compared(&rows, &found) })?;
     Ok(status(&found))
 }
 

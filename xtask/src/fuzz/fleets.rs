@@ -9,13 +9,10 @@ use memgauge_core::conclusions::findings::{self, Baselines, FleetSiblings};
 use memgauge_core::fleet::FleetBaseline;
 use memgauge_core::result::{Host, Report};
 use memgauge_fleet::{Fingerprint, IngestOptions, Row, Store, baseline, compared, group_for, history, ingest, outliers, rows};
-use memgauge_render::{
-    FigureOptions, Picture, fleet_baseline_csv, fleet_baseline_text, fleet_history_csv, fleet_history_text, fleet_outliers_csv,
-    fleet_outliers_figure, fleet_outliers_text, read,
-};
+use memgauge_render::{Outliers, read};
 use sha2::{Digest, Sha256};
 
-use super::renderings::{Run, saved};
+use super::renderings::{Run, every_format, saved};
 use super::scratch::{SCRATCH, scratch};
 use crate::folders::project_folder;
 
@@ -80,8 +77,7 @@ pub(super) fn judged() -> Result<Run> {
         let Ok(baseline) = serde_json::from_slice::<FleetBaseline>(bytes) else { return };
         let siblings = group_for(&baseline, &fingerprint).map_or(FleetSiblings::TooFew, FleetSiblings::Group);
         findings::judge(&report, Baselines { fleet: Some(siblings), ..Baselines::default() });
-        fleet_baseline_text(&baseline, 80, false, true);
-        let _ = fleet_baseline_csv(&baseline);
+        every_format(&baseline);
     }))
 }
 
@@ -93,8 +89,7 @@ pub(super) fn histories() -> Result<Run> {
         let Ok(report) = read(bytes) else { return };
         let all = [earlier.clone(), rows(&of_host(&report, 0, HOSTS))].concat();
         if let Ok(history) = history(&all, "host0", true) {
-            fleet_history_text(&history, 80, true, true);
-            let _ = (fleet_history_csv(&history), serde_json::to_vec(&history));
+            every_format(&history);
         }
     }))
 }
@@ -107,9 +102,7 @@ pub(super) fn outlying() -> Result<Run> {
         let Ok(report) = read(bytes) else { return };
         let all = [others.clone(), rows(&of_host(&report, HOSTS, HOSTS))].concat();
         let found = outliers(&all);
-        fleet_outliers_text(&found, 80, true, true);
-        let _ = (fleet_outliers_csv(&found), serde_json::to_vec(&found));
-        let _ = fleet_outliers_figure(&found, &compared(&all, &found), Picture::Svg, &FigureOptions::default());
+        every_format(&Outliers { found: &found, numbers: &|| compared(&all, &found) });
     }))
 }
 

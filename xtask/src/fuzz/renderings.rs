@@ -7,11 +7,8 @@ use memgauge_core::advice::{Model, advise};
 use memgauge_core::comparison::{ComparisonOptions, compare};
 use memgauge_core::result::Report;
 use memgauge_core::units::Bytes;
-use memgauge_render::mlc::{self, Mlc, Wording};
-use memgauge_render::{
-    FigureOptions, Format, OneLine, Picture, Text, advice_line, advice_text, comparison_csv, comparison_figure, comparison_html,
-    comparison_line, comparison_text, for_path, mlc_scan, plan_line, read,
-};
+use memgauge_render::mlc::{self, Wording};
+use memgauge_render::{Appearance, Document, Format, PlannedRun, mlc_scan, read};
 
 use crate::folders::project_folder;
 
@@ -38,25 +35,25 @@ pub(super) fn saved() -> Result<Report> {
 /// Shows a result in every format.
 pub(super) fn formats(bytes: &[u8]) {
     let Ok(report) = read(bytes) else { return };
-    for path in ["x.txt", "x.json", "x.csv", "x.prom", "x.html", "x.svg", "x.png", "x.pdf"] {
-        let _ = for_path(path).map(|format| format.render(&report));
-    }
+    every_format(&report);
 }
 
 /// Shows a result as short and as narrow as can be asked for.
 pub(super) fn lines(bytes: &[u8]) {
     let Ok(report) = read(bytes) else { return };
-    let _ = OneLine.render(&report);
+    let _ = report.render(Format::TEXT, &Appearance { one_line: true, ..Appearance::default() });
     for width in [1, 40] {
-        let _ = Text { width, colour: true, verbose: false }.render(&report);
+        let _ = report.render(Format::TEXT, &Appearance { width, colour: true, verbose: false, ..Appearance::default() });
     }
-    let _ = report.plan.as_ref().map(plan_line);
+    if let Some(plan) = &report.plan {
+        PlannedRun { plan, machine: &report.machine }.line(&Appearance::default());
+    }
 }
 
 /// All of the drop-in's tables, with every wording.
 pub(super) fn drop_in(bytes: &[u8]) {
     let Ok(report) = read(bytes) else { return };
-    let _ = Mlc.render(&report);
+    mlc::all_sections(&report);
     let plain = Wording::default();
     let full = Wording {
         one_thread_per_core: true,
@@ -81,6 +78,15 @@ pub(super) fn drop_in(bytes: &[u8]) {
     mlc_scan(&report);
 }
 
+/// Shows a document in all formats that it has, and in one line.
+pub(super) fn every_format<D: Document>(document: &D) {
+    let appearance = Appearance { width: 80, colour: true, ..Appearance::default() };
+    document.line(&appearance);
+    for format in D::FORMATS {
+        let _ = document.render(*format, &appearance);
+    }
+}
+
 /// Compares a saved result with one, on either side, in every format.
 pub(super) fn compared() -> Result<Run> {
     let saved = [saved()?];
@@ -90,10 +96,7 @@ pub(super) fn compared() -> Result<Run> {
         let own = [report.clone(), report];
         for (before, after) in [(&saved[..], &own[..]), (&own[..1], &saved[..])] {
             let found = compare(("before", before), ("after", after), ComparisonOptions::default());
-            comparison_line(&found);
-            comparison_text(&found, 80, true, true);
-            let _ = serde_json::to_vec(&found);
-            let _ = (comparison_csv(&found), comparison_html(&found), comparison_figure(&found, Picture::Svg, &FigureOptions::default()));
+            every_format(&found);
         }
     }))
 }
@@ -106,9 +109,7 @@ pub(super) fn advised() -> Result<Run> {
         let Ok(report) = read(bytes) else { return };
         for results in [&[("x.json", &report)][..], &[("x.json", &report), ("y.json", &saved)]] {
             let advice = advise(results, &models);
-            advice_line(&advice);
-            advice_text(&advice, 80, true);
-            let _ = serde_json::to_vec(&advice);
+            every_format(&advice);
         }
     }))
 }

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{Finding, Health, HealthStatus, Host, Report};
+use memgauge_render::{Appearance, Document, Format};
 use memgauge_testing::{not_tested, not_tested_in_part};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -119,7 +120,7 @@ fn gauges_of_hosts_have_the_values_of_each() {
     assert!(line.ends_with("1.127e-7"), "{line}");
     assert!(text.contains("memgauge_run_complete{host=\"vm-2-cpus\",task=\"suite\"}"));
     // A result alone has the same series, without the label.
-    let alone = String::from_utf8(memgauge_render::Format::render(&memgauge_render::OpenMetrics, &a).unwrap()).unwrap();
+    let alone = String::from_utf8(a.render(Format::OPENMETRICS, &Appearance::default()).unwrap()).unwrap();
     let names = |text: &str, host: &str| -> Vec<String> {
         let own = text.lines().filter(|l| l.starts_with("memgauge_") && (host.is_empty() || l.contains(&format!("host=\"{host}\""))));
         let values = own.filter(|l| l.starts_with("memgauge_bandwidth_bytes") || l.starts_with("memgauge_idle_latency_seconds"));

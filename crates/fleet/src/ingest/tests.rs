@@ -1,5 +1,6 @@
 //! Folders with everything that a fleet's inbox holds after a year.
 
+use super::text::{ingest_line, ingest_text};
 use memgauge_core::result::Report;
 use tempfile::TempDir;
 

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use memgauge_core::printable::escape_controls;
 use memgauge_core::wording::number_of;
+use memgauge_render::{Appearance, Document, Format, RenderError, json_text};
 
 use super::files::MAX_RESULT;
 use super::outcome::{IngestOutcome, SkipReason, Skipped};
@@ -12,8 +13,23 @@ use super::outcome::{IngestOutcome, SkipReason, Skipped};
 /// Files that are named for each reason.
 const NAMED: usize = 10;
 
+impl Document for IngestOutcome {
+    const NAME: &'static str = "an outcome";
+    const FORMATS: &'static [Format] = &[Format::TEXT, Format::JSON];
+
+    fn text(&self, _: &Appearance) -> String {
+        ingest_text(self)
+    }
+    fn line(&self, _: &Appearance) -> String {
+        ingest_line(self)
+    }
+    fn json(&self) -> Result<Vec<u8>, RenderError> {
+        Ok(json_text(self)?)
+    }
+}
+
 /// The first line: what was added.
-pub fn ingest_line(outcome: &IngestOutcome) -> String {
+pub(super) fn ingest_line(outcome: &IngestOutcome) -> String {
     let runs = number_of(outcome.runs, "run", "runs");
     let hosts = number_of(outcome.hosts, "host", "hosts");
     let mut line = format!("{}: {runs} of {hosts} added", escape_controls(&outcome.fleet));
@@ -34,7 +50,7 @@ pub fn ingest_line(outcome: &IngestOutcome) -> String {
 }
 
 /// All of it: the line, the files that were left out by reason, and what the fleet holds now.
-pub fn ingest_text(outcome: &IngestOutcome) -> String {
+pub(super) fn ingest_text(outcome: &IngestOutcome) -> String {
     let mut text = ingest_line(outcome);
     let mut by_reason: BTreeMap<SkipReason, Vec<&Skipped>> = BTreeMap::new();
     outcome.skipped.iter().for_each(|skipped| by_reason.entry(skipped.reason).or_default().push(skipped));

@@ -185,14 +185,14 @@ pub(super) fn names() -> [Vec<&'static str>; 2] {
 #[cfg(test)]
 mod tests {
     use memgauge_core::result::Report;
-    use memgauge_render::{Csv, Format};
+    use memgauge_render::{Appearance, Document, Format};
 
     use super::*;
 
     #[test]
     fn columns_are_called_as_in_csv() {
         let report: Report = memgauge_render::read(include_bytes!("../../../../tests/results/two-nodes.json")).unwrap();
-        let csv = String::from_utf8(Csv.render(&report).unwrap()).unwrap();
+        let csv = String::from_utf8(report.render(Format::CSV, &Appearance::default()).unwrap()).unwrap();
         let csv: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
         let row = &crate::rows(&report)[0];
         let own: Vec<&str> = cell(&row.cell).iter().chain(&value(row)).map(|(name, ..)| *name).filter(|name| *name != "at").collect();

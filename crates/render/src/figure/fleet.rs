@@ -9,8 +9,8 @@ use super::axis::Axis;
 use super::chart::{Chart, Guide, PointLabel, Sample, Series, reach};
 use super::frame::{Caption, Panel};
 use super::labels::{ABOVE, BELOW, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
-use super::layout::{Figure, Picture};
-use super::options::FigureOptions;
+use super::layout::Figure;
+use super::options::{FigureOptions, Picture};
 use super::palette::{GREY, INK, Style};
 use crate::format::RenderError;
 use crate::number::{bounds, number, unit};
@@ -29,7 +29,7 @@ const SIBLINGS: usize = 1000;
 ///
 /// # Errors
 /// When there is nothing to draw, or it is too large for a bitmap.
-pub fn fleet_outliers_figure(
+pub(crate) fn fleet_outliers_figure(
     found: &FleetOutliers,
     numbers: &[ComparedNumber],
     picture: Picture,

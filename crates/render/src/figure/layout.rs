@@ -3,7 +3,7 @@
 use super::font::Weight;
 use super::frame::{ABOUT, BETWEEN, Caption, HALF, Panel, Space, WIDTH, wrap};
 use super::no_figure::nothing;
-use super::options::FigureOptions;
+use super::options::{FigureOptions, Picture};
 use super::palette::{GREY, GRID};
 use super::scene::{Scene, Stroke, Text};
 use super::{pdf, png, svg};
@@ -24,17 +24,6 @@ pub struct Figure {
     /// What stands there without any panel.
     otherwise: Caption,
     options: FigureOptions,
-}
-
-/// The file types of figures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Picture {
-    /// Vectors, with text as text.
-    Svg,
-    /// Pixels, two to a user unit; 300 to an inch where the width was asked for in units of length.
-    Png,
-    /// Vectors, with the font embedded; a page for each panel.
-    Pdf,
 }
 
 impl Figure {

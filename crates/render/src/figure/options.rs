@@ -22,6 +22,31 @@ impl Default for FigureOptions {
     }
 }
 
+/// The file types of figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Picture {
+    /// Vectors, with text as text.
+    Svg,
+    /// Pixels, two to a user unit; 300 to an inch where the width was asked for in units of length.
+    Png,
+    /// Vectors, with the font embedded; a page for each panel.
+    Pdf,
+}
+
+impl Picture {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Svg, Self::Png, Self::Pdf];
+
+    /// The ending of its files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Svg => "svg",
+            Self::Png => "png",
+            Self::Pdf => "pdf",
+        }
+    }
+}
+
 /// The width of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FigureWidth {

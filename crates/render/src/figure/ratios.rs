@@ -6,8 +6,8 @@ use memgauge_core::wording::number_of;
 use super::axis::Axis;
 use super::font::{self, CAPITALS, Weight};
 use super::frame::{Caption, LABEL, Panel, Space, shorten};
-use super::layout::{Figure, Picture};
-use super::options::FigureOptions;
+use super::layout::Figure;
+use super::options::{FigureOptions, Picture};
 use super::palette::{BAND, Colour, GREY, GRID, INK, series};
 use super::scene::{Anchor, Area, Point, Scene, Stroke, Text};
 use crate::format::RenderError;
@@ -36,7 +36,7 @@ const RADIUS: f64 = 3.6;
 ///
 /// # Errors
 /// When there is nothing to draw, or it is too large for a bitmap.
-pub fn comparison_figure(comparison: &Comparison, picture: Picture, options: &FigureOptions) -> Result<Vec<u8>, RenderError> {
+pub(crate) fn comparison_figure(comparison: &Comparison, picture: Picture, options: &FigureOptions) -> Result<Vec<u8>, RenderError> {
     if comparison.cells.is_empty() {
         return Err(RenderError::NothingToDraw("the sides have no number in common".to_owned()));
     }

@@ -9,11 +9,11 @@ use memgauge_core::traffic::Access;
 
 use super::bars::Bars;
 use super::frame::{NamedPanel, Panel};
-use super::layout::{Figure, Picture};
-use super::options::FigureOptions;
+use super::layout::Figure;
+use super::options::{FigureOptions, Picture};
 use super::source::{MAX_SERIES, ResultSet};
 use super::{bandwidth, blocks, distribution, interleave, latency, loaded, no_figure, node_pairs, prefetch, regions, sweep, transfer};
-use crate::format::{Format, Named, RenderError};
+use crate::format::{Named, RenderError};
 use crate::groups::Section;
 use crate::number::count;
 
@@ -150,30 +150,7 @@ fn source(result: &Named<'_>, named: bool) -> String {
     format!("{name}{}", parts.iter().filter(|p| !p.is_empty()).cloned().collect::<Vec<_>>().join(" · "))
 }
 
-/// Figures in a file type, drawn as the options say.
-#[derive(Debug, Clone)]
-pub struct FigureFormat {
-    /// The file type.
-    pub picture: Picture,
-    /// How they are drawn.
-    pub options: FigureOptions,
-}
-
-impl Format for FigureFormat {
-    fn name(&self) -> &'static str {
-        match self.picture {
-            Picture::Svg => "svg",
-            Picture::Png => "png",
-            Picture::Pdf => "pdf",
-        }
-    }
-
-    fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
-        self.render_all(&[Named { name: "", report }])
-    }
-
-    /// One figure of all of them.
-    fn render_all(&self, results: &[Named<'_>]) -> Result<Vec<u8>, RenderError> {
-        Figure::of_results_as(results, &self.options)?.write(self.picture)
-    }
+/// One figure of all results, drawn as the options say.
+pub(crate) fn results_figure(results: &[Named<'_>], picture: Picture, options: &FigureOptions) -> Result<Vec<u8>, RenderError> {
+    Figure::of_results_as(results, options)?.write(picture)
 }

@@ -60,7 +60,7 @@ impl Folded {
 ///
 /// # Errors
 /// When it cannot be written as JSON.
-pub fn comparison_html(comparison: &Comparison) -> Result<Vec<u8>, RenderError> {
+pub(crate) fn comparison_html(comparison: &Comparison) -> Result<Vec<u8>, RenderError> {
     let mut figures = Figures::default();
     let pictures = figures.make(panels(comparison));
     let all: Vec<Group> = groups(comparison_blocks(comparison), Part::Verdict).into_iter().map(|(_, group)| group).collect();

@@ -7,12 +7,12 @@ use super::data::Data;
 use super::document::Document;
 use super::figures::Figures;
 use super::groups::{Group, groups, take};
-use super::options::Html;
+use super::options::PageOptions;
 use super::values::{AllValues, all};
 use super::view::View;
 use crate::figure::results::{matrix_panels, panels_by_table};
-use crate::format::{Format, Named, RenderError};
-use crate::json::Json;
+use crate::format::{Named, RenderError};
+use crate::json::report_json;
 use crate::text::block::Part;
 use crate::text::headline::{TRUST, UNRELIABLE};
 use crate::text::one_line;
@@ -189,12 +189,12 @@ fn add_figures(parts: &mut Vec<(Part, Group)>, result: &Named<'_>, figures: &mut
 }
 
 /// The page of one result.
-pub(super) fn page(html: &Html, result: Named<'_>) -> Result<String, RenderError> {
+pub(super) fn page(options: &PageOptions, result: Named<'_>) -> Result<String, RenderError> {
     let mut figures = Figures::default();
     let view = sections(result, "", Some(&mut figures));
-    let title = html.title.clone().unwrap_or_else(|| machine_name(result.report));
+    let title = options.title.clone().unwrap_or_else(|| machine_name(result.report));
     let name = if result.name.is_empty() { machine_name(result.report) } else { result.name.to_owned() };
-    let data = if html.data { Some(Data::new(&name, &Json.render(result.report)?)) } else { None };
+    let data = if options.data { Some(Data::new(&name, &report_json(result.report)?)) } else { None };
     Ok(ResultPage { document: Document::new(title, &figures.used), data, result: view }.render()?)
 }
 

@@ -11,13 +11,13 @@ use super::document::Document;
 use super::figures::Figures;
 use super::groups::Group;
 use super::one::{ResultView, machine_name, sections, trust_named};
-use super::options::Html;
+use super::options::PageOptions;
 use super::values::beside;
 use super::view::{Table, View, table};
 use crate::figure::results::{matrix_panels, panels_by_table};
-use crate::format::{Format, Named, RenderError};
+use crate::format::{Named, RenderError};
 use crate::groups::Section;
-use crate::json::Json;
+use crate::json::report_json;
 use crate::text::block::Block;
 use crate::text::column::{Cell, Column};
 use crate::text::comparison::field;
@@ -38,13 +38,13 @@ struct SideBySidePage<'a> {
 }
 
 /// The page of several results.
-pub(super) fn page(html: &Html, results: &[Named<'_>]) -> Result<String, RenderError> {
+pub(super) fn page(options: &PageOptions, results: &[Named<'_>]) -> Result<String, RenderError> {
     let mut figures = Figures::default();
     let sections_beside = side_by_side(results, &mut figures);
-    let title = html.title.clone().unwrap_or_else(|| results.iter().map(|r| r.name).collect::<Vec<_>>().join(", "));
+    let title = options.title.clone().unwrap_or_else(|| results.iter().map(|r| r.name).collect::<Vec<_>>().join(", "));
     let mut each = Vec::new();
     for (i, result) in results.iter().enumerate() {
-        let data = if html.data { Some(Data::new(result.name, &Json.render(result.report)?)) } else { None };
+        let data = if options.data { Some(Data::new(result.name, &report_json(result.report)?)) } else { None };
         each.push((sections(*result, &format!("result-{}-", i + 1), None), data));
     }
     let page = SideBySidePage {

@@ -12,12 +12,12 @@ use super::page::{Page, Style};
 use crate::number::{half_width_of, human, maybe, number, unit};
 
 /// The answer in a line.
-pub fn advice_line(advice: &Advice) -> String {
+pub(crate) fn advice_line(advice: &Advice) -> String {
     words::headline(advice) + "\n"
 }
 
 /// Advice in words and tables. `columns`: those of the page.
-pub fn advice_text(advice: &Advice, columns: usize, colour: bool) -> String {
+pub(crate) fn advice_text(advice: &Advice, columns: usize, colour: bool) -> String {
     let mut page = Page::new(columns, colour);
     page.text(Style::Bold, "", "  ", &words::headline(advice));
     for result in &advice.results {

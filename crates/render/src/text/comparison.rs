@@ -15,7 +15,7 @@ use crate::number::{number, percent, unit};
 const BRIEF_ROWS: usize = 12;
 
 /// A comparison in words and tables. `columns`: those of the page. `verbose`: every number, also those that are the same.
-pub fn comparison_text(comparison: &Comparison, columns: usize, colour: bool, verbose: bool) -> String {
+pub(crate) fn comparison_text(comparison: &Comparison, columns: usize, colour: bool, verbose: bool) -> String {
     let mut page = Page::new(columns, colour);
     page.verbose = verbose;
     write(&mut page, comparison);
@@ -23,7 +23,7 @@ pub fn comparison_text(comparison: &Comparison, columns: usize, colour: bool, ve
 }
 
 /// The verdict and how many numbers have which, in one line however long it is.
-pub fn comparison_line(comparison: &Comparison) -> String {
+pub(crate) fn comparison_line(comparison: &Comparison) -> String {
     verdict(comparison).0 + "\n"
 }
 

@@ -19,7 +19,7 @@ const BRIEF_ROWS: usize = 20;
 const BRIEF_NAMES: usize = 8;
 
 /// Which hosts are slower than their siblings, in words and tables. `columns`: those of the page. `verbose`: every host and every number.
-pub fn fleet_outliers_text(found: &FleetOutliers, columns: usize, colour: bool, verbose: bool) -> String {
+pub(crate) fn fleet_outliers_text(found: &FleetOutliers, columns: usize, colour: bool, verbose: bool) -> String {
     let mut page = Page::new(columns, colour);
     page.verbose = verbose;
     headline(&mut page, found);
@@ -329,7 +329,7 @@ pub(crate) fn group_words(group: &HostGroup) -> String {
 }
 
 /// What hosts of each kind measure, in tables. `verbose`: every number.
-pub fn fleet_baseline_text(baseline: &FleetBaseline, columns: usize, colour: bool, verbose: bool) -> String {
+pub(crate) fn fleet_baseline_text(baseline: &FleetBaseline, columns: usize, colour: bool, verbose: bool) -> String {
     let mut page = Page::new(columns, colour);
     page.verbose = verbose;
     let hosts = number_of(u64::from(baseline.hosts), "host", "hosts");

@@ -13,7 +13,7 @@ use crate::number::{number, percent, unit};
 const BRIEF_ROWS: usize = 6;
 
 /// When the numbers of a host changed. `verbose`: every number of a change, and the levels of every series.
-pub fn fleet_history_text(history: &FleetHistory, columns: usize, colour: bool, verbose: bool) -> String {
+pub(crate) fn fleet_history_text(history: &FleetHistory, columns: usize, colour: bool, verbose: bool) -> String {
     let mut page = Page::new(columns, colour);
     page.verbose = verbose;
     headline(&mut page, history);

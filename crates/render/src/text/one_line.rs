@@ -12,27 +12,16 @@ use memgauge_core::wording::reasons;
 use super::headline::{full_random, trust, under_load, value};
 use super::page::clean;
 use super::{counters, faults, loops, machine, plan, prefetch};
-use crate::format::{Format, RenderError};
 use crate::groups::{Section, corrupted_results};
 use crate::number::{count, number, range, unit, value_of};
 
-/// One line for each report: the verdict of a health check, the headline of other runs, a line for each size of a loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OneLine;
-
-impl Format for OneLine {
-    fn name(&self) -> &'static str {
-        "line"
-    }
-
-    fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
-        let text = loops::lines(report).unwrap_or_else(|| clean(&line(report)) + "\n");
-        Ok(text.into_bytes())
-    }
+/// One line: the verdict of a health check, the headline of other runs; a line for each size of a loop.
+pub(crate) fn report_line(report: &Report) -> String {
+    loops::lines(report).unwrap_or_else(|| clean(&line(report)) + "\n")
 }
 
 /// A plan in one line: how much would be measured, and how long that takes.
-pub fn plan_line(plan: &Plan) -> String {
+pub(crate) fn plan_line(plan: &Plan) -> String {
     let cells = plan.steps.iter().map(|step| step.cells.len()).sum();
     format!("{} in {}: {}\n", count(cells, "cell", "cells"), count(plan.steps.len(), "step", "steps"), plan::duration(plan))
 }

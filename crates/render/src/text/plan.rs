@@ -22,7 +22,7 @@ use crate::number::{count, human, percent, seconds, sizes};
 const LISTED_CELLS: usize = 24;
 
 /// The plan as text of `width` columns, without colours, where it is all that is asked for.
-pub fn plan_text(plan: &Plan, machine: &Machine, width: usize) -> String {
+pub(crate) fn plan_text(plan: &Plan, machine: &Machine, width: usize) -> String {
     text_under(&format!("nothing is measured; the run would take {}", duration(plan)), plan, machine, width)
 }
 

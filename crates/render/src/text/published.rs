@@ -88,7 +88,7 @@ fn without(none: &Unreferenced) -> String {
 }
 
 /// Published values as a table: how many each generation has of each quantity and method, and their span. With `sources`, each value.
-pub fn published_text(values: &[PublishedValue<'_>], sources: bool, width: usize, colour: bool) -> String {
+pub(crate) fn published_text(values: &[PublishedValue<'_>], sources: bool, width: usize, colour: bool) -> String {
     let mut page = Page::new(width, colour);
     if sources {
         every_value(&mut page, values);

@@ -15,50 +15,33 @@ use super::{
     bandwidth, blocks, c2c, counters, curve, evidence, faults, footnotes, headline, interleave, latency, loops, machine, notes, places,
     plan, prefetch, published, scan, sweep, tiers,
 };
-use crate::format::{Format, RenderError};
+use crate::format::Appearance;
 use crate::groups::{Section, corrupted_results};
 use crate::number::{count, measured, seconds};
 
-/// Aligned tables for people.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Text {
-    /// Columns of the terminal; fewer than 60 count as 60.
-    pub width: usize,
-    /// Whether to emit ANSI colours.
-    pub colour: bool,
-    /// Whether to explain everything: legends, evidence and reasons below each table.
-    pub verbose: bool,
-}
-
-impl Format for Text {
-    fn name(&self) -> &'static str {
-        "text"
-    }
-
-    /// Shows the machine or its prefetchers for a report without plan and results, as `info` and `prefetch status` make it, and the results
-    /// for every other report.
-    fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
-        let mut page = Page::new(self.width, self.colour);
-        page.verbose = self.verbose;
-        if let Some(program) = &report.program {
-            counters::program_counters(&mut page, report, program);
-        } else if report.plan.is_none() && report.is_empty() && report.complete {
-            match &report.environment.prefetch {
-                Some(state) => prefetch::status(&mut page, report, state),
-                None => machine::info(&mut page, report),
-            }
-        } else if let Some(mut lines) = loops::lines(report) {
-            if report.results.iter().any(|m| m.counters.is_some()) {
-                counters::measurement_counters(&mut page, report);
-                notes::notes(&mut page, report);
-                lines.push_str(&page.into_text());
-            }
-            return Ok(lines.into_bytes());
-        } else {
-            results(&mut page, report);
+/// Aligned tables for people: the machine or its prefetchers for a report without plan and results, as `info` and `prefetch status` make it,
+/// and the results for every other report.
+pub(crate) fn report_text(report: &Report, appearance: &Appearance) -> String {
+    let mut page = Page::new(appearance.width, appearance.colour);
+    page.verbose = appearance.verbose;
+    if let Some(program) = &report.program {
+        counters::program_counters(&mut page, report, program);
+    } else if report.plan.is_none() && report.is_empty() && report.complete {
+        match &report.environment.prefetch {
+            Some(state) => prefetch::status(&mut page, report, state),
+            None => machine::info(&mut page, report),
         }
-        Ok(page.into_text().into_bytes())
+    } else if let Some(mut lines) = loops::lines(report) {
+        if report.results.iter().any(|m| m.counters.is_some()) {
+            counters::measurement_counters(&mut page, report);
+            notes::notes(&mut page, report);
+            lines.push_str(&page.into_text());
+        }
+        return lines;
+    } else {
+        results(&mut page, report);
     }
+    page.into_text()
 }
 
 fn results(page: &mut Page, report: &Report) {

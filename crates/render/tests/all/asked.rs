@@ -11,10 +11,11 @@ use memgauge_core::result::*;
 use memgauge_core::traffic::{Access, Form, LineUse, Mix};
 use memgauge_core::units::Bytes;
 use memgauge_render::figure::Figure;
-use memgauge_render::{Format, Named, Picture, Text, plan_text};
+use memgauge_render::{Appearance, Document, Format, Named, Picture};
 use snapbox::Data;
 
 use crate::samples;
+use crate::shown::plan_text;
 
 fn check(name: &str, text: String) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
@@ -22,7 +23,8 @@ fn check(name: &str, text: String) {
 }
 
 fn text(report: &Report, width: usize) -> String {
-    String::from_utf8(Text { width, colour: false, verbose: true }.render(report).unwrap()).unwrap()
+    String::from_utf8(report.render(Format::TEXT, &Appearance { width, colour: false, verbose: true, ..Appearance::default() }).unwrap())
+        .unwrap()
 }
 
 /// A thousand batches around a median, a few of them late.
@@ -74,7 +76,10 @@ fn interruptions_in_a_distribution_are_said_with_its_lowest_mode() {
 
 /// The table, the sketch and the figure of a sweep.
 fn sweep_as_shown(report: &Report) -> (Vec<String>, String, Vec<u8>) {
-    let text = String::from_utf8(Text { width: 100, colour: false, verbose: false }.render(report).unwrap()).unwrap();
+    let text = String::from_utf8(
+        report.render(Format::TEXT, &Appearance { width: 100, colour: false, verbose: false, ..Appearance::default() }).unwrap(),
+    )
+    .unwrap();
     let blocks = |line: &&str| line.chars().filter(|c| ('▁'..='█').contains(c)).count();
     let sketch = text.lines().max_by_key(blocks).unwrap_or_default();
     let table = text.lines().filter(|line| *line != sketch).map(str::to_owned).collect();

@@ -4,10 +4,11 @@ use memgauge_core::comparison::{Comparison, ComparisonOptions, ComparisonVerdict
 use memgauge_core::experiment::Metric;
 use memgauge_core::result::Report;
 use memgauge_core::traffic::Mix;
+use memgauge_render::Picture;
 use memgauge_render::figure::FigureOptions;
-use memgauge_render::{Picture, comparison_csv, comparison_figure, comparison_text};
 
 use crate::samples;
+use crate::shown::{comparison_csv, comparison_figure, comparison_text};
 
 /// Five runs of the sample machine, which differ by tenths of a percent; latencies `factor` times as high.
 fn runs(factor: f64) -> Vec<Report> {

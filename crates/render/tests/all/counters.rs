@@ -7,7 +7,7 @@ use memgauge_core::counters::{
 use memgauge_core::estimate::Estimate;
 use memgauge_core::metrics::Role;
 use memgauge_core::result::Report;
-use memgauge_render::{Format, Text};
+use memgauge_render::{Appearance, Document, Format};
 
 use crate::samples;
 
@@ -43,7 +43,10 @@ fn counters() -> Counters {
 }
 
 fn text(report: &Report) -> String {
-    String::from_utf8(Text { width: 100, colour: false, verbose: true }.render(report).unwrap()).unwrap()
+    String::from_utf8(
+        report.render(Format::TEXT, &Appearance { width: 100, colour: false, verbose: true, ..Appearance::default() }).unwrap(),
+    )
+    .unwrap()
 }
 
 fn line<'a>(text: &'a str, start: &str) -> &'a str {

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::LineState;
 use memgauge_core::result::{PairMatrix, Quality, QualityLevel, QualityReason, Report};
-use memgauge_render::{Csv, Format, Json, Named};
+use memgauge_render::{Appearance, Document, Format, Named};
 use memgauge_testing::not_tested_in_part;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -19,7 +19,7 @@ use crate::samples;
 type Row = BTreeMap<String, String>;
 
 fn rows(report: &Report) -> Vec<Row> {
-    read(&Csv.render(report).unwrap())
+    read(&report.render(Format::CSV, &Appearance::default()).unwrap())
 }
 
 fn read(bytes: &[u8]) -> Vec<Row> {
@@ -78,7 +78,7 @@ const FIELDS: [(&str, &str); 34] = [
 
 /// Compares CSV with JSON: each measurement is one row, in the same order, and no row is left over.
 fn compare(report: &Report) -> Result<(), TestCaseError> {
-    let json: Value = serde_json::from_slice(&Json.render(report).unwrap()).unwrap();
+    let json: Value = serde_json::from_slice(&report.render(Format::JSON, &Appearance::default()).unwrap()).unwrap();
     let rows = rows(report);
     let mut left = rows.iter().filter(|row| row["method"] != "counters" && !row["metric"].contains("-p"));
     for (list, repeat) in [("results", "false"), ("repeats", "true")] {
@@ -200,13 +200,13 @@ fn several_results_share_one_header_and_runs_tell_them_apart() {
     let (mut a, mut b) = (samples::vm(), samples::vm());
     (a.run.id, b.run.id) = ("a".into(), "b".into());
     b.run.labels = [("rack".into(), "12".into()), ("row".into(), "a,b".into())].into();
-    let bytes = Csv.render_all(&[Named { name: "a", report: &a }, Named { name: "b", report: &b }]).unwrap();
+    let bytes = [Named { name: "a", report: &a }, Named { name: "b", report: &b }].render(Format::CSV, &Appearance::default()).unwrap();
     let rows = read(&bytes);
     assert_eq!(rows.len(), a.results.len() + b.results.len());
     assert!(rows[..a.results.len()].iter().all(|r| r["run_id"] == "a" && r["labels"].is_empty()));
     assert!(rows[a.results.len()..].iter().all(|r| r["run_id"] == "b" && r["labels"] == "rack=12;row=a,b"));
     // A machine that was only described has a header and no row.
-    let empty = Csv.render(&samples::info()).unwrap();
+    let empty = samples::info().render(Format::CSV, &Appearance::default()).unwrap();
     assert!(empty.starts_with(b"run_id,") && empty.iter().filter(|b| **b == b'\n').count() == 1);
 }
 
@@ -219,9 +219,9 @@ fn pandas_and_duckdb_read_it_without_loss() {
     let mut files = Vec::new();
     for (i, report) in REPORTS.iter().enumerate().filter(|(_, r)| !r.is_empty()) {
         let base = folder.join(i.to_string());
-        for format in [&Json as &dyn Format, &Csv] {
+        for format in [Format::JSON, Format::CSV] {
             let path = base.with_extension(format.name());
-            fs::write(&path, format.render(report).unwrap()).unwrap();
+            fs::write(&path, report.render(format, &Appearance::default()).unwrap()).unwrap();
             files.push(path);
         }
     }

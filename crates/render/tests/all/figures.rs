@@ -12,10 +12,11 @@ use memgauge_core::result::{LimitSource, QualityLevel, Report};
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::Bytes;
 use memgauge_render::figure::{Figure, Histogram, Scene, WorkingSet, WorkingSetLine, WorkingSetPoint};
-use memgauge_render::{Named, Picture, for_path};
+use memgauge_render::{Appearance, Document, Named, Picture};
 use snapbox::Data;
 
 use crate::samples::{self, machines};
+use crate::shown::format;
 
 fn check(name: &str, figure: &Figure) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.svg"));
@@ -209,7 +210,7 @@ fn drawings_are_the_same_every_time() {
 fn bitmaps_decode_and_are_not_empty() {
     for report in [samples::two_nodes(), machines::pairs(65), machines::nodes(2, 4)] {
         let scene = one(&report).scene();
-        let bytes = for_path("x.PNG").unwrap().render(&report).unwrap();
+        let bytes = report.render(format("x.PNG"), &Appearance::default()).unwrap();
         let image = tiny_skia::Pixmap::decode_png(&bytes).unwrap();
         assert_eq!((f64::from(image.width()), f64::from(image.height())), (scene.width * 2.0, scene.height * 2.0));
         let white = image.pixels().iter().filter(|p| (p.red(), p.green(), p.blue()) == (255, 255, 255)).count();
@@ -226,7 +227,7 @@ fn bitmaps_decode_and_are_not_empty() {
 
 #[test]
 fn documents_hold_their_fonts_and_text_back_to_characters() {
-    let bytes = for_path("x.pdf").unwrap().render(&samples::two_nodes()).unwrap();
+    let bytes = samples::two_nodes().render(format("x.pdf"), &Appearance::default()).unwrap();
     let shown = String::from_utf8_lossy(&bytes);
     assert!(shown.starts_with("%PDF-1.7") && shown.trim_end().ends_with("%%EOF"));
     for part in ["/Inter-Regular", "/Inter-SemiBold", "/FontFile3", "/CIDFontType0C", "/ToUnicode", "beginbfchar", "/MediaBox"] {

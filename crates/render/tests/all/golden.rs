@@ -9,10 +9,11 @@ use memgauge_core::integrity::TestPattern;
 use memgauge_core::note::Note;
 use memgauge_core::reference::references;
 use memgauge_core::result::{Finding, Health, HealthStatus, Mismatch, Quality, QualityLevel, QualityReason, Report};
-use memgauge_render::{Format, Html, Json, OneLine, Text, mlc_scan, plan_line, plan_text};
+use memgauge_render::{Appearance, Document, Format, PlannedRun, mlc_scan};
 use snapbox::Data;
 
 use crate::samples;
+use crate::shown::{format, plan_text};
 
 fn check(path: PathBuf, text: String) {
     // Raw: what a terminal gets is compared byte for byte.
@@ -28,13 +29,14 @@ fn saved(name: &str) -> PathBuf {
 }
 
 fn text(report: &Report, width: usize) -> String {
-    String::from_utf8(Text { width, colour: false, verbose: true }.render(report).unwrap()).unwrap()
+    String::from_utf8(report.render(Format::TEXT, &Appearance { width, colour: false, verbose: true, ..Appearance::default() }).unwrap())
+        .unwrap()
 }
 
 #[test]
 fn saved_results_are_the_samples() {
     for (name, report) in samples::all() {
-        let json = String::from_utf8(Json.render(&report).unwrap()).unwrap();
+        let json = String::from_utf8(report.render(Format::JSON, &Appearance::default()).unwrap()).unwrap();
         assert_eq!(memgauge_render::read(json.as_bytes()).unwrap(), report, "{name} does not survive JSON");
         check(saved(name), json);
     }
@@ -49,7 +51,8 @@ fn text_of_saved_results() {
 
 fn short(report: &Report, width: usize) -> String {
     let report = Report { summary: Some(summarise(report)), ..report.clone() };
-    String::from_utf8(Text { width, colour: false, verbose: false }.render(&report).unwrap()).unwrap()
+    String::from_utf8(report.render(Format::TEXT, &Appearance { width, colour: false, verbose: false, ..Appearance::default() }).unwrap())
+        .unwrap()
 }
 
 /// A machine that others use: a third of the numbers is unreliable, and one in seven is missing.
@@ -123,7 +126,9 @@ fn a_page_of_one_measurement_says_first_how_far_to_trust_it() {
 
 #[test]
 fn a_page_and_a_line_say_the_same_of_the_numbers() {
-    let line = |report: &Report| String::from_utf8(OneLine.render(report).unwrap()).unwrap();
+    let line = |report: &Report| {
+        String::from_utf8(report.render(Format::TEXT, &Appearance { one_line: true, ..Appearance::default() }).unwrap()).unwrap()
+    };
     let quiet = samples::vm();
     assert!(short(&quiet, 100).contains("Trust               good: 35 of 36 good, 1 degraded; ±"), "{}", short(&quiet, 100));
     assert!(line(&quiet).ends_with(" · good: 35 of 36 good, 1 degraded\n"), "{}", line(&quiet));
@@ -224,25 +229,27 @@ fn published_values_stand_beside_the_results() {
     assert!(shown.contains("Sources: memgauge reference 'zen 4' --sources"), "{shown}");
     assert!(without.contains("no published reference: memgauge does not know this CPU's generation ("), "{without}");
     assert!(!without.contains("Sources:"), "{without}");
-    let json = String::from_utf8(Json.render(&unknown).unwrap()).unwrap();
+    let json = String::from_utf8(unknown.render(Format::JSON, &Appearance::default()).unwrap()).unwrap();
     assert!(json.contains("\"reason\": \"generation-unknown\""), "{json}");
     assert_eq!(memgauge_render::read(json.as_bytes()).unwrap(), unknown);
     for report in [&zen4, &unknown] {
-        let page = String::from_utf8(Html::default().render(report).unwrap()).unwrap();
+        let page = String::from_utf8(report.render(Format::HTML, &Appearance::default()).unwrap()).unwrap();
         assert!(page.contains("idle latency, random chase over the whole buffer"), "the page has what the text has");
     }
 }
 
 #[test]
 fn every_report_has_a_line() {
-    let line = |report: &Report| String::from_utf8(OneLine.render(report).unwrap()).unwrap();
+    let line = |report: &Report| {
+        String::from_utf8(report.render(Format::TEXT, &Appearance { one_line: true, ..Appearance::default() }).unwrap()).unwrap()
+    };
     let mut shown = String::new();
     for (name, report) in samples::all().into_iter().chain([("busy", busy(samples::vm())), ("loops", samples::sweeps::loops())]) {
         let text = line(&report);
         assert!(text.ends_with('\n') && (name == "loops" || text.lines().count() == 1), "{name}: {text}");
         shown.push_str(&format!("{name}: {text}"));
         if let Some(plan) = &report.plan {
-            shown.push_str(&format!("{name}, planned: {}", plan_line(plan)));
+            shown.push_str(&format!("{name}, planned: {}", PlannedRun { plan, machine: &report.machine }.line(&Appearance::default())));
         }
     }
     check(golden("lines.txt"), shown);
@@ -342,7 +349,9 @@ fn a_health_check_begins_with_its_verdict() {
     assert!(page.lines().count() <= 24 && page.lines().all(|line| line.chars().count() <= 80), "{page}");
     assert!(!page.contains("Reliability"), "{page}");
     check(golden("short-health-80.txt"), page);
-    let line = |report: &Report| String::from_utf8(OneLine.render(report).unwrap()).unwrap();
+    let line = |report: &Report| {
+        String::from_utf8(report.render(Format::TEXT, &Appearance { one_line: true, ..Appearance::default() }).unwrap()).unwrap()
+    };
     assert!(line(&report).starts_with("FAILURE: node 1, own memory, all-reads, bandwidth: 150.2 GB/s"), "{}", line(&report));
     assert!(line(&report).ends_with("(192.6 GB/s); and 1 more finding\n"), "{}", line(&report));
     for (status, word) in [
@@ -375,7 +384,7 @@ fn a_device_that_does_not_state_its_node_is_on_none() {
     let plan = report.plan.as_mut().unwrap();
     plan.directories[0].file.device_node = None;
     plan.steps.iter_mut().flat_map(|s| &mut s.cells).for_each(|c| c.at.memory = Some(MemoryPlace::Device { node: None }));
-    let figure = String::from_utf8(memgauge_render::for_path("x.svg").unwrap().render(&report).unwrap()).unwrap();
+    let figure = String::from_utf8(report.render(format("x.svg"), &Appearance::default()).unwrap()).unwrap();
     assert!(figure.contains("CPU 0, device") && !figure.contains("own"), "{figure}");
     for shown in [text(&report, 100), plan_text(report.plan.as_ref().unwrap(), &report.machine, 100)] {
         assert!(shown.contains("device") && !shown.contains("own node"), "{shown}");

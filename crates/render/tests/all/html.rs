@@ -12,10 +12,11 @@ use memgauge_core::experiment::{ChaseOrder, Experiment};
 use memgauge_core::note::Note;
 use memgauge_core::result::{Finding, Health, HealthStatus, Host, Incomplete, Quality, QualityLevel, Report};
 use memgauge_core::traffic::Mix;
-use memgauge_render::{Format, Html, Json, Named, comparison_html, for_path};
+use memgauge_render::{Appearance, Document, Format, Named, PageOptions};
 use memgauge_testing::{not_tested, not_tested_in_part};
 
 use crate::samples;
+use crate::shown::{comparison_html, format};
 
 /// What an attacker would put where a result takes any text.
 const HOSTILE: &str = "</style></title><script>document.title='owned'</script><img src=x onerror=\"alert(1)\">'&quot;";
@@ -25,12 +26,12 @@ fn html(bytes: Vec<u8>) -> String {
 }
 
 fn page(report: &Report) -> String {
-    html(Html::default().render(report).unwrap())
+    html(report.render(Format::HTML, &Appearance::default()).unwrap())
 }
 
 fn page_of(results: &[(&str, Report)]) -> String {
     let named: Vec<Named<'_>> = results.iter().map(|(name, report)| Named { name, report }).collect();
-    html(Html::default().render_all(&named).unwrap())
+    html(named.render(Format::HTML, &Appearance::default()).unwrap())
 }
 
 fn summed_up(report: Report) -> Report {
@@ -236,8 +237,8 @@ fn the_data_is_in_the_page_unless_it_is_left_out() {
         let saved = decoded(rest.split_once('\'').unwrap().0);
         assert_eq!(memgauge_render::read(&saved).unwrap(), report, "{name}");
     }
-    let without = Html { title: Some("A <title>".into()), data: false };
-    let page = html(without.render(&samples::vm()).unwrap());
+    let without = PageOptions { title: Some("A <title>".into()), data: false };
+    let page = html(samples::vm().render(Format::HTML, &Appearance { page: without, ..Appearance::default() }).unwrap());
     assert!(!page.contains("href='data:") && page.contains("<title>A &#60;title&#62;</title>"), "{}", &page[..400]);
 }
 
@@ -293,9 +294,8 @@ fn missing_and_unreliable_numbers_are_marked() {
 #[test]
 fn the_ending_of_a_file_chooses_the_page() {
     for name in ["a.html", "A.HTM"] {
-        assert_eq!(for_path(name).unwrap().name(), "html");
+        assert_eq!(format(name), Format::HTML);
     }
-    assert_eq!(Json.name(), "json");
 }
 
 #[test]

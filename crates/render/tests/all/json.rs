@@ -1,12 +1,12 @@
 //! The layout and the size of saved results, and which files are read.
 
 use memgauge_core::result::{KernelTrial, Report};
-use memgauge_render::{Format, Json, ReadError, read};
+use memgauge_render::{Appearance, Document, Format, ReadError, read};
 
 use crate::samples;
 
 fn json(report: &Report) -> String {
-    String::from_utf8(Json.render(report).unwrap()).unwrap()
+    String::from_utf8(report.render(Format::JSON, &Appearance::default()).unwrap()).unwrap()
 }
 
 #[test]

@@ -16,4 +16,5 @@ mod openmetrics;
 mod prefetch;
 mod robust;
 mod samples;
+mod shown;
 mod tiers;

@@ -6,14 +6,13 @@ use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, 
 use memgauge_core::plan::{Cell, Loader, OwnTraffic, Traffic, Work};
 use memgauge_core::result::Report;
 use memgauge_core::traffic::Mix;
-use memgauge_render::Format;
-use memgauge_render::mlc::{self, Mlc, Wording};
+use memgauge_render::mlc::{self, Wording};
 use snapbox::Data;
 
 use crate::samples;
 
 fn whole(report: &Report) -> String {
-    String::from_utf8(Mlc.render(report).unwrap()).unwrap()
+    mlc::all_sections(report)
 }
 
 fn check(name: &str, text: &str) {

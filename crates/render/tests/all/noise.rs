@@ -6,7 +6,7 @@ use memgauge_core::experiment::*;
 use memgauge_core::microbench::LoopProof;
 use memgauge_core::result::*;
 use memgauge_core::traffic::{Mix, Rfo};
-use memgauge_render::{Format, OneLine, Text};
+use memgauge_render::{Appearance, Document, Format};
 
 use crate::samples;
 
@@ -15,13 +15,16 @@ fn text(report: &Report) -> String {
 }
 
 fn words(report: &Report, verbose: bool) -> String {
-    let shown = String::from_utf8(Text { width: 100, colour: false, verbose }.render(report).unwrap()).unwrap();
+    let shown = String::from_utf8(
+        report.render(Format::TEXT, &Appearance { width: 100, colour: false, verbose, ..Appearance::default() }).unwrap(),
+    )
+    .unwrap();
     // Lines are broken at the width; words are looked for.
     shown.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn line(report: &Report) -> String {
-    String::from_utf8(OneLine.render(report).unwrap()).unwrap()
+    String::from_utf8(report.render(Format::TEXT, &Appearance { one_line: true, ..Appearance::default() }).unwrap()).unwrap()
 }
 
 /// Makes a number unreliable, with this value.
@@ -378,7 +381,7 @@ fn pairs_of_a_matrix_without_a_number_have_their_cause() {
     report.matrices = vec![matrix];
     let said = "1 degraded (not-converged), 5 missing (CPU taken away: its threads were off their CPUs for up to 97 % of the time)";
     assert!(text(&report).contains(said), "{}", text(&report));
-    let csv = String::from_utf8(memgauge_render::Csv.render(&report).unwrap()).unwrap();
+    let csv = String::from_utf8(report.render(Format::CSV, &Appearance::default()).unwrap()).unwrap();
     let causes = |cause: &str| csv.lines().filter(|line| line.contains(cause)).count();
     assert_eq!((causes("cpu-taken-away"), causes("cells-missing")), (1, 4), "{csv}");
 }

@@ -10,13 +10,13 @@ use memgauge_core::experiment::{LineState, Metric};
 use memgauge_core::result::{Health, HealthStatus, Measurement, PairMatrix, Quality, QualityLevel, Report};
 use memgauge_core::topology::Node;
 use memgauge_core::units::Bytes;
-use memgauge_render::{Format, Named, OpenMetrics};
+use memgauge_render::{Appearance, Document, Format, Named};
 use memgauge_testing::not_tested;
 
 use crate::samples;
 
 fn text(report: &Report) -> String {
-    String::from_utf8(OpenMetrics.render(report).unwrap()).unwrap()
+    String::from_utf8(report.render(Format::OPENMETRICS, &Appearance::default()).unwrap()).unwrap()
 }
 
 /// The series with this beginning, without it.
@@ -171,7 +171,7 @@ fn verdicts_labels_and_several_results() {
     assert_eq!((health("warning"), health("ok")), ("1.0".into(), "0.0".into()));
     assert!(one.contains("label_rack_row_2=\"a \\\"b\\\" \\\\ c\""), "{one}");
     let both = [Named { name: "a", report: &reports[0] }, Named { name: "b", report: &reports[0] }];
-    let both = String::from_utf8(OpenMetrics.render_all(&both).unwrap()).unwrap();
+    let both = String::from_utf8(both.render(Format::OPENMETRICS, &Appearance::default()).unwrap()).unwrap();
     let latencies = |text: &str| series(text, "memgauge_idle_latency_seconds{").len();
     assert_eq!(latencies(&both), 2 * latencies(&one));
     assert_eq!(series(&both, "memgauge_run_complete{"), ["result=\"a\",task=\"suite\"} 1.0", "result=\"b\",task=\"suite\"} 1.0"]);

@@ -9,13 +9,16 @@ use memgauge_core::note::Note;
 use memgauge_core::prefetchers::{PrefetchStatus, Processor, RegisterReading, control, state};
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::units::IdSet;
-use memgauge_render::{Format, Text};
+use memgauge_render::{Appearance, Document, Format};
 use snapbox::Data;
 
 use crate::samples;
 
 fn check(name: &str, report: &Report) {
-    let text = String::from_utf8(Text { width: 100, colour: false, verbose: true }.render(report).unwrap()).unwrap();
+    let text = String::from_utf8(
+        report.render(Format::TEXT, &Appearance { width: 100, colour: false, verbose: true, ..Appearance::default() }).unwrap(),
+    )
+    .unwrap();
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     snapbox::Assert::new().action_env("SNAPSHOTS").eq(Data::text(text).raw(), Data::read_from(&path, None).raw());
 }

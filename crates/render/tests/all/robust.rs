@@ -1,20 +1,24 @@
 //! No report makes the text renderer panic, write control characters or forget to end its last line.
 
+use std::path::Path;
+
 use memgauge_core::comparison::{ComparisonOptions, compare};
 use memgauge_core::experiment::{Experiment, MemoryPlace};
 use memgauge_core::printable::is_obeyed;
 use memgauge_core::result::{Host, Report};
 use memgauge_core::units::Bytes;
-use memgauge_render::{FILE_WIDTH, Format, Text, comparison_csv, comparison_html, comparison_text, for_path, json_text, plan_text, read};
+use memgauge_render::{Appearance, Document, FILE_WIDTH, Format, json_text, read};
 use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::samples;
+use crate::shown::{comparison_csv, comparison_html, comparison_text, format, plan_text};
 
 fn show(report: &Report) {
     for (width, colour, verbose) in [(0, false, true), (80, true, true), (80, false, false), (200, false, false), (usize::MAX, false, true)]
     {
-        let text = String::from_utf8(Text { width, colour, verbose }.render(report).unwrap()).unwrap();
+        let text = String::from_utf8(report.render(Format::TEXT, &Appearance { width, colour, verbose, ..Appearance::default() }).unwrap())
+            .unwrap();
         assert!(text.ends_with('\n') && text.starts_with(if colour { "\x1b[1m" } else { report.tool.name.get(..1).unwrap_or("") }));
         assert!(!text.chars().any(|c| c.is_control() && c != '\n' && !(colour && c == '\x1b')), "control character in\n{text}");
         assert!(!text.contains("NaN") && !text.contains("inf "), "not a number in\n{text}");
@@ -79,7 +83,7 @@ fn nothing_that_a_terminal_would_obey_is_in_any_format() {
     report.results[0].at.memory_dir = Some(HOSTILE.into());
     report.results[0].evidence.kernel = HOSTILE.into();
     for name in ["a.txt", "a.csv", "a.prom", "a.json", "a.html", "a.svg"] {
-        let text = String::from_utf8(for_path(name).unwrap().render(&report).unwrap()).unwrap();
+        let text = String::from_utf8(report.render(format(name), &Appearance::default()).unwrap()).unwrap();
         assert_eq!(text.find(|c| is_obeyed(c) && c != '\n' && c != '\t'), None, "{name}");
         if name == "a.json" {
             assert_eq!(read(text.as_bytes()).unwrap().run, report.run, "it says the same");
@@ -164,7 +168,10 @@ fn empty_and_enormous_reports() {
         report.results.push(m);
     }
     show(&report);
-    let text = String::from_utf8(Text { width: 100, colour: false, verbose: true }.render(&report).unwrap()).unwrap();
+    let text = String::from_utf8(
+        report.render(Format::TEXT, &Appearance { width: 100, colour: false, verbose: true, ..Appearance::default() }).unwrap(),
+    )
+    .unwrap();
     assert!(text.lines().count() < 520 && text.lines().all(|l| l.chars().count() <= 100));
     assert!(plan_text(report.plan.as_ref().unwrap(), &report.machine, 100).lines().count() < 20);
 }
@@ -181,7 +188,7 @@ fn working_sets_of_all_that_64_bits_hold() {
         }
         report.levels = memgauge_core::conclusions::levels::summarise(&report.results, &report.machine);
         show(&report);
-        assert!(!for_path("x.svg").unwrap().render(&report).unwrap().is_empty());
+        assert!(!report.render(format("x.svg"), &Appearance::default()).unwrap().is_empty());
     }
 }
 
@@ -189,7 +196,12 @@ fn working_sets_of_all_that_64_bits_hold() {
 fn samples_fit_every_usual_terminal() {
     for (name, report) in samples::all() {
         for width in [80, 100, 120] {
-            let page = |verbose| String::from_utf8(Text { width, colour: false, verbose }.render(&report).unwrap()).unwrap();
+            let page = |verbose| {
+                String::from_utf8(
+                    report.render(Format::TEXT, &Appearance { width, colour: false, verbose, ..Appearance::default() }).unwrap(),
+                )
+                .unwrap()
+            };
             let mut texts = vec![page(true), page(false)];
             texts.extend(report.plan.as_ref().map(|p| plan_text(p, &report.machine, width)));
             for line in texts.iter().flat_map(|t| t.lines()) {
@@ -202,11 +214,16 @@ fn samples_fit_every_usual_terminal() {
 
 #[test]
 fn formats_by_ending() {
-    let name = |path| for_path(path).map(|f| f.name());
+    let name = |path| Format::for_path(Path::new(path), Report::FORMATS).map(Format::name);
     assert_eq!(name("out/a.JSON"), Some("json"));
     assert_eq!(name("a.txt"), Some("text"));
     assert_eq!([name("a.csv"), name("a.prom")], [Some("csv"), Some("openmetrics")]);
     assert_eq!([name("a.xml"), name("json"), name("")], [None; 3]);
-    let plain = for_path("a.txt").unwrap().render(&samples::vm()).unwrap();
-    assert_eq!(plain, Text { width: FILE_WIDTH, colour: false, verbose: true }.render(&samples::vm()).unwrap());
+    let plain = samples::vm().render(format("a.txt"), &Appearance::default()).unwrap();
+    assert_eq!(
+        plain,
+        samples::vm()
+            .render(Format::TEXT, &Appearance { width: FILE_WIDTH, colour: false, verbose: true, ..Appearance::default() })
+            .unwrap()
+    );
 }

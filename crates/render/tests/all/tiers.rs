@@ -11,19 +11,19 @@ use memgauge_core::tiers::kinds;
 use memgauge_core::topology::{NodeDevice, NodeDeviceKind, SettingsFrom};
 use memgauge_core::traffic::{Access, Mix};
 use memgauge_core::units::Bytes;
-use memgauge_render::{Csv, Format, OneLine, OpenMetrics, Text};
+use memgauge_render::{Appearance, Document, Format};
 
 use crate::samples::{self, interleave::interleave};
 
 const STAND_IN: &str = "(volatile stand-in)";
 
-fn rendered(format: &dyn Format, report: &Report) -> String {
+fn rendered(format: Format, appearance: &Appearance, report: &Report) -> String {
     let report = Report { summary: Some(summarise(report)), ..report.clone() };
-    String::from_utf8(format.render(&report).unwrap()).unwrap()
+    String::from_utf8(report.render(format, appearance).unwrap()).unwrap()
 }
 
 fn text(report: &Report, verbose: bool) -> String {
-    rendered(&Text { width: 200, colour: false, verbose }, report)
+    rendered(Format::TEXT, &Appearance { width: 200, verbose, ..Appearance::default() }, report)
 }
 
 /// Persistent memory whose device is emulated, or is what it says.
@@ -39,7 +39,7 @@ fn pmem(volatile: Option<&str>) -> Report {
 
 /// The values of a column.
 fn column(report: &Report, name: &str) -> Vec<String> {
-    let text = rendered(&Csv, report);
+    let text = rendered(Format::CSV, &Appearance::default(), report);
     let rows = csv::Reader::from_reader(text.as_bytes()).into_deserialize().map(Result::unwrap).collect::<Vec<BTreeMap<String, String>>>();
     rows.into_iter().map(|row| row[name].clone()).collect()
 }
@@ -50,15 +50,16 @@ fn a_stand_in_for_persistent_memory_is_called_that_in_every_output() {
     assert!(column(&emulated, "volatile").iter().all(|why| why == "an emulated device (QEMU)"));
     assert!(column(&real, "volatile").iter().all(String::is_empty));
     let series = |report: &Report| {
-        let text = rendered(&OpenMetrics, report);
+        let text = rendered(Format::OPENMETRICS, &Appearance::default(), report);
         let of_files: Vec<String> = text.lines().filter(|line| line.contains("memory_dir=")).map(str::to_owned).collect();
         assert!(of_files.len() > 8, "{text}");
         (of_files.len(), of_files.iter().filter(|line| line.contains("volatile=\"true\"")).count())
     };
     let (all, marked) = series(&emulated);
     assert_eq!((marked, series(&real)), (all, (all, 0)));
-    assert!(rendered(&OneLine, &emulated).contains("volatile stand-in for persistent memory"));
-    assert!(!rendered(&OneLine, &real).contains("volatile"));
+    let line = Appearance { one_line: true, ..Appearance::default() };
+    assert!(rendered(Format::TEXT, &line, &emulated).contains("volatile stand-in for persistent memory"));
+    assert!(!rendered(Format::TEXT, &line, &real).contains("volatile"));
     for verbose in [false, true] {
         assert!(text(&emulated, verbose).contains(STAND_IN) && !text(&real, verbose).contains("volatile"));
     }

@@ -6,7 +6,7 @@ use memgauge_core::experiments::PanelName;
 use memgauge_core::result::{QualityLevel, QualityReason, Report};
 use memgauge_core::traffic::Mix;
 use memgauge_render::figure::{Area, Figure, FigureOptions, Histogram, Scene};
-use memgauge_render::{Named, Picture, figure_for_path};
+use memgauge_render::{Appearance, Document, Format, Named, Picture};
 
 use super::{holds, laid_out, lay_out, one};
 use crate::samples::{self, machines, sweeps};
@@ -278,7 +278,7 @@ fn panels_are_chosen_by_name() {
     let scene = as_asked(&report, &options).scene();
     assert!(holds(&scene, "Latency under load") && holds(&scene, "Cache-to-cache") && !holds(&scene, "Idle latency"));
     let options = FigureOptions { panels: vec![Experiment::MemoryScan.row().panels[0]], ..FigureOptions::default() };
-    let error = figure_for_path("x.svg", &options).unwrap().render(&report).unwrap_err().to_string();
+    let error = report.render(Format::SVG, &Appearance { figure: options, ..Appearance::default() }).unwrap_err().to_string();
     let names = "idle-latency, bandwidth, bandwidth-by-cpus, bandwidth-by-node, loaded-latency, transfers";
     assert_eq!(error, format!("the result has no panel 'regions'; its panels: {names}"));
 }

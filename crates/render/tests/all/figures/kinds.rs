@@ -10,8 +10,9 @@ use memgauge_core::traffic::Mix;
 
 use crate::samples::interleave::interleave;
 use crate::samples::{self, machines, sweeps};
+use crate::shown::format;
 use memgauge_core::units::Bytes;
-use memgauge_render::for_path;
+use memgauge_render::{Appearance, Document};
 
 use super::{check, holds, laid_out, lay_out, one};
 
@@ -167,7 +168,7 @@ fn what_has_no_figure_is_refused_with_what_shows_it() {
         (samples::info(), "describes a machine"),
     ];
     for (report, words) in cases {
-        let error = for_path("x.png").unwrap().render(&report).unwrap_err().to_string();
+        let error = report.render(format("x.png"), &Appearance::default()).unwrap_err().to_string();
         assert!(error.starts_with("nothing to draw: ") && error.contains(words) && error.contains("memgauge render FILE"), "{error}");
     }
 }

@@ -8,7 +8,7 @@ use memgauge_core::planner::plan;
 use memgauge_core::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
 use memgauge_core::topology::{Allowed, Identity, Machine, OperatingSystem};
 use memgauge_core::traffic::{Form, Mix, Width};
-use memgauge_render::{FILE_WIDTH, plan_text};
+use memgauge_render::{Appearance, Document, PlannedRun};
 use snapbox::Data;
 
 use super::*;
@@ -82,7 +82,7 @@ fn machine_is_planned(name: &str, machine: &Machine) {
         ("c2c", Task::C2c(TransferShape::Representatives)),
     ] {
         let plan = plan(&Spec::new(task), machine, &kernels()).unwrap();
-        check(name, what, &plan_text(&plan, machine, FILE_WIDTH));
+        check(name, what, &PlannedRun { plan: &plan, machine }.text(&Appearance::default()));
         let cells: Vec<_> = plan.steps.iter().flat_map(|step| &step.cells).collect();
         let cpus = cells.iter().fold(IdSet::new(), |all, cell| all.union(&cell.work.cpus()));
         assert!(cpus.is_subset(&machine.allowed.cpus) && !cpus.is_empty(), "{name}: {what}: {cpus}");
