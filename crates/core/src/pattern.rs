@@ -102,6 +102,16 @@ impl ChaseLayout {
         Self { even: true, ..self }
     }
 
+    /// The order in which lines are chased.
+    pub const fn order(&self) -> ChaseOrder {
+        self.order
+    }
+
+    /// Bytes of the lines that are chased, without those between them.
+    pub const fn chased_bytes(&self) -> Bytes {
+        Bytes((self.windows * self.slots_per_window * self.line) as u64)
+    }
+
     /// How many windows.
     pub fn windows(&self) -> usize {
         self.windows

@@ -12,7 +12,10 @@ use memgauge_core::topology::Machine;
 use memgauge_core::units::Bytes;
 use memgauge_os::clock::Clock;
 
+use crate::cutoff::{Cutoff, Heartbeat, WORKER_TIMEOUT};
 use crate::error::CellError;
+use crate::platform::Platform;
+use crate::this_machine::ThisMachine;
 
 /// The machine, the clock, and when to stop.
 pub struct RunContext<'a> {
@@ -26,52 +29,20 @@ pub struct RunContext<'a> {
     pub stop: &'a Arc<AtomicBool>,
     /// When the run must end. Cells that would not fit before are left out, and the cell in progress ends with what it has.
     pub deadline: Option<Instant>,
-    /// What answers instead of the machine.
-    #[cfg(feature = "simulate")]
-    pub(crate) simulated: Option<(&'a dyn crate::model::SimulatedMachine, Instant)>,
+    /// The machine itself, or a model of it.
+    pub(crate) platform: Box<dyn Platform + 'a>,
 }
 
 impl<'a> RunContext<'a> {
     /// A run on `machine` itself, without a deadline.
-    pub const fn new(machine: &'a Machine, clock: Clock, root: PathBuf, stop: &'a Arc<AtomicBool>) -> Self {
-        Self {
-            machine,
-            clock,
-            root,
-            stop,
-            deadline: None,
-            #[cfg(feature = "simulate")]
-            simulated: None,
-        }
-    }
-
-    /// The same on a model of the machine.
-    #[cfg(feature = "simulate")]
-    pub fn simulated(self, model: &'a dyn crate::model::SimulatedMachine) -> Self {
-        Self { simulated: Some((model, Instant::now())), ..self }
-    }
-
-    /// The model of the machine, where there is one.
-    #[cfg(feature = "simulate")]
-    pub(crate) fn model(&self) -> Option<&'a dyn crate::model::SimulatedMachine> {
-        self.simulated.map(|(model, _)| model)
-    }
-
-    /// Whether a model answers instead of the machine, so that there is no memory.
-    pub(crate) const fn is_model(&self) -> bool {
-        #[cfg(feature = "simulate")]
-        return self.simulated.is_some();
-        #[cfg(not(feature = "simulate"))]
-        false
+    pub fn new(machine: &'a Machine, clock: Clock, root: PathBuf, stop: &'a Arc<AtomicBool>) -> Self {
+        let platform = Box::new(ThisMachine::new(machine, clock, root.clone()));
+        Self { machine, clock, root, stop, deadline: None, platform }
     }
 
     /// The time now: the machine's, or that of its model.
     pub fn now(&self) -> Instant {
-        #[cfg(feature = "simulate")]
-        if let Some((model, began)) = self.simulated {
-            return began + model.elapsed();
-        }
-        Instant::now()
+        self.platform.now()
     }
 
     /// The machine's cache line.
@@ -81,48 +52,12 @@ impl<'a> RunContext<'a> {
 
     /// When to give up what would go on beyond the end of the run, or beyond `end`.
     pub(crate) fn cutoff(&self, end: Option<Instant>) -> Cutoff {
-        Cutoff { stop: self.stop.clone(), end: self.deadline.into_iter().chain(end).min(), heartbeat: None }
+        Cutoff::new(self.stop, self.deadline.into_iter().chain(end).min())
     }
 
     /// Whether the run must end now: the user stopped it, or its time is over.
     pub(crate) fn interrupted(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.deadline.is_some_and(|end| self.now() >= end)
-    }
-}
-
-/// When to give up what takes long, for any thread: once the user stops the run, or from a time on.
-#[derive(Clone)]
-pub(crate) struct Cutoff {
-    stop: Arc<AtomicBool>,
-    end: Option<Instant>,
-    heartbeat: Option<Heartbeat>,
-}
-
-/// What is called every few milliseconds while memory is set up, from any thread: it must return at once.
-pub type Heartbeat = Arc<dyn Fn() + Send + Sync>;
-
-impl Cutoff {
-    #[cfg(any(test, feature = "simulate"))]
-    pub(crate) fn never() -> Self {
-        Self::when(&Arc::default())
-    }
-
-    #[cfg(any(test, feature = "simulate"))]
-    pub(crate) fn when(stop: &Arc<AtomicBool>) -> Self {
-        Self { stop: stop.clone(), end: None, heartbeat: None }
-    }
-
-    /// The same, which calls this at each look. Only for what is not measured.
-    pub(crate) fn with_heartbeat(self, heartbeat: Option<&Heartbeat>) -> Self {
-        Self { heartbeat: heartbeat.cloned(), ..self }
-    }
-
-    /// Whether it is time to give up. Takes a nanosecond, or some 30 where there is an end.
-    pub(crate) fn passed(&self) -> bool {
-        if let Some(heartbeat) = &self.heartbeat {
-            heartbeat();
-        }
-        self.stop.load(Ordering::Relaxed) || self.end.is_some_and(|end| Instant::now() >= end)
     }
 }
 
@@ -139,9 +74,6 @@ pub trait Observer {
         None
     }
 }
-
-/// A thread that has not come back this long after its work should have ended is lost.
-pub(crate) const WORKER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The time that a run and each of its cells may take.
 pub(crate) struct TimeBudget<'a> {

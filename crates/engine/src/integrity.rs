@@ -18,7 +18,7 @@ use memgauge_os::memory::{Buffer, device_map};
 use memgauge_os::{cpu, noise, process};
 
 use crate::burst::workers::Job;
-use crate::context::{Cutoff, WORKER_TIMEOUT};
+use crate::cutoff::{Cutoff, WORKER_TIMEOUT};
 use crate::error::{CellError, Result};
 use crate::portions::Portions;
 use crate::session::Session;
@@ -387,7 +387,8 @@ fn run(session: &mut Session<'_>, by_cpu: &BTreeMap<u32, Vec<Arc<Sweep>>>) -> Re
                 sweeps.iter().fold(PIECE, |left, sweep| sweep.run(left));
             })
         };
-        session.runner.workers.run(by_cpu.iter().map(|(cpu, sweeps)| (*cpu, job(sweeps))).collect(), timeout)?;
+        let threads = session.runner.threads(&by_cpu.keys().copied().collect())?;
+        threads.workers.run(by_cpu.iter().map(|(cpu, sweeps)| (*cpu, job(sweeps))).collect(), timeout)?;
     }
     Ok(())
 }

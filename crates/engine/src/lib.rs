@@ -7,15 +7,15 @@
 
 mod burst;
 mod context;
+mod cutoff;
 mod error;
 mod experiment;
 mod integrity;
 mod memory;
 mod microbench;
-#[cfg(feature = "simulate")]
-mod model;
 mod neighbours;
 mod noise;
+mod platform;
 mod portions;
 mod recorder;
 mod run;
@@ -24,11 +24,13 @@ mod session;
 mod shares;
 #[cfg(feature = "simulate")]
 mod simulated;
+mod this_machine;
 mod transfer;
 
-pub use context::{Heartbeat, Observer, RunContext};
+pub use context::{Observer, RunContext};
+pub use cutoff::Heartbeat;
 pub use microbench::{LoopError, run_loop};
-#[cfg(feature = "simulate")]
-pub use model::{BurstRates, ChaseWork, LoadWork, SimulatedMachine, TransferWork};
 pub use recorder::Outcome;
 pub use run::run;
+#[cfg(feature = "simulate")]
+pub use simulated::model::{BurstRates, ChaseWork, LoadWork, SimulatedMachine, TransferWork};

@@ -18,8 +18,10 @@ use memgauge_core::units::Bytes;
 use memgauge_kernels::LINE;
 use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
 
-use crate::burst::chase::{self, ChainSpec, Ring};
-use crate::context::{Cutoff, Heartbeat, RunContext};
+use crate::burst::chase::{ChainSpec, Ring, WindowExits};
+use crate::burst::prefix::Prefix;
+use crate::context::RunContext;
+use crate::cutoff::{Cutoff, Heartbeat};
 use crate::error::{CellError, Result};
 use crate::noise::NoiseWatch;
 
@@ -136,12 +138,7 @@ impl<'a> MemoryStore<'a> {
     }
 
     fn obtain(&self, plan: &BufferPlan) -> Result<Buffer, MemoryError> {
-        #[cfg(feature = "simulate")]
-        if let Some(model) = self.context.model() {
-            return crate::simulated::allocate(model, plan);
-        }
-        let cutoff = self.cutoff();
-        Buffer::allocate_unless(plan, &self.context.root, &|| cutoff.passed())
+        self.context.platform.allocate(plan, &self.cutoff())
     }
 
     /// Gives up kept buffers where they and this one would be more than may be taken.
@@ -243,17 +240,19 @@ impl<'a> MemoryStore<'a> {
             return Ok(ring.clone());
         }
         let started = self.context.now();
-        #[cfg(feature = "simulate")]
-        if self.context.model().is_some() {
-            return Ok(chase::unwritten(buffer, &spec)?);
-        }
-        let interrupted = || cutoff.passed();
-        let ring = noise.while_paused(|| chase::write(buffer, &spec, &probe.buffer.touch, &interrupted))?;
+        let platform = &self.context.platform;
+        let ring = noise.while_paused(|| platform.write_chain(buffer, &spec, &probe.buffer.touch, &cutoff))?;
         if let Some(chain) = known {
             *chain = Some((spec, ring.clone()));
         }
         self.writing_chains += self.context.now() - started;
         Ok(ring)
+    }
+
+    /// Writes the chain of a working set. Returns it with the window that it is random in. `exits` are those of the windows that several
+    /// working sets share, once they are written.
+    pub(crate) fn write_prefix(&self, prefix: &Prefix<'_>, exits: &mut Option<WindowExits>) -> Result<(Ring, Bytes)> {
+        Ok(self.context.platform.write_prefix(prefix, exits, &self.cutoff())?)
     }
 
     /// Whether a buffer of this size on the plan's node, or in its directory, is within what this process may take.
@@ -288,11 +287,7 @@ impl<'a> MemoryStore<'a> {
     /// Writes the plan's contents into a buffer, again and again.
     fn fill(&self, buffer: &Buffer) -> Result {
         let contents = &self.plan.contents;
-        #[cfg(feature = "simulate")]
-        if self.context.model().is_some() {
-            return Ok(());
-        }
-        if contents.is_empty() {
+        if contents.is_empty() || !self.context.platform.keeps_contents() {
             return Ok(());
         }
         let cutoff = self.cutoff();

@@ -20,10 +20,15 @@ pub(crate) struct NoiseWatch {
 }
 
 impl NoiseWatch {
+    /// Watches nothing but the frequency.
+    pub(crate) fn blind(ghz: f64) -> Self {
+        Self { ghz_before: Some(ghz), ..Self::default() }
+    }
+
     /// Begins to watch while all of `cpus` work, and their neighbours; one of them runs at `ghz`.
-    pub(crate) fn start(&mut self, root: &Path, cpus: &IdSet, neighbours: &NeighbourCpus, ghz: f64) {
+    pub(crate) fn start(root: &Path, cpus: &IdSet, neighbours: &NeighbourCpus, ghz: f64) -> Self {
         let neighbours = NeighbourWatch::start(root, neighbours);
-        *self = Self { probe: Some(NoiseProbe::start(root, cpus)), neighbours, root: root.to_owned(), ghz_before: Some(ghz) };
+        Self { probe: Some(NoiseProbe::start(root, cpus)), neighbours, root: root.to_owned(), ..Self::blind(ghz) }
     }
 
     /// Until [`Self::resume`], what happens does not count: this process works on other CPUs as well.

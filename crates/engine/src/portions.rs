@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::context::Cutoff;
+use crate::cutoff::Cutoff;
 
 /// About how many portions each thread takes: threads end apart by one portion at most, a 32nd of the time.
 const PORTIONS_PER_THREAD: usize = 32;
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn portions_cover_everything_once() {
         for (len, threads, unit) in [(1 << 30, 128, 4096), (16 << 20, 2, 3072), (100_000, 64, 1024), (1024, 1, 1024), (0, 3, 64)] {
-            let portions = Portions::new(len, threads, unit, Cutoff::never());
+            let portions = Portions::new(len, threads, unit, Cutoff::default());
             let mut end = 0;
             while let Some(portion) = portions.take() {
                 assert_eq!(portion.start, end);
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn threads_of_a_large_machine_all_get_portions() {
-        assert!((1 << 30) / Portions::new(1 << 30, 512, 4096, Cutoff::never()).portion >= 512);
-        assert_eq!(Portions::new(1 << 30, 2, 4096, Cutoff::never()).portion, MAX_PORTION);
+        assert!((1 << 30) / Portions::new(1 << 30, 512, 4096, Cutoff::default()).portion >= 512);
+        assert_eq!(Portions::new(1 << 30, 2, 4096, Cutoff::default()).portion, MAX_PORTION);
     }
 }

@@ -8,7 +8,6 @@ use memgauge_core::plan::{Cell, Plan, Work};
 use memgauge_core::result::{Incomplete, SetUp, Timing};
 use memgauge_core::units::IdSet;
 use memgauge_os::clock::ClockError;
-use memgauge_os::cpu;
 use memgauge_os::start_signal::StartSignal;
 
 use crate::context::{Observer, RunContext};
@@ -169,14 +168,10 @@ fn measure(session: &mut Session<'_>, cell: &Cell) -> Result {
 
 /// Stamps of several CPUs are compared with each other: adds a note when their clocks disagree.
 fn compare_clocks(session: &mut Session<'_>) {
-    #[cfg(feature = "simulate")]
-    if session.context.model().is_some() {
-        return;
-    }
     let cells = session.plan.steps.iter().flat_map(|s| &s.cells);
     let cpus = cells.fold(IdSet::new(), |all, cell| all.union(&cell.work.cpus()));
     // Threads that did not run at the same time say nothing about their clocks: they get another chance.
-    let check = || session.context.clock.cross_cpu_check(&cpus);
+    let check = || session.context.platform.compare_clocks(&cpus);
     let checked = (0..COMPARISONS).map(|_| check()).find(|checked| !matches!(checked, Err(ClockError::NotTested { .. })));
     if let Err(error) = checked.unwrap_or_else(check) {
         session.recorder.note(clock_note(&error));
@@ -199,11 +194,7 @@ fn clock_note(error: &ClockError) -> Note {
 
 /// Control groups may change and CPUs go offline during a run: a cell that lost its CPUs or nodes is not measured elsewhere.
 fn check_allowed(context: &RunContext<'_>, work: &Work) -> Result {
-    #[cfg(feature = "simulate")]
-    if context.model().is_some() {
-        return Ok(());
-    }
-    let now = cpu::read_allowed(&context.root, &context.machine.topology);
+    let Some(now) = context.platform.allowed() else { return Ok(()) };
     let cpus = work.cpus().difference(&now.cpus);
     if !cpus.is_empty() {
         return Err(CellError::CpusLost { cpus });
@@ -292,7 +283,8 @@ mod tests {
             let _ = wait.recv();
             drop(held);
         });
-        let given_up = session.runner.workers.run(vec![(probe.cpu, job)], Duration::from_millis(20)).map(|_| ());
+        let threads = session.runner.threads(&IdSet::one(probe.cpu)).unwrap();
+        let given_up = threads.workers.run(vec![(probe.cpu, job)], Duration::from_millis(20)).map(|_| ());
         let given_up = given_up.map_err(CellError::from);
         assert!(matches!(given_up, Err(CellError::Worker(crate::error::WorkerError::TimedOut { .. }))), "{given_up:?}");
         end_cell(&mut session, &given_up, (0, 0));

@@ -22,10 +22,10 @@ use memgauge_kernels::Kernel;
 use memgauge_os::memory::{Buffer, MemoryWatch};
 
 use crate::burst::result::Conditions;
-use crate::burst::runner::{EndFlag, keep_awake_jobs};
+use crate::burst::threads::{EndFlag, Threads, keep_awake_jobs};
 use crate::burst::windows::coverage;
 use crate::burst::workers::{Finished, Job, SchedulerNoise};
-use crate::context::WORKER_TIMEOUT;
+use crate::cutoff::WORKER_TIMEOUT;
 use crate::error::{CellError, Result};
 use crate::experiment::disturbance::{BurstConditions, BurstSamples, GroupBy};
 use crate::experiment::kernels::{Contest, TrialResult, candidates};
@@ -237,7 +237,7 @@ fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region:
     let awake = session.runner.kept_awake(&plan.cpus);
     let reading = Arc::new(RegionPass::new(kernel, region.clone(), most, plan.cpus.len(), session.context.cutoff(None)));
     let clock = session.context.clock;
-    let start = clock.now() + clock.to_ticks(session.runner.lead(plan.cpus.len() + awake.len()));
+    let start = clock.now() + clock.to_ticks(Threads::lead(plan.cpus.len() + awake.len()));
     let mut jobs: Vec<(u32, Job<Span>)> = Vec::new();
     // Set when the last reader's job has ended.
     let (flag, ended) = EndFlag::new();
@@ -253,8 +253,9 @@ fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region:
     drop(flag);
     jobs.extend(keep_awake_jobs(&awake, &ended));
     let timeout = WORKER_TIMEOUT + Duration::from_secs(reading.bytes() / SLOWEST_BYTES_S);
-    let before = session.runner.look(&plan.cpus);
-    let finished = session.runner.workers.run_required(jobs, plan.cpus.len(), timeout)?;
+    let threads = session.runner.threads(&plan.cpus)?;
+    let before = threads.look(&plan.cpus);
+    let finished = threads.workers.run_required(jobs, plan.cpus.len(), timeout)?;
     if let Some(fault) = region.fault() {
         return Err(CellError::MemoryFailed { cpu: plan.cpus.first().unwrap_or(0), fault });
     }
@@ -274,7 +275,7 @@ fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region:
     let ns = clock.ns(ended.saturating_sub(began).max(1));
     let length = Duration::from_nanos(ns as u64);
     session.add_measuring(length);
-    let (coverage, others) = (coverage(&spans), session.runner.others_since(&before, &plan.cpus, length));
+    let (coverage, others) = (coverage(&spans), session.runner.threads(&plan.cpus)?.others_since(&before, &plan.cpus, length));
     let conditions = BurstConditions::judge(plan.cpus.len(), Conditions { scheduler, coverage }, others, None);
     // Bytes per nanosecond are GB/s.
     Ok(Pass { gbs: reading.bytes() as f64 / ns, coverage, conditions })

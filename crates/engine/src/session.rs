@@ -19,7 +19,8 @@ use crate::burst::result::{BurstResult, BurstShape};
 use crate::burst::runner::BurstRunner;
 use crate::burst::windows::shortest_window;
 use crate::burst::workers::SchedulerNoise;
-use crate::context::{Cutoff, Observer, Progress, RunContext, TimeBudget};
+use crate::context::{Observer, Progress, RunContext, TimeBudget};
+use crate::cutoff::Cutoff;
 use crate::error::{CellError, Result};
 use crate::experiment::kernels::KnownTrial;
 use crate::experiment::stores::KnownStores;
@@ -150,7 +151,7 @@ impl<'a> Session<'a> {
         self.set_up.warm_up_s += (self.context.now() - started).as_secs_f64();
         // CPUs kept awake are busy because of this process as well.
         let cpus = cpus.union(&self.runner.kept_awake(cpus));
-        self.noise.start(&self.context.root, &cpus, &self.runner.neighbours, ghz);
+        self.noise = self.context.platform.watch(&cpus, &self.runner.neighbours, ghz);
         Ok(())
     }
 
@@ -190,8 +191,7 @@ impl<'a> Session<'a> {
     }
 
     fn look_at_links(&mut self, look: impl FnOnce(&Cutoff) -> Result) -> Result {
-        #[cfg(feature = "simulate")]
-        if self.context.model().is_some() {
+        if !self.context.platform.keeps_contents() {
             return Ok(());
         }
         self.unwatched(|session| {
@@ -202,7 +202,7 @@ impl<'a> Session<'a> {
 
     /// What was counted for a measurement, where it was asked for.
     pub(crate) fn counted(&mut self, totals: &CounterTotals, unit: WorkUnit, certain: ExpectedEvents) -> Option<Box<Counters>> {
-        let counters = self.runner.counters.as_mut()?;
+        let counters = self.runner.counters()?;
         let (counters, note) = counters.summarise(totals, &self.context.clock, unit, certain);
         note.into_iter().for_each(|note| self.recorder.note(note));
         Some(Box::new(counters))

@@ -15,7 +15,7 @@ use memgauge_os::memory::Buffer;
 
 use super::exact::{self, ExactHops};
 use super::windows::{BLOCK_NS, Fences, Schedule, Trace, run_until_end};
-use crate::context::Cutoff;
+use crate::cutoff::Cutoff;
 use crate::error::{CellError, ChainError};
 
 /// Slots whose links one thread writes at a time when the whole buffer is one window: 8 MiB at a stride of 128 B.
@@ -34,9 +34,6 @@ pub(crate) struct Ring {
     /// Hops from the ring's start to the position, modulo a lap.
     hops: u64,
     way: Arc<Way>,
-    /// How the chain was laid out, for a model: nobody else asks.
-    #[cfg(feature = "simulate")]
-    spec: ChainSpec,
     /// Keeps the memory that `position` points to.
     buffer: Arc<Buffer>,
 }
@@ -50,16 +47,15 @@ struct Way {
 }
 
 impl Ring {
-    fn new(buffer: &Arc<Buffer>, layout: ChaseLayout, spec: &ChainSpec) -> Self {
-        let way = Way { layout, windows: layout.window_order(), offset_in_line: spec.offset_in_line };
-        Self {
-            position: buffer.as_ptr() as usize + layout.start() + spec.offset_in_line,
-            hops: 0,
-            way: Arc::new(way),
-            #[cfg(feature = "simulate")]
-            spec: spec.clone(),
-            buffer: buffer.clone(),
-        }
+    /// The ring that `layout` describes, whose pointers are in memory.
+    pub(crate) fn new(buffer: &Arc<Buffer>, layout: ChaseLayout, offset_in_line: usize) -> Self {
+        let way = Way { layout, windows: layout.window_order(), offset_in_line };
+        let position = buffer.as_ptr() as usize + layout.start() + offset_in_line;
+        Self { position, hops: 0, way: Arc::new(way), buffer: buffer.clone() }
+    }
+
+    pub(crate) fn layout(&self) -> &ChaseLayout {
+        &self.way.layout
     }
 
     /// A line of the ring; its pointer leads to another line of it.
@@ -77,7 +73,7 @@ impl Ring {
     }
 
     fn slots(&self) -> u64 {
-        self.way.layout.slots() as u64
+        self.layout().slots() as u64
     }
 
     pub(crate) const fn buffer(&self) -> &Arc<Buffer> {
@@ -103,7 +99,7 @@ impl Ring {
     }
 
     fn is_computed(&self) -> bool {
-        self.way.layout.slots_per_window() <= COMPUTED_SLOTS
+        self.layout().slots_per_window() <= COMPUTED_SLOTS
     }
 
     fn is_where_it_must_be(&self) -> bool {
@@ -122,7 +118,7 @@ impl Ring {
     /// Each line of the ring is the next of exactly one other, so the sum of all pointers is that of all lines.
     pub(crate) fn check_all_links(&self, cpu: u32, interrupted: &dyn Fn() -> bool) -> Result<(), CellError> {
         let (start, mut sum) = (self.buffer.as_ptr() as usize + self.way.offset_in_line, 0_usize);
-        for (slot, line) in self.way.layout.lines().enumerate() {
+        for (slot, line) in self.layout().lines().enumerate() {
             if slot.is_multiple_of(SLOTS_BETWEEN_LOOKS) && interrupted() {
                 return Ok(());
             }
@@ -135,11 +131,6 @@ impl Ring {
             None if sum != 0 => Err(CellError::WrongPointer { cpu }),
             None => Ok(()),
         }
-    }
-
-    #[cfg(feature = "simulate")]
-    pub(crate) const fn spec(&self) -> &ChainSpec {
-        &self.spec
     }
 }
 
@@ -211,13 +202,7 @@ pub(crate) fn write(
         // SAFETY: `layout` checked that its lines are within the buffer, and the pointer is within its line.
         unsafe { write_windows(&layout, lines, cpus, interrupted, |_, _| {}) };
     }
-    if interrupted() { Err(ChainError::Interrupted) } else { Ok(Ring::new(buffer, layout, spec)) }
-}
-
-/// The ring of a chain that is not written, in a buffer that nobody touches.
-#[cfg(feature = "simulate")]
-pub(crate) fn unwritten(buffer: &Arc<Buffer>, spec: &ChainSpec) -> Result<Ring, ChainError> {
-    Ok(Ring::new(buffer, layout(buffer, spec)?, spec))
+    if interrupted() { Err(ChainError::Interrupted) } else { Ok(Ring::new(buffer, layout, spec.offset_in_line)) }
 }
 
 /// Writes window after window. `leaves` takes each window's last line, whose link leads to the next window.
@@ -280,7 +265,7 @@ pub(crate) fn relink(buffer: &Arc<Buffer>, spec: &ChainSpec, exits: &WindowExits
         // SAFETY: both are lines of windows that `layout` checked to be within the buffer; no other thread uses the buffer.
         unsafe { lines.link(*from, to) };
     }
-    Ok(Ring::new(buffer, layout, spec))
+    Ok(Ring::new(buffer, layout, spec.offset_in_line))
 }
 
 /// The layout of a chain, checked to be within the buffer.

@@ -8,7 +8,7 @@ use memgauge_os::clock::Clock;
 
 use super::absence::Absence;
 use super::windows::{BLOCK_NS, ThreadClock, shortest_block};
-use crate::context::Cutoff;
+use crate::cutoff::Cutoff;
 
 /// Before the later parts of a chase its thread has slept for a moment only. It is warmed up for this share of the last part's time.
 const SETTLE_AGAIN: f64 = 0.05;

@@ -29,7 +29,7 @@ const DELAY_LINES: f64 = 4.0;
 /// The traffic of one CPU in bursts; goes on where it stopped.
 #[derive(Clone)]
 pub(crate) struct Load {
-    traversal: Traversal,
+    pub(crate) traversal: Traversal,
     /// A second buffer, and the percent of turns that it gets.
     second: Option<(Box<Traversal>, u32)>,
     /// Core cycles to wait after every `burst_lines` lines.
@@ -59,26 +59,26 @@ impl LineBytes {
 
 /// How a kernel goes through one buffer, and where it goes on.
 #[derive(Clone)]
-struct Traversal {
+pub(crate) struct Traversal {
     kernel: &'static Kernel,
     /// Where each stream begins.
     bases: [usize; MAX_STREAMS],
     /// Bytes that each stream advances a step.
-    advance: [usize; MAX_STREAMS],
+    pub(crate) advance: [usize; MAX_STREAMS],
     /// Steps in one pass over the streams, or over the window of a random order.
-    steps: usize,
+    pub(crate) steps: usize,
     /// Random access: the order in a window, and how many windows the buffer has; 1 otherwise.
-    order: Option<Arc<Order>>,
-    windows: usize,
+    pub(crate) order: Option<Arc<Order>>,
+    pub(crate) windows: usize,
     /// Lines of a block of the order; 1 where it is one of lines.
-    block: usize,
+    pub(crate) block: usize,
     stride: usize,
     /// The step to go on with, of all windows.
     next: usize,
     stored: Line,
     check: Option<PassChecksum>,
     /// Keeps the memory that `bases` point to.
-    buffer: Arc<Buffer>,
+    pub(crate) buffer: Arc<Buffer>,
 }
 
 /// What a loader's buffer holds and its stores write.
@@ -182,18 +182,6 @@ impl Load {
 
     pub(crate) fn kernel(&self) -> &'static Kernel {
         self.traversal.kernel
-    }
-
-    #[cfg(feature = "simulate")]
-    pub(crate) fn buffer(&self) -> &Arc<Buffer> {
-        &self.traversal.buffer
-    }
-
-    /// Bytes that it goes over.
-    #[cfg(feature = "simulate")]
-    pub(crate) fn bytes(&self) -> usize {
-        let Traversal { advance, steps, order, windows, block, .. } = &self.traversal;
-        order.as_ref().map_or(steps * advance.iter().sum::<usize>(), |order| order.lines() * block * LINE as usize * windows)
     }
 
     /// Bytes for each line visited. Lines of the machine may be longer than the kernels': a visit then moves the rest of the line as well,

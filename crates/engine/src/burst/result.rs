@@ -5,6 +5,7 @@ use std::time::Duration;
 use memgauge_core::protocol::{MAX_BURST, SETTLE_WINDOWS};
 
 use super::chase::Chase;
+use super::exact::ExactHops;
 use super::load::Load;
 use super::windows::Trace;
 use super::workers::SchedulerNoise;
@@ -21,6 +22,11 @@ pub(crate) struct BurstShape {
 impl BurstShape {
     pub(crate) fn counted(&self) -> Duration {
         self.window * self.windows as u32
+    }
+
+    /// Of all windows, with those that settle.
+    pub(crate) fn whole(&self) -> Duration {
+        self.window * (self.windows + SETTLE_WINDOWS) as u32
     }
 
     /// The same time in bursts of nearly the same length, none longer than [`MAX_BURST`].
@@ -66,6 +72,13 @@ pub(crate) struct Loaded {
     pub(crate) cpu: u32,
     pub(crate) trace: Trace,
     pub(crate) load: Load,
+}
+
+/// A chase that made hops, or fewer where the run is to end, and goes on from there.
+pub(crate) struct ChasedHops {
+    pub(crate) took: ExactHops,
+    pub(crate) chase: Chase,
+    pub(crate) scheduler: SchedulerNoise,
 }
 
 impl BurstResult {

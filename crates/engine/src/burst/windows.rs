@@ -136,19 +136,7 @@ impl Trace {
     #[cfg(test)]
     pub(crate) fn of_windows(marks: Vec<Option<(u64, u64)>>) -> Self {
         let mark = |(ticks, work)| Mark { ticks, resumed: ticks, work, longest: 0, cpu_ns: None };
-        Self::of_marks(marks.into_iter().map(|noted| noted.map(mark)).collect())
-    }
-
-    /// Of a thread that noted (ticks, work, nanoseconds of CPU time) once in each window.
-    #[cfg(feature = "simulate")]
-    pub(crate) fn of_windows_with_cpu_time(marks: Vec<Option<(u64, u64, u64)>>) -> Self {
-        let mark = |(ticks, work, ran_ns)| Mark { ticks, resumed: ticks, work, longest: 0, cpu_ns: Some(ran_ns) };
-        Self::of_marks(marks.into_iter().map(|noted| noted.map(mark)).collect())
-    }
-
-    /// Of a thread with one slot in a window.
-    #[cfg(any(test, feature = "simulate"))]
-    fn of_marks(marks: Vec<Option<Mark>>) -> Self {
+        let marks: Vec<Option<Mark>> = marks.into_iter().map(|noted| noted.map(mark)).collect();
         let ends = || marks.iter().flatten().map(|mark| mark.ticks);
         let span = (ends().next().unwrap_or(0), ends().next_back().unwrap_or(0));
         Self { span, marks, slots: 1, ..Self::default() }

@@ -157,7 +157,8 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, idle: &IdleCh
         placements: Vec::new(),
         file: None,
     };
-    sampler.shape = vary.shape(session, sampler.bursts(session));
+    let bursts = sampler.bursts(session);
+    sampler.shape = vary.shape(session, bursts);
     measure_until_sure(session, vary.stop_after(), &mut sampler)?;
     record(session, at, sampler, plateau);
     Ok(())

@@ -104,7 +104,7 @@ impl LoaderGroup {
     /// # Errors
     /// When the run must end, or a thread is lost.
     pub(crate) fn write_checked(&self, session: &mut Session<'_>) -> Result<Option<CheckedBuffers>> {
-        if self.words.is_empty() || session.context.is_model() {
+        if self.words.is_empty() || !session.context.platform.keeps_contents() {
             return Ok(None);
         }
         let cpus = |buffer: &Arc<Buffer>| {

@@ -19,7 +19,7 @@ use super::disturbance::{BurstConditions, BurstSamples, GroupBy};
 use super::kernels::ChosenKernels;
 use super::loaders::{LoadTotals, LoaderGroup, window_gbs};
 use crate::burst::chase::Chase;
-use crate::burst::counters::{CounterTotals, RunCounters};
+use crate::burst::counters::CounterTotals;
 use crate::burst::exact::ExactHops;
 use crate::burst::load::{Load, lines_per_step};
 use crate::burst::result::{BurstShape, Conditions, Loaded};
@@ -141,14 +141,14 @@ impl Vary {
     }
 
     /// The bursts. `kinds` counts the bursts of a round that share a fixed time: one, and one more where batches of hops are timed.
-    pub(crate) fn shape(self, session: &Session<'_>, kinds: u32) -> BurstShape {
+    pub(crate) fn shape(self, session: &mut Session<'_>, kinds: u32) -> BurstShape {
         if !matches!(self, Self::WorkingSet(_)) {
             return session.shape(session.budget.windows(self.min_rounds() * kinds));
         }
         let window = shortest_window(SWEEP_WINDOW, session.context.clock.overhead_ns());
         let windows = match () {
             () if session.budget.stop.fixed_time => session.budget.fixed_windows(f64::from(MIN_SWEEP_BURSTS), window),
-            () if session.runner.counters.as_ref().is_some_and(RunCounters::can_count) => SWEEP_COUNTED_WINDOWS,
+            () if session.runner.counters().is_some_and(|counters| counters.can_count()) => SWEEP_COUNTED_WINDOWS,
             () => SWEEP_WINDOWS,
         };
         BurstShape { windows, window }

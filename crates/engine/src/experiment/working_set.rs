@@ -1,28 +1,25 @@
 //! Sweeps over working sets. Each CPU has one buffer, touched once, of which every working set is a prefix. Chains of large working sets
 //! share their windows and differ only in the order of these.
 
-use std::sync::Arc;
-
 use memgauge_core::conclusions::{levels, limit};
 use memgauge_core::counters::{Counters, WorkUnit};
 use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Metric};
-use memgauge_core::pattern::ChaseLayout;
+use memgauge_core::experiment::{Coordinates, Metric};
 use memgauge_core::plan::{BandwidthSweep, BufferPlan, LatencySweep};
 use memgauge_core::protocol::{SWEEP_TRIAL_WINDOWS, SWEEP_WINDOW};
 use memgauge_core::result::{Evidence, Incomplete, Measurement, RfoReason};
 use memgauge_core::units::Bytes;
 use memgauge_kernels::Kernel;
-use memgauge_os::memory::Buffer;
 
 use super::disturbance::BurstSamples;
 use super::kernels::{ChosenKernels, Contest, candidates};
 use super::loaders::LoaderGroup;
-use super::sampling::{Experiment, Series, Vary, chase_window};
+use super::sampling::{Experiment, Series, Vary};
 use super::stores::StoresRead;
 use super::trials;
-use crate::burst::chase::{self, ChainSpec, Chase, Ring, WindowExits};
+use crate::burst::chase::{ChainSpec, Chase};
 use crate::burst::counters::certain;
+use crate::burst::prefix::Prefix;
 use crate::burst::result::{BurstShape, Conditions};
 use crate::burst::windows::shortest_window;
 use crate::error::{CellError, Result};
@@ -31,9 +28,6 @@ use crate::session::Session;
 /// Lines that a burst touches before it chases, at most: 64 MiB of lines. Larger working sets leave the caches to chance whatever was done
 /// before.
 const MAX_TOUCHED: u64 = 1 << 20;
-/// Working sets from here on share the windows of the largest one. Smaller ones are written anew in a millisecond, with windows that divide
-/// them evenly.
-const SHARED_FROM: Bytes = Bytes::mib(8);
 /// A kernel takes part where its whole steps fill at least this share of the working set.
 const FILLED: f64 = 0.95;
 
@@ -54,10 +48,22 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep
     let experiment = |vary| Experiment { probe: Some(probe), loaders: None, vary };
     experiment(Vary::Nothing).watch(session)?;
     let buffer = session.allocate(&probe.buffer)?;
+    let whole = ChainSpec {
+        bytes: probe.buffer.bytes,
+        window: probe.window,
+        stride: probe.stride,
+        line: session.context.line(),
+        order: sweep.order,
+        seed: session.plan.seed,
+        even: true,
+        offset_in_line: 0,
+    };
     let mut exits = None;
     let (points, outcome) = measure_sizes(session, &sweep.sizes, |session, size| {
         let range = sweep.range(size, session.context.line());
-        let (ring, layout, window) = session.unwatched(|session| prefix_chain(session, sweep, range, &buffer, &mut exits))?;
+        let prefix = Prefix { buffer: &buffer, size: range, whole: &whole, cpus: &probe.buffer.touch };
+        let (ring, window) = session.unwatched(|session| session.memory.write_prefix(&prefix, &mut exits))?;
+        let layout = *ring.layout();
         let mut chase = Chase::new(ring);
         if layout.slots() as u64 <= MAX_TOUCHED {
             chase = chase.touching(layout);
@@ -187,51 +193,6 @@ fn record(session: &mut Session<'_>, at: &Coordinates, metric: Metric, points: V
         let result = session.recorder.judge(vary.coordinates(at), metric, estimate, evidence);
         session.recorder.record(Measurement { counters, samples: Some(samples.keep(0)), ..result });
     }
-}
-
-/// Writes a chain over the first `size` bytes of `buffer`. Returns it with its layout and the window that it is random in.
-fn prefix_chain(
-    session: &Session<'_>,
-    sweep: &LatencySweep,
-    size: Bytes,
-    buffer: &Arc<Buffer>,
-    exits: &mut Option<WindowExits>,
-) -> Result<(Ring, ChaseLayout, Bytes)> {
-    let probe = &sweep.probe;
-    let touch = &probe.buffer.touch;
-    let cutoff = session.memory.cutoff();
-    let interrupted = &|| cutoff.passed();
-    let spec = |bytes, window| ChainSpec {
-        bytes,
-        window,
-        stride: probe.stride,
-        line: session.context.line(),
-        order: sweep.order,
-        seed: session.plan.seed,
-        even: true,
-        offset_in_line: 0,
-    };
-    #[cfg(feature = "simulate")]
-    if session.context.model().is_some() {
-        let spec = spec(size, Bytes(probe.window.0.min(size.0)));
-        return Ok((chase::unwritten(buffer, &spec)?, chase::layout(buffer, &spec)?, spec.window));
-    }
-    if sweep.order == ChaseOrder::WindowLocal && size >= SHARED_FROM && size.0 >= 2 * probe.window.0 {
-        let exits = match exits {
-            Some(exits) => exits,
-            None => exits.insert(chase::write_with_exits(buffer, &spec(probe.buffer.bytes, probe.window), touch, interrupted)?),
-        };
-        let spec = spec(size, probe.window);
-        let ring = chase::relink(buffer, &spec, exits)?;
-        return Ok((ring, chase::layout(buffer, &spec)?, probe.window));
-    }
-    // Windows of equal size, so that none of the working set is left over.
-    let windows = size.0.div_ceil(chase_window(sweep.order, probe).0.max(1)).max(1);
-    let window = Bytes((size.0 / windows / probe.stride.0 * probe.stride.0).max(2 * probe.stride.0));
-    let whole = if sweep.order == ChaseOrder::WindowLocal { Bytes((window.0 * windows).min(size.0)) } else { size };
-    let spec = spec(whole, window);
-    let ring = chase::write(buffer, &spec, touch, interrupted)?;
-    Ok((ring, chase::layout(buffer, &spec)?, window))
 }
 
 /// The kernels of a bandwidth sweep. They are tried once a cache level, at the size in its middle; a size that they do not fill has a trial of

@@ -19,7 +19,7 @@ fn allocated(bytes: u64, directory: Option<String>) -> Arc<Buffer> {
 /// Runs one sweep in this thread.
 fn go_over(tested: &mut TestedBuffer, write: Option<(Words, Option<TestPattern>)>, how: How) {
     let started = Instant::now();
-    let sweep = tested.sweep(write.as_ref().map(|w| w.0.clone()), how, Cutoff::never());
+    let sweep = tested.sweep(write.as_ref().map(|w| w.0.clone()), how, Cutoff::default());
     while !sweep.portions.are_taken() {
         sweep.run(PIECE);
     }
@@ -96,7 +96,7 @@ fn flips_are_found_as_often_as_the_result_says() {
                 let mut now = 0;
                 for next in steps.iter().map(|step| Some((step.words(5, 0), Some(step.pattern)))).chain([None]) {
                     let started = now;
-                    let sweep = tested.sweep(next.as_ref().map(|w| w.0.clone()), How::default(), Cutoff::never());
+                    let sweep = tested.sweep(next.as_ref().map(|w| w.0.clone()), How::default(), Cutoff::default());
                     while !sweep.portions.are_taken() {
                         if now == moment {
                             flip();
@@ -138,7 +138,7 @@ fn words_of_another_place_are_wrong_and_few_are_listed() {
 fn a_sweep_that_is_cut_short_compares_nothing_later_on() {
     let mut tested = TestedBuffer::new(buffer(4 << 20), vec![0, 1]);
     go_over(&mut tested, Some((Words::random(1, 0), None)), How::default());
-    let sweep = tested.sweep(Some(Words::random(2, 0)), How::default(), Cutoff::never());
+    let sweep = tested.sweep(Some(Words::random(2, 0)), How::default(), Cutoff::default());
     sweep.run(1);
     tested.finish(&sweep, Some((Words::random(2, 0), None)), Instant::now(), Instant::now());
     assert!(tested.holds.is_none());
@@ -151,7 +151,7 @@ fn a_sweep_that_is_interrupted_in_its_last_portions_is_not_complete() {
     let stop = Arc::default();
     let mut tested = TestedBuffer::new(buffer(4 << 20), vec![0, 1]);
     go_over(&mut tested, Some((Words::random(1, 0), None)), How::default());
-    let sweep = tested.sweep(Some(Words::random(2, 0)), How::default(), Cutoff::when(&stop));
+    let sweep = tested.sweep(Some(Words::random(2, 0)), How::default(), Cutoff::new(&stop, None));
     // All but the last portion: a 32nd of each of two threads.
     for _ in 0..63 {
         sweep.run(1);

@@ -8,7 +8,7 @@ use memgauge_kernels::{Kernel, MAX_STREAMS};
 use memgauge_os::clock::Clock;
 use memgauge_os::memory::Buffer;
 
-use crate::context::Cutoff;
+use crate::cutoff::Cutoff;
 use crate::portions::Portions;
 
 /// A region to be read once.
@@ -76,7 +76,7 @@ mod tests {
         let region = Arc::new(Buffer::allocate(&plan, Path::new("/")).unwrap());
         let kernel = memgauge_kernels::available().find(|k| k.written_per_step() == 0 && step_bytes(k) <= 4096).unwrap();
         for (most, least_read, most_read) in [(usize::MAX, (4 << 20) - 4096, 4 << 20), (1 << 20, (1 << 20) - 4096, 1 << 20)] {
-            let pass = RegionPass::new(kernel, region.clone(), most, 1, Cutoff::never());
+            let pass = RegionPass::new(kernel, region.clone(), most, 1, Cutoff::default());
             let clock = Clock::calibrate(Path::new("/"));
             let (began, ended) = pass.run(&clock, clock.now());
             assert!((least_read..=most_read).contains(&(pass.bytes())) && ended > began, "{} bytes", pass.bytes());

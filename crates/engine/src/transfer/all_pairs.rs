@@ -22,8 +22,9 @@ use memgauge_core::units::IdSet;
 use memgauge_core::wording::{self, reasons};
 use memgauge_os::memory::Buffer;
 
-use super::pair::{TransferRun, run_at_once, transfer_evidence};
+use super::pair::{run_at_once, transfer_evidence};
 use crate::burst::chase::Ring;
+use crate::burst::handover::{Transfer, TransferRun};
 use crate::burst::result::Conditions;
 use crate::burst::workers::SchedulerNoise;
 use crate::error::{CellError, Result};
@@ -341,12 +342,12 @@ fn note_at_once(verdict: Option<bool>, ratio: f64, pairs: usize, representatives
 
 /// One run of pairs at once; each goes on where its reader stopped.
 fn run_pairs(session: &mut Session<'_>, transfers: &mut [PairTransfer], memory: &mut ReaderMemory, run: Duration) -> Result {
-    let mut rings = Vec::with_capacity(transfers.len());
+    let mut runs = Vec::with_capacity(transfers.len());
     for PairTransfer { plan, home, .. } in transfers.iter() {
         let reader = memory.get(&(plan.reader, *home)).ok_or(CellError::NoBuffer { cpu: plan.reader })?;
-        rings.push((plan, reader.ring.clone()));
+        runs.push(Transfer { plan, ring: reader.ring.clone() });
     }
-    let (done, others) = run_at_once(session, &rings, run, u64::MAX)?;
+    let (done, others) = run_at_once(session, &runs, run, u64::MAX)?;
     for (transfer, TransferRun { samples, ring, scheduler, clean, left_out, stalled, .. }) in transfers.iter_mut().zip(done) {
         if let Some((reader, ring)) = memory.get_mut(&(transfer.plan.reader, transfer.home)).zip(ring) {
             reader.ring = ring;

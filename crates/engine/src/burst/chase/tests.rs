@@ -103,7 +103,7 @@ fn an_exact_chase_makes_as_many_hops_as_asked() {
     let clock = Clock::calibrate(std::path::Path::new("/"));
     let chase = Chase::new(ring.clone());
     for hops in [1, 63, 64, 65, 511, 512, 1000] {
-        let (took, after) = chase.clone().exactly(hops, Duration::ZERO, &clock, &Cutoff::never());
+        let (took, after) = chase.clone().exactly(hops, Duration::ZERO, &clock, &Cutoff::default());
         // SAFETY: a line of the chain just written.
         let expected = unsafe { kernels::chase_exact(ring.position(), hops as usize) };
         assert_eq!(after.position(), expected, "{hops} hops");
@@ -133,7 +133,7 @@ fn windows_and_exact_hops_agree() {
     let mut ratios = Vec::new();
     for _ in 0..2 * PAIRS {
         let (trace, moved) = chase.run(&Schedule { clock, start: clock.now(), window, windows, counters: None });
-        let (exact, moved) = moved.exactly(20_000, Duration::from_micros(500), &clock, &Cutoff::never());
+        let (exact, moved) = moved.exactly(20_000, Duration::from_micros(500), &clock, &Cutoff::default());
         chase = moved;
         let found = BurstWindows::new(&[&trace], Role::Chase, 4..windows, clock.ns(1), 0);
         // A stall of memory is in the mean over exact hops, and in no window.
@@ -228,7 +228,7 @@ fn chased(window_kib: u64, changed: bool) -> Option<(Chase, ChaseLayout)> {
     let clock = Clock::calibrate(std::path::Path::new("/"));
     let window = clock.to_ticks(Duration::from_millis(1));
     let schedule = || Schedule { clock, start: clock.now(), window, windows: 3, counters: None };
-    let (_, chase) = Chase::new(ring).exactly(100_001, Duration::from_micros(100), &clock, &Cutoff::never());
+    let (_, chase) = Chase::new(ring).exactly(100_001, Duration::from_micros(100), &clock, &Cutoff::default());
     let (_, chase) = chase.run(&schedule());
     let (_, chase) = chase.timing(8).run(&schedule());
     Some((chase.into_parts().0, layout))

@@ -7,7 +7,7 @@ use super::*;
 use crate::burst::chase::{self, ChainSpec};
 
 #[test]
-fn three_parties_take_turns_and_push() {
+fn three_participants_take_turns_and_push() {
     let cpus = memgauge_os::cpu::process_affinity().unwrap();
     let plan = BufferPlan { touch: cpus.clone(), ..BufferPlan::plain(Bytes::mib(1), 0, PageRequest::Auto) };
     let allocate = || Buffer::allocate(&plan, std::path::Path::new("/")).map(Arc::new);
@@ -26,28 +26,29 @@ fn three_parties_take_turns_and_push() {
     };
     let ring = chase::write(&buffer, &spec, &cpus, &|| false).unwrap();
     let clock = Clock::calibrate(std::path::Path::new("/"));
-    for (parties, windows) in [(2, u64::MAX), (3, u64::MAX), (2, 5), (3, 1)] {
-        let baton = Baton::new();
-        // A number of windows ends by itself; three parties on two CPUs may need a time slice for each turn.
+    for (participants, windows) in [(2, u64::MAX), (3, u64::MAX), (2, 5), (3, 1)] {
+        let token = TurnToken::new();
+        // A number of windows ends by itself; three participants on two CPUs may need a time slice for each turn.
         let longest = Duration::from_millis(if windows == u64::MAX { 300 } else { 10_000 });
         let end = clock.now() + clock.to_ticks(longest);
-        let party = Party { parties, pushed: None, ring: ring.clone(), hops: 512, clock, end, windows, baton: baton.clone() };
-        let holder = Party { pushed: Some((other.clone(), 4096)), ..party.clone() };
+        let participant =
+            Participant { participants, pushed: None, ring: ring.clone(), hops: 512, clock, end, windows, token: token.clone() };
+        let holder = Participant { pushed: Some((other.clone(), 4096)), ..participant.clone() };
         let samples = std::thread::scope(|scope| {
             let reader = scope.spawn({
-                let party = party.clone();
-                || party.read().0
+                let participant = participant.clone();
+                || participant.read().0
             });
-            if parties == 3 {
-                scope.spawn(|| party.share());
+            if participants == 3 {
+                scope.spawn(|| participant.share());
             }
             scope.spawn(|| holder.hold(LineState::Hitm));
             reader.join().unwrap()
         });
         assert!(!samples.is_empty() && samples.iter().all(|turn| turn.ns_per_line > 0.0), "{} windows", samples.len());
         assert!(windows == u64::MAX || samples.len() as u64 == windows, "{} windows of {windows}", samples.len());
-        // Whichever party noticed the end first, every window that was read had been through all hands.
-        let turns = baton.turn.load(Ordering::Acquire);
-        assert_eq!(turns / parties, samples.len() as u64, "{turns} turns of {parties} parties");
+        // Whichever participant noticed the end first, every window that was read had been through all hands.
+        let turns = token.turn.load(Ordering::Acquire);
+        assert_eq!(turns / participants, samples.len() as u64, "{turns} turns of {participants} participants");
     }
 }
