@@ -78,8 +78,10 @@ pub trait Observer {
 /// The time that a run and each of its cells may take.
 pub(crate) struct TimeBudget<'a> {
     pub(crate) context: &'a RunContext<'a>,
-    /// When the measuring of the cell, or of the point of a curve, in progress ends.
+    /// When the measuring of the cell in progress ends.
     pub(crate) stop: StopRule,
+    /// The longest time, in seconds, for which the point in progress of a curve measures.
+    point_s: Option<f64>,
     /// The window of cells and trials.
     pub(crate) window: Duration,
     /// When the cell in progress must end, so that others have their share of the run's time.
@@ -88,7 +90,22 @@ pub(crate) struct TimeBudget<'a> {
     pub(crate) fill_end: Option<Instant>,
 }
 
-impl TimeBudget<'_> {
+impl<'a> TimeBudget<'a> {
+    /// No end but that of the run.
+    pub(crate) const fn new(context: &'a RunContext<'a>, stop: StopRule, window: Duration) -> Self {
+        Self { context, stop, point_s: None, window, cell_end: None, fill_end: None }
+    }
+
+    /// A cell begins that measures for so long.
+    pub(crate) const fn begin_cell(&mut self, stop: StopRule) {
+        (self.stop, self.point_s) = (stop, None);
+    }
+
+    /// The longest time, in seconds, for which the cell, or the point of a curve, in progress measures.
+    pub(crate) fn budget_s(&self) -> f64 {
+        self.point_s.unwrap_or(self.stop.budget_s)
+    }
+
     pub(crate) fn stopped(&self) -> bool {
         self.context.stop.load(Ordering::Relaxed)
     }
@@ -122,10 +139,11 @@ impl TimeBudget<'_> {
         self.left().is_some_and(|left| left < this)
     }
 
-    /// Gives the next of the `points` that are still to be measured its share of the cell's time, and at most `budget_s`.
-    pub(crate) fn begin_point(&mut self, budget_s: f64, points: usize) {
+    /// Gives the next of the `points` that are still to be measured its share of the cell's time, and at most the cell's budget.
+    pub(crate) fn begin_point(&mut self, points: usize) {
+        let budget_s = self.stop.budget_s;
         let share = self.left().map_or(budget_s, |left| left.as_secs_f64() / points.max(1) as f64);
-        self.stop.budget_s = if self.stop.fixed_time { budget_s } else { budget_s.min(share) };
+        self.point_s = Some(if self.stop.fixed_time { budget_s } else { budget_s.min(share) });
     }
 
     /// How long to wait for threads that should be done: not far beyond the end of the run.
@@ -136,14 +154,14 @@ impl TimeBudget<'_> {
     /// Whether a cell's time is over after `spent`. A cell without any sample gets more: threads of an overcommitted machine may get no CPU
     /// for whole bursts.
     pub(crate) fn cell_over(&self, spent: Duration, sampled: bool) -> bool {
-        spent.as_secs_f64() >= self.stop.budget_s * if sampled { 1.0 } else { STARVED_BUDGETS }
+        spent.as_secs_f64() >= self.budget_s() * if sampled { 1.0 } else { STARVED_BUDGETS }
     }
 
     /// Counted windows of each of at least `bursts` bursts of a cell: a fixed time is shared among them, and so is a short one.
     pub(crate) fn windows(&self, bursts: u32) -> usize {
         match self.stop.fixed_time {
             true => self.fixed_windows(f64::from(bursts), self.window),
-            false => burst_windows(self.stop.budget_s, f64::from(bursts), self.window),
+            false => burst_windows(self.budget_s(), f64::from(bursts), self.window),
         }
     }
 
@@ -153,7 +171,7 @@ impl TimeBudget<'_> {
 
     /// Windows of each of `bursts` that fill the budget together.
     pub(crate) fn fixed_windows(&self, bursts: f64, window: Duration) -> usize {
-        ((self.stop.budget_s / bursts / window.as_secs_f64()).ceil() as usize).max(1)
+        ((self.budget_s() / bursts / window.as_secs_f64()).ceil() as usize).max(1)
     }
 }
 

@@ -20,6 +20,7 @@ use memgauge_os::{cpu, noise, process};
 use crate::burst::workers::Job;
 use crate::cutoff::{Cutoff, WORKER_TIMEOUT};
 use crate::error::{CellError, Result};
+use crate::measured::Measured;
 use crate::portions::Portions;
 use crate::session::Session;
 
@@ -492,7 +493,7 @@ impl CheckedBuffers {
     ///
     /// # Errors
     /// When memory has faulted.
-    pub(crate) fn end(&mut self, session: &mut Session<'_>) -> Result<Integrity> {
+    pub(crate) fn end(&mut self, session: &mut Session<'_>, measured: &mut Measured) -> Result<Integrity> {
         let planned = self.planned + 2;
         let outcome = self.sweep(session, true).and_then(|()| self.sweep(session, false));
         self.planned = 0;
@@ -502,11 +503,11 @@ impl CheckedBuffers {
         match outcome {
             Err(error) if error.damaged() => return Err(error),
             Ok(()) => {}
-            Err(CellError::Interrupted) => session.recorder.cut_short(Incomplete::OutOfTime),
+            Err(CellError::Interrupted) => measured.cut_short(Incomplete::OutOfTime),
             Err(error) => {
-                session.recorder.cut_short((&error).into());
+                measured.cut_short((&error).into());
                 let message = format!("what was written was not compared: {error}");
-                session.recorder.note(memgauge_core::note::Note::warning("check-cut-short", message));
+                measured.note(memgauge_core::note::Note::warning("check-cut-short", message));
             }
         }
         all.ecc = Some(self.ecc.end(session));

@@ -11,13 +11,13 @@ mod cutoff;
 mod error;
 mod experiment;
 mod integrity;
+mod measured;
 mod memory;
 mod microbench;
 mod neighbours;
 mod noise;
 mod platform;
 mod portions;
-mod recorder;
 mod run;
 mod scan;
 mod session;
@@ -29,8 +29,8 @@ mod transfer;
 
 pub use context::{Observer, RunContext};
 pub use cutoff::Heartbeat;
+pub use measured::Outcome;
 pub use microbench::{LoopError, run_loop};
-pub use recorder::Outcome;
 pub use run::run;
 #[cfg(feature = "simulate")]
 pub use simulated::model::{BurstRates, ChaseWork, LoadWork, SimulatedMachine, TransferWork};

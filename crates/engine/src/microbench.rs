@@ -30,8 +30,8 @@ use crate::burst::workers::{Finished, run_observed};
 use crate::context::RunContext;
 use crate::cutoff::Cutoff;
 use crate::error::{CellError, ChainError};
+use crate::measured::{self, Subject};
 use crate::neighbours::NeighbourWatch;
-use crate::recorder::{self, Recorder};
 
 /// A stream reads words of this size; less cannot be read.
 const MIN_STREAM: Bytes = Bytes(8);
@@ -128,9 +128,11 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
     };
     let certain = certain(context.machine, here, bytes);
     let (counters, note) = counters.map(|c| c.finish(&context.clock, work, certain)).unzip();
-    let result = Recorder::new(&context.machine.topology, experiment, None).judge(coordinates(spec, bytes), metric, estimate, evidence);
-    let damaged = damaged.map(|error| recorder::failure(format!("{}: {error}", wording::coordinates(&result.at)), &error));
-    let notes = smaller.into_iter().chain(note.flatten()).chain(damaged).chain(recorder::taken_away(&result)).collect();
+    let at = coordinates(spec, bytes);
+    let subject = Subject { topology: &context.machine.topology, experiment, at: &at };
+    let result = subject.judge(at.clone(), metric, estimate, evidence);
+    let damaged = damaged.map(|error| measured::failure(format!("{}: {error}", wording::coordinates(&result.at)), &error));
+    let notes = smaller.into_iter().chain(note.flatten()).chain(damaged).chain(measured::taken_away(&result)).collect();
     Ok((Measurement { counters: counters.map(Box::new), ..result }, notes))
 }
 

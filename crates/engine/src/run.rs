@@ -1,8 +1,9 @@
 //! Measures a plan, cell by cell.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use memgauge_core::conclusions::judge;
+use memgauge_core::experiment::Experiment;
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Plan, Work};
 use memgauge_core::result::{Incomplete, SetUp, Timing};
@@ -13,11 +14,10 @@ use memgauge_os::start_signal::StartSignal;
 use crate::context::{Observer, RunContext};
 use crate::error::{CellError, Result};
 use crate::experiment::{interleave, latency, loaded, working_set};
+use crate::measured::{Measured, Outcome, Subject};
 use crate::noise::NoiseWatch;
-use crate::recorder::Outcome;
 use crate::scan;
 use crate::session::Session;
-use crate::shares::Shares;
 use crate::transfer::{all_pairs, pair};
 
 /// Measures everything in `plan`. A cell that fails costs that cell, not the run.
@@ -25,46 +25,29 @@ pub fn run(plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -
     let started = context.now();
     let mut session = Session::new(plan, context, observer);
     let signal = StartGate { signal: plan.start_signal.as_deref().map(StartSignal::open) };
-    compare_clocks(&mut session);
+    let mut all = Measured::default();
+    compare_clocks(&session).into_iter().for_each(|note| all.note(note));
     session.runner.read_all_cores();
-    // Cells that wait for another program take whatever time that program does.
-    let deadline = context.deadline.filter(|_| plan.start_signal.is_none());
-    let mut shares = deadline.map(|end| (end, Shares::new(plan)));
     for step in &plan.steps {
         for cell in &step.cells {
             session.progress.begin_cell(step, cell);
-            session.budget.stop = plan.stop;
-            let share = shares.as_mut().map(|(end, shares)| shares.next(end.saturating_duration_since(context.now()).as_secs_f64()));
-            if let Some(Some(share)) = share {
-                session.budget.stop.budget_s = share.budget_s;
-                let after = |seconds| Some(context.now() + Duration::from_secs_f64(seconds));
-                (session.budget.cell_end, session.budget.fill_end) = (after(share.at_most_s), after(share.fill_s));
-                // A buffer may take more than the cell's share where the machine is slow: others get less then, but this one is measured.
-                session.memory.end = deadline;
-            }
-            (session.recorder.experiment, session.recorder.repeating) = (step.experiment, cell.repeat);
-            let result = if share == Some(None) { Err(CellError::OutOfTime) } else { measure_cell(&mut session, &signal, cell) };
-            (session.budget.cell_end, session.budget.fill_end, session.memory.end) = (None, None, None);
-            if let Err(error) = result {
-                session.recorder.record_failure(cell, &error);
-            }
-            if session.budget.stopped() {
-                session.recorder.cut_short(Incomplete::OutOfTime);
-            }
-            session.show_results();
+            all.append(measure_cell(&mut session, &signal, step.experiment, cell));
             session.progress.end_cell();
         }
     }
     session.runner.read_all_cores();
-    outcome(session, started)
+    outcome(session, all, started)
 }
 
-fn outcome(session: Session<'_>, started: Instant) -> Outcome {
+fn outcome(session: Session<'_>, mut all: Measured, started: Instant) -> Outcome {
     session.progress.observer.progress(1.0);
     let elapsed = session.context.now() - started;
-    let Session { runner, memory, set_up, calibration, mut recorder, .. } = session;
-    let incomplete = recorder.incomplete();
-    judge::mark_drift(&mut recorder.results, &mut recorder.repeats);
+    let Session { runner, memory, set_up, calibration, plan, .. } = session;
+    let incomplete = all.incomplete();
+    if let Some(kept) = plan.kept_samples() {
+        all.results.iter_mut().chain(&mut all.repeats).filter_map(|m| m.samples.as_mut()).for_each(|samples| samples.thin(kept));
+    }
+    judge::mark_drift(&mut all.results, &mut all.repeats);
     Outcome {
         timing: Timing {
             setup_s: elapsed.saturating_sub(runner.measuring).as_secs_f64(),
@@ -72,13 +55,13 @@ fn outcome(session: Session<'_>, started: Instant) -> Outcome {
             total_s: 0.0,
             setup: Some(SetUp { buffers_s: memory.allocating.as_secs_f64(), chains_s: memory.writing_chains.as_secs_f64(), ..set_up }),
         },
-        results: recorder.results,
-        repeats: recorder.repeats,
-        matrices: recorder.matrices,
-        curves: recorder.curves,
-        interleaves: recorder.interleaves,
+        results: all.results,
+        repeats: all.repeats,
+        matrices: all.matrices,
+        curves: all.curves,
+        interleaves: all.interleaves,
         stores_read: calibration.stores.evidence,
-        notes: recorder.notes,
+        notes: all.notes,
         core_ghz: runner.core_ghz,
         all_cores_ghz: runner.all_cores_ghz,
         incomplete,
@@ -110,72 +93,88 @@ impl StartGate {
     }
 }
 
-fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Result {
+/// What a cell leaves, however it ends.
+fn measure_cell(session: &mut Session<'_>, start: &StartGate, experiment: Experiment, cell: &Cell) -> Measured {
+    let subject = Subject { topology: &session.context.machine.topology, experiment, at: &cell.at };
+    let mut measured = Measured::new(cell.repeat);
+    let result = session.begin_time().and_then(|()| try_to_measure(session, start, subject, &cell.work, &mut measured));
+    session.end_time();
+    if let Err(error) = result {
+        measured.fail(subject, &cell.work, &error);
+    }
+    if session.budget.stopped() {
+        measured.cut_short(Incomplete::OutOfTime);
+    }
+    measured.show(&mut session.progress);
+    measured
+}
+
+fn try_to_measure(session: &mut Session<'_>, start: &StartGate, subject: Subject<'_>, work: &Work, measured: &mut Measured) -> Result {
     if session.interrupted() {
         return Err(session.budget.interruption());
     }
     start.wait(session)?;
-    let before = session.recorder.measurements();
-    session.runner.begin_cell(&cell.work);
-    let result = match measure(session, cell) {
+    session.runner.begin_cell(work);
+    let result = match measure(session, subject, work, measured) {
         // Memory that went offline in the middle is more than too little of it.
-        Err(error @ CellError::Memory(_)) => Err(check_allowed(session.context, &cell.work).err().unwrap_or(error)),
+        Err(error @ CellError::Memory(_)) => Err(check_allowed(session.context, work).err().unwrap_or(error)),
         result => result,
     };
     // Also where something was not begun because it would not have ended in time.
     let late = !session.budget.stopped();
     let result = if late && matches!(result, Err(CellError::Interrupted)) { Err(CellError::OutOfTime) } else { result };
-    end_cell(session, &result, before);
+    end_cell(session, &result, measured.moved());
     // The noise that was seen in a failed cell does not count.
     session.noise = NoiseWatch::default();
     start.done();
     result
 }
 
-/// Drops the memory that no later cell may use. The cell had so many measurements `before` it.
-fn end_cell(session: &mut Session<'_>, result: &Result, before: (usize, usize)) {
+/// Drops the memory that no later cell may use. `moved` says whether pages of this cell were on other nodes than they should.
+fn end_cell(session: &mut Session<'_>, result: &Result, moved: bool) {
     session.memory.end_cell();
     if result.as_ref().is_err_and(CellError::damaged) {
         session.memory.forget();
-    } else if session.recorder.moved_since(before) {
+    } else if moved {
         session.memory.forget_moved();
     }
 }
 
-fn measure(session: &mut Session<'_>, cell: &Cell) -> Result {
-    check_allowed(session.context, &cell.work)?;
-    if !matches!(cell.work, Work::Bandwidth { .. } | Work::Curve { .. } | Work::BandwidthSweep(_) | Work::Interleave(_)) {
+fn measure(session: &mut Session<'_>, subject: Subject<'_>, work: &Work, measured: &mut Measured) -> Result {
+    check_allowed(session.context, work)?;
+    if work.loaders().is_empty() {
         session.memory.keep_loader_buffers(&[]);
     }
-    match &cell.work {
+    match work {
         Work::Latency { probe, allocations, orders, hops, histogram } => {
             let chase = latency::IdleChase { probe, allocations: *allocations, orders, hops: *hops, histogram: *histogram };
-            latency::measure(session, &cell.at, &chase)
+            latency::measure(session, subject, &chase, measured)
         }
-        Work::Bandwidth { loaders, traffic, delay } => loaded::measure_bandwidth(session, &cell.at, loaders, traffic, *delay),
+        Work::Bandwidth { loaders, traffic, delay } => {
+            let bandwidth = loaded::Bandwidth { loaders, traffic, delay: *delay };
+            loaded::measure_bandwidth(session, subject, &bandwidth, measured)
+        }
         Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram } => {
             let curve = loaded::Curve { probe, loaders, traffic, delays, at_percent, order: *order, hops: *hops, histogram: *histogram };
-            loaded::measure_curve(session, &cell.at, &curve)
+            loaded::measure_curve(session, subject, &curve, measured)
         }
-        Work::Interleave(search) => interleave::measure(session, &cell.at, search),
-        Work::Handoff(handoff) => pair::measure(session, &cell.at, handoff),
-        Work::Transfers(transfers) => all_pairs::measure(session, transfers),
-        Work::Scan(plan) => scan::measure(session, &cell.at, plan),
-        Work::LatencySweep(sweep) => working_set::measure_latency(session, &cell.at, sweep),
-        Work::BandwidthSweep(sweep) => working_set::measure_bandwidth(session, &cell.at, sweep),
+        Work::Interleave(search) => interleave::measure(session, subject, search, measured),
+        Work::Handoff(handoff) => pair::measure(session, subject, handoff, measured),
+        Work::Transfers(transfers) => all_pairs::measure(session, subject, transfers, measured),
+        Work::Scan(plan) => scan::measure(session, subject, plan, measured),
+        Work::LatencySweep(sweep) => working_set::measure_latency(session, subject, sweep, measured),
+        Work::BandwidthSweep(sweep) => working_set::measure_bandwidth(session, subject, sweep, measured),
     }
 }
 
-/// Stamps of several CPUs are compared with each other: adds a note when their clocks disagree.
-fn compare_clocks(session: &mut Session<'_>) {
+/// Stamps of several CPUs are compared with each other: a note when their clocks disagree.
+fn compare_clocks(session: &Session<'_>) -> Option<Note> {
     let cells = session.plan.steps.iter().flat_map(|s| &s.cells);
     let cpus = cells.fold(IdSet::new(), |all, cell| all.union(&cell.work.cpus()));
     // Threads that did not run at the same time say nothing about their clocks: they get another chance.
     let check = || session.context.platform.compare_clocks(&cpus);
     let checked = (0..COMPARISONS).map(|_| check()).find(|checked| !matches!(checked, Err(ClockError::NotTested { .. })));
-    if let Err(error) = checked.unwrap_or_else(check) {
-        session.recorder.note(clock_note(&error));
-    }
+    checked.unwrap_or_else(check).err().map(|error| clock_note(&error))
 }
 
 /// How often clocks of CPUs are compared whose threads did not run at the same time.
@@ -275,7 +274,7 @@ mod tests {
         let wanted = memgauge_core::plan::BufferPlan { bytes: memgauge_core::units::Bytes::mib(2), ..probe.buffer.clone() };
         let buffer = |session: &mut Session<'_>| session.memory.loader_buffer(&mut session.noise, probe.cpu, 0, &wanted).unwrap();
         let first = buffer(&mut session);
-        end_cell(&mut session, &Ok(()), (0, 0));
+        end_cell(&mut session, &Ok(()), false);
         assert!(std::sync::Arc::ptr_eq(&first, &buffer(&mut session)), "the next cell has it again");
         let (release, wait) = std::sync::mpsc::channel::<()>();
         let held = first.clone();
@@ -287,7 +286,7 @@ mod tests {
         let given_up = threads.workers.run(vec![(probe.cpu, job)], Duration::from_millis(20)).map(|_| ());
         let given_up = given_up.map_err(CellError::from);
         assert!(matches!(given_up, Err(CellError::Worker(crate::error::WorkerError::TimedOut { .. }))), "{given_up:?}");
-        end_cell(&mut session, &given_up, (0, 0));
+        end_cell(&mut session, &given_up, false);
         assert!(!std::sync::Arc::ptr_eq(&first, &buffer(&mut session)), "a thread that was given up has it still");
         drop(release);
     }

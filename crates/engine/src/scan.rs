@@ -31,6 +31,7 @@ use crate::experiment::disturbance::{BurstConditions, BurstSamples, GroupBy};
 use crate::experiment::kernels::{Contest, TrialResult, candidates};
 use crate::experiment::trials;
 use crate::integrity::{EccWatch, How, TestedBuffer, name_devices};
+use crate::measured::{Measured, Subject};
 use crate::session::Session;
 use region::RegionPass;
 
@@ -78,8 +79,8 @@ struct Pass {
 /// When a thread's part of a pass began and ended; `None` of a thread that only keeps its package awake.
 type Span = Option<(u64, u64)>;
 
-pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) -> Result {
-    let mut regions = grow(session, plan)?;
+pub(crate) fn measure(session: &mut Session<'_>, subject: Subject<'_>, plan: &Scan, measured: &mut Measured) -> Result {
+    let mut regions = grow(session, plan, measured)?;
     session.watch(plan.cpus.first().unwrap_or(0), &plan.cpus)?;
     let (mut test, begun) = if plan.integrity {
         let (test, begun) = session.unwatched(|session| Test::begin(session, plan, &mut regions));
@@ -105,9 +106,8 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
         CellError::Interrupted => NotMeasured::from(&session.budget.interruption()),
         error => NotMeasured::from(error),
     });
-    let from = session.recorder.results.len();
     for (index, region) in regions.iter().enumerate() {
-        let at = Coordinates { region: u32::try_from(index).ok(), ..at.clone() };
+        let at = Coordinates { region: u32::try_from(index).ok(), ..subject.at.clone() };
         let why = match &region.lost {
             Some(error) => Some(NotMeasured::from(error)),
             None => why.clone().filter(|_| !region.passes.any_samples()),
@@ -118,16 +118,16 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
         };
         let evidence = Evidence { integrity: checked.next(), ..evidence(plan, &won, region, &estimate, &noise) };
         let samples = region.lost.is_none().then(|| region.passes.keep(0));
-        let result = session.recorder.judge(at, Metric::Bandwidth, estimate, evidence);
-        session.recorder.record(Measurement { samples, ..result });
+        let result = subject.judge(at, Metric::Bandwidth, estimate, evidence);
+        measured.add(Measurement { samples, ..result });
     }
-    scan::judge(&mut session.recorder.results[from..]);
+    scan::judge(&mut measured.results);
     match outcome {
         // Each region without a pass has the reason, and each result says how much of its memory was compared. What the time allowed beyond
         // the plan may end anywhere.
         Err(CellError::Interrupted) => {
             if !compared_as_planned {
-                session.recorder.cut_short(Incomplete::OutOfTime);
+                measured.cut_short(Incomplete::OutOfTime);
             }
             Ok(())
         }
@@ -138,7 +138,7 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
 const FREE_MEMORY: &str = "free memory there and scan again to reach the rest";
 
 /// Takes region after region until the plan's number is reached, or memory or time gets scarce.
-fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
+fn grow(session: &mut Session<'_>, plan: &Scan, measured: &mut Measured) -> Result<Vec<Region>> {
     let node = plan.region.node;
     let margin = Bytes(plan.margin.0 / MARGIN_DIVISOR);
     let mut scarcity = MemoryWatch::start(&session.context.root, node, margin);
@@ -182,9 +182,9 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
         if regions.is_empty() {
             return Err(CellError::NoRegion { bytes: plan.region.bytes, node, why });
         }
-        session.recorder.cut_short(incomplete);
+        measured.cut_short(incomplete);
         let message = format!("{} of {} regions were taken on node {node}: {why}", regions.len(), plan.regions);
-        session.recorder.note(Note::warning(code, message).advise(advice));
+        measured.note(Note::warning(code, message).advise(advice));
     }
     Ok(regions)
 }

@@ -2,10 +2,10 @@
 //! [`scan`](crate::scan).
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use memgauge_core::counters::{Counters, ExpectedEvents, WorkUnit};
-use memgauge_core::experiment::{ChaseOrder, Experiment};
+use memgauge_core::experiment::ChaseOrder;
 use memgauge_core::plan::{BufferPlan, Plan, Probe};
 use memgauge_core::protocol;
 use memgauge_core::result::{Noise, Plateau, SetUp};
@@ -24,24 +24,24 @@ use crate::cutoff::Cutoff;
 use crate::error::{CellError, Result};
 use crate::experiment::kernels::KnownTrial;
 use crate::experiment::stores::KnownStores;
+use crate::measured::Measured;
 use crate::memory::MemoryStore;
 use crate::noise::NoiseWatch;
-use crate::recorder::Recorder;
+use crate::shares::Shares;
 
 pub(crate) struct Session<'a> {
     pub(crate) context: &'a RunContext<'a>,
     pub(crate) plan: &'a Plan,
     pub(crate) budget: TimeBudget<'a>,
+    /// The end of the run, and how the time until then is shared among cells.
+    shares: Option<(Instant, Shares)>,
     pub(crate) runner: BurstRunner<'a>,
     pub(crate) memory: MemoryStore<'a>,
     pub(crate) noise: NoiseWatch,
-    pub(crate) recorder: Recorder<'a>,
     pub(crate) progress: Progress<'a>,
     /// Time spent on setting up, apart from memory.
     pub(crate) set_up: SetUp,
     pub(crate) calibration: Calibration,
-    /// Results that the observer has.
-    shown: usize,
 }
 
 /// What a cell has found out and later cells use.
@@ -58,40 +58,44 @@ pub(crate) struct Calibration {
 
 impl<'a> Session<'a> {
     pub(crate) fn new(plan: &'a Plan, context: &'a RunContext<'a>, observer: &'a mut dyn Observer) -> Self {
-        let first = plan.steps.first();
+        let window = protocol::window(plan.stop.budget_s, plan.counters);
         let heartbeat = observer.heartbeat();
+        // Cells that wait for another program take whatever time that program does.
+        let deadline = context.deadline.filter(|_| plan.start_signal.is_none());
         Self {
             context,
             plan,
-            budget: TimeBudget {
-                context,
-                stop: plan.stop,
-                window: shortest_window(protocol::window(plan.stop.budget_s, plan.counters), context.clock.overhead_ns()),
-                cell_end: None,
-                fill_end: None,
-            },
+            budget: TimeBudget::new(context, plan.stop, shortest_window(window, context.clock.overhead_ns())),
+            shares: deadline.map(|end| (end, Shares::new(plan))),
             runner: BurstRunner::new(plan, context),
             memory: MemoryStore::new(plan, context, heartbeat),
             noise: NoiseWatch::default(),
-            recorder: Recorder::new(
-                &context.machine.topology,
-                first.map_or(Experiment::IdleLatency, |step| step.experiment),
-                plan.kept_samples(),
-            ),
             progress: Progress::new(observer, plan.estimated_s),
             set_up: SetUp::default(),
             calibration: Calibration::default(),
-            shown: 0,
         }
     }
 
-    /// Hands the observer what it does not have yet.
-    pub(crate) fn show_results(&mut self) {
-        let new = &self.recorder.results[self.shown..];
-        if !new.is_empty() {
-            self.progress.observer.measured(new);
-            self.shown = self.recorder.results.len();
-        }
+    /// The next cell has its share of the run's time, or the plan's budget where the run has no end.
+    ///
+    /// # Errors
+    /// Where others need the time that is left.
+    pub(crate) fn begin_time(&mut self) -> Result {
+        self.budget.begin_cell(self.plan.stop);
+        let Some((end, shares)) = &mut self.shares else { return Ok(()) };
+        let now = self.context.now();
+        let share = shares.next(end.saturating_duration_since(now).as_secs_f64()).ok_or(CellError::OutOfTime)?;
+        self.budget.stop.budget_s = share.budget_s;
+        let after = |seconds| Some(now + Duration::from_secs_f64(seconds));
+        (self.budget.cell_end, self.budget.fill_end) = (after(share.at_most_s), after(share.fill_s));
+        // On a slow machine a buffer may take longer than the cell's share: the cell is measured all the same, at the cost of later ones.
+        self.memory.end = Some(*end);
+        Ok(())
+    }
+
+    /// The time of the cell is over.
+    pub(crate) const fn end_time(&mut self) {
+        (self.budget.cell_end, self.budget.fill_end, self.memory.end) = (None, None, None);
     }
 
     pub(crate) fn interrupted(&self) -> bool {
@@ -200,11 +204,17 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// What was counted for a measurement, where it was asked for.
-    pub(crate) fn counted(&mut self, totals: &CounterTotals, unit: WorkUnit, certain: ExpectedEvents) -> Option<Box<Counters>> {
+    /// What was counted for a measurement, where it was asked for. What could not be counted is noted, the first time.
+    pub(crate) fn counted(
+        &mut self,
+        measured: &mut Measured,
+        totals: &CounterTotals,
+        unit: WorkUnit,
+        certain: ExpectedEvents,
+    ) -> Option<Box<Counters>> {
         let counters = self.runner.counters()?;
         let (counters, note) = counters.summarise(totals, &self.context.clock, unit, certain);
-        note.into_iter().for_each(|note| self.recorder.note(note));
+        note.into_iter().for_each(|note| measured.note(note));
         Some(Box::new(counters))
     }
 }

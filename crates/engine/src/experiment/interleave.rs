@@ -6,11 +6,12 @@ use memgauge_core::experiment::{ChaseOrder, Coordinates, Metric, PageRequest};
 use memgauge_core::interleave::{Goal, Reading, Search, Trial, Weights};
 use memgauge_core::plan::{BufferPlan, Delays, InterleaveSearch, Loader, Probe};
 use memgauge_core::planner::cost;
-use memgauge_core::result::{CurvePoint, InterleaveSummary, Measurement};
+use memgauge_core::result::{CurvePoint, InterleaveSummary};
 use memgauge_core::units::Bytes;
 
 use super::loaded::{self, Curve};
 use crate::error::{CellError, Result};
+use crate::measured::{Measured, Subject};
 use crate::session::Session;
 
 /// Huge pages as most machines have them.
@@ -20,25 +21,30 @@ const CLOSE: f64 = 0.01;
 /// Delays that are tried to come so close.
 const MOST_DELAYS: u32 = 6;
 
-pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &InterleaveSearch) -> Result {
+pub(crate) fn measure(session: &mut Session<'_>, subject: Subject<'_>, plan: &InterleaveSearch, measured: &mut Measured) -> Result {
     let mut search = Search::new(plan.nodes.clone(), plan.goal);
     let always: Vec<Weights> = plan.kernel.iter().cloned().collect();
-    let (mut measured, about) = (0.0, cost::weights_measured(plan.nodes.len()));
+    let (mut tried, about) = (0.0, cost::weights_measured(plan.nodes.len()));
     let ended = search.run(&always, &mut |weights| {
-        let trial = one(session, at, plan, weights);
-        measured += 1.0;
-        session.progress.within_cell(f64::min(measured / about, 1.0));
+        let trial = one(session, subject, plan, weights, measured);
+        tried += 1.0;
+        session.progress.within_cell(f64::min(tried / about, 1.0));
         trial
     });
-    let summary = InterleaveSummary::from_search(at.clone(), &plan.nodes, plan.goal, plan.kernel.as_ref(), &search);
-    session.recorder.interleaves.extend(summary);
+    let summary = InterleaveSummary::from_search(subject.at.clone(), &plan.nodes, plan.goal, plan.kernel.as_ref(), &search);
+    measured.interleaves.extend(summary);
     ended
 }
 
 /// Measures one ratio: the most bandwidth, and where there is a demand the latency at that.
-fn one(session: &mut Session<'_>, at: &Coordinates, plan: &InterleaveSearch, weights: &Weights) -> Result<Trial> {
-    let at = Coordinates { weights: Some(weights.clone()), ..at.clone() };
-    let budget_s = session.budget.stop.budget_s;
+fn one(
+    session: &mut Session<'_>,
+    subject: Subject<'_>,
+    plan: &InterleaveSearch,
+    weights: &Weights,
+    measured: &mut Measured,
+) -> Result<Trial> {
+    let at = Coordinates { weights: Some(weights.clone()), ..subject.at.clone() };
     let probe = Probe { buffer: in_turn(&plan.probe.buffer, weights), ..plan.probe.clone() };
     let loader = |l: &Loader| Loader { buffer: in_turn(&l.buffer, weights), ..l.clone() };
     let loaders: Vec<Loader> = plan.loaders.iter().map(loader).collect();
@@ -47,8 +53,7 @@ fn one(session: &mut Session<'_>, at: &Coordinates, plan: &InterleaveSearch, wei
     let (mut points, mut delay): (Vec<CurvePoint>, u32) = (Vec::new(), 0);
     let (mut most, mut close): (Option<Reading>, Option<(f64, Reading)>) = (None, None);
     loop {
-        session.budget.stop.budget_s = budget_s;
-        let (latency, bandwidth) = point(session, &at, (&probe, &loaders), plan, delay)?;
+        let (latency, bandwidth) = point(session, subject.at(&at), (&probe, &loaders), plan, delay, measured)?;
         let (Some(latency_reading), Some(gbs)) = (reading(&latency), reading(&bandwidth)) else {
             return Err(without_value(session, &probe, &loaders));
         };
@@ -86,21 +91,22 @@ fn trial(weights: &Weights, bandwidth_gbs: Reading, latency_ns: Option<Reading>)
 /// Latency and bandwidth at one delay. Both are recorded.
 fn point(
     session: &mut Session<'_>,
-    at: &Coordinates,
+    subject: Subject<'_>,
     (probe, loaders): (&Probe, &[Loader]),
     plan: &InterleaveSearch,
     delay: u32,
+    measured: &mut Measured,
 ) -> Result<(Estimate, Estimate)> {
     let (delays, order) = (Delays::Cycles(vec![delay]), ChaseOrder::WindowLocal);
     let curve = Curve { probe, loaders, traffic: &plan.traffic, delays: &delays, at_percent: &[], order, hops: None, histogram: None };
-    let before = session.recorder.results.len();
-    let ended = loaded::measure_curve(session, at, &curve);
+    let mut point = Measured::new(measured.again);
+    let ended = loaded::measure_curve(session, subject, &curve, &mut point);
     // Its one point is no curve.
-    session.recorder.curves.pop();
-    ended?;
-    let measured = &session.recorder.results[before..];
-    let estimate = |metric| measured.iter().find(|m: &&Measurement| m.metric == metric).map(|m| m.estimate.clone()).unwrap_or_default();
-    Ok((estimate(Metric::Latency), estimate(Metric::Bandwidth)))
+    point.curves.clear();
+    let estimate = |metric| point.all().find(|m| m.metric == metric).map(|m| m.estimate.clone()).unwrap_or_default();
+    let both = (estimate(Metric::Latency), estimate(Metric::Bandwidth));
+    measured.append(point);
+    ended.map(|()| both)
 }
 
 fn reading(estimate: &Estimate) -> Option<Reading> {

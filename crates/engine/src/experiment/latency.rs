@@ -10,7 +10,7 @@ use memgauge_core::counters::WorkUnit;
 use memgauge_core::directory::FileEvidence;
 use memgauge_core::distribution::Recorder;
 use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops, Metric, PageRequest};
+use memgauge_core::experiment::{ChaseOrder, Hops, Metric, PageRequest};
 use memgauge_core::plan::{BufferPlan, Probe};
 use memgauge_core::protocol::{COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOUBLINGS, MAX_REPEATS, MIN_BURST_WINDOWS, WINDOW};
 use memgauge_core::result::{Evidence, Measurement, PageEvidence, Placement, Plateau, PrefetchEvidence};
@@ -24,6 +24,7 @@ use crate::burst::chase::Chase;
 use crate::burst::counters::certain;
 use crate::burst::result::{BurstShape, Conditions};
 use crate::error::{CellError, Result};
+use crate::measured::{Measured, Subject};
 use crate::memory::combined_pages;
 use crate::session::Session;
 
@@ -70,7 +71,7 @@ impl Sampler for AllocationSampler<'_> {
         }
         if round >= self.min && !session.budget.stop.fixed_time {
             // No longer than the budget that is left.
-            let left = (session.budget.stop.budget_s - self.spent.as_secs_f64()).max(0.0);
+            let left = (session.budget.budget_s() - self.spent.as_secs_f64()).max(0.0);
             let windows = left / f64::from(self.bursts(session)) / self.shape.window.as_secs_f64();
             self.shape.windows = self.shape.windows.min(windows.ceil() as usize).max(MIN_BURST_WINDOWS);
         }
@@ -133,7 +134,7 @@ fn sequential_ns((ns, clean): (f64, bool)) -> Option<f64> {
     clean.then_some(ns)
 }
 
-pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, idle: &IdleChase<'_>) -> Result {
+pub(crate) fn measure(session: &mut Session<'_>, subject: Subject<'_>, idle: &IdleChase<'_>, measured: &mut Measured) -> Result {
     let experiment =
         |probe, order| Experiment { probe: Some(probe), loaders: None, vary: Vary::Allocation { min: idle.allocations, order } };
     experiment(idle.probe, ChaseOrder::WindowLocal).watch(session)?;
@@ -159,12 +160,18 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, idle: &IdleCh
     };
     let bursts = sampler.bursts(session);
     sampler.shape = vary.shape(session, bursts);
-    measure_until_sure(session, vary.stop_after(), &mut sampler)?;
-    record(session, at, sampler, plateau);
+    measure_until_sure(session, vary.stop_after(), &mut sampler, measured)?;
+    record(session, subject, sampler, plateau, measured);
     Ok(())
 }
 
-fn record(session: &mut Session<'_>, at: &Coordinates, sampler: AllocationSampler<'_>, plateau: Option<Plateau>) {
+fn record(
+    session: &mut Session<'_>,
+    subject: Subject<'_>,
+    sampler: AllocationSampler<'_>,
+    plateau: Option<Plateau>,
+    measured: &mut Measured,
+) {
     let AllocationSampler { probe, series, hops, made, sequential_ns, pages, placements, file, .. } = sampler;
     let mut conditions = Conditions::default();
     for (_, series) in &series {
@@ -212,10 +219,10 @@ fn record(session: &mut Session<'_>, at: &Coordinates, sampler: AllocationSample
         }
         (evidence.noise.left_out, evidence.noise.off_cpu) = (series.samples.left_out(), series.samples.off_cpu());
         evidence.noise.stalled = series.samples.stalled();
-        let counters = session.counted(&series.chase_counters, WorkUnit::Hop, certain);
+        let counters = session.counted(measured, &series.chase_counters, WorkUnit::Hop, certain);
         let samples = Some(series.samples.keep(0));
-        let result = session.recorder.judge(series.vary.coordinates(at), Metric::Latency, estimate, evidence);
-        session.recorder.record(Measurement { distribution: series.histogram.and_then(Recorder::finish), counters, samples, ..result });
+        let result = subject.judge(series.vary.coordinates(subject.at), Metric::Latency, estimate, evidence);
+        measured.add(Measurement { distribution: series.histogram.and_then(Recorder::finish), counters, samples, ..result });
     }
 }
 

@@ -26,10 +26,23 @@ use crate::burst::chase::Chase;
 use crate::burst::counters::certain;
 use crate::error::{CellError, Result};
 use crate::integrity::CheckedBuffers;
+use crate::measured::{Measured, Subject};
 use crate::memory::combined_pages;
 use crate::session::Session;
 
-pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, loaders: &[Loader], traffic: &Traffic, delay: u32) -> Result {
+pub(crate) struct Bandwidth<'a> {
+    pub(crate) loaders: &'a [Loader],
+    pub(crate) traffic: &'a Traffic,
+    pub(crate) delay: u32,
+}
+
+pub(crate) fn measure_bandwidth(
+    session: &mut Session<'_>,
+    subject: Subject<'_>,
+    bandwidth: &Bandwidth<'_>,
+    measured: &mut Measured,
+) -> Result {
+    let Bandwidth { loaders, traffic, delay } = *bandwidth;
     let group = LoaderGroup::prepare(session, loaders, traffic)?;
     let checked = group.write_checked(session)?;
     let experiment = Experiment { probe: None, loaders: Some(&group), vary: Vary::Nothing };
@@ -48,18 +61,18 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, loa
         }
         None => Metric::Bandwidth,
     };
-    let series = experiment.sample_point(session, series, None)?;
+    let series = experiment.sample_point(session, series, None, measured)?;
     let estimate = series.samples.estimate_with_drift(0, session.budget.stop.relative_half_width);
     let mut evidence = series.load_evidence(session, &group, &chosen);
     let (stores, in_memory) = (stores.at_delay(group.longest_delay(delay)), group.memory_sized(session.context.machine));
     evidence.traffic = estimate.value.filter(|_| metric == Metric::Bandwidth).map(|gbs| series.load_totals.traffic(gbs, stores, in_memory));
     series.unwatch(session, &mut evidence);
-    evidence.integrity = checked.map(|mut checked| checked.end(session)).transpose()?;
+    evidence.integrity = checked.map(|mut checked| checked.end(session, measured)).transpose()?;
     let certain = group.certain(session.context.machine, &chosen, None);
-    let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, certain);
+    let counters = session.counted(measured, &series.load_totals.counters, WorkUnit::Line, certain);
     let samples = Some(series.samples.keep(0));
-    let result = session.recorder.judge(at.clone(), metric, estimate, evidence);
-    session.recorder.record(Measurement { counters, samples, ..result });
+    let result = subject.judge(subject.at.clone(), metric, estimate, evidence);
+    measured.add(Measurement { counters, samples, ..result });
     Ok(())
 }
 
@@ -142,7 +155,7 @@ struct Setup<'a> {
     checked: Option<CheckedBuffers>,
 }
 
-pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: &Curve<'_>) -> Result {
+pub(crate) fn measure_curve(session: &mut Session<'_>, subject: Subject<'_>, curve: &Curve<'_>, measured: &mut Measured) -> Result {
     let group = LoaderGroup::prepare(session, curve.loaders, curve.traffic)?;
     let checked = group.write_checked(session)?;
     let chosen = trials::choose_kernels(session, &group)?;
@@ -151,26 +164,25 @@ pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: 
     let chase = Chase::new(session.ring(curve.probe, curve.order, &buffer, 0)?);
     let mut chase = session.settle(curve.probe.cpu, chase, curve.order, curve.probe.buffer.bytes)?;
     let mut setup = Setup { curve, group, chosen, stores, buffer, checked };
-    let (mut delays, budget_s, most_points) =
-        (NextDelay::new(curve), session.budget.stop.budget_s, cost::curve_points(curve.delays, curve.at_percent));
-    let mut measured = MeasuredPoints::default();
+    let (mut delays, most_points) = (NextDelay::new(curve), cost::curve_points(curve.delays, curve.at_percent));
+    let mut points = MeasuredPoints::default();
     let outcome = loop {
-        let Some(delay) = delays.next(&measured.points, |delay| measured.by_delay.contains_key(&delay)) else { break Ok(()) };
+        let Some(delay) = delays.next(&points.points, |delay| points.by_delay.contains_key(&delay)) else { break Ok(()) };
         if session.interrupted() {
             break Err(CellError::Interrupted);
         }
-        session.budget.begin_point(budget_s, most_points.saturating_sub(measured.by_delay.len()));
+        session.budget.begin_point(most_points.saturating_sub(points.by_delay.len()));
         let point;
-        (point, chase) = match measure_point(session, at, &mut setup, delay, chase) {
-            Ok(measured) => measured,
+        (point, chase) = match measure_point(session, subject, &mut setup, delay, chase, measured) {
+            Ok(done) => done,
             // The points before are kept.
             Err(error) => break Err(error),
         };
-        session.show_results();
-        measured.add(delay, point);
-        session.progress.within_cell(measured.by_delay.len() as f64 / most_points.max(1) as f64);
+        measured.show(&mut session.progress);
+        points.add(delay, point);
+        session.progress.within_cell(points.by_delay.len() as f64 / most_points.max(1) as f64);
     };
-    session.recorder.curves.push(measured.summarise(at, curve.at_percent));
+    measured.curves.push(points.summarise(subject.at, curve.at_percent));
     outcome
 }
 
@@ -209,10 +221,11 @@ impl MeasuredPoints {
 /// Measures and records latency and bandwidth (the probe's included) at one delay. Returns both, and the chase to go on with.
 fn measure_point(
     session: &mut Session<'_>,
-    at: &Coordinates,
+    subject: Subject<'_>,
     setup: &mut Setup<'_>,
     delay: u32,
     chase: Chase,
+    measured: &mut Measured,
 ) -> Result<(MeasuredPoint, Chase)> {
     let Setup { curve, group, chosen, buffer, checked, .. } = &mut *setup;
     let probe = curve.probe;
@@ -220,7 +233,7 @@ fn measure_point(
     let loads = group.loads(chosen, delay)?;
     experiment.watch(session)?;
     let series = experiment.series(Some(chase), loads, curve.histogram);
-    let mut series = experiment.sample_point(session, series, curve.hops.map(|hops| hop_count(hops, probe)))?;
+    let mut series = experiment.sample_point(session, series, curve.hops.map(|hops| hop_count(hops, probe)), measured)?;
     let chase = series.chase.take().ok_or(CellError::ChaseLost { cpu: probe.cpu })?;
     // Its buffer has no checksums, and is half of the memory in use: at least no pointer in it may have changed.
     match checked {
@@ -238,23 +251,26 @@ fn measure_point(
     evidence.pages = combined_pages(loaders.chain([(buffer.pages(), probe.buffer.bytes)]));
     evidence.placement = Placement::combined([evidence.placement, buffer.placement_now()]);
     series.unwatch(session, &mut evidence);
-    evidence.integrity = checked.as_mut().map(|checked| checked.end(session)).transpose()?;
+    evidence.integrity = checked.as_mut().map(|checked| checked.end(session, measured)).transpose()?;
     let target = session.budget.stop.relative_half_width;
     let latency = series.samples.estimate_with_drift(LATENCY, target);
     let bandwidth = series.samples.estimate_with_drift(BANDWIDTH, target);
-    let reliable = record_point(session, &experiment.vary.coordinates(at), setup, series, evidence, (&latency, &bandwidth));
+    let at = experiment.vary.coordinates(subject.at);
+    let reliable = record_point(session, subject.at(&at), setup, series, evidence, (&latency, &bandwidth), measured);
     Ok((MeasuredPoint { latency, bandwidth, reliable }, chase))
 }
 
 /// Records both numbers of a point. Returns whether both are reliable.
 fn record_point(
     session: &mut Session<'_>,
-    at: &Coordinates,
+    subject: Subject<'_>,
     setup: &Setup<'_>,
     series: Series,
     evidence: Evidence,
     (latency, bandwidth): (&Estimate, &Estimate),
+    measured: &mut Measured,
 ) -> bool {
+    let at = subject.at;
     let (machine, line) = (session.context.machine, session.context.line().0 as f64);
     let delay = at.delay_cycles.unwrap_or(0);
     let (stores, in_memory) = (setup.stores.at_delay(setup.group.longest_delay(delay)), setup.group.memory_sized(machine));
@@ -262,19 +278,19 @@ fn record_point(
     // The bandwidth includes the chase's line per hop, which is not part of the loaders' traffic.
     let traffic = both.map(|(gbs, ns)| series.load_totals.traffic(gbs - line / ns, stores, in_memory));
     let chase_certain = certain(machine, setup.curve.probe.cpu, setup.curve.probe.buffer.bytes);
-    let counters = session.counted(&series.chase_counters, WorkUnit::Hop, chase_certain);
-    let result = session.recorder.judge(at.clone(), Metric::Latency, latency.clone(), evidence.clone());
+    let counters = session.counted(measured, &series.chase_counters, WorkUnit::Hop, chase_certain);
+    let result = subject.judge(at.clone(), Metric::Latency, latency.clone(), evidence.clone());
     let (reliable, both) = (result.is_reliable(), both.filter(|_| result.estimate.value.is_some()));
     let distribution = series.histogram.and_then(memgauge_core::distribution::Recorder::finish);
     let samples = Some(series.samples.keep(LATENCY));
-    session.recorder.record(Measurement { distribution, counters, samples, ..result });
+    measured.add(Measurement { distribution, counters, samples, ..result });
     let load_certain = setup.group.certain(machine, &setup.chosen, None);
-    let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, load_certain);
+    let counters = session.counted(measured, &series.load_totals.counters, WorkUnit::Line, load_certain);
     let lines_in_flight = both.map(|(gbs, ns)| metrics::lines_in_flight(gbs, ns, line));
-    let result = session.recorder.judge(at.clone(), Metric::Bandwidth, bandwidth.clone(), Evidence { traffic, ..evidence });
+    let result = subject.judge(at.clone(), Metric::Bandwidth, bandwidth.clone(), Evidence { traffic, ..evidence });
     let reliable = reliable && result.is_reliable();
     let samples = Some(series.samples.keep(BANDWIDTH));
-    session.recorder.record(Measurement { counters, lines_in_flight, samples, ..result });
+    measured.add(Measurement { counters, lines_in_flight, samples, ..result });
     reliable
 }
 

@@ -17,7 +17,7 @@ use memgauge_os::clock::Clock;
 use memgauge_os::memory::Buffer;
 
 use super::kernels::{ChosenKernels, LoaderMemory, TrialKey};
-use super::stores::{self, KnownStores, Round, Stores, StoresRead};
+use super::stores::{self, Round, Stores, StoresRead};
 use crate::burst::counters::{CounterTotals, certain};
 use crate::burst::load::{Contents, LineBytes, Load, lines_per_step};
 use crate::burst::result::Loaded;
@@ -155,28 +155,17 @@ impl LoaderGroup {
         }
     }
 
-    /// What the plain stores of `kernel` do, which all of these loaders run: as it was found for their class, or as rounds of `measure` show,
-    /// which are kept.
-    pub(crate) fn stores_read(
-        &self,
-        traffic: &Traffic,
-        topology: &Topology,
-        kernel: &'static Kernel,
-        known: &mut KnownStores,
-        measure: impl FnOnce(Stores) -> Result<Vec<Round>>,
-    ) -> Result<StoresRead> {
-        let class = self.trial_key(traffic, topology);
-        if let Some(known) = known.find(&class, kernel) {
-            return Ok(known);
-        }
-        let found = match stores::compared_with(kernel) {
-            Some(compared) => stores::conclude(compared, &measure(compared)?),
+    /// What the plain stores of `kernel` do, which all of these loaders run, by the rounds in which it was compared with others; `None` where
+    /// there is nothing to compare it with.
+    pub(crate) fn conclude_stores(&self, kernel: &'static Kernel, rounds: Option<(Stores, Vec<Round>)>) -> RfoEvidence {
+        let found = match rounds {
+            Some((compared, rounds)) => stores::conclude(compared, &rounds),
             None => {
                 RfoEvidence { rfo: Rfo::Unknown, reason: RfoReason::NoKernels, kernels: vec![kernel.name.into()], ..RfoEvidence::default() }
             }
         };
         let nodes = self.loaders.iter().flat_map(|l| l.memory.plans()).map(|plan| plan.node).collect();
-        Ok(known.add(class, kernel, RfoEvidence { mix: kernel.mix, cpus: self.cpus(), nodes, ..found }))
+        RfoEvidence { mix: kernel.mix, cpus: self.cpus(), nodes, ..found }
     }
 
     /// What a trial of kernels for this traffic depends on.
@@ -483,15 +472,17 @@ mod tests {
         let (mut known, mut bursts) = (stores::KnownStores::default(), 0);
         let mut bus = |cpus: u32, node: u32| {
             let group = storing(cpus, node);
-            let measure = |stores| {
-                stores::measure_rounds(stores, |kernel| {
-                    bursts += 1;
-                    let reads = !kernel.mix.non_temporal() && (kernel.form.line == LineUse::Part || cpus < 8);
-                    Ok((Some(if reads { 50.0 } else { 100.0 }), true))
-                })
+            let measure = |kernel: &'static Kernel| {
+                bursts += 1;
+                let reads = !kernel.mix.non_temporal() && (kernel.form.line == LineUse::Part || cpus < 8);
+                Ok((Some(if reads { 50.0 } else { 100.0 }), true))
             };
-            let traffic = group.only_traffic().unwrap();
-            let read = group.stores_read(traffic, &Topology::default(), kernel, &mut known, measure).unwrap();
+            let class = group.trial_key(group.only_traffic().unwrap(), &Topology::default());
+            let read = known.find(&class, kernel).unwrap_or_else(|| {
+                let compared = stores::compared_with(kernel).unwrap();
+                let rounds = stores::measure_rounds(compared, measure).unwrap();
+                known.add(class, kernel, group.conclude_stores(kernel, Some((compared, rounds))))
+            });
             let loaders = (0..cpus).map(|cpu| LoaderTotal { cpu, kernel, line: LINE_64, ticks: 100, steps: 1000 }).collect();
             let rates = LoadTotals { loaders, ..LoadTotals::default() }.traffic(30.0, read, true);
             (rates.bus_estimate_gbs, rates.rfo_reason, bursts)

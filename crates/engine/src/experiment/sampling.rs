@@ -26,6 +26,7 @@ use crate::burst::result::{BurstShape, Conditions, Loaded};
 use crate::burst::slots::BurstWindows;
 use crate::burst::windows::shortest_window;
 use crate::error::{CellError, Result};
+use crate::measured::Measured;
 use crate::session::Session;
 
 /// Something that is measured in rounds: bursts, allocations, or runs of transfers.
@@ -53,7 +54,12 @@ pub(crate) struct StopAfter {
 }
 
 /// Measures until every interval is narrow enough, the budget is spent or the run is interrupted. Returns how many rounds that took.
-pub(crate) fn measure_until_sure(session: &mut Session<'_>, stop: StopAfter, sampler: &mut impl Sampler) -> Result<u32> {
+pub(crate) fn measure_until_sure(
+    session: &mut Session<'_>,
+    stop: StopAfter,
+    sampler: &mut impl Sampler,
+    measured: &mut Measured,
+) -> Result<u32> {
     let (mut spent, mut rounds) = (Duration::ZERO, 0);
     let (target, fixed_time) = (session.budget.stop.relative_half_width, session.budget.stop.fixed_time);
     loop {
@@ -64,7 +70,7 @@ pub(crate) fn measure_until_sure(session: &mut Session<'_>, stop: StopAfter, sam
             // Another process took the memory of the next allocation. What happens to memory that was measured is not such an error.
             Err(CellError::Memory(why)) if !why.is_fault() && sampler.samples().any(BurstSamples::any_samples) => {
                 let message = format!("{rounds} allocations were measured, where at least {} were planned: {why}", stop.min_rounds);
-                session.recorder.note(Note::warning("fewer-allocations", message).advise(why.advice));
+                measured.note(Note::warning("fewer-allocations", message).advise(why.advice));
                 return Ok(rounds);
             }
             time => time?,
@@ -189,15 +195,21 @@ impl Experiment<'_> {
     }
 
     /// Samples a point at which nothing changes, until it is sure or, where `hops` is given, the chase has made so many.
-    pub(crate) fn sample_point(&self, session: &mut Session<'_>, series: Series, hops: Option<u64>) -> Result<Series> {
+    pub(crate) fn sample_point(
+        &self,
+        session: &mut Session<'_>,
+        series: Series,
+        hops: Option<u64>,
+        measured: &mut Measured,
+    ) -> Result<Series> {
         let shape = self.vary.shape(session, series.kinds());
         let mut stop_after = self.vary.stop_after();
         if matches!(self.vary, Vary::WorkingSet(_)) && !session.budget.stop.fixed_time {
             let burst_s = (shape.windows + SETTLE_WINDOWS) as f64 * shape.window.as_secs_f64();
-            stop_after.min_rounds = sweep_bursts(session.budget.stop.budget_s, burst_s);
+            stop_after.min_rounds = sweep_bursts(session.budget.budget_s(), burst_s);
         }
         let mut point = PointSampler { series, shape, hops };
-        measure_until_sure(session, stop_after, &mut point)?;
+        measure_until_sure(session, stop_after, &mut point, measured)?;
         Ok(point.series)
     }
 }
@@ -472,8 +484,9 @@ mod sampler_tests {
         let mut silent = Silent;
         let mut session = Session::new(&plan, &context, &mut silent);
         let stop_after = StopAfter { min_rounds: MIN_ROUNDS, budget, want_undisturbed: true };
-        let rounds = measure_until_sure(&mut session, stop_after, &mut sampler);
-        (rounds, session.recorder.notes)
+        let mut measured = Measured::default();
+        let rounds = measure_until_sure(&mut session, stop_after, &mut sampler, &mut measured);
+        (rounds, measured.notes)
     }
 
     fn failing(failure: fn(u32) -> Result) -> (Result<u32>, Vec<Note>) {

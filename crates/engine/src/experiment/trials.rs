@@ -182,14 +182,16 @@ pub(crate) fn stores_read(session: &mut Session<'_>, group: &LoaderGroup, chosen
     if !group.memory_sized(session.context.machine) {
         return Ok(StoresRead::unknown(RfoReason::Caches));
     }
-    // Taken out while the session measures, and put back whatever comes of it.
-    let mut known = std::mem::take(&mut session.calibration.stores);
-    let machine = session.context.machine;
-    let found = group.stores_read(traffic, &machine.topology, kernel, &mut known, |stores| {
-        session.as_trial(|session| compare_stores(session, group, stores))
-    });
-    session.calibration.stores = known;
-    found
+    let class = group.trial_key(traffic, &session.context.machine.topology);
+    if let Some(known) = session.calibration.stores.find(&class, kernel) {
+        return Ok(known);
+    }
+    let rounds = match stores::compared_with(kernel) {
+        Some(compared) => Some((compared, session.as_trial(|session| compare_stores(session, group, compared))?)),
+        None => None,
+    };
+    let found = group.conclude_stores(kernel, rounds);
+    Ok(session.calibration.stores.add(class, kernel, found))
 }
 
 fn compare_stores(session: &mut Session<'_>, group: &LoaderGroup, stores: Stores) -> Result<Vec<Round>> {

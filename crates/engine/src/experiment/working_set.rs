@@ -4,7 +4,7 @@
 use memgauge_core::conclusions::{levels, limit};
 use memgauge_core::counters::{Counters, WorkUnit};
 use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{Coordinates, Metric};
+use memgauge_core::experiment::Metric;
 use memgauge_core::plan::{BandwidthSweep, BufferPlan, LatencySweep};
 use memgauge_core::protocol::{SWEEP_TRIAL_WINDOWS, SWEEP_WINDOW};
 use memgauge_core::result::{Evidence, Incomplete, Measurement, RfoReason};
@@ -23,6 +23,7 @@ use crate::burst::prefix::Prefix;
 use crate::burst::result::{BurstShape, Conditions};
 use crate::burst::windows::shortest_window;
 use crate::error::{CellError, Result};
+use crate::measured::{Measured, Subject};
 use crate::session::Session;
 
 /// Lines that a burst touches before it chases, at most: 64 MiB of lines. Larger working sets leave the caches to chance whatever was done
@@ -39,10 +40,10 @@ struct Point {
     counters: Option<Box<Counters>>,
 }
 
-pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep: &LatencySweep) -> Result {
+pub(crate) fn measure_latency(session: &mut Session<'_>, subject: Subject<'_>, sweep: &LatencySweep, measured: &mut Measured) -> Result {
     let mut sweep = sweep.clone();
     let largest = sweep.sizes.last().map_or(0, |s| s.0);
-    shorten(session, &mut sweep.sizes, &[&sweep.probe.buffer]);
+    shorten(session, &mut sweep.sizes, &[&sweep.probe.buffer], measured);
     sweep.probe.buffer.bytes = Bytes(sweep.probe.buffer.bytes.0 / largest.max(1) * sweep.sizes.last().map_or(0, |s| s.0));
     let (sweep, probe) = (&sweep, &sweep.probe);
     let experiment = |vary| Experiment { probe: Some(probe), loaders: None, vary };
@@ -59,7 +60,7 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep
         offset_in_line: 0,
     };
     let mut exits = None;
-    let (points, outcome) = measure_sizes(session, &sweep.sizes, |session, size| {
+    let (points, outcome) = measure_sizes(session, &sweep.sizes, measured, |session, measured, size| {
         let range = sweep.range(size, session.context.line());
         let prefix = Prefix { buffer: &buffer, size: range, whole: &whole, cpus: &probe.buffer.touch };
         let (ring, window) = session.unwatched(|session| session.memory.write_prefix(&prefix, &mut exits))?;
@@ -70,7 +71,7 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep
         }
         let chase = session.settle(probe.cpu, chase, sweep.order, range)?;
         let experiment = experiment(Vary::WorkingSet(size));
-        let series = experiment.sample_point(session, experiment.series(Some(chase), Vec::new(), None), None)?;
+        let series = experiment.sample_point(session, experiment.series(Some(chase), Vec::new(), None), None, measured)?;
         if let Some(chase) = &series.chase {
             session.check_links(probe.cpu, chase.ring())?;
         }
@@ -84,35 +85,41 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep
             ..Default::default()
         };
         let certain = certain(session.context.machine, probe.cpu, size);
-        let counters = session.counted(&series.chase_counters, WorkUnit::Hop, certain);
+        let counters = session.counted(measured, &series.chase_counters, WorkUnit::Hop, certain);
         Ok(point(session, series, evidence, counters))
     });
     let (pages, file) = (buffer.pages().clone(), buffer.file().cloned());
-    record(session, at, Metric::Latency, points, || Evidence { pages, placement: buffer.placement_now(), file, ..Evidence::default() });
+    let memory = || Evidence { pages, placement: buffer.placement_now(), file, ..Evidence::default() };
+    record(session, subject, Metric::Latency, points, memory, measured);
     outcome
 }
 
-pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, sweep: &BandwidthSweep) -> Result {
+pub(crate) fn measure_bandwidth(
+    session: &mut Session<'_>,
+    subject: Subject<'_>,
+    sweep: &BandwidthSweep,
+    measured: &mut Measured,
+) -> Result {
     let mut sweep = sweep.clone();
-    shorten(session, &mut sweep.sizes, &sweep.loaders.iter().map(|l| &l.buffer).collect::<Vec<_>>());
+    shorten(session, &mut sweep.sizes, &sweep.loaders.iter().map(|l| &l.buffer).collect::<Vec<_>>(), measured);
     let largest = sweep.sizes.last().copied().unwrap_or(Bytes(0));
     sweep.loaders.iter_mut().for_each(|l| l.buffer.bytes = largest);
     let sweep = &sweep;
     let group = LoaderGroup::prepare(session, &sweep.loaders, &sweep.traffic)?;
     let experiment = |vary| Experiment { probe: None, loaders: Some(&group), vary };
     experiment(Vary::Nothing).watch(session)?;
-    let caches = levels::caches(&session.context.machine.topology, at).iter().map(|c| c.size).collect();
+    let caches = levels::caches(&session.context.machine.topology, subject.at).iter().map(|c| c.size).collect();
     let mut kernels = LevelKernels { group: &group, sweep, caches, chosen: None };
-    let (points, outcome) = measure_sizes(session, &sweep.sizes, |session, size| {
+    let (points, outcome) = measure_sizes(session, &sweep.sizes, measured, |session, measured, size| {
         let chosen = kernels.at(session, size)?;
         let loads = session.unwatched(|_| group.prefix_loads(|index| chosen.kernels[index], size))?;
         let experiment = experiment(Vary::WorkingSet(size));
-        let mut series = experiment.sample_point(session, experiment.series(None, loads, None), None)?;
+        let mut series = experiment.sample_point(session, experiment.series(None, loads, None), None, measured)?;
         let (clock, machine) = (session.context.clock, session.context.machine);
         let mut evidence = series.load_totals.evidence(&group, &chosen, |t| clock.ns(t));
         evidence.buffer = Bytes(size.0 * group.buffers().len() as u64);
         let certain = group.certain(machine, &chosen, Some(size));
-        let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, certain);
+        let counters = session.counted(measured, &series.load_totals.counters, WorkUnit::Line, certain);
         let load_totals = std::mem::take(&mut series.load_totals);
         let mut point = point(session, series, evidence, counters);
         let in_memory = limit::memory_sized(&machine.topology, &group.cpus(), point.evidence.buffer);
@@ -124,7 +131,7 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, swe
         point.evidence.traffic = point.estimate.value.map(|gbs| load_totals.traffic(gbs, stores, in_memory));
         Ok(point)
     });
-    record(session, at, Metric::Bandwidth, points, || group.memory());
+    record(session, subject, Metric::Bandwidth, points, || group.memory(), measured);
     outcome
 }
 
@@ -132,7 +139,7 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, swe
 const SET_UP_SHARE: f64 = 0.4;
 
 /// Leaves out the largest sizes where this machine now takes too long to allocate the buffers for them.
-fn shorten(session: &mut Session<'_>, sizes: &mut Vec<Bytes>, buffers: &[&BufferPlan]) {
+fn shorten(session: &mut Session<'_>, sizes: &mut Vec<Bytes>, buffers: &[&BufferPlan], measured: &mut Measured) {
     let bytes: u64 = buffers.iter().map(|b| b.bytes.0).sum();
     let (Some(left), Some(largest)) = (session.budget.left(), sizes.last().copied()) else { return };
     let Some(rate) = buffers.first().and_then(|b| session.unwatched(|session| session.memory.allocation_rate(b))) else { return };
@@ -140,7 +147,7 @@ fn shorten(session: &mut Session<'_>, sizes: &mut Vec<Bytes>, buffers: &[&Buffer
     let (before, smallest) = (sizes.len(), sizes.first().copied());
     sizes.retain(|size| size.0 as f64 <= most || Some(*size) == smallest);
     if sizes.len() < before {
-        session.recorder.cut_short(Incomplete::OutOfTime);
+        measured.cut_short(Incomplete::OutOfTime);
     }
 }
 
@@ -148,20 +155,21 @@ fn shorten(session: &mut Session<'_>, sizes: &mut Vec<Bytes>, buffers: &[&Buffer
 fn measure_sizes(
     session: &mut Session<'_>,
     sizes: &[Bytes],
-    mut measure: impl FnMut(&mut Session<'_>, Bytes) -> Result<Point>,
+    measured: &mut Measured,
+    mut measure: impl FnMut(&mut Session<'_>, &mut Measured, Bytes) -> Result<Point>,
 ) -> (Vec<Point>, Result) {
-    let (mut points, budget_s) = (Vec::with_capacity(sizes.len()), session.budget.stop.budget_s);
+    let mut points = Vec::with_capacity(sizes.len());
     for (i, &size) in sizes.iter().enumerate() {
-        session.budget.begin_point(budget_s, sizes.len() - i);
+        session.budget.begin_point(sizes.len() - i);
         if session.interrupted() {
-            session.recorder.cut_short(Incomplete::OutOfTime);
+            measured.cut_short(Incomplete::OutOfTime);
             break;
         }
         session.progress.within_cell(i as f64 / sizes.len() as f64);
-        match measure(session, size) {
+        match measure(session, measured, size) {
             Ok(point) => points.push(point),
             Err(CellError::Interrupted) if !points.is_empty() => {
-                session.recorder.cut_short(Incomplete::OutOfTime);
+                measured.cut_short(Incomplete::OutOfTime);
                 break;
             }
             Err(error) => return (points, Err(error)),
@@ -178,7 +186,14 @@ fn point(session: &Session<'_>, series: Series, evidence: Evidence, counters: Op
 
 /// Ends watching the sweep, and records the points, each with what the scheduler did to its threads, and with what was seen of the machine
 /// over the whole sweep. `memory` reads back where the memory is now.
-fn record(session: &mut Session<'_>, at: &Coordinates, metric: Metric, points: Vec<Point>, memory: impl FnOnce() -> Evidence) {
+fn record(
+    session: &mut Session<'_>,
+    subject: Subject<'_>,
+    metric: Metric,
+    points: Vec<Point>,
+    memory: impl FnOnce() -> Evidence,
+    measured: &mut Measured,
+) {
     if points.is_empty() {
         return;
     }
@@ -190,8 +205,8 @@ fn record(session: &mut Session<'_>, at: &Coordinates, metric: Metric, points: V
         let mut noise = samples.conditions().scheduler.replace_in(&noise);
         samples.write_disturbances(&mut noise);
         let evidence = Evidence { pages, placement, file, noise, ..evidence };
-        let result = session.recorder.judge(vary.coordinates(at), metric, estimate, evidence);
-        session.recorder.record(Measurement { counters, samples: Some(samples.keep(0)), ..result });
+        let result = subject.judge(vary.coordinates(subject.at), metric, estimate, evidence);
+        measured.add(Measurement { counters, samples: Some(samples.keep(0)), ..result });
     }
 }
 

@@ -30,8 +30,8 @@ use crate::burst::workers::SchedulerNoise;
 use crate::error::{CellError, Result};
 use crate::experiment::disturbance::{BurstConditions, BurstSamples, GroupBy};
 use crate::experiment::sampling::{Sampler, StopAfter, measure_until_sure};
+use crate::measured::{FREE_CPUS, Measured, Subject};
 use crate::memory::combined_pages;
-use crate::recorder::FREE_CPUS;
 use crate::session::Session;
 
 /// Pairs do not disturb each other when being together changes a pair's latency by less than this.
@@ -109,29 +109,50 @@ fn undisturbed(ratios: &[f64]) -> Option<bool> {
     }
 }
 
-pub(crate) fn measure(session: &mut Session<'_>, transfers: &Transfers) -> Result {
+pub(crate) fn measure(session: &mut Session<'_>, subject: Subject<'_>, transfers: &Transfers, measured: &mut Measured) -> Result {
     let cpus: IdSet = transfers.ends.iter().map(|e| e.cpu).collect();
     let rounds = PairRounds::new(&cpus, &session.context.machine.topology);
     let mut memory = allocate(session, transfers)?;
-    let at_once = pairs_may_run_at_once(session, transfers, &rounds, &mut memory)?;
+    let at_once = pairs_may_run_at_once(session, transfers, &rounds, &mut memory, measured)?;
     if !at_once && !transfers.representatives.is_empty() {
         let rounds: Vec<Vec<CpuPair>> = transfers.representatives.iter().map(|pair| vec![*pair]).collect();
-        return measure_rounds(session, transfers, &rounds, &mut memory);
+        return measure_rounds(session, subject, transfers, &rounds, &mut memory, measured);
     }
     let rounds: Vec<Vec<CpuPair>> =
         if at_once { rounds.iter().collect() } else { rounds.iter().flatten().map(|pair| vec![pair]).collect() };
     let reversed = |round: &Vec<CpuPair>| round.iter().map(|&(a, b)| (b, a)).collect();
     let both_ways: Vec<Vec<CpuPair>> = rounds.into_iter().flat_map(|round| [reversed(&round), round]).collect();
-    measure_rounds(session, transfers, &both_ways, &mut memory)
+    measure_rounds(session, subject, transfers, &both_ways, &mut memory, measured)
 }
 
 /// Measures rounds of pairs of reader and holder, in each state, with lines at each home; and the first pair once more.
-fn measure_rounds(session: &mut Session<'_>, transfers: &Transfers, rounds: &[Vec<CpuPair>], memory: &mut ReaderMemory) -> Result {
+fn measure_rounds(
+    session: &mut Session<'_>,
+    subject: Subject<'_>,
+    transfers: &Transfers,
+    rounds: &[Vec<CpuPair>],
+    memory: &mut ReaderMemory,
+    measured: &mut Measured,
+) -> Result {
     let listed = !transfers.as_matrix() || !transfers.representatives.is_empty() && rounds.len() == transfers.representatives.len();
-    let mut matrices = if listed { Matrices::new() } else { empty_matrices(transfers) };
-    let outcome = measure_into(session, transfers, rounds, memory, &mut matrices);
-    finish(session, matrices, memory);
+    let mut entries = Entries { subject, matrices: if listed { Matrices::new() } else { empty_matrices(transfers) }, measured };
+    let outcome = measure_into(session, transfers, rounds, memory, &mut entries);
+    entries.finish(memory);
     outcome
+}
+
+/// Where pairs are entered.
+struct Entries<'a> {
+    subject: Subject<'a>,
+    matrices: Matrices,
+    measured: &'a mut Measured,
+}
+
+/// What pairs at once have in common.
+#[derive(Clone, Copy)]
+struct Entry {
+    home: usize,
+    state: LineState,
 }
 
 /// A matrix for each home and state.
@@ -148,46 +169,24 @@ fn empty_matrices(transfers: &Transfers) -> Matrices {
     all.map(|(home, state)| ((home, state), matrix(home, state))).collect()
 }
 
-/// Adds to matrices what their pairs have in common, and records them.
-fn finish(session: &mut Session<'_>, matrices: Matrices, memory: &ReaderMemory) {
-    for ((home, _), mut matrix) in matrices {
-        let buffers = || memory.iter().filter(|((_, at), _)| *at == home).map(|(_, reader)| reader);
-        let bytes = matrix.evidence.buffer;
-        matrix.evidence = Evidence {
-            threads: 2,
-            allocations: 1,
-            pages: combined_pages(buffers().map(|b| (b.buffer.pages(), bytes))),
-            placement: Placement::combined(buffers().filter_map(|b| b.placement.clone())),
-            ..matrix.evidence
-        };
-        let all = matrix.cpus.len() * matrix.cpus.len().saturating_sub(1);
-        for PairsNotMeasured { why, pairs } in &matrix.not_measured {
-            let (at, why_not) = (wording::coordinates(&matrix.shared_coordinates()), reasons::not_measured(why));
-            let note = Note::error("cell-not-measured", format!("{} of {all} pairs of CPUs, {at}: {why_not}", pairs.len()));
-            session.recorder.note(if why.is_want_of_cpu_time() { note.advise(FREE_CPUS) } else { note });
-        }
-        session.recorder.matrices.push(matrix);
-    }
-}
-
 fn measure_into(
     session: &mut Session<'_>,
     transfers: &Transfers,
     rounds: &[Vec<CpuPair>],
     memory: &mut ReaderMemory,
-    matrices: &mut Matrices,
+    entries: &mut Entries<'_>,
 ) -> Result {
     let mut failed = None;
     let again = rounds.first().and_then(|r| r.first()).filter(|_| rounds.len() > 2).map(|p| vec![*p]);
     for (nth, round) in rounds.iter().chain(&again).enumerate() {
+        entries.measured.again |= nth == rounds.len();
         for home in 0..transfers.homes() {
             for &state in &transfers.states {
                 let pairs: Vec<PairTransfer> = round.iter().filter_map(|&pair| PairTransfer::new(transfers, pair, home, state)).collect();
-                session.recorder.repeating = nth == rounds.len();
                 if session.interrupted() {
                     return Err(CellError::Interrupted);
                 }
-                match measure_at_once(session, transfers.each_s, pairs, memory, matrices.get_mut(&(home, state))) {
+                match measure_at_once(session, transfers.each_s, pairs, memory, (entries, Entry { home, state })) {
                     Err(CellError::Interrupted) => return Err(CellError::Interrupted),
                     Err(error) => failed = Some(error),
                     Ok(()) => {}
@@ -199,14 +198,13 @@ fn measure_into(
     failed.map_or(Ok(()), Err)
 }
 
-/// Samples transfers together until their intervals are narrow or their time is over, and records their results, or enters them in the
-/// matrix.
+/// Samples transfers together until their intervals are narrow or their time is over, and enters them.
 fn measure_at_once(
     session: &mut Session<'_>,
     each_s: f64,
     transfers: Vec<PairTransfer>,
     memory: &mut ReaderMemory,
-    matrix: Option<&mut PairMatrix>,
+    (entries, entry): (&mut Entries<'_>, Entry),
 ) -> Result {
     let Some(first) = transfers.first().map(|t| t.plan.reader) else { return Ok(()) };
     let cpus: IdSet = transfers.iter().flat_map(PairTransfer::cpus).collect();
@@ -217,55 +215,82 @@ fn measure_at_once(
     let budget = Duration::from_secs_f64(each_s).saturating_sub(run / 10);
     let mut sampler = RoundSampler { transfers, memory, run };
     let stop_after = StopAfter { min_rounds: MIN_PAIR_RUNS, budget: Some(budget), want_undisturbed: true };
-    measure_until_sure(session, stop_after, &mut sampler)?;
+    measure_until_sure(session, stop_after, &mut sampler, entries.measured)?;
     // What was measured often enough is kept.
     if session.interrupted() && sampler.samples().any(|samples| samples.groups(0).len() < MIN_PAIR_RUNS as usize) {
         return Err(CellError::Interrupted);
     }
     let RoundSampler { transfers, memory, .. } = sampler;
-    record(session, transfers, memory, matrix);
+    entries.add(session, transfers, memory, entry);
     Ok(())
 }
 
-fn record(session: &mut Session<'_>, transfers: Vec<PairTransfer>, memory: &mut ReaderMemory, mut matrix: Option<&mut PairMatrix>) {
-    let mut all = SchedulerNoise::default();
-    transfers.iter().for_each(|t| all.add(&t.samples.conditions().scheduler));
-    let noise = session.unwatch(&all);
-    let readers = memory.len();
-    if let Some(matrix) = &mut matrix {
-        matrix.evidence.noise.add(&noise);
-    }
-    for PairTransfer { at, plan, home, samples } in transfers {
-        let mut estimate = samples.estimate_with_drift(0, session.budget.stop.relative_half_width);
-        let mut noise = noise.clone();
-        samples.write_disturbances(&mut noise);
-        if estimate.value.is_none() {
-            let error = CellError::NeverTogether { cpus: [plan.reader, plan.holder].into_iter().collect() };
-            estimate = Estimate { not_measured: Some((&error).into()), ..Estimate::default() };
+impl Entries<'_> {
+    /// Ends watching, and enters transfers as results or in their matrix.
+    fn add(&mut self, session: &mut Session<'_>, transfers: Vec<PairTransfer>, memory: &mut ReaderMemory, entry: Entry) {
+        let mut all = SchedulerNoise::default();
+        transfers.iter().for_each(|t| all.add(&t.samples.conditions().scheduler));
+        let noise = session.unwatch(&all);
+        let readers = memory.len();
+        let mut matrix = self.matrices.get_mut(&(entry.home, entry.state));
+        if let Some(matrix) = &mut matrix {
+            matrix.evidence.noise.add(&noise);
         }
-        let reader = memory.get_mut(&(plan.reader, home));
-        let placement = reader.map(|r| r.placement.get_or_insert_with(|| r.buffer.placement_among(readers)).clone()).unwrap_or_default();
-        let buffer = memory.get(&(plan.reader, home)).map(|reader| &reader.buffer);
-        let evidence = Evidence {
-            threads: 2,
-            allocations: 1,
-            pages: combined_pages(buffer.iter().map(|b| (b.pages(), plan.buffer.bytes))),
-            placement,
-            noise,
-            ..transfer_evidence(&plan)
-        };
-        match &mut matrix {
-            Some(matrix) if !session.recorder.repeating => {
-                let why = estimate.not_measured.clone().or_else(|| judge::taken_away(&estimate, &evidence));
-                let mut disturbed = Noise::default();
-                samples.write_disturbances(&mut disturbed);
-                matrix.evidence.noise.add(&disturbed);
-                match why {
-                    Some(why) => matrix.miss(plan.reader, plan.holder, why),
-                    None => matrix.set(plan.reader, plan.holder, &estimate, &judge::quality(&estimate, &evidence)),
-                }
+        for PairTransfer { at, plan, home, samples } in transfers {
+            let mut estimate = samples.estimate_with_drift(0, session.budget.stop.relative_half_width);
+            let mut noise = noise.clone();
+            samples.write_disturbances(&mut noise);
+            if estimate.value.is_none() {
+                let error = CellError::NeverTogether { cpus: [plan.reader, plan.holder].into_iter().collect() };
+                estimate = Estimate { not_measured: Some((&error).into()), ..Estimate::default() };
             }
-            _ => session.recorder.record(session.recorder.judge(at, Metric::Latency, estimate, evidence)),
+            let reader = memory.get_mut(&(plan.reader, home));
+            let placement =
+                reader.map(|r| r.placement.get_or_insert_with(|| r.buffer.placement_among(readers)).clone()).unwrap_or_default();
+            let buffer = memory.get(&(plan.reader, home)).map(|reader| &reader.buffer);
+            let evidence = Evidence {
+                threads: 2,
+                allocations: 1,
+                pages: combined_pages(buffer.iter().map(|b| (b.pages(), plan.buffer.bytes))),
+                placement,
+                noise,
+                ..transfer_evidence(&plan)
+            };
+            match &mut matrix {
+                Some(matrix) if !self.measured.again => {
+                    let why = estimate.not_measured.clone().or_else(|| judge::taken_away(&estimate, &evidence));
+                    let mut disturbed = Noise::default();
+                    samples.write_disturbances(&mut disturbed);
+                    matrix.evidence.noise.add(&disturbed);
+                    match why {
+                        Some(why) => matrix.miss(plan.reader, plan.holder, why),
+                        None => matrix.set(plan.reader, plan.holder, &estimate, &judge::quality(&estimate, &evidence)),
+                    }
+                }
+                _ => self.measured.add(self.subject.judge(at, Metric::Latency, estimate, evidence)),
+            }
+        }
+    }
+
+    /// Adds to matrices what their pairs have in common.
+    fn finish(self, memory: &ReaderMemory) {
+        for ((home, _), mut matrix) in self.matrices {
+            let buffers = || memory.iter().filter(|((_, at), _)| *at == home).map(|(_, reader)| reader);
+            let bytes = matrix.evidence.buffer;
+            matrix.evidence = Evidence {
+                threads: 2,
+                allocations: 1,
+                pages: combined_pages(buffers().map(|b| (b.buffer.pages(), bytes))),
+                placement: Placement::combined(buffers().filter_map(|b| b.placement.clone())),
+                ..matrix.evidence
+            };
+            let all = matrix.cpus.len() * matrix.cpus.len().saturating_sub(1);
+            for PairsNotMeasured { why, pairs } in &matrix.not_measured {
+                let (at, why_not) = (wording::coordinates(&matrix.shared_coordinates()), reasons::not_measured(why));
+                let note = Note::error("cell-not-measured", format!("{} of {all} pairs of CPUs, {at}: {why_not}", pairs.len()));
+                self.measured.note(if why.is_want_of_cpu_time() { note.advise(FREE_CPUS) } else { note });
+            }
+            self.measured.matrices.push(matrix);
         }
     }
 }
@@ -290,7 +315,13 @@ fn allocate(session: &mut Session<'_>, transfers: &Transfers) -> Result<ReaderMe
 }
 
 /// Whether the pairs of a round may be measured at once, with a note that says so. A round of one pair always may.
-fn pairs_may_run_at_once(session: &mut Session<'_>, transfers: &Transfers, rounds: &PairRounds, memory: &mut ReaderMemory) -> Result<bool> {
+fn pairs_may_run_at_once(
+    session: &mut Session<'_>,
+    transfers: &Transfers,
+    rounds: &PairRounds,
+    memory: &mut ReaderMemory,
+    measured: &mut Measured,
+) -> Result<bool> {
     let Some(fullest) = rounds.iter().max_by_key(Vec::len).filter(|r| r.len() > 1) else { return Ok(true) };
     let state = transfers.states.iter().copied().max().unwrap_or(LineState::Hitm);
     let transfer = |pair: CpuPair| PairTransfer::new(transfers, pair, 0, state);
@@ -314,7 +345,7 @@ fn pairs_may_run_at_once(session: &mut Session<'_>, transfers: &Transfers, round
         }
     }
     let ratio = stats::median(&ratios).unwrap_or(f64::NAN);
-    session.recorder.note(note_at_once(verdict, ratio, fullest.len(), transfers.representatives.len()));
+    measured.note(note_at_once(verdict, ratio, fullest.len(), transfers.representatives.len()));
     Ok(verdict == Some(true))
 }
 
@@ -406,10 +437,12 @@ mod tests {
         let n = spec.cpus.as_ref().unwrap().len();
         // Other processes may keep two CPUs from ever running at the same time, for a while.
         let mut measured = (0..3).map(|_| {
-            session.recorder.results.clear();
-            measure_rounds(&mut session, transfers, &rounds, &mut memory).unwrap();
-            assert_eq!(session.recorder.results.len(), n * (n - 1), "each pair one way, in both states");
-            session.recorder.results.iter().filter(|m| m.estimate.value.is_some_and(|ns| ns > 0.0)).count()
+            let mut measured = Measured::default();
+            let at = Coordinates::default();
+            let subject = Subject { topology: &machine.topology, experiment: plan.steps[0].experiment, at: &at };
+            measure_rounds(&mut session, subject, transfers, &rounds, &mut memory, &mut measured).unwrap();
+            assert_eq!(measured.results.len(), n * (n - 1), "each pair one way, in both states");
+            measured.results.iter().filter(|m| m.estimate.value.is_some_and(|ns| ns > 0.0)).count()
         });
         assert!(measured.any(|measured| 2 * measured > n * (n - 1)), "less than half in each of three tries");
     }

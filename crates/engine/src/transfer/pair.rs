@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use memgauge_core::experiment::{Coordinates, LineState, Metric};
+use memgauge_core::experiment::{LineState, Metric};
 use memgauge_core::plan::{Handoff, Probe};
 use memgauge_core::protocol::{MAX_BURST, MIN_TRANSFER_ALLOCATIONS, transfer_run};
 use memgauge_core::result::{Evidence, Measurement, PageEvidence, Placement, Pushes};
@@ -18,6 +18,7 @@ use crate::burst::result::Conditions;
 use crate::error::{CellError, Result};
 use crate::experiment::disturbance::{BurstConditions, BurstSamples, GroupBy};
 use crate::experiment::sampling::{Sampler, StopAfter, hop_count, measure_until_sure};
+use crate::measured::{Measured, Subject};
 use crate::memory::combined_pages;
 use crate::neighbours::Others;
 use crate::session::Session;
@@ -72,7 +73,7 @@ impl Sampler for PairSampler<'_> {
     }
 }
 
-pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Handoff) -> Result {
+pub(crate) fn measure(session: &mut Session<'_>, subject: Subject<'_>, plan: &Handoff, measured: &mut Measured) -> Result {
     let cpus = participants(plan);
     session.watch(plan.reader, &cpus)?;
     let stop = session.budget.stop;
@@ -87,7 +88,7 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Handof
     };
     // A disturbed run is repeated over the next allocation, while there is time.
     let stop_after = StopAfter { min_rounds: MIN_TRANSFER_ALLOCATIONS, budget: None, want_undisturbed: true };
-    let allocations = measure_until_sure(session, stop_after, &mut sampler)?;
+    let allocations = measure_until_sure(session, stop_after, &mut sampler, measured)?;
     let estimate = sampler.samples.estimate_with_drift(0, stop.relative_half_width);
     if estimate.value.is_none() {
         return Err(CellError::NeverTogether { cpus });
@@ -104,8 +105,8 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Handof
         ..transfer_evidence(plan)
     };
     let samples = Some(sampler.samples.keep(0));
-    let result = session.recorder.judge(at.clone(), Metric::Latency, estimate, evidence);
-    session.recorder.record(Measurement { samples, ..result });
+    let result = subject.judge(subject.at.clone(), Metric::Latency, estimate, evidence);
+    measured.add(Measurement { samples, ..result });
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! The results of a run: every measurement is recorded whole, with its judgement.
+//! What is measured: every result whole, with its judgement and what a reader should know of it.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use memgauge_core::conclusions::{judge, scan};
 use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, Method, Metric};
 use memgauge_core::note::Note;
-use memgauge_core::plan::{Cell, Work};
+use memgauge_core::plan::Work;
 use memgauge_core::result::{
     Checksums, CurveSummary, Evidence, Incomplete, InterleaveSummary, Measurement, PairMatrix, PlacementStatus, RfoEvidence, Timing,
 };
@@ -15,6 +15,7 @@ use memgauge_core::traffic::Mix;
 use memgauge_core::wording::{self, reasons};
 use memgauge_os::memory::{MemoryError, MemoryFaultKind};
 
+use crate::context::Progress;
 use crate::error::CellError;
 
 /// What to do about memory that does not keep what is written to it.
@@ -51,58 +52,22 @@ pub struct Outcome {
     pub incomplete: Option<Incomplete>,
 }
 
-/// Judges results, and collects them with curves and notes.
-pub(crate) struct Recorder<'a> {
-    topology: &'a Topology,
+/// What results are of: the experiment and the coordinates of a cell, on a machine.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) topology: &'a Topology,
     pub(crate) experiment: Experiment,
-    pub(crate) results: Vec<Measurement>,
-    pub(crate) repeats: Vec<Measurement>,
-    /// What is recorded now was measured before.
-    pub(crate) repeating: bool,
-    pub(crate) matrices: Vec<PairMatrix>,
-    pub(crate) curves: Vec<CurveSummary>,
-    pub(crate) interleaves: Vec<InterleaveSummary>,
-    pub(crate) notes: Vec<Note>,
-    /// Samples of each burst that results keep at most, where that is fewer than usual.
-    kept_samples: Option<usize>,
-    /// Why not everything was measured: a cell failed, or was cut short and has results nevertheless.
-    incomplete: Option<Incomplete>,
+    pub(crate) at: &'a Coordinates,
 }
 
-impl<'a> Recorder<'a> {
-    pub(crate) const fn new(topology: &'a Topology, experiment: Experiment, kept_samples: Option<usize>) -> Self {
-        Self {
-            topology,
-            experiment,
-            results: Vec::new(),
-            repeats: Vec::new(),
-            repeating: false,
-            matrices: Vec::new(),
-            curves: Vec::new(),
-            interleaves: Vec::new(),
-            notes: Vec::new(),
-            kept_samples,
-            incomplete: None,
-        }
-    }
-
-    /// Not everything is measured, because of this.
-    pub(crate) fn cut_short(&mut self, why: Incomplete) {
-        self.incomplete = Incomplete::join(self.incomplete.take(), Some(why));
-    }
-
-    /// Why not everything was measured: what was cut short, or lacks a value.
-    pub(crate) fn incomplete(&self) -> Option<Incomplete> {
-        let empty = || self.results.iter().chain(&self.repeats).map(|m| &m.estimate).filter(|estimate| estimate.value.is_none());
-        let over = empty().any(|e| matches!(e.not_measured, Some(NotMeasured::Interrupted | NotMeasured::OutOfTime)));
-        // Threads that got no time leave a cell, or a point of it, without a value.
-        let missing = empty().next().is_some() || self.matrices.iter().any(|m| m.counts().2 > 0);
-        let why = if over { Some(Incomplete::OutOfTime) } else { missing.then_some(Incomplete::CellsMissing) };
-        Incomplete::join(self.incomplete.clone(), why)
+impl<'a> Subject<'a> {
+    /// The same at other coordinates.
+    pub(crate) const fn at(self, at: &'a Coordinates) -> Self {
+        Self { at, ..self }
     }
 
     /// A number with its judgement and what firmware claims; without distribution, counters and samples.
-    pub(crate) fn judge(&self, at: Coordinates, metric: Metric, mut estimate: Estimate, mut evidence: Evidence) -> Measurement {
+    pub(crate) fn judge(self, at: Coordinates, metric: Metric, mut estimate: Estimate, mut evidence: Evidence) -> Measurement {
         if let Some(why) = judge::taken_away(&estimate, &evidence) {
             // These are computed from the value.
             (evidence.traffic, evidence.prefetch, evidence.translation_ns) = (None, None, None);
@@ -127,11 +92,48 @@ impl<'a> Recorder<'a> {
             samples: None,
         }
     }
+}
 
-    pub(crate) fn record(&mut self, mut result: Measurement) {
-        if let Some((samples, kept)) = result.samples.as_mut().zip(self.kept_samples) {
-            samples.thin(kept);
-        }
+/// What was measured of a cell, or of the cells of a run. What is in it when something fails is kept.
+#[derive(Default)]
+pub(crate) struct Measured {
+    pub(crate) results: Vec<Measurement>,
+    /// What is added now was measured before: it is a repeat.
+    pub(crate) again: bool,
+    pub(crate) repeats: Vec<Measurement>,
+    pub(crate) matrices: Vec<PairMatrix>,
+    pub(crate) curves: Vec<CurveSummary>,
+    pub(crate) interleaves: Vec<InterleaveSummary>,
+    pub(crate) notes: Vec<Note>,
+    /// Why not everything was measured: something failed, or was cut short and has results nevertheless.
+    incomplete: Option<Incomplete>,
+    /// Results that the observer has.
+    shown: usize,
+}
+
+impl Measured {
+    /// Not everything is measured, because of this.
+    pub(crate) fn cut_short(&mut self, why: Incomplete) {
+        self.incomplete = Incomplete::join(self.incomplete.take(), Some(why));
+    }
+
+    /// Why not everything was measured: what was cut short, or lacks a value.
+    pub(crate) fn incomplete(&self) -> Option<Incomplete> {
+        let empty = || self.all().map(|m| &m.estimate).filter(|estimate| estimate.value.is_none());
+        let over = empty().any(|e| matches!(e.not_measured, Some(NotMeasured::Interrupted | NotMeasured::OutOfTime)));
+        // Threads that got no time leave a cell, or a point of it, without a value.
+        let missing = empty().next().is_some() || self.matrices.iter().any(|m| m.counts().2 > 0);
+        let why = if over { Some(Incomplete::OutOfTime) } else { missing.then_some(Incomplete::CellsMissing) };
+        Incomplete::join(self.incomplete.clone(), why)
+    }
+
+    /// Nothing yet, of a cell that may be measured `again`.
+    pub(crate) fn new(again: bool) -> Self {
+        Self { again, ..Self::default() }
+    }
+
+    /// Adds a result, with what a reader should know of it.
+    pub(crate) fn add(&mut self, mut result: Measurement) {
         if let Some(note) = taken_away(&result) {
             (result.distribution, result.lines_in_flight) = (None, None);
             self.note(note);
@@ -141,37 +143,36 @@ impl<'a> Recorder<'a> {
             let found = format!("{}: {mismatches} of {passes} passes read other data than was written", wording::coordinates(&result.at));
             self.note(Note::error(scan::CORRUPTED, found).advise(TEST_MEMORY));
         }
-        if self.repeating { &mut self.repeats } else { &mut self.results }.push(result);
+        if self.again { &mut self.repeats } else { &mut self.results }.push(result);
     }
 
-    /// Records results without value for a cell that failed, so that none goes missing silently.
-    pub(crate) fn record_failure(&mut self, cell: &Cell, error: &CellError) {
+    /// Adds results without value for what failed, so that none goes missing silently.
+    pub(crate) fn fail(&mut self, subject: Subject<'_>, work: &Work, error: &CellError) {
         if !matches!(error, CellError::Interrupted | CellError::OutOfTime) {
-            self.note(failure(format!("{}: {error}", wording::coordinates(&cell.at)), error));
+            self.note(failure(format!("{}: {error}", wording::coordinates(subject.at)), error));
         }
         self.cut_short(error.into());
         let estimate = || Estimate { not_measured: Some(error.into()), ..Estimate::default() };
-        let at = match &cell.work {
+        let at = match work {
             Work::Latency { probe, orders, .. } => {
-                let at = |order: &ChaseOrder| Coordinates { order: Some(*order), ..cell.at.clone() };
+                let at = |order: &ChaseOrder| Coordinates { order: Some(*order), ..subject.at.clone() };
                 probe.orders(orders).iter().map(at).collect()
             }
-            _ => vec![cell.at.clone()],
+            _ => vec![subject.at.clone()],
         };
         for at in at {
-            self.record(self.judge(at, cell.work.metric(), estimate(), Evidence::default()));
+            self.add(subject.judge(at, work.metric(), estimate(), Evidence::default()));
         }
     }
 
-    /// How many results and repeats there are.
-    pub(crate) fn measurements(&self) -> (usize, usize) {
-        (self.results.len(), self.repeats.len())
+    /// Results and repeats.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Measurement> {
+        self.results.iter().chain(&self.repeats)
     }
 
-    /// Whether pages of a result since then were on other nodes than they should.
-    pub(crate) fn moved_since(&self, (results, repeats): (usize, usize)) -> bool {
-        let mut new = self.results[results..].iter().chain(&self.repeats[repeats..]);
-        new.any(|m| m.evidence.placement.status == PlacementStatus::Wrong)
+    /// Whether pages of a result were on other nodes than they should.
+    pub(crate) fn moved(&self) -> bool {
+        self.all().any(|m| m.evidence.placement.status == PlacementStatus::Wrong)
     }
 
     /// Adds a note, once.
@@ -179,6 +180,26 @@ impl<'a> Recorder<'a> {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
+    }
+
+    /// Hands the observer the results that it does not have yet.
+    pub(crate) fn show(&mut self, progress: &mut Progress<'_>) {
+        if self.shown < self.results.len() {
+            progress.observer.measured(&self.results[self.shown..]);
+        }
+        self.shown = self.results.len();
+    }
+
+    /// Adds what was measured after all this.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.shown = self.results.len() + other.shown;
+        self.results.extend(other.results);
+        self.repeats.extend(other.repeats);
+        self.matrices.extend(other.matrices);
+        self.curves.extend(other.curves);
+        self.interleaves.extend(other.interleaves);
+        other.notes.into_iter().for_each(|note| self.note(note));
+        self.incomplete = Incomplete::join(self.incomplete.take(), other.incomplete);
     }
 }
 
@@ -234,17 +255,19 @@ mod tests {
     fn a_number_of_a_lost_cpu_is_not_recorded() {
         let topology = Topology::default();
         let recorded = |off_cpu: f64| {
-            let mut recorder = Recorder::new(&topology, Experiment::IdleLatency, None);
+            let mut measured = Measured::default();
             let estimate = Estimate { value: Some(1_305_731.0), n: 9, converged: true, ..Estimate::default() };
             let noise = Noise { off_cpu: Some(off_cpu), ..Noise::default() };
             let evidence = Evidence { threads: 1, noise, translation_ns: Some(9.0), ..Evidence::default() };
-            let result = recorder.judge(Coordinates::default(), Metric::Latency, estimate, evidence);
+            let at = Coordinates::default();
+            let subject = Subject { topology: &topology, experiment: Experiment::IdleLatency, at: &at };
+            let result = subject.judge(at.clone(), Metric::Latency, estimate, evidence);
             let mut distribution = distribution::Recorder::new(8).unwrap();
             distribution.add(&[1_000; 10], 0, 1.0);
-            recorder.record(Measurement { distribution: distribution.finish(), ..result });
-            let why = recorder.incomplete();
-            assert_eq!(recorder.notes.iter().filter(|note| note.code == "cell-not-measured").count(), usize::from(why.is_some()));
-            (recorder.results.remove(0), why)
+            measured.add(Measurement { distribution: distribution.finish(), ..result });
+            let why = measured.incomplete();
+            assert_eq!(measured.notes.iter().filter(|note| note.code == "cell-not-measured").count(), usize::from(why.is_some()));
+            (measured.results.remove(0), why)
         };
         let (lost, why) = recorded(0.96);
         assert_eq!(lost.estimate.not_measured, Some(NotMeasured::CpuTakenAway { percent: 96 }));
@@ -262,10 +285,11 @@ mod tests {
         let failed = |orders: Vec<ChaseOrder>, window: u64| {
             let buffer = BufferPlan { touch: IdSet::one(1), ..BufferPlan::plain(Bytes::mib(4), 0, PageRequest::Auto) };
             let probe = Probe { cpu: 1, buffer, stride: Bytes(128), window: Bytes(window) };
-            let cell = Cell::new(Coordinates::default(), Work::Latency { probe, allocations: 3, orders, hops: None, histogram: None });
-            let mut recorder = Recorder::new(&topology, Experiment::IdleLatency, None);
-            recorder.record_failure(&cell, &CellError::ChaseStarved { cpu: 1, bursts: 5 });
-            let results = recorder.results.into_iter();
+            let (at, work) = (Coordinates::default(), Work::Latency { probe, allocations: 3, orders, hops: None, histogram: None });
+            let mut measured = Measured::default();
+            let subject = Subject { topology: &topology, experiment: Experiment::IdleLatency, at: &at };
+            measured.fail(subject, &work, &CellError::ChaseStarved { cpu: 1, bursts: 5 });
+            let results = measured.results.into_iter();
             results.map(|m| (m.at.order.unwrap(), m.estimate.not_measured.unwrap())).collect::<Vec<_>>()
         };
         let starved = |order| (order, NotMeasured::NoCpuTime { cpu: 1 });
