@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 
 use memgauge_core::distribution::{Distribution, Recorder};
 use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, Metric};
-use memgauge_core::plan::{Cell, Plan, Work};
+use memgauge_core::experiment::{Coordinates, Experiment, Metric};
+use memgauge_core::plan::{Cell, Plan};
 use memgauge_core::result::{Measurement, Report};
 
 use super::sections::Section;
@@ -123,17 +123,11 @@ fn pending_results(experiment: Experiment, cell: &Cell, value: Option<f64>) -> V
     // Lines that stand before a table.
     one.evidence.gbs_by_cpu = BTreeMap::from([(0, 1.0)]);
     one.distribution = value.and_then(|_| ANY_DISTRIBUTION.clone());
-    match &cell.work {
-        Work::Latency { orders, .. } => {
-            let in_order = |order: &ChaseOrder| Measurement { at: Coordinates { order: Some(*order), ..one.at.clone() }, ..one.clone() };
-            orders.iter().map(in_order).collect()
-        }
-        Work::Curve { .. } => {
-            one.at.delay_cycles = Some(u32::MAX);
-            [Metric::Latency, Metric::Bandwidth].map(|metric| Measurement { metric, ..one.clone() }).into()
-        }
-        _ => vec![one],
+    if cell.work.delays().is_some() {
+        one.at.delay_cycles = Some(u32::MAX);
+        return [Metric::Latency, Metric::Bandwidth].map(|metric| Measurement { metric, ..one.clone() }).into();
     }
+    cell.work.places(&one.at).into_iter().map(|at| Measurement { at, ..one.clone() }).collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use memgauge_core::conclusions::advise;
 use memgauge_core::experiment::ChaseOrder;
-use memgauge_core::plan::{KernelRow, Work};
+use memgauge_core::plan::KernelRow;
 use memgauge_core::planner::plan;
 use memgauge_core::prefetchers::taint_note;
 use memgauge_core::spec::{LatencyShape, Spec, Task};
@@ -86,12 +86,7 @@ pub(super) fn chasing_cpus(translation: &Translation, machine: &Machine, kernels
     let specs = translation.sections.iter().filter(|section| section.chases()).flat_map(|section| &section.specs);
     let plans = specs.filter_map(|spec| plan(spec, machine, kernels).ok());
     let works = plans.flat_map(|plan| plan.steps).flat_map(|step| step.cells).map(|cell| cell.work);
-    works
-        .filter_map(|work| match work {
-            Work::Latency { probe, .. } | Work::Curve { probe, .. } => Some(probe.cpu),
-            _ => None,
-        })
-        .collect()
+    works.filter_map(|work| Some(work.probe()?.cpu)).collect()
 }
 
 /// # Errors

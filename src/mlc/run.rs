@@ -11,7 +11,7 @@ use anyhow::{Context, anyhow};
 use memgauge_core::conclusions::scan;
 use memgauge_core::experiment::PageRequest;
 use memgauge_core::note::{Note, SCAN_MEMORY_SCARCE, Severity};
-use memgauge_core::plan::{KernelRow, Plan, Work};
+use memgauge_core::plan::{KernelRow, Plan};
 use memgauge_core::planner::PlanError;
 use memgauge_core::result::Report;
 use memgauge_core::spec::{Spec, Task};
@@ -397,7 +397,7 @@ impl SectionRunner<'_> {
 /// How much of a scan has no bandwidth or no address, which are `nan` in its rows.
 fn scan_messages(report: &Report) -> Vec<String> {
     let work = report.plan.iter().flat_map(|p| &p.steps).flat_map(|s| &s.cells).map(|c| &c.work);
-    let planned: usize = work.map(|work| if let Work::Scan(scan) = work { scan.regions as usize } else { 0 }).sum();
+    let planned: usize = work.filter_map(|work| Some(work.scan()?.regions as usize)).sum();
     let regions: Vec<_> = report.results.iter().filter(|m| m.at.region.is_some()).collect();
     let (all, measured) = (planned.max(regions.len()), regions.iter().filter(|m| m.estimate.value.is_some()).count());
     let mut messages = Vec::new();

@@ -66,12 +66,11 @@ pub(super) fn header(kind: SectionKind, translation: &Translation, plans: &[Plan
 fn largest_buffer<'a>(works: impl Iterator<Item = &'a Work>) -> Bytes {
     let mut largest = Bytes(0);
     for work in works {
-        if let Work::Latency { probe, .. } = work {
-            largest = largest.max(probe.buffer.bytes);
+        let Some(traffic) = work.traffic() else {
+            largest = largest.max(work.probe().map_or(Bytes(0), |probe| probe.buffer.bytes));
             continue;
-        }
-        let (Work::Bandwidth { loaders, traffic, .. } | Work::Curve { loaders, traffic, .. }) = work else { continue };
-        for loader in loaders {
+        };
+        for loader in work.loaders() {
             let mix = loader.own.as_ref().map_or(traffic.mix, |own| own.traffic.mix);
             // The streams of a mix share a buffer equally, and one of them is written.
             let bytes = loader.buffer.bytes;

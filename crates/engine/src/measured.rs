@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use memgauge_core::conclusions::{judge, scan};
 use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, Method, Metric};
+use memgauge_core::experiment::{Coordinates, Experiment, Method, Metric};
 use memgauge_core::note::Note;
 use memgauge_core::plan::Work;
 use memgauge_core::result::{
@@ -153,14 +153,7 @@ impl Measured {
         }
         self.cut_short(error.into());
         let estimate = || Estimate { not_measured: Some(error.into()), ..Estimate::default() };
-        let at = match work {
-            Work::Latency { probe, orders, .. } => {
-                let at = |order: &ChaseOrder| Coordinates { order: Some(*order), ..subject.at.clone() };
-                probe.orders(orders).iter().map(at).collect()
-            }
-            _ => vec![subject.at.clone()],
-        };
-        for at in at {
+        for at in work.places(subject.at) {
             self.add(subject.judge(at, work.metric(), estimate(), Evidence::default()));
         }
     }
@@ -244,7 +237,7 @@ fn firmware_claim(topology: &Topology, method: Method, at: &Coordinates) -> Opti
 #[cfg(test)]
 mod tests {
     use memgauge_core::distribution;
-    use memgauge_core::experiment::PageRequest;
+    use memgauge_core::experiment::{ChaseOrder, PageRequest};
     use memgauge_core::plan::{BufferPlan, Probe};
     use memgauge_core::result::{Noise, QualityLevel};
     use memgauge_core::units::{Bytes, IdSet};

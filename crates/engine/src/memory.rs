@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use memgauge_core::directory::MemoryDir;
 use memgauge_core::experiment::ChaseOrder;
-use memgauge_core::plan::{BufferPlan, Loader, Plan, Probe, Work};
+use memgauge_core::plan::{BufferPlan, Loader, Plan, Probe};
 use memgauge_core::protocol::KEPT_ALLOCATIONS;
 use memgauge_core::result::{PageEvidence, PageKind, Placement, PlacementStatus};
 use memgauge_core::units::Bytes;
@@ -79,12 +79,8 @@ const fn slot(order: ChaseOrder) -> usize {
 fn used_by_several_cells(plan: &Plan, buffer: &BufferPlan) -> bool {
     let alike =
         |other: &BufferPlan| BufferPlan { bytes: if buffer.derived { buffer.bytes } else { other.bytes }, ..other.clone() } == *buffer;
-    let chased = |work: &Work| match work {
-        Work::Latency { probe, .. } | Work::Curve { probe, .. } => alike(&probe.buffer),
-        Work::Handoff(handoff) => alike(&handoff.buffer),
-        _ => false,
-    };
-    plan.steps.iter().flat_map(|s| &s.cells).filter(|cell| chased(&cell.work)).take(2).count() == 2
+    let chased = plan.steps.iter().flat_map(|s| &s.cells).filter_map(|cell| cell.work.shared_chase());
+    chased.filter(|chased| alike(chased)).take(2).count() == 2
 }
 
 impl<'a> MemoryStore<'a> {

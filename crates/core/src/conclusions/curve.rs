@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use crate::estimate::Estimate;
 use crate::experiment::{Coordinates, Experiment, Metric};
-use crate::plan::Work;
 use crate::protocol::IDLE_DELAY_CYCLES;
 use crate::result::{CurvePoint, CurveShare, CurveSummary, Measurement, Report, ShareMissed};
 
@@ -87,7 +86,7 @@ fn bandwidth_by_node(report: &Report, curve: &CurveSummary) -> Option<BTreeMap<u
     };
     let full = report.results.iter().filter(of_curve).min_by_key(|m| m.at.delay_cycles).filter(|m| m.is_reliable())?;
     let mut cells = report.plan.iter().flat_map(|plan| &plan.steps).flat_map(|step| &step.cells);
-    let planned = cells.find(|cell| cell.at == curve.at && matches!(cell.work, Work::Curve { .. }))?;
+    let planned = cells.find(|cell| cell.at == curve.at && cell.work.delays().is_some())?;
     let mut by_node = BTreeMap::new();
     for loader in planned.work.loaders() {
         *by_node.entry(loader.buffer.node).or_default() += full.evidence.gbs_by_cpu.get(&loader.cpu)?;

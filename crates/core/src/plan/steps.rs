@@ -147,6 +147,18 @@ pub struct Step {
     pub estimated_s: f64,
 }
 
+impl Step {
+    /// How much there is of what is measured more coarsely where the time is short.
+    pub(crate) fn amount(&self, what: Coarsening) -> f64 {
+        let each = self.cells.iter().map(|cell| cell.work.amount(what));
+        match what {
+            Coarsening::Cells => self.cells.len() as f64,
+            Coarsening::Regions => each.sum(),
+            _ => each.fold(0.0, f64::max),
+        }
+    }
+}
+
 /// One experiment: coordinates and the work to do there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -257,6 +269,71 @@ impl Work {
             Self::BandwidthSweep(sweep) => &sweep.loaders,
             Self::Interleave(search) => &search.loaders,
             _ => &[],
+        }
+    }
+
+    /// The traffic of the loaders that have none of their own.
+    pub const fn traffic(&self) -> Option<&Traffic> {
+        match self {
+            Self::Bandwidth { traffic, .. } | Self::Curve { traffic, .. } => Some(traffic),
+            Self::BandwidthSweep(sweep) => Some(&sweep.traffic),
+            Self::Interleave(search) => Some(&search.traffic),
+            _ => None,
+        }
+    }
+
+    /// The injection delays of a curve.
+    pub const fn delays(&self) -> Option<&Delays> {
+        match self {
+            Self::Curve { delays, .. } => Some(delays),
+            _ => None,
+        }
+    }
+
+    /// The scan of a node's memory.
+    pub const fn scan(&self) -> Option<&Scan> {
+        match self {
+            Self::Scan(scan) => Some(scan),
+            _ => None,
+        }
+    }
+
+    /// The buffer of a chase that other cells may chase over as well.
+    pub const fn shared_chase(&self) -> Option<&BufferPlan> {
+        match self {
+            Self::Latency { probe, .. } | Self::Curve { probe, .. } => Some(&probe.buffer),
+            Self::Handoff(handoff) => Some(&handoff.buffer),
+            _ => None,
+        }
+    }
+
+    /// Where the results of a cell at `at` stand if it fails: one for each order of an idle chase.
+    pub fn places(&self, at: &Coordinates) -> Vec<Coordinates> {
+        match self {
+            Self::Latency { probe, orders, .. } => {
+                probe.orders(orders).iter().map(|order| Coordinates { order: Some(*order), ..at.clone() }).collect()
+            }
+            _ => vec![at.clone()],
+        }
+    }
+
+    /// How much there is of what is measured more coarsely where the time is short.
+    pub(crate) fn amount(&self, what: Coarsening) -> f64 {
+        match (what, self) {
+            (Coarsening::Repetitions, Self::Latency { allocations, .. }) => f64::from(*allocations),
+            (Coarsening::Repetitions, Self::Scan(scan)) => f64::from(scan.passes),
+            (Coarsening::Points, Self::Curve { delays: Delays::Adaptive { points }, .. }) => f64::from(*points),
+            (Coarsening::Points, Self::Curve { delays: Delays::Cycles(list), .. }) => list.len() as f64,
+            (Coarsening::Points, Self::LatencySweep(sweep)) => sweep.sizes.len() as f64,
+            (Coarsening::Points, Self::BandwidthSweep(sweep)) => sweep.sizes.len() as f64,
+            (Coarsening::Orders, Self::Latency { orders, .. }) if orders.is_empty() => 2.0,
+            (Coarsening::Orders, Self::Latency { orders, .. }) => orders.len() as f64,
+            (Coarsening::BufferBytes, work) => work.buffers().iter().map(|b| b.bytes.0).max().unwrap_or(0) as f64,
+            // All kernels are tried for each of the weights.
+            (Coarsening::Kernels, Self::Interleave(_)) => 0.0,
+            (Coarsening::Kernels, work) => work.traffic().map_or(0, |traffic| traffic.kernels.len()) as f64,
+            (Coarsening::Regions, Self::Scan(scan)) => f64::from(scan.regions),
+            _ => 0.0,
         }
     }
 

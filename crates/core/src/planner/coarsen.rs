@@ -25,41 +25,46 @@ const FEWEST_SIZES: usize = 9;
 /// Full-random chases are given up first over buffers from this size on: the numbers of their lines miss every cache while they are shuffled.
 const LONG_SHUFFLE: Bytes = Bytes::gib(1);
 
-/// Parts of a plan that are given up, in this order. A smaller budget comes first, down to its [`FIRST_SHARE`], and last, down to the
-/// shortest bursts.
+/// A part of a plan that is given up.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Lever {
-    Repetitions,
-    Points,
-    /// Full-random chases over buffers of at least these bytes.
-    Orders(Bytes),
-    Buffers,
-    Kernels,
-    Regions,
-    Cells,
+struct Reduction {
+    what: Coarsening,
+    /// Of orders: only over buffers of at least these bytes.
+    from: Bytes,
 }
 
-const ALL: [Lever; 8] = [
-    Lever::Repetitions,
-    Lever::Points,
-    Lever::Orders(LONG_SHUFFLE),
-    Lever::Buffers,
-    Lever::Kernels,
-    Lever::Orders(Bytes(0)),
-    Lever::Regions,
-    Lever::Cells,
+const fn less(what: Coarsening) -> Reduction {
+    Reduction { what, from: Bytes(0) }
+}
+
+const NO_LONG_SHUFFLES: Reduction = Reduction { what: Coarsening::Orders, from: LONG_SHUFFLE };
+
+/// What is given up, in this order. A smaller budget comes first, down to its [`FIRST_SHARE`], and last, down to the shortest bursts.
+const ALL: [Reduction; 8] = [
+    less(Coarsening::Repetitions),
+    less(Coarsening::Points),
+    NO_LONG_SHUFFLES,
+    less(Coarsening::BufferBytes),
+    less(Coarsening::Kernels),
+    less(Coarsening::Orders),
+    less(Coarsening::Regions),
+    less(Coarsening::Cells),
 ];
 
-/// A step before it was coarsened, to say what has become of it.
-#[derive(Clone, Copy, PartialEq)]
-struct Extent {
-    repetitions: f64,
-    points: f64,
-    orders: f64,
-    bytes: f64,
-    kernels: f64,
-    regions: f64,
-    cells: f64,
+/// What steps have less of after that.
+const REDUCED: [Coarsening; 7] = [
+    Coarsening::Repetitions,
+    Coarsening::Points,
+    Coarsening::Orders,
+    Coarsening::BufferBytes,
+    Coarsening::Kernels,
+    Coarsening::Regions,
+    Coarsening::Cells,
+];
+
+/// How much of each a step has.
+fn amounts(step: &Step) -> [f64; REDUCED.len()] {
+    REDUCED.map(|what| step.amount(what))
 }
 
 impl Planner<'_> {
@@ -68,18 +73,18 @@ impl Planner<'_> {
     pub(super) fn fit(&mut self, steps: &mut [Step], stop: &StopRule, within_s: f64) -> f64 {
         let own = self.spec.time.or(self.spec.budget).is_some();
         let counters = self.spec.counters;
-        let before: Vec<Extent> = steps.iter().map(Extent::from_step).collect();
-        for lever in ALL {
-            let early = matches!(lever, Lever::Repetitions | Lever::Points);
+        let before: Vec<_> = steps.iter().map(amounts).collect();
+        for reduction in ALL {
+            let early = matches!(reduction.what, Coarsening::Repetitions | Coarsening::Points);
             let least = if early { FIRST_SHARE * stop.budget_s } else { 0.0 };
             let budget_s = if own { stop.budget_s } else { least.max(protocol::SHORT_BUDGET.as_secs_f64()).min(stop.budget_s) };
-            self.pull(lever, steps, &StopRule { budget_s, ..*stop }, within_s);
+            self.reduce(reduction, steps, &StopRule { budget_s, ..*stop }, within_s);
         }
         let budget_s = if own { stop.budget_s } else { cost::budget_within(steps, stop, counters, within_s) };
         if budget_s < 0.99 * stop.budget_s {
             self.coarsened.push(Coarsened { step: None, what: Coarsening::Seconds, from: stop.budget_s, to: budget_s });
         }
-        self.say(&before, steps);
+        self.note_reductions(&before, steps);
         if self.coarsened.iter().any(|c| c.what == Coarsening::Regions) {
             self.say_what_is_scanned(steps);
         }
@@ -88,21 +93,21 @@ impl Planner<'_> {
 
     /// Gives up long shuffles and large buffers only, as a health check does before it leaves nodes out.
     pub(super) fn lighten(&mut self, steps: &mut [Step], stop: &StopRule, within_s: f64) {
-        let before: Vec<Extent> = steps.iter().map(Extent::from_step).collect();
-        for lever in [Lever::Orders(LONG_SHUFFLE), Lever::Buffers] {
-            self.pull(lever, steps, stop, within_s);
+        let before: Vec<_> = steps.iter().map(amounts).collect();
+        for reduction in [NO_LONG_SHUFFLES, less(Coarsening::BufferBytes)] {
+            self.reduce(reduction, steps, stop, within_s);
         }
-        self.say(&before, steps);
+        self.note_reductions(&before, steps);
     }
 
-    /// Applies a lever where it takes longest, again and again, until the steps fit or nothing is left of it.
-    fn pull(&self, lever: Lever, steps: &mut [Step], stop: &StopRule, within_s: f64) {
+    /// Reduces something where it takes longest, again and again, until the steps fit or nothing is left of it.
+    fn reduce(&self, reduction: Reduction, steps: &mut [Step], stop: &StopRule, within_s: f64) {
         loop {
             let seconds = cost::by_step(steps, stop, self.spec.counters);
             if seconds.iter().sum::<f64>() <= within_s {
                 return;
             }
-            if lever == Lever::Buffers {
+            if reduction.what == Coarsening::BufferBytes {
                 // Buffers are shared between steps, so they shrink together.
                 if !steps.iter_mut().flat_map(|s| &mut s.cells).fold(false, |any, cell| self.shrink(&mut cell.work) | any) {
                     return;
@@ -111,39 +116,39 @@ impl Planner<'_> {
             }
             let mut longest: Vec<usize> = (0..steps.len()).collect();
             longest.sort_by(|a, b| seconds[*b].total_cmp(&seconds[*a]));
-            if !longest.into_iter().any(|i| self.coarsen(lever, &mut steps[i])) {
+            if !longest.into_iter().any(|i| self.coarsen(reduction, &mut steps[i])) {
                 return;
             }
         }
     }
 
-    /// Applies a lever to a step once. Returns whether that changed anything.
-    fn coarsen(&self, lever: Lever, step: &mut Step) -> bool {
-        if lever == Lever::Cells {
+    /// Reduces something in a step once. Returns whether that changed anything.
+    fn coarsen(&self, reduction: Reduction, step: &mut Step) -> bool {
+        if reduction.what == Coarsening::Cells {
             return fewer_cells(&mut step.cells);
         }
-        step.cells.iter_mut().fold(false, |any, cell| self.coarsen_work(lever, &mut cell.work) | any)
+        step.cells.iter_mut().fold(false, |any, cell| self.coarsen_work(reduction, &mut cell.work) | any)
     }
 
-    fn coarsen_work(&self, lever: Lever, work: &mut Work) -> bool {
-        match (lever, work) {
-            (Lever::Repetitions, Work::Latency { allocations, hops: None, .. }) => lower(allocations, FEWEST_ALLOCATIONS),
-            (Lever::Repetitions, Work::Scan(scan)) => lower(&mut scan.passes, 1),
+    fn coarsen_work(&self, Reduction { what, from }: Reduction, work: &mut Work) -> bool {
+        match (what, work) {
+            (Coarsening::Repetitions, Work::Latency { allocations, hops: None, .. }) => lower(allocations, FEWEST_ALLOCATIONS),
+            (Coarsening::Repetitions, Work::Scan(scan)) => lower(&mut scan.passes, 1),
             // So much memory was asked for.
-            (Lever::Regions, Work::Scan(_)) if self.spec.size.is_some() => false,
-            (Lever::Regions, Work::Scan(scan)) => lower(&mut scan.regions, FEW_REGIONS as u32),
-            (Lever::Points, Work::Curve { delays: Delays::Adaptive { points }, .. }) => lower(points, FEWEST_POINTS as u32),
-            (Lever::Points, Work::Curve { delays: Delays::Cycles(list), .. }) => thin(list, FEWEST_POINTS),
-            (Lever::Points, Work::LatencySweep(sweep)) => thin(&mut sweep.sizes, FEWEST_SIZES),
-            (Lever::Points, Work::BandwidthSweep(sweep)) => thin(&mut sweep.sizes, FEWEST_SIZES),
-            (Lever::Orders(from), Work::Latency { probe, orders, .. })
+            (Coarsening::Regions, Work::Scan(_)) if self.spec.size.is_some() => false,
+            (Coarsening::Regions, Work::Scan(scan)) => lower(&mut scan.regions, FEW_REGIONS as u32),
+            (Coarsening::Points, Work::Curve { delays: Delays::Adaptive { points }, .. }) => lower(points, FEWEST_POINTS as u32),
+            (Coarsening::Points, Work::Curve { delays: Delays::Cycles(list), .. }) => thin(list, FEWEST_POINTS),
+            (Coarsening::Points, Work::LatencySweep(sweep)) => thin(&mut sweep.sizes, FEWEST_SIZES),
+            (Coarsening::Points, Work::BandwidthSweep(sweep)) => thin(&mut sweep.sizes, FEWEST_SIZES),
+            (Coarsening::Orders, Work::Latency { probe, orders, .. })
                 if orders.is_empty() && probe.orders(orders).len() > 1 && probe.buffer.bytes >= from =>
             {
                 orders.push(ChaseOrder::WindowLocal);
                 true
             }
-            (Lever::Kernels, Work::Bandwidth { traffic, .. } | Work::Curve { traffic, .. }) => self.widest(&mut traffic.kernels),
-            (Lever::Kernels, Work::BandwidthSweep(sweep)) => self.widest(&mut sweep.traffic.kernels),
+            (Coarsening::Kernels, Work::Bandwidth { traffic, .. } | Work::Curve { traffic, .. }) => self.widest(&mut traffic.kernels),
+            (Coarsening::Kernels, Work::BandwidthSweep(sweep)) => self.widest(&mut sweep.traffic.kernels),
             _ => false,
         }
     }
@@ -205,59 +210,15 @@ impl Planner<'_> {
         true
     }
 
-    /// Writes down what has become of the steps, and one note for all of it.
-    fn say(&mut self, before: &[Extent], steps: &[Step]) {
+    /// Writes down what has become of the steps.
+    fn note_reductions(&mut self, before: &[[f64; REDUCED.len()]], steps: &[Step]) {
         for (before, step) in before.iter().zip(steps) {
-            let after = Extent::from_step(step);
-            for ((what, from), (_, to)) in before.parts().into_iter().zip(after.parts()) {
+            for ((what, from), to) in REDUCED.into_iter().zip(*before).zip(amounts(step)) {
                 if to < from {
                     self.coarsened.push(Coarsened { step: Some(step.title.clone()), what, from, to });
                 }
             }
         }
-    }
-}
-
-impl Extent {
-    fn from_step(step: &Step) -> Self {
-        let mut all =
-            Self { repetitions: 0.0, points: 0.0, orders: 0.0, bytes: 0.0, kernels: 0.0, regions: 0.0, cells: step.cells.len() as f64 };
-        for Cell { work, .. } in &step.cells {
-            let (repetitions, points, orders) = match work {
-                Work::Latency { allocations, orders, .. } => (*allocations, 0, if orders.is_empty() { 2 } else { orders.len() }),
-                Work::Scan(scan) => (scan.passes, 0, 0),
-                Work::Curve { delays: Delays::Adaptive { points }, .. } => (0, *points as usize, 0),
-                Work::Curve { delays: Delays::Cycles(list), .. } => (0, list.len(), 0),
-                Work::LatencySweep(sweep) => (0, sweep.sizes.len(), 0),
-                Work::BandwidthSweep(sweep) => (0, sweep.sizes.len(), 0),
-                _ => (0, 0, 0),
-            };
-            let kernels = match work {
-                Work::Bandwidth { traffic, .. } | Work::Curve { traffic, .. } => traffic.kernels.len(),
-                Work::BandwidthSweep(sweep) => sweep.traffic.kernels.len(),
-                _ => 0,
-            };
-            let bytes = work.buffers().iter().map(|b| b.bytes.0).max().unwrap_or(0);
-            all.repetitions = all.repetitions.max(f64::from(repetitions));
-            all.points = all.points.max(points as f64);
-            all.orders = all.orders.max(orders as f64);
-            all.kernels = all.kernels.max(kernels as f64);
-            all.regions += if let Work::Scan(scan) = work { f64::from(scan.regions) } else { 0.0 };
-            all.bytes = all.bytes.max(bytes as f64);
-        }
-        all
-    }
-
-    const fn parts(&self) -> [(Coarsening, f64); 7] {
-        [
-            (Coarsening::Repetitions, self.repetitions),
-            (Coarsening::Points, self.points),
-            (Coarsening::Orders, self.orders),
-            (Coarsening::BufferBytes, self.bytes),
-            (Coarsening::Kernels, self.kernels),
-            (Coarsening::Regions, self.regions),
-            (Coarsening::Cells, self.cells),
-        ]
     }
 }
 

@@ -194,11 +194,7 @@ impl<'a> Costs<'a> {
     fn new(cells: impl Iterator<Item = &'a Cell>, stop: &'a StopRule, counters: bool, share: f64) -> Self {
         let mut chases = BTreeMap::new();
         for cell in cells {
-            let buffer = match &cell.work {
-                Work::Latency { probe, .. } | Work::Curve { probe, .. } => &probe.buffer,
-                Work::Handoff(handoff) => &handoff.buffer,
-                _ => continue,
-            };
+            let Some(buffer) = cell.work.shared_chase() else { continue };
             *chases.entry((buffer.node, buffer.bytes)).or_insert(0) += 1;
         }
         let (chased, tried) = (BTreeMap::new(), BTreeSet::new());

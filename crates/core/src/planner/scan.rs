@@ -96,10 +96,8 @@ impl Planner<'_> {
 
     /// Says how much memory is scanned once more, where the time allows for less.
     pub(super) fn say_what_is_scanned(&mut self, steps: &[Step]) {
-        let scans = steps.iter().flat_map(|step| &step.cells).filter_map(|cell| match &cell.work {
-            Work::Scan(scan) => Some((scan.region.node, scan.bytes().0, "--within".to_owned())),
-            _ => None,
-        });
+        let scans = steps.iter().flat_map(|step| &step.cells).filter_map(|cell| cell.work.scan());
+        let scans = scans.map(|scan| (scan.region.node, scan.bytes().0, "--within".to_owned()));
         let note = share_note(&scans.collect::<Vec<_>>(), &self.machine.topology);
         self.notes.retain(|note| note.code != SHARE_NOTE);
         self.notes.extend(note);
