@@ -102,7 +102,7 @@ impl Sweep {
         if self.drop_first {
             self.drop_lines(lines);
         }
-        kernels::with_wide_registers(Blocks { sweep: self, blocks: portion.start / BLOCK_BYTES..portion.end / BLOCK_BYTES, found });
+        kernels::with_wide_registers(PortionBlocks { sweep: self, blocks: portion.start / BLOCK_BYTES..portion.end / BLOCK_BYTES, found });
         kernels::fence();
     }
 
@@ -204,13 +204,13 @@ impl Sweep {
 }
 
 /// The blocks of a portion.
-struct Blocks<'a> {
+struct PortionBlocks<'a> {
     sweep: &'a Sweep,
     blocks: Range<usize>,
     found: &'a mut Found,
 }
 
-impl kernels::Wide for Blocks<'_> {
+impl kernels::Wide for PortionBlocks<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -264,7 +264,7 @@ impl TestedBuffer {
         Self { buffer, cpus, holds: None, found, compared, bytes, busy, began: None, written: None, last: None, held: None }
     }
 
-    fn sweep(&self, write: Option<Words>, how: How, cutoff: Cutoff) -> Arc<Sweep> {
+    fn sweep(&self, write: Option<Words>, how: SweepOptions, cutoff: Cutoff) -> Arc<Sweep> {
         let sweep = Sweep::new(self.buffer.clone(), self.holds.clone(), write, self.cpus.len(), cutoff);
         Arc::new(Sweep { descending: how.descending, drop_first: how.drop_first && self.holds.is_some(), ..sweep })
     }
@@ -333,7 +333,7 @@ impl TestedBuffer {
 
 /// How a sweep goes over memory.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct How {
+pub(crate) struct SweepOptions {
     /// From the end.
     pub(crate) descending: bool,
     /// Lines are dropped from the caches before they are compared.
@@ -349,7 +349,7 @@ pub(crate) struct How {
 pub(crate) fn sweep(
     session: &mut Session<'_>,
     buffers: &mut [TestedBuffer],
-    how: How,
+    how: SweepOptions,
     next: impl Fn(usize) -> Option<(Words, Option<TestPattern>)>,
 ) -> Result {
     wait_until(session, buffers.iter().filter_map(|b| b.ready_at(how.hold)).max())?;
@@ -482,7 +482,7 @@ impl CheckedBuffers {
         let first_blocks: Vec<u64> = checked.buffers.iter().scan(0, |next, b| Some(std::mem::replace(next, *next + blocks(b)))).collect();
         for step in &steps {
             let next = |index: usize| Some((step.words(session.plan.seed, first_blocks[index]), Some(step.pattern)));
-            sweep(session, &mut checked.buffers, How { descending: step.descending, hold, ..How::default() }, next)?;
+            sweep(session, &mut checked.buffers, SweepOptions { descending: step.descending, hold, ..SweepOptions::default() }, next)?;
         }
         checked.sweep(session, true)?;
         checked.sweep(session, false)?;
@@ -518,7 +518,7 @@ impl CheckedBuffers {
     fn sweep(&mut self, session: &mut Session<'_>, inverted: bool) -> Result {
         let words = &self.words;
         let next = |index: usize| Some((if inverted { words[index].complement() } else { words[index].clone() }, None));
-        sweep(session, &mut self.buffers, How { drop_first: true, hold: self.hold, ..How::default() }, next)
+        sweep(session, &mut self.buffers, SweepOptions { drop_first: true, hold: self.hold, ..SweepOptions::default() }, next)
     }
 }
 

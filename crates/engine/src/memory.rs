@@ -1,6 +1,6 @@
 //! Buffers that cells share, the chains in them, and the pages of several buffers as one evidence.
 //!
-//! What a cell needs of memory that an earlier cell had, on the same node and of the same kind, it gets again. Loaders' buffers are kept
+//! A cell gets the buffers of an earlier cell again if it needs them on the same node and of the same kind. Loaders' buffers are kept
 //! while the next cell wants them. Buffers of chases are kept with their number, so that the nth allocation of one cell is the nth of the
 //! next; allocations of one cell are still different memory. A chase's line has room for several pointers: the chain of each order has its
 //! own slot in the line, so chains stay while others are written and run.
@@ -100,7 +100,7 @@ impl<'a> MemoryStore<'a> {
     }
 
     fn allocate_now(&mut self, plan: &BufferPlan) -> Result<Arc<Buffer>> {
-        // Half a buffer is of no use, so what would not end in time is not begun.
+        // Half a buffer is of no use: do not begin an allocation that would not end in time.
         let known = self.end.filter(|_| plan.bytes > RATE_TRIAL).and_then(|_| self.allocation_rate(plan));
         let takes = Duration::from_secs_f64(known.map_or(0.0, |rate| plan.bytes.0 as f64 / rate));
         if self.context.interrupted() || self.end.is_some_and(|end| self.context.now() + takes >= end) {

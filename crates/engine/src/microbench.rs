@@ -271,8 +271,7 @@ fn read(kernel: Option<&'static Kernel>, buffer: &Buffer, bytes: usize, laps: u6
     Some(walk.sum.xor_of_words() ^ rest)
 }
 
-/// Nanoseconds per hop of a pass, and whether the thread was away in them: in all of it or in nothing, because a pass of which enough is left
-/// is without that time.
+/// Nanoseconds per hop of a pass, and 1 if they contain time off the CPU. If enough of the pass is left without such time, they contain none.
 fn chased(took: &ExactHops, clock: &Clock) -> Option<(f64, f64)> {
     Some((took.ticks_per_hop()? * clock.ns(1), if took.clean() { 0.0 } else { 1.0 }))
 }

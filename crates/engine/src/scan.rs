@@ -30,7 +30,7 @@ use crate::error::{CellError, Result};
 use crate::experiment::disturbance::{BurstConditions, BurstSamples, GroupBy};
 use crate::experiment::kernels::{Contest, TrialResult, candidates};
 use crate::experiment::trials;
-use crate::integrity::{EccWatch, How, TestedBuffer, name_devices};
+use crate::integrity::{EccWatch, SweepOptions, TestedBuffer, name_devices};
 use crate::measured::{Measured, Subject};
 use crate::session::Session;
 use region::RegionPass;
@@ -309,7 +309,7 @@ impl Test {
         // What the caches hold of the regions was read there before the first comparison.
         let drop_first = self.begun == 1;
         let hold = Duration::from_secs_f64(plan.hold_s);
-        let how = How { descending: step.is_some_and(|s| s.descending), drop_first, hold };
+        let how = SweepOptions { descending: step.is_some_and(|s| s.descending), drop_first, hold };
         let blocks = (plan.region.bytes.0 as usize).div_ceil(BLOCK_BYTES) as u64;
         for ((buffer, region), first_block) in self.buffers.iter_mut().zip(regions).zip((0..).step_by(blocks as usize)) {
             if region.lost.is_some() {

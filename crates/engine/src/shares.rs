@@ -25,7 +25,7 @@ pub(crate) struct Share {
     pub(crate) budget_s: f64,
     /// Seconds after which it ends, with all of its set-up.
     pub(crate) at_most_s: f64,
-    /// Seconds that it may fill, if what it does can go on for ever: with an equal part of the time that nobody is planned to need.
+    /// Seconds that it may fill, if what it does can go on for ever: with an equal part of the time that no cell is planned to need.
     pub(crate) fill_s: f64,
 }
 
@@ -58,7 +58,7 @@ impl Shares {
         let part = ((seconds - least) / (most - least).max(1e-9)).clamp(0.0, 1.0);
         let planned = own.least_s + part * (own.most_s - own.least_s);
         let spare = seconds - (least - own.least_s);
-        // Time that nobody is planned to need, half of it for this cell and the rest for those that follow: estimates of setting up err most on
+        // Time that no cell is planned to need, half of it for this cell and the rest for those that follow: estimates of setting up err most on
         // machines that others use.
         let unplanned = own.most_s + (seconds - most) / 2.0;
         // Where even the least is too much, all get less in proportion.

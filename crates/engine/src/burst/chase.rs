@@ -312,21 +312,21 @@ fn in_parallel((count, slots): (usize, usize), cpus: &IdSet, interrupted: &(dyn 
     write_pieces();
 }
 
-/// Batches of hops that a timed chase keeps of one burst, in memory that was touched before: 2 MiB. Later batches run and are not timed.
+/// TimedBatches of hops that a timed chase keeps of one burst, in memory that was touched before: 2 MiB. Later batches run and are not timed.
 const MAX_BATCHES: usize = 1 << 18;
-/// Batches without a hop that show what reading the clock costs.
+/// TimedBatches without a hop that show what reading the clock costs.
 const EMPTY_BATCHES: usize = 1001;
 
 /// The times of batches of hops.
 #[derive(Clone)]
-pub(crate) struct Batches {
+pub(crate) struct TimedBatches {
     hops: u32,
     ticks: Vec<u64>,
     timed: usize,
     overhead: u64,
 }
 
-impl Batches {
+impl TimedBatches {
     /// The ticks of each batch, and what reading the clock added to each.
     pub(crate) fn ticks(&self) -> (&[u64], u64) {
         (&self.ticks[..self.timed], self.overhead)
@@ -339,7 +339,7 @@ pub(crate) struct Chase {
     ring: Ring,
     /// The lines to load before each burst, where that is wanted.
     touched: Option<ChaseLayout>,
-    batches: Option<Box<Batches>>,
+    batches: Option<Box<TimedBatches>>,
 }
 
 impl Chase {
@@ -383,11 +383,11 @@ impl Chase {
     pub(crate) fn timing(self, hops: u32) -> Self {
         // Not zeros: those would be mapped only when they are written, in the midst of measuring.
         let ticks = vec![1; MAX_BATCHES];
-        Self { batches: Some(Box::new(Batches { hops, ticks, timed: 0, overhead: 0 })), ..self }
+        Self { batches: Some(Box::new(TimedBatches { hops, ticks, timed: 0, overhead: 0 })), ..self }
     }
 
     /// The chase without its batches, and the batches.
-    pub(crate) fn into_parts(mut self) -> (Self, Option<Box<Batches>>) {
+    pub(crate) fn into_parts(mut self) -> (Self, Option<Box<TimedBatches>>) {
         let batches = self.batches.take();
         (self, batches)
     }
@@ -411,11 +411,11 @@ impl Chase {
     }
 
     /// Chases in timed batches for the whole burst; the trace's work is batches.
-    fn run_timed(self, schedule: &Schedule<'_>, mut batches: Box<Batches>) -> (Trace, Self) {
+    fn run_timed(self, schedule: &Schedule<'_>, mut batches: Box<TimedBatches>) -> (Trace, Self) {
         let (mut position, mut made) = (self.position(), 0);
         let hops = batches.hops as usize;
         let clock = schedule.clock;
-        let Batches { ticks, timed: done, .. } = batches.as_mut();
+        let TimedBatches { ticks, timed: done, .. } = batches.as_mut();
         let trace = run_until_end(schedule, BLOCK_NS, Fences::Slots, |units| {
             let timed = units.min(ticks.len() - *done);
             let room = &mut ticks[*done..*done + timed];

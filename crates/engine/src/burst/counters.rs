@@ -250,7 +250,7 @@ impl ThreadCounters {
 /// A working set this many times a cache's size misses it in most accesses, whatever the cache's replacement policy.
 const MISSES_FROM: u64 = 2;
 
-/// What loads over `bytes` from one CPU are certain to have caused: misses in each cache that is much smaller.
+/// Events that loads over `bytes` from one CPU must have caused: misses in each cache that is much smaller.
 pub(crate) fn certain(machine: &Machine, cpu: u32, bytes: Bytes) -> ExpectedEvents {
     let level = |level: u8| machine.topology.caches.iter().filter(|c| c.level == level && c.cpus.contains(cpu)).map(|c| c.size).max();
     let deepest = (1..=4).rev().find(|&l| level(l).is_some());

@@ -101,21 +101,34 @@ struct PassChecksum {
     compared: Checksums,
 }
 
+/// How a kernel goes over a buffer.
+#[derive(Clone, Copy)]
+pub(crate) struct LoadLayout<'a> {
+    pub(crate) kernel: &'static Kernel,
+    pub(crate) traffic: &'a Traffic,
+    /// So many bytes of the buffer.
+    pub(crate) bytes: usize,
+    /// The loader's place in its group.
+    pub(crate) index: usize,
+    pub(crate) contents: Contents<'a>,
+    /// The machine's cache line.
+    pub(crate) line: Bytes,
+}
+
+impl<'a> LoadLayout<'a> {
+    /// Of the first loader of a group on a machine of usual lines, which stores the kernels' default.
+    pub(crate) fn new(kernel: &'static Kernel, traffic: &'a Traffic, bytes: usize) -> Self {
+        Self { kernel, traffic, bytes, index: 0, contents: Contents::default(), line: Bytes(u64::from(LINE)) }
+    }
+}
+
 impl Load {
-    /// Lays `kernel` out over `bytes` of `buffer` as `traffic` says; `index` is the loader's place in its group. Stores write
-    /// what `contents` say, or the kernels' default. `line`: the machine's cache line.
+    /// Lays a kernel out over a buffer.
     ///
     /// # Errors
     /// When the buffer is too small for the traffic.
-    pub(crate) fn new(
-        kernel: &'static Kernel,
-        traffic: &Traffic,
-        buffer: &Arc<Buffer>,
-        bytes: usize,
-        index: usize,
-        contents: Contents<'_>,
-        line: Bytes,
-    ) -> Result<Self, LoadError> {
+    pub(crate) fn new(buffer: &Arc<Buffer>, layout: LoadLayout<'_>) -> Result<Self, LoadError> {
+        let LoadLayout { kernel, traffic, bytes, index, contents, line } = layout;
         let stored = contents.stored.map_or(Line::STORED, |line| Line(line.0));
         let stride = traffic.stride.map_or(LINE as usize, |s| s.0 as usize);
         let (mut advance, mut order, mut windows) = ([0; MAX_STREAMS], None, 1);
@@ -346,7 +359,7 @@ mod tests {
     fn traversal(kernel: &'static Kernel, traffic: &Traffic, buffer: &Arc<Buffer>, index: usize) -> Traversal {
         let content = LineContent([7; 64]);
         let contents = Contents { stored: Some(&content), words: None };
-        Load::new(kernel, traffic, buffer, buffer.len(), index, contents, Bytes(64)).unwrap().traversal
+        Load::new(buffer, LoadLayout { index, contents, ..LoadLayout::new(kernel, traffic, buffer.len()) }).unwrap().traversal
     }
 
     /// Lines of `buffer` that were stored.
@@ -373,7 +386,8 @@ mod tests {
         let bytes = |access, part: bool, stride: Option<u64>, line| {
             let kernel = kernel(Mix::R1W1, access, if part { LineUse::Part } else { LineUse::Whole });
             let traffic = Traffic { stride: stride.map(Bytes), ..Traffic::default() };
-            let found = Load::new(kernel, &traffic, &buffer, 1 << 20, 0, Contents::default(), Bytes(line)).unwrap().line_bytes();
+            let layout = LoadLayout { line: Bytes(line), ..LoadLayout::new(kernel, &traffic, 1 << 20) };
+            let found = Load::new(&buffer, layout).unwrap().line_bytes();
             (found.counted, found.moved)
         };
         for line in [64, 128, 256] {
@@ -407,7 +421,9 @@ mod tests {
         }
         let checked = kernel(Mix::AllReads, Access::Sequential, LineUse::Checked);
         let contents = Contents { stored: None, words: Some(&words) };
-        let mut load = Load::new(checked, &Traffic::default(), &buffer, buffer.len(), 1, contents, Bytes(64)).unwrap();
+        let traffic = Traffic::default();
+        let layout = LoadLayout { index: 1, contents, ..LoadLayout::new(checked, &traffic, buffer.len()) };
+        let mut load = Load::new(&buffer, layout).unwrap();
         let steps = load.traversal.steps;
         // In pieces that do not divide a pass, beginning in the middle.
         for _ in 0..7 {
@@ -428,7 +444,8 @@ mod tests {
             let Some(kernel) = kernels::available().find(|k| k.mix == mix && k.form.is_plain()) else { continue };
             let buffers = [buffer(1 << 20), buffer(1 << 20)];
             let contents = Contents { stored: Some(&content), words: None };
-            let load = Load::new(kernel, &Traffic::default(), &buffers[0], 1 << 20, 0, contents, Bytes(64)).unwrap();
+            let traffic = Traffic::default();
+            let load = Load::new(&buffers[0], LoadLayout { contents, ..LoadLayout::new(kernel, &traffic, 1 << 20) }).unwrap();
             let mut load = load.with_second(&buffers[1], 25, None);
             assert_eq!(load.traversal.fences(), mix == Mix::NtWrite);
             // In blocks, as a burst does it.
@@ -443,14 +460,14 @@ mod tests {
     fn the_longest_delay_is_no_shorter_for_long_bursts() {
         let long = kernels::available().filter(|k| k.form.is_plain()).max_by_key(|k| k.burst_lines).unwrap();
         let buffer = buffer(1 << 18);
-        let load = Load::new(long, &Traffic::default(), &buffer, buffer.len(), 0, Contents::default(), Bytes(64)).unwrap();
+        let load = Load::new(&buffer, LoadLayout::new(long, &Traffic::default(), buffer.len())).unwrap();
         assert!(long.burst_lines > 4);
         assert_eq!(Load { delay: 100, ..load.clone() }.burst_delay(), Some(25 * long.burst_lines));
         assert_eq!(Load { delay: u32::MAX, ..load.clone() }.burst_delay(), Some(u32::MAX));
         assert_eq!(load.burst_delay(), None);
         // A delay after each line is converted to one after each burst: it is multiplied by the lines of a burst.
         let traffic = Traffic { burst_lines: Some(1.0), ..Traffic::default() };
-        let each_line = Load::new(long, &traffic, &buffer, buffer.len(), 0, Contents::default(), Bytes(64)).unwrap();
+        let each_line = Load::new(&buffer, LoadLayout::new(long, &traffic, buffer.len())).unwrap();
         assert_eq!(Load { delay: 100, ..each_line }.burst_delay(), Some(100 * long.burst_lines));
     }
 
@@ -459,7 +476,7 @@ mod tests {
         let small = buffer(4096);
         for access in [Access::Sequential, Access::Random] {
             let kernel = kernel(Mix::AllReads, access, LineUse::Whole);
-            let error = Load::new(kernel, &Traffic::default(), &small, 64, 0, Contents::default(), Bytes(64)).err().unwrap();
+            let error = Load::new(&small, LoadLayout::new(kernel, &Traffic::default(), 64)).err().unwrap();
             assert!(error.to_string().contains("less than"), "{error}");
         }
     }

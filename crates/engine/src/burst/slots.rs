@@ -43,6 +43,15 @@ struct Interval {
     work: u64,
 }
 
+/// What a thread noted of the slots that are judged together.
+#[derive(Clone, Copy)]
+struct Part {
+    first: Mark,
+    /// Ticks that noting the other marks took, which are in no sample.
+    noting: u64,
+    block: Block,
+}
+
 /// A thread's intervals, and which of them count.
 struct Thread<'a> {
     trace: &'a Trace,
@@ -173,13 +182,12 @@ impl<'a> Thread<'a> {
     /// Intervals of `each` slots. An interval counts if the thread was on its CPU during it and during the `guard` intervals before.
     fn new(trace: &'a Trace, role: Role, usual: f64, (each, guard): (usize, usize), tick_ns: f64) -> Self {
         let (blocks, windows) = blocks(trace, usual, tick_ns);
-        // Each with what noting the other marks of its slots took, which is in no sample.
         let part = |(marks, blocks): (&[Option<Mark>], &[Block])| {
-            let noting: u64 = marks.iter().flatten().skip(1).map(|mark| mark.resumed - mark.ticks).sum();
+            let noting = marks.iter().flatten().skip(1).map(|mark| mark.resumed - mark.ticks).sum();
             let found = [Block::Away, Block::Stalled].into_iter().find(|found| blocks.contains(found));
-            marks.iter().flatten().next().map(|first| (*first, noting, found.unwrap_or(Block::Usual)))
+            marks.iter().flatten().next().map(|first| Part { first: *first, noting, block: found.unwrap_or(Block::Usual) })
         };
-        let parts: Vec<Option<(Mark, u64, Block)>> = trace.marks.chunks(each).zip(blocks.chunks(each)).map(part).collect();
+        let parts: Vec<Option<Part>> = trace.marks.chunks(each).zip(blocks.chunks(each)).map(part).collect();
         let intervals = parts.len().saturating_sub(1);
         let (mut clean, mut stalled) = (vec![None; intervals], vec![false; intervals]);
         let (mut since_away, mut since_stall) = (guard, guard);
@@ -187,13 +195,12 @@ impl<'a> Thread<'a> {
         while at < intervals {
             // A stall longer than a slot leaves none of the marks that it skips: its interval ends at the next one.
             let next = match parts[at] {
-                Some((.., Block::Stalled)) => (at + 1..parts.len()).find(|part| parts[*part].is_some()),
+                Some(Part { block: Block::Stalled, .. }) => (at + 1..parts.len()).find(|part| parts[*part].is_some()),
                 _ => Some(at + 1),
             };
             let ends = next.and_then(|next| Some((next, parts[at]?, parts[next]?)));
-            let uninterrupted =
-                ends.filter(|(_, (from, noting, block), (to, ..))| *block != Block::Away && to.ticks > from.resumed + noting);
-            let Some((next, (from, noting, block), (to, ..))) = uninterrupted else {
+            let uninterrupted = ends.filter(|(_, from, to)| from.block != Block::Away && to.first.ticks > from.first.resumed + from.noting);
+            let Some((next, Part { first: from, noting, block }, Part { first: to, .. })) = uninterrupted else {
                 since_away = 0;
                 at += 1;
                 continue;

@@ -19,7 +19,7 @@ use memgauge_core::units::Bytes;
 use memgauge_os::memory::Buffer;
 
 use super::disturbance::BurstSamples;
-use super::sampling::{Experiment, Sampler, Series, Vary, chase_window, hop_count, hop_ns, measure_until_sure};
+use super::sampling::{Axis, Sampler, Series, Workload, chase_window, hop_count, hop_ns, measure_until_sure};
 use crate::burst::chase::Chase;
 use crate::burst::counters::certain;
 use crate::burst::result::{BurstShape, Conditions};
@@ -129,22 +129,21 @@ impl Sampler for AllocationSampler<'_> {
     }
 }
 
-/// What of a sequential chase, and whether nothing interrupted it, can be compared with another.
+/// The nanoseconds of a sequential chase if nothing interrupted it: others are not comparable.
 fn sequential_ns((ns, clean): (f64, bool)) -> Option<f64> {
     clean.then_some(ns)
 }
 
 pub(crate) fn measure(session: &mut Session<'_>, subject: Subject<'_>, idle: &IdleChase<'_>, measured: &mut Measured) -> Result {
-    let experiment =
-        |probe, order| Experiment { probe: Some(probe), loaders: None, vary: Vary::Allocation { min: idle.allocations, order } };
-    experiment(idle.probe, ChaseOrder::WindowLocal).watch(session)?;
+    let workload = |probe, order| Workload { probe: Some(probe), loaders: None, axis: Axis::Allocation { min: idle.allocations, order } };
+    workload(idle.probe, ChaseOrder::WindowLocal).watch(session)?;
     let mut probe = idle.probe.clone();
     let plateau = if probe.buffer.derived { find_plateau(session, &mut probe)? } else { None };
     // By the size of the buffer that the search for the plateau may have changed.
     let orders = probe.orders(idle.orders);
     let series: Vec<(ChaseOrder, Series)> =
-        orders.iter().map(|&order| (order, experiment(&probe, order).series(None, Vec::new(), idle.histogram))).collect();
-    let vary = Vary::Allocation { min: idle.allocations, order: ChaseOrder::WindowLocal };
+        orders.iter().map(|&order| (order, workload(&probe, order).series(None, Vec::new(), idle.histogram))).collect();
+    let axis = Axis::Allocation { min: idle.allocations, order: ChaseOrder::WindowLocal };
     let mut sampler = AllocationSampler {
         probe: &probe,
         min: idle.allocations,
@@ -159,8 +158,8 @@ pub(crate) fn measure(session: &mut Session<'_>, subject: Subject<'_>, idle: &Id
         file: None,
     };
     let bursts = sampler.bursts(session);
-    sampler.shape = vary.shape(session, bursts);
-    measure_until_sure(session, vary.stop_after(), &mut sampler, measured)?;
+    sampler.shape = axis.shape(session, bursts);
+    measure_until_sure(session, axis.stop_after(), &mut sampler, measured)?;
     record(session, subject, sampler, plateau, measured);
     Ok(())
 }
@@ -221,7 +220,7 @@ fn record(
         evidence.noise.stalled = series.samples.stalled();
         let counters = session.counted(measured, &series.chase_counters, WorkUnit::Hop, certain);
         let samples = Some(series.samples.keep(0));
-        let result = subject.judge(series.vary.coordinates(subject.at), Metric::Latency, estimate, evidence);
+        let result = subject.judge(series.axis.coordinates(subject.at), Metric::Latency, estimate, evidence);
         measured.add(Measurement { distribution: series.histogram.and_then(Recorder::finish), counters, samples, ..result });
     }
 }

@@ -19,7 +19,7 @@ use memgauge_os::memory::Buffer;
 
 use super::kernels::ChosenKernels;
 use super::loaders::LoaderGroup;
-use super::sampling::{BANDWIDTH, Experiment, LATENCY, Series, Vary, chase_window, hop_count};
+use super::sampling::{Axis, BANDWIDTH, LATENCY, Series, Workload, chase_window, hop_count};
 use super::stores::StoresRead;
 use super::trials;
 use crate::burst::chase::Chase;
@@ -45,15 +45,15 @@ pub(crate) fn measure_bandwidth(
     let Bandwidth { loaders, traffic, delay } = *bandwidth;
     let group = LoaderGroup::prepare(session, loaders, traffic)?;
     let checked = group.write_checked(session)?;
-    let experiment = Experiment { probe: None, loaders: Some(&group), vary: Vary::Nothing };
-    experiment.watch(session)?;
+    let workload = Workload { probe: None, loaders: Some(&group), axis: Axis::Nothing };
+    workload.watch(session)?;
     let (chosen, stores, loads) = session.unwatched(|session| {
         let chosen = trials::choose_kernels(session, &group)?;
         let stores = trials::stores_read(session, &group, &chosen)?;
         let loads = group.loads(&chosen, delay)?;
         Ok::<_, CellError>((chosen, stores, loads))
     })?;
-    let mut series = experiment.series(None, loads, None);
+    let mut series = workload.series(None, loads, None);
     let metric = match persisted_block(traffic) {
         Some(block) => {
             series.per_block = Some(block);
@@ -61,7 +61,7 @@ pub(crate) fn measure_bandwidth(
         }
         None => Metric::Bandwidth,
     };
-    let series = experiment.sample_point(session, series, None, measured)?;
+    let series = workload.sample_point(session, series, None, measured)?;
     let estimate = series.samples.estimate_with_drift(0, session.budget.stop.relative_half_width);
     let mut evidence = series.load_evidence(session, &group, &chosen);
     let (stores, in_memory) = (stores.at_delay(group.longest_delay(delay)), group.memory_sized(session.context.machine));
@@ -229,11 +229,11 @@ fn measure_point(
 ) -> Result<(MeasuredPoint, Chase)> {
     let Setup { curve, group, chosen, buffer, checked, .. } = &mut *setup;
     let probe = curve.probe;
-    let experiment = Experiment { probe: Some(probe), loaders: Some(group), vary: Vary::Delay(delay) };
+    let workload = Workload { probe: Some(probe), loaders: Some(group), axis: Axis::Delay(delay) };
     let loads = group.loads(chosen, delay)?;
-    experiment.watch(session)?;
-    let series = experiment.series(Some(chase), loads, curve.histogram);
-    let mut series = experiment.sample_point(session, series, curve.hops.map(|hops| hop_count(hops, probe)), measured)?;
+    workload.watch(session)?;
+    let series = workload.series(Some(chase), loads, curve.histogram);
+    let mut series = workload.sample_point(session, series, curve.hops.map(|hops| hop_count(hops, probe)), measured)?;
     let chase = series.chase.take().ok_or(CellError::ChaseLost { cpu: probe.cpu })?;
     // Its buffer has no checksums, and is half of the memory in use: at least no pointer in it may have changed.
     match checked {
@@ -255,7 +255,7 @@ fn measure_point(
     let target = session.budget.stop.relative_half_width;
     let latency = series.samples.estimate_with_drift(LATENCY, target);
     let bandwidth = series.samples.estimate_with_drift(BANDWIDTH, target);
-    let at = experiment.vary.coordinates(subject.at);
+    let at = workload.axis.coordinates(subject.at);
     let reliable = record_point(session, subject.at(&at), setup, series, evidence, (&latency, &bandwidth), measured);
     Ok((MeasuredPoint { latency, bandwidth, reliable }, chase))
 }

@@ -19,7 +19,7 @@ use memgauge_os::memory::Buffer;
 use super::kernels::{ChosenKernels, LoaderMemory, TrialKey};
 use super::stores::{self, Round, Stores, StoresRead};
 use crate::burst::counters::{CounterTotals, certain};
-use crate::burst::load::{Contents, LineBytes, Load, lines_per_step};
+use crate::burst::load::{Contents, LineBytes, Load, LoadLayout, lines_per_step};
 use crate::burst::result::Loaded;
 use crate::burst::slots::BurstWindows;
 use crate::error::{CellError, Result};
@@ -187,7 +187,8 @@ impl LoaderGroup {
     fn lay_out(&self, index: usize, kernel: &'static Kernel, traffic: &Traffic, bytes: Bytes) -> Result<Load> {
         let GroupLoader { cpu, buffer, .. } = &self.loaders[index];
         let contents = Contents { stored: self.stored.as_ref(), words: self.words_of(buffer) };
-        let load = Load::new(kernel, traffic, buffer, bytes.0 as usize, index, contents, self.line);
+        let layout = LoadLayout { index, contents, line: self.line, ..LoadLayout::new(kernel, traffic, bytes.0 as usize) };
+        let load = Load::new(buffer, layout);
         load.map_err(|why| CellError::Load { cpu: *cpu, why })
     }
 
@@ -244,7 +245,7 @@ impl LoaderGroup {
         self.loaders.iter().map(|l| l.delay.unwrap_or(delay)).max().unwrap_or(delay)
     }
 
-    /// What the loaders are certain to have caused. Kernels that only store load nothing, and what a string instruction counts as differs
+    /// Events that the loaders must have caused. Kernels that only store load nothing, and what a string instruction counts as differs
     /// from core to core. `prefix`: how much of their buffers they use, where it is not all.
     pub(crate) fn certain(&self, machine: &Machine, chosen: &ChosenKernels, prefix: Option<Bytes>) -> ExpectedEvents {
         let each = self.loaders.iter().zip(&chosen.kernels).map(|(l, kernel)| {
@@ -387,7 +388,7 @@ mod tests {
     fn load() -> Load {
         let kernel = kernels::all().iter().find(|k| k.mix == Mix::AllReads && k.form.is_plain()).unwrap();
         let buffer = Arc::new(Buffer::allocate(&plan(), std::path::Path::new("/")).unwrap());
-        Load::new(kernel, &Traffic::default(), &buffer, 1 << 20, 0, Contents::default(), Bytes(64)).unwrap()
+        Load::new(&buffer, LoadLayout::new(kernel, &Traffic::default(), 1 << 20)).unwrap()
     }
 
     const LINE_64: LineBytes = LineBytes { counted: 64, moved: 64 };

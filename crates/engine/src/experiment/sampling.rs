@@ -1,4 +1,4 @@
-//! An experiment and how it is sampled: its bursts, what they leave, and the loop that measures round by round until the intervals are narrow
+//! A workload and how it is sampled: its bursts, what they leave, and the loop that measures round by round until the intervals are narrow
 //! or the time is over.
 
 use std::time::Duration;
@@ -86,23 +86,23 @@ pub(crate) fn measure_until_sure(
             Some((made, wanted)) if wanted > 0 && (made == 0 || !sampled) => over(),
             Some((made, wanted)) => made >= wanted,
         };
-        // A round that would not end in time is not begun.
+        // Do not begin a round that would not end in time.
         if session.interrupted() || enough || (sampled && session.budget.too_short_for(took)) {
             return Ok(rounds);
         }
     }
 }
 
-/// An experiment: at most one latency probe, any number of loaders, and what varies.
-pub(crate) struct Experiment<'a> {
+/// A workload: at most one latency probe, any number of loaders, and the axis along which points differ.
+pub(crate) struct Workload<'a> {
     pub(crate) probe: Option<&'a Probe>,
     pub(crate) loaders: Option<&'a LoaderGroup>,
-    pub(crate) vary: Vary,
+    pub(crate) axis: Axis,
 }
 
-/// What varies from point to point, or from round to round of one point.
+/// What differs from point to point, or from round to round of one point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Vary {
+pub(crate) enum Axis {
     /// Nothing.
     Nothing,
     /// The loaders' injection delay in core cycles.
@@ -113,7 +113,7 @@ pub(crate) enum Vary {
     Allocation { min: u32, order: ChaseOrder },
 }
 
-impl Vary {
+impl Axis {
     /// Where a point stands in the table of the cell at `at`.
     pub(crate) fn coordinates(self, at: &Coordinates) -> Coordinates {
         let at = at.clone();
@@ -161,7 +161,7 @@ impl Vary {
     }
 }
 
-impl Experiment<'_> {
+impl Workload<'_> {
     pub(crate) fn cpus(&self) -> IdSet {
         let loaders = self.loaders.map(LoaderGroup::cpus).unwrap_or_default();
         self.probe.map_or_else(|| loaders.clone(), |probe| loaders.union(&IdSet::one(probe.cpu)))
@@ -183,9 +183,9 @@ impl Experiment<'_> {
             probed: self.probe.is_some(),
             chase,
             loads,
-            vary: self.vary,
+            axis: self.axis,
             per_block: None,
-            samples: self.vary.samples(),
+            samples: self.axis.samples(),
             load_totals: LoadTotals::default(),
             chase_counters: CounterTotals::default(),
             histogram: batch_hops.and_then(Recorder::new),
@@ -202,9 +202,9 @@ impl Experiment<'_> {
         hops: Option<u64>,
         measured: &mut Measured,
     ) -> Result<Series> {
-        let shape = self.vary.shape(session, series.kinds());
-        let mut stop_after = self.vary.stop_after();
-        if matches!(self.vary, Vary::WorkingSet(_)) && !session.budget.stop.fixed_time {
+        let shape = self.axis.shape(session, series.kinds());
+        let mut stop_after = self.axis.stop_after();
+        if matches!(self.axis, Axis::WorkingSet(_)) && !session.budget.stop.fixed_time {
             let burst_s = (shape.windows + SETTLE_WINDOWS) as f64 * shape.window.as_secs_f64();
             stop_after.min_rounds = sweep_bursts(session.budget.budget_s(), burst_s);
         }
@@ -222,7 +222,7 @@ pub(crate) struct Series {
     probed: bool,
     pub(crate) chase: Option<Chase>,
     loads: Vec<(u32, Load)>,
-    pub(crate) vary: Vary,
+    pub(crate) axis: Axis,
     /// Bytes of a block whose nanoseconds the loaders' samples are, instead of GB/s.
     pub(crate) per_block: Option<Bytes>,
     pub(crate) samples: BurstSamples,
@@ -267,7 +267,7 @@ impl Series {
         let windows = burst.windows(&clock, shape);
         // The probe's, or the first loader's. The bursts of a sweep are short, and near enough to each other.
         let traces = burst.chase.iter().map(|(trace, _)| trace).chain(burst.loads.iter().map(|l| &l.trace));
-        let ghz = traces.take(1).find_map(|trace| trace.ghz).filter(|_| !matches!(self.vary, Vary::WorkingSet(_)));
+        let ghz = traces.take(1).find_map(|trace| trace.ghz).filter(|_| !matches!(self.axis, Axis::WorkingSet(_)));
         let conditions = BurstConditions::judge_burst(&burst, &windows, ghz);
         self.load_totals.add(&burst.loads, &windows);
         for Loaded { cpu, trace, load } in &burst.loads {
@@ -387,8 +387,8 @@ impl Sampler for PointSampler {
         let bursts = self.series.kinds();
         self.series.sample(session, self.shape, 0)?;
         self.series.sample_batches(session, self.shape)?;
-        // The budget of a short burst is time that passed, with what surrounds its windows.
-        let short = matches!(self.series.vary, Vary::WorkingSet(_));
+        // Short bursts are charged the time that passed, their set-up included.
+        let short = matches!(self.series.axis, Axis::WorkingSet(_));
         Ok(if short { session.context.now() - started } else { self.shape.counted() * bursts })
     }
 

@@ -31,7 +31,7 @@ pub(crate) type Stores = [&'static Kernel; RFO_KINDS];
 /// GB/s of each kind of store in one round.
 pub(crate) type Round = [Option<f64>; RFO_KINDS];
 
-/// What a cell's plain stores do, and why that is known or not.
+/// Whether a cell's plain stores read the line first, and how that is known, or why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StoresRead {
     pub(crate) rfo: Rfo,

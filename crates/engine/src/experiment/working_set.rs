@@ -14,7 +14,7 @@ use memgauge_kernels::Kernel;
 use super::disturbance::BurstSamples;
 use super::kernels::{ChosenKernels, Contest, candidates};
 use super::loaders::LoaderGroup;
-use super::sampling::{Experiment, Series, Vary};
+use super::sampling::{Axis, Series, Workload};
 use super::stores::StoresRead;
 use super::trials;
 use crate::burst::chase::{ChainSpec, Chase};
@@ -33,7 +33,7 @@ const MAX_TOUCHED: u64 = 1 << 20;
 const FILLED: f64 = 0.95;
 
 struct Point {
-    vary: Vary,
+    axis: Axis,
     estimate: Estimate,
     samples: BurstSamples,
     evidence: Evidence,
@@ -46,8 +46,8 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, subject: Subject<'_>, s
     shorten(session, &mut sweep.sizes, &[&sweep.probe.buffer], measured);
     sweep.probe.buffer.bytes = Bytes(sweep.probe.buffer.bytes.0 / largest.max(1) * sweep.sizes.last().map_or(0, |s| s.0));
     let (sweep, probe) = (&sweep, &sweep.probe);
-    let experiment = |vary| Experiment { probe: Some(probe), loaders: None, vary };
-    experiment(Vary::Nothing).watch(session)?;
+    let workload = |axis| Workload { probe: Some(probe), loaders: None, axis };
+    workload(Axis::Nothing).watch(session)?;
     let buffer = session.allocate(&probe.buffer)?;
     let whole = ChainSpec {
         bytes: probe.buffer.bytes,
@@ -70,8 +70,8 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, subject: Subject<'_>, s
             chase = chase.touching(layout);
         }
         let chase = session.settle(probe.cpu, chase, sweep.order, range)?;
-        let experiment = experiment(Vary::WorkingSet(size));
-        let series = experiment.sample_point(session, experiment.series(Some(chase), Vec::new(), None), None, measured)?;
+        let workload = workload(Axis::WorkingSet(size));
+        let series = workload.sample_point(session, workload.series(Some(chase), Vec::new(), None), None, measured)?;
         if let Some(chase) = &series.chase {
             session.check_links(probe.cpu, chase.ring())?;
         }
@@ -106,15 +106,15 @@ pub(crate) fn measure_bandwidth(
     sweep.loaders.iter_mut().for_each(|l| l.buffer.bytes = largest);
     let sweep = &sweep;
     let group = LoaderGroup::prepare(session, &sweep.loaders, &sweep.traffic)?;
-    let experiment = |vary| Experiment { probe: None, loaders: Some(&group), vary };
-    experiment(Vary::Nothing).watch(session)?;
+    let workload = |axis| Workload { probe: None, loaders: Some(&group), axis };
+    workload(Axis::Nothing).watch(session)?;
     let caches = levels::caches(&session.context.machine.topology, subject.at).iter().map(|c| c.size).collect();
     let mut kernels = LevelKernels { group: &group, sweep, caches, chosen: None };
     let (points, outcome) = measure_sizes(session, &sweep.sizes, measured, |session, measured, size| {
         let chosen = kernels.at(session, size)?;
         let loads = session.unwatched(|_| group.prefix_loads(|index| chosen.kernels[index], size))?;
-        let experiment = experiment(Vary::WorkingSet(size));
-        let mut series = experiment.sample_point(session, experiment.series(None, loads, None), None, measured)?;
+        let workload = workload(Axis::WorkingSet(size));
+        let mut series = workload.sample_point(session, workload.series(None, loads, None), None, measured)?;
         let (clock, machine) = (session.context.clock, session.context.machine);
         let mut evidence = series.load_totals.evidence(&group, &chosen, |t| clock.ns(t));
         evidence.buffer = Bytes(size.0 * group.buffers().len() as u64);
@@ -181,7 +181,7 @@ fn measure_sizes(
 
 fn point(session: &Session<'_>, series: Series, evidence: Evidence, counters: Option<Box<Counters>>) -> Point {
     let estimate = series.samples.estimate(0, session.budget.stop.relative_half_width);
-    Point { vary: series.vary, estimate, samples: series.samples, evidence, counters }
+    Point { axis: series.axis, estimate, samples: series.samples, evidence, counters }
 }
 
 /// Ends watching the sweep, and records the points, each with what the scheduler did to its threads, and with what was seen of the machine
@@ -200,12 +200,12 @@ fn record(
     let mut all = Conditions::default();
     points.iter().for_each(|p| all.add(&p.samples.conditions()));
     let (noise, memory) = (session.unwatch(&all.scheduler), memory());
-    for Point { vary, estimate, samples, evidence, counters } in points {
+    for Point { axis, estimate, samples, evidence, counters } in points {
         let Evidence { pages, placement, file, .. } = memory.clone();
         let mut noise = samples.conditions().scheduler.replace_in(&noise);
         samples.write_disturbances(&mut noise);
         let evidence = Evidence { pages, placement, file, noise, ..evidence };
-        let result = subject.judge(vary.coordinates(subject.at), metric, estimate, evidence);
+        let result = subject.judge(axis.coordinates(subject.at), metric, estimate, evidence);
         measured.add(Measurement { counters, samples: Some(samples.keep(0)), ..result });
     }
 }

@@ -17,7 +17,7 @@ fn allocated(bytes: u64, directory: Option<String>) -> Arc<Buffer> {
 }
 
 /// Runs one sweep in this thread.
-fn go_over(tested: &mut TestedBuffer, write: Option<(Words, Option<TestPattern>)>, how: How) {
+fn go_over(tested: &mut TestedBuffer, write: Option<(Words, Option<TestPattern>)>, how: SweepOptions) {
     let started = Instant::now();
     let sweep = tested.sweep(write.as_ref().map(|w| w.0.clone()), how, Cutoff::default());
     while !sweep.portions.are_taken() {
@@ -33,11 +33,15 @@ fn test_with(bytes: u64, offset: usize, damage: impl Fn(u64) -> u64) -> Integrit
     let word = tested.buffer.as_ptr().wrapping_add(offset).cast::<u64>();
     let steps = integrity::steps(&patterns);
     for step in &steps {
-        go_over(&mut tested, Some((step.words(5, 0), Some(step.pattern))), How { descending: step.descending, ..How::default() });
+        go_over(
+            &mut tested,
+            Some((step.words(5, 0), Some(step.pattern))),
+            SweepOptions { descending: step.descending, ..SweepOptions::default() },
+        );
         // SAFETY: an aligned word of the test's own buffer.
         unsafe { word.write_volatile(damage(word.read_volatile())) };
     }
-    go_over(&mut tested, None, How { drop_first: true, ..How::default() });
+    go_over(&mut tested, None, SweepOptions { drop_first: true, ..SweepOptions::default() });
     tested.take(steps.len() as u32, patterns.to_vec())
 }
 
@@ -96,7 +100,7 @@ fn flips_are_found_as_often_as_the_result_says() {
                 let mut now = 0;
                 for next in steps.iter().map(|step| Some((step.words(5, 0), Some(step.pattern)))).chain([None]) {
                     let started = now;
-                    let sweep = tested.sweep(next.as_ref().map(|w| w.0.clone()), How::default(), Cutoff::default());
+                    let sweep = tested.sweep(next.as_ref().map(|w| w.0.clone()), SweepOptions::default(), Cutoff::default());
                     while !sweep.portions.are_taken() {
                         if now == moment {
                             flip();
@@ -124,9 +128,9 @@ fn flips_are_found_as_often_as_the_result_says() {
 #[test]
 fn words_of_another_place_are_wrong_and_few_are_listed() {
     let mut tested = TestedBuffer::new(buffer(1 << 20), vec![0]);
-    go_over(&mut tested, Some((Words::random(1, 0), None)), How::default());
+    go_over(&mut tested, Some((Words::random(1, 0), None)), SweepOptions::default());
     tested.holds = Some((Words::random(1, 256), None));
-    go_over(&mut tested, None, How::default());
+    go_over(&mut tested, None, SweepOptions::default());
     let integrity = tested.take(1, vec![]);
     // The first words of blocks are alike.
     assert_eq!((integrity.mismatches, integrity.first.len()), ((1 << 17) - 256, MAX_LISTED));
@@ -137,8 +141,8 @@ fn words_of_another_place_are_wrong_and_few_are_listed() {
 #[test]
 fn a_sweep_that_is_cut_short_compares_nothing_later_on() {
     let mut tested = TestedBuffer::new(buffer(4 << 20), vec![0, 1]);
-    go_over(&mut tested, Some((Words::random(1, 0), None)), How::default());
-    let sweep = tested.sweep(Some(Words::random(2, 0)), How::default(), Cutoff::default());
+    go_over(&mut tested, Some((Words::random(1, 0), None)), SweepOptions::default());
+    let sweep = tested.sweep(Some(Words::random(2, 0)), SweepOptions::default(), Cutoff::default());
     sweep.run(1);
     tested.finish(&sweep, Some((Words::random(2, 0), None)), Instant::now(), Instant::now());
     assert!(tested.holds.is_none());
@@ -150,8 +154,8 @@ fn a_sweep_that_is_cut_short_compares_nothing_later_on() {
 fn a_sweep_that_is_interrupted_in_its_last_portions_is_not_complete() {
     let stop = Arc::default();
     let mut tested = TestedBuffer::new(buffer(4 << 20), vec![0, 1]);
-    go_over(&mut tested, Some((Words::random(1, 0), None)), How::default());
-    let sweep = tested.sweep(Some(Words::random(2, 0)), How::default(), Cutoff::new(&stop, None));
+    go_over(&mut tested, Some((Words::random(1, 0), None)), SweepOptions::default());
+    let sweep = tested.sweep(Some(Words::random(2, 0)), SweepOptions::default(), Cutoff::new(&stop, None));
     // All but the last portion: a 32nd of each of two threads.
     for _ in 0..63 {
         sweep.run(1);
@@ -182,14 +186,14 @@ fn what_is_in_place_of_memory_that_faulted_is_no_mismatch() {
     let mut tested = TestedBuffer::new(buffer.clone(), vec![0]);
     let patterns = integrity::steps(&[TestPattern::Random]);
     let next = |step: usize| Some((patterns[step].words(5, 0), Some(TestPattern::Random)));
-    go_over(&mut tested, next(0), How::default());
-    go_over(&mut tested, next(1), How::default());
+    go_over(&mut tested, next(0), SweepOptions::default());
+    go_over(&mut tested, next(1), SweepOptions::default());
     assert!(buffer.fault().is_none());
     // Its second half goes away, and reads as zeros.
     std::fs::File::options().write(true).open(file_of(bytes)).unwrap().set_len(bytes / 2 / 4096 * 4096).unwrap();
-    go_over(&mut tested, next(0), How::default());
+    go_over(&mut tested, next(0), SweepOptions::default());
     assert!(buffer.fault().is_some());
-    go_over(&mut tested, None, How::default());
+    go_over(&mut tested, None, SweepOptions::default());
     let integrity = tested.take(3, vec![TestPattern::Random]);
     assert_eq!((integrity.patterns, integrity.mismatches, integrity.compared), (1, 0, Bytes(bytes)), "{integrity:?}");
 }
