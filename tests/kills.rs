@@ -8,6 +8,7 @@
 mod registers;
 mod support;
 
+use memgauge_core::random::{GOLDEN, split_mix};
 use memgauge_testing::not_tested_in_part;
 use std::collections::BTreeMap;
 use std::fs;
@@ -71,15 +72,14 @@ impl Victim<'_> {
     }
 }
 
-/// The SplitMix64 generator.
+/// A sequence of random numbers.
 struct Random(u64);
 
 impl Random {
     fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ z >> 31) % n
+        let number = split_mix(self.0);
+        self.0 = self.0.wrapping_add(GOLDEN);
+        number % n
     }
 }
 

@@ -36,6 +36,7 @@ pub mod policy;
 pub mod prefetchers;
 pub mod printable;
 pub mod protocol;
+pub mod random;
 pub mod reference;
 pub mod reserve;
 pub mod result;

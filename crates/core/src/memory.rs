@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::plan::BufferPlan;
+use crate::random::{GOLDEN, split_mix};
 use crate::units::Bytes;
 
 /// Why a buffer could not be allocated as asked.
@@ -79,13 +80,8 @@ pub const CONTENT_WORDS: usize = 512;
 pub const CONTENT: [u64; CONTENT_WORDS] = {
     let (mut words, mut i) = ([0; CONTENT_WORDS], 0);
     while i < CONTENT_WORDS {
-        let mut z = (i as u64 + 1).wrapping_mul(GOLDEN);
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        words[i] = z ^ (z >> 31);
+        words[i] = split_mix((i as u64).wrapping_mul(GOLDEN));
         i += 1;
     }
     words
 };
-/// 2⁶⁴ over the golden ratio, odd: multiples of different numbers differ.
-pub const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;

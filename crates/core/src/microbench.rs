@@ -11,6 +11,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{ChaseOrder, PageRequest};
+use crate::random::{GOLDEN, split_mix};
 use crate::units::Bytes;
 
 /// A pass of a stream reads at least this much, so that the cost of reading the clock does not matter: a millisecond or less.
@@ -82,10 +83,7 @@ pub struct LoopProof {
 
 /// Word `index` of a stream's buffer: output `index` (from 0) of SplitMix64 from `seed`.
 pub const fn word(seed: u64, index: u64) -> u64 {
-    let z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(index.wrapping_add(1)));
-    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
+    split_mix(seed.wrapping_add(GOLDEN.wrapping_mul(index)))
 }
 
 /// The checksum that a stream's buffer of `bytes` bytes should have.

@@ -15,6 +15,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::experiment::ChaseOrder;
+use crate::random::{GOLDEN, bounded, split_mix};
 use crate::units::Bytes;
 
 /// Why a chase cannot be laid out, and what to do.
@@ -163,7 +164,7 @@ impl ChaseLayout {
     pub fn entry(&self, window: usize) -> usize {
         let slot = match self.order {
             ChaseOrder::Sequential => 0,
-            _ => bounded(mix(mix(self.seed ^ ENTRY) ^ window as u64), self.slots_per_window as u64) as usize,
+            _ => bounded(split_mix(split_mix(self.seed ^ ENTRY) ^ window as u64), self.slots_per_window as u64) as usize,
         };
         window * self.window_bytes() + self.line_of(self.line_key(window), slot) as usize * self.line
     }
@@ -248,7 +249,7 @@ impl ChaseLayout {
             // Where the window begins.
             return (window * self.window_bytes()) as u64;
         }
-        mix(mix(self.seed ^ LINE) ^ window as u64)
+        split_mix(split_mix(self.seed ^ LINE) ^ window as u64)
     }
 
     /// The line of a slot that is chased, numbered within the window.
@@ -258,7 +259,7 @@ impl ChaseLayout {
             _ if lines == 1 => 0,
             ChaseOrder::Sequential => 0,
             _ if self.even => digit_sum((key as usize + slot * self.stride) / PAGE, lines) % lines,
-            _ => bounded(mix(key.wrapping_add(slot as u64)), lines as u64) as usize,
+            _ => bounded(split_mix(key.wrapping_add(slot as u64)), lines as u64) as usize,
         };
         (slot * lines + chosen) as u32
     }
@@ -288,28 +289,11 @@ const LINE: u64 = 3 << 32;
 /// A generator for one purpose or window: SplitMix64 fills its state, as its authors advise.
 fn generator(seed: u64, purpose: u64) -> Xoshiro256PlusPlus {
     let mut bytes = [0; 32];
-    let start = mix(seed) ^ purpose;
+    let start = split_mix(seed) ^ purpose;
     for (i, word) in bytes.chunks_exact_mut(8).enumerate() {
-        word.copy_from_slice(&mix(start.wrapping_add(GOLDEN.wrapping_mul(i as u64))).to_le_bytes());
+        word.copy_from_slice(&split_mix(start.wrapping_add(GOLDEN.wrapping_mul(i as u64))).to_le_bytes());
     }
     Xoshiro256PlusPlus::from_seed(bytes)
-}
-
-/// 2^64 over the golden ratio: SplitMix64's increment.
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// One step of SplitMix64 from `state` (G. Steele, D. Lea, C. Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
-fn mix(state: u64) -> u64 {
-    let z = state.wrapping_add(GOLDEN);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
-/// A number below `limit` from 64 random bits, by multiplication (D. Lemire, "Fast Random Integer Generation in an Interval", 2019).
-/// Without his rejection step: its bias, at most `limit` / 2^64, cannot be seen here.
-fn bounded(random: u64, limit: u64) -> u64 {
-    ((u128::from(random) * u128::from(limit)) >> 64) as u64
 }
 
 #[cfg(test)]
@@ -370,7 +354,7 @@ mod tests {
         let mut random = Xoshiro256PlusPlus::from_seed(state);
         assert_eq!([random.next_u64(), random.next_u64(), random.next_u64()], [41_943_041, 58_720_359, 3_588_806_011_781_223]);
         // SplitMix64 from state 0.
-        assert_eq!(mix(0), 0xE220_A839_7B1D_CDAF);
+        assert_eq!(split_mix(0), 0xE220_A839_7B1D_CDAF);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! instructions give a line's place. (On Zen 5, a permutation that was computed for each line in eight instructions gave less than half
 //! of the bandwidth.)
 
+use memgauge_core::random::{GOLDEN, bounded, split_mix};
+
 use crate::line::LINE;
 
 /// Blocks of a window are a multiple of every kernel's burst (3, 4 or 9 lines), so that a burst never ends behind the table.
@@ -78,16 +80,13 @@ impl Order {
     }
 }
 
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+/// A sequence of random numbers.
 struct Random(u64);
 
 impl Random {
     fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        // The upper half of the product: below n, and as likely as any other number below it but for n / 2^64.
-        ((u128::from(z ^ (z >> 31)) * u128::from(n)) >> 64) as u64
+        let number = split_mix(self.0);
+        self.0 = self.0.wrapping_add(GOLDEN);
+        bounded(number, n)
     }
 }

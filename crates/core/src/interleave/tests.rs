@@ -1,18 +1,16 @@
 //! The search against simulated tiers: capacity curves with noise, compared with every ratio there is.
 
 use super::*;
+use crate::random::{GOLDEN, split_mix};
 use crate::stats;
 
-/// SplitMix64.
 struct Random(u64);
 
 impl Random {
     fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        let number = split_mix(self.0);
+        self.0 = self.0.wrapping_add(GOLDEN);
+        (number >> 11) as f64 / (1u64 << 53) as f64
     }
 
     fn between(&mut self, low: f64, high: f64) -> f64 {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::integrity::TestPattern;
 use crate::plan::loaders::{BufferPlan, Traffic};
+use crate::random::GOLDEN;
 use crate::units::{Bytes, IdSet};
 
 /// A scan of the memory of one node, region by region.
@@ -61,7 +62,7 @@ pub fn more_passes(planned: u32) -> u32 {
 /// and no region always follows the same one.
 pub fn pass_order(regions: usize, pass: u32, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..regions).collect();
-    shuffle(&mut order, seed ^ u64::from(pass).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    shuffle(&mut order, seed ^ u64::from(pass).wrapping_mul(GOLDEN));
     order
 }
 
