@@ -1,9 +1,8 @@
-//! Why memory could not be had for a buffer, and what is written into it before it is measured.
+//! Why memory could not be had for a buffer.
 
 use serde::{Deserialize, Serialize};
 
 use crate::plan::BufferPlan;
-use crate::random::{GOLDEN, split_mix};
 use crate::units::Bytes;
 
 /// Why a buffer could not be allocated as asked.
@@ -72,16 +71,3 @@ impl MemoryError {
         Self::new(MemoryErrorKind::Interrupted, plan, "interrupted", "run again")
     }
 }
-
-/// 4 KiB, the smallest page: no page is larger than what differs.
-pub const CONTENT_WORDS: usize = 512;
-/// Words without pattern (SplitMix64). Each 4 KiB of memory begins with another word instead of the first of these: its address times
-/// [`GOLDEN`]. So no two pages are alike, which would be merged, and none is compressed.
-pub const CONTENT: [u64; CONTENT_WORDS] = {
-    let (mut words, mut i) = ([0; CONTENT_WORDS], 0);
-    while i < CONTENT_WORDS {
-        words[i] = split_mix((i as u64).wrapping_mul(GOLDEN));
-        i += 1;
-    }
-    words
-};

@@ -19,3 +19,16 @@ pub const fn split_mix(state: u64) -> u64 {
 pub fn bounded(random: u64, limit: u64) -> u64 {
     ((u128::from(random) * u128::from(limit)) >> 64) as u64
 }
+
+/// 4 KiB, the smallest page: no page is larger than what differs.
+pub const CONTENT_WORDS: usize = 512;
+/// Words without pattern (SplitMix64). Each 4 KiB of memory begins with another word instead of the first of these: its address times
+/// [`GOLDEN`]. So no two pages are alike, which would be merged, and none is compressed.
+pub const CONTENT: [u64; CONTENT_WORDS] = {
+    let (mut words, mut i) = ([0; CONTENT_WORDS], 0);
+    while i < CONTENT_WORDS {
+        words[i] = split_mix((i as u64).wrapping_mul(GOLDEN));
+        i += 1;
+    }
+    words
+};

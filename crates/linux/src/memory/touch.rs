@@ -6,9 +6,8 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, RwLock};
 
-use memgauge_core::memory::{CONTENT, CONTENT_WORDS};
 use memgauge_core::plan::BufferPlan;
-use memgauge_core::random::GOLDEN;
+use memgauge_core::random::{CONTENT, CONTENT_WORDS, GOLDEN};
 use memgauge_core::units::IdSet;
 
 use super::interrupted::{Interrupted, interruption};

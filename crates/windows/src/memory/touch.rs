@@ -5,8 +5,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, RwLock};
 
-use memgauge_core::memory::{CONTENT, CONTENT_WORDS};
-use memgauge_core::random::GOLDEN;
+use memgauge_core::random::{CONTENT, CONTENT_WORDS, GOLDEN};
 use memgauge_core::units::IdSet;
 use windows_sys::Win32::System::Diagnostics::Debug::WriteProcessMemory;
 use windows_sys::Win32::System::Threading::GetCurrentProcess;
