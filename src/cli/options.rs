@@ -184,13 +184,16 @@ fn parse_hops(text: &str) -> Result<Hops, ParseError> {
     }
 }
 
+/// The help of the option that names mixes.
+fn mixes() -> String {
+    format!("Mix of reads and writes: {}; may be repeated", Mix::list(", "))
+}
+
 /// What loads memory.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Traffic")]
 pub(super) struct Load {
-    /// Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 3:2, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill;
-    /// may be repeated
-    #[arg(long = "mix", value_name = "MIX", value_delimiter = ',')]
+    #[arg(long = "mix", value_name = "MIX", value_delimiter = ',', help = mixes())]
     mixes: Vec<Mix>,
     /// Width of loads and stores; best = the fastest here, as measured
     #[arg(long, default_value = "best", value_parser = one_of(&WIDTHS))]

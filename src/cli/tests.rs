@@ -35,6 +35,19 @@ fn the_definition_is_consistent() {
     Cli::command().debug_assert();
 }
 
+#[test]
+fn the_help_of_mixes_names_each() {
+    use clap::CommandFactory;
+    let cli = Cli::command();
+    let commands = std::iter::once(&cli).chain(cli.get_subcommands());
+    let options: Vec<_> = commands.flat_map(|command| command.get_arguments()).filter(|option| option.get_long() == Some("mix")).collect();
+    assert!(options.len() > 3);
+    for option in options {
+        let help = option.get_help().unwrap().to_string();
+        assert!(Mix::ALL.iter().all(|mix| help.contains(&format!(" {mix}"))), "{help}");
+    }
+}
+
 /// The labels of OpenMetrics leave out options that say where a result goes, and keep those that say what is measured.
 #[test]
 fn options_of_output_are_those_that_the_labels_leave_out() {

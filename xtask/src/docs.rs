@@ -1,5 +1,5 @@
 //! `cargo xtask docs`: man pages of memgauge and each of its commands, and completions for shells, from the definition of its command
-//! line.
+//! line; the table of mixes, from their list.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Command;
 use clap_complete::{Generator, Shell, generate};
 use clap_mangen::Man;
+use memgauge_core::traffic::{Mix, StoreKind};
 use roff::{Roff, roman};
 
 use crate::folders::project_folder;
@@ -29,7 +30,42 @@ pub(crate) fn docs(check: bool) -> Result<()> {
             fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
         }
     }
-    Ok(())
+    let page = docs.join("method/bandwidth.md");
+    let text = fs::read_to_string(&page).with_context(|| format!("cannot read {}", page.display()))?;
+    write_or_check(&page, with_mixes(&text)?.as_bytes(), check, "docs")
+}
+
+/// The line above the table of mixes.
+const ABOVE_MIXES: &str = "<!-- 'cargo xtask docs' writes this table from crates/core/src/traffic/mixes.rs -->\n";
+
+/// A page with its table of mixes as they are now.
+fn with_mixes(page: &str) -> Result<String> {
+    let (before, rest) = page.split_once(ABOVE_MIXES).context("no line above the table of mixes")?;
+    let (_, after) = rest.split_once("\n\n").context("nothing below the table of mixes")?;
+    Ok(format!("{before}{ABOVE_MIXES}{}\n{after}", mixes()))
+}
+
+/// The table of mixes.
+fn mixes() -> String {
+    let mut table = String::from(
+        "| mix | what the program does | reads : writes on the bus, if plain stores read first | compared with | suite |\n\
+         | --- | --- | --- | --- | --- |\n",
+    );
+    for mix in Mix::ALL {
+        let (loads, stores) = mix.lines();
+        let also = mix.other_name().map(|other| format!(" (also `{other}`)")).unwrap_or_default();
+        let (bus, compared) = match mix.stores() {
+            StoreKind::None | StoreKind::NonTemporal => (format!("{loads} : {stores}"), String::new()),
+            StoreKind::Plain(with) => {
+                let with = with.map_or_else(|| "nothing".to_owned(), |with| format!("`{with}`"));
+                (format!("{} : {stores}", loads + stores), with)
+            }
+            StoreKind::ByString => ("depends on the instruction".to_owned(), String::new()),
+        };
+        let suite = if Mix::PEAK.contains(&mix) { "yes" } else { "" };
+        table += &format!("| `{mix}`{also} | {} | {bus} | {compared} | {suite} |\n", mix.description());
+    }
+    table
 }
 
 /// Files in a folder of `docs` that are not made from the command line.

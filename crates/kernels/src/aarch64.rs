@@ -17,7 +17,7 @@ pub(crate) const ISA: &str = "aarch64";
 
 /// Every kernel.
 pub(crate) fn kernels() -> Vec<Kernel> {
-    [stream::KERNELS, strided::KERNELS, random::KERNELS, line_use::KERNELS, blocks::KERNELS].concat()
+    [stream::KERNELS, strided::KERNELS, random::KERNELS, line_use::KERNELS, blocks::KERNELS].concat().concat().concat()
 }
 
 /// Where the program counter is in what a signal handler gets of a thread: `pc` of `uc_mcontext` in `ucontext_t`, behind the fault's address, 31 registers

@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
+use memgauge_core::traffic::{Access, Form, LineUse, Mix, Operation, Width};
 
 use crate::line::{LINE, Line};
 use crate::order::Order;
@@ -36,6 +36,17 @@ impl Stream {
     /// A stream that is written: `burst` bytes a burst.
     pub(crate) const fn write(burst: u32) -> Self {
         Self { read: 0, write: burst * BURSTS_PER_STEP }
+    }
+
+    /// A stream on which a burst does this operation with so many lines, or with so many bytes of each.
+    pub(crate) const fn by(operation: Operation, lines: usize, bytes: u32) -> Self {
+        if operation.loads() { Self::read(lines as u32 * bytes) } else { Self::write(lines as u32 * bytes) }
+    }
+
+    /// A window of which a burst of this mix loads some lines and stores others.
+    pub(crate) const fn window(mix: Mix) -> Self {
+        let (loads, stores) = mix.burst_lines();
+        Self::both((loads * LINE, stores * LINE))
     }
 
     /// A window of which a burst reads some lines and writes others: bytes read and written per burst.

@@ -6,11 +6,21 @@
 //! of the bandwidth.)
 
 use memgauge_core::random::{GOLDEN, bounded, split_mix};
+use memgauge_core::traffic::Mix;
 
 use crate::line::LINE;
 
 /// Blocks of a window are a multiple of every kernel's burst (3, 4 or 9 lines), so that a burst never ends behind the table.
 const BLOCK_UNIT: usize = 36;
+
+const _: () = {
+    let mut n = 0;
+    while n < Mix::ALL.len() {
+        let (loads, stores) = Mix::ALL[n].burst_lines();
+        assert!(BLOCK_UNIT.is_multiple_of((loads + stores) as usize), "the lines of a burst divide the unit of blocks");
+        n += 1;
+    }
+};
 
 /// At this number of blocks, blocks are made larger instead. 576 to 1151 entries are at most 9 KiB, a part of any L1 cache, and far more
 /// lines than a core has in flight.

@@ -16,7 +16,7 @@ pub(crate) const ISA: &str = "riscv64";
 
 /// Every kernel.
 pub(crate) fn kernels() -> Vec<Kernel> {
-    [stream::KERNELS, strided::KERNELS, random::KERNELS, line_use::KERNELS].concat()
+    [stream::KERNELS, strided::KERNELS, random::KERNELS, line_use::KERNELS].concat().concat().concat()
 }
 
 /// Where the program counter is in what a signal handler gets of a thread: `__gregs[REG_PC]` of `uc_mcontext` in `ucontext_t`.

@@ -9,25 +9,108 @@ pub const CHASE_UNROLL: usize = 64;
 /// Additions of `dependent_adds` between two of its branches.
 pub(crate) const ADDS_UNROLL: u64 = 64;
 
-/// The instructions `$op`, in turn, for each part (offset in a line) of each line (offset in a burst). They use `\line` and `\part`,
-/// and `\burst`, which the loop around them counts.
-macro_rules! each {
-    ($lines:literal, $parts:expr, $($op:expr),+) => {
-        concat!(".irp line,", $lines, "\n.irp part,", $parts, "\n", $($op, "\n",)+ ".endr\n.endr\n")
+/// The kernels of all mixes in one form. Each row of [`memgauge_core::mixes`] goes to `$mixes`, one of the five macros below. It hands the row
+/// of a mix that has a kernel in this form to the macro `$kernel`: `$arguments`, the mix, its kind of stores, the two parts of its kernels' name
+/// and its burst.
+macro_rules! each_mix {
+    ($mixes:ident => $kernel:ident $arguments:tt) => {
+        memgauge_core::mixes!(rows ($mixes ($kernel $arguments)))
     };
 }
 
-/// The instructions `$op`, in turn, for each line (offset in a burst).
-macro_rules! lines {
-    ($lines:literal, $($op:expr),+) => { concat!(".irp line,", $lines, "\n", $($op, "\n",)+ ".endr\n") };
+/// The list of lists, each of one kernel or none, that `$mixes` makes of the rows.
+macro_rules! rows {
+    (($mixes:ident $to:tt) $(
+        $(#[$attribute:meta])*
+        $mix:ident { burst: $burst:tt, stores: $stores:ident $(($compared:expr))?, kernel: $head:literal $tail:literal, $($other:tt)+ }
+    )+) => {
+        &[$($mixes!($to $mix $stores $head $tail $burst)),+]
+    };
 }
 
-/// The instructions `$op`, in turn, for each part (offset in a line) of one line.
-macro_rules! parts {
-    ($parts:expr, $($op:expr),+) => { concat!(".irp part,", $parts, "\n", $($op, "\n",)+ ".endr\n") };
+/// Lines one after the other: all mixes but those for a string instruction.
+macro_rules! sequential_mixes {
+    ($to:tt $mix:ident ByString $($row:tt)+) => { &[] };
+    (($kernel:ident $arguments:tt) $($row:tt)+) => { &[$kernel!($arguments $($row)+)] };
+}
+
+/// Lines so many bytes apart: the same without plain copies.
+macro_rules! strided_mixes {
+    ($to:tt Copy $($row:tt)+) => { &[] };
+    ($to:tt $($row:tt)+) => { sequential_mixes!($to $($row)+) };
+}
+
+/// Parts of lines: mixes with plain stores and at most one stream of loads. Nothing is compared with 9:1.
+macro_rules! part_mixes {
+    ($to:tt R9W1 $($row:tt)+) => { &[] };
+    (($kernel:ident $arguments:tt) $mix:ident $stores:ident $head:literal $tail:literal {
+        $(Load $a:ident at $loaded:tt;)? $(Store $b:ident at $stored:tt;)?
+    }) => {
+        &[$kernel!($arguments $mix $stores $head $tail { $(Load $a at $loaded;)? $(Store $b at $stored;)? })]
+    };
+    ($to:tt $($row:tt)+) => { &[] };
+}
+
+/// Random lines of one window: mixes with at most one stream of loads.
+macro_rules! random_mixes {
+    ($to:tt $mix:ident ByString $($row:tt)+) => { &[] };
+    // Nothing is copied: some lines of the window are loaded, and others are stored.
+    ($to:tt R1W1Nt $stores:ident $head:literal $tail:literal { Load a, NtStoreLoaded b at $lines:tt; }) => {
+        random_mixes!($to R1W1Nt $stores "mix-1:1-nt" $tail { Load a at $lines; NtStore b at $lines; })
+    };
+    (($kernel:ident $arguments:tt) $mix:ident $stores:ident $head:literal $tail:literal { $($operation:ident $s:ident at $lines:tt;)+ }) => {
+        &[$kernel!($arguments $mix $stores $head $tail { $($operation $s at $lines;)+ })]
+    };
+    ($to:tt $($row:tt)+) => { &[] };
+}
+
+/// Lines that are written back once they are stored: mixes with plain stores and at most one stream of loads.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! written_back_mixes {
+    (($kernel:ident $arguments:tt) $mix:ident $stores:ident $head:literal $tail:literal {
+        $(Load $a:ident at $loaded:tt;)? Store $b:ident at $stored:tt;
+    }) => {
+        &[$kernel!($arguments $mix $stores $head $tail { $(Load $a at $loaded;)? Store $b at $stored; })]
+    };
+    ($to:tt $($row:tt)+) => { &[] };
+}
+
+/// The place of a stream among those of a walk.
+macro_rules! number_of {
+    (a) => {
+        0
+    };
+    (b) => {
+        1
+    };
+    (c) => {
+        2
+    };
+    (d) => {
+        3
+    };
+}
+
+/// What a burst does in a stream: an operation on these lines, with so many bytes of each.
+macro_rules! stream {
+    ($operation:ident $lines:tt, $bytes:expr) => {
+        Stream::by(memgauge_core::traffic::Operation::$operation, $lines.len(), $bytes)
+    };
+}
+
+/// The bytes of a stream that a burst goes over, whose lines are these.
+macro_rules! bytes {
+    ([$($line:literal),+]) => { concat!("(0", $(bytes!($line)),+, ")") };
+    ($line:literal) => { " + 64" };
+}
+
+/// The instructions `$op`, in turn, for each of these lines of a stream. They use `\line`, and `\burst`, which the loop around them counts.
+macro_rules! lines {
+    ([$($line:literal),+], $($op:expr),+) => { concat!(".irp line", $(",", $line),+, "\n", $($op, "\n",)+ ".endr\n") };
 }
 
 /// The instructions `$op`, in turn, `$n` times.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! times {
     ($n:literal, $($op:expr),+) => { concat!(".rept ", $n, "\n", $($op, "\n",)+ ".endr\n") };
 }
@@ -36,7 +119,7 @@ macro_rules! times {
 /// registers that `overwrites` declares.
 macro_rules! framed {
     ($name:expr, $mix:ident, $width:expr, $supported:expr, form $order:ident $use:ident of $touched:expr,
-     streams [$($s:ident = $index:literal $access:ident $bytes:tt),+], operands($walk:ident) [$($operand:tt)*],
+     streams [$($s:ident $stream:expr),+], operands($walk:ident) [$($operand:tt)*],
      run [$($run:tt)*], paced [$($paced:tt)*], overwrites [$($overwritten:tt)*]) => {{
         use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 
@@ -48,7 +131,7 @@ macro_rules! framed {
                 std::arch::asm!(
                     $($run)*
                     n = inout(reg) steps => _,
-                    $($s = inout(reg) $walk.streams[$index] => _,)+
+                    $($s = inout(reg) $walk.streams[number_of!($s)] => _,)+
                     $($operand)*
                     $($overwritten)*
                     options(nostack),
@@ -61,7 +144,7 @@ macro_rules! framed {
                 std::arch::asm!(
                     $($paced)*
                     n = inout(reg) steps * BURSTS_PER_STEP as usize => _,
-                    $($s = inout(reg) $walk.streams[$index] => _,)+
+                    $($s = inout(reg) $walk.streams[number_of!($s)] => _,)+
                     count = inout(reg) 0_u64 => _,
                     delay = in(reg) u64::from(delay),
                     one = in(reg) 1_u64,
@@ -71,7 +154,7 @@ macro_rules! framed {
                 );
             }
         }
-        const STREAMS: &[Stream] = &[$(Stream::$access($bytes)),+];
+        const STREAMS: &[Stream] = &[$($stream),+];
         Kernel {
             name: $name,
             mix: Mix::$mix,

@@ -20,7 +20,7 @@ pub(crate) const ISA: &str = "x86_64";
 
 /// Every kernel, by form and in each by width.
 pub(crate) fn kernels() -> Vec<Kernel> {
-    [stream::KERNELS, strided::KERNELS, random::KERNELS, line_use::KERNELS, blocks::KERNELS].concat().concat()
+    [stream::KERNELS, strided::KERNELS, random::KERNELS, line_use::KERNELS, blocks::KERNELS].concat().concat().concat()
 }
 
 /// Where the program counter is in what a signal handler gets of a thread: `gregs[REG_RIP]` of `uc_mcontext` in `ucontext_t`.

@@ -186,8 +186,7 @@ struct Costs<'a> {
 /// Whether it is measured what these stores read: plain ones, of whole lines in ascending order, for which there are others to compare with.
 fn compares_stores(traffic: &Traffic) -> bool {
     let Traffic { mix, form, .. } = traffic;
-    let alone = matches!(mix, Mix::R9W1 | Mix::R3W2 | Mix::Fill) || form.access == Access::Random || form.line != LineUse::Whole;
-    mix.lines().1 > 0 && !mix.non_temporal() && !alone
+    mix.compared_with().is_some() && form.access != Access::Random && form.line == LineUse::Whole
 }
 
 impl<'a> Costs<'a> {

@@ -9,7 +9,7 @@
 use memgauge_core::protocol::{RFO_KINDS, RFO_ROUNDS};
 use memgauge_core::result::{RfoEvidence, RfoReason};
 use memgauge_core::stats;
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Rfo, Width};
+use memgauge_core::traffic::{Access, Form, LineUse, Rfo, StoreKind, Width};
 use memgauge_kernels::{self as kernels, Kernel};
 
 use super::kernels::TrialKey;
@@ -67,7 +67,7 @@ impl StoresRead {
 
 /// Whether a string instruction decides how to store.
 fn chooses_its_stores(kernel: &Kernel) -> bool {
-    kernel.width == Width::String || kernel.mix == Mix::Fill
+    kernel.width == Width::String || kernel.mix.stores() == StoreKind::ByString
 }
 
 /// Whether it must be measured what a kernel's stores do.
@@ -99,27 +99,15 @@ impl KnownStores {
 
 /// The kernels that `kernel` is compared with, which load as much beside their stores and visit the same lines.
 pub(crate) fn compared_with(kernel: &'static Kernel) -> Option<Stores> {
-    let (parts, non_temporal) = match kernel.mix {
-        Mix::R1W1 => (Mix::R1W1, Mix::NtWrite),
-        Mix::R2W1 | Mix::Copy => (Mix::R2W1, Mix::R1W1Nt),
-        Mix::R3W1 => (Mix::R3W1, Mix::R2W1NtX1),
-        Mix::R3W1X2 => (Mix::R3W1, Mix::R2W1Nt),
-        Mix::R4W1 => (Mix::R4W1, Mix::R3W1Nt),
-        // 9:1: nine lines and ten lines differ too little to be distinguished. 3:2: no non-temporal mix has its loads.
-        _ => return None,
-    };
+    let non_temporal = kernel.mix.compared_with()?;
     if kernel.form.line != LineUse::Whole || kernel.form.access == Access::Random {
         return None;
     }
-    let with_stores =
-        |mix: Mix, form: Form| kernels::available().filter(move |k| k.mix == mix && k.form == form && k.width != Width::String);
     let part = Form { access: Access::Strided, line: LineUse::Part };
-    Some([
-        kernel,
-        // The narrowest, which is the least likely to be taken for a whole line.
-        with_stores(parts, part).min_by_key(|k| k.width)?,
-        with_stores(non_temporal, kernel.form).max_by_key(|k| k.width)?,
-    ])
+    let parts = kernels::available().filter(|k| k.form == part && k.mix.lines() == kernel.mix.lines());
+    let past_caches = kernels::available().filter(|k| k.form == kernel.form && k.mix == non_temporal);
+    // Of parts the narrowest, which are the least likely to be taken for a whole line.
+    Some([kernel, parts.min_by_key(|k| k.width)?, past_caches.max_by_key(|k| k.width)?])
 }
 
 /// Measures rounds until enough of them agree. `measure` runs one kind of store: its GB/s, and whether nothing disturbed it.
@@ -196,6 +184,8 @@ fn decide(whole: f64, part: f64, nt: f64) -> StoresRead {
 
 #[cfg(test)]
 mod tests {
+    use memgauge_core::traffic::Mix;
+
     use super::*;
 
     fn stores() -> Option<Stores> {

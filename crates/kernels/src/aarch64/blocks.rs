@@ -41,7 +41,7 @@ macro_rules! line {
 /// A kernel of which a burst of four lines reads and writes so many bytes.
 macro_rules! row {
     ($name:literal, $mix:ident, $supported:expr, $read:literal, $write:literal, $burst:expr, $finish:literal) => {
-        kernel!($name, $mix, Neon, $supported, form Blocks Whole of LINE, streams [a = 0 both ($read, $write)], advance own,
+        kernel!($name, $mix, Neon, $supported, form Blocks Whole of LINE, streams [a Stream::both(($read, $write))], advance ["", ""],
             burst $burst, finish $finish, operands(walk) [
                 line = in(reg) std::ptr::from_ref(walk.stored), w = in(reg) &raw mut walk.blocks, at = inout(reg) walk.blocks.assume_init_ref().at => _,
                 to = inout(reg) walk.blocks.assume_init_ref().to => _, left = inout(reg) walk.blocks.assume_init_ref().left => _,
@@ -92,11 +92,11 @@ macro_rules! read_back {
     };
 }
 
-pub(super) const KERNELS: &[Kernel] = &[
+pub(super) const KERNELS: &[&[&[Kernel]]] = &[&[&[
     row!("load-neon-blocks", AllReads, || true, 256, 0, times!(4, line!("ldp q0, q1, [x9]\n ldp q0, q1, [x9, #32]", "")), ""),
     row!("nt-store-neon-blocks", NtWrite, || true, 0, 256, times!(4, line!("stnp q4, q5, [x9]\n stnp q6, q7, [x9, #32]", "")), ""),
     persisted!("persist-neon-cvap", Cvap, has_cvap, "sys #3, c7, c12, #1, x9"),
     persisted!("persist-neon-cvadp", Cvadp, has_cvadp, "sys #3, c7, c13, #1, x9"),
     read_back!("read-back-neon-cvap", Cvap, has_cvap, "sys #3, c7, c12, #1, x9"),
     read_back!("read-back-neon-cvadp", Cvadp, has_cvadp, "sys #3, c7, c13, #1, x9"),
-];
+]]];

@@ -1,43 +1,91 @@
 //! aarch64: the frame of every kernel.
 
-/// The place in stream `$s`, of which a burst has `$bytes` bytes.
-macro_rules! at {
-    ($s:literal, $bytes:literal) => {
-        concat!("[{", $s, "}, #", $bytes, " * \\burst + \\line + \\part]")
-    };
-}
-
-/// The step from one burst, or step, to the next: `fixed` for loops whose bursts name their place in the step, `own` where the text of
-/// the burst moves on by itself.
-macro_rules! advance {
-    (fixed, $s:ident, $bytes:expr) => {
-        concat!("add {", stringify!($s), "}, {", stringify!($s), "}, #", $bytes)
-    };
-    (own, $s:ident, $bytes:expr) => {
-        ""
-    };
-}
-
-/// A kernel from the text of its burst. `streams` gives each stream's operand name, pointer, direction and bytes per burst.
+/// An operation on a half of the line at `$place`, a pair of registers.
 ///
-/// Loads go to `q0` and `q1`, a second stream's to `q2` and `q3`; `q4` to `q7` hold the line at the operand `{line}`, which is stored;
-/// `x9` is free for addresses. `finish` comes after the loop.
+/// Loads go to `q0` and `q1`, those that are added to `q2` and `q3`; `q4` to `q7` hold the line that is stored.
+macro_rules! operation {
+    ($half:ident Load $place:expr) => { concat!("ldp q0, q1, ", half!($half $place)) };
+    ($half:ident Add $place:expr) => {
+        concat!("ldp q2, q3, ", half!($half $place), "add v0.4s, v0.4s, v2.4s\n add v1.4s, v1.4s, v3.4s\n")
+    };
+    (first Store $place:expr) => { concat!("stp q4, q5, ", half!(first $place)) };
+    (second Store $place:expr) => { concat!("stp q6, q7, ", half!(second $place)) };
+    (first NtStore $place:expr) => { concat!("stnp q4, q5, ", half!(first $place)) };
+    (second NtStore $place:expr) => { concat!("stnp q6, q7, ", half!(second $place)) };
+    ($half:ident StoreLoaded $place:expr) => { concat!("stp q0, q1, ", half!($half $place)) };
+    ($half:ident NtStoreLoaded $place:expr) => { concat!("stnp q0, q1, ", half!($half $place)) };
+}
+
+/// The address of a half of the line at `$place`.
+macro_rules! half {
+    (first $place:expr) => {
+        concat!("[", $place, "]\n")
+    };
+    (second $place:expr) => {
+        concat!("[", $place, " + 32]\n")
+    };
+}
+
+/// Operations on the lines at these places, half by half.
+macro_rules! whole {
+    ($($operation:ident $place:expr),+) => {
+        concat!($(operation!(first $operation $place),)+ $(operation!(second $operation $place)),+)
+    };
+}
+
+/// The line that is counted, in stream `$s`, of which a burst has these lines: in loops whose pointers move on after each step, which name the
+/// burst (`fixed`), or after each burst (`own`).
+macro_rules! place {
+    (fixed $s:ident $lines:tt) => {
+        concat!("{", stringify!($s), "}, #", bytes!($lines), " * \\burst + \\line")
+    };
+    (own $s:ident $lines:tt) => {
+        concat!("{", stringify!($s), "}, #\\line")
+    };
+}
+
+/// A step of a burst over lines one after the other. Stores to several streams alternate line by line, everything else half by half.
+macro_rules! step {
+    ($advance:ident, $(Store $s:ident),+ at $lines:tt) => {
+        lines!($lines, $(whole!(Store place!($advance $s $lines))),+)
+    };
+    ($advance:ident, $($operation:ident $s:ident),+ at $lines:tt) => {
+        lines!($lines, whole!($($operation place!($advance $s $lines)),+))
+    };
+}
+
+/// Moves the pointers of these streams on by `$n` bursts.
+macro_rules! advance {
+    ($n:literal, $($s:ident $lines:tt),+) => {
+        concat!($("add {", stringify!($s), "}, {", stringify!($s), "}, #", $n, " * ", bytes!($lines), "\n"),+)
+    };
+}
+
+/// A kernel that visits every line, one after the other, from the text of its burst and what that does in each stream. NEON is part of every
+/// aarch64 Linux.
+macro_rules! in_order {
+    ($name:expr, $mix:ident, $use:ident, own, [$($operation:ident $s:ident $lines:tt),+],
+     burst $burst:expr, finish $finish:expr, line($walk:ident) $line:expr) => {
+        kernel!($name, $mix, Neon, || true, form Sequential $use of LINE, streams [$($s stream!($operation $lines, LINE)),+],
+            advance ["", ""], burst concat!($burst, advance!(1, $($s $lines),+)), finish $finish, operands($walk) [line = in(reg) $line,])
+    };
+    ($name:expr, $mix:ident, $use:ident, fixed, [$($operation:ident $s:ident $lines:tt),+],
+     burst $burst:expr, finish $finish:expr, line($walk:ident) $line:expr) => {
+        kernel!($name, $mix, Neon, || true, form Sequential $use of LINE, streams [$($s stream!($operation $lines, LINE)),+],
+            advance [advance!(4, $($s $lines),+), advance!(1, $($s $lines),+)],
+            burst $burst, finish $finish, operands($walk) [line = in(reg) $line,])
+    };
+}
+
+/// A kernel from the text of its burst. `streams` gives each stream's operand name and its traffic, `advance` the texts by which pointers
+/// move on after a step and after a burst.
+///
+/// `q4` to `q7` begin with the line at the operand `{line}`; `x9` is free for addresses. `finish` comes after the loop.
 macro_rules! kernel {
-    // Whole lines, one after the other. NEON is part of every aarch64 Linux.
-    ($name:literal, $mix:ident, streams $streams:tt, burst $burst:expr) => {
-        kernel!($name, $mix, Neon, || true, streams $streams, advance fixed, burst $burst)
-    };
-    ($name:literal, $mix:ident, streams $streams:tt, advance $advance:ident, burst $burst:expr) => {
-        kernel!($name, $mix, Neon, || true, streams $streams, advance $advance, burst $burst)
-    };
-    ($name:literal, $mix:ident, $width:ident, $supported:expr, streams $streams:tt, advance $advance:ident, burst $burst:expr) => {
-        kernel!($name, $mix, $width, $supported, form Sequential Whole of LINE, streams $streams, advance $advance,
-            burst $burst, finish "", operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),])
-    };
-    ($name:literal, $mix:ident, $width:ident, $supported:expr, form $order:ident $use:ident of $touched:expr,
-     streams [$($s:ident = $index:literal $access:ident $bytes:tt),+], advance $advance:ident,
+    ($name:expr, $mix:ident, $width:ident, $supported:expr, form $order:ident $use:ident of $touched:expr,
+     streams [$($s:ident $stream:expr),+], advance [$step:expr, $burst_by_burst:expr],
      burst $burst:expr, finish $finish:expr, operands($walk:ident) [$($operand:tt)*]) => {
-        framed!($name, $mix, Width::$width, $supported, form $order $use of $touched, streams [$($s = $index $access $bytes),+],
+        framed!($name, $mix, Width::$width, $supported, form $order $use of $touched, streams [$($s $stream),+],
             operands($walk) [$($operand)*],
             run [
                 "cbz {n}, 3f",
@@ -48,7 +96,7 @@ macro_rules! kernel {
                 ".irp burst,0,1,2,3",
                 $burst,
                 ".endr",
-                $(advance!($advance, $s, concat!("4 * ", $bytes)),)+
+                $step,
                 "subs {n}, {n}, #1",
                 "b.ne 2b",
                 $finish,
@@ -63,7 +111,7 @@ macro_rules! kernel {
                 ".irp burst,0",
                 $burst,
                 ".endr",
-                $(advance!($advance, $s, $bytes),)+
+                $burst_by_burst,
                 // The count is 0 here, by the chain before: this delay starts when that one has ended.
                 "adds {count}, {count}, {delay}",
                 "b.eq 4f",
@@ -84,28 +132,5 @@ macro_rules! kernel {
                 out("x9") _, out("v0") _, out("v1") _, out("v2") _, out("v3") _,
                 out("v4") _, out("v5") _, out("v6") _, out("v7") _,
             ])
-    };
-}
-
-/// Offsets of the two pairs in a line.
-macro_rules! pairs {
-    ($lines:literal, $($op:expr),+) => { each!($lines, "0,32", $($op),+) };
-}
-
-/// Loads a pair from stream `$s`.
-macro_rules! ldp {
-    ($s:literal, $bytes:literal) => {
-        concat!("ldp q0, q1, ", at!($s, $bytes))
-    };
-}
-
-/// Stores, by `$op`, lines of stream `$s`.
-macro_rules! store_lines {
-    ($op:literal, $lines:literal, $s:literal, $bytes:literal) => {
-        lines!(
-            $lines,
-            concat!($op, " q4, q5, [{", $s, "}, #", $bytes, " * \\burst + \\line]"),
-            concat!($op, " q6, q7, [{", $s, "}, #", $bytes, " * \\burst + \\line + 32]")
-        )
     };
 }

@@ -13,32 +13,17 @@ macro_rules! next {
     };
 }
 
-/// Behind a burst at the table's end: all of it again, and the next turn of each block.
-macro_rules! turn {
-    () => {
-        "cbnz {at}, 7f\n mov {at}, {back}\n add {turn}, {turn}, {step}\n and {turn}, {turn}, {mask}\n 7:\n"
-    };
-}
-
-/// Loads the next `$n` lines.
-macro_rules! load {
-    ($n:literal) => {
-        times!($n, next!(), "ldp q0, q1, [{y}]\n ldp q0, q1, [{y}, #32]")
-    };
-}
-
-/// Stores the next `$n` lines by `$op`.
-macro_rules! store {
-    ($op:literal, $n:literal) => {
-        times!($n, next!(), concat!($op, " q4, q5, [{y}]\n", $op, " q6, q7, [{y}, #32]"))
-    };
-}
-
-/// A kernel over one window, of which a burst reads and writes so many bytes.
-macro_rules! row {
-    ($name:literal, $mix:ident, $read:literal, $write:literal, $burst:expr) => {
-        kernel!($name, $mix, Neon, || true, form Random Whole of LINE, streams [a = 0 both ($read, $write)], advance own,
-            burst concat!($burst, turn!()), finish "", operands(walk) [
+/// The kernel of a mix: loads and stores go to the same window.
+macro_rules! random {
+    (() $mix:ident $stores:ident $head:literal $tail:literal { $($operation:ident $s:ident at $lines:tt;)+ }) => {
+        // A window stays where it is.
+        kernel!(concat!($head, "-neon", $tail, "-random"), $mix, Neon, || true, form Random Whole of LINE,
+            streams [a Stream::window(Mix::$mix)], advance ["", ""],
+            burst concat!(
+                $(lines!($lines, next!(), whole!($operation "{y}, #0")),)+
+                // Behind a burst at the table's end: all of it again, and the next turn of each block.
+                "cbnz {at}, 7f\n mov {at}, {back}\n add {turn}, {turn}, {step}\n and {turn}, {turn}, {mask}\n 7:\n"),
+            finish "", operands(walk) [
                 line = in(reg) std::ptr::from_ref(walk.stored), end = in(reg) walk.entry.end, back = in(reg) walk.entry.back,
                 at = inout(reg) walk.entry.at => _, turn = inout(reg) walk.entry.turn => _, mask = in(reg) walk.entry.mask,
                 step = in(reg) STEP_LINES * LINE as usize, y = out(reg) _,
@@ -46,16 +31,4 @@ macro_rules! row {
     };
 }
 
-pub(super) const KERNELS: &[Kernel] = &[
-    row!("load-neon-random", AllReads, 256, 0, load!(4)),
-    row!("mix-9:1-neon-random", R9W1, 512, 64, concat!(load!(8), store!("stp", 1))),
-    row!("mix-4:1-neon-random", R4W1, 192, 64, concat!(load!(3), store!("stp", 1))),
-    row!("mix-3:1-neon-random", R3W1, 128, 64, concat!(load!(2), store!("stp", 1))),
-    row!("mix-2:1-neon-random", R2W1, 128, 128, concat!(load!(2), store!("stp", 2))),
-    row!("mix-3:2-neon-random", R3W2, 64, 128, concat!(load!(1), store!("stp", 2))),
-    row!("store-neon-random", R1W1, 0, 256, store!("stp", 4)),
-    row!("nt-store-neon-random", NtWrite, 0, 256, store!("stnp", 4)),
-    row!("mix-3:1-nt-neon-random", R3W1Nt, 192, 64, concat!(load!(3), store!("stnp", 1))),
-    row!("mix-2:1-nt-neon-random", R2W1NtX1, 128, 64, concat!(load!(2), store!("stnp", 1))),
-    row!("mix-1:1-nt-neon-random", R1W1Nt, 128, 128, concat!(load!(2), store!("stnp", 2))),
-];
+pub(super) const KERNELS: &[&[&[Kernel]]] = &[each_mix!(random_mixes => random ())];

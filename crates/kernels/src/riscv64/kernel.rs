@@ -1,54 +1,107 @@
 //! riscv64: the frame of every kernel.
 
-/// `$op` (`ld` or `sd`) between the registers from which lines are stored and the line at a pointer, or an offset from it.
-#[rustfmt::skip] // It would put every word on a line of its own.
-macro_rules! line_by {
-    ($op:literal, $pointer:expr) => {
-        line_by!($op, "0", $pointer)
+/// Hands all mixes but those with non-temporal stores on to `$mixes`.
+macro_rules! plain_mixes {
+    ($to:tt $mix:ident NonTemporal $($row:tt)+) => { &[] };
+    (($mixes:ident $to:tt) $($row:tt)+) => { $mixes!($to $($row)+) };
+}
+
+/// An operation on the word `$word` of the line at `$offset` from `$pointer`: loads go to `t0`, and the register `$register` holds that word of
+/// the line that is stored.
+macro_rules! operation {
+    (Load $offset:expr, $pointer:expr, $word:literal $register:literal) => {
+        concat!("ld t0, ", $offset, $word, "(", $pointer, ")\n")
     };
-    ($op:literal, $offset:expr, $pointer:expr) => {
+    (Store $offset:expr, $pointer:expr, $word:literal $register:literal) => {
+        concat!("sd ", $register, ", ", $offset, $word, "(", $pointer, ")\n")
+    };
+    (StoreLoaded $offset:expr, $pointer:expr, $word:literal $register:literal) => {
+        concat!("sd t0, ", $offset, $word, "(", $pointer, ")\n")
+    };
+    // Of the frame: the line that will be stored.
+    (LoadStored $offset:expr, $pointer:expr, $word:literal $register:literal) => {
+        concat!("ld ", $register, ", ", $offset, $word, "(", $pointer, ")\n")
+    };
+    // Of checksums.
+    (Xor $offset:expr, $pointer:expr, $word:literal $register:literal) => {
+        concat!("ld t0, ", $offset, $word, "(", $pointer, ")\n xor ", $register, ", ", $register, ", t0\n")
+    };
+}
+
+/// Operations on the lines at these places, word by word. A place is an offset and the pointer's operand.
+macro_rules! whole {
+    ($($operation:ident $offset:expr, $pointer:expr);+) => {
         concat!(
-            $op, " t1, ", $offset, "(", $pointer, ")\n", $op, " t2, ", $offset, " + 8(", $pointer, ")\n",
-            $op, " t3, ", $offset, " + 16(", $pointer, ")\n", $op, " t4, ", $offset, " + 24(", $pointer, ")\n",
-            $op, " t5, ", $offset, " + 32(", $pointer, ")\n", $op, " t6, ", $offset, " + 40(", $pointer, ")\n",
-            $op, " a6, ", $offset, " + 48(", $pointer, ")\n", $op, " a7, ", $offset, " + 56(", $pointer, ")\n"
+            $(operation!($operation $offset, $pointer, " + 0" "t1"),)+
+            $(operation!($operation $offset, $pointer, " + 8" "t2"),)+
+            $(operation!($operation $offset, $pointer, " + 16" "t3"),)+
+            $(operation!($operation $offset, $pointer, " + 24" "t4"),)+
+            $(operation!($operation $offset, $pointer, " + 32" "t5"),)+
+            $(operation!($operation $offset, $pointer, " + 40" "t6"),)+
+            $(operation!($operation $offset, $pointer, " + 48" "a6"),)+
+            $(operation!($operation $offset, $pointer, " + 56" "a7")),+
         )
     };
 }
 
-/// The step from one burst, or step, to the next: `fixed` for loops whose bursts name their place in the step, `own` where the text of
-/// the burst moves on by itself.
-macro_rules! advance {
-    (fixed, $s:ident, $bytes:expr) => {
-        concat!("addi {", stringify!($s), "}, {", stringify!($s), "}, ", $bytes)
+/// The offset of the line that is counted, in a stream of which a burst has these lines: in loops whose pointers move on after each step, which
+/// name the burst (`fixed`), or after each burst (`own`).
+macro_rules! offset {
+    (fixed $lines:tt) => {
+        concat!("\\line + ", bytes!($lines), " * \\burst")
     };
-    (own, $s:ident, $bytes:expr) => {
-        ""
+    (own $lines:tt) => {
+        "\\line"
     };
 }
 
-/// A kernel from the text of its burst. `streams` gives each stream's operand name, pointer, direction and bytes per burst.
-///
-/// Loads go to `t0`; `t1` to `t6`, `a6` and `a7` hold the line at the operand `{line}`, which is stored. `finish` comes after the loop.
-macro_rules! kernel {
-    // Whole lines, one after the other.
-    ($name:literal, $mix:ident, streams $streams:tt, burst $burst:expr) => {
-        kernel!($name, $mix, Scalar, || true, form Sequential Whole of LINE, streams $streams, advance fixed,
-            burst $burst, finish "", operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),])
+/// A step of a burst over lines one after the other.
+macro_rules! step {
+    ($advance:ident, $($operation:ident $s:ident),+ at $lines:tt) => {
+        lines!($lines, whole!($($operation offset!($advance $lines), concat!("{", stringify!($s), "}"));+))
     };
-    ($name:literal, $mix:ident, $width:ident, $supported:expr, form $order:ident $use:ident of $touched:expr,
-     streams [$($s:ident = $index:literal $access:ident $bytes:tt),+], advance $advance:ident,
+}
+
+/// Moves the pointers of these streams on by `$n` bursts.
+macro_rules! advance {
+    ($n:literal, $($s:ident $lines:tt),+) => {
+        concat!($("addi {", stringify!($s), "}, {", stringify!($s), "}, ", $n, " * ", bytes!($lines), "\n"),+)
+    };
+}
+
+/// A kernel that visits every line, one after the other, from the text of its burst and what that does in each stream.
+macro_rules! in_order {
+    ($name:expr, $mix:ident, $use:ident, own, [$($operation:ident $s:ident $lines:tt),+],
+     burst $burst:expr, finish $finish:expr, line($walk:ident) $line:expr) => {
+        kernel!($name, $mix, form Sequential $use of LINE, streams [$($s stream!($operation $lines, LINE)),+],
+            advance ["", ""], burst concat!($burst, advance!(1, $($s $lines),+)), finish $finish, operands($walk) [line = in(reg) $line,])
+    };
+    ($name:expr, $mix:ident, $use:ident, fixed, [$($operation:ident $s:ident $lines:tt),+],
+     burst $burst:expr, finish $finish:expr, line($walk:ident) $line:expr) => {
+        kernel!($name, $mix, form Sequential $use of LINE, streams [$($s stream!($operation $lines, LINE)),+],
+            advance [advance!(4, $($s $lines),+), advance!(1, $($s $lines),+)],
+            burst $burst, finish $finish, operands($walk) [line = in(reg) $line,])
+    };
+}
+
+/// A kernel from the text of its burst. `streams` gives each stream's operand name and its traffic, `advance` the texts by which pointers
+/// move on after a step and after a burst.
+///
+/// `t1` to `t6`, `a6` and `a7` begin with the line at the operand `{line}`. `finish` comes after the loop.
+macro_rules! kernel {
+    ($name:expr, $mix:ident, form $order:ident $use:ident of $touched:expr,
+     streams [$($s:ident $stream:expr),+], advance [$step:expr, $burst_by_burst:expr],
      burst $burst:expr, finish $finish:expr, operands($walk:ident) [$($operand:tt)*]) => {
-        framed!($name, $mix, Width::$width, $supported, form $order $use of $touched, streams [$($s = $index $access $bytes),+],
+        framed!($name, $mix, Width::Scalar, || true, form $order $use of $touched, streams [$($s $stream),+],
             operands($walk) [$($operand)*],
             run [
                 "beqz {n}, 3f",
-                line_by!("ld", "{line}"),
+                whole!(LoadStored "0", "{line}"),
                 "2:",
                 ".irp burst,0,1,2,3",
                 $burst,
                 ".endr",
-                $(advance!($advance, $s, concat!("4 * ", $bytes)),)+
+                $step,
                 "addi {n}, {n}, -1",
                 "bnez {n}, 2b",
                 $finish,
@@ -56,12 +109,12 @@ macro_rules! kernel {
             ],
             paced [
                 "beqz {n}, 5f",
-                line_by!("ld", "{line}"),
+                whole!(LoadStored "0", "{line}"),
                 "2:",
                 ".irp burst,0",
                 $burst,
                 ".endr",
-                $(advance!($advance, $s, $bytes),)+
+                $burst_by_burst,
                 // The count is 0 here, by the chain before: this delay starts when that one has ended.
                 "add {count}, {count}, {delay}",
                 "beqz {count}, 4f",
@@ -81,24 +134,5 @@ macro_rules! kernel {
             overwrites [
                 out("t0") _, out("t1") _, out("t2") _, out("t3") _, out("t4") _, out("t5") _, out("t6") _, out("a6") _, out("a7") _,
             ])
-    };
-}
-
-/// The eight words of each line.
-macro_rules! words {
-    ($lines:literal, $($op:expr),+) => { each!($lines, "0,8,16,24,32,40,48,56", $($op),+) };
-}
-
-/// `$op` between a register and stream `$s`, of which a burst has `$bytes` bytes.
-macro_rules! access {
-    ($op:literal, $s:literal, $bytes:literal) => {
-        concat!($op, ", ", $bytes, " * \\burst + \\line + \\part({", $s, "})")
-    };
-}
-
-/// Stores lines of stream `$s`, of which a burst has `$bytes` bytes.
-macro_rules! store_lines {
-    ($lines:literal, $s:literal, $bytes:literal) => {
-        lines!($lines, line_by!("sd", concat!($bytes, " * \\burst + \\line"), concat!("{", $s, "}")))
     };
 }

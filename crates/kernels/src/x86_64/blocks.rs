@@ -28,7 +28,7 @@ macro_rules! next {
 /// A kernel of which a burst of four lines reads and writes so many bytes.
 macro_rules! row {
     ($name:literal, $mix:ident, $supported:expr, $traffic:tt, $burst:expr) => {
-        kernel!($name, $mix, sse2, $supported, form Blocks Whole of LINE, streams [a = 0 both $traffic], advance own, burst $burst,
+        kernel!($name, $mix, sse2, $supported, form Blocks Whole of LINE, streams [a Stream::both($traffic)], advance ["", ""], burst $burst,
             finish "sfence\n",
             operands(walk) [
                 line = in(reg) std::ptr::from_ref(walk.stored), w = in(reg) &raw mut walk.blocks, at = inout(reg) walk.blocks.assume_init_ref().at => _,
@@ -37,17 +37,17 @@ macro_rules! row {
     };
 }
 
-/// Stores lines by `$mov`; `$back` follows each, and a fence each block.
+/// Stores lines by `$store`; `$back` follows each, and a fence each block.
 macro_rules! persisted {
-    ($name:literal, $method:ident, $mix:ident, $supported:expr, $mov:ident, $back:literal) => {
-        row!($name, $mix, $supported, (0, 256), times!(4, store_slots!(sse2, $mov, "{a} + {to}"), $back, next!("sfence\n")))
+    ($name:literal, $method:ident, $mix:ident, $supported:expr, $store:ident, $back:literal) => {
+        row!($name, $mix, $supported, (0, 256), times!(4, whole!(sse2, $store "{a} + {to}"), $back, next!("sfence\n")))
             .with_line(LineUse::Persisted(PersistMethod::$method))
     };
 }
 
 /// The same, line by line: `mfence` waits for the line, which is then loaded, and nothing overtakes that.
 macro_rules! read_back {
-    ($name:literal, $method:ident, $mix:ident, $supported:expr, $mov:ident, $back:literal) => {
+    ($name:literal, $method:ident, $mix:ident, $supported:expr, $store:ident, $back:literal) => {
         row!(
             $name,
             $mix,
@@ -55,10 +55,10 @@ macro_rules! read_back {
             (128, 128),
             times!(
                 2,
-                store_slots!(sse2, $mov, "{a} + {to}"),
+                whole!(sse2, $store "{a} + {to}"),
                 $back,
                 "mfence",
-                parts!(sse2!(parts), load_part!(sse2, "{a} + {to} + \\part")),
+                whole!(sse2, Load "{a} + {to}"),
                 "lfence",
                 next!("")
             )
@@ -68,28 +68,22 @@ macro_rules! read_back {
 }
 
 const WHOLE: &[Kernel] = &[
-    row!(
-        "load-sse2-blocks",
-        AllReads,
-        || true,
-        (256, 0),
-        times!(4, parts!(sse2!(parts), load_part!(sse2, "{a} + {to} + \\part")), next!(""))
-    ),
-    row!("nt-store-sse2-blocks", NtWrite, || true, (0, 256), times!(4, store_slots!(sse2, nt_mov, "{a} + {to}"), next!(""))),
+    row!("load-sse2-blocks", AllReads, || true, (256, 0), times!(4, whole!(sse2, Load "{a} + {to}"), next!(""))),
+    row!("nt-store-sse2-blocks", NtWrite, || true, (0, 256), times!(4, whole!(sse2, NtStore "{a} + {to}"), next!(""))),
 ];
 
 const PERSISTED: &[Kernel] = &[
-    persisted!("persist-sse2-clwb", Clwb, R1W1, || FEATURES.clwb, mov, "clwb [{a} + {to}]"),
-    persisted!("persist-sse2-clflushopt", Clflushopt, R1W1, || FEATURES.clflushopt, mov, "clflushopt [{a} + {to}]"),
-    persisted!("persist-sse2-clflush", Clflush, R1W1, || true, mov, "clflush [{a} + {to}]"),
-    persisted!("persist-sse2-nt-store", NtStore, NtWrite, || true, nt_mov, ""),
+    persisted!("persist-sse2-clwb", Clwb, R1W1, || FEATURES.clwb, Store, "clwb [{a} + {to}]"),
+    persisted!("persist-sse2-clflushopt", Clflushopt, R1W1, || FEATURES.clflushopt, Store, "clflushopt [{a} + {to}]"),
+    persisted!("persist-sse2-clflush", Clflush, R1W1, || true, Store, "clflush [{a} + {to}]"),
+    persisted!("persist-sse2-nt-store", NtStore, NtWrite, || true, NtStore, ""),
 ];
 
 const READ_BACK: &[Kernel] = &[
-    read_back!("read-back-sse2-clwb", Clwb, R2W1, || FEATURES.clwb, mov, "clwb [{a} + {to}]"),
-    read_back!("read-back-sse2-clflushopt", Clflushopt, R2W1, || FEATURES.clflushopt, mov, "clflushopt [{a} + {to}]"),
-    read_back!("read-back-sse2-clflush", Clflush, R2W1, || true, mov, "clflush [{a} + {to}]"),
-    read_back!("read-back-sse2-nt-store", NtStore, R1W1Nt, || true, nt_mov, ""),
+    read_back!("read-back-sse2-clwb", Clwb, R2W1, || FEATURES.clwb, Store, "clwb [{a} + {to}]"),
+    read_back!("read-back-sse2-clflushopt", Clflushopt, R2W1, || FEATURES.clflushopt, Store, "clflushopt [{a} + {to}]"),
+    read_back!("read-back-sse2-clflush", Clflush, R2W1, || true, Store, "clflush [{a} + {to}]"),
+    read_back!("read-back-sse2-nt-store", NtStore, R1W1Nt, || true, NtStore, ""),
 ];
 
-pub(super) const KERNELS: &[&[Kernel]] = &[WHOLE, PERSISTED, READ_BACK];
+pub(super) const KERNELS: &[&[&[Kernel]]] = &[&[WHOLE, PERSISTED, READ_BACK]];

@@ -13,7 +13,6 @@ macro_rules! sse2 {
     (width) => { Width::Sse2 };
     (supported) => { || true };
     (bytes) => { 16 };
-    (parts) => { "0,16,32,48" };
     (slots) => { "1,2,3,4" };
     (register) => { "xmm" };
     (mov) => { "movdqa " };
@@ -30,7 +29,6 @@ macro_rules! avx2 {
     (width) => { Width::Avx2 };
     (supported) => { || std::arch::is_x86_feature_detected!("avx2") };
     (bytes) => { 32 };
-    (parts) => { "0,32" };
     (slots) => { "1,2" };
     (register) => { "ymm" };
     (mov) => { "vmovdqa " };
@@ -47,7 +45,6 @@ macro_rules! avx512 {
     (width) => { Width::Avx512 };
     (supported) => { || std::arch::is_x86_feature_detected!("avx512f") };
     (bytes) => { 64 };
-    (parts) => { "0" };
     (slots) => { "1" };
     (register) => { "zmm" };
     (mov) => { "vmovdqa64 " };
@@ -57,105 +54,78 @@ macro_rules! avx512 {
     (clean) => { "vzeroupper\n" };
 }
 
-/// Loads from the address `$place` to register 0.
-macro_rules! load_part {
-    ($width:ident, $place:expr) => {
-        concat!($width!(mov), $width!(register), "0, [", $place, "]")
-    };
-}
-
-/// Stores register 0, which was loaded, by `$mov` to the address `$place`.
-macro_rules! store_loaded {
-    ($width:ident, $mov:ident, $place:expr) => {
-        concat!($width!($mov), "[", $place, "], ", $width!(register), "0")
-    };
-}
-
-/// The address, from `$place` on, of the slot that is counted.
-macro_rules! slot_at {
+/// The address of the part, of the line at `$place`, that goes with the slot that is counted.
+macro_rules! part {
     ($width:ident, $place:expr) => {
         concat!("[", $place, " + ", $width!(bytes), " * \\slot - ", $width!(bytes), "]")
     };
 }
 
-/// The instruction `$op` for each slot.
+/// The instructions `$op`, in turn, for each slot.
 macro_rules! slots {
-    ($width:ident, $op:expr) => {
-        concat!(".irp slot,", $width!(slots), "\n", $op, "\n.endr\n")
+    ($width:ident, $($op:expr),+) => {
+        concat!(".irp slot,", $width!(slots), "\n", $($op, "\n",)+ ".endr\n")
     };
 }
 
-/// Loads the line at `$place` to the slots.
-macro_rules! load_slots {
-    ($width:ident, $place:expr) => {
-        slots!($width, concat!($width!(mov), $width!(register), "\\slot, ", slot_at!($width, $place)))
+/// An operation on the part of a line at the address `$part`.
+macro_rules! operation {
+    ($width:ident, Load $part:expr) => {
+        concat!($width!(mov), $width!(register), "0, ", $part)
+    };
+    ($width:ident, Add $part:expr) => {
+        concat!($width!(add), $part)
+    };
+    ($width:ident, Store $part:expr) => {
+        concat!($width!(mov), $part, ", ", $width!(register), "\\slot")
+    };
+    ($width:ident, NtStore $part:expr) => {
+        concat!($width!(nt_mov), $part, ", ", $width!(register), "\\slot")
+    };
+    ($width:ident, StoreLoaded $part:expr) => {
+        concat!($width!(mov), $part, ", ", $width!(register), "0")
+    };
+    ($width:ident, NtStoreLoaded $part:expr) => {
+        concat!($width!(nt_mov), $part, ", ", $width!(register), "0")
     };
 }
 
-/// Stores the slots by `$mov` to the line at `$place`.
-macro_rules! store_slots {
-    ($width:ident, $mov:ident, $place:expr) => {
-        slots!($width, concat!($width!($mov), slot_at!($width, $place), ", ", $width!(register), "\\slot"))
+/// Operations on the lines at these places, part by part.
+macro_rules! whole {
+    ($width:ident, $($operation:ident $place:expr),+) => {
+        slots!($width, $(operation!($width, $operation part!($width, $place))),+)
     };
 }
 
-/// The place in stream `$s`, of which a burst has `$bytes` bytes, of the line and burst that are counted.
-macro_rules! line_at {
-    ($s:literal, $bytes:literal) => {
-        concat!("{", $s, "} + ", $bytes, " * \\burst + \\line")
+/// What ends a run: stores past the caches are ordered like no other store.
+macro_rules! finish {
+    (NonTemporal) => {
+        "sfence\n"
     };
-}
-
-/// The same, of the part of a line that is counted.
-macro_rules! part_at {
-    ($s:literal, $bytes:literal) => {
-        concat!(line_at!($s, $bytes), " + \\part")
-    };
-}
-
-/// Loads lines of stream `$s`, of which a burst has `$bytes` bytes.
-macro_rules! load_lines {
-    ($width:ident, $lines:literal, $s:literal, $bytes:literal) => {
-        each!($lines, $width!(parts), load_part!($width, part_at!($s, $bytes)))
-    };
-}
-
-/// Stores lines of stream `$s`, of which a burst has `$bytes` bytes, by `$mov`; `$then` comes after each.
-macro_rules! store_lines {
-    ($width:ident, $mov:ident, $lines:literal, $s:literal, $bytes:literal $(, $then:expr)?) => {
-        lines!($lines, store_slots!($width, $mov, line_at!($s, $bytes)) $(, $then)?)
-    };
-}
-
-/// The step from one burst, or step, to the next: `fixed` for loops whose bursts name their place in the step, `own` where the text of
-/// the burst moves on by itself.
-macro_rules! advance {
-    (fixed, $s:ident, $bytes:expr) => {
-        concat!("add {", stringify!($s), "}, ", $bytes)
-    };
-    (own, $s:ident, $bytes:expr) => {
+    ($other:ident) => {
         ""
     };
 }
 
-/// A kernel from the text of its burst. `streams` gives each stream's operand name, pointer, direction and bytes per burst;
-/// `finish` comes after the loop, and before `clean`. The slots begin with the line at the operand `{line}`.
+/// A kernel from the text of its burst. `streams` gives each stream's operand name and its traffic, `advance` the texts by which pointers
+/// move on after a step and after a burst; `finish` comes after the loop, and before `clean`. The slots begin with the line at the operand
+/// `{line}`.
 macro_rules! kernel {
     ($name:expr, $mix:ident, $width:ident, $supported:expr, form $order:ident $use:ident of $touched:expr,
-     streams [$($s:ident = $index:literal $access:ident $bytes:tt),+], advance $advance:ident,
+     streams [$($s:ident $stream:expr),+], advance [$step:expr, $burst_by_burst:expr],
      burst $burst:expr, finish $finish:expr, operands($walk:ident) [$($operand:tt)*]) => {
-        framed!($name, $mix, $width!(width), $supported, form $order $use of $touched, streams [$($s = $index $access $bytes),+],
+        framed!($name, $mix, $width!(width), $supported, form $order $use of $touched, streams [$($s $stream),+],
             operands($walk) [$($operand)*],
             run [
                 "test {n}, {n}",
                 "jz 3f",
-                load_slots!($width, "{line}"),
+                slots!($width, concat!($width!(mov), $width!(register), "\\slot, ", part!($width, "{line}"))),
                 ".p2align 6",
                 "2:",
                 ".irp burst,0,1,2,3",
                 $burst,
                 ".endr",
-                $(advance!($advance, $s, concat!("4 * ", $bytes)),)+
+                $step,
                 "sub {n}, 1",
                 "jnz 2b",
                 concat!($finish, $width!(clean)),
@@ -164,13 +134,13 @@ macro_rules! kernel {
             paced [
                 "test {n}, {n}",
                 "jz 5f",
-                load_slots!($width, "{line}"),
+                slots!($width, concat!($width!(mov), $width!(register), "\\slot, ", part!($width, "{line}"))),
                 ".p2align 6",
                 "2:",
                 ".irp burst,0",
                 $burst,
                 ".endr",
-                $(advance!($advance, $s, $bytes),)+
+                $burst_by_burst,
                 // The count is 0 here, by the chain before: this delay starts when that one has ended.
                 "add {count}, {delay}",
                 "jz 4f",
@@ -193,5 +163,40 @@ macro_rules! kernel {
                 // The names of the 16-byte registers stand for the whole of them.
                 out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
             ])
+    };
+}
+
+/// The line and burst that are counted, in stream `$s`, of which a burst has these lines.
+macro_rules! place {
+    ($s:ident $lines:tt) => {
+        concat!("{", stringify!($s), "} + ", bytes!($lines), " * \\burst + \\line")
+    };
+}
+
+/// A step of a burst over lines one after the other. Stores to several streams alternate line by line, everything else part by part.
+macro_rules! step {
+    ($width:ident, $(Store $s:ident),+ at $lines:tt) => {
+        lines!($lines, $(whole!($width, Store place!($s $lines))),+)
+    };
+    ($width:ident, $($operation:ident $s:ident),+ at $lines:tt) => {
+        lines!($lines, whole!($width, $($operation place!($s $lines)),+))
+    };
+}
+
+/// Moves the pointers of these streams on by `$n` bursts.
+macro_rules! advance {
+    ($n:literal, $($s:ident $lines:tt),+) => {
+        concat!($("add {", stringify!($s), "}, ", $n, " * ", bytes!($lines), "\n"),+)
+    };
+}
+
+/// A kernel that visits every line, one after the other, from the text of its burst and what that does in each stream.
+macro_rules! in_order {
+    ($name:expr, $mix:ident, $width:ident, $supported:expr, $use:ident, [$($operation:ident $s:ident $lines:tt),+],
+     burst $burst:expr, finish $finish:expr, line($walk:ident) $line:expr) => {
+        kernel!($name, $mix, $width, $supported, form Sequential $use of LINE,
+            streams [$($s stream!($operation $lines, LINE)),+],
+            advance [advance!(4, $($s $lines),+), advance!(1, $($s $lines),+)],
+            burst $burst, finish $finish, operands($walk) [line = in(reg) $line,])
     };
 }

@@ -6,67 +6,45 @@ use crate::kernel::Kernel;
 use crate::line::LINE;
 use crate::order::STEP_LINES;
 
-/// The next line's offset in the window to `{line}`, which held the line to store until that was in registers. `\line` is the offset of
+/// The next line's offset in the window to `{line}`, which held the line to store until that was in registers. `$entry` is the offset of
 /// its entry.
 macro_rules! next {
-    () => {
-        "mov {line}, {turn}\n xor {line}, [{end} + {at} + \\line]"
+    ($entry:literal) => {
+        concat!("mov {line}, {turn}\n xor {line}, [{end} + {at} + ", $entry, "]")
     };
 }
 
-/// Behind `$lines` lines: the rest of the table, or all of it and the next turn of each block.
-macro_rules! turn {
-    ($lines:literal) => {
-        concat!("add {at}, 8 * ", $lines, "\n jnz 7f\n mov {at}, {back}\n add {turn}, {step}\n and {turn}, {mask}\n 7:\n")
+/// A step of a burst: what is stored comes behind what is loaded.
+macro_rules! step {
+    ($width:ident, Load at $lines:tt) => {
+        lines!($lines, next!("\\line / 8"), whole!($width, Load "{a} + {line}"))
+    };
+    ($width:ident, $operation:ident at $lines:tt) => {
+        lines!($lines, next!("{loaded} + \\line / 8"), whole!($width, $operation "{a} + {line}"))
     };
 }
 
-/// Loads the next lines, whose entries have these offsets.
-macro_rules! load {
-    ($width:ident, $entries:literal) => {
-        lines!($entries, next!(), parts!($width!(parts), load_part!($width, "{a} + {line} + \\part")))
-    };
-}
-
-/// Stores the next lines, whose entries have these offsets, by `$mov`.
-macro_rules! store {
-    ($width:ident, $mov:ident, $entries:literal) => {
-        lines!($entries, next!(), store_slots!($width, $mov, "{a} + {line}"))
-    };
-}
-
-/// A kernel over one window, of which a burst of `$lines` lines reads and writes so many bytes. `advance own`, because a window stays
-/// where it is.
-macro_rules! row {
-    ($width:ident, $name:literal, $mix:ident, $traffic:tt, $lines:literal, $burst:expr $(, $finish:literal)?) => {
-        kernel!(concat!($name, "-", $width!(name), "-random"), $mix, $width, $width!(supported), form Random Whole of LINE,
-            streams [a = 0 both $traffic], advance own, burst concat!($burst, turn!($lines)), finish concat!($($finish)?),
+/// The kernel of a mix: loads and stores go to the same window.
+macro_rules! random {
+    (($w:ident) $mix:ident $stores:ident $head:literal $tail:literal { $($operation:ident $s:ident at $lines:tt;)+ }) => {
+        // A window stays where it is.
+        kernel!(concat!($head, "-", $w!(name), $tail, "-random"), $mix, $w, $w!(supported), form Random Whole of LINE,
+            streams [a Stream::window(Mix::$mix)], advance ["", ""],
+            burst concat!(
+                $(step!($w, $operation at $lines),)+
+                // Behind them: the rest of the table, or all of it and the next turn of each block.
+                "add {at}, {loaded} + {stored}\n jnz 7f\n mov {at}, {back}\n add {turn}, {step}\n and {turn}, {mask}\n 7:\n"),
+            finish finish!($stores),
             operands(walk) [
                 line = inout(reg) std::ptr::from_ref(walk.stored) => _, end = in(reg) walk.entry.end, back = in(reg) walk.entry.back,
                 at = inout(reg) walk.entry.at => _, turn = inout(reg) walk.entry.turn => _, mask = in(reg) walk.entry.mask,
                 step = const STEP_LINES * LINE as usize,
+                // Bytes of the table's entries for what a burst loads, and for what it stores.
+                loaded = const Mix::$mix.burst_lines().0 * size_of::<u64>() as u32,
+                stored = const Mix::$mix.burst_lines().1 * size_of::<u64>() as u32,
             ])
     };
 }
 
-/// Every kernel of one width.
-#[rustfmt::skip] // It cannot indent calls inside a list.
-macro_rules! random {
-    ($w:ident) => {
-        [
-            row!($w, "load", AllReads, (256, 0), 4, load!($w, "0,8,16,24")),
-            row!($w, "mix-9:1", R9W1, (512, 64), 9, concat!(load!($w, "0,8,16,24,32,40,48,56"), store!($w, mov, "64"))),
-            row!($w, "mix-4:1", R4W1, (192, 64), 4, concat!(load!($w, "0,8,16"), store!($w, mov, "24"))),
-            row!($w, "mix-3:1", R3W1, (128, 64), 3, concat!(load!($w, "0,8"), store!($w, mov, "16"))),
-            row!($w, "mix-2:1", R2W1, (128, 128), 4, concat!(load!($w, "0,8"), store!($w, mov, "16,24"))),
-            row!($w, "mix-3:2", R3W2, (64, 128), 3, concat!(load!($w, "0"), store!($w, mov, "8,16"))),
-            row!($w, "store", R1W1, (0, 256), 4, store!($w, mov, "0,8,16,24")),
-            row!($w, "nt-store", NtWrite, (0, 256), 4, store!($w, nt_mov, "0,8,16,24"), "sfence\n"),
-            row!($w, "mix-3:1-nt", R3W1Nt, (192, 64), 4, concat!(load!($w, "0,8,16"), store!($w, nt_mov, "24")), "sfence\n"),
-            row!($w, "mix-2:1-nt", R2W1NtX1, (128, 64), 3, concat!(load!($w, "0,8"), store!($w, nt_mov, "16")), "sfence\n"),
-            row!($w, "mix-1:1-nt", R1W1Nt, (128, 128), 4, concat!(load!($w, "0,8"), store!($w, nt_mov, "16,24")), "sfence\n"),
-        ]
-    };
-}
-
-pub(super) const KERNELS: &[&[Kernel]] = &[&random!(sse2), &random!(avx2), &random!(avx512)];
+pub(super) const KERNELS: &[&[&[Kernel]]] =
+    &[each_mix!(random_mixes => random (sse2)), each_mix!(random_mixes => random (avx2)), each_mix!(random_mixes => random (avx512))];

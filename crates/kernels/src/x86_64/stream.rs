@@ -5,71 +5,44 @@
 use crate::kernel::Kernel;
 use crate::line::LINE;
 
-/// A kernel that visits every line, one after the other. Its name has the width in the middle.
-macro_rules! row {
-    ($width:ident, $head:literal $($tail:literal)?, $mix:ident, $streams:tt, $burst:expr $(, $finish:literal)?) => {
-        kernel!(concat!($head, "-", $width!(name) $(, $tail)?), $mix, $width, $width!(supported), form Sequential Whole of LINE,
-            streams $streams, advance fixed, burst $burst, finish concat!($($finish)?),
-            operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),])
-    };
-}
-
-/// Every kernel of one width.
-#[rustfmt::skip] // It cannot indent calls inside a list.
+/// The kernel of a mix.
 macro_rules! sequential {
-    ($w:ident) => {
-        [
-            row!($w, "load", AllReads, [a = 0 read 256], load_lines!($w, "0,64,128,192", "a", 256)),
-            // Two and four streams: more pages open at once, more streams for the prefetchers to follow.
-            row!($w, "load" "-x2", AllReads, [a = 0 read 128, b = 1 read 128],
-                each!("0,64", $w!(parts), load_part!($w, part_at!("a", 128)), load_part!($w, part_at!("b", 128)))),
-            row!($w, "load" "-x4", AllReads, [a = 0 read 64, b = 1 read 64, c = 2 read 64, d = 3 read 64],
-                each!("0", $w!(parts),
-                    load_part!($w, part_at!("a", 64)), load_part!($w, part_at!("b", 64)),
-                    load_part!($w, part_at!("c", 64)), load_part!($w, part_at!("d", 64)))),
-            // A prefetch beyond the stream's end is harmless: it never faults.
-            row!($w, "load" "-prefetch", AllReads, [a = 0 read 256],
-                concat!(
-                    each!("0,64,128,192", "4096", concat!("prefetcht0 [", part_at!("a", 256), "]")),
-                    load_lines!($w, "0,64,128,192", "a", 256))),
-            row!($w, "mix-9:1", R9W1, [a = 0 read 512, b = 1 write 64],
-                concat!(load_lines!($w, "0,64,128,192,256,320,384,448", "a", 512), store_lines!($w, mov, "0", "b", 64))),
-            row!($w, "mix-4:1", R4W1, [a = 0 read 192, b = 1 write 64],
-                concat!(load_lines!($w, "0,64,128", "a", 192), store_lines!($w, mov, "0", "b", 64))),
-            row!($w, "mix-3:1", R3W1, [a = 0 read 128, b = 1 write 64],
-                concat!(load_lines!($w, "0,64", "a", 128), store_lines!($w, mov, "0", "b", 64))),
-            row!($w, "mix-3:1" "-x2", R3W1X2, [a = 0 read 64, b = 1 read 64, c = 2 write 64],
-                concat!(
-                    each!("0", $w!(parts), load_part!($w, part_at!("a", 64)), load_part!($w, part_at!("b", 64))),
-                    store_lines!($w, mov, "0", "c", 64))),
-            row!($w, "mix-2:1", R2W1, [a = 0 read 128, b = 1 write 128],
-                concat!(load_lines!($w, "0,64", "a", 128), store_lines!($w, mov, "0,64", "b", 128))),
-            row!($w, "mix-3:2", R3W2, [a = 0 read 64, b = 1 write 128],
-                concat!(load_lines!($w, "0", "a", 64), store_lines!($w, mov, "0,64", "b", 128))),
-            row!($w, "store", R1W1, [a = 0 write 256], store_lines!($w, mov, "0,64,128,192", "a", 256)),
-            row!($w, "nt-store", NtWrite, [a = 0 write 256], store_lines!($w, nt_mov, "0,64,128,192", "a", 256), "sfence\n"),
-            row!($w, "mix-3:1-nt", R3W1Nt, [a = 0 read 192, b = 1 write 64],
-                concat!(load_lines!($w, "0,64,128", "a", 192), store_lines!($w, nt_mov, "0", "b", 64)), "sfence\n"),
-            row!($w, "mix-2:1-nt", R2W1NtX1, [a = 0 read 128, b = 1 write 64],
-                concat!(load_lines!($w, "0,64", "a", 128), store_lines!($w, nt_mov, "0", "b", 64)), "sfence\n"),
-            // The sum needs both loads, as in STREAM's triad.
-            row!($w, "triad-nt", R2W1Nt, [a = 0 read 64, b = 1 read 64, c = 2 write 64],
-                each!("0", $w!(parts),
-                    load_part!($w, part_at!("a", 64)),
-                    concat!($w!(add), "[", part_at!("b", 64), "]"),
-                    store_loaded!($w, nt_mov, part_at!("c", 64))),
-                "sfence\n"),
-            row!($w, "copy-nt", R1W1Nt, [a = 0 read 128, b = 1 write 128],
-                each!("0,64", $w!(parts), load_part!($w, part_at!("a", 128)), store_loaded!($w, nt_mov, part_at!("b", 128))), "sfence\n"),
-            row!($w, "copy", Copy, [a = 0 read 128, b = 1 write 128],
-                each!("0,64", $w!(parts), load_part!($w, part_at!("a", 128)), store_loaded!($w, mov, part_at!("b", 128)))),
-            row!($w, "store" "-x2", R1W1, [a = 0 write 128, b = 1 write 128],
-                each!("0,64", "0", store_slots!($w, mov, line_at!("a", 128)), store_slots!($w, mov, line_at!("b", 128)))),
-        ]
+    (($w:ident) $mix:ident $stores:ident $head:literal $tail:literal {
+        $($($operation:ident $s:ident),+ at $lines:tt;)+
+    }) => {
+        in_order!(concat!($head, "-", $w!(name), $tail), $mix, $w, $w!(supported), Whole, [$($($operation $s $lines),+),+],
+            burst concat!($(step!($w, $($operation $s),+ at $lines)),+), finish finish!($stores),
+            line(walk) std::ptr::from_ref(walk.stored))
     };
 }
 
-pub(super) const KERNELS: &[&[Kernel]] = &[&sequential!(sse2), &sequential!(avx2), &sequential!(avx512), string::KERNELS];
+/// Kernels of mixes that have others, too.
+macro_rules! more {
+    ($w:ident) => {
+        &[&[
+            // Two and four streams: more pages open at once, more streams for the prefetchers to follow.
+            sequential!(($w) AllReads None "load" "-x2" { Load a, Load b at [0, 64]; }),
+            sequential!(($w) AllReads None "load" "-x4" { Load a, Load b, Load c, Load d at [0]; }),
+            sequential!(($w) R1W1 Plain "store" "-x2" { Store a, Store b at [0, 64]; }),
+            // A prefetch beyond the stream's end is harmless: it never faults.
+            in_order!(concat!("load-", $w!(name), "-prefetch"), AllReads, $w, $w!(supported), Whole, [Load a [0, 64, 128, 192]],
+                burst concat!(
+                    lines!([0, 64, 128, 192], concat!("prefetcht0 [", place!(a [0, 64, 128, 192]), " + 4096]")),
+                    step!($w, Load a at [0, 64, 128, 192])),
+                finish "", line(walk) std::ptr::from_ref(walk.stored)),
+        ]]
+    };
+}
+
+pub(super) const KERNELS: &[&[&[Kernel]]] = &[
+    each_mix!(sequential_mixes => sequential (sse2)),
+    more!(sse2),
+    each_mix!(sequential_mixes => sequential (avx2)),
+    more!(avx2),
+    each_mix!(sequential_mixes => sequential (avx512)),
+    more!(avx512),
+    &[string::KERNELS],
+];
 
 /// The string instructions, whose width the core decides.
 ///
