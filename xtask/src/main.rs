@@ -18,6 +18,7 @@ mod lab;
 mod machines;
 mod peers;
 mod programs;
+mod recipes;
 mod schema;
 mod torture;
 mod windows;
@@ -70,6 +71,8 @@ enum Command {
     Dist(dist::DistArgs),
     /// Build the programs for Windows and run them under Wine
     Windows(windows::WindowsArgs),
+    /// Follow the recipes of CONTRIBUTING.md in a copy of the tree, and test that
+    Recipes(recipes::RecipesArgs),
     /// Fail where files of a crate import each other in a circle
     Circles(circles::CirclesArgs),
 }
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
         Command::Integrations(args) => integrations::integrations(&args),
         Command::Dist(args) => dist::dist(&args),
         Command::Windows(args) => windows::windows(&args),
+        Command::Recipes(args) => recipes::recipes(&args),
         Command::Circles(args) => circles::circles(&args),
     };
     match done {
