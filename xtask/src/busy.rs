@@ -60,7 +60,7 @@ pub(crate) fn busy(args: &BusyArgs) -> Result<()> {
         ensure!(status.success(), "{program} ended with {status}");
         return Ok(());
     }
-    let memgauge = args.memgauge.clone().map_or_else(crate::peers::build, Ok)?;
+    let memgauge = args.memgauge.clone().map_or_else(crate::programs::build_release, Ok)?;
     let mut cells: BTreeMap<String, Cell> = BTreeMap::new();
     let origin = if args.raw.is_some() { Some(Origin::here(&memgauge)?) } else { None };
     let mut raw = args.raw.as_deref().zip(origin.as_ref()).map(|(path, origin)| open_raw(path, origin, &mut cells)).transpose()?;

@@ -16,7 +16,6 @@ mod generated;
 mod integrations;
 mod lab;
 mod machines;
-mod peers;
 mod programs;
 mod recipes;
 mod schema;
@@ -55,8 +54,6 @@ enum Command {
     },
     /// Run memgauge in virtual machines that have what this one lacks
     Lab(lab::LabArgs),
-    /// Compare memgauge with other benchmarks that are installed or built in a folder, in turn
-    Peers(peers::PeersArgs),
     /// Check that numbers hold while loops keep every CPU busy for a part of the time, or run a command meanwhile
     Busy(busy::BusyArgs),
     /// Check that runs end within the time that they are given and measure every kind of number
@@ -85,7 +82,6 @@ fn main() -> ExitCode {
         Command::Machines { check: false } => machines::write(&folders::machines_folder()),
         Command::Machines { check: true } => machines::check(&folders::machines_folder()),
         Command::Lab(args) => lab::lab(&args),
-        Command::Peers(args) => peers::peers(&args),
         Command::Busy(args) => busy::busy(&args),
         Command::Within(args) => within::within(&args),
         Command::Fuzz(args) => fuzz::fuzz(&args),

@@ -20,6 +20,14 @@ pub(crate) fn cargo_for(target: &str, linker: &str) -> Command {
     cargo
 }
 
+/// Builds memgauge as its users have it, so that debug builds are never measured.
+pub(crate) fn build_release() -> Result<PathBuf> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--release", "--bin", "memgauge"]).current_dir(crate::folders::project_folder());
+    ensure!(cargo.status()?.success(), "memgauge could not be built");
+    Ok(crate::folders::target_folder().join("release/memgauge"))
+}
+
 /// Builds packages of this checkout as static programs for an instruction set: with musl and Rust's own linker, so no C toolchain is needed. The
 /// folder that they are in.
 pub(crate) fn build_static(arch: &str, profile: &str, packages: &[&str]) -> Result<PathBuf> {

@@ -56,7 +56,7 @@ const AREAS: [(&str, u32, Once); 10] = [
 ];
 
 pub(crate) fn torture(args: &TortureArgs) -> Result<()> {
-    let memgauge = args.memgauge.clone().map_or_else(crate::peers::build, Ok)?;
+    let memgauge = args.memgauge.clone().map_or_else(crate::programs::build_release, Ok)?;
     let bench = Bench { memgauge: memgauge.canonicalize()?, folder: fuzz::scratch("torture")? };
     // Each target of the fuzzer has one part.
     let part = args.time / (AREAS.iter().map(|(_, parts, _)| parts).sum::<u32>() + fuzz::targets());

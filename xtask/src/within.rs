@@ -42,7 +42,7 @@ pub(crate) struct WithinArgs {
 }
 
 pub(crate) fn within(args: &WithinArgs) -> Result<()> {
-    let memgauge = args.memgauge.clone().map_or_else(crate::peers::build, Ok)?;
+    let memgauge = args.memgauge.clone().map_or_else(crate::programs::build_release, Ok)?;
     let wanted = planned(&memgauge, &args.command)?;
     let cpus = cpu::process_affinity()?;
     let mut runs = Vec::new();
