@@ -27,7 +27,7 @@ use arrows::Arrows;
 use modules::Package;
 
 /// What `cargo xtask circles` looks at.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct CirclesArgs {
     /// The workspace's folder, or that of one package [default: this workspace]
     root: Option<PathBuf>,

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 mod busy;
+mod check;
 mod circles;
 mod dist;
 mod docs;
@@ -28,6 +29,8 @@ mod within;
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask")]
 enum Command {
+    /// Check what a commit needs: formatting, lints, documentation, tests, generated files; installs nothing
+    Check(check::CheckArgs),
     /// Write the schema of results from the types
     Schema {
         /// Only check that the file is up to date
@@ -76,6 +79,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = match Command::parse() {
+        Command::Check(args) => check::check(&args),
         Command::Schema { check } => schema::schema(check),
         Command::Docs { check } => docs::docs(check),
         Command::Font { check } => font::font(check),
