@@ -1,7 +1,5 @@
 //! Results of what was asked of the chase and of transfers. `SNAPSHOTS=overwrite cargo test -p memgauge-render` writes the texts anew.
 
-use std::path::PathBuf;
-
 use memgauge_core::distribution::Recorder;
 use memgauge_core::distribution::*;
 use memgauge_core::experiment::*;
@@ -12,15 +10,10 @@ use memgauge_core::traffic::{Access, Form, LineUse, Mix};
 use memgauge_core::units::Bytes;
 use memgauge_render::figure::Figure;
 use memgauge_render::{Appearance, Document, Format, Named, Picture};
-use snapbox::Data;
 
+use crate::goldens::check;
 use crate::samples;
 use crate::shown::plan_text;
-
-fn check(name: &str, text: String) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    snapbox::Assert::new().action_env("SNAPSHOTS").eq(Data::text(text).raw(), Data::read_from(&path, None).raw());
-}
 
 fn text(report: &Report, width: usize) -> String {
     String::from_utf8(report.render(Format::TEXT, &Appearance { width, colour: false, verbose: true, ..Appearance::default() }).unwrap())
@@ -52,13 +45,13 @@ fn distributions_stand_below_their_latencies() {
     for m in &mut report.results {
         m.distribution = distribution(8, m.estimate.value.unwrap());
     }
-    check("distribution-idle.txt", text(&report, 100));
-    check("distribution-idle-60.txt", text(&report, 60));
+    check("distribution-idle.txt", &text(&report, 100));
+    check("distribution-idle-60.txt", &text(&report, 60));
     let mut report = only(Experiment::LoadedLatency);
     for m in report.results.iter_mut().filter(|m| m.metric == Metric::Latency) {
         m.distribution = distribution(1, m.estimate.value.unwrap());
     }
-    check("distribution-loaded.txt", text(&report, 100));
+    check("distribution-loaded.txt", &text(&report, 100));
 }
 
 #[test]
@@ -163,7 +156,7 @@ fn a_matrix_of_nodes_has_a_near_pair_and_both_homes() {
         transfer(&like, (16, 1), (0, 0), 0, Hitm),
         transfer(&like, (16, 1), (0, 0), 1, Hitm),
     ];
-    check("c2c-nodes.txt", text(&report, 100));
+    check("c2c-nodes.txt", &text(&report, 100));
     // Where each node has one CPU the near pair is one of the matrix.
     report.results.drain(..2);
     report.results.insert(0, transfer(&like, (0, 0), (16, 1), 0, Hit));
@@ -215,7 +208,7 @@ fn a_plan_says_how_it_chases() {
             Work::LatencySweep(_) | Work::BandwidthSweep(_) | Work::Interleave(_) => {}
         }
     }
-    check("plan-asked.txt", plan_text(report.plan.as_ref().unwrap(), &report.machine, 100));
+    check("plan-asked.txt", &plan_text(report.plan.as_ref().unwrap(), &report.machine, 100));
 }
 
 /// The bandwidth cells of a plan by mix, as one step.
@@ -240,7 +233,7 @@ fn delayed(cell: &Cell, cycles: u32) -> Cell {
 #[test]
 fn a_plan_tells_delays_apart() {
     let (plan, report) = bandwidth_plan(|cell| [0, 100, 500].map(|d| delayed(cell, d)).into());
-    check("plan-delays.txt", plan_text(&plan, &report.machine, 100));
+    check("plan-delays.txt", &plan_text(&plan, &report.machine, 100));
     // As many as a search tries are summed up.
     let (plan, report) = bandwidth_plan(|cell| {
         let crew = |n: usize| {
@@ -293,7 +286,7 @@ fn a_plan_says_what_each_thread_does() {
         }
         vec![cell]
     });
-    check("plan-threads.txt", plan_text(&plan, &report.machine, 100));
+    check("plan-threads.txt", &plan_text(&plan, &report.machine, 100));
 }
 
 #[test]

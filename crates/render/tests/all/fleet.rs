@@ -6,7 +6,6 @@ use memgauge_core::fleet::{BaselineNumber, ComparedHost, ComparedNumber, FLEET_V
 use memgauge_core::traffic::Mix;
 use memgauge_render::Picture;
 use memgauge_render::figure::FigureOptions;
-use snapbox::Data;
 
 /// `hosts` alike, of which none is listed as slow: a figure takes them from the numbers.
 fn found(hosts: u32) -> FleetOutliers {
@@ -57,8 +56,7 @@ fn svg(hosts: u32) -> String {
 #[test]
 fn every_host_is_a_point_and_slow_ones_are_named() {
     let text = svg(60);
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/fleet-outliers.svg");
-    snapbox::Assert::new().action_env("SNAPSHOTS").eq(Data::text(&text).raw(), Data::read_from(&path, None).raw());
+    crate::goldens::check("fleet-outliers.svg", &text);
     assert_eq!(text.matches("<circle").count(), 60, "{text}");
     for word in
         ["rack00-n0005: 197.0 GB/s, −19.6 %", "rack00-n0034: ", "median 245", "flagged below 231", "60 hosts with the same hardware"]

@@ -10,19 +10,10 @@ use memgauge_core::note::Note;
 use memgauge_core::reference::references;
 use memgauge_core::result::{Finding, Health, HealthStatus, Mismatch, Quality, QualityLevel, QualityReason, Report};
 use memgauge_render::{Appearance, Document, Format, PlannedRun, mlc_scan};
-use snapbox::Data;
 
+use crate::goldens::{check, compare};
 use crate::samples;
 use crate::shown::{format, plan_text};
-
-fn check(path: PathBuf, text: String) {
-    // Raw: what a terminal gets is compared byte for byte.
-    snapbox::Assert::new().action_env("SNAPSHOTS").eq(Data::text(text).raw(), Data::read_from(&path, None).raw());
-}
-
-fn golden(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
-}
 
 fn saved(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/results").join(format!("{name}.json"))
@@ -38,14 +29,14 @@ fn saved_results_are_the_samples() {
     for (name, report) in samples::all() {
         let json = String::from_utf8(report.render(Format::JSON, &Appearance::default()).unwrap()).unwrap();
         assert_eq!(memgauge_render::read(json.as_bytes()).unwrap(), report, "{name} does not survive JSON");
-        check(saved(name), json);
+        compare(&saved(name), json);
     }
 }
 
 #[test]
 fn text_of_saved_results() {
     for (name, report) in samples::all() {
-        check(golden(&format!("{name}.txt")), text(&report, 100));
+        check(&format!("{name}.txt"), &text(&report, 100));
     }
 }
 
@@ -97,7 +88,7 @@ fn a_short_page_answers_first() {
         assert!(lines <= most, "{name}: {lines} lines\n{page}");
         let width: usize = name.rsplit('-').next().unwrap().parse().unwrap();
         assert!(page.lines().all(|line| line.chars().count() <= width), "{page}");
-        check(golden(&format!("{name}.txt")), page);
+        check(&format!("{name}.txt"), &page);
     }
 }
 
@@ -115,12 +106,12 @@ fn a_page_of_one_measurement_says_first_how_far_to_trust_it() {
         let (trust, first) =
             (page.find("\nTrust  ").unwrap(), page.find("by working set").or_else(|| page.find("Latency under load")).unwrap());
         assert!(trust < first && page.contains(" good\n"), "{page}");
-        check(golden(&format!("short-{name}-80.txt")), page);
+        check(&format!("short-{name}-80.txt"), &page);
         let page = short(&busy(report), 80);
         let (trust, why) = (page.find("\nUNRELIABLE  ").unwrap(), page.find("  ! others used the CPUs").unwrap());
         assert!(trust < why && why < page.find("by working set").or_else(|| page.find("Latency under load")).unwrap(), "{page}");
         assert_eq!(page.matches("others used the CPUs").count(), 1, "{page}");
-        check(golden(&format!("short-{name}-busy-80.txt")), page);
+        check(&format!("short-{name}-busy-80.txt"), &page);
     }
 }
 
@@ -207,7 +198,7 @@ fn words_that_were_wrong() {
     let stuck = Mismatch { devices, ..word(0x1000, wrong, Some(wrong)) };
     let unseen = Mismatch { physical: None, node: None, address: None, pattern: None, ..word(0x20_0000, wrong, None) };
     let words = vec![stuck.clone(), word(0x1040, wrong, Some(right)), word(0x1_2348, right, None), unseen];
-    check(golden("scan-faults.txt"), text(&corrupted(words), 200));
+    check("scan-faults.txt", &text(&corrupted(words), 200));
     let one = text(&corrupted(vec![stuck]), 140);
     assert!(one.contains("1 word was wrong, over all comparisons, in 1 result; 1 word is listed, each once"), "{one}");
 }
@@ -252,13 +243,13 @@ fn every_report_has_a_line() {
             shown.push_str(&format!("{name}, planned: {}", PlannedRun { plan, machine: &report.machine }.line(&Appearance::default())));
         }
     }
-    check(golden("lines.txt"), shown);
+    check("lines.txt", &shown);
 }
 
 #[test]
 fn text_of_a_narrow_and_of_a_wide_terminal() {
-    check(golden("two-nodes-80.txt"), text(&samples::two_nodes(), 80));
-    check(golden("cxl-hmat-120.txt"), text(&samples::cxl(), 120));
+    check("two-nodes-80.txt", &text(&samples::two_nodes(), 80));
+    check("cxl-hmat-120.txt", &text(&samples::cxl(), 120));
 }
 
 #[test]
@@ -266,7 +257,7 @@ fn tiers_of_memory_in_a_narrow_terminal() {
     let report = samples::tiers();
     let page = text(&report, 80);
     assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
-    check(golden("tiers-80.txt"), page);
+    check("tiers-80.txt", &page);
     let plan = plan_text(report.plan.as_ref().unwrap(), &report.machine, 80);
     assert!(plan.contains("Tiers of memory") && plan.lines().all(|line| line.chars().count() <= 80), "{plan}");
     let info = text(&samples::info(), 80);
@@ -275,11 +266,11 @@ fn tiers_of_memory_in_a_narrow_terminal() {
 
 #[test]
 fn text_of_sweeps_and_of_loops() {
-    check(golden("sweep-counters.txt"), text(&samples::sweeps::counted(&[], 1000), 100));
+    check("sweep-counters.txt", &text(&samples::sweeps::counted(&[], 1000), 100));
     let narrow = text(&samples::sweeps::counted(&[], 1000), 60);
     let sketch = narrow.lines().find(|line| line.contains('▁') && line.contains("KiB")).unwrap_or_else(|| panic!("{narrow}"));
     assert!(sketch.chars().count() <= 60 && sketch.ends_with("GiB"), "a sketch fits: {sketch}");
-    check(golden("loops.txt"), text(&samples::sweeps::loops(), 100));
+    check("loops.txt", &text(&samples::sweeps::loops(), 100));
     let mut disturbed = samples::sweeps::loops();
     for (m, level) in disturbed.results.iter_mut().zip([QualityLevel::Unreliable, QualityLevel::Degraded]) {
         m.quality = Quality { level, reasons: vec![QualityReason::BusyMachine, QualityReason::Steal] };
@@ -292,7 +283,7 @@ fn text_of_sweeps_and_of_loops() {
 #[test]
 fn a_scan_as_that_tool_prints_it() {
     let shown = mlc_scan(&samples::scan());
-    check(golden("scan-mlc.txt"), shown.clone());
+    check("scan-mlc.txt", &shown);
     for line in shown.lines() {
         let table = line.starts_with("0x");
         assert!(!table || line.split('\t').count() == 3, "scripts take the third column: {line}");
@@ -343,12 +334,12 @@ fn a_health_check_begins_with_its_verdict() {
         compared_with: vec!["siblings".into(), "limit".into()],
         measured_again: 2,
     });
-    check(golden("health.txt"), text(&report, 100));
+    check("health.txt", &text(&report, 100));
     // The verdict, its findings and the headline; tables and what disturbed each number are evidence.
     let page = short(&report, 80);
     assert!(page.lines().count() <= 24 && page.lines().all(|line| line.chars().count() <= 80), "{page}");
     assert!(!page.contains("Reliability"), "{page}");
-    check(golden("short-health-80.txt"), page);
+    check("short-health-80.txt", &page);
     let line = |report: &Report| {
         String::from_utf8(report.render(Format::TEXT, &Appearance { one_line: true, ..Appearance::default() }).unwrap()).unwrap()
     };
@@ -370,7 +361,7 @@ fn a_health_check_begins_with_its_verdict() {
 fn plans() {
     for (name, report) in samples::all() {
         if let Some(plan) = &report.plan {
-            check(golden(&format!("plan-{name}.txt")), plan_text(plan, &report.machine, 100));
+            check(&format!("plan-{name}.txt"), &plan_text(plan, &report.machine, 100));
         }
     }
 }

@@ -8,6 +8,7 @@ mod csv;
 mod figures;
 mod fleet;
 mod golden;
+mod goldens;
 mod html;
 mod json;
 mod mlc;

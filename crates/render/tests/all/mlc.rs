@@ -1,23 +1,16 @@
 //! The text of the drop-in: golden for saved results, and read back by parsers written here in the styles that scripts have.
 
-use std::path::PathBuf;
-
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPlace, Metric};
 use memgauge_core::plan::{Cell, Loader, OwnTraffic, Traffic, Work};
 use memgauge_core::result::Report;
 use memgauge_core::traffic::Mix;
 use memgauge_render::mlc::{self, Wording};
-use snapbox::Data;
 
+use crate::goldens::check;
 use crate::samples;
 
 fn whole(report: &Report) -> String {
     mlc::all_sections(report)
-}
-
-fn check(name: &str, text: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    snapbox::Assert::new().action_env("SNAPSHOTS").eq(Data::text(text).raw(), Data::read_from(&path, None).raw());
 }
 
 #[test]

@@ -1,8 +1,5 @@
 //! Prefetchers in text. `SNAPSHOTS=overwrite cargo test -p memgauge-render` writes the texts anew.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, MemoryPlace, Method, PrefetchRequest};
 use memgauge_core::note::Note;
@@ -10,17 +7,16 @@ use memgauge_core::prefetchers::{PrefetchStatus, Processor, RegisterReading, con
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::units::IdSet;
 use memgauge_render::{Appearance, Document, Format};
-use snapbox::Data;
+use std::collections::BTreeMap;
 
-use crate::samples;
+use crate::{goldens, samples};
 
 fn check(name: &str, report: &Report) {
     let text = String::from_utf8(
         report.render(Format::TEXT, &Appearance { width: 100, colour: false, verbose: true, ..Appearance::default() }).unwrap(),
     )
     .unwrap();
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    snapbox::Assert::new().action_env("SNAPSHOTS").eq(Data::text(text).raw(), Data::read_from(&path, None).raw());
+    goldens::check(name, &text);
 }
 
 fn read(cpus: u32, value: impl Fn(u32) -> Result<u64, String>) -> BTreeMap<u32, RegisterReading> {

@@ -14,7 +14,7 @@ use crate::shown::format;
 use memgauge_core::units::Bytes;
 use memgauge_render::{Appearance, Document};
 
-use super::{check, holds, laid_out, lay_out, one};
+use super::{holds, laid_out, lay_out, one};
 
 const PANELS: [&str; 3] =
     ["Miss rates by working set, per access of the level", "Miss rates by working set, per load", "Misses per pass over the working set"];
@@ -64,11 +64,6 @@ fn counters_of_a_sweep_are_panels_on_its_axis() {
         assert_eq!(times(&report, text), of, "{text}");
     }
     assert!(!holds(&scene, "Not counted") && !holds(&scene, "No panel") && !holds(&scene, "took turns"));
-    // The chase alone, with a size an octave, keeps the golden small.
-    let mut chase = report;
-    chase.results.retain(|m| m.at.order.is_some() && m.at.working_set.is_some_and(|s| s.0.is_power_of_two()));
-    chase.levels.clear();
-    check("sweep-counters", &one(&chase));
 }
 
 #[test]
@@ -100,7 +95,6 @@ fn prefetchers_on_and_off_are_bars_by_node() {
     {
         assert!(holds(&scene, text), "{text}");
     }
-    check("prefetch", &one(&report));
     lay_out("prefetch on 8 nodes", &one(&sweeps::prefetch(8)));
 }
 
