@@ -16,11 +16,10 @@ mod changelog;
 mod check;
 mod contents;
 mod crates;
-mod deb;
 mod image;
+mod nfpm;
 mod pe;
 mod release;
-mod rpm;
 mod sbom;
 mod target;
 mod tree;
@@ -28,6 +27,7 @@ mod wheel;
 
 use build::{Origin, Programs};
 use contents::Sources;
+use nfpm::Kind;
 use release::Release;
 use target::Target;
 
@@ -55,7 +55,7 @@ pub(crate) fn dist(args: &DistArgs) -> Result<()> {
         println!("{:>11}  {name}", grouped(bytes.len()));
     }
     println!("{} files in {}, in {:.1} s", packages.len(), out.display(), begun.elapsed().as_secs_f64());
-    let lacks_rpm = targets.iter().any(|target| target.linux().is_some()) && !rpm::can_be_made();
+    let lacking = nfpm::missing().filter(|_| targets.iter().any(|target| target.linux().is_some()));
     left_out.iter().for_each(|why| println!("no package for Windows was made: {why}"));
     for (name, programs) in &programs {
         if !programs.auditable {
@@ -78,15 +78,15 @@ pub(crate) fn dist(args: &DistArgs) -> Result<()> {
         });
     }
     // At the end, where it is read.
-    if lacks_rpm {
-        println!("no rpm was made: rpmbuild is not installed (on Debian: apt-get install rpm)");
+    if let Some(why) = lacking {
+        println!("no deb and no rpm was made: {why}");
     }
     checks
 }
 
 /// Every package by its file name, and their checksums.
 fn pack(release: &Release, targets: &[&'static Target], programs: &BTreeMap<&str, Programs>) -> Result<BTreeMap<String, Vec<u8>>> {
-    let mut packages = BTreeMap::new();
+    let (mut packages, can_be_made) = (BTreeMap::new(), nfpm::missing().is_none());
     for target in targets {
         let programs = &programs[target.name];
         let crates = crates::linked(programs.triple)?;
@@ -100,11 +100,10 @@ fn pack(release: &Release, targets: &[&'static Target], programs: &BTreeMap<&str
             continue;
         };
         add(format!("{folder}.tar.gz"), archive::tar_gz(&sources.archive().below(&folder), release.epoch)?);
-        for package in sources.packages(deb::ZSH)? {
-            add(format!("{}_{version}-1_{}.deb", package.name, names.deb), deb::deb(release, names, &package)?);
-        }
-        for package in sources.packages(rpm::ZSH)?.iter().filter(|_| rpm::can_be_made()) {
-            add(format!("{}-{version}-1.{}.rpm", package.name, names.rpm), rpm::rpm(release, names, package, &sources)?);
+        for kind in [Kind::Deb, Kind::Rpm].into_iter().filter(|_| can_be_made) {
+            for package in sources.packages(kind.zsh())? {
+                add(kind.file_name(package.name, version, names), nfpm::package(kind, release, names, &package, &sources)?);
+            }
         }
         add(format!("memgauge-{version}-{}-oci.tar", target.name), image::image(release, names, &sources)?);
         let (name, wheel) = wheel::wheel(release, names, &sources)?;

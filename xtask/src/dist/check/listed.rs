@@ -1,6 +1,7 @@
 //! What packages list, as the tools of their distributions see it.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Result, ensure};
@@ -28,7 +29,7 @@ pub(super) fn debs(checked: &Checked<'_>) -> Result<Outcome> {
     if let Some(outcome) = missing(&["dpkg-deb"]) {
         return Ok(outcome);
     }
-    for path in checked.with_ending(".deb") {
+    for path in all(checked, ".deb")? {
         let listing = run(Command::new("dpkg-deb").arg("--contents").arg(&path))?;
         let foreign = listing.lines().find(|line| line.split_whitespace().nth(1) != Some("root/root"));
         ensure!(foreign.is_none(), "{}: not root's: {foreign:?}", path.display());
@@ -39,14 +40,7 @@ pub(super) fn debs(checked: &Checked<'_>) -> Result<Outcome> {
 }
 
 pub(super) fn rpms(checked: &Checked<'_>) -> Result<Outcome> {
-    let linux = checked.targets.iter().filter(|target| target.linux().is_some()).count();
-    let packages = checked.with_ending(".rpm");
-    ensure!(
-        packages.len() == 2 * linux,
-        "{} of {} rpm were made: is rpmbuild installed? (on Debian: apt-get install rpm)",
-        packages.len(),
-        2 * linux
-    );
+    let packages = all(checked, ".rpm")?;
     if let Some(outcome) = missing(&["rpm"]) {
         return Ok(outcome);
     }
@@ -57,6 +51,14 @@ pub(super) fn rpms(checked: &Checked<'_>) -> Result<Outcome> {
         compare(&path.to_string_lossy(), &files.lines().map(str::to_owned).collect(), &["/usr/share/zsh/site-functions/_memgauge"])?;
     }
     Ok(Passed)
+}
+
+/// Two packages of each instruction set of Linux.
+fn all(checked: &Checked<'_>, ending: &str) -> Result<Vec<PathBuf>> {
+    let expected = 2 * checked.targets.iter().filter(|target| target.linux().is_some()).count();
+    let packages = checked.with_ending(ending);
+    ensure!(packages.len() == expected, "{} of {expected} {ending} were made: is nfpm installed?", packages.len());
+    Ok(packages)
 }
 
 /// Whether a package has what it should have, and nothing of the other one.
