@@ -73,7 +73,7 @@ enum Command {
     Windows(windows::WindowsArgs),
     /// Follow the recipes of CONTRIBUTING.md in a copy of the tree, and test that
     Recipes(recipes::RecipesArgs),
-    /// Fail where files of a crate import each other in a circle
+    /// Fail where files or modules of a crate use each other in a circle
     Circles(circles::CirclesArgs),
 }
 
