@@ -10,15 +10,14 @@ use anyhow::{Context, Result};
 use crate::folders::project_folder;
 
 mod archive;
-mod audit;
 mod build;
 mod changelog;
 mod check;
 mod contents;
 mod crates;
 mod image;
+mod linked;
 mod nfpm;
-mod pe;
 mod release;
 mod sbom;
 mod target;

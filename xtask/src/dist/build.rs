@@ -6,8 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::audit;
-use super::pe;
+use super::linked;
 use super::target::{Build, Target, is_windows, program};
 use crate::folders::{project_folder, target_folder};
 use crate::programs::{find_program, run};
@@ -93,7 +92,7 @@ impl Programs {
         compile(way, source, folder)?;
         let programs = Self::read(folder, way.triple)?;
         for program in [&programs.memgauge, &programs.mlc].into_iter().filter(|_| is_windows(way.triple)) {
-            ensure!(pe::Program::read(program)?.linked_at()? == 0, "the programs for {} say when they were linked", way.triple);
+            ensure!(linked::linked_at(program)? == 0, "the programs for {} say when they were linked", way.triple);
         }
         Ok(programs)
     }
@@ -103,11 +102,12 @@ impl Programs {
         let read = |name: &str| -> Result<Vec<u8>> {
             let path = release(folder, triple).join(program(name, triple));
             let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            stands_alone(&bytes, triple).with_context(|| path.display().to_string())?;
+            let needed = linked::needed(&bytes).with_context(|| path.display().to_string())?;
+            ensure!(needed.is_empty(), "{} needs what not every system of its kind has: {}", path.display(), needed.join(", "));
             Ok(bytes)
         };
         let (memgauge, mlc) = (read("memgauge")?, read("mlc")?);
-        let auditable = audit::crates(&memgauge, triple)?.is_some() && audit::crates(&mlc, triple)?.is_some();
+        let auditable = linked::crates(&memgauge)?.is_some() && linked::crates(&mlc)?.is_some();
         Ok(Self { auditable, memgauge, mlc, triple })
     }
 }
@@ -149,38 +149,4 @@ pub(super) fn can_audit() -> bool {
 fn cargo_home() -> PathBuf {
     let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo");
     std::env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
-}
-
-/// Fails if a program needs what is not part of every system of its kind.
-fn stands_alone(bytes: &[u8], triple: &str) -> Result<()> {
-    if is_windows(triple) {
-        let foreign = pe::Program::read(bytes)?.foreign_libraries()?;
-        ensure!(foreign.is_empty(), "it needs libraries that are not part of Windows: {}", foreign.join(", "));
-    } else {
-        ensure!(bytes.starts_with(b"\x7fELF"), "it is no program");
-        ensure!(!needs_interpreter(bytes), "it is not static: it asks for a dynamic linker");
-    }
-    Ok(())
-}
-
-/// Whether an ELF file of 64 bits, least significant byte first, has a header of type PT_INTERP.
-fn needs_interpreter(elf: &[u8]) -> bool {
-    const INTERP: u32 = 3;
-    let number = |at: usize, bytes: usize| elf.get(at..at + bytes).map(|b| b.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b)));
-    let (Some(table), Some(size), Some(count)) = (number(32, 8), number(54, 2), number(56, 2)) else { return true };
-    (0..count).any(|i| number((table + i * size) as usize, 4) == Some(u64::from(INTERP)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_program_with_a_dynamic_linker_is_known() {
-        let own = fs::read(std::env::current_exe().unwrap()).unwrap();
-        assert_eq!(needs_interpreter(&own), !cfg!(target_feature = "crt-static"));
-        let mut header = vec![0; 64];
-        header[..4].copy_from_slice(b"\x7fELF");
-        assert!(!needs_interpreter(&header), "no program headers");
-    }
 }

@@ -13,7 +13,7 @@ use tar::Archive;
 
 use super::subject::Outcome::{NotChecked, Passed};
 use super::subject::{Checked, Outcome, scratch};
-use crate::dist::{audit, build};
+use crate::dist::{build, linked};
 use crate::folders::project_folder;
 use crate::programs::run;
 
@@ -46,7 +46,7 @@ pub(super) fn listed_in_programs(checked: &Checked<'_>) -> Result<Outcome> {
     for (name, programs) in checked.programs {
         let linked = crate::dist::crates::linked(programs.triple)?;
         for (program, bytes) in [("memgauge", &programs.memgauge), ("mlc", &programs.mlc)] {
-            let Some(listed) = audit::crates(bytes, programs.triple)? else {
+            let Some(listed) = linked::crates(bytes)? else {
                 without.push(format!("{program} for {name}"));
                 continue;
             };

@@ -8,7 +8,7 @@ use zip::ZipArchive;
 
 use super::subject::Outcome::{NotChecked, Passed};
 use super::subject::{Checked, Outcome, scratch};
-use crate::dist::pe;
+use crate::dist::linked;
 use crate::dist::target::Target;
 use crate::wine::Wine;
 
@@ -41,8 +41,8 @@ pub(super) fn zip(checked: &Checked<'_>, target: &Target) -> Result<Outcome> {
     let folder = folder.join(&name);
     for program in ["memgauge.exe", "mlc.exe"] {
         let bytes = fs::read(folder.join(program))?;
-        let foreign = pe::Program::read(&bytes)?.foreign_libraries()?;
-        ensure!(foreign.is_empty(), "{program} needs {}", foreign.join(", "));
+        let needed = linked::needed(&bytes)?;
+        ensure!(needed.is_empty(), "{program} needs {}", needed.join(", "));
     }
     let Some(wine) = Wine::find()? else {
         return Ok(NotChecked("its programs did not run: there is no Wine (on Debian: apt-get install wine64)".to_owned()));
