@@ -53,7 +53,8 @@ mod tests {
 
     #[test]
     fn a_tree_with_memory_controllers_and_dimms() {
-        let root = std::env::temp_dir().join(format!("memgauge-edac-{}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("root");
         let write = |file: &str, text: &str| {
             let path = root.join(CONTROLLERS).join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

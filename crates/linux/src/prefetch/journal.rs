@@ -155,8 +155,6 @@ fn parse_saved(line: &str) -> Option<Saved> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     fn journal() -> Journal {
@@ -166,16 +164,15 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let folder = std::env::temp_dir().join(format!("memgauge-journal-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        assert_eq!(Journal::read(&folder, ChangeKind::Run).unwrap(), None);
-        journal().write(&folder, ChangeKind::Run).unwrap();
-        assert_eq!(Journal::read(&folder, ChangeKind::Run).unwrap(), Some(journal()));
-        assert_eq!(Journal::read(&folder, ChangeKind::Kept).unwrap(), None);
-        Journal::remove(&folder, ChangeKind::Run).unwrap();
-        Journal::remove(&folder, ChangeKind::Run).unwrap();
-        assert_eq!(Journal::read(&folder, ChangeKind::Run).unwrap(), None);
-        fs::remove_dir_all(folder).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        assert_eq!(Journal::read(folder, ChangeKind::Run).unwrap(), None);
+        journal().write(folder, ChangeKind::Run).unwrap();
+        assert_eq!(Journal::read(folder, ChangeKind::Run).unwrap(), Some(journal()));
+        assert_eq!(Journal::read(folder, ChangeKind::Kept).unwrap(), None);
+        Journal::remove(folder, ChangeKind::Run).unwrap();
+        Journal::remove(folder, ChangeKind::Run).unwrap();
+        assert_eq!(Journal::read(folder, ChangeKind::Run).unwrap(), None);
     }
 
     #[test]

@@ -271,21 +271,20 @@ impl Msr {
 
 #[cfg(test)]
 mod tests {
+    use tempfile::TempDir;
+
     use super::*;
     use crate::tests::fixture::Fixture;
 
     /// Plain files in place of devices: they keep what is written at an offset.
-    fn folder(cpus: u32) -> (PathBuf, Msr) {
-        use std::sync::atomic::{AtomicU32, Ordering};
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("memgauge-msr-{}-{id}", std::process::id()));
+    fn folder(cpus: u32) -> (TempDir, Msr) {
+        let folder = TempDir::new().unwrap();
         for cpu in 0..cpus {
-            std::fs::create_dir_all(folder.join(cpu.to_string())).unwrap();
-            let file = std::fs::File::create(folder.join(format!("{cpu}/msr"))).unwrap();
+            std::fs::create_dir_all(folder.path().join(cpu.to_string())).unwrap();
+            let file = std::fs::File::create(folder.path().join(format!("{cpu}/msr"))).unwrap();
             file.set_len(0x1000).unwrap();
         }
-        let msr = Msr::new(&folder, &folder);
+        let msr = Msr::new(folder.path(), folder.path());
         (folder, msr)
     }
 
@@ -295,19 +294,17 @@ mod tests {
         msr.write(1, 0x1A4, 0x0123_4567_89AB_CDEF).unwrap();
         assert_eq!(msr.read(1, 0x1A4), Ok(0x0123_4567_89AB_CDEF));
         assert_eq!(msr.read(0, 0x1A4), Ok(0));
-        let raw = std::fs::read(folder.join("1/msr")).unwrap();
+        let raw = std::fs::read(folder.path().join("1/msr")).unwrap();
         assert_eq!(raw[0x1A4..0x1AC], 0x0123_4567_89AB_CDEF_u64.to_le_bytes());
-        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
     fn an_offline_cpu_differs_from_a_missing_module() {
         let (folder, msr) = folder(1);
         assert_eq!(msr.read(5, 0x1A4).unwrap_err().fault, MsrFault::Offline);
-        std::fs::remove_file(folder.join("0/msr")).unwrap();
+        std::fs::remove_file(folder.path().join("0/msr")).unwrap();
         let none = msr.read(0, 0x1A4).unwrap_err();
         assert!(matches!(none.fault, MsrFault::NoModule(_)) && none.advice().contains("modprobe msr"), "{none}");
-        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
@@ -334,7 +331,7 @@ mod tests {
         let refused = |msr: &Msr| msr.error(0, 0x1A4, Some(1), &io::Error::from_raw_os_error(libc::EPERM)).fault;
         assert_eq!(refused(&msr), MsrFault::Refused("write"));
         let write = |file: &str, text: &str| {
-            let path = folder.join(file);
+            let path = folder.path().join(file);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         };
@@ -349,6 +346,5 @@ mod tests {
         assert_eq!(faulted.fault, MsrFault::Reserved(0x40));
         assert!(faulted.to_string().contains("reserved"), "{faulted}");
         assert_eq!(msr.error(3, 0x1A4, None, &io::Error::from_raw_os_error(libc::ENXIO)).fault, MsrFault::Offline);
-        std::fs::remove_dir_all(folder).unwrap();
     }
 }
