@@ -21,7 +21,7 @@ def play(*options):
     environment = {**os.environ, "ANSIBLE_LOCALHOST_WARNING": "False", "ANSIBLE_NOCOLOR": "1", "ANSIBLE_HOME": f"{WORK}/ansible",
                    "ANSIBLE_PIPELINING": "1", "TMPDIR": f"{WORK}/tmp"}
     # Results go into ./results, where one is.
-    command = ["ansible-playbook", "-i", f"{WORK}/inventory", f"{HERE}/measure.yml", "--forks", "5", "-e", f"memgauge_here={MEMGAUGE}", *options]
+    command = ["ansible-playbook", "-i", f"{WORK}/inventory", f"{HERE}/measure.yml", "--forks", "5", "-e", "memgauge_hosts=all", "-e", f"memgauge_here={MEMGAUGE}", *options]
     done = subprocess.run(command, cwd=WORK, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, timeout=300)
     return done.returncode, done.stdout + done.stderr
 
