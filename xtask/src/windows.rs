@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result, ensure};
 use cases::{CASES, FILES};
 
 use crate::folders::{project_folder, target_folder};
-use crate::programs::{find_program, run};
+use crate::programs::{UNOPTIMISED, find_program, run};
 use crate::wine::{TARGET, Wine};
 
 /// Rust calls it to link for this target.
@@ -146,6 +146,7 @@ fn cargo(wine: &Wine) -> Command {
 fn units(wine: &Wine, edge: bool, tally: &mut Tally) -> Result<()> {
     let mut command = cargo(wine);
     command.args(["test", "--quiet", "--no-fail-fast", "--lib", "--target", TARGET]);
+    command.args(if edge { &UNOPTIMISED[..] } else { &[] });
     let crates = EDGE.iter().chain(if edge { &[] } else { REST });
     command.args(crates.flat_map(|name| ["-p", name])).arg("--").args(LEFT_OUT.iter().flat_map(|name| ["--skip", name]));
     let before = tally.passed;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use memgauge_lab::{Arch, Outcome};
 
-use crate::programs::{cargo_for, run};
+use crate::programs::{UNOPTIMISED, cargo_for, run};
 
 /// An instruction set to emulate.
 pub(crate) struct Target {
@@ -44,9 +44,6 @@ pub(crate) const TARGETS: &[Target] = &[
         needs: &[("qemu-riscv64-static", "qemu-user-static"), ("riscv64-linux-gnu-gcc", "gcc-riscv64-linux-gnu libc6-dev-riscv64-cross")],
     },
 ];
-
-/// What the kernels' tests need of the core takes no time, and optimising it for each instruction set would take a minute.
-const UNOPTIMISED: [&str; 2] = ["--config", "profile.dev.package.memgauge-core.opt-level=0"];
 
 /// Checks that the whole program compiles for a target, where no guest runs it, and builds the kernels' tests.
 ///
