@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-mod busy;
 mod check;
 mod circles;
 mod dist;
@@ -23,7 +22,6 @@ mod schema;
 mod torture;
 mod windows;
 mod wine;
-mod within;
 
 /// memgauge's development tasks.
 #[derive(Debug, Parser)]
@@ -57,10 +55,6 @@ enum Command {
     },
     /// Run memgauge in virtual machines that have what this one lacks
     Lab(lab::LabArgs),
-    /// Check that numbers hold while loops keep every CPU busy for a part of the time, or run a command meanwhile
-    Busy(busy::BusyArgs),
-    /// Check that runs end within the time that they are given and measure every kind of number
-    Within(within::WithinArgs),
     /// Run every parser and format with mutated input
     Fuzz(fuzz::FuzzArgs),
     /// Give memgauge bad input, signals, limits and filters, and check that it always ends well
@@ -86,8 +80,6 @@ fn main() -> ExitCode {
         Command::Machines { check: false } => machines::write(&folders::machines_folder()),
         Command::Machines { check: true } => machines::check(&folders::machines_folder()),
         Command::Lab(args) => lab::lab(&args),
-        Command::Busy(args) => busy::busy(&args),
-        Command::Within(args) => within::within(&args),
         Command::Fuzz(args) => fuzz::fuzz(&args),
         Command::Torture(args) => torture::torture(&args),
         Command::Integrations(args) => integrations::integrations(&args),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the comparison with other benchmarks, on lines of their output: python3 peers/test.py"""
+"""Tests of the comparison with other benchmarks, on lines of their output: python3 experiments/test_peers.py"""
 
 import os
 import tempfile

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Compares memgauge with other public benchmarks, run by run in turn.
 
-    python3 peers/peers.py --with FOLDER --list                # which are found, in FOLDER and on PATH, and for which rows
-    python3 peers/peers.py --with FOLDER --raw runs.tsv        # all rows, seven rounds: half an hour and more
-    python3 peers/peers.py --with FOLDER --only likwid-bench --row 'reads, 512 MiB'
+    python3 experiments/peers.py --with FOLDER --list                # which are found, in FOLDER and on PATH, and for which rows
+    python3 experiments/peers.py --with FOLDER --raw runs.tsv        # all rows, seven rounds: half an hour and more
+    python3 experiments/peers.py --with FOLDER --only likwid-bench --row 'reads, 512 MiB'
 
 In each round every tool of a row runs once, and who begins changes from round to round; a ratio is of two runs of the same round, so that what
 drifts hits both. Nothing of the peers is in this repository: they are found on PATH or in a folder, already built.
@@ -22,6 +22,7 @@ import threading
 import time
 
 import tools
+from common import build
 from tools import HAND_OFF, RANDOM_LATENCY, STRIDE, WINDOW, WINDOW_LATENCY, Call, Found, NoFigure, Row, Way, short, spelled, ways
 
 # A tool that has not ended by then is stuck; the second is for tools that run only when named.
@@ -492,13 +493,6 @@ def chosen_tools(only):
         sys.exit(f"error: no peer is called '{unknown[0]}'; there are {', '.join(tool.name for tool in tools.TOOLS)}")
     wanted = [name.lower() for name in only]
     return [tool for tool in tools.TOOLS if (tool.name.lower() in wanted if only else not tool.slow)]
-
-
-def build():
-    """Builds memgauge as its users have it, so that debug builds are never compared."""
-    project = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    subprocess.run(["cargo", "build", "--release", "--bin", "memgauge"], cwd=project, check=True)
-    return os.path.join(project, os.environ.get("CARGO_TARGET_DIR", "target"), "release/memgauge")
 
 
 def main():
