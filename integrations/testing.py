@@ -12,15 +12,15 @@ import sys
 import tempfile
 import time
 
-# The program under test; `cargo xtask integrations` sets it.
+# The program under test; `integrations/run.py` sets it.
 MEMGAUGE = os.environ.get("MEMGAUGE", "memgauge")
-# An engine of this name is missing: `cargo xtask integrations` counts it as not checked.
+# An engine of this name is missing: `integrations/run.py` counts it as not checked.
 NOT_INSTALLED = 77
 # Options that make memgauge quick as short as it can be, whatever else the machine does: a time for all of it would leave numbers out.
 SHORT_CHECK = ["--time", "20ms", "--size", "16M"]
 
 
-# `cargo xtask integrations` ends a test that takes too long. It ends with what it has started, as after a failure; and so it does where xtask itself
+# `integrations/run.py` ends a test that takes too long. It ends with what it has started, as after a failure; and so it does where that itself
 # is ended, because it is in a process group of its own, which Ctrl-C does not reach.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
 PR_SET_PDEATHSIG = 1

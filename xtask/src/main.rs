@@ -13,7 +13,6 @@ mod folders;
 mod font;
 mod fuzz;
 mod generated;
-mod integrations;
 mod lab;
 mod machines;
 mod programs;
@@ -59,8 +58,6 @@ enum Command {
     Fuzz(fuzz::FuzzArgs),
     /// Give memgauge bad input, signals, limits and filters, and check that it always ends well
     Torture(torture::TortureArgs),
-    /// Run memgauge through the engines that its users have: Slurm, Ansible, Prometheus …
-    Integrations(integrations::IntegrationsArgs),
     /// Make the packages of a release: archives, deb, rpm, images, wheels, bills of materials, checksums
     Dist(dist::DistArgs),
     /// Build the programs for Windows and run them under Wine
@@ -82,7 +79,6 @@ fn main() -> ExitCode {
         Command::Lab(args) => lab::lab(&args),
         Command::Fuzz(args) => fuzz::fuzz(&args),
         Command::Torture(args) => torture::torture(&args),
-        Command::Integrations(args) => integrations::integrations(&args),
         Command::Dist(args) => dist::dist(&args),
         Command::Windows(args) => windows::windows(&args),
         Command::Recipes(args) => recipes::recipes(&args),
