@@ -138,7 +138,7 @@ fn config(
         "license": "Apache-2.0 OR MIT", "description": said, "mtime": time, "disable_globbing": true, "depends": needs,
         "contents": contents, "scripts": scripts,
         "deb": { "compression": "gzip" },
-        "rpm": { "compression": "gzip", "buildhost": "localhost", "summary": summary, "packager": release.maintainer },
+        "rpm": { "compression": "gzip:9", "buildhost": "localhost", "summary": summary, "packager": release.maintainer },
     }))
 }
 
