@@ -22,6 +22,7 @@ use anyhow::{Context, Result, bail, ensure};
 use memgauge_core::units::parse_duration;
 
 use crate::folders::target_folder;
+pub(crate) use input::Dice;
 use input::{MAX_BYTES, Source};
 pub(crate) use scratch::scratch;
 use scratch::{SCRATCH, scratch_of};

@@ -53,10 +53,15 @@ pub(super) struct Source {
 }
 
 /// Numbers in the order that a seed gives them (SplitMix64).
-struct Dice(u64, u64);
+pub(crate) struct Dice(u64, u64);
 
 impl Dice {
-    fn next(&mut self) -> u64 {
+    /// The numbers of a run.
+    pub(crate) const fn new(seed: u64, run: u64) -> Self {
+        Self(seed, run << 32)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
         self.1 += 1;
         word(self.0, self.1)
     }
@@ -64,6 +69,10 @@ impl Dice {
     /// A number below `n`, which is not 0.
     fn below(&mut self, n: usize) -> usize {
         (self.next() % n.max(1) as u64) as usize
+    }
+
+    pub(crate) fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.below(all.len())]
     }
 }
 
@@ -77,7 +86,7 @@ impl Source {
 
     /// The input with this number.
     pub(super) fn input(&self, number: u64) -> Vec<u8> {
-        let mut dice = Dice(word(self.seed, number), 0);
+        let mut dice = Dice::new(word(self.seed, number), 0);
         let pick = dice.below(self.corpus.len());
         let mut bytes = self.corpus.get(pick).cloned().unwrap_or_default();
         // The corpus itself comes first.

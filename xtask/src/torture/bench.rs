@@ -6,9 +6,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use memgauge_core::microbench::word;
 
 use crate::folders::{project_folder, target_folder};
+pub(super) use crate::fuzz::Dice;
 
 /// The statuses that `--help` documents, and those of the shell's conventions for a program that `count` cannot start.
 const STATUSES: [i32; 11] = [0, 1, 2, 3, 4, 64, 126, 127, 129, 130, 143];
@@ -16,24 +16,6 @@ const STATUSES: [i32; 11] = [0, 1, 2, 3, 4, 64, 126, 127, 129, 130, 143];
 pub(super) const LONGEST: Duration = Duration::from_secs(30);
 /// How often a run is looked at.
 const LOOK: Duration = Duration::from_millis(5);
-/// Numbers in the order that a seed gives them.
-pub(super) struct Dice(u64, u64);
-
-impl Dice {
-    /// The numbers of a run.
-    pub(super) const fn new(seed: u64, run: u64) -> Self {
-        Self(seed, run << 32)
-    }
-
-    pub(super) fn next(&mut self) -> u64 {
-        self.1 += 1;
-        word(self.0, self.1)
-    }
-
-    pub(super) fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
-        &all[(self.next() % all.len().max(1) as u64) as usize]
-    }
-}
 
 /// What became of one try.
 pub(super) enum Outcome {
