@@ -4,8 +4,7 @@ use std::path::Path;
 
 use memgauge_core::result::Report;
 
-use crate::figure::options::{FigureOptions, Picture};
-use crate::html::options::PageOptions;
+use crate::appearance::{Appearance, Picture};
 
 /// A format of output. Each is declared where it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,40 +86,6 @@ fn either(words: &[String]) -> String {
         [] => String::new(),
         [only] => only.clone(),
         [others @ .., last] => format!("{} or {last}", others.join(", ")),
-    }
-}
-
-/// How a document is shown.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Appearance {
-    /// Columns of text; fewer than 60 count as 60.
-    pub width: usize,
-    /// Whether text has ANSI colours.
-    pub colour: bool,
-    /// Whether text explains everything: legends, evidence, and reasons below each table.
-    pub verbose: bool,
-    /// Whether text is one line: the verdict, or the headline.
-    pub one_line: bool,
-    /// How figures are drawn.
-    pub figure: FigureOptions,
-    /// What a page of HTML is like.
-    pub page: PageOptions,
-}
-
-/// Columns of text that is written to a file: fits a page and most terminals.
-pub const FILE_WIDTH: usize = 100;
-
-impl Default for Appearance {
-    /// As in a file.
-    fn default() -> Self {
-        Self {
-            width: FILE_WIDTH,
-            colour: false,
-            verbose: true,
-            one_line: false,
-            figure: FigureOptions::default(),
-            page: PageOptions::default(),
-        }
     }
 }
 

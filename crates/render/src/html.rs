@@ -9,15 +9,14 @@ mod document;
 mod figures;
 mod groups;
 mod one;
-pub(crate) mod options;
 mod several;
 mod values;
 mod view;
 
 pub(crate) use comparison::comparison_html;
 use document::without_controls;
-pub use options::PageOptions;
 
+use crate::appearance::PageOptions;
 use crate::format::{Format, Named, RenderError};
 
 impl Format {

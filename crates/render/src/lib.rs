@@ -11,6 +11,7 @@ use memgauge_core::reference::PublishedValue;
 use memgauge_core::result::Report;
 use memgauge_core::topology::Machine;
 
+mod appearance;
 mod csv;
 pub mod figure;
 mod fleet_csv;
@@ -26,10 +27,9 @@ mod openmetrics;
 mod pages;
 mod text;
 
+pub use appearance::{Appearance, FILE_WIDTH, FigureOptions, FigureWidth, PageOptions, Picture};
 pub use csv::{cause, durable};
-pub use figure::{FigureOptions, FigureWidth, Picture};
-pub use format::{Appearance, Document, FILE_WIDTH, Format, Named, RenderError};
-pub use html::PageOptions;
+pub use format::{Document, Format, Named, RenderError};
 pub use json::{ReadError, json_text, read};
 pub use mlc_scan::mlc_scan;
 pub use openmetrics::hosts::{HostValues, openmetrics_of_hosts};

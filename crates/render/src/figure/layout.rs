@@ -3,10 +3,10 @@
 use super::font::Weight;
 use super::frame::{ABOUT, BETWEEN, Caption, HALF, Panel, Space, WIDTH, wrap};
 use super::no_figure::nothing;
-use super::options::{FigureOptions, Picture};
 use super::palette::{GREY, GRID};
 use super::scene::{Scene, Stroke, Text};
 use super::{pdf, png, svg};
+use crate::appearance::{FigureOptions, Picture};
 use crate::format::RenderError;
 
 /// Space around the figure; less where its width was asked for, because it goes into a document that has margins.

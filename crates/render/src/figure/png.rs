@@ -9,7 +9,8 @@ use tiny_skia::{
 
 use super::font::{Font, Segment, Weight};
 use super::palette::{Colour, WHITE};
-use super::scene::{DASH, Item, Point, RIM, Scene, Stroke, Text, UNITS_PER_INCH};
+use super::scene::{DASH, Item, Point, RIM, Scene, Stroke, Text};
+use crate::appearance::UNITS_PER_INCH;
 
 /// Pixels of a user unit: two, as dense screens and print want, unless that makes more than this many pixels.
 const DENSE: f64 = 2.0;

@@ -3,9 +3,6 @@
 use super::font::{self, CAPITALS, DESCENT, Weight};
 use super::palette::{Colour, Marker};
 
-/// User units of an inch, as in SVG and CSS.
-pub(crate) const UNITS_PER_INCH: f64 = 96.0;
-
 /// A rectangle.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Area {

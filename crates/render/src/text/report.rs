@@ -15,7 +15,7 @@ use super::{
     bandwidth, blocks, c2c, counters, curve, evidence, faults, footnotes, headline, interleave, latency, loops, machine, notes, places,
     plan, prefetch, published, scan, sweep, tiers,
 };
-use crate::format::Appearance;
+use crate::appearance::Appearance;
 use crate::groups::{Section, corrupted_results};
 use crate::number::{count, measured, seconds};
 

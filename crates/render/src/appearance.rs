@@ -1,9 +1,57 @@
-//! What can be asked of a figure: which of its panels, how wide, with titles or without.
+//! How documents are shown: how wide text is, how figures are drawn, what a page is like.
 
 use std::str::FromStr;
 
-use super::scene::UNITS_PER_INCH;
 use memgauge_core::experiments::PanelName;
+
+/// How a document is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Appearance {
+    /// Columns of text; fewer than 60 count as 60.
+    pub width: usize,
+    /// Whether text has ANSI colours.
+    pub colour: bool,
+    /// Whether text explains everything: legends, evidence, and reasons below each table.
+    pub verbose: bool,
+    /// Whether text is one line: the verdict, or the headline.
+    pub one_line: bool,
+    /// How figures are drawn.
+    pub figure: FigureOptions,
+    /// What a page of HTML is like.
+    pub page: PageOptions,
+}
+
+/// Columns of text that is written to a file: fits a page and most terminals.
+pub const FILE_WIDTH: usize = 100;
+
+impl Default for Appearance {
+    /// As in a file.
+    fn default() -> Self {
+        Self {
+            width: FILE_WIDTH,
+            colour: false,
+            verbose: true,
+            one_line: false,
+            figure: FigureOptions::default(),
+            page: PageOptions::default(),
+        }
+    }
+}
+
+/// A page of HTML: one result in full, or several beside each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageOptions {
+    /// What the page is called; the name of the machine if absent.
+    pub title: Option<String>,
+    /// Whether the results are in the page as JSON, too, to be saved from it.
+    pub data: bool,
+}
+
+impl Default for PageOptions {
+    fn default() -> Self {
+        Self { title: None, data: true }
+    }
+}
 
 /// How a figure is drawn.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,6 +103,9 @@ pub struct FigureWidth {
     /// Stated in mm, cm or in, and not in px.
     length: bool,
 }
+
+/// User units of an inch, as in SVG and CSS.
+pub(crate) const UNITS_PER_INCH: f64 = 96.0;
 
 /// The narrowest and the widest figure, in millimetres: axes need the one, and no paper and no screen has the other.
 const NARROWEST_MM: f64 = 60.0;
