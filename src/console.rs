@@ -4,12 +4,10 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::{Context, anyhow};
-use memgauge_core::conclusions::scan;
-use memgauge_core::note::{Note, Severity};
+use memgauge_core::note::{Note, NoteCode, Severity};
 use memgauge_core::printable::escape_controls;
+use memgauge_core::wording::native::{FrontEnd, Native};
 use memgauge_os::process::{interprets_escapes, standard_output_was_closed};
-
-use crate::report::NOT_RESTORED;
 
 /// Which of the two programs runs: messages start with its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,23 +41,20 @@ impl Program {
 
     /// Reports that memory did not keep what was written to it.
     pub(crate) fn corrupted(self, notes: &[Note]) {
-        notes.iter().filter(|n| n.code == scan::CORRUPTED).for_each(|note| self.message(&note.message));
+        notes.iter().filter(|n| n.code == NoteCode::MemoryCorrupted).for_each(|note| self.message(&note.message));
     }
 }
 
 /// Notes on what could not be measured.
 pub(crate) fn failures(notes: &[Note]) -> impl Iterator<Item = &Note> {
     // These two are reported where they happen; they are not about a cell without a value.
-    let elsewhere = |n: &&Note| n.code == scan::CORRUPTED || n.code == NOT_RESTORED;
+    let elsewhere = |n: &&Note| n.code == NoteCode::MemoryCorrupted || n.code == NoteCode::PrefetchNotRestored;
     notes.iter().filter(move |n| n.severity == Severity::Error && !elsewhere(n))
 }
 
 /// A note's message, and what to do about it.
 pub(crate) fn with_advice(note: &Note) -> String {
-    match &note.advice {
-        Some(advice) => format!("{}; {advice}", note.message),
-        None => note.message.clone(),
-    }
+    Native.advised(&note.message, note.advice.as_ref())
 }
 
 /// Characters of a message. What is longer repeats a file that was not made for memgauge.

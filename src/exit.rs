@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use memgauge_core::planner::PlanError;
 use memgauge_core::result::HealthStatus;
+use memgauge_core::words::Problem;
 use memgauge_engine::LoopError;
 use memgauge_os::directory::DirectoryError;
 
@@ -78,6 +79,17 @@ impl From<&anyhow::Error> for ExitStatus {
             || matches!(error.downcast_ref(), Some(LoopError::Request(_)));
         if usage { Self::USAGE } else { Self::COULD_NOT_MEASURE }
     }
+}
+
+/// What is wrong, of errors that say so in data, with the place that it is about.
+pub(crate) fn problem<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<(Option<&'e str>, &'e Problem)> {
+    if let Some(error) = error.downcast_ref::<PlanError>() {
+        return Some((None, error.problem()));
+    }
+    if let Some(DirectoryError::Request(place, problem) | DirectoryError::Unavailable(place, problem)) = error.downcast_ref() {
+        return Some((Some(place), problem));
+    }
+    error.downcast_ref::<Problem>().map(|problem| (None, problem))
 }
 
 /// The command line, or a file that it names, asks for something that is not possible.

@@ -23,6 +23,8 @@ mod sinks;
 mod state_folder;
 
 #[cfg(test)]
+mod names_tests;
+#[cfg(test)]
 mod simulated_tests;
 
 use std::path::Path;

@@ -3,10 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::plan::Plan;
 use memgauge_core::result::{DisturbingProcess, Neighbours, QualityLevel, Report};
 use memgauge_core::units::IdSet;
+use memgauge_core::words;
+use memgauge_core::words::{Knob, Ways};
 use memgauge_engine::RunContext;
 use memgauge_os::noise::{ProcessTimes, busy_seconds, may_be_hidden};
 
@@ -48,7 +50,7 @@ fn wait_until_idle(
         let busy = format!("CPU {cpu} is {:.0} % busy", 100.0 * share);
         if over() {
             let message = format!("the CPUs did not become idle in the time of --wait-quiet: {busy}");
-            return Some(Note::warning("not-quiet", message).advise("stop what runs there, or wait longer"));
+            return Some(Note::warning(NoteCode::NotQuiet, message).advise("stop what runs there, or wait longer"));
         }
         say(&format!("waiting until the CPUs are idle: {busy}"));
     }
@@ -88,19 +90,21 @@ fn note(report: &Report, looked: Looked) -> Option<Note> {
     let name = |process: &DisturbingProcess| format!("{} {:.0} %", process.name, process.cpu_percent);
     let names: Vec<String> = report.environment.disturbing_processes.iter().map(name).collect();
     let guest = report.machine.identity.may_be_virtual();
+    let wait = || Ways::from("run again when they are idle").or(words!["wait for that with ", Knob::WaitQuiet, " 60s"]);
     let (named, advice) = match (names.is_empty(), looked, guest) {
-        (false, ..) => (format!(": {} of a CPU", names.join(", ")), "run again when they are idle, or wait for that with --wait-quiet 60s"),
+        (false, ..) => (format!(": {} of a CPU", names.join(", ")), wait()),
         // Waiting helps only against what this kernel sees.
-        (true, Looked::AtAll, true) => {
-            (" and no process that still runs did: perhaps other guests of the host".to_owned(), "run again when the host is quieter")
-        }
+        (true, Looked::AtAll, true) => (
+            " and no process that still runs did: perhaps other guests of the host".to_owned(),
+            "run again when the host is quieter".into(),
+        ),
         (true, Looked::AtSome, _) => (
             " and no process that can be seen from here did: others of the same host are hidden, as from a container".to_owned(),
-            "look for them on the host, and run again when it is quieter",
+            "look for them on the host, and run again when it is quieter".into(),
         ),
-        (true, ..) => (String::new(), "run again when they are idle, or wait for that with --wait-quiet 60s"),
+        (true, ..) => (String::new(), wait()),
     };
-    let note = || Note::warning("machine-busy", format!("others used the CPUs during the run{named}")).advise(advice);
+    let note = || Note::warning(NoteCode::MachineBusy, format!("others used the CPUs during the run{named}")).advise(advice);
     disturbed.then(note)
 }
 
@@ -125,7 +129,7 @@ mod tests {
         assert_eq!((note, said.len()), (None, 2));
         assert!(said[0].contains("CPU 3 is 63 % busy"), "{said:?}");
         let (note, _) = run(&[0.5, 0.5, 0.5], 2);
-        assert!(note.is_some_and(|note| note.code == "not-quiet" && note.message.contains("50 %")));
+        assert!(note.is_some_and(|note| note.code == NoteCode::NotQuiet && note.message.to_string().contains("50 %")));
     }
 
     #[test]
@@ -138,20 +142,20 @@ mod tests {
         report.results.iter_mut().for_each(|m| m.evidence.noise.others = Some(0.0));
         assert_eq!(note(&report, Looked::AtAll), None, "processes on other CPUs");
         report.results[0].evidence.noise.left_out = Some(0.4);
-        assert!(note(&report, Looked::AtAll).is_some_and(|note| note.message.contains("rustc 93 %, python3 40 % of a CPU")));
+        assert!(note(&report, Looked::AtAll).is_some_and(|note| note.message.to_string().contains("rustc 93 %, python3 40 % of a CPU")));
         report.environment.disturbing_processes.clear();
-        assert!(note(&report, Looked::AtAll).is_some_and(|note| note.message.ends_with("during the run")));
+        assert!(note(&report, Looked::AtAll).is_some_and(|note| note.message.to_string().ends_with("during the run")));
         let hidden = note(&report, Looked::AtSome).unwrap();
         assert!(
-            hidden.message.contains("the same host are hidden") && hidden.advice.unwrap().contains("on the host"),
+            hidden.message.to_string().contains("the same host are hidden") && hidden.advice.unwrap().to_string().contains("on the host"),
             "{}",
             hidden.message
         );
         report.machine.identity.hypervisor = Some("KVM".to_owned());
         let stolen = note(&report, Looked::AtAll).unwrap();
-        assert!(stolen.message.contains("other guests") && !stolen.advice.unwrap().contains("--wait-quiet"));
+        assert!(stolen.message.to_string().contains("other guests") && !stolen.advice.unwrap().to_string().contains("--wait-quiet"));
         let hidden = note(&report, Looked::AtSome).unwrap();
-        assert!(!hidden.message.contains("guests"), "they may be of this guest: {}", hidden.message);
-        assert!(note(&report, Looked::Not).unwrap().message.ends_with("during the run"), "nobody looked");
+        assert!(!hidden.message.to_string().contains("guests"), "they may be of this guest: {}", hidden.message);
+        assert!(note(&report, Looked::Not).unwrap().message.to_string().ends_with("during the run"), "nobody looked");
     }
 }

@@ -10,9 +10,6 @@ use memgauge_os::{clock, environment};
 
 use crate::host::{self, HostIdentity};
 
-/// Code of the note that says that prefetchers could not be put back.
-pub(crate) const NOT_RESTORED: &str = "prefetch-not-restored";
-
 /// A report that holds nothing but its circumstances.
 pub(crate) fn blank(machine: Machine, root: &Path, identity: &HostIdentity) -> Report {
     Report {
@@ -105,6 +102,7 @@ pub(crate) fn end(report: &mut Report) {
 #[cfg(test)]
 mod tests {
     use memgauge_core::experiment::LineState;
+    use memgauge_core::note::NoteCode;
     use memgauge_core::result::{Measurement, PairMatrix, RfoEvidence};
     use memgauge_core::units::IdSet;
     use memgauge_os::topology;
@@ -131,7 +129,7 @@ mod tests {
             curves: saved().curves,
             interleaves: Vec::new(),
             stores_read: vec![RfoEvidence { cpus: IdSet::one(cpu), ..RfoEvidence::default() }],
-            notes: vec![Note::info("shared", "the same"), Note::info("own", format!("of CPU {cpu}"))],
+            notes: vec![Note::info(NoteCode::Limit, "the same"), Note::info(NoteCode::CpuQuota, format!("of CPU {cpu}"))],
             timing: Timing {
                 setup_s: 4.0 * seconds,
                 measuring_s: 8.0 * seconds,
@@ -158,7 +156,7 @@ mod tests {
         assert_eq!(report.matrices.iter().map(|m| m.cpus[0]).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(report.curves, [saved().curves, saved().curves].concat());
         assert_eq!(report.environment.stores_read.iter().map(|e| e.cpus.clone()).collect::<Vec<_>>(), [IdSet::one(1), IdSet::one(2)]);
-        assert_eq!(report.notes.iter().map(|n| n.message.as_str()).collect::<Vec<_>>(), ["the same", "of CPU 1", "of CPU 2"]);
+        assert_eq!(report.notes.iter().map(|n| n.message.to_string()).collect::<Vec<_>>(), ["the same", "of CPU 1", "of CPU 2"]);
         assert_eq!((report.timing.setup_s, report.timing.measuring_s), (12.0, 24.0));
         assert_eq!(report.timing.setup, Some(SetUp { buffers_s: 3.0, chains_s: 6.0, warm_up_s: 1.5, trials_s: 1.5 }));
         assert_eq!(report.environment.core_ghz, [(1, 3.0), (2, 4.0)].into());

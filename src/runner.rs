@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use memgauge_core::conclusions::{advise, curve, levels, limit, persistent, summary};
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::plan::Plan;
 use memgauge_core::reference;
 use memgauge_core::result::{DimmErrors, Incomplete, Measurement, MemoryErrors, Report};
@@ -72,8 +72,11 @@ impl<'a> Runner<'a> {
         let suspended = Duration::from_nanos(clock::suspended_ns().saturating_sub(self.suspended_ns));
         if suspended > MIN_SUSPENSION {
             report.notes.push(
-                Note::warning("suspended", format!("the machine was suspended for {:.1} s during the run", suspended.as_secs_f64()))
-                    .advise("measure again: the results from that time are distorted"),
+                Note::warning(
+                    NoteCode::Suspended,
+                    format!("the machine was suspended for {:.1} s during the run", suspended.as_secs_f64()),
+                )
+                .advise("measure again: the results from that time are distorted"),
             );
         }
         self.judge(report);

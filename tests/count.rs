@@ -203,7 +203,7 @@ fn text_is_for_the_terminal_that_shows_it() {
 #[test]
 fn what_cannot_be_counted_is_said_once() {
     let (report, count) = counted("note", &[], &["true"]);
-    let missing: Vec<_> = report.notes.iter().filter(|n| n.code == "counters-missing").collect();
+    let missing: Vec<_> = report.notes.iter().filter(|n| n.code == memgauge_core::note::NoteCode::CountersMissing).collect();
     assert!(missing.len() <= 1, "{missing:?}");
     let cycles = count.metrics.iter().any(|m| m.estimate.value.is_some());
     assert!(cycles || missing.len() == 1, "either metrics or the reason why there are none");
@@ -238,5 +238,10 @@ fn a_measurement_has_counters_or_one_reason() {
         }
     }
     let nothing = report.results.iter().any(|m| m.counters.as_ref().unwrap().reason.is_some());
-    assert_eq!(report.notes.iter().filter(|n| n.code == "no-counters").count(), usize::from(nothing), "{:?}", report.notes);
+    assert_eq!(
+        report.notes.iter().filter(|n| n.code == memgauge_core::note::NoteCode::NoCounters).count(),
+        usize::from(nothing),
+        "{:?}",
+        report.notes
+    );
 }

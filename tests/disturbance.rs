@@ -103,7 +103,11 @@ fn a_run_whose_cpu_is_shared_says_so() {
             assert!(left_out || m.quality.level == QualityLevel::Unreliable, "{command}: {:?} {noise:?}", m.quality);
             assert!(noise.others.is_none_or(|share| share > 0.2) && noise.bursts.is_some_and(|all| all >= 6), "{command}: {noise:?}");
             assert!(m.estimate.value.is_some(), "{command}: a number all the same");
-            assert!(report.notes.iter().any(|note| note.code == "machine-busy"), "{command}: {:?}", report.notes);
+            assert!(
+                report.notes.iter().any(|note| note.code == memgauge_core::note::NoteCode::MachineBusy),
+                "{command}: {:?}",
+                report.notes
+            );
             // The name of this process, of which the kernel keeps 15 bytes.
             let named = &report.environment.disturbing_processes;
             assert!(named.iter().any(|process| process.name.starts_with("disturbance")), "{command}: {named:?}");

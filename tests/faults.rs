@@ -229,7 +229,7 @@ fn a_pointer_that_changes_in_memory_is_an_incident_and_not_a_crash() {
             }
             assert_eq!(output.status.code(), Some(3), "{what}");
             let report: Report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {what}"));
-            let corrupted = report.notes.iter().any(|note| note.code == "memory-corrupted");
+            let corrupted = report.notes.iter().any(|note| note.code == memgauge_core::note::NoteCode::MemoryCorrupted);
             assert!(corrupted, "{what}: {:?}", report.notes);
             if !keeps(&report)
                 && let Some(why) = ended.starved()

@@ -289,8 +289,8 @@ fn a_scan_says_which_bit_was_wrong_and_keeps_its_values() {
     assert!(word.address.is_some() && word.pattern.is_some(), "{word:?}");
     assert_eq!((word.second_read, word.kind()), (word.read, WrongWordKind::Stuck), "{word:x?}");
     is_placed(&report, word);
-    let told = report.notes.iter().find(|note| note.code == "memory-corrupted").unwrap();
-    assert!(told.message.contains("wrong when read again, and after it was written again"), "{told:?}");
+    let told = report.notes.iter().find(|note| note.code == memgauge_core::note::NoteCode::MemoryCorrupted).unwrap();
+    assert!(told.message.to_string().contains("wrong when read again, and after it was written again"), "{told:?}");
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn within_a_memory_limit_everything_measures_smaller_and_nobody_is_killed() {
             let measured = report.results.iter().filter(|m| m.estimate.value.is_some()).count();
             assert!(measured > 0 && report.machine.allowed.room() < Bytes::mib(mib).0, "{mib} MiB: {line}: {:?}", report.results);
             assert!(
-                report.notes.iter().any(|n| n.code == "small-buffer") || mib > 64 || line.starts_with("c2c"),
+                report.notes.iter().any(|n| n.code == memgauge_core::note::NoteCode::SmallBuffer) || mib > 64 || line.starts_with("c2c"),
                 "{line}: {:?}",
                 report.notes
             );
@@ -399,7 +399,7 @@ fn capabilities_of_the_file_are_enough_without_root() {
         None => not_tested_in_part!("counters with file capabilities: root may not count here"),
     }
     let status = report(&run("prefetch status --format json"));
-    assert!(status.notes.iter().all(|n| n.code != "prefetch-kept"), "{:?}", status.notes);
+    assert!(status.notes.iter().all(|n| n.code != memgauge_core::note::NoteCode::PrefetchKept), "{:?}", status.notes);
     let full = run(&format!("info -o {}", offered.join("full.json").display()));
     assert!(full.status.code() == Some(4) && text(&full.stderr).contains("/here/./memgauge-result-"), "{}", text(&full.stderr));
 }

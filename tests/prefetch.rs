@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use memgauge_core::conclusions::advise::{NOT_EFFECTIVE, PREFETCHING_RATIO};
+use memgauge_core::conclusions::advise::PREFETCHING_RATIO;
 use memgauge_core::experiment::{Experiment, Metric, PrefetchRequest};
+use memgauge_core::note::NoteCode;
 use memgauge_core::prefetchers::PrefetchStatus;
 use memgauge_core::result::Report;
 use memgauge_core::units::Bytes;
@@ -120,7 +121,7 @@ fn a_run_sets_verifies_measures_and_restores() {
         assert!(output.status.success(), "{}", text(&output.stderr));
         assert!(text(&output.stderr).contains("tainted"), "it is told beforehand: {}", text(&output.stderr));
         let report: Report = serde_json::from_slice(&output.stdout).unwrap();
-        assert!(report.notes.iter().any(|n| n.code == "kernel-tainted"), "{:?}", report.notes);
+        assert!(report.notes.iter().any(|n| n.code == NoteCode::KernelTainted), "{:?}", report.notes);
         assert_eq!(registers.values(), before);
         for (cpu, value) in &before {
             let written: Vec<u64> = registers.state().written.iter().filter(|w| (w.0, w.1) == (*cpu, register)).map(|w| w.2).collect();
@@ -135,7 +136,7 @@ fn a_run_sets_verifies_measures_and_restores() {
         let state = report.environment.prefetch.unwrap();
         assert_eq!(state.requested, PrefetchRequest::Off);
         assert_eq!(state.status, if at_work { PrefetchStatus::Unknown } else { PrefetchStatus::Off });
-        assert_eq!(report.notes.iter().any(|n| n.code == NOT_EFFECTIVE), at_work, "{:?}", report.notes);
+        assert_eq!(report.notes.iter().any(|n| n.code == NoteCode::PrefetchOffNotEffective), at_work, "{:?}", report.notes);
         assert!(state.groups.iter().all(|g| g.on.is_empty() && g.value.is_some()), "{state:?}");
         assert_eq!(std::fs::read_dir(registers.journals()).unwrap().count(), 1, "only the lock's file stays");
     }
@@ -261,7 +262,11 @@ fn a_register_that_another_program_changes_is_noticed() {
     let report: Report = serde_json::from_slice(&output.stdout).unwrap();
     let state = report.environment.prefetch.unwrap();
     assert_eq!(state.status, PrefetchStatus::Unknown);
-    assert!(report.notes.iter().any(|n| n.code == "prefetch-state-lost" && n.message.contains("CPU 0")), "{:?}", report.notes);
+    assert!(
+        report.notes.iter().any(|n| n.code == NoteCode::PrefetchStateLost && n.message.to_string().contains("CPU 0")),
+        "{:?}",
+        report.notes
+    );
     assert_eq!(registers.values()[&0], 0x800, "its bit stays, ours go back");
 }
 
@@ -348,7 +353,7 @@ fn a_journal_is_replayed_after_both_processes_died_and_dropped_after_a_boot() {
     let codes = |registers: &Registers, line: &str| {
         let output = registers.program().args(line.split_whitespace()).args(["--format", "json"]).output().unwrap();
         let report: Report = serde_json::from_slice(&output.stdout).unwrap();
-        report.notes.into_iter().map(|n| n.code).collect::<Vec<_>>()
+        report.notes.into_iter().map(|n| n.code.word().to_owned()).collect::<Vec<_>>()
     };
     kill_both();
     assert_eq!(codes(&registers, "prefetch status"), ["prefetch-run-journal"]);
@@ -371,7 +376,7 @@ fn a_journal_is_replayed_after_both_processes_died_and_dropped_after_a_boot() {
 fn codes_and_status(registers: &Registers, line: &str) -> (Vec<String>, Option<i32>) {
     let output = registers.program().args(line.split_whitespace()).args(["--format", "json"]).output().unwrap();
     let report: Report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{line}: {}", text(&output.stderr)));
-    (report.notes.into_iter().map(|n| n.code).collect(), output.status.code())
+    (report.notes.into_iter().map(|n| n.code.word().to_owned()).collect(), output.status.code())
 }
 
 #[test]
@@ -432,7 +437,7 @@ fn off_and_on_last_until_restore() {
     );
     assert_eq!(registers.values(), before.keys().map(|cpu| (*cpu, 0)).collect::<BTreeMap<_, _>>(), "a run puts back what it found");
     let kept = report(&registers, "prefetch");
-    assert!(kept.notes.iter().any(|n| n.code == "prefetch-kept"), "{:?}", kept.notes);
+    assert!(kept.notes.iter().any(|n| n.code == NoteCode::PrefetchKept), "{:?}", kept.notes);
     report(&registers, "prefetch restore");
     assert_eq!(registers.values(), before);
 }
@@ -488,7 +493,7 @@ fn a_folder_of_journals_counts_only_with_registers_that_are_not_real() {
     let codes = |command: &mut std::process::Command| {
         let output = command.env("MEMGAUGE_RUNTIME_DIR", &folder).args(["prefetch", "status", "--format", "json"]).output().unwrap();
         let report: Report = serde_json::from_slice(&output.stdout).unwrap();
-        report.notes.into_iter().map(|n| n.code).filter(|code| code == "prefetch-kept").count()
+        report.notes.iter().filter(|n| n.code == NoteCode::PrefetchKept).count()
     };
     assert_eq!(codes(&mut program()), 0, "with the real devices");
     assert_eq!(codes(program().env("MEMGAUGE_MSR_ROOT", "/dev/cpu/../cpu")), 0, "with the real devices by another name");

@@ -186,7 +186,7 @@ fn a_time_for_the_whole_run_is_kept(recording: &Recording, line: &str, whole: &P
     for seconds in [2.0, 20.0, 300.0] {
         let plan = recording.plan(&format!("{line} --within {seconds}s")).unwrap();
         assert_eq!(titles(&plan), titles(whole), "{name}: {line} within {seconds} s");
-        let too_short = plan.notes.iter().any(|n| n.code == "within-too-short");
+        let too_short = plan.notes.iter().any(|n| n.code == memgauge_core::note::NoteCode::WithinTooShort);
         assert!(plan.max_s <= seconds || too_short, "{name}: {line} within {seconds} s: {}", plan.max_s);
         assert!(!too_short || seconds < 300.0, "{name}: {line} within {seconds} s: {}", plan.max_s);
     }

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use memgauge_core::experiment::{Experiment, Metric};
-use memgauge_core::note::SCAN_MEMORY_SCARCE;
+use memgauge_core::note::NoteCode;
 use memgauge_core::result::{Incomplete, PlacementStatus, Report};
 
 use memgauge_testing::not_tested;
@@ -49,7 +49,7 @@ fn a_scan_measures_every_region_and_checks_what_it_keeps() {
     }
     addresses.sort_unstable();
     assert!(addresses.windows(2).all(|w| w[0] < w[1]), "two regions share a page: {addresses:x?}");
-    let hidden = report.notes.iter().any(|n| n.code == "scan-no-addresses");
+    let hidden = report.notes.iter().any(|n| n.code == NoteCode::ScanNoAddresses);
     assert_eq!(hidden, addresses.is_empty());
     // A saved result shows the same text as the run.
     let folder = temporary("scan");
@@ -122,8 +122,8 @@ fn a_scan_for_which_memory_gets_scarce_is_not_complete() {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     let report: Report = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((report.complete, &report.incomplete), (false, &Some(Incomplete::CellsMissing)));
-    let stopped = report.notes.iter().find(|note| note.code == SCAN_MEMORY_SCARCE).unwrap();
-    assert!(stopped.message.contains(" of 32 regions were taken on node 0"), "{stopped:?}");
+    let stopped = report.notes.iter().find(|note| note.code == NoteCode::ScanMemoryScarce).unwrap();
+    assert!(stopped.message.to_string().contains(" of 32 regions were taken on node 0"), "{stopped:?}");
     assert!(!report.results.is_empty() && report.results.len() < 32, "{} regions", report.results.len());
     assert!(report.results.iter().all(|m| m.estimate.value.is_some()), "{:?}", report.results[0].estimate);
 }

@@ -12,7 +12,7 @@ use memgauge_core::counters::{
     Counters, CountingContext, EventEstimate, EventTotals, ExpectedEvents, MetricEstimate, ProgramCount, ProgramRun, Scope,
 };
 use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::result::{Incomplete, Report};
 use memgauge_core::stats;
 use memgauge_core::topology::Cpu;
@@ -254,7 +254,7 @@ fn hybrid_note(cpus: &[Cpu], cpu: u32) -> Option<Note> {
     let others = Vec::from_iter(others).join(" and ");
     (!others.is_empty()).then(|| {
         Note::warning(
-            "counters-one-kind-of-core",
+            NoteCode::CountersOneKindOfCore,
             format!(
                 "only the events of {kind} cores are counted: what ran on {others} cores is estimated as if it had run on {kind} cores"
             ),
@@ -269,7 +269,7 @@ fn missing_note(events: &Events, counts: &[Counters]) -> Option<Note> {
     let gaps = counts.first().map(Counters::gaps).unwrap_or_default();
     reasons.extend(gaps.iter().map(|(reason, events)| format!("{}: {reason}", events.join(", "))));
     reasons.extend(events.set.left_out());
-    (!reasons.is_empty()).then(|| Note::warning("counters-missing", format!("not counted: {}", reasons.join("; "))))
+    (!reasons.is_empty()).then(|| Note::warning(NoteCode::CountersMissing, format!("not counted: {}", reasons.join("; "))))
 }
 
 fn summarise(command: &[OsString], runs: CountedRuns) -> ProgramCount {
@@ -329,8 +329,12 @@ mod tests {
         };
         let hybrid = [cpu(0, Some("performance")), cpu(1, Some("performance")), cpu(2, Some("efficiency"))];
         let note = hybrid_note(&hybrid, 0).unwrap();
-        assert!(note.message.contains("performance cores are counted") && note.message.contains("ran on efficiency cores"), "{note:?}");
-        assert!(hybrid_note(&hybrid, 2).unwrap().message.starts_with("only the events of efficiency"));
+        assert!(
+            note.message.to_string().contains("performance cores are counted")
+                && note.message.to_string().contains("ran on efficiency cores"),
+            "{note:?}"
+        );
+        assert!(hybrid_note(&hybrid, 2).unwrap().message.to_string().starts_with("only the events of efficiency"));
         assert_eq!(hybrid_note(&hybrid[..2], 0), None);
         assert_eq!(hybrid_note(&[cpu(0, None), cpu(1, None)], 0), None, "all alike");
     }

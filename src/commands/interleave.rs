@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use memgauge_core::interleave::Weights;
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::result::Report;
 use memgauge_os::interleave::{KernelWeights, RestoredWeights, WeightsState};
 use memgauge_os::prefetch::JOURNALS;
@@ -66,7 +66,7 @@ pub(crate) fn apply_found(report: &mut Report) -> anyhow::Result<()> {
 fn apply_found_to(kernel: &KernelWeights, report: &mut Report) -> anyhow::Result<String> {
     let weights = common_weights(report)?;
     let done = applied(&weights, &kernel.apply(&weights)?);
-    report.notes.push(Note::info("weights-applied", done.clone()));
+    report.notes.push(Note::info(NoteCode::WeightsApplied, done.clone()));
     Ok(done)
 }
 
@@ -156,7 +156,7 @@ mod tests {
         let mut found = report(&["0=3,2=1"]);
         let told = apply_found_to(&kernel, &mut found).unwrap();
         assert!(told.contains("set the kernel's weights to 0=3,2=1; they were 0=1,2=1."), "{told}");
-        assert!(found.notes.iter().any(|note| note.code == "weights-applied" && note.message == told));
+        assert!(found.notes.iter().any(|note| note.code == NoteCode::WeightsApplied && note.message.to_string() == told));
         assert_eq!(fs::read_to_string(weights.join("node0")).unwrap().trim(), "3");
         assert!(apply_found_to(&kernel, &mut report(&["0=1"])).is_err());
         assert_eq!(fs::read_to_string(weights.join("node0")).unwrap().trim(), "3", "a refusal changes nothing");

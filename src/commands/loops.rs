@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use anyhow::Context;
-use memgauge_core::conclusions::scan;
 use memgauge_core::experiments::PanelName;
 use memgauge_core::microbench::{LoopKind, LoopSpec};
-use memgauge_core::note::{Note, Severity};
+use memgauge_core::note::{Note, NoteCode, Severity};
 use memgauge_core::result::{Incomplete, Report};
 use memgauge_engine::{LoopError, RunContext};
 use memgauge_os::clock::Clock;
@@ -54,7 +53,7 @@ pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
             Err(error) if report.results.is_empty() => return Err(error.into()),
             Err(error) => {
                 let size = spec.size.map_or_else(String::new, |size| format!("{size}: "));
-                report::add_notes(&mut report, [Note::error("loop-not-run", format!("{size}{error}"))]);
+                report::add_notes(&mut report, [Note::error(NoteCode::LoopNotRun, format!("{size}{error}"))]);
             }
         }
         if stop.interruption().is_some() {
@@ -62,7 +61,7 @@ pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
         }
     }
     // The text is a line for each size, without notes.
-    let hardware = |note: &&Note| note.code == scan::CORRUPTED;
+    let hardware = |note: &&Note| note.code == NoteCode::MemoryCorrupted;
     let warnings = report.notes.iter().filter(|note| note.severity >= Severity::Warning && !hardware(note));
     warnings.for_each(|note| Program::MEMGAUGE.message(&note.message));
     // The hardware said so, or what was read did.
@@ -77,7 +76,7 @@ pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
     report::end(&mut report);
     if wrong {
         report.notes.push(
-            Note::error(scan::CORRUPTED, "what the loop read is not what was written".to_owned())
+            Note::error(NoteCode::MemoryCorrupted, "what the loop read is not what was written".to_owned())
                 .advise("take the machine out of service, look for memory errors in its log, and test its memory"),
         );
     }

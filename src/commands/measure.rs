@@ -148,7 +148,10 @@ fn finish(report: &Report, stop: &Stop, failures: &[anyhow::Error], sinks: &Sink
             && let Some(why) = &report.incomplete
         {
             // What the plan foresaw says how to get further.
-            let foreseen = report.notes.iter().find(|note| *why == Incomplete::OutOfTime && note.code == "within-too-short");
+            let foreseen = report
+                .notes
+                .iter()
+                .find(|note| *why == Incomplete::OutOfTime && note.code == memgauge_core::note::NoteCode::WithinTooShort);
             let foreseen = foreseen.map(|note| format!("; {}", console::with_advice(note))).unwrap_or_default();
             let nothing = if report.measured() == 0 { "nothing was measured: " } else { "" };
             let reason = report.measurements().find_map(|m| m.estimate.not_measured.as_ref()).filter(|_| *why == Incomplete::CellsMissing);

@@ -4,10 +4,12 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use memgauge_core::experiment::PrefetchRequest;
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::prefetchers::{self, PrefetchStatus};
 use memgauge_core::result::Report;
 use memgauge_core::wording::number_of;
+use memgauge_core::words;
+use memgauge_core::words::Verb;
 use memgauge_os::prefetch::run_guardian;
 use memgauge_os::prefetch::{ChangeKind, Leftover, PrefetchChange, PrefetchRegisters};
 use memgauge_os::topology;
@@ -62,10 +64,12 @@ fn status(place: &PrefetchRegisters, target: &Target, notes: Vec<Note>, requeste
     report.notes.extend(controls.notes());
     for kind in place.waiting() {
         report.notes.push(match kind {
-            ChangeKind::Run => Note::warning("prefetch-run-journal", "a run is changing prefetchers now, or was killed while it did")
-                .advise("if no run is in progress, run as root: memgauge prefetch restore"),
-            ChangeKind::Kept => Note::info("prefetch-kept", "prefetchers were switched by 'memgauge prefetch off' or 'on'")
-                .advise("memgauge prefetch restore, as root, puts back the earlier state"),
+            ChangeKind::Run => Note::warning(NoteCode::PrefetchRunJournal, "a run is changing prefetchers now, or was killed while it did")
+                .advise(words!["if no run is in progress, run as root: ", Verb::PrefetchRestore]),
+            ChangeKind::Kept => {
+                Note::info(NoteCode::PrefetchKept, words!["prefetchers were switched by '", Verb::PrefetchOff, "' or 'on'"])
+                    .advise(words![Verb::PrefetchRestore, ", as root, puts back the earlier state"])
+            }
         });
     }
     report::end(&mut report);
@@ -109,7 +113,7 @@ fn restore(place: &PrefetchRegisters, target: &Target) -> anyhow::Result<ExitSta
             Leftover::Restored(n) | Leftover::Partly(n, _) => {
                 if *n > 0 {
                     notes.push(Note::info(
-                        "prefetch-restored",
+                        NoteCode::PrefetchRestored,
                         format!("what {what} had changed was put back: the registers of {}", number_of(*n as u64, "CPU", "CPUs")),
                     ));
                 }
@@ -121,7 +125,7 @@ fn restore(place: &PrefetchRegisters, target: &Target) -> anyhow::Result<ExitSta
         }
     }
     if notes.is_empty() {
-        notes.push(Note::info("prefetch-nothing-to-restore", "there is no journal of a change, so there is nothing to put back"));
+        notes.push(Note::info(NoteCode::PrefetchNothingToRestore, "there is no journal of a change, so there is nothing to put back"));
     }
     // A machine whose registers cannot be read does not change what was put back.
     status(place, target, notes, PrefetchRequest::Leave)?;

@@ -1,97 +1,104 @@
 //! Messages of the planner and the engine in the drop-in's words: its letters in place of memgauge's long options.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
+use memgauge_core::note::Note;
 use memgauge_core::result::{Measurement, QualityLevel, QualityReason};
+use memgauge_core::wording::native::{FrontEnd, option};
+use memgauge_core::words::{Command, Knob, Verb, Way};
 
 use super::letters::Mode;
 use super::text::spell;
 use crate::console::Program;
+use crate::exit::problem;
 
 /// Writes a line to standard error.
 pub(super) fn message(text: impl Display) {
     Program::MLC.message(text);
 }
 
-/// The same for text that may name memgauge's options.
-pub(super) fn translated(mode: Mode, text: impl Display) {
-    message(in_letters(mode, &text.to_string()));
+/// A note's message, and what to do about it, in the letters of a mode.
+pub(super) fn of_note(mode: Mode, note: &Note) -> String {
+    mode.advised(&note.message, note.advice.as_ref())
 }
 
-/// Phrases around options whose letters mean the opposite or need other words.
-const PHRASES: [(&str, &str); 7] = [
-    ("measured only where --cpu names them or", "measured only where a letter names them or"),
-    ("use --pages auto", "leave out -L and -h"),
-    ("leave --pages out", "leave out -L and -h"),
-    ("--memory-dir ", "-J "),
-    ("to --cpu", "with --cpu"),
-    ("choose one with --node", "choose another node"),
-    ("'memgauge bandwidth --matrix'", "--bandwidth_matrix"),
-];
+/// An error with its causes, in the letters of a mode.
+pub(super) fn of_error(mode: Mode, error: &anyhow::Error) -> String {
+    let cause = |cause: &(dyn std::error::Error + 'static)| match problem(cause) {
+        Some((Some(place), problem)) => format!("{place}: {}", mode.problem(problem)),
+        Some((None, problem)) => mode.problem(problem),
+        None => cause.to_string(),
+    };
+    error.chain().map(cause).collect::<Vec<_>>().join(": ")
+}
 
-/// The letter that stands for an option of memgauge in a mode, where there is one.
-fn letter(option: &str, mode: Mode) -> Option<&'static str> {
-    use Mode as M;
-    Some(match option {
-        "--size" if mode != M::Scan => "-b",
-        "--cpu" => match mode {
-            M::Idle => "-c",
-            M::Peak | M::Max | M::Loaded => "-k",
-            M::C2c => "-c and -w",
-            M::Scan => "-n and -t",
-            M::Full | M::LatencyMatrix | M::BandwidthMatrix => return None,
-        },
-        "--node" | "--probe-node" if matches!(mode, M::Idle | M::Loaded | M::Scan) => "-j",
-        "--memory-dir" if mode == M::Idle => "-J",
-        "--memory-dir" => "-o",
-        "--touch-cpu" => "-i",
-        "--keep-awake" => "-p",
-        "--window" => {
-            if mode == M::C2c {
-                "-C"
-            } else {
-                "-D"
-            }
+/// The names of a mode's letters. What a mode has no letter for is not advised.
+impl FrontEnd for Mode {
+    fn knob(&self, knob: Knob) -> Option<Cow<'static, str>> {
+        letter(knob, *self).map(Cow::Borrowed)
+    }
+
+    fn command(&self, command: &Command) -> Option<String> {
+        let matrix = Command::new(Verb::Bandwidth).with(Knob::Matrix);
+        match command {
+            command if *command == matrix => Some("--bandwidth_matrix".to_owned()),
+            // Memgauge itself may be asked as well, as long as the drop-in's letters need not be found among its options.
+            command if command.arguments.is_empty() => Some(command.to_string()),
+            _ => None,
         }
-        "--reader" => "-c",
-        "--holder" => "-w",
-        "--sharer" => "-S",
-        "--shared" => "-u",
-        "--delay" => "-d",
-        "--hops" => "-x",
-        "--time" | "--budget" if mode != M::Scan => "-t",
-        "--passes" => "-q",
-        "--order" => "-r",
-        "--stride" => "-l",
-        "--verbose" => "-v",
+    }
+
+    fn own_words(&self, way: &Way) -> Option<String> {
+        match way {
+            Way::LeaveOut(Knob::Pages) => Some(SMALL_PAGES.to_owned()),
+            Way::Use(Knob::Pages, kind) if kind == "auto" => Some(SMALL_PAGES.to_owned()),
+            _ => None,
+        }
+    }
+
+    fn unnamed(&self, knob: Knob) -> &'static str {
+        match knob {
+            Knob::Cpus => "a letter",
+            knob => option(knob).trim_start_matches('-'),
+        }
+    }
+}
+
+/// Letters ask for huge pages, and small ones are what there is without.
+const SMALL_PAGES: &str = "leave out -L and -h";
+
+/// The letter that sets a knob in a mode, where there is one.
+const fn letter(knob: Knob, mode: Mode) -> Option<&'static str> {
+    use Mode as M;
+    Some(match (knob, mode) {
+        (Knob::Size, M::Scan) => return None,
+        (Knob::Size, _) => "-b",
+        (Knob::Cpus, M::Idle) => "-c",
+        (Knob::Cpus, M::Peak | M::Max | M::Loaded) => "-k",
+        (Knob::Cpus, M::C2c) => "-c and -w",
+        (Knob::Cpus, M::Scan) => "-n and -t",
+        (Knob::Node | Knob::ProbeNode, M::Idle | M::Loaded | M::Scan) => "-j",
+        (Knob::MemoryDir, M::Idle) => "-J",
+        (Knob::MemoryDir, _) => "-o",
+        (Knob::TouchCpu, _) => "-i",
+        (Knob::KeepAwake, _) => "-p",
+        (Knob::Window, M::C2c) => "-C",
+        (Knob::Window, _) => "-D",
+        (Knob::Reader, _) => "-c",
+        (Knob::Holder, _) => "-w",
+        (Knob::Sharer, _) => "-S",
+        (Knob::SharedBuffer, M::Loaded | M::Max) => "-u",
+        (Knob::Delay, _) => "-d",
+        (Knob::Hops, _) => "-x",
+        (Knob::Time | Knob::Budget, M::Scan) => return None,
+        (Knob::Time | Knob::Budget, _) => "-t",
+        (Knob::Passes, _) => "-q",
+        (Knob::Order, _) => "-r",
+        (Knob::Stride, _) => "-l",
         _ => return None,
     })
-}
-
-/// The text with letters for options. What only an option without a letter could do is left out: the alternative (`…, or …`) that names it,
-/// or the whole clause after a semicolon.
-pub(super) fn in_letters(mode: Mode, text: &str) -> String {
-    let text = PHRASES.iter().fold(text.to_owned(), |text, (theirs, ours)| text.replace(theirs, ours));
-    let mut words: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        let bare = word.trim_start_matches(['(', '\'']).trim_end_matches([')', '\'', ',', ';', ':', '.']);
-        words.push(letter(bare, mode).map_or_else(|| word.to_owned(), |letter| word.replace(bare, letter)));
-    }
-    let text = words.join(" ");
-    let kept: Vec<String> = text.split("; ").filter_map(without_options).collect();
-    // Where nothing is left, the name of the thing stays.
-    if kept.is_empty() { text.replace(" --", " ").trim_start_matches("--").to_owned() } else { kept.join("; ") }
-}
-
-/// A clause without the alternatives that name an option of memgauge; `None` if nothing is left.
-fn without_options(clause: &str) -> Option<String> {
-    let names_option = |text: &str| text.split([' ', '(', '\'']).any(|word| word.starts_with("--") && !word.contains('_'));
-    if !names_option(clause) {
-        return Some(clause.to_owned());
-    }
-    let alternatives: Vec<&str> = clause.split(" or ").filter(|part| !names_option(part)).map(|part| part.trim_end_matches(',')).collect();
-    (!alternatives.is_empty()).then(|| alternatives.join(" or "))
 }
 
 /// Results that are not good, by level and reason.
@@ -162,9 +169,9 @@ impl Doubts {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use memgauge_core::result::Report;
+    use memgauge_core::words;
+    use memgauge_core::words::Problem;
 
     use super::super::letters::MODES;
     use super::*;
@@ -201,54 +208,60 @@ mod tests {
         assert!(told.len() == 4 && told[3].contains("off their CPUs for up to 88 % of the time"), "{told:?}");
     }
 
+    /// What of a text is an option of memgauge and none of the drop-in.
+    fn options(text: &str) -> Vec<&str> {
+        let words = text.split([' ', '(', ')', '\'', ',', ';', ':']);
+        words.filter(|word| word.starts_with("--") && word.len() > 2 && !word.contains('_')).collect()
+    }
+
     #[test]
     fn letters_stand_for_options() {
-        for (mode, theirs, ours) in [
-            (Mode::Idle, "more than there is; give a smaller --size", "more than there is; give a smaller -b"),
-            (Mode::Peak, "allow one (taskset, cpuset) or name two with --cpu", "allow one (taskset, cpuset) or name two with -k"),
-            (Mode::Idle, "reserve pages as root: echo 3; or use --pages auto", "reserve pages as root: echo 3; or leave out -L and -h"),
-            (Mode::C2c, "--sharer: there is no CPU 9; online are 0-1", "-S: there is no CPU 9; online are 0-1"),
-            (Mode::Idle, "--keep-awake: there is no CPU 9", "-p: there is no CPU 9"),
-            (Mode::Full, "no limit is known; give it with --limit GB/s", "no limit is known"),
+        let auto = || Way::set(Knob::Pages, "auto");
+        for (mode, problem, ours) in [
+            (Mode::Idle, Problem::new("more than there is", Way::Smaller(Knob::Size)), "more than there is; give a smaller -b"),
+            (
+                Mode::Peak,
+                Problem::new("one CPU", Way::from("allow one (taskset, cpuset)").either_or(Way::name("two", Knob::Cpus))),
+                "one CPU; allow one (taskset, cpuset) or name two with -k",
+            ),
+            (
+                Mode::Idle,
+                Problem::new("no pages", Way::from("reserve pages as root: echo 3").or_else(auto())),
+                "no pages; reserve pages as root: echo 3; or leave out -L and -h",
+            ),
+            (Mode::C2c, words![Knob::Sharer, ": there is no CPU 9; online are 0-1"].into(), "-S: there is no CPU 9; online are 0-1"),
+            (Mode::Idle, words![Knob::KeepAwake, ": there is no CPU 9"].into(), "-p: there is no CPU 9"),
+            (Mode::Full, Problem::new("no limit is known", words!["give it with ", Knob::Limit, " GB/s"]), "no limit is known"),
             (
                 Mode::Scan,
-                "no room; free some there, raise the limit, or give a smaller --region",
-                "no room; free some there, raise the limit",
+                Problem::new("no room", Way::from("free some there").or("raise the limit").or(Way::Smaller(Knob::Region))),
+                "no room; free some there, or raise the limit",
             ),
-            (Mode::Idle, "see -b, or --bandwidth_matrix", "see -b, or --bandwidth_matrix"),
+            (
+                Mode::Peak,
+                Problem::new("one node", words!["use '", Command::new(Verb::Bandwidth).with(Knob::Matrix), "'"]),
+                "one node; use '--bandwidth_matrix'",
+            ),
         ] {
-            assert_eq!(in_letters(mode, theirs), ours);
-        }
-    }
-
-    /// String literals of a file that have a long option of memgauge's.
-    fn literals(text: &str) -> Vec<&str> {
-        let odd = text.split('"').enumerate().filter(|(i, _)| i % 2 == 1);
-        odd.map(|(_, literal)| literal).filter(|l| l.contains(" --") || l.starts_with("--")).collect()
-    }
-
-    fn sources(path: &Path, found: &mut Vec<String>) {
-        if path.is_dir() {
-            std::fs::read_dir(path).unwrap().for_each(|entry| sources(&entry.unwrap().path(), found));
-        } else {
-            found.push(std::fs::read_to_string(path).unwrap());
+            assert_eq!(mode.problem(&problem), ours);
         }
     }
 
     #[test]
-    fn no_message_of_the_planner_the_engine_or_linux_keeps_a_long_option() {
-        let mut files = Vec::new();
-        let whole = ["core/src/planner", "core/src/conclusions", "linux/src/memory", "engine/src"].map(|folder| format!("crates/{folder}"));
-        let others = ["crates/linux/src/directory.rs", "crates/linux/src/environment.rs", "crates/core/src/prefetchers.rs", "src/prefetch"];
-        for path in whole.iter().map(String::as_str).chain(others) {
-            sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join(path), &mut files);
-        }
-        let literals: Vec<&str> = files.iter().flat_map(|text| literals(text)).collect();
-        assert!(literals.len() > 40, "{} messages were found", literals.len());
-        for (literal, mode) in literals.iter().flat_map(|l| MODES.iter().map(move |(_, mode, _)| (l, *mode))) {
-            let ours = in_letters(mode, literal);
-            let left = ours.split([' ', '(', '\'']).find(|word| word.starts_with("--") && word.len() > 2 && !word.contains('_'));
-            assert!(left.is_none() && !ours.is_empty(), "{mode:?}: {literal:?} became {ours:?}");
+    fn no_advice_in_any_mode_keeps_a_long_option() {
+        let ways = |knob: Knob| {
+            let command = Command::new(Verb::Latency).set(knob, "1");
+            let said = words!["something with ", knob];
+            [Way::Smaller(knob), Way::Larger(knob), Way::Give(knob), Way::set(knob, "x"), Way::LeaveOut(knob), Way::name("two", knob)]
+                .into_iter()
+                .chain([Way::Choose("one".into(), knob), said.into(), Way::Say(words![command]), Way::LeaveOut(knob).to("measure")])
+        };
+        for (_, mode, _) in MODES {
+            for (knob, way) in Knob::ALL.iter().flat_map(|knob| ways(*knob).map(move |way| (knob, way))) {
+                let said = mode.problem(&Problem::new(words![*knob, " is wrong"], way.clone().or("wait").or_else(way.clone()).and(way)));
+                assert!(options(&said).is_empty(), "{mode:?}: {knob:?}: {said}");
+                assert!(said.contains("wait"), "{mode:?}: {knob:?}: {said}");
+            }
         }
     }
 }

@@ -3,19 +3,19 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, anyhow};
 use memgauge_core::conclusions::scan;
 use memgauge_core::experiment::PageRequest;
-use memgauge_core::note::{Note, SCAN_MEMORY_SCARCE, Severity};
+use memgauge_core::note::{Note, NoteCode, Severity};
 use memgauge_core::plan::{KernelRow, Plan};
 use memgauge_core::planner::PlanError;
 use memgauge_core::result::Report;
 use memgauge_core::spec::{Spec, Task};
 use memgauge_core::topology::{Allowed, Machine, OperatingSystem};
+use memgauge_core::wording::native::FrontEnd;
 use memgauge_core::wording::{self, reasons};
 use memgauge_engine::RunContext;
 use memgauge_os::clock::Clock;
@@ -26,11 +26,11 @@ use memgauge_render::plan_of_run_text;
 
 use super::letters::{self, Invocation, Letters, Mode};
 use super::live::Live;
-use super::messages::{Doubts, in_letters, message, translated};
+use super::messages::{Doubts, message, of_error, of_note};
 use super::prefetchers::{self, ChasePrefetchers};
 use super::sections::{self, Inputs, Section, SectionKind, Translation};
 use super::text::{banner, evidence, header, prefetchers_on};
-use crate::console::{Program, Stream, failures, is_broken_pipe, with_advice};
+use crate::console::{Program, Stream, failures, is_broken_pipe};
 use crate::exit::{ExitStatus, UsageError};
 use crate::host::HostIdentity;
 use crate::input;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<ExitStatus> {
             message("standard output was closed before all was printed");
             return Ok(ExitStatus::COULD_NOT_MEASURE);
         }
-        translated(mode, format_args!("{error:#}"));
+        message(of_error(mode, &error));
         Ok(ExitStatus::from(&error))
     });
     if standard_output_was_closed() {
@@ -118,7 +118,7 @@ fn translate(
     let files = Files::default();
     let read = |path: &Path| files.read(path);
     let directory = |path: &Path| {
-        let refused = |e: DirectoryError| in_letters(mode, &e.to_string());
+        let refused = |error: DirectoryError| of_error(mode, &error.into());
         directory::read(path, &context.root).map_err(refused)
     };
     let inputs = |prefetchers_off| Inputs { machine: context.machine, kernels, prefetchers_off, read: &read, directory: &directory };
@@ -135,7 +135,7 @@ fn translate(
     match ChasePrefetchers::begin(&cpus, context, kernels) {
         Ok(prefetchers) => Ok((with(true)?, Some(Switched { prefetchers, otherwise: translation }))),
         Err(why) => {
-            message(format_args!("prefetchers stay on: {}", in_letters(mode, &format!("{why:#}"))));
+            message(format_args!("prefetchers stay on: {}", of_error(mode, &why)));
             Ok((translation, None))
         }
     }
@@ -219,7 +219,7 @@ fn measure_sections(
         if let Some(Switched { prefetchers, otherwise }) = switched.as_deref_mut().filter(|_| planned.chases()) {
             if !lost && let Err(why) = prefetchers.off() {
                 lost = true;
-                message(format_args!("prefetchers stay on from here: {}", in_letters(mode, &format!("{why:#}"))));
+                message(format_args!("prefetchers stay on from here: {}", of_error(mode, &why)));
                 // Some may have been switched. What cannot be put back now is tried again at the end, and told then.
                 let _ = prefetchers.back();
                 if mode == Mode::Full {
@@ -238,7 +238,7 @@ fn measure_sections(
             Ok(report) => report,
             // Part of a full run may be impossible here: latency under load needs two cores.
             Err(error) if mode == Mode::Full && error.is::<PlanError>() => {
-                translated(mode, format_args!("not measured: {error:#}"));
+                message(format_args!("not measured: {}", of_error(mode, &error)));
                 missing = true;
                 continue;
             }
@@ -301,7 +301,7 @@ impl SectionRunner<'_> {
         let pooled = specs.iter().any(|s| s.pages != PageRequest::Auto);
         let (plans, machine) = match self.plans(&specs) {
             Err(error) if pooled && matches!(error.downcast_ref(), Some(PlanError::Unavailable(_))) => {
-                self.plans_without_pool(&mut specs, &error)?
+                self.plans_without_pool(&mut specs, &of_error(self.mode, &error))?
             }
             planned => planned?,
         };
@@ -310,7 +310,12 @@ impl SectionRunner<'_> {
         if has_values(&report) || specs.iter().all(|s| s.pages == PageRequest::Auto) || self.stop.interruption().is_some() {
             return Ok(report);
         }
-        let why = report.results.iter().find_map(|m| m.estimate.not_measured.as_ref()).map(reasons::not_measured).unwrap_or_default();
+        let why = report
+            .results
+            .iter()
+            .find_map(|m| m.estimate.not_measured.as_ref())
+            .map(|why| reasons::not_measured_as(&self.mode, why))
+            .unwrap_or_default();
         let (plans, machine) = self.plans_without_pool(&mut specs, &why)?;
         self.report(section, plans, &machine)
     }
@@ -320,7 +325,7 @@ impl SectionRunner<'_> {
         let mut planned: Vec<_> = specs.iter().map(|spec| memgauge_core::planner::plan(spec, &machine, self.kernels)).collect();
         // A scan may find room in one kind of pages only.
         if specs.iter().all(|s| s.task == Task::Scan) && planned.iter().any(Result::is_ok) {
-            planned.iter().filter_map(|p| p.as_ref().err()).for_each(|error| translated(self.mode, error));
+            planned.iter().filter_map(|p| p.as_ref().err()).for_each(|error| message(self.mode.problem(error.problem())));
             planned.retain(Result::is_ok);
         }
         let plans = planned.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -331,8 +336,8 @@ impl SectionRunner<'_> {
         Ok((plans, machine))
     }
 
-    fn plans_without_pool(&self, specs: &mut Vec<Spec>, why: &dyn Display) -> anyhow::Result<(Vec<Plan>, Machine)> {
-        translated(self.mode, format_args!("warning: no huge pages ({why}); other pages are used"));
+    fn plans_without_pool(&self, specs: &mut Vec<Spec>, why: &str) -> anyhow::Result<(Vec<Plan>, Machine)> {
+        message(format_args!("warning: no huge pages ({why}); other pages are used"));
         // A scan of the pool's pages has one of other pages beside it.
         specs.retain(|s| s.task != Task::Scan || s.pages == PageRequest::Auto);
         specs.iter_mut().for_each(|s| s.pages = PageRequest::Auto);
@@ -373,26 +378,30 @@ impl SectionRunner<'_> {
     fn explain(&self, section: &Section, report: &Report) {
         let mode = self.mode;
         if self.stop.interruption().is_none() && !report.complete {
-            failures(&report.notes).for_each(|note| translated(mode, format_args!("not measured: {}", with_advice(note))));
+            failures(&report.notes).for_each(|note| message(format_args!("not measured: {}", of_note(mode, note))));
         }
         if section.kind == SectionKind::Scan {
             scan_messages(report).iter().for_each(message);
         }
         // What changes the meaning of a number is always said. A scan says above why it took no more, unreliable results are counted below, one
         // node needs no warning, and whoever gives a size in KiB with -b often asks for a cache.
-        let told = ["scan-stopped-growing", SCAN_MEMORY_SCARCE, "one-node", "machine-busy", "size-in-caches"];
+        let told = |note: &Note| TOLD.iter().any(|code| note.code == *code);
         let shown = |note: &&Note| match note.severity {
-            Severity::Warning => self.verbose || !told.contains(&note.code.as_str()),
+            Severity::Warning => self.verbose || !told(note),
             Severity::Error => self.verbose && report.complete,
             // A script for persistent memory that is given a directory in DRAM must not take its numbers for the device's.
-            Severity::Info => self.verbose || note.code == "volatile-stand-in",
+            Severity::Info => self.verbose || note.code == NoteCode::VolatileStandIn,
         };
-        report.notes.iter().filter(shown).for_each(|note| translated(mode, with_advice(note)));
+        report.notes.iter().filter(shown).for_each(|note| message(of_note(mode, note)));
         if self.verbose {
             report.measurements().for_each(|m| message(evidence(m)));
         }
     }
 }
+
+/// Warnings that only `-v` shows.
+const TOLD: [NoteCode; 5] =
+    [NoteCode::ScanStoppedGrowing, NoteCode::ScanMemoryScarce, NoteCode::OneNode, NoteCode::MachineBusy, NoteCode::SizeInCaches];
 
 /// How much of a scan has no bandwidth or no address, which are `nan` in its rows.
 fn scan_messages(report: &Report) -> Vec<String> {
@@ -402,8 +411,8 @@ fn scan_messages(report: &Report) -> Vec<String> {
     let (all, measured) = (planned.max(regions.len()), regions.iter().filter(|m| m.estimate.value.is_some()).count());
     let mut messages = Vec::new();
     if measured < all {
-        let stopped = report.notes.iter().find(|n| ["scan-stopped-growing", SCAN_MEMORY_SCARCE].contains(&n.code.as_str()));
-        let why = stopped.map(|n| format!(": {}", with_advice(n))).unwrap_or_default();
+        let stopped = report.notes.iter().find(|n| n.code == NoteCode::ScanStoppedGrowing || n.code == NoteCode::ScanMemoryScarce);
+        let why = stopped.map(|n| format!(": {}", of_note(Mode::Scan, n))).unwrap_or_default();
         messages.push(format!("warning: {measured} of {all} regions were measured{why}"));
     }
     if regions.iter().any(|m| m.evidence.physical.as_ref().is_none_or(|p| p.first.is_none())) {
@@ -442,7 +451,7 @@ mod tests {
         let kept = part.results.len() - 11;
         part.results.truncate(kept);
         let all = whole.results.iter().filter(|m| m.at.region.is_some()).count();
-        part.notes.push(memgauge_core::note::Note::warning(SCAN_MEMORY_SCARCE, "memory is scarce").advise("free some"));
+        part.notes.push(memgauge_core::note::Note::warning(NoteCode::ScanMemoryScarce, "memory is scarce").advise("free some"));
         let messages = scan_messages(&part);
         assert!(messages[0].contains(&format!(" of {all} regions")), "{messages:?}");
         assert!(messages[0].ends_with(": memory is scarce; free some"), "{messages:?}");

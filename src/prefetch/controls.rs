@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use anyhow::anyhow;
 use memgauge_core::experiment::PrefetchRequest;
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::prefetchers::{self, Control, PrefetchState, PrefetchStatus, Processor, RegisterReading};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::IdSet;
 use memgauge_core::wording::number_of;
+use memgauge_core::words;
+use memgauge_core::words::{Knob, Problem, Verb, Way};
 use memgauge_os::prefetch::{JOURNALS, Leftover, PrefetchError, PrefetchRegisters};
 use memgauge_os::prefetch::{MSR_DEVICES, MsrError};
 use memgauge_os::process::has_more_privileges_than_its_user;
@@ -88,7 +89,7 @@ pub(crate) fn stand_in_obeys() -> bool {
 
 /// An error that says what to do about it.
 pub(crate) fn with_advice(error: &PrefetchError) -> anyhow::Error {
-    anyhow!("{error}; {}", error.advice())
+    Problem::new(error.to_string(), error.advice()).into()
 }
 
 /// Which CPUs have a register that controls their prefetchers.
@@ -125,12 +126,12 @@ impl PrefetchControls {
         let without: IdSet = cpus.iter().filter(|cpu| self.without.contains_key(cpu)).collect();
         let Some(why) = without.first().and_then(|cpu| self.without.get(&cpu)) else { return Ok(()) };
         if self.by_cpu.is_empty() {
-            return Err(anyhow!(
-                "prefetchers cannot be switched here: {why}; run without --prefetch, and compare the random with the sequential chase in the result"
-            ));
+            let without = words!["run without ", Knob::Prefetch, ", and compare the random with the sequential chase in the result"];
+            return Err(Problem::new(format!("prefetchers cannot be switched here: {why}"), without).into());
         }
         let have: IdSet = self.by_cpu.keys().copied().collect();
-        Err(anyhow!("prefetchers of CPUs {without} cannot be switched: {why}; choose CPUs among {have} with --cpu"))
+        let what = format!("prefetchers of CPUs {without} cannot be switched: {why}");
+        Err(Problem::new(what, Way::Choose(format!("CPUs among {have}").into(), Knob::Cpus)).into())
     }
 
     /// What the values that were read mean.
@@ -157,7 +158,7 @@ impl PrefetchControls {
         if !self.offline.is_empty() {
             notes.push(
                 Note::info(
-                    "prefetch-cpus-offline",
+                    NoteCode::PrefetchCpusOffline,
                     format!(
                         "{}: their registers are neither read nor written, and the state of their prefetchers is unknown",
                         are(&self.offline, "offline")
@@ -168,7 +169,7 @@ impl PrefetchControls {
         }
         let without: IdSet = self.without.keys().copied().collect();
         if let Some((_, why)) = self.without.iter().next().filter(|_| !self.by_cpu.is_empty()) {
-            notes.push(Note::info("prefetch-cpus-without-register", format!("{}: {why}", are(&without, "left alone"))));
+            notes.push(Note::info(NoteCode::PrefetchCpusWithoutRegister, format!("{}: {why}", are(&without, "left alone"))));
         }
         notes
     }
@@ -180,12 +181,15 @@ pub(crate) fn found_notes(found: &Leftover) -> Vec<Note> {
     match found {
         Leftover::Nothing => {}
         Leftover::EarlierBoot => {
-            notes.push(Note::info("prefetch-journal-void", "a journal of an earlier boot was removed: the boot has reset the registers"));
+            notes.push(Note::info(
+                NoteCode::PrefetchJournalVoid,
+                "a journal of an earlier boot was removed: the boot has reset the registers",
+            ));
         }
         Leftover::Restored(n) | Leftover::Partly(n, _) => {
             if *n > 0 {
                 notes.push(Note::info(
-                    "prefetch-restored-earlier",
+                    NoteCode::PrefetchRestoredEarlier,
                     format!(
                         "a run that was killed had left prefetchers changed; the registers of {} were put back before this run",
                         number_of(*n as u64, "CPU", "CPUs")
@@ -203,8 +207,12 @@ pub(crate) fn found_notes(found: &Leftover) -> Vec<Note> {
 /// A note about changes by `who` that could not be undone yet.
 pub(crate) fn offline_note(who: &str, offline: &IdSet) -> Note {
     let message = format!("{}: what {who} had changed there was not put back, and the journal is kept", are(offline, "offline"));
-    Note::warning("prefetch-waits-for-cpus", message)
-        .advise("bring them online (memgauge info says how) and run as root: memgauge prefetch restore")
+    Note::warning(NoteCode::PrefetchWaitsForCpus, message).advise(words![
+        "bring them online (",
+        Verb::Info,
+        " says how) and run as root: ",
+        Verb::PrefetchRestore
+    ])
 }
 
 /// `CPU 3 is offline`, `CPUs 2-3 are offline`.

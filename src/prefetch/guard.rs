@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{Experiment, PrefetchRequest};
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::plan::{Cell, Plan, Step};
 use memgauge_core::prefetchers::{self, Control, PrefetchState, PrefetchStatus};
 use memgauge_core::result::{Evidence, Incomplete, Measurement, Quality, QualityLevel, Report, Verdict};
@@ -20,7 +20,6 @@ use memgauge_os::prefetch::{MsrError, MsrFault};
 
 use super::controls::{PrefetchControls, found_notes, place, with_advice};
 use crate::console::Program;
-use crate::report::NOT_RESTORED;
 
 /// Registers that are being changed, and the guardian that restores them if this process is killed.
 pub(crate) struct GuardedChange {
@@ -180,7 +179,7 @@ impl PrefetchGuard {
         });
         outcome.unwrap_or_else(|error| {
             let why = NotMeasured::PrefetchersNotSet { state, detail: error.to_string() };
-            let note = Note::error("prefetch-not-set", reasons::not_measured(&why)).advise(error.advice());
+            let note = Note::error(NoteCode::PrefetchNotSet, reasons::not_measured(&why)).advise(error.advice());
             let mut outcome = not_set(why, part, context, observer);
             outcome.notes.push(note);
             outcome
@@ -197,7 +196,7 @@ impl PrefetchGuard {
             (None, Err(error)) => {
                 report.notes.push(
                     Note::warning(
-                        "prefetch-state-lost",
+                        NoteCode::PrefetchStateLost,
                         format!("{error}: no result here is sure to be one with prefetchers {}", requested.name()),
                     )
                     .advise(error.advice()),
@@ -210,7 +209,7 @@ impl PrefetchGuard {
         if let Some(note) = memgauge_core::conclusions::advise::contradicted(report.measurements().filter(off)) {
             if requested == PrefetchRequest::Off {
                 state.status = PrefetchStatus::Unknown;
-                state.reason = Some(note.message.clone());
+                state.reason = Some(note.message.to_string());
                 state.advice.clone_from(&note.advice);
             }
             report.notes.push(note);
@@ -218,7 +217,7 @@ impl PrefetchGuard {
         report.environment.prefetch = Some(state);
         let Switching::Registers(guarded) = self.change else { return None };
         let error = guarded.end().err()?;
-        report.notes.push(Note::error(NOT_RESTORED, error.to_string()).advise(error.advice()));
+        report.notes.push(Note::error(NoteCode::PrefetchNotRestored, error.to_string()).advise(error.advice()));
         Some(with_advice(&error))
     }
 }

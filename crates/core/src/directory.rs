@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::note::Note;
+use crate::note::{Note, NoteCode};
 use crate::persistent::PersistentDevice;
 use crate::units::Bytes;
+use crate::words;
+use crate::words::{Knob, Ways};
 
 /// What backs the pages of a mapped file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -102,31 +104,35 @@ impl MemoryDir {
         let persistent = device.as_ref().is_some_and(|d| d.starts_with("/dev/pmem"));
         let mut notes: Vec<Note> = self.persistent.iter().flat_map(PersistentDevice::notes).collect();
         if let Some(why) = volatile {
-            notes.push(Note::info("volatile-stand-in", format!("{path} is a volatile stand-in for persistent memory: {why}")));
+            notes.push(Note::info(NoteCode::VolatileStandIn, format!("{path} is a volatile stand-in for persistent memory: {why}")));
         }
         match backing {
             FileBacking::PageCache => notes.push(
                 Note::warning(
-                    "memory-dir-page-cache",
+                    NoteCode::MemoryDirPageCache,
                     format!("{path} is not DAX: its files are the page cache, so DRAM is measured and not the device{why}"),
                 )
                 .advise(if persistent {
-                    "mount the file system with -o dax; a namespace without DAX must be put into fsdax mode first (ndctl create-namespace -f -e NAMESPACE -m fsdax, which destroys its content)"
+                    Ways::from("mount the file system with -o dax; a namespace without DAX must be put into fsdax mode first (ndctl create-namespace -f -e NAMESPACE -m fsdax, which destroys its content)")
                 } else {
-                    "to measure persistent memory, give a directory of a file system on it that has DAX (mounted with -o dax; on Windows, formatted with /dax:enable); to measure DRAM, leave --memory-dir out"
+                    Ways::from(words![
+                        "to measure persistent memory, give a directory of a file system on it that has DAX (mounted with -o dax; on Windows, formatted with /dax:enable); to measure DRAM, leave ",
+                        Knob::MemoryDir,
+                        " out"
+                    ])
                 }),
             ),
             FileBacking::Tmpfs => {
-                notes.push(Note::info("memory-dir-tmpfs", format!("files in {path} ({filesystem}) are in DRAM: shared memory is measured")));
+                notes.push(Note::info(NoteCode::MemoryDirTmpfs, format!("files in {path} ({filesystem}) are in DRAM: shared memory is measured")));
             }
             FileBacking::Dax => {
                 if !map_sync {
-                    notes.push(Note::info("memory-dir-no-map-sync", format!("files in {path} are DAX, but MAP_SYNC was refused{why}")));
+                    notes.push(Note::info(NoteCode::MemoryDirNoMapSync, format!("files in {path} are DAX, but MAP_SYNC was refused{why}")));
                 }
                 if device_node.is_none() {
                     let device = device.as_deref().unwrap_or("the device");
                     notes.push(Note::info(
-                        "memory-dir-node-unknown",
+                        NoteCode::MemoryDirNodeUnknown,
                         format!("the kernel does not say at which memory node {device} is, so which CPUs are near it is not known"),
                     ));
                 }
@@ -139,6 +145,7 @@ impl MemoryDir {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::note::Code;
 
     fn directory(device: &str, backing: FileBacking) -> MemoryDir {
         MemoryDir {
@@ -162,19 +169,19 @@ mod tests {
     fn the_page_cache_is_called_dram_and_the_advice_fits_the_device() {
         let note = |device| directory(device, FileBacking::PageCache).notes().remove(0);
         let (raw, disc) = (note("/dev/pmem1"), note("/dev/vda"));
-        assert!(raw.message.contains("DRAM") && raw.message.contains("because"), "{raw:?}");
-        assert!(raw.advice.unwrap().contains("fsdax mode"));
-        assert!(disc.advice.unwrap().contains("leave --memory-dir out"));
+        assert!(raw.message.to_string().contains("DRAM") && raw.message.to_string().contains("because"), "{raw:?}");
+        assert!(raw.advice.unwrap().to_string().contains("fsdax mode"));
+        assert!(disc.advice.unwrap().to_string().contains("leave --memory-dir out"));
     }
 
     #[test]
     fn dax_says_what_is_missing() {
         let codes = |d: MemoryDir| d.notes().into_iter().map(|n| n.code).collect::<Vec<_>>();
         let mut dax = directory("/dev/pmem0", FileBacking::Dax);
-        assert_eq!(codes(dax.clone()), ["memory-dir-no-map-sync", "memory-dir-node-unknown"]);
+        assert_eq!(codes(dax.clone()), [NoteCode::MemoryDirNoMapSync, NoteCode::MemoryDirNodeUnknown]);
         (dax.file.map_sync, dax.file.device_node) = (true, Some(1));
-        assert_eq!(codes(dax), [""; 0]);
-        assert_eq!(codes(directory("", FileBacking::Tmpfs)), ["memory-dir-tmpfs"]);
+        assert_eq!(codes(dax), Vec::<Code>::new());
+        assert_eq!(codes(directory("", FileBacking::Tmpfs)), [NoteCode::MemoryDirTmpfs]);
     }
 
     #[test]

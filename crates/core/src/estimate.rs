@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::PrefetchRequest;
-use crate::memory::MemoryErrorKind;
+use crate::memory::{MemoryError, MemoryErrorKind};
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
+use crate::words::Problem;
 
 /// A median with its interval.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -134,7 +135,8 @@ pub enum NotMeasured {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bytes: Option<Bytes>,
         /// How much was needed, why it was refused, and what to do.
-        detail: String,
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
+        detail: Problem,
     },
     /// A thread could not be started, or was lost.
     NoThread {
@@ -197,10 +199,35 @@ pub enum NotMeasured {
     },
 }
 
+impl From<MemoryError> for NotMeasured {
+    fn from(error: MemoryError) -> Self {
+        if error.kind == MemoryErrorKind::Interrupted {
+            return Self::Interrupted;
+        }
+        Self::NoMemory { failure: Some(error.kind), node: Some(error.node), bytes: error.bytes, detail: error.into() }
+    }
+}
+
 impl NotMeasured {
     /// Whether others had the CPUs: it may be measured when they are idle.
     pub const fn is_want_of_cpu_time(&self) -> bool {
         matches!(self, Self::NoSamples | Self::NoCpuTime { .. } | Self::CpuTakenAway { .. } | Self::NeverTogether { .. })
+    }
+
+    /// Whether no later cell may use the memory of this one: what it holds is not what was written, or a thread that was given up may still
+    /// write there.
+    pub const fn damaged(&self) -> bool {
+        self.is_of_memory() || matches!(self, Self::NoThread { failure: Some(ThreadFailure::TimedOut | ThreadFailure::Ended), .. })
+    }
+
+    /// Whether memory is not what it was.
+    pub const fn is_of_memory(&self) -> bool {
+        matches!(self, Self::Corrupted { .. } | Self::MemoryFailed { .. })
+    }
+
+    /// Whether something is wrong with the memory itself (its file or device, or a hardware error), and not only with how much of it is free.
+    pub const fn is_fault(&self) -> bool {
+        self.is_of_memory() || matches!(self, Self::NoMemory { failure: Some(MemoryErrorKind::File | MemoryErrorKind::System), .. })
     }
 
     /// Whether memory lost what was written to it: an incident of the hardware.

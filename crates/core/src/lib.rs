@@ -48,3 +48,4 @@ pub mod topology;
 pub mod traffic;
 pub mod units;
 pub mod wording;
+pub mod words;

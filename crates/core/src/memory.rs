@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::BufferPlan;
 use crate::units::Bytes;
+use crate::words;
+use crate::words::{Knob, Problem, Verb, Way, Ways};
 
 /// Why a buffer could not be allocated as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -20,7 +22,7 @@ pub struct MemoryError {
     /// Why.
     pub why: String,
     /// What to do about it.
-    pub advice: String,
+    pub advice: Ways,
 }
 
 /// Why memory was not had.
@@ -46,9 +48,14 @@ pub enum MemoryErrorKind {
     Interrupted,
 }
 
+/// What to do where a node is not there.
+pub fn see_nodes() -> Ways {
+    Way::Say(words!["run '", Verb::Info, "' to see the nodes"]).and(Way::Choose("one".into(), Knob::Node))
+}
+
 impl MemoryError {
     /// An error of this buffer, with why and what to do.
-    pub fn new(kind: MemoryErrorKind, plan: &BufferPlan, why: impl Into<String>, advice: impl Into<String>) -> Self {
+    pub fn new(kind: MemoryErrorKind, plan: &BufferPlan, why: impl Into<String>, advice: impl Into<Ways>) -> Self {
         let what = match &plan.directory {
             Some(directory) => format!("cannot allocate {} in a file in {directory}", plan.bytes),
             None => format!("cannot allocate {} on node {} with pages '{}'", plan.bytes, plan.node, plan.pages.name()),
@@ -63,11 +70,22 @@ impl MemoryError {
 
     /// The buffer has a size that nothing can have.
     pub fn size(plan: &BufferPlan) -> Self {
-        Self::new(MemoryErrorKind::Size, plan, "the size is zero or beyond the address space", "give --size, such as --size 512M")
+        Self::new(
+            MemoryErrorKind::Size,
+            plan,
+            "the size is zero or beyond the address space",
+            words!["give ", Knob::Size, ", such as ", Knob::Size, " 512M"],
+        )
     }
 
     /// The caller gave up.
     pub fn interrupted(plan: &BufferPlan) -> Self {
         Self::new(MemoryErrorKind::Interrupted, plan, "interrupted", "run again")
+    }
+}
+
+impl From<MemoryError> for Problem {
+    fn from(error: MemoryError) -> Self {
+        Self { what: error.to_string().into(), advice: Some(error.advice) }
     }
 }

@@ -1,6 +1,8 @@
 //! What a reader should know besides the numbers: a stable code, what was seen, what to do about it.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::words::{Ways, Words};
 
 /// How much a note matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -15,43 +17,222 @@ pub enum Severity {
     Error,
 }
 
-/// The code of a scan that got less memory than planned. A scan whose time was over has `scan-stopped-growing`.
-pub const SCAN_MEMORY_SCARCE: &str = "scan-memory-scarce";
+/// Declares the codes with their words, which scripts rely on.
+macro_rules! note_codes {
+    ($($code:ident = $word:literal,)*) => {
+        /// What a note is about.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum NoteCode {
+            $(#[doc = concat!("`", $word, "`")] $code,)*
+        }
+
+        impl NoteCode {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$code),*];
+
+            /// The stable kebab-case word for it.
+            pub const fn word(self) -> &'static str {
+                match self {
+                    $(Self::$code => $word,)*
+                }
+            }
+        }
+    };
+}
+
+note_codes! {
+    AboveLimit = "above-limit",
+    CachesNotKnown = "caches-not-known",
+    CellNotMeasured = "cell-not-measured",
+    CgroupMemory = "cgroup-memory",
+    CheckCutShort = "check-cut-short",
+    ClocksNotComparable = "clocks-not-comparable",
+    ClocksNotCompared = "clocks-not-compared",
+    CoarseTimer = "coarse-timer",
+    Coarsened = "coarsened",
+    ContainerFiles = "container-files",
+    CountersMissing = "counters-missing",
+    CountersOneKindOfCore = "counters-one-kind-of-core",
+    CpuQuota = "cpu-quota",
+    CpusIsolated = "cpus-isolated",
+    CpusNotAllowed = "cpus-not-allowed",
+    CpusOffline = "cpus-offline",
+    CpusWithoutNode = "cpus-without-node",
+    DmiAbsent = "dmi-absent",
+    DmiUnreadable = "dmi-unreadable",
+    FewerAllocations = "fewer-allocations",
+    FrequencyLimited = "frequency-limited",
+    GovernorPowersave = "governor-powersave",
+    GuestIntervals = "guest-intervals",
+    HitInOwnCache = "hit-in-own-cache",
+    HypervisorNotKnown = "hypervisor-not-known",
+    IsolatedCpusUsed = "isolated-cpus-used",
+    KernelTainted = "kernel-tainted",
+    Limit = "limit",
+    LimitUnknown = "limit-unknown",
+    LittleMemory = "little-memory",
+    LoopNotRun = "loop-not-run",
+    LowestLoadDiffersFromIdle = "lowest-load-differs-from-idle",
+    MachineBusy = "machine-busy",
+    MayBeSlowedDown = "may-be-slowed-down",
+    MayFallAsleep = "may-fall-asleep",
+    MemoryCorrupted = "memory-corrupted",
+    MemoryDirNoMapSync = "memory-dir-no-map-sync",
+    MemoryDirNodeUnknown = "memory-dir-node-unknown",
+    MemoryDirPageCache = "memory-dir-page-cache",
+    MemoryDirTmpfs = "memory-dir-tmpfs",
+    MemoryNotKnown = "memory-not-known",
+    MemoryPolicy = "memory-policy",
+    MemoryPolicyUnknown = "memory-policy-unknown",
+    MemorySideCache = "memory-side-cache",
+    NoCoreToLoad = "no-core-to-load",
+    NoCounters = "no-counters",
+    NoFullRandom = "no-full-random",
+    NoHugePagePool = "no-huge-page-pool",
+    NoKernelForMix = "no-kernel-for-mix",
+    NoLargePages = "no-large-pages",
+    NoLocalMemory = "no-local-memory",
+    NoPersistInstruction = "no-persist-instruction",
+    NodeMemoryDiffers = "node-memory-differs",
+    NodeShortOfMemory = "node-short-of-memory",
+    NodesNotAllowed = "nodes-not-allowed",
+    NodesShareCpus = "nodes-share-cpus",
+    NotQuiet = "not-quiet",
+    NumaBalancing = "numa-balancing",
+    OnBattery = "on-battery",
+    OneCore = "one-core",
+    OneCpu = "one-cpu",
+    OneNode = "one-node",
+    PairsAtOnce = "pairs-at-once",
+    PairsOneByOne = "pairs-one-by-one",
+    PatternsLeftOut = "patterns-left-out",
+    PerfAbsent = "perf-absent",
+    PerfRestricted = "perf-restricted",
+    PlateauNotReached = "plateau-not-reached",
+    PmemBadRanges = "pmem-bad-ranges",
+    PmemMixedCapacities = "pmem-mixed-capacities",
+    PmemNotHealthy = "pmem-not-healthy",
+    PmemScrubbing = "pmem-scrubbing",
+    PoolUsed = "pool-used",
+    PrefetchCpusOffline = "prefetch-cpus-offline",
+    PrefetchCpusWithoutRegister = "prefetch-cpus-without-register",
+    PrefetchJournalVoid = "prefetch-journal-void",
+    PrefetchKept = "prefetch-kept",
+    PrefetchNotRestored = "prefetch-not-restored",
+    PrefetchNotSeen = "prefetch-not-seen",
+    PrefetchNotSet = "prefetch-not-set",
+    PrefetchNothingToRestore = "prefetch-nothing-to-restore",
+    PrefetchOffNotEffective = "prefetch-off-not-effective",
+    PrefetchRestored = "prefetch-restored",
+    PrefetchRestoredEarlier = "prefetch-restored-earlier",
+    PrefetchRunJournal = "prefetch-run-journal",
+    PrefetchStateLost = "prefetch-state-lost",
+    PrefetchWaitsForCpus = "prefetch-waits-for-cpus",
+    SamplesThinned = "samples-thinned",
+    ScanInCache = "scan-in-cache",
+    ScanMargin = "scan-margin",
+    ScanMemoryScarce = "scan-memory-scarce",
+    ScanNoAddresses = "scan-no-addresses",
+    ScanRegion = "scan-region",
+    ScanShare = "scan-share",
+    ScanStoppedGrowing = "scan-stopped-growing",
+    ScanWeakRegion = "scan-weak-region",
+    SizeInCaches = "size-in-caches",
+    SmallBuffer = "small-buffer",
+    SmallPages = "small-pages",
+    StatHidden = "stat-hidden",
+    Suspended = "suspended",
+    SweepCut = "sweep-cut",
+    ThpDisabled = "thp-disabled",
+    ThpNever = "thp-never",
+    TurboOff = "turbo-off",
+    VirtualMachine = "virtual-machine",
+    VolatileStandIn = "volatile-stand-in",
+    WeightsApplied = "weights-applied",
+    WithinTooShort = "within-too-short",
+}
+
+/// The code of a note: one of this program's, or one that another version wrote into a result.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Code {
+    /// One of this program's.
+    Known(NoteCode),
+    /// One that this program does not write.
+    Unknown(String),
+}
+
+impl Code {
+    /// The kebab-case word for it.
+    pub fn word(&self) -> &str {
+        match self {
+            Self::Known(code) => code.word(),
+            Self::Unknown(word) => word,
+        }
+    }
+}
+
+impl PartialEq<NoteCode> for Code {
+    fn eq(&self, code: &NoteCode) -> bool {
+        matches!(self, Self::Known(known) if known == code)
+    }
+}
+
+impl From<NoteCode> for Code {
+    fn from(code: NoteCode) -> Self {
+        Self::Known(code)
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
+    }
+}
+
+impl<'de> Deserialize<'de> for Code {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        Ok(NoteCode::ALL.iter().find(|code| code.word() == word).map_or(Self::Unknown(word), |code| Self::Known(*code)))
+    }
+}
 
 /// One thing to know about a run. Text, JSON and every other format show the same notes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Note {
     /// Stable kebab-case word that scripts can rely on, such as `small-pages`.
-    pub code: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub code: Code,
     /// How much it matters.
     pub severity: Severity,
     /// What was seen.
-    pub message: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub message: Words,
     /// What the reader can do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub advice: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub advice: Option<Ways>,
 }
 
 impl Note {
-    fn new(severity: Severity, code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), severity, message: message.into(), advice: None }
+    fn new(severity: Severity, code: NoteCode, message: impl Into<Words>) -> Self {
+        Self { code: code.into(), severity, message: message.into(), advice: None }
     }
     /// A note that explains.
-    pub fn info(code: &str, message: impl Into<String>) -> Self {
+    pub fn info(code: NoteCode, message: impl Into<Words>) -> Self {
         Self::new(Severity::Info, code, message)
     }
     /// A note that warns.
-    pub fn warning(code: &str, message: impl Into<String>) -> Self {
+    pub fn warning(code: NoteCode, message: impl Into<Words>) -> Self {
         Self::new(Severity::Warning, code, message)
     }
     /// A note that says what could not be measured.
-    pub fn error(code: &str, message: impl Into<String>) -> Self {
+    pub fn error(code: NoteCode, message: impl Into<Words>) -> Self {
         Self::new(Severity::Error, code, message)
     }
     /// Adds what to do.
     #[must_use]
-    pub fn advise(mut self, advice: impl Into<String>) -> Self {
+    pub fn advise(mut self, advice: impl Into<Ways>) -> Self {
         self.advice = Some(advice.into());
         self
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::note::Note;
+use crate::note::{Note, NoteCode};
 use crate::units::Bytes;
 
 /// A namespace of persistent memory with a block device, and what it is part of.
@@ -142,7 +142,7 @@ impl PersistentDevice {
     pub fn notes(&self) -> Vec<Note> {
         let region = &self.region;
         let mut notes = Vec::new();
-        let mut warn = |code: &str, message: String, advice: &str| notes.push(Note::warning(code, message).advise(advice));
+        let mut warn = |code: NoteCode, message: String, advice: &'static str| notes.push(Note::warning(code, message).advise(advice));
         // A region takes as much of each of its modules, so what it takes does not tell: the modules themselves are compared, all of them.
         let mut alike: BTreeMap<Bytes, Vec<&str>> = BTreeMap::new();
         for (name, bytes) in &self.capacities {
@@ -153,20 +153,20 @@ impl PersistentDevice {
             let message = format!(
                 "regions use different amounts of this machine's modules of persistent memory ({list}): if the modules differ in size, an interleave set is as fast as its slowest one"
             );
-            warn("pmem-mixed-capacities", message, "use modules of one capacity");
+            warn(NoteCode::PmemMixedCapacities, message, "use modules of one capacity");
         }
         for module in self.modules.iter().filter(|m| !m.faults.is_empty()) {
             let message = format!("{} of {region} is not healthy: {}", module.name, module.faults.join(", "));
-            warn("pmem-not-healthy", message, "see ndctl list --dimms --health; replace the module or update its firmware");
+            warn(NoteCode::PmemNotHealthy, message, "see ndctl list --dimms --health; replace the module or update its firmware");
         }
         if self.bad_ranges > 0 {
             let ranges = if self.bad_ranges == 1 { "range" } else { "ranges" };
             let message = format!("{region} has {} {ranges} of addresses with known errors", self.bad_ranges);
-            warn("pmem-bad-ranges", message, "see ndctl list --media-errors");
+            warn(NoteCode::PmemBadRanges, message, "see ndctl list --media-errors");
         }
         if self.scrubbing == Some(true) {
             let message = format!("{region} is being searched for errors (scrub), which takes bandwidth from what is measured");
-            warn("pmem-scrubbing", message, "wait for its end (ndctl wait-scrub) and measure again");
+            warn(NoteCode::PmemScrubbing, message, "wait for its end (ndctl wait-scrub) and measure again");
         }
         notes
     }
@@ -175,6 +175,7 @@ impl PersistentDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::note::Code;
 
     #[test]
     fn what_is_wrong_with_modules_is_said() {
@@ -182,14 +183,17 @@ mod tests {
         let mut device =
             PersistentDevice { region: "region1".into(), modules: vec![module("nmem0", 128), module("nmem1", 128)], ..Default::default() };
         let codes = |d: &PersistentDevice| d.notes().into_iter().map(|n| n.code).collect::<Vec<_>>();
-        assert_eq!(codes(&device), [""; 0]);
+        assert_eq!(codes(&device), Vec::<Code>::new());
         // As much of each, as in every interleave set.
         device.capacities =
             [("nmem0".into(), Bytes::gib(128)), ("nmem1".into(), Bytes::gib(256)), ("nmem2".into(), Bytes::gib(256))].into();
         device.modules[0].faults = vec!["save_fail".into(), "smart_event".into()];
         (device.bad_ranges, device.scrubbing) = (2, Some(true));
-        assert_eq!(codes(&device), ["pmem-mixed-capacities", "pmem-not-healthy", "pmem-bad-ranges", "pmem-scrubbing"]);
-        let messages: Vec<String> = device.notes().into_iter().map(|n| n.message).collect();
+        assert_eq!(
+            codes(&device),
+            [NoteCode::PmemMixedCapacities, NoteCode::PmemNotHealthy, NoteCode::PmemBadRanges, NoteCode::PmemScrubbing]
+        );
+        let messages: Vec<String> = device.notes().into_iter().map(|n| n.message.to_string()).collect();
         assert!(
             messages[0].contains("(128 GiB: nmem0; 256 GiB: nmem1, nmem2)")
                 && messages[1].contains("nmem0 of region1 is not healthy: save_fail, smart_event")

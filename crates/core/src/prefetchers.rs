@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::PrefetchRequest;
-use crate::note::Note;
+use crate::note::{Note, NoteCode};
 use crate::topology::Machine;
 use crate::units::IdSet;
+use crate::words;
+use crate::words::{Knob, Ways};
 
 /// Intel's `MSR_MISC_FEATURE_CONTROL` (Intel SDM volume 4; `MSR_PREFETCH_CONTROL` in its later tables). 1 in a bit switches off.
 pub const INTEL_REGISTER: u32 = 0x1A4;
@@ -201,7 +203,8 @@ pub struct PrefetchState {
     pub reason: Option<String>,
     /// What the reader can do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub advice: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub advice: Option<Ways>,
     /// The register and where it is documented, such as `0x1a4 MISC_FEATURE_CONTROL (Intel SDM volume 4)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub register: Option<String>,
@@ -297,10 +300,10 @@ pub fn state(requested: PrefetchRequest, read: &BTreeMap<u32, RegisterReading>) 
 /// The note that is shown before a register is written.
 pub fn taint_note() -> Note {
     Note::info(
-        "kernel-tainted",
+        NoteCode::KernelTainted,
         "prefetchers are switched by writing to model-specific registers: the kernel logs it and marks itself tainted (CPU out of specification, 'S') until it is booted again",
     )
-    .advise("leave --prefetch out where a distribution's support must not see a tainted kernel")
+    .advise(words!["leave ", Knob::Prefetch, " out where a distribution's support must not see a tainted kernel"])
 }
 
 #[cfg(test)]

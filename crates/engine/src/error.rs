@@ -2,11 +2,7 @@
 
 use memgauge_core::estimate::{NotMeasured, ThreadFailure};
 use memgauge_core::pattern::LayoutError;
-use memgauge_core::result::Incomplete;
-use memgauge_core::traffic::Mix;
-use memgauge_core::units::{Bytes, IdSet};
-use memgauge_core::wording::reasons;
-use memgauge_os::memory::{MemoryError, MemoryErrorKind, MemoryFault};
+use memgauge_core::units::Bytes;
 use memgauge_os::process::MORE_THREADS;
 
 /// Why a worker thread did not do its job.
@@ -67,109 +63,49 @@ pub(crate) enum LoadError {
 pub(crate) type Result<T = (), E = CellError> = std::result::Result<T, E>;
 
 /// Why a cell has no value.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CellError {
-    #[error("interrupted before it was measured")]
-    Interrupted,
-    #[error("the time given was not enough to measure it")]
-    OutOfTime,
-    #[error(transparent)]
-    Memory(MemoryError),
-    #[error(transparent)]
-    Worker(#[from] WorkerError),
-    #[error("CPU {cpus} went offline, or was taken from this process, during the run")]
-    CpusLost { cpus: IdSet },
-    #[error("memory node {nodes} went offline, or was taken from this process, during the run")]
-    NodesLost { nodes: IdSet },
-    #[error("{why}")]
-    StartSignal { why: String },
-    #[error("CPU {cpu} got no time in {bursts} bursts; the machine is overloaded")]
-    ChaseStarved { cpu: u32, bursts: u32 },
-    #[error("CPU {cpu}: a pointer of the chase is not what was written")]
-    WrongPointer { cpu: u32 },
-    #[error("CPU {cpu}: {}", reasons::memory_fault(.fault))]
-    MemoryFailed { cpu: u32, fault: MemoryFault },
-    #[error("the chase on CPU {cpu} left no trace")]
-    ChaseLost { cpu: u32 },
-    #[error("CPUs {cpus} never ran at the same time")]
-    NeverTogether { cpus: IdSet },
-    #[error("this CPU runs none of the kernels planned for the mix {mix}")]
-    NoKernel { mix: Mix },
-    #[error(transparent)]
-    Chain(ChainError),
-    #[error("CPU {cpu}: {why}")]
-    Load { cpu: u32, why: LoadError },
-    #[error("CPU {cpu} has no buffer")]
-    NoBuffer { cpu: u32 },
-    #[error("no region of {bytes} could be taken on node {node}: {why}")]
-    NoRegion { bytes: Bytes, node: u32, why: String },
-}
+pub(crate) type CellError = NotMeasured;
 
-impl From<MemoryError> for CellError {
-    fn from(error: MemoryError) -> Self {
-        if error.kind == MemoryErrorKind::Interrupted { Self::Interrupted } else { Self::Memory(error) }
-    }
-}
-
-impl CellError {
-    /// Whether no later cell may use the memory of this one: what it holds is not what was written, or a thread that was given up may still
-    /// write there.
-    pub(crate) const fn damaged(&self) -> bool {
-        self.is_of_memory() || matches!(self, Self::Worker(WorkerError::TimedOut { .. } | WorkerError::Lost { .. }))
-    }
-
-    /// Whether memory is not what it was.
-    pub(crate) const fn is_of_memory(&self) -> bool {
-        matches!(self, Self::WrongPointer { .. } | Self::MemoryFailed { .. })
+impl From<WorkerError> for CellError {
+    fn from(error: WorkerError) -> Self {
+        Self::NoThread { cpu: error.cpu(), failure: Some(error.failure()), detail: error.to_string() }
     }
 }
 
 impl From<ChainError> for CellError {
     fn from(error: ChainError) -> Self {
-        if let ChainError::Interrupted = error { Self::Interrupted } else { Self::Chain(error) }
+        if let ChainError::Interrupted = error { Self::Interrupted } else { Self::Internal { detail: error.to_string() } }
     }
 }
 
-impl From<&CellError> for Incomplete {
-    fn from(error: &CellError) -> Self {
-        // What a signal interrupted, its caller knows.
-        if matches!(error, CellError::Interrupted | CellError::OutOfTime) { Self::OutOfTime } else { Self::CellsMissing }
-    }
+/// A pointer of a chase is not what was written.
+pub(crate) fn wrong_pointer(cpu: u32) -> CellError {
+    CellError::Corrupted { cpu: Some(cpu), detail: format!("CPU {cpu}: a pointer of the chase is not what was written") }
 }
 
-impl From<&CellError> for NotMeasured {
-    fn from(error: &CellError) -> Self {
-        let detail = error.to_string();
-        match error {
-            CellError::Interrupted => Self::Interrupted,
-            CellError::OutOfTime => Self::OutOfTime,
-            CellError::Memory(MemoryError { kind, node, bytes, advice, .. }) => {
-                Self::NoMemory { failure: Some(*kind), node: Some(*node), bytes: *bytes, detail: format!("{detail}; {advice}") }
-            }
-            CellError::WrongPointer { cpu } => Self::Corrupted { cpu: Some(*cpu), detail },
-            CellError::MemoryFailed { cpu, fault } => Self::MemoryFailed { cpu: *cpu, fault: fault.clone() },
-            CellError::Worker(worker) => Self::NoThread { cpu: worker.cpu(), failure: Some(worker.failure()), detail },
-            CellError::CpusLost { cpus } => Self::CpusLost { cpus: cpus.clone() },
-            CellError::NodesLost { nodes } => Self::NodesLost { nodes: nodes.clone() },
-            CellError::StartSignal { .. } => Self::NoStartSignal { detail },
-            CellError::ChaseStarved { cpu, .. } => Self::NoCpuTime { cpu: *cpu },
-            CellError::NeverTogether { cpus } => Self::NeverTogether { cpus: cpus.clone() },
-            CellError::NoKernel { mix } => Self::NoKernel { mix: *mix },
-            CellError::NoRegion { node, why, .. } => Self::NoRegion { node: *node, detail: why.clone() },
-            CellError::ChaseLost { .. } | CellError::Chain(_) | CellError::Load { .. } | CellError::NoBuffer { .. } => {
-                Self::Internal { detail }
-            }
-        }
-    }
+/// A burst ended without what its chase did.
+pub(crate) fn chase_lost(cpu: u32) -> CellError {
+    CellError::Internal { detail: format!("the chase on CPU {cpu} left no trace") }
+}
+
+/// A kernel has no room in its buffer.
+pub(crate) fn no_room(cpu: u32, why: &LoadError) -> CellError {
+    CellError::Internal { detail: format!("CPU {cpu}: {why}") }
+}
+
+/// Nothing was allocated for a CPU.
+pub(crate) fn no_buffer(cpu: u32) -> CellError {
+    CellError::Internal { detail: format!("CPU {cpu} has no buffer") }
 }
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::estimate::MemoryFaultKind;
+    use memgauge_core::estimate::{MemoryFault, MemoryFaultKind};
+    use memgauge_core::result::Incomplete;
+    use memgauge_os::memory::{MemoryError, MemoryErrorKind};
 
     use super::*;
 
-    fn no_room() -> MemoryError {
+    fn lacks_room() -> MemoryError {
         MemoryError {
             kind: MemoryErrorKind::Space,
             node: 1,
@@ -186,16 +122,16 @@ mod tests {
         let detail = |text: &str| text.to_owned();
         for (error, expected) in [
             (
-                CellError::Memory(no_room()),
+                CellError::from(lacks_room()),
                 NotMeasured::NoMemory {
                     failure: Some(MemoryErrorKind::Space),
                     node: Some(1),
                     bytes: Some(Bytes::mib(840)),
-                    detail: detail("cannot allocate 840 MiB on node 1: node 1 has 12 MiB free; free memory"),
+                    detail: detail("cannot allocate 840 MiB on node 1: node 1 has 12 MiB free; free memory").into(),
                 },
             ),
             (
-                CellError::Worker(WorkerError::Lost { cpu: 3 }),
+                CellError::from(WorkerError::Lost { cpu: 3 }),
                 NotMeasured::NoThread {
                     cpu: 3,
                     failure: Some(ThreadFailure::Ended),
@@ -203,20 +139,20 @@ mod tests {
                 },
             ),
             (
-                CellError::WrongPointer { cpu: 2 },
+                wrong_pointer(2),
                 NotMeasured::Corrupted { cpu: Some(2), detail: detail("CPU 2: a pointer of the chase is not what was written") },
             ),
             (CellError::MemoryFailed { cpu: 0, fault: fault.clone() }, NotMeasured::MemoryFailed { cpu: 0, fault }),
         ] {
-            assert_eq!(NotMeasured::from(&error), expected);
+            assert_eq!(error, expected);
         }
-        let interrupted = MemoryError { kind: MemoryErrorKind::Interrupted, ..no_room() };
-        assert_eq!(NotMeasured::from(&CellError::from(interrupted)), NotMeasured::Interrupted);
+        let interrupted = MemoryError { kind: MemoryErrorKind::Interrupted, ..lacks_room() };
+        assert_eq!(CellError::from(interrupted), NotMeasured::Interrupted);
     }
 
     #[test]
     fn what_the_time_did_not_allow_is_told_from_what_failed() {
         assert_eq!(Incomplete::from(&CellError::OutOfTime), Incomplete::OutOfTime);
-        assert_eq!(Incomplete::from(&CellError::WrongPointer { cpu: 0 }), Incomplete::CellsMissing);
+        assert_eq!(Incomplete::from(&wrong_pointer(0)), Incomplete::CellsMissing);
     }
 }

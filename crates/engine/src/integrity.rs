@@ -507,7 +507,7 @@ impl CheckedBuffers {
             Err(error) => {
                 measured.cut_short((&error).into());
                 let message = format!("what was written was not compared: {error}");
-                measured.note(memgauge_core::note::Note::warning("check-cut-short", message));
+                measured.note(memgauge_core::note::Note::warning(memgauge_core::note::NoteCode::CheckCutShort, message));
             }
         }
         all.ecc = Some(self.ecc.end(session));

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::conclusions::{judge, scan};
+use memgauge_core::conclusions::judge;
 use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{Coordinates, Experiment, Method, Metric};
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::plan::Work;
 use memgauge_core::result::{
     Checksums, CurveSummary, Evidence, Incomplete, InterleaveSummary, Measurement, PairMatrix, PlacementStatus, RfoEvidence, Timing,
@@ -13,7 +13,7 @@ use memgauge_core::result::{
 use memgauge_core::topology::Topology;
 use memgauge_core::traffic::Mix;
 use memgauge_core::wording::{self, reasons};
-use memgauge_os::memory::{MemoryError, MemoryFaultKind};
+use memgauge_os::memory::MemoryFaultKind;
 
 use crate::context::Progress;
 use crate::error::CellError;
@@ -141,7 +141,7 @@ impl Measured {
         // Data that was not what was written deserves more than a line in a table.
         if let Some(Checksums { passes, mismatches }) = result.evidence.checksums.filter(|c| c.mismatches > 0) {
             let found = format!("{}: {mismatches} of {passes} passes read other data than was written", wording::coordinates(&result.at));
-            self.note(Note::error(scan::CORRUPTED, found).advise(TEST_MEMORY));
+            self.note(Note::error(NoteCode::MemoryCorrupted, found).advise(TEST_MEMORY));
         }
         if self.again { &mut self.repeats } else { &mut self.results }.push(result);
     }
@@ -149,10 +149,10 @@ impl Measured {
     /// Adds results without value for what failed, so that none goes missing silently.
     pub(crate) fn fail(&mut self, subject: Subject<'_>, work: &Work, error: &CellError) {
         if !matches!(error, CellError::Interrupted | CellError::OutOfTime) {
-            self.note(failure(format!("{}: {error}", wording::coordinates(subject.at)), error));
+            self.note(failure(&wording::coordinates(subject.at), error));
         }
         self.cut_short(error.into());
-        let estimate = || Estimate { not_measured: Some(error.into()), ..Estimate::default() };
+        let estimate = || Estimate { not_measured: Some(error.clone()), ..Estimate::default() };
         for at in work.places(subject.at) {
             self.add(subject.judge(at, work.metric(), estimate(), Evidence::default()));
         }
@@ -200,23 +200,27 @@ impl Measured {
 pub(crate) fn taken_away(result: &Measurement) -> Option<Note> {
     let why = result.estimate.not_measured.as_ref().filter(|why| matches!(why, NotMeasured::CpuTakenAway { .. }))?;
     let message = format!("{}: {}", wording::coordinates(&result.at), reasons::not_measured(why));
-    Some(Note::error("cell-not-measured", message).advise(FREE_CPUS))
+    Some(Note::error(NoteCode::CellNotMeasured, message).advise(FREE_CPUS))
 }
 
 /// The note on something that failed, and what to do about it.
-pub(crate) fn failure(message: String, error: &CellError) -> Note {
+pub(crate) fn failure(at: &str, error: &CellError) -> Note {
+    let message = format!("{at}: {error}");
     match error {
-        CellError::WrongPointer { .. } => Note::error(scan::CORRUPTED, message).advise(TEST_MEMORY),
+        CellError::Corrupted { .. } => Note::error(NoteCode::MemoryCorrupted, message).advise(TEST_MEMORY),
         CellError::MemoryFailed { fault, .. } => match fault.kind {
-            MemoryFaultKind::Poisoned if fault.directory.is_none() => Note::error(scan::CORRUPTED, message).advise(TEST_MEMORY),
-            MemoryFaultKind::Poisoned => Note::error(scan::CORRUPTED, message).advise(SEE_MEDIA_ERRORS),
+            MemoryFaultKind::Poisoned if fault.directory.is_none() => Note::error(NoteCode::MemoryCorrupted, message).advise(TEST_MEMORY),
+            MemoryFaultKind::Poisoned => Note::error(NoteCode::MemoryCorrupted, message).advise(SEE_MEDIA_ERRORS),
             MemoryFaultKind::Truncated => {
-                Note::error("cell-not-measured", message).advise("measure in a directory that nothing else changes")
+                Note::error(NoteCode::CellNotMeasured, message).advise("measure in a directory that nothing else changes")
             }
-            MemoryFaultKind::Device | MemoryFaultKind::Gone => Note::error("cell-not-measured", message).advise(SEE_MEDIA_ERRORS),
+            MemoryFaultKind::Device | MemoryFaultKind::Gone => Note::error(NoteCode::CellNotMeasured, message).advise(SEE_MEDIA_ERRORS),
         },
-        CellError::Memory(MemoryError { advice, .. }) => Note::error("cell-not-measured", message).advise(advice),
-        _ => Note::error("cell-not-measured", message),
+        CellError::NoMemory { detail, .. } => {
+            let note = Note::error(NoteCode::CellNotMeasured, detail.what.clone().after(format!("{at}: ")));
+            Note { advice: detail.advice.clone(), ..note }
+        }
+        _ => Note::error(NoteCode::CellNotMeasured, message),
     }
 }
 
@@ -259,7 +263,7 @@ mod tests {
             distribution.add(&[1_000; 10], 0, 1.0);
             measured.add(Measurement { distribution: distribution.finish(), ..result });
             let why = measured.incomplete();
-            assert_eq!(measured.notes.iter().filter(|note| note.code == "cell-not-measured").count(), usize::from(why.is_some()));
+            assert_eq!(measured.notes.iter().filter(|note| note.code == NoteCode::CellNotMeasured).count(), usize::from(why.is_some()));
             (measured.results.remove(0), why)
         };
         let (lost, why) = recorded(0.96);
@@ -281,7 +285,7 @@ mod tests {
             let (at, work) = (Coordinates::default(), Work::Latency { probe, allocations: 3, orders, hops: None, histogram: None });
             let mut measured = Measured::default();
             let subject = Subject { topology: &topology, experiment: Experiment::IdleLatency, at: &at };
-            measured.fail(subject, &work, &CellError::ChaseStarved { cpu: 1, bursts: 5 });
+            measured.fail(subject, &work, &CellError::NoCpuTime { cpu: 1 });
             let results = measured.results.into_iter();
             results.map(|m| (m.at.order.unwrap(), m.estimate.not_measured.unwrap())).collect::<Vec<_>>()
         };

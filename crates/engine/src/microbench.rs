@@ -18,6 +18,8 @@ use memgauge_core::stats;
 use memgauge_core::traffic::{LineUse, Mix};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_core::wording;
+use memgauge_core::words;
+use memgauge_core::words::{Problem, Verb};
 use memgauge_kernels::{self as kernels, Kernel, LINE, MAX_STREAMS, Walk};
 use memgauge_os::clock::Clock;
 use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
@@ -41,29 +43,28 @@ const MIN_STREAM: Bytes = Bytes(8);
 pub enum LoopError {
     /// The memory could not be allocated as requested.
     #[error("{0}")]
-    Memory(String),
+    Memory(Problem),
     /// It was interrupted before a pass was complete.
     #[error("interrupted before anything was measured")]
     Interrupted,
     /// The CPU is not there, the order does not fit the buffer, or the size is too small.
     #[error("{0}")]
-    Request(String),
+    Request(Problem),
 }
 
 impl From<MemoryError> for LoopError {
     fn from(error: MemoryError) -> Self {
-        let text = format!("{error}; {}", error.advice);
         match error.kind {
-            MemoryErrorKind::Size => Self::Request(text),
+            MemoryErrorKind::Size => Self::Request(error.into()),
             MemoryErrorKind::Interrupted => Self::Interrupted,
-            _ => Self::Memory(text),
+            _ => Self::Memory(error.into()),
         }
     }
 }
 
 impl From<ChainError> for LoopError {
     fn from(error: ChainError) -> Self {
-        if let ChainError::Interrupted = error { Self::Interrupted } else { Self::Request(error.to_string()) }
+        if let ChainError::Interrupted = error { Self::Interrupted } else { Self::Request(error.to_string().into()) }
     }
 }
 
@@ -76,17 +77,20 @@ impl From<ChainError> for LoopError {
 /// # Errors
 /// When it was stopped before a pass was complete, the CPU may not be used, the memory cannot be allocated, or the order does not fit the buffer.
 pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measurement, Vec<Note>), LoopError> {
-    let (bytes, smaller) = planner::loop_size(spec, context.machine).map_err(|e| LoopError::Memory(e.to_string()))?;
+    let (bytes, smaller) = planner::loop_size(spec, context.machine).map_err(|e| LoopError::Memory(e.problem().clone()))?;
     if let Some(cpu) = spec.cpu {
         cpu::pin_to(cpu).map_err(|e| {
-            LoopError::Request(format!(
-                "cannot run on CPU {cpu}: {}; name one of those that 'memgauge info' lists as allowed",
-                cpu::why_not_pinned(&e)
+            LoopError::Request(Problem::new(
+                format!("cannot run on CPU {cpu}: {}", cpu::why_not_pinned(&e)),
+                words!["name one of those that '", Verb::Info, "' lists as allowed"],
             ))
         })?;
     }
     if spec.kind == LoopKind::Stream && bytes < MIN_STREAM {
-        return Err(LoopError::Request(format!("a stream of {bytes} is less than a word of {MIN_STREAM}; give a larger size")));
+        return Err(LoopError::Request(Problem::new(
+            format!("a stream of {bytes} is less than a word of {MIN_STREAM}"),
+            "give a larger size",
+        )));
     }
     let here = spec.cpu.or_else(|| cpu::current_cpu().ok()).unwrap_or(0);
     // A thread that no CPU was named for may run on any, so its own CPU is one of those that others may use as well.
@@ -118,7 +122,7 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
     evidence.placement = buffer.placement().clone();
     evidence.proof = (!samples.is_empty()).then_some(proof);
     let estimate = match &damaged {
-        Some(error) if samples.is_empty() => Estimate { not_measured: Some(error.into()), ..Estimate::default() },
+        Some(error) if samples.is_empty() => Estimate { not_measured: Some(error.clone()), ..Estimate::default() },
         // As many passes as were asked for, so no interval is too wide.
         _ => stats::estimate(&[samples], f64::INFINITY),
     };
@@ -131,7 +135,7 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
     let at = coordinates(spec, bytes);
     let subject = Subject { topology: &context.machine.topology, experiment, at: &at };
     let result = subject.judge(at.clone(), metric, estimate, evidence);
-    let damaged = damaged.map(|error| measured::failure(format!("{}: {error}", wording::coordinates(&result.at)), &error));
+    let damaged = damaged.map(|error| measured::failure(&wording::coordinates(&result.at), &error));
     let notes = smaller.into_iter().chain(note.flatten()).chain(damaged).chain(measured::taken_away(&result)).collect();
     Ok((Measurement { counters: counters.map(Box::new), ..result }, notes))
 }
@@ -321,7 +325,7 @@ fn chase(
         counted.stop(&clock, hops * u64::from(made));
     }
     // A chase that met a wrong pointer may be anywhere. Of memory that has an error it is the last pass before.
-    let sound = !matches!(chase.check(0), Err(CellError::WrongPointer { .. }));
+    let sound = !matches!(chase.check(0), Err(CellError::Corrupted { .. }));
     let offset = sound.then(|| chase.position() as usize - buffer.as_ptr() as usize);
     let proof = LoopProof {
         passes: made,
@@ -432,7 +436,7 @@ mod tests {
     fn a_stream_without_a_word_is_refused() {
         for bytes in [1, 7] {
             let refused = try_to_run(LoopKind::Stream, Bytes(bytes), 3);
-            assert!(matches!(&refused, Err(LoopError::Request(why)) if why.contains("larger size")), "{refused:?}");
+            assert!(matches!(&refused, Err(LoopError::Request(why)) if why.to_string().contains("larger size")), "{refused:?}");
         }
     }
 

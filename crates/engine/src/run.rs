@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use memgauge_core::conclusions::judge;
 use memgauge_core::experiment::Experiment;
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::plan::{Cell, Plan, Work};
 use memgauge_core::result::{Incomplete, SetUp, Timing};
 use memgauge_core::units::IdSet;
@@ -76,11 +76,11 @@ struct StartGate {
 impl StartGate {
     fn wait(&self, session: &Session<'_>) -> Result {
         match &self.signal {
-            Some(Err(why)) => Err(CellError::StartSignal { why: why.to_string() }),
+            Some(Err(why)) => Err(CellError::NoStartSignal { detail: why.to_string() }),
             Some(Ok(signal)) => match signal.wait(|| session.interrupted()) {
                 Ok(true) => Ok(()),
                 Ok(false) => Err(session.budget.interruption()),
-                Err(why) => Err(CellError::StartSignal { why: why.to_string() }),
+                Err(why) => Err(CellError::NoStartSignal { detail: why.to_string() }),
             },
             None => Ok(()),
         }
@@ -117,7 +117,7 @@ fn try_to_measure(session: &mut Session<'_>, start: &StartGate, subject: Subject
     session.runner.begin_cell(work);
     let result = match measure(session, subject, work, measured) {
         // Memory that went offline in the middle is more than too little of it.
-        Err(error @ CellError::Memory(_)) => Err(check_allowed(session.context, work).err().unwrap_or(error)),
+        Err(error @ CellError::NoMemory { .. }) => Err(check_allowed(session.context, work).err().unwrap_or(error)),
         result => result,
     };
     // Also where something was not begun because it would not have ended in time.
@@ -184,10 +184,12 @@ const COMPARISONS: usize = 3;
 fn clock_note(error: &ClockError) -> Note {
     match error {
         ClockError::Backwards { .. } => {
-            Note::warning("clocks-not-comparable", format!("{error}: intervals between CPUs, such as coverage, are wrong"))
+            Note::warning(NoteCode::ClocksNotComparable, format!("{error}: intervals between CPUs, such as coverage, are wrong"))
                 .advise("check the kernel's log for an unstable TSC")
         }
-        ClockError::NotTested { .. } => Note::info("clocks-not-compared", error.to_string()).advise("run again when the CPUs are idle"),
+        ClockError::NotTested { .. } => {
+            Note::info(NoteCode::ClocksNotCompared, error.to_string()).advise("run again when the CPUs are idle")
+        }
     }
 }
 
@@ -285,7 +287,10 @@ mod tests {
         let threads = session.runner.threads(&IdSet::one(probe.cpu)).unwrap();
         let given_up = threads.workers.run(vec![(probe.cpu, job)], Duration::from_millis(20)).map(|_| ());
         let given_up = given_up.map_err(CellError::from);
-        assert!(matches!(given_up, Err(CellError::Worker(crate::error::WorkerError::TimedOut { .. }))), "{given_up:?}");
+        assert!(
+            matches!(given_up, Err(CellError::NoThread { failure: Some(memgauge_core::estimate::ThreadFailure::TimedOut), .. })),
+            "{given_up:?}"
+        );
         end_cell(&mut session, &given_up, false);
         assert!(!std::sync::Arc::ptr_eq(&first, &buffer(&mut session)), "a thread that was given up has it still");
         drop(release);

@@ -9,15 +9,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use memgauge_core::conclusions::scan;
-use memgauge_core::estimate::{Estimate, NotMeasured};
+use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{Coordinates, Metric};
 use memgauge_core::integrity::{self, BLOCK_BYTES, TestPattern, TestStep};
-use memgauge_core::note::{Note, SCAN_MEMORY_SCARCE};
+use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::plan::Scan;
 use memgauge_core::result::{Evidence, Incomplete, Integrity, Measurement, Noise, TrafficRates};
 use memgauge_core::stats;
 use memgauge_core::traffic::Rfo;
 use memgauge_core::units::Bytes;
+use memgauge_core::words;
+use memgauge_core::words::Knob;
 use memgauge_kernels::Kernel;
 use memgauge_os::memory::{Buffer, MemoryWatch};
 
@@ -103,13 +105,13 @@ pub(crate) fn measure(session: &mut Session<'_>, subject: Subject<'_>, plan: &Sc
         return outcome;
     }
     let why = outcome.as_ref().err().map(|error| match error {
-        CellError::Interrupted => NotMeasured::from(&session.budget.interruption()),
-        error => NotMeasured::from(error),
+        CellError::Interrupted => session.budget.interruption(),
+        error => error.clone(),
     });
     for (index, region) in regions.iter().enumerate() {
         let at = Coordinates { region: u32::try_from(index).ok(), ..subject.at.clone() };
         let why = match &region.lost {
-            Some(error) => Some(NotMeasured::from(error)),
+            Some(error) => Some(error.clone()),
             None => why.clone().filter(|_| !region.passes.any_samples()),
         };
         let estimate = match why {
@@ -155,13 +157,14 @@ fn grow(session: &mut Session<'_>, plan: &Scan, measured: &mut Measured) -> Resu
         let next = (now - started) / regions.len().max(1) as u32;
         if !regions.is_empty() && end.is_some_and(|end| now + next > end) {
             let why = "the time given would not be enough to read more".to_owned();
-            objection = Some((Incomplete::OutOfTime, "scan-stopped-growing", why, "give it more time with --within to reach the rest"));
+            let advice = words!["give it more time with ", Knob::Within, " to reach the rest"];
+            objection = Some((Incomplete::OutOfTime, NoteCode::ScanStoppedGrowing, why, advice));
             break;
         }
         // Pages of a pool are taken from no free memory; a plan for them has no margin.
         let shortage = (plan.margin.0 > 0).then(|| scarcity.shortage(plan.region.bytes)).flatten();
         if let Some(why) = shortage {
-            objection = Some((Incomplete::CellsMissing, SCAN_MEMORY_SCARCE, why, FREE_MEMORY));
+            objection = Some((Incomplete::CellsMissing, NoteCode::ScanMemoryScarce, why, FREE_MEMORY.into()));
             break;
         }
         match session.allocate(&plan.region) {
@@ -172,7 +175,7 @@ fn grow(session: &mut Session<'_>, plan: &Scan, measured: &mut Measured) -> Resu
             }
             Err(error) if regions.is_empty() || matches!(error, CellError::Interrupted) => return Err(error),
             Err(error) => {
-                objection = Some((Incomplete::CellsMissing, SCAN_MEMORY_SCARCE, error.to_string(), FREE_MEMORY));
+                objection = Some((Incomplete::CellsMissing, NoteCode::ScanMemoryScarce, error.to_string(), FREE_MEMORY.into()));
                 break;
             }
         }
@@ -180,7 +183,7 @@ fn grow(session: &mut Session<'_>, plan: &Scan, measured: &mut Measured) -> Resu
     }
     if let Some((incomplete, code, why, advice)) = objection {
         if regions.is_empty() {
-            return Err(CellError::NoRegion { bytes: plan.region.bytes, node, why });
+            return Err(CellError::NoRegion { node, detail: why });
         }
         measured.cut_short(incomplete);
         let message = format!("{} of {} regions were taken on node {node}: {why}", regions.len(), plan.regions);

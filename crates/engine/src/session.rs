@@ -21,7 +21,7 @@ use crate::burst::windows::shortest_window;
 use crate::burst::workers::SchedulerNoise;
 use crate::context::{Observer, Progress, RunContext, TimeBudget};
 use crate::cutoff::Cutoff;
-use crate::error::{CellError, Result};
+use crate::error::{CellError, Result, chase_lost};
 use crate::experiment::kernels::KnownTrial;
 use crate::experiment::stores::KnownStores;
 use crate::measured::Measured;
@@ -141,7 +141,7 @@ impl<'a> Session<'a> {
                 break;
             }
             let burst = self.run_burst(Some((cpu, chase)), Vec::new(), shape)?;
-            (_, chase) = burst.chase.ok_or(CellError::ChaseLost { cpu })?;
+            (_, chase) = burst.chase.ok_or_else(|| chase_lost(cpu))?;
         }
         self.set_up.warm_up_s += (self.context.now() - started).as_secs_f64();
         self.runner.measuring = measuring;

@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::row::{HostId, HostRun};
 use crate::rows::ID_DIGITS;
+use memgauge_core::words::Knob;
 
 /// Digits of a machine id that choose it at least: a host's name may well be `c0` or `beef`.
 const FEWEST_DIGITS: usize = 8;
@@ -49,7 +50,7 @@ impl fmt::Display for KnownHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (runs, day) = (self.runs, self.latest.split('T').next().unwrap_or_default());
         match &self.choice {
-            Some(choice) => write!(f, "--host {choice}")?,
+            Some(choice) => write!(f, "{} {choice}", Knob::Host)?,
             None => write!(f, "{} without a machine id", self.host)?,
         }
         write!(f, " ({runs} {}, the latest {day})", if runs == 1 { "run" } else { "runs" })

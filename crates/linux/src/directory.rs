@@ -14,6 +14,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use memgauge_core::directory::{FileBacking, FileEvidence, MemoryDir};
 use memgauge_core::persistent::PersistentDevice;
 use memgauge_core::units::Bytes;
+use memgauge_core::words;
+use memgauge_core::words::{Knob, Problem};
 
 use crate::mount::{self, Mount};
 use crate::persistent;
@@ -31,12 +33,12 @@ const NAME_ATTEMPTS: u32 = 8;
 /// Why the files of a directory cannot serve as memory.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DirectoryError {
-    /// The path as given is not a suitable directory; why not, and what to do about it.
+    /// The path as given is not a suitable directory.
     #[error("{0}: {1}")]
-    Request(String, String),
-    /// It is a suitable directory, but its files cannot be used; what the kernel refused, and what to do about it.
+    Request(String, Problem),
+    /// It is a suitable directory, but its files cannot be used.
     #[error("{0}: {1}")]
-    Unavailable(String, String),
+    Unavailable(String, Problem),
 }
 
 /// Reads the properties of the files in `path`. Sysfs and the mount table are read below `root`. Nothing is left in the directory.
@@ -46,35 +48,40 @@ pub enum DirectoryError {
 /// when files cannot be created or mapped there.
 pub fn read(path: &Path, root: &Path) -> Result<MemoryDir, DirectoryError> {
     let named = path.display().to_string();
-    let request = |why: &str| DirectoryError::Request(named.clone(), why.to_owned());
-    let unavailable = |why: String| DirectoryError::Unavailable(named.clone(), why);
+    let request = |what: &'static str, advice: &'static str| DirectoryError::Request(named.clone(), Problem::new(what, advice));
+    let unavailable = |what: String, advice: &'static str| DirectoryError::Unavailable(named.clone(), Problem::new(what, advice));
     let full = fs::canonicalize(path).map_err(|e| match e.kind() {
-        io::ErrorKind::NotFound => request("there is no such directory; make it, or mount a file system there"),
-        io::ErrorKind::NotADirectory => request("it is not a directory; give the directory that a file system is mounted at"),
-        _ => unavailable(format!("{}; give a directory that this user may use", explained(&e))),
+        io::ErrorKind::NotFound => request("there is no such directory", "make it, or mount a file system there"),
+        io::ErrorKind::NotADirectory => request("it is not a directory", "give the directory that a file system is mounted at"),
+        _ => unavailable(explained(&e), "give a directory that this user may use"),
     })?;
     // One that may not be seen is not something else.
-    let found = full.metadata().map_err(|e| unavailable(format!("{}; give a directory that this user may use", explained(&e))))?;
+    let found = full.metadata().map_err(|e| unavailable(explained(&e), "give a directory that this user may use"))?;
     if !found.is_dir() {
-        return Err(request("it is not a directory; give the directory that a file system is mounted at"));
+        return Err(request("it is not a directory", "give the directory that a file system is mounted at"));
     }
-    let text = full.to_str().ok_or_else(|| request("its name is not UTF-8, so no result can hold it; give it another name"))?;
-    let file = create_nameless(&full).map_err(|e| unavailable(cannot_create(&e)))?;
+    let text = full.to_str().ok_or_else(|| request("its name is not UTF-8, so no result can hold it", "give it another name"))?;
+    let file = create_nameless(&full).map_err(|e| {
+        let (what, advice) = cannot_create(&e);
+        unavailable(what, advice)
+    })?;
     if statfs(&file).is_ok_and(|s| s.kind == HUGETLBFS) {
-        return Err(request("it is a hugetlbfs; for the pages of its pool use --pages 2m or --pages 1g and leave --memory-dir out"));
+        let pages =
+            words!["for the pages of its pool use ", Knob::Pages, " 2m or ", Knob::Pages, " 1g and leave ", Knob::MemoryDir, " out"];
+        return Err(DirectoryError::Request(named, Problem::new("it is a hugetlbfs", pages)));
     }
     describe(&file, text, root)
-        .map_err(|e| unavailable(format!("files there cannot be mapped: {}; give a directory of another file system", explained(&e))))
+        .map_err(|e| unavailable(format!("files there cannot be mapped: {}", explained(&e)), "give a directory of another file system"))
 }
 
-fn cannot_create(e: &io::Error) -> String {
+fn cannot_create(e: &io::Error) -> (String, &'static str) {
     let advice = match e.kind() {
         io::ErrorKind::ReadOnlyFilesystem => "mount it for writing",
         io::ErrorKind::PermissionDenied => "give a directory that this user may write to",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free space there",
         _ => "give a directory of another file system",
     };
-    format!("no file can be created there: {}; {advice}", explained(e))
+    (format!("no file can be created there: {}", explained(e)), advice)
 }
 
 /// Creates a file in `dir` that has no name, so that it goes away with this process however the process ends.

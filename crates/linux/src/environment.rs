@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::result::Environment;
 use memgauge_core::topology::{Machine, Node, Topology};
 use memgauge_core::units::{Bytes, IdSet};
+use memgauge_core::words;
+use memgauge_core::words::{Knob, Way};
 
 use crate::limits::{gib, memory_groups, nothing_stated};
-use crate::memory::{THP_DISABLED_ADVICE, THP_SWITCH};
+use crate::memory::{THP_SWITCH, thp_disabled_advice};
 use crate::noise;
 use crate::security::held_capabilities;
 use crate::setting;
@@ -123,24 +125,28 @@ fn allowed_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
     let message = |about: &str, what: &str, ids: &IdSet| (!ids.is_empty()).then(|| format!("{about}: {}", named(what, ids)));
     let notes = [
         message("online, but not measured because this process may not use them", "CPU", &online.difference(&allowed.cpus)).map(|m| {
-            Note::info("cpus-not-allowed", m)
+            Note::info(NoteCode::CpusNotAllowed, m)
                 .advise("start it without taskset or numactl, and outside the cpuset or container that leaves them out")
         }),
-        message("isolated (isolcpus), so measured only where --cpu names them or their node has no others", "CPU", &allowed.isolated)
-            .map(|m| Note::info("cpus-isolated", m)),
+        (!allowed.isolated.is_empty()).then(|| {
+            let isolated = named("CPU", &allowed.isolated);
+            let m =
+                words!["isolated (isolcpus), so measured only where ", Knob::Cpus, " names them or their node has no others: {isolated}"];
+            Note::info(NoteCode::CpusIsolated, m)
+        }),
         message("not measured because Mems_allowed leaves out their memory", "node", &with_memory.difference(&allowed.nodes)).map(|m| {
-            Note::info("nodes-not-allowed", m).advise("start it outside the cpuset or container that leaves them out (cpuset.mems)")
+            Note::info(NoteCode::NodesNotAllowed, m).advise("start it outside the cpuset or container that leaves them out (cpuset.mems)")
         }),
         message("may be used without the memory of their own nodes, so that all accesses are remote", "CPU", &far)
-            .map(|m| Note::warning("no-local-memory", m)),
+            .map(|m| Note::warning(NoteCode::NoLocalMemory, m)),
         // A recording need not say.
         allowed.memory_policy_unknown.as_ref().filter(|_| tree.is_live() && allowed.nodes.len() > 1).map(|why| {
             let message =
                 format!("the inherited memory policy is not known ({why}): memory for which no option names a node is on each CPU's own");
-            Note::info("memory-policy-unknown", message).advise("name nodes with --node, or let it call get_mempolicy")
+            Note::info(NoteCode::MemoryPolicyUnknown, message).advise(Way::name("nodes", Knob::Node).or("let it call get_mempolicy"))
         }),
         message("in no online node, so that no memory is local to them", "CPU", &online.difference(&cpus_on_nodes(topology)))
-            .map(|m| Note::info("cpus-without-node", m)),
+            .map(|m| Note::info(NoteCode::CpusWithoutNode, m)),
     ];
     notes.into_iter().flatten().collect()
 }
@@ -151,7 +157,7 @@ fn cpu_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
     if !topology.offline.is_empty() {
         let offline = named("CPU", &topology.offline);
         let message = format!("present, but not measured because they are offline: {offline}");
-        notes.push(Note::info("cpus-offline", message).advise(setting::switch_on(tree, machine)));
+        notes.push(Note::info(NoteCode::CpusOffline, message).advise(setting::switch_on(tree, machine)));
     }
     if let Some(quota) = allowed.cpu_quota
         && quota < allowed.cpus.len() as f64
@@ -159,14 +165,17 @@ fn cpu_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
         let cpus = allowed.cpus.len();
         notes.push(
             Note::warning(
-                "cpu-quota",
+                NoteCode::CpuQuota,
                 format!("a control group allows {quota:.2} CPUs' worth of time on {cpus} CPUs: threads are stopped when it is used up"),
             )
             .advise(format!("lift the quota (cpu.max, a container's CPU limit) to {cpus} or more, or measure fewer CPUs")),
         );
     }
     if tree.is_live() && allowed.cpus.len() == 1 {
-        notes.push(Note::info("one-cpu", "only one CPU may be used: latency under load and cache-to-cache transfers cannot be measured"));
+        notes.push(Note::info(
+            NoteCode::OneCpu,
+            "only one CPU may be used: latency under load and cache-to-cache transfers cannot be measured",
+        ));
     }
     notes
 }
@@ -180,7 +189,7 @@ fn unknown_nodes(tree: Tree<'_>, machine: &Machine) -> Option<Note> {
     let unknown: IdSet = machine.topology.nodes.iter().filter(|n| n.memory.is_none()).map(|n| n.id).collect();
     let message = || format!("the memory of {} is not known: {}", named("node", &unknown), nothing_stated(tree, unknown.clone()));
     let some = !unknown.is_empty() && machine.allowed.memory.is_some();
-    some.then(|| Note::info("memory-not-known", message()).advise(advice_on_files(tree)))
+    some.then(|| Note::info(NoteCode::MemoryNotKnown, message()).advise(advice_on_files(tree)))
 }
 
 /// What to do about files that are missing.
@@ -201,12 +210,12 @@ fn file_notes(tree: Tree<'_>, root: &Path) -> Vec<Note> {
         let memory = kib_field(&tree.text("proc/meminfo").unwrap_or_default(), "MemTotal").filter(|_| substitutes.cover("proc/meminfo"));
         let memory = memory.map_or_else(String::new, |bytes| format!(", whose memory is {}", gib(bytes)));
         let message = format!("these files show a container{by} and not the machine{memory}: {}", covered.join(", "));
-        notes.push(Note::info("container-files", message));
+        notes.push(Note::info(NoteCode::ContainerFiles, message));
     }
     if tree.is_live() && noise::stat(root).is_none() {
         let message = "/proc/stat is hidden here, or is not the kernel's: neither time that a hypervisor gives to others nor the load of other \
                        programs is seen";
-        notes.push(Note::info("stat-hidden", message).advise("let this program read the kernel's /proc to have them judged"));
+        notes.push(Note::info(NoteCode::StatHidden, message).advise("let this program read the kernel's /proc to have them judged"));
     }
     notes
 }
@@ -233,7 +242,7 @@ fn unlike_totals(tree: Tree<'_>, machine: &Machine) -> Option<Note> {
     };
     (nodes > 0 && apart > MAX_TOTALS_APART).then(|| {
         let message = format!("the kernel has {} of memory, its nodes add up to {}: {why}", gib(total), gib(nodes));
-        Note::warning("node-memory-differs", message)
+        Note::warning(NoteCode::NodeMemoryDiffers, message)
             .advise("do not rely on the nodes' sizes; /proc/meminfo and /sys/devices/system/node/node*/meminfo show them")
     })
 }
@@ -244,17 +253,17 @@ fn limit_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
     let group = memory_groups(tree).into_iter().min_by_key(|group| group.bytes);
     let Some(most) = allowed.memory else {
         let message = format!("how much memory may be taken is not known: {}", allowed.memory_limited_by);
-        return vec![Note::info("memory-not-known", message).advise(advice_on_files(tree))];
+        return vec![Note::info(NoteCode::MemoryNotKnown, message).advise(advice_on_files(tree))];
     };
     let scarce = most < MIN_MEMORY;
     let message = format!("at most {} of memory is taken: {}", gib(most.0), allowed.memory_limited_by);
     if group.is_some_and(|group| group.name == allowed.memory_limited_by) {
-        let note = if scarce { Note::warning("cgroup-memory", message) } else { Note::info("cgroup-memory", message) };
+        let note = if scarce { Note::warning(NoteCode::CgroupMemory, message) } else { Note::info(NoteCode::CgroupMemory, message) };
         return vec![note.advise("raise the limit of the control group (memory.max, a container's memory limit)")];
     }
     if scarce {
         let advice = "free memory or lift the limit; buffers may otherwise fit into the last-level cache";
-        return vec![Note::warning("little-memory", message).advise(advice)];
+        return vec![Note::warning(NoteCode::LittleMemory, message).advise(advice)];
     }
     Vec::new()
 }
@@ -277,26 +286,26 @@ fn page_notes(tree: Tree<'_>, machine: &Machine, environment: &Environment) -> V
         let now = |id| topology.node(id).and_then(pool).map_or(0, |p| p.total);
         let (before, total) = (now(first), now(first) + pages);
         let alike: IdSet = without.iter().filter(|&id| now(id) == before).collect();
-        let note = Note::info("no-huge-page-pool", format!("no free 2 MiB page in the pools of {}", named("node", &without)));
+        let note = Note::info(NoteCode::NoHugePagePool, format!("no free 2 MiB page in the pools of {}", named("node", &without)));
         let how = machine.pool_change(Some(first), HUGE_PAGE, total);
         let advice = how.map(|how| format!("{how}{} reserves {size} there; {before} gives it back", and_so_on(&alike)));
         notes.push(advised(note, advice));
     }
     if environment.thp_disabled == Some(true) && environment.thp.as_deref().is_some_and(|thp| thp != "never") {
         notes.push(
-            Note::warning("thp-disabled", "transparent huge pages are disabled for this process (PR_SET_THP_DISABLE of what started it): buffers are of small pages and latencies include TLB misses")
-                .advise(THP_DISABLED_ADVICE),
+            Note::warning(NoteCode::ThpDisabled, "transparent huge pages are disabled for this process (PR_SET_THP_DISABLE of what started it): buffers are of small pages and latencies include TLB misses")
+                .advise(thp_disabled_advice()),
         );
     }
     if environment.thp.as_deref() == Some("never") {
         let message =
             "transparent huge pages are switched off: without a pool, buffers are of small pages and latencies include TLB misses";
-        notes.push(advised(Note::warning("thp-never", message), change(THP_SWITCH, "madvise")));
+        notes.push(advised(Note::warning(NoteCode::ThpNever, message), change(THP_SWITCH, "madvise")));
     }
     if environment.numa_balancing == Some(true) && nodes().count() > 1 {
         let message = "NUMA balancing is on: the kernel may unmap and migrate pages while they are measured";
         let how = change("proc/sys/kernel/numa_balancing", "0").map(|how| format!("for the time of the measurement, {how}"));
-        notes.push(advised(Note::warning("numa-balancing", message), how));
+        notes.push(advised(Note::warning(NoteCode::NumaBalancing, message), how));
     }
     notes
 }
@@ -324,11 +333,11 @@ fn frequency_notes(tree: Tree<'_>, machine: &Machine, environment: &Environment,
     // With these drivers in active mode, `powersave` is the ordinary dynamic policy. With others it is the lowest frequency.
     let dynamic = drivers.iter().all(|d| d == "intel_pstate" || d == "amd-pstate-epp");
     if !dynamic && environment.governors.iter().any(|g| g == "powersave") {
-        let note = Note::warning("governor-powersave", "governor powersave holds CPUs at their lowest frequency");
+        let note = Note::warning(NoteCode::GovernorPowersave, "governor powersave holds CPUs at their lowest frequency");
         notes.push(advised(note, fastest(tree, machine)));
     }
     if environment.turbo == Some(false) {
-        notes.push(Note::info("turbo-off", "turbo (boost) is switched off: results hold for the lower frequencies"));
+        notes.push(Note::info(NoteCode::TurboOff, "turbo (boost) is switched off: results hold for the lower frequencies"));
     }
     notes
 }
@@ -338,13 +347,13 @@ fn privilege_notes(tree: Tree<'_>, machine: &Machine, environment: &Environment)
     let identity = &machine.identity;
     if let Some(name) = &identity.hypervisor {
         notes.push(Note::info(
-            "virtual-machine",
+            NoteCode::VirtualMachine,
             format!("this is a virtual machine ({name}): caches, nodes and distances are what it shows, which need not be the host's"),
         ));
     }
     if let Some(why) = &identity.hypervisor_unknown {
         notes.push(Note::info(
-            "hypervisor-not-known",
+            NoteCode::HypervisorNotKnown,
             format!(
                 "whether this is a virtual machine is not known: {why}; it is planned and judged as one, and no low number is a failure"
             ),
@@ -353,11 +362,14 @@ fn privilege_notes(tree: Tree<'_>, machine: &Machine, environment: &Environment)
     let tables = "sys/firmware/dmi/tables/DMI";
     if tree.exists(tables) && std::fs::File::open(tree.path(tables)).is_err() {
         notes.push(
-            Note::info("dmi-unreadable", "DMI tables cannot be read: modules, channels and the theoretical peak are not known")
+            Note::info(NoteCode::DmiUnreadable, "DMI tables cannot be read: modules, channels and the theoretical peak are not known")
                 .advise("run as root, once, to have them in the result"),
         );
     } else if tree.is_live() && !tree.exists(tables) {
-        notes.push(Note::info("dmi-absent", "firmware gives no DMI tables: modules, channels and the theoretical peak are not known"));
+        notes.push(Note::info(
+            NoteCode::DmiAbsent,
+            "firmware gives no DMI tables: modules, channels and the theoretical peak are not known",
+        ));
     }
     notes.extend(perf_note(tree, machine, environment));
     notes
@@ -368,7 +380,9 @@ fn perf_note(tree: Tree<'_>, machine: &Machine, environment: &Environment) -> Op
     let file = "proc/sys/kernel/perf_event_paranoid";
     let Some(level) = tree.parsed::<i32>(file) else {
         // A recording may have been made without it.
-        return tree.is_live().then(|| Note::info("perf-absent", "this kernel has no performance events: nothing is counted by hardware"));
+        return tree
+            .is_live()
+            .then(|| Note::info(NoteCode::PerfAbsent, "this kernel has no performance events: nothing is counted by hardware"));
     };
     // The capabilities decide and not the user, because root in a container may lack them.
     let privileged = environment.capabilities.iter().any(|c| c == "CAP_PERFMON" || c == "CAP_SYS_ADMIN");
@@ -383,7 +397,7 @@ fn perf_note(tree: Tree<'_>, machine: &Machine, environment: &Environment) -> Op
     let how = setting::change(tree, machine.allowed.settings, file, "0");
     let how = how.map_or_else(String::new, |how| format!("{how}, or "));
     Some(
-        Note::info("perf-restricted", format!("perf_event_paranoid is {level}: {what}"))
+        Note::info(NoteCode::PerfRestricted, format!("perf_event_paranoid is {level}: {what}"))
             .advise(format!("{how}give the program CAP_PERFMON")),
     )
 }

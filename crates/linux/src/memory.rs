@@ -21,5 +21,5 @@ mod watch;
 
 pub use buffer::Buffer;
 pub use interrupted::Interrupted;
-pub(crate) use node_state::{THP_DISABLED_ADVICE, THP_SWITCH, thp_disabled};
+pub(crate) use node_state::{THP_SWITCH, thp_disabled, thp_disabled_advice};
 pub use watch::{MemoryWatch, prefer_out_of_memory_kill};

@@ -240,6 +240,8 @@ pub(crate) fn name(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use memgauge_core::note::{Code, NoteCode};
+
     use super::*;
 
     /// A root folder with files, which is removed when dropped.
@@ -344,12 +346,12 @@ mod tests {
         root.link("region0", &at("region0"));
         let device = at("region0/namespace0.0/block/pmem0");
         let codes = |found: &PersistentDevice| found.notes().into_iter().map(|note| note.code).collect::<Vec<_>>();
-        assert_eq!(codes(&root.read(&device).unwrap()), [""; 0], "as much of each");
+        assert_eq!(codes(&root.read(&device).unwrap()), Vec::<Code>::new(), "as much of each");
         root.link("region1", &at("region1"));
         let found = root.read(&device).unwrap();
         let gib: Vec<(&str, u64)> = found.capacities.iter().map(|(name, bytes)| (name.as_str(), bytes.0 >> 30)).collect();
         assert_eq!(gib, [("nmem0", 128), ("nmem1", 128), ("nmem2", 256)]);
-        assert_eq!(codes(&found), ["pmem-mixed-capacities"]);
+        assert_eq!(codes(&found), [NoteCode::PmemMixedCapacities]);
     }
 
     #[test]

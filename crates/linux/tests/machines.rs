@@ -451,7 +451,7 @@ fn arm_cores_of_two_designs(machine: &Machine) {
 
 /// All that is advised about a machine before anything is measured: notes, and the reasons of plans that cannot be made.
 fn all_advice(root: &Path, machine: &Machine) -> Vec<String> {
-    let advice = |notes: Vec<Note>| notes.into_iter().filter_map(|note| note.advice).collect::<Vec<_>>();
+    let advice = |notes: Vec<Note>| notes.into_iter().filter_map(|note| Some(note.advice?.to_string())).collect::<Vec<_>>();
     let mut all = advice(read_environment(root, machine).limits);
     for task in [Task::Suite, Task::Quick, Task::Scan, Task::Latency(LatencyShape::Matrix), Task::Bandwidth(BandwidthShape::Peak)] {
         for pages in [PageRequest::Auto, PageRequest::Huge2M, PageRequest::Huge1G] {

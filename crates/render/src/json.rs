@@ -5,6 +5,7 @@ use std::io;
 
 use memgauge_core::printable::escape_json;
 use memgauge_core::result::{Report, SCHEMA_VERSION};
+use memgauge_core::words::Knob;
 use serde::Deserialize;
 use serde::de::Error as _;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
@@ -143,7 +144,7 @@ impl Formatter for Layout {
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// They are not JSON.
-    #[error("is not JSON ({0}); give a file that memgauge wrote with --format json or -o FILE.json")]
+    #[error("is not JSON ({0}); give a file that memgauge wrote with {format} json or -o FILE.json", format = Knob::Format)]
     NotJson(serde_json::Error),
     /// They are JSON of something else.
     #[error("is JSON, but no result of memgauge (no schema_version)")]

@@ -18,6 +18,7 @@ use memgauge_core::experiments::{Series, SeriesOf, all_series};
 use memgauge_core::result::{Asked, CurveSummary, HealthStatus, LevelSummary, Measurement, QualityLevel, Report};
 use memgauge_core::units::Bytes;
 use memgauge_core::wording::{memory_policy, spelled};
+use memgauge_core::words::Verb;
 
 use crate::csv::durable;
 use crate::format::{Format, Named, RenderError};
@@ -256,7 +257,7 @@ impl Collected {
             plain("run_complete", "Whether everything that was planned was measured: 1 or 0", self.complete),
             plain("results", "Number of results by quality", self.results),
             plain("corrupted_results", "Number of results of memory that did not return what was written to it", self.corrupted),
-            plain("health_status", "1 for the verdict of memgauge quick, 0 for all other verdicts", self.health),
+            plain("health_status", &format!("1 for the verdict of {}, 0 for all other verdicts", Verb::Quick), self.health),
         ];
         for (&Series { name, help, .. }, metric) in all_series() {
             let Some(samples) = self.series.remove(name) else { continue };

@@ -14,6 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use memgauge_core::directory::{FileBacking, FileEvidence, MemoryDir};
 use memgauge_core::units::Bytes;
+use memgauge_core::words::Problem;
 use windows_sys::Win32::Foundation::{ERROR_DIRECTORY, GENERIC_READ, GENERIC_WRITE};
 use windows_sys::Win32::Storage::FileSystem::{
     DELETE, FILE_ATTRIBUTE_TEMPORARY, FILE_FLAG_DELETE_ON_CLOSE, FILE_SHARE_DELETE, GetDiskFreeSpaceExW, GetDiskFreeSpaceW,
@@ -31,12 +32,12 @@ const TEXT: usize = 32 << 10;
 /// Why the files of a directory cannot serve as memory.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DirectoryError {
-    /// The path as given is not a suitable directory; why not, and what to do about it.
+    /// The path as given is not a suitable directory.
     #[error("{0}: {1}")]
-    Request(String, String),
-    /// It is a suitable directory, but its files cannot be used; what Windows refused, and what to do about it.
+    Request(String, Problem),
+    /// It is a suitable directory, but its files cannot be used.
     #[error("{0}: {1}")]
-    Unavailable(String, String),
+    Unavailable(String, Problem),
 }
 
 /// Reads the properties of the files in `path` on the running machine; `root` is not used. Nothing is left in the directory.
@@ -45,23 +46,26 @@ pub enum DirectoryError {
 /// [`DirectoryError::Request`] when `path` is not a directory, and [`DirectoryError::Unavailable`] when files cannot be created there.
 pub fn read(path: &Path, _root: &Path) -> Result<MemoryDir, DirectoryError> {
     let named = path.display().to_string();
-    let request = |why: &str| DirectoryError::Request(named.clone(), why.to_owned());
-    let unavailable = |why: String| DirectoryError::Unavailable(named.clone(), why);
-    let no_directory = "it is not a directory; give a directory of the file system to use";
+    let request = |what: &'static str, advice: &'static str| DirectoryError::Request(named.clone(), Problem::new(what, advice));
+    let unavailable = |what: String, advice: &'static str| DirectoryError::Unavailable(named.clone(), Problem::new(what, advice));
+    let no_directory = || request("it is not a directory", "give a directory of the file system to use");
     let full = fs::canonicalize(path).map_err(|e| match e.kind() {
-        io::ErrorKind::NotFound => request("there is no such directory; make it, or mount a volume there"),
-        io::ErrorKind::NotADirectory => request(no_directory),
-        _ if e.raw_os_error() == Some(ERROR_DIRECTORY as i32) => request(no_directory),
-        _ => unavailable(format!("{}; give a directory that this user may use", explained(&e))),
+        io::ErrorKind::NotFound => request("there is no such directory", "make it, or mount a volume there"),
+        io::ErrorKind::NotADirectory => no_directory(),
+        _ if e.raw_os_error() == Some(ERROR_DIRECTORY as i32) => no_directory(),
+        _ => unavailable(explained(&e), "give a directory that this user may use"),
     })?;
-    let found = full.metadata().map_err(|e| unavailable(format!("{}; give a directory that this user may use", explained(&e))))?;
+    let found = full.metadata().map_err(|e| unavailable(explained(&e), "give a directory that this user may use"))?;
     if !found.is_dir() {
-        return Err(request(no_directory));
+        return Err(no_directory());
     }
-    let text = full.to_str().ok_or_else(|| request("its name is not Unicode, so no result can hold it; give it another name"))?;
+    let text = full.to_str().ok_or_else(|| request("its name is not Unicode, so no result can hold it", "give it another name"))?;
     let text = plain(text);
-    let file = create_temporary(Path::new(&text)).map_err(|e| unavailable(cannot_create(&e)))?;
-    let other = |e: io::Error| unavailable(format!("its volume does not say what it is: {}; give another directory", explained(&e)));
+    let file = create_temporary(Path::new(&text)).map_err(|e| {
+        let (what, advice) = cannot_create(&e);
+        unavailable(what, advice)
+    })?;
+    let other = |e: io::Error| unavailable(format!("its volume does not say what it is: {}", explained(&e)), "give another directory");
     describe(&file, &text).map_err(other)
 }
 
@@ -75,14 +79,14 @@ fn plain(path: &str) -> String {
     }
 }
 
-fn cannot_create(e: &io::Error) -> String {
+fn cannot_create(e: &io::Error) -> (String, &'static str) {
     let advice = match e.kind() {
         io::ErrorKind::ReadOnlyFilesystem => "make the volume writable",
         io::ErrorKind::PermissionDenied => "give a directory that this user may write to",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free space there",
         _ => "give a directory of another volume",
     };
-    format!("no file can be created there: {}; {advice}", explained(e))
+    (format!("no file can be created there: {}", explained(e)), advice)
 }
 
 /// Creates a file in `dir` that Windows deletes when its last handle is closed, however the process ends

@@ -5,7 +5,7 @@ mod power;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::result::Environment;
 use memgauge_core::topology::Machine;
 use memgauge_core::units::{Bytes, IdSet};
@@ -72,14 +72,14 @@ fn environment(machine: &Machine, power: Power, elevated: Option<bool>, held: &[
 fn refused_notes(refused: &[Refused]) -> Vec<Note> {
     let note = |refused: &Refused| match refused {
         Refused::FullSpeed => Note::info(
-            "may-be-slowed-down",
+            NoteCode::MayBeSlowedDown,
             "Windows did not promise to leave this process at full speed (EcoQoS): it may be slowed down to save energy",
         )
         .advise("choose the power plan 'High performance', and keep the window in front"),
         Refused::Timer => {
-            Note::info("coarse-timer", "Windows keeps the resolution of its timer: waits between bursts may be longer than planned")
+            Note::info(NoteCode::CoarseTimer, "Windows keeps the resolution of its timer: waits between bursts may be longer than planned")
         }
-        Refused::Awake => Note::info("may-fall-asleep", "Windows did not promise to stay awake while this runs")
+        Refused::Awake => Note::info(NoteCode::MayFallAsleep, "Windows did not promise to stay awake while this runs")
             .advise("choose 'Never' for sleep in the power settings before a long run"),
     };
     refused.iter().map(note).collect()
@@ -98,13 +98,13 @@ fn allowed_notes(machine: &Machine) -> Vec<Note> {
     let message = |about: &str, ids: &IdSet| (!ids.is_empty()).then(|| format!("{about}: {}", named("CPU", ids)));
     let notes = [
         message("online, but not measured because this process may not use them", &online.difference(&allowed.cpus)).map(|m| {
-            Note::info("cpus-not-allowed", m)
+            Note::info(NoteCode::CpusNotAllowed, m)
                 .advise("start it without an affinity (start /affinity), and outside the job object or container that leaves them out")
         }),
         message("may be used without the memory of their own nodes, so that all accesses are remote", &far)
-            .map(|m| Note::warning("no-local-memory", m)),
+            .map(|m| Note::warning(NoteCode::NoLocalMemory, m)),
         message("in no online node, so that no memory is local to them", &online.difference(&on_nodes))
-            .map(|m| Note::info("cpus-without-node", m)),
+            .map(|m| Note::info(NoteCode::CpusWithoutNode, m)),
     ];
     notes.into_iter().flatten().collect()
 }
@@ -115,7 +115,7 @@ fn cpu_notes(machine: &Machine) -> Vec<Note> {
     if !topology.offline.is_empty() {
         let offline = named("CPU", &topology.offline);
         notes.push(
-            Note::info("cpus-offline", format!("present, but not measured because Windows does not use them: {offline}"))
+            Note::info(NoteCode::CpusOffline, format!("present, but not measured because Windows does not use them: {offline}"))
                 .advise("remove the limit on processors (msconfig, Boot, Advanced options; or bcdedit /deletevalue numproc), and boot"),
         );
     }
@@ -123,12 +123,15 @@ fn cpu_notes(machine: &Machine) -> Vec<Note> {
     if let Some(quota) = allowed.cpu_quota.filter(|quota| *quota < cpus as f64) {
         let message = format!("a job object allows {quota:.2} CPUs' worth of time on {cpus} CPUs: threads are stopped when it is used up");
         notes.push(
-            Note::warning("cpu-quota", message)
+            Note::warning(NoteCode::CpuQuota, message)
                 .advise(format!("lift the limit (a container's CPU limit) to {cpus} or more, or measure fewer CPUs")),
         );
     }
     if cpus == 1 {
-        notes.push(Note::info("one-cpu", "only one CPU may be used: latency under load and cache-to-cache transfers cannot be measured"));
+        notes.push(Note::info(
+            NoteCode::OneCpu,
+            "only one CPU may be used: latency under load and cache-to-cache transfers cannot be measured",
+        ));
     }
     notes
 }
@@ -140,7 +143,7 @@ fn memory_notes(machine: &Machine) -> Vec<Note> {
     };
     let advice = "free memory or lift the limit; buffers may otherwise fit into the last-level cache";
     let scarce = allowed.memory.filter(|memory| *memory < MIN_MEMORY);
-    scarce.map(|memory| Note::warning("little-memory", message(memory)).advise(advice)).into_iter().collect()
+    scarce.map(|memory| Note::warning(NoteCode::LittleMemory, message(memory)).advise(advice)).into_iter().collect()
 }
 
 fn page_notes(held: &[String]) -> Vec<Note> {
@@ -148,29 +151,29 @@ fn page_notes(held: &[String]) -> Vec<Note> {
     let message = "this process may not use large pages: buffers are of pages of 4 KiB, and latencies include TLB misses";
     let advice =
         "grant 'Lock pages in memory' to this user (secpol.msc, Local Policies, User Rights Assignment), log on again, and run elevated";
-    missing.then(|| Note::info("no-large-pages", message).advise(advice)).into_iter().collect()
+    missing.then(|| Note::info(NoteCode::NoLargePages, message).advise(advice)).into_iter().collect()
 }
 
 fn privilege_notes(machine: &Machine) -> Vec<Note> {
     let virtual_machine = machine.identity.hypervisor.as_ref().map(|name| {
         let message =
             format!("this is a virtual machine ({name}): caches, nodes and distances are what it shows, which need not be the host's");
-        Note::info("virtual-machine", message)
+        Note::info(NoteCode::VirtualMachine, message)
     });
     let unknown = machine.identity.hypervisor_unknown.as_ref().map(|why| {
         let message = format!(
             "whether this is a virtual machine is not known: {why}; it is planned and judged as one, and no low number is a failure"
         );
-        Note::info("hypervisor-not-known", message)
+        Note::info(NoteCode::HypervisorNotKnown, message)
     });
     let absent = machine
         .identity
         .installed
         .reason
         .as_ref()
-        .map(|why| Note::info("dmi-absent", format!("{why}: modules, channels and the theoretical peak are not known")));
+        .map(|why| Note::info(NoteCode::DmiAbsent, format!("{why}: modules, channels and the theoretical peak are not known")));
     let driver = Note::info(
-        "perf-absent",
+        NoteCode::PerfAbsent,
         "hardware counters, the registers of prefetchers and physical addresses need a driver on Windows, and memgauge brings none: \
          nothing is counted by hardware, and prefetchers are not switched",
     );

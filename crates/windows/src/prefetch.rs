@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use memgauge_core::prefetchers::Control;
 use memgauge_core::units::IdSet;
+use memgauge_core::words::Ways;
 
 /// The folder of the devices of registers: Windows has none.
 pub const MSR_DEVICES: &str = "";
@@ -77,8 +78,8 @@ impl fmt::Display for MsrError {
 
 impl MsrError {
     /// What the user can do about it.
-    pub fn advice(&self) -> String {
-        "switch prefetchers in the BIOS set-up; in a virtual machine, on the host".to_owned()
+    pub fn advice(&self) -> Ways {
+        "switch prefetchers in the BIOS set-up; in a virtual machine, on the host".into()
     }
 }
 
@@ -150,10 +151,10 @@ pub enum PrefetchError {
 
 impl PrefetchError {
     /// What the user can do about it.
-    pub fn advice(&self) -> String {
+    pub fn advice(&self) -> Ways {
         match self {
             Self::Register(error) => error.advice(),
-            Self::Folder(..) | Self::Container(_) | Self::Guardian(_) => "switch prefetchers in the BIOS set-up".to_owned(),
+            Self::Folder(..) | Self::Container(_) | Self::Guardian(_) => "switch prefetchers in the BIOS set-up".into(),
         }
     }
 }

@@ -95,9 +95,9 @@ fn info_says_what_is_allowed() -> Result<()> {
 }
 
 fn has_note(notes: &[Note], code: &str, words: &[&str]) -> Result<()> {
-    let note = notes.iter().find(|n| n.code == code).with_context(|| format!("no note {code} among {notes:?}"))?;
+    let note = notes.iter().find(|n| n.code.word() == code).with_context(|| format!("no note {code} among {notes:?}"))?;
     for word in words {
-        ensure!(note.message.contains(word), "'{word}' is missing in {note:?}");
+        ensure!(note.message.to_string().contains(word), "'{word}' is missing in {note:?}");
     }
     Ok(())
 }

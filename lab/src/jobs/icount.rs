@@ -347,7 +347,7 @@ fn counted_chase() -> Result<()> {
             ensure!(of_core || (event.value.is_none() && event.reason.is_some()), "{event:?}");
         }
     }
-    let missing = report.notes.iter().filter(|n| n.code == "counters-missing").count();
+    let missing = report.notes.iter().filter(|n| n.code == memgauge_core::note::NoteCode::CountersMissing).count();
     ensure!(missing == 1, "missing counters must be reported once: {:?}", report.notes);
     Ok(())
 }

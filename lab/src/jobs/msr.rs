@@ -61,7 +61,11 @@ fn without_the_module_it_is_named() -> Result<()> {
     remove_module()?;
     refused(memgauge(OFF), &["msr module is not loaded", "modprobe msr"])?;
     let state = status()?.environment.prefetch.context("no state")?;
-    ensure!(state.status == PrefetchStatus::Unknown && state.advice.is_some_and(|a| a.contains("modprobe msr")), "{:?}", state.reason);
+    ensure!(
+        state.status == PrefetchStatus::Unknown && state.advice.is_some_and(|a| a.to_string().contains("modprobe msr")),
+        "{:?}",
+        state.reason
+    );
     guest::load_module(Path::new("/modules/msr.ko"))
 }
 
@@ -130,8 +134,8 @@ fn an_offline_cpu_is_named() -> Result<()> {
     let back = set_online(1, true);
     let report = report?;
     back?;
-    let note = report.notes.iter().find(|n| n.code == "prefetch-cpus-offline").context("no note of CPU 1")?;
-    ensure!(note.message.contains("CPU 1 is offline"), "{note:?}");
+    let note = report.notes.iter().find(|n| n.code == memgauge_core::note::NoteCode::PrefetchCpusOffline).context("no note of CPU 1")?;
+    ensure!(note.message.to_string().contains("CPU 1 is offline"), "{note:?}");
     let groups = report.environment.prefetch.context("no state")?.groups;
     ensure!(groups.len() == 1 && groups[0].cpus == IdSet::one(0), "{groups:?}");
     // Its device is gone with it. The message differs from that of a missing module.

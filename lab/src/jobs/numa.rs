@@ -245,7 +245,7 @@ fn all_pairs() -> Result<()> {
         let home = m.at.cpu.and_then(|cpu| report.machine.topology.cpu(cpu)).map(|c| c.node);
         ensure!(m.at.memory_node() == home && m.evidence.placement.status == PlacementStatus::Verified, "{:?}", m.at);
     }
-    let told = |code: &str| report.notes.iter().any(|n| n.code == code);
+    let told = |code: &str| report.notes.iter().any(|n| n.code.word() == code);
     ensure!(told("pairs-at-once") || told("pairs-one-by-one"), "no note says how pairs were measured: {:?}", report.notes);
     Ok(())
 }

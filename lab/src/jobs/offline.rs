@@ -107,8 +107,13 @@ fn cpus_offline() -> Result<()> {
     ensure!(topology.online() == ids("4,6")? && topology.offline == ids("0-3,5,7")?, "{:?} {:?}", topology.online(), topology.offline);
     ensure!(topology.nodes.len() == 3 && topology.nodes[0].cpus.is_empty(), "{:?}", topology.nodes);
     ensure!(report.machine.allowed.cpus == ids("4,6")?, "{:?}", report.machine.allowed);
-    let note = report.environment.limits.iter().find(|n| n.code == "cpus-offline").context("no note of CPUs offline")?;
-    ensure!(note.message.contains("0-3,5,7"), "{note:?}");
+    let note = report
+        .environment
+        .limits
+        .iter()
+        .find(|n| n.code == memgauge_core::note::NoteCode::CpusOffline)
+        .context("no note of CPUs offline")?;
+    ensure!(note.message.to_string().contains("0-3,5,7"), "{note:?}");
     a_matrix_has_rows("1")
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use memgauge_core::directory::FileBacking;
-use memgauge_core::note::{Note, Severity};
+use memgauge_core::note::{Note, NoteCode, Severity};
 use memgauge_core::result::{PageKind, PlacementMethod, PlacementStatus, Report};
 
 use super::pmem_faults::{a_file_system_that_fills, bad_blocks_under_dax, no_permission};
@@ -119,7 +119,7 @@ impl Expected {
 /// Notes about the directory.
 fn notes(report: &Report) -> Vec<&Note> {
     let plan = report.plan.as_ref().map(|p| &p.notes[..]).unwrap_or_default();
-    report.notes.iter().chain(plan).filter(|note| note.code.starts_with("memory-dir")).collect()
+    report.notes.iter().chain(plan).filter(|note| note.code.word().starts_with("memory-dir")).collect()
 }
 
 fn dax_with_map_sync() -> Result<()> {
@@ -136,7 +136,7 @@ fn dax_with_map_sync() -> Result<()> {
     };
     for report in expected.check_all()? {
         ensure!(notes(&report).iter().all(|note| note.severity == Severity::Info), "{:?}", notes(&report));
-        ensure!(notes(&report).iter().any(|note| note.code == "memory-dir-node-unknown") == node.is_none(), "{:?}", notes(&report));
+        ensure!(notes(&report).iter().any(|note| note.code == NoteCode::MemoryDirNodeUnknown) == node.is_none(), "{:?}", notes(&report));
         for m in &report.results {
             let stated = m.evidence.file.as_ref().and_then(|file| file.device_node);
             ensure!(
@@ -161,9 +161,9 @@ fn page_cache(directory: &'static str, device: String, advice: &str) -> Result<(
     };
     for report in expected.check_all()? {
         let notes = notes(&report);
-        let note = notes.iter().find(|note| note.code == "memory-dir-page-cache").with_context(|| format!("{notes:?}"))?;
-        ensure!(note.severity == Severity::Warning && note.message.contains(directory), "{note:?}");
-        ensure!(note.advice.as_ref().is_some_and(|text| text.contains(advice)), "'{advice}' is missing in {note:?}");
+        let note = notes.iter().find(|note| note.code == NoteCode::MemoryDirPageCache).with_context(|| format!("{notes:?}"))?;
+        ensure!(note.severity == Severity::Warning && note.message.to_string().contains(directory), "{note:?}");
+        ensure!(note.advice.as_ref().is_some_and(|text| text.to_string().contains(advice)), "'{advice}' is missing in {note:?}");
     }
     Ok(())
 }
@@ -186,7 +186,7 @@ fn tmpfs() -> Result<()> {
         pages: PageKind::File,
     };
     for report in expected.check_all()? {
-        ensure!(notes(&report).iter().any(|note| note.code == "memory-dir-tmpfs"), "{:?}", notes(&report));
+        ensure!(notes(&report).iter().any(|note| note.code == NoteCode::MemoryDirTmpfs), "{:?}", notes(&report));
         for m in &report.results {
             ensure!(m.evidence.placement.status == PlacementStatus::Verified, "{:?}", m.evidence.placement);
         }
@@ -212,7 +212,8 @@ fn suite_on_stand_ins() -> Result<()> {
     for (dir, why) in [(raw, "page cache"), (tmpfs, "tmpfs")] {
         ensure!(dir.file.volatile.as_ref().is_some_and(|text| text.contains(why)), "{:?}", dir.file);
         ensure!(
-            notes(report).len() >= 2 && report.notes.iter().any(|n| n.code == "volatile-stand-in" && n.message.contains(&dir.file.path)),
+            notes(report).len() >= 2
+                && report.notes.iter().any(|n| n.code == NoteCode::VolatileStandIn && n.message.to_string().contains(&dir.file.path)),
             "{:?}",
             report.notes
         );

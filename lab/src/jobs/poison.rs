@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use memgauge_core::conclusions::scan;
+use memgauge_core::note::NoteCode;
 use memgauge_core::result::{HealthStatus, Measurement};
 use memgauge_core::wording::reasons;
 
@@ -66,10 +67,10 @@ fn names_it(ran: &Ran, words: &[String]) -> Result<()> {
     ensure!(ran.status == Some(3), "exit status {:?} instead of 3: {}", ran.status, ran.stderr);
     let report = ran.report()?;
     ensure!(!report.complete && report.incomplete.is_some(), "complete, reason {:?}", report.incomplete);
-    let note = report.notes.iter().find(|note| note.code == scan::CORRUPTED).with_context(|| format!("{:?}", report.notes))?;
+    let note = report.notes.iter().find(|note| note.code == NoteCode::MemoryCorrupted).with_context(|| format!("{:?}", report.notes))?;
     ensure!(note.advice.is_some(), "{note:?}");
     for word in words.iter().map(String::as_str).chain(["has a hardware memory error"]) {
-        ensure!(note.message.contains(word), "'{word}' is missing in {note:?}");
+        ensure!(note.message.to_string().contains(word), "'{word}' is missing in {note:?}");
         ensure!(ran.stderr.contains(word), "'{word}' is missing in: {}", ran.stderr);
     }
     Ok(())
@@ -150,7 +151,11 @@ fn a_region_of_a_scan() -> Result<()> {
         let known = m.evidence.physical.as_ref().is_some_and(|physical| physical.first.is_some());
         ensure!(known || m.at.region == lost.at.region, "{:?}: {:?}", m.at, m.evidence.physical);
     }
-    ensure!(ran.report()?.notes.iter().all(|note| note.code != "scan-no-addresses"), "{:?}", ran.report()?.notes);
+    ensure!(
+        ran.report()?.notes.iter().all(|note| note.code != memgauge_core::note::NoteCode::ScanNoAddresses),
+        "{:?}",
+        ran.report()?.notes
+    );
     Ok(())
 }
 
@@ -204,7 +209,10 @@ fn a_health_check() -> Result<()> {
     let health = report.health.as_ref().context("no verdict")?;
     ensure!(health.status == HealthStatus::Incident, "{health:?}");
     let first = health.findings.first().context("no findings")?;
-    ensure!(first.code == scan::CORRUPTED && first.severity == HealthStatus::Incident && first.advice.is_some(), "{health:?}");
+    ensure!(
+        first.code == NoteCode::MemoryCorrupted.word() && first.severity == HealthStatus::Incident && first.advice.is_some(),
+        "{health:?}"
+    );
     let (lost, kept): (Vec<&Measurement>, Vec<&Measurement>) = report.results.iter().partition(|m| m.estimate.value.is_none());
     ensure!(!kept.is_empty(), "nothing is kept: {}", ran.stderr);
     for m in &lost {

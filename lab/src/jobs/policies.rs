@@ -141,6 +141,10 @@ fn balancing_that_moves_pages_is_noticed() -> Result<()> {
     for reason in [QualityReason::PlacementWrong, QualityReason::PagesMigrated] {
         ensure!(m.quality.reasons.contains(&reason), "{:?}", m.quality);
     }
-    ensure!(moved.environment.limits.iter().any(|n| n.code == "numa-balancing"), "{:?}", moved.environment.limits);
+    ensure!(
+        moved.environment.limits.iter().any(|n| n.code == memgauge_core::note::NoteCode::NumaBalancing),
+        "{:?}",
+        moved.environment.limits
+    );
     is_placed(&bound, PlacementMethod::Mbind, PlacementSource::MovePages)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use memgauge_core::experiment::Experiment;
-use memgauge_core::note::SCAN_MEMORY_SCARCE;
+use memgauge_core::note::NoteCode;
 use memgauge_core::plan::Work;
 use memgauge_core::result::{Measurement, Mismatch, PageKind, PlacementStatus, Report, WrongWordKind};
 use memgauge_core::units::{Bytes, IdSet};
@@ -74,7 +74,7 @@ fn regions_are_in_their_nodes() -> Result<()> {
     }
     firsts.sort_unstable();
     ensure!(firsts.windows(2).all(|w| w[0] < w[1]), "two regions begin with the same page: {firsts:x?}");
-    ensure!(report.notes.iter().all(|n| n.code != "scan-no-addresses"), "{:?}", report.notes);
+    ensure!(report.notes.iter().all(|n| n.code != NoteCode::ScanNoAddresses), "{:?}", report.notes);
     Ok(())
 }
 
@@ -112,7 +112,7 @@ fn a_word_that_changed_is_placed() -> Result<()> {
 /// What a scan found that took all regions of its plan, or says that it did not and is not complete.
 fn scanned(ran: Ran) -> Result<Report> {
     let report = ran.report.context("it wrote no result")?;
-    let stopped = report.notes.iter().any(|n| n.code == SCAN_MEMORY_SCARCE);
+    let stopped = report.notes.iter().any(|n| n.code == NoteCode::ScanMemoryScarce);
     ensure!(ran.status == Some(i32::from(stopped)) && report.complete != stopped, "exit status {:?}: {}", ran.status, ran.stderr);
     Ok(report)
 }
@@ -128,9 +128,9 @@ fn memory_without_cpus_up_to_its_margin() -> Result<()> {
     ensure!(scan.bytes().0 <= free.0 - scan.margin.0 && scan.bytes().0 >= free.0 / 2, "{} of {free} free", scan.bytes());
     let regions = regions(&report, 2)?;
     // Other processes may have used some meanwhile, which the report says.
-    let stopped = report.notes.iter().any(|n| n.code == SCAN_MEMORY_SCARCE);
+    let stopped = report.notes.iter().any(|n| n.code == NoteCode::ScanMemoryScarce);
     ensure!(stopped || regions.len() == scan.regions as usize, "{} of {} regions", regions.len(), scan.regions);
-    ensure!(report.plan.as_ref().is_some_and(|p| p.notes.iter().any(|n| n.code == "scan-margin")), "the small margin is not told");
+    ensure!(report.plan.as_ref().is_some_and(|p| p.notes.iter().any(|n| n.code == NoteCode::ScanMargin)), "the small margin is not told");
     Ok(())
 }
 
@@ -172,6 +172,6 @@ fn processes_without_the_capability_get_no_addresses() -> Result<()> {
         let physical = m.evidence.physical.as_ref().context("no evidence of addresses")?;
         ensure!(physical.first.is_none() && physical.reason.is_some(), "{physical:?}");
     }
-    ensure!(report.notes.iter().any(|n| n.code == "scan-no-addresses" && n.advice.is_some()), "{:?}", report.notes);
+    ensure!(report.notes.iter().any(|n| n.code == NoteCode::ScanNoAddresses && n.advice.is_some()), "{:?}", report.notes);
     Ok(())
 }

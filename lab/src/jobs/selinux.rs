@@ -184,7 +184,7 @@ fn addresses_and_registers() -> Result<()> {
         let why = physical.reason.as_deref().unwrap_or_default();
         ensure!(physical.first.is_none() && why.contains("CAP_SYS_ADMIN") && why.contains("memgauge_t"), "{physical:?}");
     }
-    ensure!(report.notes.iter().any(|note| note.code == "scan-no-addresses"), "{:?}", report.notes);
+    ensure!(report.notes.iter().any(|note| note.code == memgauge_core::note::NoteCode::ScanNoAddresses), "{:?}", report.notes);
     memgauge("prefetch status").run()?.refused(4, &["/dev/cpu", "SELinux"])
 }
 

@@ -6,6 +6,7 @@ use crate::experiment::{Coordinates, Experiment, Metric};
 use crate::result::{Measurement, QualityLevel, QualityReason, Report};
 use crate::topology::Topology;
 use crate::units::IdSet;
+use crate::words::{Command, Knob};
 
 /// The results by name.
 pub(super) struct Results<'a>(pub(super) &'a [(&'a str, &'a Report)]);
@@ -137,11 +138,16 @@ impl<'a> Found<'a> {
     }
 }
 
+/// The same command with more time for each cell.
+pub(super) fn longer(command: Command) -> Command {
+    command.set(Knob::Budget, "10s")
+}
+
 impl Section {
     /// One gap.
-    pub(super) fn gap(topic: Topic, why: Why, command: impl Into<String>) -> Self {
+    pub(super) fn gap(topic: Topic, why: Why, command: Command) -> Self {
         let mut section = Self::default();
-        section.add_gap(topic, why, &[], Some(command.into()));
+        section.add_gap(topic, why, &[], Some(command));
         section
     }
 
@@ -153,9 +159,9 @@ impl Section {
     }
 
     /// Adds a gap with the numbers that carry no advice.
-    pub(super) fn add_gap(&mut self, topic: Topic, why: Why, found: &[Found<'_>], command: Option<String>) {
+    pub(super) fn add_gap(&mut self, topic: Topic, why: Why, found: &[Found<'_>], command: Option<Command>) {
         let numbers = found.iter().map(|f| f.number(Role::NotUsed)).collect();
-        self.gaps.push(Gap { topic, why, numbers, command });
+        self.gaps.push(Gap { topic, why, numbers, command: command.map(|command| command.to_string()) });
     }
 
     /// Adds advice with the numbers behind it. Degraded ones make it no more than likely.

@@ -1,12 +1,15 @@
 //! How much load to allow: below the knee of a loaded-latency curve.
 
 use super::document::{Action, Role, Topic, Why};
-use super::evidence::{Found, Results, Section, why_not, without};
+use super::evidence::{Found, Results, Section, longer, why_not, without};
 use crate::experiment::{Experiment, Metric};
 use crate::result::{CurveSummary, Report};
+use crate::words::{Command, Verb};
 
 /// The command that measures a curve.
-const COMMAND: &str = "memgauge loaded -o loaded.json";
+fn command() -> Command {
+    Command::new(Verb::Loaded).to("loaded.json")
+}
 
 /// Advises to stay below the knee of each curve.
 pub(super) fn below_the_knee(results: &Results<'_>) -> Section {
@@ -17,7 +20,7 @@ pub(super) fn below_the_knee(results: &Results<'_>) -> Section {
         }
     }
     if section.recommendations.is_empty() && section.gaps.is_empty() && results.any_machine(|_, allowed| allowed.len() > 1) {
-        return Section::gap(Topic::Load, Why::NotMeasured, COMMAND);
+        return Section::gap(Topic::Load, Why::NotMeasured, command());
     }
     section
 }
@@ -33,7 +36,7 @@ fn of_curve<'a>(name: &'a str, report: &'a Report, curve: &CurveSummary, section
         report.results.iter().map(|m| Found::new(name, report, m)).filter(is_of_curve).collect::<Vec<_>>()
     };
     let (latencies, bandwidths) = (points(Metric::Latency), points(Metric::Bandwidth));
-    let again = || Some(format!("{COMMAND} --budget 10s"));
+    let again = || Some(longer(command()));
     let Some(knee) = &curve.knee else {
         section.add_gap(Topic::Load, Why::NoKnee, &[], again());
         return;

@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 
 use super::document::{Action, Ratio, Role, Topic, Why};
-use super::evidence::{Found, Results, Section, homes, is_whole, why_not, without};
+use super::evidence::{Found, Results, Section, homes, is_whole, longer, why_not, without};
 use crate::experiment::{ChaseOrder, Experiment, MemoryPlace, Metric};
 use crate::result::Report;
 use crate::topology::Topology;
 use crate::traffic::Mix;
 use crate::units::IdSet;
+use crate::words::{Command, Knob, Verb};
 
 /// The command that measures what is needed in each mode.
-const COMMAND: &str = "memgauge -o other-mode.json";
+fn command() -> Command {
+    Command::new(Verb::Suite).to("other-mode.json")
+}
 
 /// Advises on the number of nodes of a package.
 pub(super) fn nodes_per_package(results: &Results<'_>) -> Section {
@@ -29,7 +32,7 @@ pub(super) fn nodes_per_package(results: &Results<'_>) -> Section {
     if fewer < more {
         between_modes(results, (fewer, few), (more, many), &mut section);
     } else if few.iter().any(has_switch) {
-        section.add_gap(Topic::NodesPerPackage, Why::OneNumberOfNodes { nodes_per_package: fewer }, &[], Some(COMMAND.to_owned()));
+        section.add_gap(Topic::NodesPerPackage, Why::OneNumberOfNodes { nodes_per_package: fewer }, &[], Some(command()));
     }
     section
 }
@@ -78,7 +81,7 @@ fn within_package(results: &Results<'_>, section: &mut Section) {
             section.recommend(Topic::NodesPerPackage, action, &[(Role::Own, own), (Role::Other, other)], Vec::new());
         }
         None => {
-            let command = "memgauge latency --matrix --budget 10s -o latency.json".to_owned();
+            let command = longer(Command::new(Verb::Latency).with(Knob::Matrix)).to("latency.json");
             section.add_gap(Topic::NodesPerPackage, Why::Open, &[own, other], Some(command));
         }
     }
@@ -121,6 +124,6 @@ fn between_modes(results: &Results<'_>, few: (u32, &[&Report]), many: (u32, &[&R
     } else {
         let found: Vec<Found<'_>> = numbers.iter().map(|(_, f)| *f).collect();
         let why = if found.is_empty() { why_not(&[]) } else { Why::Open };
-        section.add_gap(Topic::NodesPerPackage, why, &found, Some("memgauge --budget 4s -o mode.json".to_owned()));
+        section.add_gap(Topic::NodesPerPackage, why, &found, Some(Command::new(Verb::Suite).set(Knob::Budget, "4s").to("mode.json")));
     }
 }

@@ -1,10 +1,11 @@
 //! Whether huge pages help: latencies with base pages and with huge pages, or the part of a latency that is address translation.
 
 use super::document::{Action, Role, Topic, Why};
-use super::evidence::{Found, Results, Section, why_not, without};
+use super::evidence::{Found, Results, Section, longer, why_not, without};
 use crate::experiment::{ChaseOrder, Experiment, Metric};
 use crate::result::PageKind;
 use crate::units::Bytes;
+use crate::words::{Command, Knob, Verb};
 
 /// Buffers whose sizes differ by more than this factor need different numbers of translations.
 const ALIKE_BUFFERS: f64 = 1.25;
@@ -55,7 +56,12 @@ fn compare(all: &[Found<'_>], order: ChaseOrder, section: &mut Section) -> bool 
     // The nearest memory of the first CPU comes first in every result.
     let Some((base, huge, latency)) = usable.iter().find_map(|(base, huge)| Some((*base, *huge, huge.over(base)?))) else {
         if !unusable.is_empty() {
-            section.add_gap(Topic::HugePages, why_not(&unusable), &unusable, Some("memgauge latency --pages 4k -o base.json".to_owned()));
+            section.add_gap(
+                Topic::HugePages,
+                why_not(&unusable),
+                &unusable,
+                Some(Command::new(Verb::Latency).set(Knob::Pages, "4k").to("base.json")),
+            );
         }
         return !unusable.is_empty();
     };
@@ -65,7 +71,7 @@ fn compare(all: &[Found<'_>], order: ChaseOrder, section: &mut Section) -> bool 
             section.recommend(Topic::HugePages, action, &[(Role::BasePages, base), (Role::HugePages, huge)], Vec::new());
         }
         None => {
-            section.add_gap(Topic::HugePages, Why::Open, &[base, huge], Some("memgauge latency --budget 10s -o latency.json".to_owned()));
+            section.add_gap(Topic::HugePages, Why::Open, &[base, huge], Some(longer(Command::new(Verb::Latency)).to("latency.json")));
         }
     }
     true
@@ -93,10 +99,10 @@ fn translation(all: &[Found<'_>], section: &mut Section) {
     let kind = measured.and_then(|f| f.m.evidence.pages.obtained);
     let why = kind.map_or(Why::NotMeasured, |pages| Why::OneKindOfPages { pages });
     let thp = measured.is_none_or(|f| f.report.machine.identity.system.is_linux());
-    let command = match kind {
-        Some(PageKind::Base) if thp => "--pages thp -o huge.json",
-        Some(PageKind::Base) => "--pages 2m -o huge.json",
-        _ => "--pages 4k -o base.json",
+    let (pages, file) = match kind {
+        Some(PageKind::Base) if thp => ("thp", "huge.json"),
+        Some(PageKind::Base) => ("2m", "huge.json"),
+        _ => ("4k", "base.json"),
     };
-    section.add_gap(Topic::HugePages, why, &[], Some(format!("memgauge latency {command}")));
+    section.add_gap(Topic::HugePages, why, &[], Some(Command::new(Verb::Latency).set(Knob::Pages, pages).to(file)));
 }

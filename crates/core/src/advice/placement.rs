@@ -1,13 +1,14 @@
 //! Where to put threads and memory: on the same node, or on several nodes in turn.
 
 use super::document::{Action, Effect, Ratio, Role, Topic, Why};
-use super::evidence::{Found, Results, Section, is_whole, why_not, without};
+use super::evidence::{Found, Results, Section, is_whole, longer, why_not, without};
 use crate::experiment::{ChaseOrder, Experiment, Metric};
 use crate::interleave::{Goal, Weights};
 use crate::result::{InterleaveSummary, Reference, Report};
 use crate::topology::Topology;
 use crate::traffic::Mix;
 use crate::units::IdSet;
+use crate::words::{Command, Knob, Verb};
 
 /// A remote number, the local one of the same CPUs, and their ratio.
 type RemoteAndLocal<'a> = (Found<'a>, Found<'a>, Ratio);
@@ -34,7 +35,7 @@ pub(super) fn own_or_remote(results: &Results<'_>) -> Section {
     let numbers: Vec<(Role, Found<'_>)> =
         [farthest, slowest].into_iter().flatten().flat_map(|(other, own, _)| [(Role::Own, own), (Role::Other, other)]).collect();
     let found: Vec<Found<'_>> = numbers.iter().map(|(_, f)| *f).collect();
-    let command = "memgauge latency --matrix -o latency.json";
+    let command = Command::new(Verb::Latency).with(Knob::Matrix).to("latency.json");
     if latency_effect.or(bandwidth_effect).is_some() {
         section.recommend(
             Topic::Placement,
@@ -43,11 +44,11 @@ pub(super) fn own_or_remote(results: &Results<'_>) -> Section {
             Vec::new(),
         );
     } else if !found.is_empty() {
-        section.add_gap(Topic::Placement, Why::Open, &found, Some(format!("{command} --budget 10s")));
+        section.add_gap(Topic::Placement, Why::Open, &found, Some(longer(command)));
     } else {
         let unusable: Vec<Found<'_>> = latencies.into_iter().chain(bandwidths).filter(|f| !f.is_usable()).collect();
         let why = if unusable.is_empty() { Why::NotMeasured } else { why_not(&unusable) };
-        section.add_gap(Topic::Placement, why, &unusable, Some(command.to_owned()));
+        section.add_gap(Topic::Placement, why, &unusable, Some(command));
     }
     section
 }
@@ -75,7 +76,7 @@ pub(super) fn interleaved(results: &Results<'_>) -> Section {
     }
     let searched = |metric| results.measurements(&[Experiment::Interleave], metric).collect::<Vec<Found<'_>>>();
     let (bandwidths, latencies) = (searched(Metric::Bandwidth), searched(Metric::Latency));
-    let command = "memgauge interleave -o interleave.json".to_owned();
+    let command = Command::new(Verb::Interleave).to("interleave.json");
     for (_, report) in results.reports() {
         for search in &report.interleaves {
             interleaved_by(search, report, (&bandwidths, &latencies), &mut section, &command);
@@ -93,7 +94,7 @@ fn interleaved_by(
     report: &Report,
     (bandwidths, latencies): (&[Found<'_>], &[Found<'_>]),
     section: &mut Section,
-    command: &str,
+    command: &Command,
 ) {
     let nearest = search.gains.iter().find(|gain| gain.over == Reference::NearestOnly).map(|gain| &gain.weights);
     // Where the nearest node alone is best, what it is compared with is as many pages on each node.
@@ -137,7 +138,7 @@ fn interleaved_by(
         }
         None => {
             let why = if usable { Why::Open } else { why_not(&[several, one]) };
-            section.add_gap(Topic::Interleave, why, &[several, one], Some(format!("{command} --budget 10s")));
+            section.add_gap(Topic::Interleave, why, &[several, one], Some(longer(command.clone())));
         }
     }
 }

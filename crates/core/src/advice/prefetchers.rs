@@ -1,12 +1,15 @@
 //! Whether prefetchers help, from `memgauge prefetch compare`.
 
 use super::document::{Action, Effect, Ratio, Role, Topic, Why};
-use super::evidence::{Found, Results, Section, why_not, without};
-use crate::conclusions::advise::NOT_EFFECTIVE;
+use super::evidence::{Found, Results, Section, longer, why_not, without};
 use crate::experiment::{ChaseOrder, Experiment, Metric, PrefetchRequest};
+use crate::note::NoteCode;
+use crate::words::{Command, Verb};
 
 /// The command that measures with prefetchers on and off. It writes registers, which only root may.
-const COMMAND: &str = "sudo memgauge prefetch compare -o prefetch.json";
+fn command() -> Command {
+    Command::new(Verb::PrefetchCompare).as_root().to("prefetch.json")
+}
 
 /// Advises on prefetchers.
 pub(super) fn on_or_off(results: &Results<'_>) -> Section {
@@ -17,12 +20,12 @@ pub(super) fn on_or_off(results: &Results<'_>) -> Section {
     if all.is_empty() {
         // Windows lets only drivers write these registers.
         return match results.are_of_linux() {
-            true => Section::gap(Topic::Prefetchers, Why::NotMeasured, COMMAND),
+            true => Section::gap(Topic::Prefetchers, Why::NotMeasured, command()),
             false => Section::without_command(Topic::Prefetchers, Why::NotMeasured),
         };
     }
-    if all.iter().any(|f| f.report.notes.iter().any(|note| note.code == NOT_EFFECTIVE)) {
-        return Section::gap(Topic::Prefetchers, Why::PrefetchersStillOn, COMMAND);
+    if all.iter().any(|f| f.report.notes.iter().any(|note| note.code == NoteCode::PrefetchOffNotEffective)) {
+        return Section::gap(Topic::Prefetchers, Why::PrefetchersStillOn, command());
     }
     let mut section = Section::default();
     let (reading, chasing) = (off_and_on(&bandwidths), off_and_on(&latencies));
@@ -44,7 +47,7 @@ pub(super) fn on_or_off(results: &Results<'_>) -> Section {
             () => why_not(&unusable),
         };
         let found: Vec<Found<'_>> = numbers.iter().map(|(_, f)| *f).chain(unusable).collect();
-        section.add_gap(Topic::Prefetchers, why, &found, Some(format!("{COMMAND} --budget 10s")));
+        section.add_gap(Topic::Prefetchers, why, &found, Some(longer(command())));
         return section;
     }
     let to = if gains && !loses { PrefetchRequest::Off } else { PrefetchRequest::On };

@@ -414,7 +414,7 @@ fn prefetchers_are_switched_off_only_where_nothing_is_lost() {
     };
     assert_eq!(*kept, PrefetchRequest::On);
     let mut contradicted = report(server(1), results(12.0, 80.0));
-    contradicted.notes.push(Note::warning(crate::conclusions::advise::NOT_EFFECTIVE, "still on"));
+    contradicted.notes.push(Note::warning(crate::note::NoteCode::PrefetchOffNotEffective, "still on"));
     let advice = advise(&[("a.json", &contradicted)], &[]);
     assert!(about(&advice, Topic::Prefetchers).is_empty() && gap(&advice, Topic::Prefetchers).why == Why::PrefetchersStillOn);
 }

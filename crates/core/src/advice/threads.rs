@@ -3,18 +3,21 @@
 use std::collections::BTreeMap;
 
 use super::document::{Action, Doubt, Ratio, Role, Topic, Why};
-use super::evidence::{Found, Results, Section, why_not, without};
+use super::evidence::{Found, Results, Section, longer, why_not, without};
 use crate::conclusions::curve::furthest_below_line;
 use crate::experiment::{Coordinates, Experiment, Metric};
 use crate::topology::Topology;
 use crate::traffic::Mix;
 use crate::units::IdSet;
+use crate::words::{Command, Knob, Verb};
 
 /// The share of the highest bandwidth that is enough.
 const ENOUGH: f64 = 0.95;
 
 /// The command that measures a ramp.
-const RAMP: &str = "memgauge bandwidth --ramp -o ramp.json";
+fn ramp_command() -> Command {
+    Command::new(Verb::Bandwidth).with(Knob::Ramp).to("ramp.json")
+}
 
 /// Advises on the number of threads: the fewest of each ramp that give [`ENOUGH`] of its highest bandwidth.
 pub(super) fn threads(results: &Results<'_>) -> Section {
@@ -28,7 +31,7 @@ pub(super) fn threads(results: &Results<'_>) -> Section {
         ramp(points, &mut section);
     }
     if section.recommendations.is_empty() && section.gaps.is_empty() && results.any_machine(|_, allowed| allowed.len() > 1) {
-        return Section::gap(Topic::Threads, Why::NotMeasured, RAMP);
+        return Section::gap(Topic::Threads, Why::NotMeasured, ramp_command());
     }
     section
 }
@@ -40,7 +43,7 @@ fn ramp(mut points: Vec<Found<'_>>, section: &mut Section) {
     let highest = usable.iter().copied().max_by(|a, b| a.value().total_cmp(&b.value()));
     // Without the largest number of threads, and without anything to compare with it, nothing can be said of them.
     let (Some(highest), Some(all)) = (highest, points.last().filter(|p| p.is_usable() && usable.len() > 1)) else {
-        section.add_gap(Topic::Threads, why_not(&left_out), &left_out, Some(format!("{RAMP} --budget 10s")));
+        section.add_gap(Topic::Threads, why_not(&left_out), &left_out, Some(longer(ramp_command())));
         return;
     };
     let Some(chosen) = usable.iter().position(|p| p.value() >= ENOUGH * highest.value()) else { return };
@@ -104,7 +107,7 @@ pub(super) fn second_threads(results: &Results<'_>) -> Section {
                 let action = Action::UseSecondThreads { mix, cores: less.cpus(), threads: more.cpus(), bandwidth, effect };
                 section.recommend(Topic::Smt, action, &[(Role::All, more), (Role::OnePerCore, less)], Vec::new());
             }
-            None => section.add_gap(Topic::Smt, Why::Open, &[more, less], command(results).map(|c| c + " --budget 10s")),
+            None => section.add_gap(Topic::Smt, Why::Open, &[more, less], command(results).map(longer)),
         }
     }
     if section.recommendations.is_empty() && section.gaps.is_empty() {
@@ -114,9 +117,9 @@ pub(super) fn second_threads(results: &Results<'_>) -> Section {
 }
 
 /// The command that measures one thread on each core, and all of them.
-fn command(results: &Results<'_>) -> Option<String> {
+fn command(results: &Results<'_>) -> Option<Command> {
     let (_, report) = results.reports().next()?;
     let cpus = report.machine.default_cpus();
     let cores = report.machine.topology.one_per_core(&cpus).len();
-    Some(format!("memgauge bandwidth --ramp {cores},{} -o smt.json", cpus.len()))
+    Some(Command::new(Verb::Bandwidth).set(Knob::Ramp, format!("{cores},{}", cpus.len())).to("smt.json"))
 }

@@ -5,9 +5,12 @@ use super::evidence::{Found, Results, Section, homes, is_whole, why_not};
 use crate::experiment::{Experiment, MemoryPlace, Metric};
 use crate::traffic::{Access, Mix};
 use crate::units::{Bytes, IdSet};
+use crate::words::{Command, Verb};
 
 /// The command that measures read bandwidth of all CPUs from their own nodes, and from single nodes.
-const COMMAND: &str = "memgauge -o result.json";
+fn command() -> Command {
+    Command::new(Verb::Suite).to("result.json")
+}
 
 /// Gives the ceilings of all models.
 pub(super) fn tokens(results: &Results<'_>, models: &[Model]) -> Section {
@@ -31,7 +34,7 @@ pub(super) fn tokens(results: &Results<'_>, models: &[Model]) -> Section {
     let mut section = Section::default();
     if places.is_empty() {
         let why = if left_out.is_empty() { Why::NotMeasured } else { why_not(&left_out) };
-        section.add_gap(Topic::TokensPerSecond, why, &left_out, Some(COMMAND.to_owned()));
+        section.add_gap(Topic::TokensPerSecond, why, &left_out, Some(command()));
         return section;
     }
     let of_model = |model| places.iter().filter_map(move |(place, found)| ceiling(model, place.clone(), found));

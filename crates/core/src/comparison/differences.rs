@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::result::Report;
 use crate::topology::Identity;
+use crate::wording::native::option;
 use crate::wording::spelled;
+use crate::words::Knob;
 
 /// Something that differs between the sides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,12 +137,14 @@ fn pages(report: &Report) -> Option<String> {
 
 /// The arguments, without names of output files.
 fn command(argv: &[String]) -> String {
+    let output = option(Knob::Output);
     let mut words = Vec::new();
     let mut arguments = argv.iter().skip(1);
     while let Some(word) = arguments.next() {
         match word.as_str() {
-            "-o" | "--output" => drop(arguments.next()),
-            w if w.starts_with("--output=") || (w.starts_with("-o") && !w.starts_with("--")) => {}
+            "-o" => drop(arguments.next()),
+            w if w == output => drop(arguments.next()),
+            w if w.strip_prefix(output).is_some_and(|rest| rest.starts_with('=')) || (w.starts_with("-o") && !w.starts_with("--")) => {}
             _ => words.push(word.as_str()),
         }
     }

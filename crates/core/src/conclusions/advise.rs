@@ -4,11 +4,13 @@ use crate::conclusions::judge::drifted;
 use crate::conclusions::scan;
 use crate::estimate::Estimate;
 use crate::experiment::{ChaseOrder, Coordinates, Method, Metric, PageRequest};
-use crate::note::Note;
+use crate::note::{Note, NoteCode};
 use crate::protocol::IDLE_DELAY_CYCLES;
 use crate::result::{Measurement, PageKind};
 use crate::topology::{Machine, OperatingSystem};
 use crate::units::Bytes;
+use crate::words;
+use crate::words::{Knob, Way};
 
 /// Below this ratio of random to sequential latency, prefetchers do not seem to help a sequential chase at all.
 const PREFETCH_VISIBLE: f64 = 1.3;
@@ -21,8 +23,6 @@ const LARGE: Bytes = Bytes::mib(16);
 pub const PREFETCHING_RATIO: f64 = 1.5;
 /// The page size of the pool that advice names.
 const POOL_PAGE: Bytes = Bytes::mib(2);
-/// Code of [`contradicted`]'s note.
-pub const NOT_EFFECTIVE: &str = "prefetch-off-not-effective";
 
 /// Notes on `results` as a whole. What is compared is not unreliable.
 pub fn notes(results: &[Measurement], machine: &Machine) -> Vec<Note> {
@@ -75,7 +75,7 @@ fn small_pages(results: &[Measurement], machine: &Machine) -> Option<Note> {
         OperatingSystem::Linux => machine.pool_change(Some(node), POOL_PAGE, total).map(|how| format!("reserve 2 MiB pages {how}")),
         OperatingSystem::Windows => Some(LARGE_PAGES_OF_WINDOWS.to_owned()),
     };
-    let note = Note::warning("small-pages", format!("pages are {page}: {cost}"));
+    let note = Note::warning(NoteCode::SmallPages, format!("pages are {page}: {cost}"));
     Some(match advice {
         Some(advice) => note.advise(advice),
         None => note,
@@ -88,7 +88,7 @@ fn prefetchers(results: &[Measurement]) -> Option<Note> {
     let ratio = idle.evidence.prefetch?.random_over_sequential;
     (ratio < PREFETCH_VISIBLE).then(|| {
         Note::info(
-            "prefetch-not-seen",
+            NoteCode::PrefetchNotSeen,
             format!("random order is only {ratio:.2} times as slow as sequential: prefetchers seem to be off, or have little effect here"),
         )
     })
@@ -102,7 +102,7 @@ pub fn contradicted<'a>(results: impl IntoIterator<Item = &'a Measurement>) -> O
     let highest = ratios.fold(0.0, f64::max);
     (highest > PREFETCHING_RATIO).then(|| {
         Note::warning(
-            NOT_EFFECTIVE,
+            NoteCode::PrefetchOffNotEffective,
             format!(
                 "registers say that prefetchers are off, but random order is {highest:.2} times as slow as sequential: a prefetcher is active, so these numbers do not show the machine with prefetchers off"
             ),
@@ -125,7 +125,7 @@ fn plateau(results: &[Measurement]) -> Option<Note> {
             p.half_ns, p.whole_ns
         ),
     };
-    Some(Note::warning("plateau-not-reached", message).advise("give a larger --size"))
+    Some(Note::warning(NoteCode::PlateauNotReached, message).advise(Way::Larger(Knob::Size)))
 }
 
 fn lowest_load(results: &[Measurement]) -> Option<Note> {
@@ -147,10 +147,10 @@ fn lowest_load(results: &[Measurement]) -> Option<Note> {
     let (loaded, idle) = (lowest.estimate.value?, idle.estimate.value?);
     (apart && (loaded - idle).abs() > IDLE_AGREEMENT * idle).then(|| {
         Note::warning(
-            "lowest-load-differs-from-idle",
+            NoteCode::LowestLoadDiffersFromIdle,
             format!("latency at the lowest load is {loaded:.1} ns, idle latency {idle:.1} ns: more than 5 % apart, with intervals that do not overlap, so the machine changed in between"),
         )
-        .advise("run again on a quieter machine, or give more --budget")
+        .advise(Way::from("run again on a quieter machine").or(words!["give more ", Knob::Budget]))
     })
 }
 
@@ -197,7 +197,7 @@ mod tests {
         let mut disturbed = loaded(IDLE_DELAY_CYCLES, 110.0, 1.0);
         disturbed.quality.level = QualityLevel::Unreliable;
         assert_eq!(lowest_load(&[idle(ChaseOrder::WindowLocal, 90.0, 1.0), disturbed]), None, "other work was in it");
-        assert_eq!(note(IDLE_DELAY_CYCLES, 110.0, 1.0).unwrap().code, "lowest-load-differs-from-idle");
+        assert_eq!(note(IDLE_DELAY_CYCLES, 110.0, 1.0).unwrap().code, NoteCode::LowestLoadDiffersFromIdle);
     }
 
     #[test]
@@ -208,10 +208,13 @@ mod tests {
             m.evidence.plateau = Some(crate::result::Plateau { half_ns, whole_ns, cold_ns, reached: false });
             plateau(&[m]).unwrap().message
         };
-        assert!(note(90.0, 129.5, None).contains("still grows with the buffer: 90.0 ns over half of 256 MiB, 129.5 ns"));
+        assert!(note(90.0, 129.5, None).to_string().contains("still grows with the buffer: 90.0 ns over half of 256 MiB, 129.5 ns"));
         let cold = note(131.3, 129.5, Some(150.2));
-        assert!(cold.starts_with("latency over 256 MiB is 129.5 ns, but 150.2 ns right after the caches were emptied"), "{cold}");
-        assert!(!cold.contains("grows"), "{cold}");
+        assert!(
+            cold.to_string().starts_with("latency over 256 MiB is 129.5 ns, but 150.2 ns right after the caches were emptied"),
+            "{cold}"
+        );
+        assert!(!cold.to_string().contains("grows"), "{cold}");
     }
 
     #[test]
@@ -223,7 +226,7 @@ mod tests {
             m.quality.level = level;
             prefetchers(&[m]).map(|note| note.code)
         };
-        assert_eq!(note(QualityLevel::Degraded).as_deref(), Some("prefetch-not-seen"));
+        assert_eq!(note(QualityLevel::Degraded).unwrap(), NoteCode::PrefetchNotSeen);
         assert_eq!(note(QualityLevel::Unreliable), None);
     }
 
@@ -237,7 +240,7 @@ mod tests {
             m.evidence.pages.obtained = Some(PageKind::Base);
             let mut machine = machine();
             machine.topology.nodes[1].pools = pools;
-            small_pages(&[m], &machine).unwrap().advice.unwrap_or_default()
+            small_pages(&[m], &machine).unwrap().advice.map(|advice| advice.to_string()).unwrap_or_default()
         };
         let pool = |total, free| vec![PagePool { page: Bytes::mib(2), total, free }];
         let command = |pages: u32| format!("echo {pages} > /sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages");

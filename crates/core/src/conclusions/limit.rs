@@ -3,13 +3,15 @@
 use crate::conclusions::judge::CLOCK_TOLERANCE;
 use crate::estimate::Estimate;
 use crate::experiment::{Method, Metric};
-use crate::note::Note;
+use crate::note::{Note, NoteCode};
 use crate::result::{
     Environment, LimitShare, LimitSource, Measurement, QualityLevel, QualityReason, Report, Verdict, VerdictReason, VerdictStatus,
 };
 use crate::topology::{Machine, Topology};
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
+use crate::words;
+use crate::words::Knob;
 
 /// The shares of the limit from which a bandwidth is good, or only low.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -270,21 +272,25 @@ pub fn note(report: &Report) -> Option<Note> {
     if measured.iter().all(|m| m.verdict.limit.is_none()) {
         if report.plan.as_ref().is_some_and(|p| p.peak_gbs.is_some()) {
             let text = "the given limit is that of the whole machine; it does not apply to cells that used another node's memory or part of the machine's";
-            return Some(Note::info("limit-unknown", text.to_owned()));
+            return Some(Note::info(NoteCode::LimitUnknown, text.to_owned()));
         }
         let why = match report.machine.identity.installed.peak() {
             Err(why) if !why.is_empty() => why,
             _ => "it is known only for CPUs that use the memory of their own node".into(),
         };
-        return Some(
-            Note::info("limit-unknown", format!("the limit of this memory is not known: {why}"))
-                .advise("give it with --limit GB/s (populated channels × MT/s × 8 B)"),
-        );
+        return Some(Note::info(NoteCode::LimitUnknown, format!("the limit of this memory is not known: {why}")).advise(words![
+            "give it with ",
+            Knob::Limit,
+            " GB/s (populated channels × MT/s × 8 B)"
+        ]));
     }
     if measured.iter().any(|m| m.verdict.reason == VerdictReason::AboveLimit) {
         return Some(
-            Note::warning("above-limit", "a bandwidth is above the limit, so the limit is wrong".to_owned())
-                .advise("give the right one with --limit GB/s (populated channels × MT/s × 8 B)"),
+            Note::warning(NoteCode::AboveLimit, "a bandwidth is above the limit, so the limit is wrong".to_owned()).advise(words![
+                "give the right one with ",
+                Knob::Limit,
+                " GB/s (populated channels × MT/s × 8 B)"
+            ]),
         );
     }
     let smbios = measured.iter().any(|m| matches!(m.verdict.limit_source, Some(LimitSource::Smbios | LimitSource::SmbiosUpperBound)));
@@ -298,7 +304,7 @@ pub fn note(report: &Report) -> Option<Note> {
         let each = if groups.iter().any(|group| group.len() > 1) { "each set of nodes with the same channels" } else { "each node" };
         text.push_str(&format!("; {each} is assumed to have an equal share of it"));
     }
-    Some(Note::info("limit", text))
+    Some(Note::info(NoteCode::Limit, text))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::estimate::{Estimate, NotMeasured};
 use crate::experiment::Method;
-use crate::note::Note;
+use crate::note::{Note, NoteCode};
 use crate::result::{LimitSource, Measurement, Mismatch, PhysicalRange, Verdict, VerdictReason, VerdictStatus, WrongWordKind};
 use crate::stats;
 use crate::topology::OperatingSystem;
@@ -19,8 +19,6 @@ pub const WEAK_SHARE: f64 = 0.05;
 pub const WEAK_MADS: f64 = 4.0;
 /// With fewer regions none can be told from the others.
 pub const MIN_REGIONS: usize = 3;
-/// The code of the note and of the finding about memory that did not return what was written to it.
-pub const CORRUPTED: &str = "memory-corrupted";
 
 /// The bandwidth below which a region is weak, from all regions of a node: the median less 5 % of it or less four times the
 /// median absolute deviation, whichever is more. `None` for fewer than three regions, or if they scatter so much that no region could be
@@ -102,7 +100,8 @@ pub fn notes(results: &[Measurement], system: OperatingSystem) -> Vec<Note> {
         let mut whole = regions.iter().filter(|m| hardware_error(m).is_none());
         let unknown = whole.find_map(|m| m.evidence.physical.as_ref().filter(|p| p.first.is_none())?.reason.as_ref());
         notes.extend(unknown.map(|why| {
-            let note = Note::info("scan-no-addresses", format!("the physical addresses of the regions{of_node} are not known: {why}"));
+            let note =
+                Note::info(NoteCode::ScanNoAddresses, format!("the physical addresses of the regions{of_node} are not known: {why}"));
             match system {
                 OperatingSystem::Linux => {
                     note.advise("run as root to see which addresses, and so which DIMM or window, a region stands for")
@@ -133,7 +132,7 @@ fn weak_note(of_node: &str, regions: &[&Measurement]) -> Option<Note> {
         regions.len(),
         names.join("; ")
     );
-    Some(Note::warning("scan-weak-region", message).advise(
+    Some(Note::warning(NoteCode::ScanWeakRegion, message).advise(
         "scan again: if the same addresses are weak, they have less interleaving, belong to a device's window, or to a DIMM that corrects errors",
     ))
 }
@@ -154,7 +153,7 @@ fn corruption_note(of_node: &str, regions: &[&Measurement], system: OperatingSys
     let (wrong, regions) = (number_of(all, "word", "words"), number_of(bad.len() as u64, "region", "regions"));
     let were = if all == 1 { "was" } else { "were" };
     let message = format!("{wrong} {were} not what had been written there, in {regions}{of_node}: {}", words.join("; "));
-    (!bad.is_empty()).then(|| Note::error(CORRUPTED, message).advise(test_memory(system)))
+    (!bad.is_empty()).then(|| Note::error(NoteCode::MemoryCorrupted, message).advise(test_memory(system)))
 }
 
 /// Regions of which the hardware reported an error.
@@ -163,7 +162,7 @@ fn hardware_note(of_node: &str, regions: &[&Measurement], system: OperatingSyste
     let listed = bad.iter().take(FAULTS_NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");
     let (regions, have) = (number_of(bad.len() as u64, "region", "regions"), if bad.len() == 1 { "has" } else { "have" });
     let message = format!("{regions}{of_node} {have} a hardware memory error: {listed}");
-    (!bad.is_empty()).then(|| Note::error(CORRUPTED, message).advise(test_memory(system)))
+    (!bad.is_empty()).then(|| Note::error(NoteCode::MemoryCorrupted, message).advise(test_memory(system)))
 }
 
 /// What was seen of an error of a region's memory that the hardware reported.
@@ -294,10 +293,11 @@ mod tests {
         assert_eq!(notes.len(), 1);
         let text = &notes[0].message;
         assert!(
-            text.starts_with("2 of 20 regions of node 1 are weak, all of their interval below 95.0 GB/s where the median is 100.0"),
+            text.to_string()
+                .starts_with("2 of 20 regions of node 1 are weak, all of their interval below 95.0 GB/s where the median is 100.0"),
             "{text}"
         );
-        assert!(text.ends_with("region 7 (0x40-0x80) 60.0 GB/s (40 % less); region 3 80.0 GB/s (20 % less)"), "{text}");
+        assert!(text.to_string().ends_with("region 7 (0x40-0x80) 60.0 GB/s (40 % less); region 3 80.0 GB/s (20 % less)"), "{text}");
     }
 
     #[test]
@@ -338,14 +338,18 @@ mod tests {
         for (second_read, rewritten_read, end) in ends {
             let word = &mut regions[2].evidence.integrity.as_mut().unwrap().first[0];
             (word.second_read, word.rewritten_read) = (second_read, rewritten_read);
-            assert!(notes(&regions, OperatingSystem::Linux)[0].message.ends_with(end), "{:?}", notes(&regions, OperatingSystem::Linux)[0]);
+            assert!(
+                notes(&regions, OperatingSystem::Linux)[0].message.to_string().ends_with(end),
+                "{:?}",
+                notes(&regions, OperatingSystem::Linux)[0]
+            );
         }
         let word = &mut regions[2].evidence.integrity.as_mut().unwrap().first[0];
         (word.second_read, word.rewritten_read) = (0xfb, None);
         let notes = notes(&regions, OperatingSystem::Linux);
         let text = &notes[0].message;
-        assert!(text.starts_with("1 word was not what had been written there, in 1 region of node 1: "), "{text}");
-        assert!(text.contains("0x1010: bits 0x0000000000000004 differ, wrong when read again, CPU 3"), "{text}");
+        assert!(text.to_string().starts_with("1 word was not what had been written there, in 1 region of node 1: "), "{text}");
+        assert!(text.to_string().contains("0x1010: bits 0x0000000000000004 differ, wrong when read again, CPU 3"), "{text}");
     }
 
     #[test]
@@ -359,11 +363,11 @@ mod tests {
         assert_eq!((regions[3].verdict.status, regions[3].verdict.reason), (VerdictStatus::Failure, VerdictReason::MemoryCorrupted));
         let [note] = &notes(&regions, OperatingSystem::Linux)[..] else { panic!("{:?}", notes(&regions, OperatingSystem::Linux)) };
         let expected = "1 region of node 1 has a hardware memory error: region 3: CPU 0: its buffer has a hardware memory error at byte 4096 (poisoned page)";
-        assert_eq!((note.code.as_ref(), note.message.as_str()), (CORRUPTED, expected));
+        assert_eq!((note.code.word(), note.message.to_string().as_str()), ("memory-corrupted", expected));
         regions[0].evidence.physical = unknown("CAP_SYS_ADMIN");
-        let unknown = |system| notes(&regions, system).into_iter().find(|note| note.code == "scan-no-addresses").unwrap();
-        assert!(unknown(OperatingSystem::Linux).message.contains("CAP_SYS_ADMIN"));
-        assert!(unknown(OperatingSystem::Linux).advice.unwrap().contains("root"));
+        let unknown = |system| notes(&regions, system).into_iter().find(|note| note.code == NoteCode::ScanNoAddresses).unwrap();
+        assert!(unknown(OperatingSystem::Linux).message.to_string().contains("CAP_SYS_ADMIN"));
+        assert!(unknown(OperatingSystem::Linux).advice.unwrap().to_string().contains("root"));
         assert_eq!(unknown(OperatingSystem::Windows).advice, None, "nobody sees them there");
         assert!(test_memory(OperatingSystem::Windows).contains("WHEA-Logger"));
     }

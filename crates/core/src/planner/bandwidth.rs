@@ -9,11 +9,22 @@ use crate::planner::room::Reserved;
 use crate::spec::{BandwidthShape, Task};
 use crate::traffic::Mix;
 use crate::units::IdSet;
+use crate::words;
+use crate::words::{Command, Knob, Verb, Way};
 
 impl Planner<'_> {
     pub(super) fn bandwidth(&mut self, shape: BandwidthShape) -> Result<Step, PlanError> {
         if matches!(shape, BandwidthShape::Matrix | BandwidthShape::Ramp | BandwidthShape::Search) && !self.spec.delays.is_empty() {
-            return invalid("--delay is for one CPU set and node at a time; leave out --delay, or --matrix, --ramp or --search");
+            return invalid(words![Knob::Delay, " is for one CPU set and node at a time"].advise(words![
+                "leave out ",
+                Knob::Delay,
+                ", or ",
+                Knob::Matrix,
+                ", ",
+                Knob::Ramp,
+                " or ",
+                Knob::Search
+            ]));
         }
         let threads = !self.spec.traffic.threads.is_empty();
         let (experiment, title, default): (_, _, &[Mix]) = match shape {
@@ -78,10 +89,13 @@ impl Planner<'_> {
             return Ok(doubled.chain([n]).collect());
         };
         if named.contains(0) {
-            return invalid("--ramp: 0 CPUs measure nothing; name numbers from 1 on");
+            return invalid(words![Knob::Ramp, ": 0 CPUs measure nothing"].advise("name numbers from 1 on"));
         }
         if most as usize > n {
-            return invalid(format!("--ramp names {most} CPUs, and {n} are measured from; name smaller numbers, or more CPUs with --cpu"));
+            return invalid(
+                words![Knob::Ramp, " names {most} CPUs, and {n} are measured from"]
+                    .advise(Way::from("name smaller numbers").or(words!["more CPUs with ", Knob::Cpus])),
+            );
         }
         Ok(named.iter().map(|count| count as usize).collect())
     }
@@ -97,9 +111,10 @@ impl Planner<'_> {
         match &self.spec.nodes {
             // In the suite, named nodes only restrict what is measured. Each CPU uses the nearest of them.
             _ if self.spec.task == Task::Suite => Ok(None),
-            Some(nodes) if nodes.len() > 1 => invalid(format!(
-                "--node names {nodes}, and this measures one node's memory at a time; name one, or use 'memgauge bandwidth --matrix'"
-            )),
+            Some(nodes) if nodes.len() > 1 => invalid(
+                words![Knob::Node, " names {nodes}, and this measures one node's memory at a time"]
+                    .advise(Way::from("name one").or(words!["use '", Command::new(Verb::Bandwidth).with(Knob::Matrix), "'"])),
+            ),
             nodes => Ok(nodes.as_ref().and_then(IdSet::first)),
         }
     }

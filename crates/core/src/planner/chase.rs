@@ -1,13 +1,15 @@
 //! Chases: which CPU chases, where its buffer is, how far it goes.
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Hops};
-use crate::note::Note;
+use crate::note::{Note, NoteCode};
 use crate::plan::{Cell, Probe, Step, Work};
 use crate::planner::check::{PlanError, invalid};
 use crate::planner::context::{LARGE_MATRIX, Planner};
 use crate::planner::sizes::IN_TURN;
 use crate::spec::{ChaseSpec, LatencyShape, Task};
 use crate::units::{Bytes, IdSet};
+use crate::words;
+use crate::words::{Knob, Problem, Way};
 
 /// The assumed time of a hop: a load from DRAM. For estimates of time only.
 const NS_PER_HOP: f64 = 100.0;
@@ -65,7 +67,7 @@ impl Planner<'_> {
             let slow = probe.buffer.bytes >= SLOW_BUFFER;
             if orders.is_empty() && slow {
                 let why = format!("shuffling the lines of {} would take minutes", probe.buffer.bytes);
-                self.notes.push(Note::info("no-full-random", format!("{why}: the chase is window-local only")));
+                self.notes.push(Note::info(NoteCode::NoFullRandom, format!("{why}: the chase is window-local only")));
                 orders.push(ChaseOrder::WindowLocal);
             }
             // Another allocation of so much of a node's memory is mostly the same memory.
@@ -93,7 +95,7 @@ impl Planner<'_> {
         let stride = self.sizes.stride()?;
         let buffer = self.sizes.probe_buffer(cpu, node, &mut self.notes)?;
         if self.spec.chase.orders.contains(&ChaseOrder::FullRandom) && self.sizes.too_long(buffer.bytes) {
-            return invalid(format!("{}; give a smaller --size or another --order", too_long(buffer.bytes)));
+            return invalid(Problem::new(too_long(buffer.bytes), Way::Smaller(Knob::Size).either_or(words!["another ", Knob::Order])));
         }
         let window = self.sizes.window(buffer.bytes, stride)?;
         Ok(Probe { cpu, buffer, stride, window })

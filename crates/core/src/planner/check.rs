@@ -10,6 +10,8 @@ use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
 use crate::topology::{Machine, OperatingSystem, PagePool};
 use crate::traffic::{Access, LineUse, Mix};
 use crate::units::{Bytes, IdSet};
+use crate::words;
+use crate::words::{Knob, Problem, Verb, Way, Ways, Words};
 
 /// Bytes of a cache line: the step of every kernel here, and the line size where the machine states none.
 pub(super) const LINE: u64 = 64;
@@ -19,17 +21,26 @@ pub(super) const LINE: u64 = 64;
 pub enum PlanError {
     /// The request itself is wrong on this machine.
     #[error("{0}")]
-    Request(String),
+    Request(Problem),
     /// The request is valid, but this process may not use what it needs.
     #[error("{0}")]
-    Unavailable(String),
+    Unavailable(Problem),
 }
 
-pub(super) fn invalid<T>(why: impl Into<String>) -> Result<T, PlanError> {
+impl PlanError {
+    /// What is wrong, and what to do about it.
+    pub const fn problem(&self) -> &Problem {
+        match self {
+            Self::Request(problem) | Self::Unavailable(problem) => problem,
+        }
+    }
+}
+
+pub(super) fn invalid<T>(why: impl Into<Problem>) -> Result<T, PlanError> {
     Err(PlanError::Request(why.into()))
 }
 
-pub(super) fn unavailable<T>(why: impl Into<String>) -> Result<T, PlanError> {
+pub(super) fn unavailable<T>(why: impl Into<Problem>) -> Result<T, PlanError> {
     Err(PlanError::Unavailable(why.into()))
 }
 
@@ -37,15 +48,15 @@ pub(super) fn unavailable<T>(why: impl Into<String>) -> Result<T, PlanError> {
 pub(super) fn check_cpus(requested: &IdSet, machine: &Machine) -> Result<IdSet, PlanError> {
     let online = machine.topology.online();
     if requested.is_empty() {
-        return invalid(format!("--cpu names no CPU; online are {online}"));
+        return invalid(words![Knob::Cpus, " names no CPU; online are {online}"]);
     }
     for cpu in requested.iter() {
         if machine.topology.offline.contains(cpu) {
-            let how = match machine.identity.system {
-                OperatingSystem::Linux => "; 'memgauge info' says how to switch it on",
-                OperatingSystem::Windows => "",
-            };
-            return invalid(format!("CPU {cpu} is offline; online are {online}{how}"));
+            let what = format!("CPU {cpu} is offline; online are {online}");
+            return invalid(match machine.identity.system {
+                OperatingSystem::Linux => Problem::new(what, words!["'", Verb::Info, "' says how to switch it on"]),
+                OperatingSystem::Windows => what.into(),
+            });
         }
         if !online.contains(cpu) {
             return invalid(format!("there is no CPU {cpu}; online are {online}"));
@@ -66,22 +77,29 @@ pub(super) fn check_directory(spec: &Spec, machine: &Machine) -> Result<(), Plan
     let Some(dir) = &spec.memory_dir else { return Ok(()) };
     let path = &dir.file.path;
     if matches!(spec.task, Task::Suite | Task::C2c { .. } | Task::Scan) {
-        return invalid("--memory-dir is for 'latency', 'bandwidth' and 'loaded'");
+        return invalid(words![Knob::MemoryDir, " is for 'latency', 'bandwidth' and 'loaded'"]);
     }
     if spec.pages != PageRequest::Auto {
-        return invalid(format!(
-            "--pages {} does not go with --memory-dir: the file system at {path} chooses the pages of its files; leave --pages out",
-            spec.pages.name()
-        ));
+        return invalid(
+            words![
+                Knob::Pages,
+                format!(" {} does not go with ", spec.pages.name()),
+                Knob::MemoryDir,
+                ": the file system at {path} chooses the pages of its files"
+            ]
+            .advise(Way::LeaveOut(Knob::Pages)),
+        );
     }
+    let refused = |why: String| words![Knob::Node, " does not go with ", Knob::MemoryDir, " here: ", why];
     match dir.file.backing {
         FileBacking::Dax if spec.nodes.is_some() => {
-            invalid(format!("--node does not go with --memory-dir here: files in {path} are where their device is (DAX); leave --node out"))
+            invalid(refused(format!("files in {path} are where their device is (DAX)")).advise(Way::LeaveOut(Knob::Node)))
         }
-        FileBacking::PageCache if spec.nodes.is_some() => invalid(format!(
-            "--node does not go with --memory-dir here: the page cache of {path} cannot be bound to a node; leave --node out{}",
-            if machine.identity.system.is_linux() { ", or give a directory of a tmpfs" } else { "" }
-        )),
+        FileBacking::PageCache if spec.nodes.is_some() => {
+            let out = Ways::from(Way::LeaveOut(Knob::Node));
+            let ways = if machine.identity.system.is_linux() { out.or("give a directory of a tmpfs") } else { out };
+            invalid(refused(format!("the page cache of {path} cannot be bound to a node")).advise(ways))
+        }
         _ => Ok(()),
     }
 }
@@ -90,7 +108,7 @@ pub(super) fn check_directory(spec: &Spec, machine: &Machine) -> Result<(), Plan
 pub(super) fn check_nodes(requested: &IdSet, machine: &Machine) -> Result<IdSet, PlanError> {
     let nodes: IdSet = machine.topology.nodes.iter().filter(|n| n.has_memory()).map(|n| n.id).collect();
     if requested.is_empty() {
-        return invalid(format!("--node names no node; nodes with memory are {nodes}"));
+        return invalid(words![Knob::Node, " names no node; nodes with memory are {nodes}"]);
     }
     for node in requested.iter() {
         match machine.topology.node(node) {
@@ -127,10 +145,10 @@ pub(super) fn check_traffic(spec: &Spec) -> Result<(), PlanError> {
         return invalid("only traffic that visits every line in order can touch parts of lines, write them back or sum them up");
     }
     if traffic.line != LineUse::Checked && !traffic.patterns.is_empty() {
-        return invalid("patterns are for lines that are checked; add --line check");
+        return invalid(words!["patterns are for lines that are checked; add ", Knob::Line, " check"]);
     }
     if traffic.line != LineUse::Checked && traffic.hold.is_some() {
-        return invalid("a hold time is for lines that are checked; add --line check");
+        return invalid(words!["a hold time is for lines that are checked; add ", Knob::Line, " check"]);
     }
     let reads = |mix: &Mix| *mix == Mix::AllReads;
     let writes = spec.mixes.iter().find(|m| !reads(m)).copied();
@@ -176,10 +194,12 @@ pub(super) fn check_pool(spec: &Spec, machine: &Machine, steps: &[Step]) -> Resu
 }
 
 /// Why the pool of a node, or of the machine, cannot give so many pages, and the command that makes it large enough.
-pub(super) fn pool_too_small(machine: &Machine, node: Option<u32>, pool: Option<&PagePool>, page: Bytes, needed: u64) -> String {
+pub(super) fn pool_too_small(machine: &Machine, node: Option<u32>, pool: Option<&PagePool>, page: Bytes, needed: u64) -> Problem {
+    let auto = Way::set(Knob::Pages, "auto");
     let change = |total| machine.pool_change(node, page, total);
     let Some((pool, how)) = pool.and_then(|pool| Some((pool, change(pool.total_for(needed))?))) else {
-        return format!("{}, or use --pages auto", no_pool(page, needed));
+        let (what, boot) = no_pool(page, needed);
+        return Problem::new(what, Way::from(boot).or(auto));
     };
     let total = pool.total_for(needed);
     let boot = if page == Bytes::gib(1) {
@@ -188,16 +208,14 @@ pub(super) fn pool_too_small(machine: &Machine, node: Option<u32>, pool: Option<
         String::new()
     };
     let whose = node.filter(|_| machine.topology.nodes.len() > 1).map_or("the".to_owned(), |node| format!("node {node}'s"));
-    format!(
-        "{whose} pool of {page} pages has {} free of {}, and {needed} are needed; reserve pages {how}{boot}; or use --pages auto",
-        pool.free, pool.total
-    )
+    let what = format!("{whose} pool of {page} pages has {} free of {}, and {needed} are needed", pool.free, pool.total);
+    Problem::new(what, Way::from(format!("reserve pages {how}{boot}")).or_else(auto))
 }
 
 /// Says that the kernel has no pool of pages of the size `page`, and how to get one with `pages` pages.
-pub(super) fn no_pool(page: Bytes, pages: u64) -> String {
+pub(super) fn no_pool(page: Bytes, pages: u64) -> (String, String) {
     let size = if page == Bytes::gib(1) { "1G" } else { "2M" };
-    format!("this kernel has no pool of {page} pages; boot it with hugepagesz={size} hugepages={pages}")
+    (format!("this kernel has no pool of {page} pages"), format!("boot it with hugepagesz={size} hugepages={pages}"))
 }
 
 /// The longest file name on Linux: `shm_open` makes a file.
@@ -206,38 +224,48 @@ const MAX_NAME_BYTES: usize = 255;
 /// Checks that what the options of the chase name exists, may be used and fits together.
 pub(super) fn check_chase(spec: &Spec, machine: &Machine) -> Result<(), PlanError> {
     let chase = &spec.chase;
-    for (option, cpu) in [("the chase's CPU", chase.cpu), ("--touch-cpu", chase.touch)] {
+    let chasing: Words = "the chase's CPU".into();
+    for (what, cpu) in [(chasing, chase.cpu), (Knob::TouchCpu.into(), chase.touch)] {
         if let Some(cpu) = cpu {
-            check_cpus(&IdSet::one(cpu), machine).map_err(|e| named(option, e))?;
+            check_cpus(&IdSet::one(cpu), machine).map_err(|e| named(what, e))?;
         }
     }
     if let Some(node) = chase.node {
-        check_nodes(&IdSet::one(node), machine).map_err(|e| named("--probe-node", e))?;
+        check_nodes(&IdSet::one(node), machine).map_err(|e| named(Knob::ProbeNode, e))?;
         if chase.touch.is_some() {
-            return invalid("--probe-node and --touch-cpu both say where the chase's buffer is; leave one of them out");
+            return invalid(both(Knob::ProbeNode, Knob::TouchCpu, "where the chase's buffer is"));
         }
     }
     if chase.touch.is_some() && spec.nodes.is_some() && spec.task != Task::Loaded {
-        return invalid("--node and --touch-cpu both say where the buffer is; leave one of them out");
+        return invalid(both(Knob::Node, Knob::TouchCpu, "where the buffer is"));
     }
     if chase.touch.is_some() && matches!(spec.task, Task::Latency(LatencyShape::Matrix) | Task::C2c(TransferShape::NodeMatrix)) {
-        return invalid("--touch-cpu places one buffer, and a matrix has one for each node; leave --matrix or --touch-cpu out");
+        return invalid(words![Knob::TouchCpu, " places one buffer, and a matrix has one for each node"].advise(words![
+            "leave ",
+            Knob::Matrix,
+            " or ",
+            Knob::TouchCpu,
+            " out"
+        ]));
     }
     let backing = spec.memory_dir.as_ref().map(|d| d.file.backing);
     if chase.node.is_some() && matches!(backing, Some(FileBacking::Dax | FileBacking::PageCache)) {
-        return invalid("--probe-node does not go with this --memory-dir: its files are not placed by node; leave --probe-node out");
+        return invalid(
+            words![Knob::ProbeNode, " does not go with this ", Knob::MemoryDir, ": its files are not placed by node"]
+                .advise(Way::LeaveOut(Knob::ProbeNode)),
+        );
     }
     if chase.hops == Some(Hops::Count(0)) {
-        return invalid("--hops 0 chases nothing; give a number of hops, or 'pass' for one pass over the buffer");
+        return invalid(words![Knob::Hops, " 0 chases nothing"].advise("give a number of hops, or 'pass' for one pass over the buffer"));
     }
     if chase.hops.is_some() && spec.time.is_some() {
-        return invalid("--hops and --time both say how long to chase; leave one of them out");
+        return invalid(both(Knob::Hops, Knob::Time, "how long to chase"));
     }
     if let Some(batch) = chase.histogram.filter(|batch| !BATCHES.contains(batch)) {
         return invalid(format!("a histogram cannot have batches of {batch} hops; give 1, 8 or 64"));
     }
     if spec.task == Task::Loaded && chase.orders.len() > 1 {
-        return invalid("latency under load is one chase, in one order; name one --order");
+        return invalid(Problem::new("latency under load is one chase, in one order", words!["name one ", Knob::Order]));
     }
     match &spec.start_signal {
         Some(name) if !is_name(name) => invalid(format!(
@@ -247,16 +275,22 @@ pub(super) fn check_chase(spec: &Spec, machine: &Machine) -> Result<(), PlanErro
     }
 }
 
+/// Two knobs that say the same thing.
+fn both(one: Knob, other: Knob, what: &'static str) -> Problem {
+    words![one, " and ", other, " both say ", what].advise("leave one of them out")
+}
+
 /// Whether `shm_open` accepts it, with a slash in front.
 fn is_name(name: &str) -> bool {
     let bare = name.strip_prefix('/').unwrap_or(name);
     (1..=MAX_NAME_BYTES).contains(&bare.len()) && !bare.contains(['/', '\0']) && bare != "." && bare != ".."
 }
 
-/// Adds the option that an error is about.
-pub(super) fn named(option: &str, error: PlanError) -> PlanError {
+/// Adds what an error is about.
+pub(super) fn named(what: impl Into<Words>, error: PlanError) -> PlanError {
+    let named = |problem: Problem| Problem { what: words![": "].after(what).followed_by(problem.what), ..problem };
     match error {
-        PlanError::Request(text) => PlanError::Request(format!("{option}: {text}")),
-        PlanError::Unavailable(text) => PlanError::Unavailable(format!("{option}: {text}")),
+        PlanError::Request(problem) => PlanError::Request(named(problem)),
+        PlanError::Unavailable(problem) => PlanError::Unavailable(named(problem)),
     }
 }

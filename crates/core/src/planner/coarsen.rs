@@ -6,13 +6,15 @@
 use std::collections::BTreeMap;
 
 use crate::experiment::ChaseOrder;
-use crate::note::Note;
+use crate::note::{Note, NoteCode};
 use crate::plan::{BufferPlan, Cell, Coarsened, Coarsening, Delays, Step, StopRule, Work};
 use crate::planner::context::Planner;
 use crate::planner::cost;
 use crate::planner::scan::FEW_REGIONS;
 use crate::protocol;
 use crate::units::Bytes;
+use crate::words;
+use crate::words::Knob;
 
 /// Cells keep this share of their budget while there is something else to give up that costs less: bursts are then about as long as usual.
 const FIRST_SHARE: f64 = 1.0 / 8.0;
@@ -228,7 +230,8 @@ pub(super) fn note(coarsened: &[Coarsened], within_s: f64) -> Option<Note> {
     coarsened.iter().for_each(|c| parts.entry(c.what).or_default().push(c));
     let words: Vec<String> = parts.iter().map(|(what, list)| words(*what, list)).collect();
     let message = format!("to end within {within_s:.0} s: {}", words.join("; "));
-    (!words.is_empty()).then(|| Note::info("coarsened", message).advise("give it more time with --within for the usual detail"))
+    (!words.is_empty())
+        .then(|| Note::info(NoteCode::Coarsened, message).advise(words!["give it more time with ", Knob::Within, " for the usual detail"]))
 }
 
 /// One of the two numbers of what was coarsened.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::directory::{FileBacking, MemoryDir};
 use crate::experiment::{Experiment, MemoryPlace};
 use crate::interleave::Weights;
-use crate::note::Note;
+use crate::note::{Note, NoteCode};
 use crate::plan::{Cell, Coarsened, KernelRow, Step, StopRule, shuffle};
 use crate::planner::check::{PlanError, check_chase, check_cpus, check_directory, check_nodes, unavailable};
 use crate::planner::inherited::Inherited;
@@ -15,6 +15,8 @@ use crate::spec::{Spec, Task};
 use crate::topology::{Machine, OperatingSystem};
 use crate::units::IdSet;
 use crate::wording::system::cpu_limits;
+use crate::words;
+use crate::words::{Knob, Way, Ways};
 
 /// Relative half-width of the 95 % interval at which a cell stops: 1 %, as is usual (Hoefler & Belli, SC'15, rule 5).
 const DEFAULT_HALF_WIDTH: f64 = 0.01;
@@ -118,23 +120,23 @@ impl<'a> Planner<'a> {
                 None => "this may be a virtual machine, whose host neighbours share",
             };
             let message = format!("cells end at intervals of ±{:.0} %, because {why}", 100.0 * GUEST_HALF_WIDTH);
-            notes
-                .push(Note::info("guest-intervals", message).advise("ask for narrower ones with --confidence 1%, where the host is yours"));
+            let advice = words!["ask for narrower ones with ", Knob::Confidence, " 1%, where the host is yours"];
+            notes.push(Note::info(NoteCode::GuestIntervals, message).advise(advice));
         }
         if machine.allowed.memory.is_none() && spec.size.is_none() {
             let why = &machine.allowed.memory_limited_by;
             let message = format!("buffers have their usual sizes, because how much memory may be taken is not known: {why}");
-            notes.push(Note::info("memory-not-known", message));
+            notes.push(Note::info(NoteCode::MemoryNotKnown, message));
         }
         for (node, why) in short {
-            let note = Note::warning("node-short-of-memory", format!("node {node} is not measured: {why}"));
-            notes.push(note.advise("free memory there, or give a smaller --size"));
+            let note = Note::warning(NoteCode::NodeShortOfMemory, format!("node {node} is not measured: {why}"));
+            notes.push(note.advise(Way::from("free memory there").or(Way::Smaller(Knob::Size))));
         }
         for nodes in machine.topology.shared_nodes() {
             let shared = nodes.iter().filter_map(|node| machine.topology.node(node)).fold(IdSet::new(), |all, n| all.union(&n.cpus));
             let message =
                 format!("nodes {nodes} share CPUs {shared}: the memory of all of them is local there, and buffers are on them in turn");
-            notes.push(Note::info("nodes-share-cpus", message));
+            notes.push(Note::info(NoteCode::NodesShareCpus, message));
         }
         let turns = inherited.as_ref().and_then(|inherited| inherited.turns.clone());
         let sizes = Sizes::new(spec, machine, turns);
@@ -142,7 +144,7 @@ impl<'a> Planner<'a> {
         let isolated = cpus.intersection(&machine.allowed.isolated);
         if spec.cpus.is_none() && !isolated.is_empty() {
             let message = format!("isolated CPUs are measured, because their nodes have no others: {isolated}");
-            notes.push(Note::info("isolated-cpus-used", message).advise("name other CPUs with --cpu to leave them alone"));
+            notes.push(Note::info(NoteCode::IsolatedCpusUsed, message).advise(Way::name("other CPUs", Knob::Cpus).to("leave them alone")));
         }
         Ok(Self { spec, machine, kernels, cpus, nodes, device, inherited, sizes, notes, coarsened: Vec::new() })
     }
@@ -181,6 +183,11 @@ impl<'a> Planner<'a> {
         self.cpus.iter().filter(|&c| self.cpu_node(c) == node).collect()
     }
 
+    /// What gives a measurement one core more.
+    pub(super) fn another_core(&self) -> Ways {
+        Way::from(format!("allow one ({})", self.cpu_limits())).either_or(Way::name("more", Knob::Cpus))
+    }
+
     /// What limits this process to some CPUs.
     pub(super) const fn cpu_limits(&self) -> &'static str {
         cpu_limits(self.machine.identity.system)
@@ -205,24 +212,23 @@ impl<'a> Planner<'a> {
             let topology = &self.machine.topology;
             let bare = topology.node(own).is_some_and(|n| !n.has_memory());
             let allowed = self.machine.allowed.nodes.contains(own);
+            let elsewhere = Way::name("CPUs of another node", Knob::Cpus);
             let (message, advice) = match self.machine.identity.system {
                 _ if bare => (
                     format!("node {own} has no memory; the nearest, node {near}, is used"),
-                    "look for missing or disabled DIMMs, or set fewer nodes per socket in the BIOS; or name CPUs of another node with --cpu",
+                    Some(Way::from("look for missing or disabled DIMMs, or set fewer nodes per socket in the BIOS").or_else(elsewhere)),
                 ),
                 // A note says already why it is left out.
-                _ if allowed => (format!("node {own} is short of memory; the nearest, node {near}, is used"), ""),
+                _ if allowed => (format!("node {own} is short of memory; the nearest, node {near}, is used"), None),
                 OperatingSystem::Linux => (
                     format!("CPUs of node {own} may not use its memory; node {near} is used instead"),
-                    "allow the node in cpuset.mems, or name CPUs of another node with --cpu",
+                    Some(Way::from("allow the node in cpuset.mems").or(elsewhere)),
                 ),
-                OperatingSystem::Windows => (
-                    format!("CPUs of node {own} may not use its memory; node {near} is used instead"),
-                    "name CPUs of another node with --cpu",
-                ),
+                OperatingSystem::Windows => {
+                    (format!("CPUs of node {own} may not use its memory; node {near} is used instead"), Some(elsewhere.into()))
+                }
             };
-            let note = Note::warning("no-local-memory", message);
-            self.notes.push(if advice.is_empty() { note } else { note.advise(advice) });
+            self.notes.push(Note { advice, ..Note::warning(NoteCode::NoLocalMemory, message) });
         }
         near
     }

@@ -2,11 +2,12 @@
 
 use crate::directory::FileBacking;
 use crate::interleave::Weights;
-use crate::note::Note;
+use crate::note::{Note, NoteCode};
 use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
 use crate::topology::Machine;
 use crate::units::IdSet;
 use crate::wording;
+use crate::words::{Knob, Way};
 
 /// Where memory is for which no option names a node.
 pub(super) struct Inherited {
@@ -35,13 +36,15 @@ impl Inherited {
             Some((FileBacking::Dax, _)) => return None,
             Some((_, path)) if turns.is_some() => {
                 let message = format!("files in {path} do not follow the inherited memory policy ({words}): each is on one node");
-                notes.push(Note::warning("memory-policy", message).advise("leave --memory-dir out to have pages on nodes in turn"));
+                notes.push(
+                    Note::warning(NoteCode::MemoryPolicy, message).advise(Way::LeaveOut(Knob::MemoryDir).to("have pages on nodes in turn")),
+                );
                 return None;
             }
             _ => {}
         }
         let message = format!("memory for which no option names a node follows the inherited memory policy: {words}");
-        notes.push(Note::info("memory-policy", message).advise("name a node with --node to measure another"));
+        notes.push(Note::info(NoteCode::MemoryPolicy, message).advise(Way::name("a node", Knob::Node).to("measure another")));
         Some(Self { nodes, turns })
     }
 }

@@ -11,6 +11,8 @@ use crate::planner::context::Planner;
 use crate::planner::room::Reserved;
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
+use crate::words;
+use crate::words::{Knob, Problem, Way};
 
 /// Rounds of the longest weights that a buffer of huge pages holds, so that each node has its share of it.
 const HUGE_ROUNDS: u64 = 2;
@@ -38,9 +40,9 @@ impl Planner<'_> {
             let siblings = self.machine.topology.cpu(chaser).map(|c| c.siblings.clone()).unwrap_or_default();
             let others = cpus.difference(&siblings).difference(&IdSet::one(chaser));
             if others.is_empty() {
-                return unavailable(format!(
-                    "weights are found with a chase beside loaders, which need a second core besides CPU {chaser}; allow one ({}) or name more with --cpu",
-                    self.cpu_limits()
+                return unavailable(Problem::new(
+                    format!("weights are found with a chase beside loaders, which need a second core besides CPU {chaser}"),
+                    self.another_core(),
                 ));
             }
             let loading = self.machine.topology.spread(&others);
@@ -55,10 +57,13 @@ impl Planner<'_> {
             }
         }
         if cells.is_empty() {
-            let named = self.spec.nodes.as_ref().map_or_else(|| "this machine has".into(), |nodes| format!("--node {nodes} names"));
-            return unavailable(format!(
-                "{named} no second tier of memory: weights need two nodes, of which one may be far, have no CPUs or be another kind of memory; name nodes with --node"
-            ));
+            let named = match &self.spec.nodes {
+                None => "this machine has".into(),
+                Some(nodes) => words![Knob::Node, " {nodes} names"],
+            };
+            let missing =
+                " no second tier of memory: weights need two nodes, of which one may be far, have no CPUs or be another kind of memory";
+            return unavailable(named.followed_by(missing).advise(Way::name("nodes", Knob::Node)));
         }
         Ok(self.step(&self.titled("Weighted interleave"), Experiment::Interleave, cells))
     }
@@ -102,12 +107,15 @@ impl Planner<'_> {
                 buffer.bytes = Bytes(buffer.bytes.0.max(whole).min(room / HUGE_PAGE.0 * HUGE_PAGE.0));
             }
             if buffer.bytes.0 > room || buffer.bytes.0 < HUGE_PAGE.0 {
-                return unavailable(format!(
-                    "each of nodes {} must hold {} buffers of {}, and the smallest of them has room for {} each; give a smaller --size or fewer CPUs",
-                    nodes.iter().copied().collect::<IdSet>(),
-                    loading.len() + 1,
-                    buffer.bytes,
-                    Bytes(room)
+                return unavailable(Problem::new(
+                    format!(
+                        "each of nodes {} must hold {} buffers of {}, and the smallest of them has room for {} each",
+                        nodes.iter().copied().collect::<IdSet>(),
+                        loading.len() + 1,
+                        buffer.bytes,
+                        Bytes(room)
+                    ),
+                    Way::Smaller(Knob::Size).either_or("fewer CPUs"),
                 ));
             }
             buffer.derived = false;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment};
-use crate::note::Note;
+use crate::note::{Note, NoteCode};
 use crate::plan::{Cell, Delays, Loader, Probe, Step, Work};
 use crate::planner::check::{PlanError, check_nodes, invalid, unavailable};
 use crate::planner::context::Planner;
@@ -12,6 +12,8 @@ use crate::planner::room::Reserved;
 use crate::spec::ChaseSpec;
 use crate::traffic::Mix;
 use crate::units::IdSet;
+use crate::words;
+use crate::words::{Knob, Problem, Way};
 
 /// Points of an adaptive curve: enough for gaps below 10 % of the peak.
 pub(super) const CURVE_POINTS: u32 = 12;
@@ -23,10 +25,7 @@ impl Planner<'_> {
         let siblings = self.machine.topology.cpu(chaser).map(|c| c.siblings.clone()).unwrap_or_default();
         let others = self.cpus.difference(&siblings).difference(&IdSet::one(chaser));
         if others.is_empty() && self.spec.traffic.threads.is_empty() {
-            return unavailable(format!(
-                "latency under load needs a second core besides CPU {chaser}; allow one ({}) or name more with --cpu",
-                self.cpu_limits()
-            ));
+            return unavailable(Problem::new(format!("latency under load needs a second core besides CPU {chaser}"), self.another_core()));
         }
         let loading = self.machine.topology.spread(&others);
         let fixed_node = self.one_node()?;
@@ -68,9 +67,7 @@ impl Planner<'_> {
         let loading = self.machine.topology.spread(&all.difference(&siblings).difference(&IdSet::one(chaser)));
         if loading.is_empty() {
             let message = format!("latency under load from node {cpu_node} needs a second core there besides CPU {chaser}");
-            self.notes.push(
-                Note::warning("no-core-to-load", message).advise(format!("allow one ({}) or name more with --cpu", self.cpu_limits())),
-            );
+            self.notes.push(Note::warning(NoteCode::NoCoreToLoad, message).advise(self.another_core()));
         }
         (!loading.is_empty()).then_some((chaser, loading))
     }
@@ -90,10 +87,13 @@ impl Planner<'_> {
     pub(super) fn loaders_on(&mut self, cpus: &[u32], nodes: &IdSet, reserved: Reserved<'_>) -> Result<Vec<Loader>, PlanError> {
         let nodes = check_nodes(nodes, self.machine)?;
         if self.spec.traffic.shared {
-            return invalid("loaders that share one buffer cannot load several nodes; leave out --shared-buffer or --load-node");
+            return invalid(Problem::new(
+                "loaders that share one buffer cannot load several nodes",
+                words!["leave out ", Knob::SharedBuffer, " or ", Knob::LoadNode],
+            ));
         }
         if self.spec.memory_dir.is_some() {
-            return invalid("files are on their own node; leave out --memory-dir or --load-node");
+            return invalid(Problem::new("files are on their own node", words!["leave out ", Knob::MemoryDir, " or ", Knob::LoadNode]));
         }
         let near: BTreeMap<u32, IdSet> = nodes.iter().map(|node| (node, self.nearest(cpus, node))).collect();
         let mut loads: BTreeMap<u32, usize> = nodes.iter().map(|node| (node, 0)).collect();
@@ -106,8 +106,9 @@ impl Planner<'_> {
             }
         }
         if let Some((node, _)) = loads.iter().find(|(_, count)| **count == 0) {
-            return unavailable(format!(
-                "no CPU is left to load the memory of node {node}; name fewer nodes with --load-node, or more CPUs with --cpu"
+            return unavailable(Problem::new(
+                format!("no CPU is left to load the memory of node {node}"),
+                Way::name("fewer nodes", Knob::LoadNode).or(words!["more CPUs with ", Knob::Cpus]),
             ));
         }
         self.sizes.loader_buffers(&homes, reserved, &mut self.notes)

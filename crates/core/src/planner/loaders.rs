@@ -10,6 +10,8 @@ use crate::planner::room::Reserved;
 use crate::spec::WidthRequest;
 use crate::traffic::{Access, Form, LineUse, Mix, Width};
 use crate::wording;
+use crate::words;
+use crate::words::{Knob, Words};
 
 /// Delays that a search tries, in core cycles after every four lines. A core that reads 10 GB/s at 3 GHz takes about 80 cycles for four lines:
 /// longer delays can only lose bandwidth, shorter ones thin out the queue at the memory controllers.
@@ -35,20 +37,20 @@ impl Planner<'_> {
         }
     }
 
-    fn no_kernel(&self, mix: Mix, access: Access) -> String {
+    fn no_kernel(&self, mix: Mix, access: Access) -> Words {
         let widths: BTreeSet<&str> = self.matching_kernels(mix, access).map(|k| k.width.name()).collect();
         match self.spec.width {
             WidthRequest::Is(width) if !widths.is_empty() => {
                 let widths = Vec::from_iter(widths).join(", ");
-                format!("this CPU has no {width} kernel for the mix {mix}; it has {widths}: use one of these or --width best")
+                words!["this CPU has no {width} kernel for the mix {mix}; it has {widths}: use one of these or ", Knob::Width, " best"]
             }
             _ => {
                 let (form, mix) = self.form(mix, access);
                 let kind = form_name(form);
                 let others: BTreeSet<&str> = self.kernels.iter().filter(|k| k.form == form).map(|k| k.mix.name()).collect();
                 match Vec::from_iter(others).join(", ").as_str() {
-                    "" => format!("this CPU has no kernel for {kind}"),
-                    others => format!("this CPU has no kernel for {kind} with the mix {mix}; it has {others}"),
+                    "" => words!["this CPU has no kernel for {kind}"],
+                    others => words!["this CPU has no kernel for {kind} with the mix {mix}; it has {others}"],
                 }
             }
         }

@@ -5,7 +5,7 @@ use super::room::pool_bytes;
 use super::sizes::{approximately, floor_power_of_two};
 use crate::experiment::PageRequest;
 use crate::microbench::{DEFAULT_SIZE, LoopSpec};
-use crate::note::Note;
+use crate::note::{Note, NoteCode};
 use crate::topology::{Machine, PagePool};
 use crate::units::Bytes;
 
@@ -33,7 +33,10 @@ pub fn loop_size(spec: &LoopSpec, machine: &Machine) -> Result<(Bytes, Option<No
     }
     let bytes = Bytes(floor_power_of_two(room));
     let message = format!("the buffer has {bytes} instead of {wanted}: {may_be_taken} may be taken (limited by {limited_by})");
-    Ok((bytes, Some(Note::warning("small-buffer", message).advise("raise the limit, or give a size to compare with another machine"))))
+    Ok((
+        bytes,
+        Some(Note::warning(NoteCode::SmallBuffer, message).advise("raise the limit, or give a size to compare with another machine")),
+    ))
 }
 
 /// Checks that the pool named with `--pages` can hold the buffer.
@@ -98,17 +101,17 @@ mod tests {
     fn the_default_shrinks_to_what_may_be_taken_and_a_size_given_is_refused() {
         let (bytes, note) = size(None, None).unwrap();
         assert_eq!(bytes, Bytes::mib(128));
-        assert!(note.is_some_and(|n| n.message.contains("memory.max") && n.message.contains("200 MiB")));
+        assert!(note.is_some_and(|n| n.message.to_string().contains("memory.max") && n.message.to_string().contains("200 MiB")));
         assert_eq!(size(Some(Bytes::mib(200)), None).unwrap(), (Bytes::mib(200), None));
         let refused = size(Some(Bytes::mib(201)), None).unwrap_err();
-        assert!(matches!(&refused, PlanError::Unavailable(why) if why.contains("memory.max")), "{refused}");
+        assert!(matches!(&refused, PlanError::Unavailable(why) if why.to_string().contains("memory.max")), "{refused}");
     }
 
     #[test]
     fn a_node_has_a_limit_of_its_own() {
         let (bytes, note) = size(None, Some(0)).unwrap();
         assert_eq!(bytes, Bytes::mib(32));
-        assert!(note.is_some_and(|n| n.message.contains("node 0")));
+        assert!(note.is_some_and(|n| n.message.to_string().contains("node 0")));
         assert_eq!(size(None, Some(1)).unwrap().0, Bytes::mib(128));
     }
 }

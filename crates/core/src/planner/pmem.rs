@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment};
-use crate::note::Note;
+use crate::note::{Note, NoteCode};
 use crate::plan::{Cell, Delays, KernelRow, Loader, Step, Traffic, Work};
 use crate::planner::check::{PlanError, invalid, named};
 use crate::planner::context::Planner;
@@ -12,6 +12,7 @@ use crate::planner::sizes::STEP;
 use crate::spec::Spec;
 use crate::traffic::{Access, Form, LineUse, Mix, PersistMethod};
 use crate::units::{Bytes, IdSet};
+use crate::words::Knob;
 
 /// The mixes of the ten runs, in the order of mlc's letters R, W6, W7, W5 and W2. W7 has one read stream in either order; two are W10.
 pub const MIXES: [Mix; 5] = [Mix::AllReads, Mix::NtWrite, Mix::R2W1NtX1, Mix::R1W1, Mix::R2W1];
@@ -56,7 +57,10 @@ impl Planner<'_> {
         for node in nodes.iter() {
             if self.cpus_on(node).is_empty() {
                 let all = self.cpu_nodes();
-                return Err(named("--node", PlanError::Request(format!("no CPU of node {node} measures; nodes with such CPUs are {all}"))));
+                return Err(named(
+                    Knob::Node,
+                    PlanError::Request(format!("no CPU of node {node} measures; nodes with such CPUs are {all}").into()),
+                ));
             }
         }
         Ok(self.cpus.iter().filter(|cpu| nodes.contains(self.cpu_node(*cpu))).collect())
@@ -192,7 +196,7 @@ impl Planner<'_> {
         }
         if cells.is_empty() {
             let message = "this CPU has no instruction that makes stores durable and that programs may use: persist latency is left out";
-            self.notes.push(Note::info("no-persist-instruction", message));
+            self.notes.push(Note::info(NoteCode::NoPersistInstruction, message));
         }
         Ok((!cells.is_empty()).then(|| self.step("Persist latency", Experiment::PersistLatency, cells)))
     }
@@ -202,7 +206,8 @@ impl Planner<'_> {
         let (with, without): (Vec<Mix>, Vec<Mix>) = mixes.iter().partition(|mix| self.has_kernel(**mix, access));
         if !without.is_empty() {
             let list = without.iter().map(Mix::to_string).collect::<Vec<_>>().join(", ");
-            self.notes.push(Note::info("no-kernel-for-mix", format!("this CPU cannot produce these mixes, which are left out: {list}")));
+            self.notes
+                .push(Note::info(NoteCode::NoKernelForMix, format!("this CPU cannot produce these mixes, which are left out: {list}")));
         }
         with
     }

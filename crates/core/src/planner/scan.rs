@@ -2,7 +2,7 @@
 
 use crate::experiment::{Coordinates, Experiment, MemoryPlace};
 use crate::integrity::{self, TestPattern};
-use crate::note::Note;
+use crate::note::{Note, NoteCode};
 use crate::plan::{Cell, Scan, Step, Work};
 use crate::planner::check::{PlanError, invalid, no_pool, unavailable};
 use crate::planner::context::Planner;
@@ -11,6 +11,8 @@ use crate::planner::sizes::{approximately, floor_power_of_two};
 use crate::topology::{Node, Topology};
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
+use crate::words;
+use crate::words::{Knob, Problem, Way, Ways, Words};
 
 /// A region: the unit in which controllers and hot-plugged memory are laid out, and the largest page that CPUs have in use.
 const REGION: Bytes = Bytes::gib(1);
@@ -38,8 +40,6 @@ const CHECK_SHARE: f64 = 0.5;
 /// On small nodes the least margin is one part in this many of the node's memory.
 const SMALL_NODE: u64 = 4;
 
-const SHARE_NOTE: &str = "scan-share";
-
 /// The memory of a node that may be scanned.
 struct NodeRoom {
     bytes: u64,
@@ -52,7 +52,7 @@ impl Planner<'_> {
     pub(super) fn scan(&mut self) -> Result<Step, PlanError> {
         let scan = &self.spec.scan;
         if scan.passes == Some(0) {
-            return invalid("--passes 0 measures nothing; give 1 or more");
+            return invalid(words![Knob::Passes, " 0 measures nothing"].advise("give 1 or more"));
         }
         if scan.bucket_gbs.is_some_and(|b| !(b.is_finite() && b > 0.0)) {
             return invalid("the width of a histogram's bucket must be more than 0 GB/s");
@@ -74,11 +74,14 @@ impl Planner<'_> {
             let unknown = allowed.memory.is_none() && !allowed.node_memory.contains_key(&node);
             if unknown && self.spec.size.is_none() && self.machine.pool_page(self.spec.pages).is_none() {
                 let why = &allowed.memory_limited_by;
-                return unavailable(format!("how much memory of node {node} may be scanned is not known ({why}); give --size"));
+                return unavailable(Problem::new(
+                    format!("how much memory of node {node} may be scanned is not known ({why})"),
+                    Way::Give(Knob::Size),
+                ));
             }
             let room = self.node_room(node);
             let scan = self.node_scan(node, cpus.clone(), mix, &room)?;
-            scanned.push((node, scan.bytes().0, room.limited_by));
+            scanned.push((node, scan.bytes().0, room.limited_by.into()));
             let at = Coordinates {
                 cpu_node: cpus.first().map(|c| self.cpu_node(c)).filter(|&n| cpus.iter().all(|c| self.cpu_node(c) == n)),
                 memory: Some(MemoryPlace::Node(node)),
@@ -97,9 +100,9 @@ impl Planner<'_> {
     /// Says how much memory is scanned once more, where the time allows for less.
     pub(super) fn say_what_is_scanned(&mut self, steps: &[Step]) {
         let scans = steps.iter().flat_map(|step| &step.cells).filter_map(|cell| cell.work.scan());
-        let scans = scans.map(|scan| (scan.region.node, scan.bytes().0, "--within".to_owned()));
+        let scans = scans.map(|scan| (scan.region.node, scan.bytes().0, Knob::Within.into()));
         let note = share_note(&scans.collect::<Vec<_>>(), &self.machine.topology);
-        self.notes.retain(|note| note.code != SHARE_NOTE);
+        self.notes.retain(|note| note.code != NoteCode::ScanShare);
         self.notes.extend(note);
     }
 
@@ -119,12 +122,12 @@ impl Planner<'_> {
     fn node_scan(&mut self, node: u32, cpus: IdSet, mix: Mix, room: &NodeRoom) -> Result<Scan, PlanError> {
         let bytes = match self.spec.size {
             Some(Bytes(requested)) if requested > room.bytes => {
-                let advice = self
-                    .reserve(node, requested)
-                    .map_or("give a smaller --size".to_owned(), |how| format!("give a smaller --size, or {how}"));
+                let smaller = Ways::from(Way::Smaller(Knob::Size));
+                let advice = self.reserve(node, requested).into_iter().fold(smaller, Ways::or);
                 let (requested, most, limited_by) = (Bytes(requested), approximately(room.bytes), &room.limited_by);
-                return unavailable(format!(
-                    "{requested} of node {node} are more than the {most} that may be taken there (limited by {limited_by}); {advice}"
+                return unavailable(Problem::new(
+                    format!("{requested} of node {node} are more than the {most} that may be taken there (limited by {limited_by})"),
+                    advice,
                 ));
             }
             Some(Bytes(requested)) => requested,
@@ -175,8 +178,8 @@ impl Planner<'_> {
             let (more_s, names) = (takes_s(&patterns), names.join(","));
             let more = if more_s < 90.0 { format!("{more_s:.0} s") } else { format!("{:.0} min", more_s / 60.0) };
             let message = format!("patterns left out on node {node}, because they would take about {more} more: {names}");
-            let advice = format!("name them for a scan with them: --patterns {names}");
-            self.notes.push(Note::info("patterns-left-out", message).advise(advice));
+            let advice = words!["name them for a scan with them: ", Knob::Patterns, " {names}"];
+            self.notes.push(Note::info(NoteCode::PatternsLeftOut, message).advise(advice));
         }
         taken
     }
@@ -187,7 +190,10 @@ impl Planner<'_> {
         let needed = bytes.div_ceil(page.0);
         let pool = self.machine.topology.node(node).and_then(|node| node.pools.iter().find(|pool| pool.page == page));
         let all = pool.map_or(needed, |pool| pool.total_for(needed));
-        let Some(how) = self.machine.pool_change(Some(node), page, all) else { return Some(no_pool(page, needed)) };
+        let Some(how) = self.machine.pool_change(Some(node), page, all) else {
+            let (what, boot) = no_pool(page, needed);
+            return Some(format!("{what}; {boot}"));
+        };
         let boot = if page == Bytes::gib(1) {
             format!(" (when memory is too fragmented: boot with hugepagesz=1G hugepages={all})")
         } else {
@@ -213,7 +219,7 @@ impl Planner<'_> {
             let (of, margin, usual) = (approximately(of), approximately(margin), Bytes(usual.max(MIN_MARGIN)));
             let usual = if usual == Bytes(MIN_MARGIN) { usual.to_string() } else { approximately(usual.0) };
             let message = format!("node {node} has {of} {what}: {margin} of it stay free instead of {usual}");
-            self.notes.push(Note::info("scan-margin", message));
+            self.notes.push(Note::info(NoteCode::ScanMargin, message));
         }
         let mut limits = vec![(allowed.room(), allowed.memory_limited_by.clone())];
         let may_be_taken = allowed.node_memory.get(&node).map(|b| b.0);
@@ -232,10 +238,14 @@ impl Planner<'_> {
         let pool_page = self.spec.pages.pool_page();
         let page = pool_page.unwrap_or(MIN_REGION);
         let more = |region: Bytes| match self.reserve(node, region.0) {
-            Some(how) => format!("{how}; or leave --pages out"),
+            Some(how) => Way::from(how).or_else(Way::LeaveOut(Knob::Pages)),
             None => match self.sizes.pool_for(region.0, node) {
-                Some((pages, _)) => format!("free some there, or scan the free pages of its pool with --pages {}", pages.name()),
-                None => "free some there, raise the limit, or give a smaller --region".to_owned(),
+                Some((pages, _)) => Way::from("free some there").or(words![
+                    "scan the free pages of its pool with ",
+                    Knob::Pages,
+                    format!(" {}", pages.name())
+                ]),
+                None => Way::from("free some there").or("raise the limit").or(Way::Smaller(Knob::Region)),
             },
         };
         let fitting = |region: Bytes, most: u64| {
@@ -245,11 +255,12 @@ impl Planner<'_> {
             if let Some(size) = self.spec.size {
                 let regions = if self.spec.scan.region.is_none() && page != REGION { WANTED_REGIONS } else { 1 };
                 let least = Bytes(region.0 * regions);
-                return invalid(format!("a --size of {size} has no room for a region of {region}: give {least} or more"));
+                return invalid(words!["a ", Knob::Size, " of {size} has no room for a region of {region}: give {least} or more"]);
             }
             let (all, limited_by, advice) = (approximately(bytes), &room.limited_by, more(region));
-            unavailable(format!(
-                "node {node} has no room for a region of {region}: {all} are to be taken (limited by {limited_by}); {advice}"
+            unavailable(Problem::new(
+                format!("node {node} has no room for a region of {region}: {all} are to be taken (limited by {limited_by})"),
+                advice,
             ))
         };
         if let Some(requested) = self.spec.scan.region {
@@ -267,7 +278,7 @@ impl Planner<'_> {
         let message = format!(
             "{all} are to be scanned on node {node}: regions have {each} instead of {REGION}, so that there are several to compare"
         );
-        self.notes.push(Note::info("scan-region", message));
+        self.notes.push(Note::info(NoteCode::ScanRegion, message));
         Ok(region)
     }
 
@@ -277,14 +288,14 @@ impl Planner<'_> {
         if scan.bytes().0 < 4 * caches {
             let (scanned, caches) = (approximately(scan.bytes().0), approximately(caches));
             let message = format!("{scanned} are scanned on node {node}, and caches can hold {caches}: part of what is measured is cache");
-            let advice = "scan four times the caches at least, with a larger --size";
-            self.notes.push(Note::warning("scan-in-cache", message).advise(advice));
+            let advice = words!["scan four times the caches at least, with a larger ", Knob::Size];
+            self.notes.push(Note::warning(NoteCode::ScanInCache, message).advise(advice));
         }
     }
 }
 
 /// Says how much of the nodes' memory is scanned. `scanned` holds node, bytes and what limits them.
-fn share_note(scanned: &[(u32, u64, String)], topology: &Topology) -> Option<Note> {
+fn share_note(scanned: &[(u32, u64, Words)], topology: &Topology) -> Option<Note> {
     let memory = |node: &u32| topology.node(*node).map_or(0, Node::stated_bytes);
     let all: u64 = scanned.iter().map(|(node, ..)| memory(node)).sum();
     let bytes: u64 = scanned.iter().map(|(_, bytes, _)| bytes).sum();
@@ -292,16 +303,18 @@ fn share_note(scanned: &[(u32, u64, String)], topology: &Topology) -> Option<Not
     let share = bytes as f64 / all as f64 * 100.0;
     let (what, limit) = match scanned {
         [] => return None,
-        [(node, _, limited_by)] => (format!("node {node}"), format!("limited by {limited_by}")),
+        [(node, _, limited_by)] => (format!("node {node}"), words!["limited by "].followed_by(limited_by.clone())),
         _ => {
-            let share_of = |(node, bytes, _): &&(u32, u64, String)| bytes * 1000 / memory(node).max(1);
+            let share_of = |(node, bytes, _): &&(u32, u64, Words)| bytes * 1000 / memory(node).max(1);
             let (node, bytes, limited_by) = scanned.iter().min_by_key(share_of)?;
-            (format!("nodes {nodes}"), format!("least of node {node} ({}, limited by {limited_by})", approximately(*bytes)))
+            let least = words![format!("least of node {node} ({}, limited by ", approximately(*bytes))];
+            (format!("nodes {nodes}"), least.followed_by(limited_by.clone()).followed_by(")"))
         }
     };
     let (bytes, of) = (approximately(bytes), approximately(all));
-    let message = format!("{bytes} of the {of} of {what} are scanned ({share:.0} %), {limit}; what is in use or stays free is not");
-    (all > 0).then(|| Note::info(SHARE_NOTE, message))
+    let scanned = words!["{bytes} of the {of} of {what} are scanned ({share:.0} %), "];
+    let message = scanned.followed_by(limit).followed_by("; what is in use or stays free is not");
+    (all > 0).then(|| Note::info(NoteCode::ScanShare, message))
 }
 
 /// How much memory of a node stays free, and the least: less than usual where the node is small.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::directory::MemoryDir;
 use crate::experiment::PageRequest;
 use crate::interleave::Weights;
-use crate::note::Note;
+use crate::note::{Note, NoteCode};
 use crate::plan::{BufferPlan, Loader};
 use crate::planner::check::{PlanError, invalid};
 use crate::planner::room::{Reserved, Room, pool_bytes};
@@ -13,6 +13,8 @@ use crate::spec::{Spec, Task};
 use crate::topology::{Cache, Machine, Node, Topology};
 use crate::units::{Bytes, IdSet};
 use crate::wording;
+use crate::words;
+use crate::words::{Knob, Problem, Way, Ways};
 
 pub(super) use crate::reserve::amount as approximately;
 
@@ -95,8 +97,13 @@ impl<'a> Sizes<'a> {
             "no caches{who} are known: buffers are as large as for caches of at most {}, and numbers may be those of a larger cache",
             Bytes(MIN_DERIVED / CACHES_TIMES)
         );
-        let note =
-            || Note::warning("caches-not-known", message).advise("give --size: four times the processor's last-level cache, or more");
+        let note = || {
+            Note::warning(NoteCode::CachesNotKnown, message).advise(words![
+                "give ",
+                Knob::Size,
+                ": four times the processor's last-level cache, or more"
+            ])
+        };
         // The others' buffers follow from other sizes.
         let derived = self.spec.size.is_none() && !matches!(self.spec.task, Task::Scan | Task::Sweep(_));
         (derived && !without.is_empty()).then(note)
@@ -120,8 +127,9 @@ impl<'a> Sizes<'a> {
             return invalid(format!("a window of {window} must be a multiple of the stride ({stride}) and at least twice it"));
         }
         if self.spec.window.is_some() && window > buffer {
-            return invalid(format!(
-                "the window of {window} is larger than the buffer of {buffer}; give a smaller --window or a larger --size"
+            return invalid(Problem::new(
+                format!("the window of {window} is larger than the buffer of {buffer}"),
+                Way::Smaller(Knob::Window).either_or(words!["a larger ", Knob::Size]),
             ));
         }
         Ok(window.min(buffer))
@@ -133,8 +141,9 @@ impl<'a> Sizes<'a> {
         if self.spec.window.is_some() {
             let window = self.window(Bytes(u64::MAX), stride)?;
             if window.0 > buffer.0 / 2 {
-                return invalid(format!(
-                    "a window of {window} is too large for a buffer of {buffer}, which must hold two of them; give a larger --size or a smaller --window"
+                return invalid(Problem::new(
+                    format!("a window of {window} is too large for a buffer of {buffer}, which must hold two of them"),
+                    Way::Larger(Knob::Size).either_or(words!["a smaller ", Knob::Window]),
                 ));
             }
             return Ok(window);
@@ -143,7 +152,10 @@ impl<'a> Sizes<'a> {
         let window = half.max(64 * stride.0).next_multiple_of(stride.0);
         let largest = buffer.0 / 2 / stride.0 * stride.0;
         if largest < 2 * stride.0 {
-            return invalid(format!("a buffer of {buffer} is too small for transfers of lines {stride} apart; give a larger --size"));
+            return invalid(Problem::new(
+                format!("a buffer of {buffer} is too small for transfers of lines {stride} apart"),
+                Way::Larger(Knob::Size),
+            ));
         }
         Ok(Bytes(window.min(largest)))
     }
@@ -250,13 +262,15 @@ impl<'a> Sizes<'a> {
         let Room { place, limited_by, .. } = room;
         let most = room.most();
         // A smaller size helps only where there is one.
-        let mut advice = if most >= LEAST_BUFFER { "give a smaller --size".to_owned() } else { format!("free memory on {place}") };
-        if let Some((pages, _)) = self.pool_for(requested, node) {
-            advice = format!("{advice}, or take free pages of node {node}'s pool with --pages {}", pages.name());
-        }
+        let less = if most >= LEAST_BUFFER { Way::Smaller(Knob::Size) } else { format!("free memory on {place}").into() };
+        let of_pool = self
+            .pool_for(requested, node)
+            .map(|(pages, _)| words!["take free pages of node {node}'s pool with ", Knob::Pages, format!(" {}", pages.name())]);
+        let advice = of_pool.into_iter().fold(Ways::from(less), Ways::or);
         let (requested, room) = (Bytes(requested), approximately(most));
-        PlanError::Unavailable(format!(
-            "{what} of {requested} on {place} is more than the {room} that may be taken there (limited by {limited_by}); {advice}"
+        PlanError::Unavailable(Problem::new(
+            format!("{what} of {requested} on {place} is more than the {room} that may be taken there (limited by {limited_by})"),
+            advice,
         ))
     }
 
@@ -292,7 +306,7 @@ impl<'a> Sizes<'a> {
         let reach = self.caches(cpu).reach;
         if together < SHORT_CACHES_TIMES * reach {
             let message = format!("buffers of {given} may stay in caches of {}: the numbers may be theirs, not memory's", Bytes(reach));
-            notes.push(Note::warning("size-in-caches", message).advise("leave --size out to measure memory"));
+            notes.push(Note::warning(NoteCode::SizeInCaches, message).advise(Way::LeaveOut(Knob::Size).to("measure memory")));
         }
     }
 
@@ -343,8 +357,8 @@ impl<'a> Sizes<'a> {
                 "a memory-side cache of {cache} stands before node {node}'s memory: buffers there are less than {}, and partly measure that cache",
                 Bytes(MEMORY_SIDE_TIMES * cache.0)
             );
-            let advice = "free memory or raise the limit, or give --size, to measure the memory behind it";
-            notes.push(Note::warning("memory-side-cache", message).advise(advice));
+            let advice = Way::from("free memory or raise the limit").or(words!["give ", Knob::Size, ", to measure the memory behind it"]);
+            notes.push(Note::warning(NoteCode::MemorySideCache, message).advise(advice));
         }
         bytes
     }
@@ -358,7 +372,10 @@ impl<'a> Sizes<'a> {
                 let message = format!(
                     "{place} leaves {rest} of free memory to a buffer (limited by {limited_by}): its {pages} pages come from the pool"
                 );
-                notes.push(Note::info("pool-used", message).advise("give --pages thp to leave the pool alone"));
+                notes.push(
+                    Note::info(NoteCode::PoolUsed, message)
+                        .advise(Way::Say(words!["give ", Knob::Pages, " thp"]).to("leave the pool alone")),
+                );
             }
             return Ok(wanted);
         }
@@ -370,10 +387,14 @@ impl<'a> Sizes<'a> {
             "{place} leaves {rest} to take (limited by {limited_by}), less than the {wanted} that four times its caches need: results may be partly cache"
         );
         let advice = match self.pool_for(wanted.0, node) {
-            Some((pages, _)) => format!("free some there, raise the limit, or take free pages of the pool with --pages {}", pages.name()),
-            None => "free some there or raise the limit".to_owned(),
+            Some((pages, _)) => Way::from("free some there").or("raise the limit").or(words![
+                "take free pages of the pool with ",
+                Knob::Pages,
+                format!(" {}", pages.name())
+            ]),
+            None => "free some there or raise the limit".into(),
         };
-        notes.push(Note::warning("small-buffer", message).advise(advice));
+        notes.push(Note::warning(NoteCode::SmallBuffer, message).advise(advice));
         Ok(floor_power_of_two(bytes))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Metric};
-use crate::note::Note;
+use crate::note::{Note, NoteCode};
 use crate::plan::{BandwidthSweep, Cell, LatencySweep, Loader, Probe, Step, Work};
 use crate::planner::check::{PlanError, invalid, unavailable};
 use crate::planner::context::Planner;
@@ -11,6 +11,8 @@ use crate::planner::sizes::{approximately, floor_power_of_two};
 use crate::spec::SweepShape;
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
+use crate::words;
+use crate::words::{Knob, Problem, Way};
 
 /// The smallest working set: an eighth of the smallest first-level data cache in servers (32 KiB), and one step of every kernel.
 const MIN: Bytes = Bytes::kib(4);
@@ -42,7 +44,7 @@ impl Planner<'_> {
         let wants = |metric: Metric| self.spec.sweep.metrics.is_empty() || self.spec.sweep.metrics.contains(&metric);
         let (latency, bandwidth) = (wants(Metric::Latency), wants(Metric::Bandwidth));
         if self.spec.chase.orders.len() > 1 {
-            return invalid("a sweep chases in one order; name one --order");
+            return invalid(Problem::new("a sweep chases in one order", words!["name one ", Knob::Order]));
         }
         let groups = self.sweep_groups(shape);
         let mut steps = Vec::new();
@@ -137,21 +139,27 @@ impl Planner<'_> {
                     if homes.len() == 1 { ("a working set", "is more than the") } else { ("working sets", "are more than the") };
                 let each = if homes.len() == 1 { "it" } else { "each" };
                 let most = approximately(most);
-                return unavailable(format!("{what} of {max} {may} {most} that {each} may take ({limited_by}); give a smaller --max"));
+                return unavailable(Problem::new(
+                    format!("{what} of {max} {may} {most} that {each} may take ({limited_by})"),
+                    Way::Smaller(Knob::Max),
+                ));
             }
             let cut = Bytes(floor_power_of_two(most).max(min.0));
             let most = approximately(most);
             let message = format!("working sets up to {cut} instead of {max}: each CPU may take {most} ({limited_by})");
-            let advice = "free memory or raise the limit, or name fewer CPUs with --cpu";
-            self.notes.push(Note::warning("sweep-cut", message).advise(advice));
+            let advice = Way::from("free memory or raise the limit").or(Way::name("fewer CPUs", Knob::Cpus));
+            self.notes.push(Note::warning(NoteCode::SweepCut, message).advise(advice));
             max = cut;
         }
         if max < min {
-            return invalid(format!("a sweep from {min} to {max} has no size; --min is at most --max"));
+            return invalid(words!["a sweep from {min} to {max} has no size; ", Knob::Min, " is at most ", Knob::Max]);
         }
         let all = sizes(min, max, points, granule);
         if all.is_empty() {
-            return invalid(format!("no working set up to {max} holds a stride of {}; give a larger --max", Bytes(granule)));
+            return invalid(Problem::new(
+                format!("no working set up to {max} holds a stride of {}", Bytes(granule)),
+                Way::Larger(Knob::Max),
+            ));
         }
         Ok(all)
     }

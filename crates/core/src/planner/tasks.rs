@@ -1,7 +1,7 @@
 //! The steps of each task, and how long they take.
 
 use crate::experiment::{Experiment, PrefetchRequest};
-use crate::note::Note;
+use crate::note::{Note, NoteCode};
 use crate::plan::{Cell, KernelRow, MIN_TRANSFER_S, Plan, Step, StopRule, Work};
 use crate::planner::check::{PlanError, check_cpus, check_pool, check_traffic, named};
 use crate::planner::context::{DEFAULT_SEED, Planner};
@@ -13,6 +13,8 @@ use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
 use crate::tiers;
 use crate::topology::{Machine, OperatingSystem};
 use crate::units::IdSet;
+use crate::words;
+use crate::words::{Knob, Way};
 
 /// The share of the time for the whole run that is planned for cells. The rest is for reading the machine's state and writing the result.
 const WITHIN: f64 = 0.95;
@@ -52,7 +54,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         notes.push(prefetchers::taint_note());
     }
     let mut seen = std::collections::BTreeSet::new();
-    notes.retain(|n| seen.insert((n.code.clone(), n.message.clone())));
+    notes.retain(|n| seen.insert((n.code.clone(), n.message.to_string())));
     let mut plan = Plan {
         steps,
         stop,
@@ -74,7 +76,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
     };
     if let Some(kept) = plan.kept_samples() {
         plan.notes.push(Note::info(
-            "samples-thinned",
+            NoteCode::SamplesThinned,
             format!("results keep {kept} samples of each burst: there are more than {MANY_CELLS} cells"),
         ));
     }
@@ -84,7 +86,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
 /// CPUs to keep busy: those named, or one of each package if there are several packages.
 fn keep_awake(spec: &Spec, machine: &Machine) -> Result<IdSet, PlanError> {
     if let Some(cpus) = &spec.keep_awake {
-        return check_cpus(cpus, machine).map_err(|e| named("--keep-awake", e));
+        return check_cpus(cpus, machine).map_err(|e| named(Knob::KeepAwake, e));
     }
     let packages = machine.topology.packages();
     if packages.len() < 2 {
@@ -103,8 +105,9 @@ fn quota_note(machine: &Machine, at_once: usize) -> Option<Note> {
         OperatingSystem::Windows => ("job object", "the CPU rate of the job"),
     };
     let message = format!("this {group} may use {quota:.2} CPUs' worth of time, and {at_once} CPUs work at once");
-    let advice = format!("raise {limit}, or name fewer CPUs with --cpu: a throttled thread measures the throttle");
-    Some(Note::warning("cpu-quota", message).advise(advice))
+    let throttled = words!["name fewer CPUs with ", Knob::Cpus, ": a throttled thread measures the throttle"];
+    let advice = Way::from(format!("raise {limit}")).or(throttled);
+    Some(Note::warning(NoteCode::CpuQuota, message).advise(advice))
 }
 
 impl Planner<'_> {
@@ -118,12 +121,13 @@ impl Planner<'_> {
             if self.machine.topology.one_per_core(&self.cpus).len() > 1 {
                 steps.extend(self.loaded()?);
             } else {
-                let note = Note::warning("one-core", "only one core may be used: latency under load needs two");
+                let note = Note::warning(NoteCode::OneCore, "only one core may be used: latency under load needs two");
                 self.notes.push(note.advise(format!("allow another core ({}) to measure it", self.cpu_limits())));
             }
             steps.push(self.c2c(TransferShape::Representatives)?);
         } else {
-            let note = Note::warning("one-cpu", "only one CPU may be used: latency under load and cache-to-cache transfers need two");
+            let note =
+                Note::warning(NoteCode::OneCpu, "only one CPU may be used: latency under load and cache-to-cache transfers need two");
             self.notes.push(note.advise(format!("allow another CPU ({}) to measure them", self.cpu_limits())));
         }
         // The first cell runs again at the end, so that slow drift shows as a difference.
@@ -158,8 +162,8 @@ impl Planner<'_> {
             let message = format!(
                 "even the coarsest plan may take {least_s:.1} s, and the run ends after {within_s:.0} s: what comes first is measured first"
             );
-            let advice = "name fewer CPUs, nodes, mixes or sizes, or give it more time with --within";
-            self.notes.push(Note::warning("within-too-short", message).advise(advice));
+            let advice = Way::from("name fewer CPUs, nodes, mixes or sizes").or(words!["give it more time with ", Knob::Within]);
+            self.notes.push(Note::warning(NoteCode::WithinTooShort, message).advise(advice));
         }
         (stop, if quick { self.quick_within() } else { max_s })
     }

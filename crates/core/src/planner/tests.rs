@@ -138,7 +138,7 @@ fn the_suite_has_every_measurement_and_ends_with_a_control() {
 fn one_cpu_gets_a_suite_without_what_needs_two() {
     let plan = planned(Task::Suite, |s| s.cpus = Some(IdSet::one(3))).unwrap();
     assert!(plan.steps.iter().all(|s| !matches!(s.experiment, Experiment::LoadedLatency | Experiment::CacheToCache)));
-    assert!(plan.notes.iter().any(|n| n.code == "one-cpu"));
+    assert!(plan.notes.iter().any(|n| n.code == crate::note::NoteCode::OneCpu));
     assert!(matches!(planned(Task::C2c(TransferShape::Representatives), |s| s.cpus = Some(IdSet::one(3))), Err(PlanError::Unavailable(_))));
 }
 
@@ -147,7 +147,7 @@ fn one_core_of_two_threads_gets_a_suite_without_latency_under_load() {
     let plan = planned(Task::Suite, |s| s.cpus = Some("2-3".parse().unwrap())).unwrap();
     assert!(plan.steps.iter().any(|s| s.experiment == Experiment::CacheToCache));
     assert!(plan.steps.iter().all(|s| s.experiment != Experiment::LoadedLatency));
-    assert!(plan.notes.iter().any(|n| n.code == "one-core"));
+    assert!(plan.notes.iter().any(|n| n.code == crate::note::NoteCode::OneCore));
     assert!(matches!(planned(Task::Loaded, |s| s.cpus = Some("2-3".parse().unwrap())), Err(PlanError::Unavailable(_))));
 }
 
@@ -203,7 +203,11 @@ fn a_matrix_of_a_thousand_cpus_says_what_it_would_cost() {
     assert_eq!((all.rounds, all.at_once, all.results()), (1023, 512, 1024 * 1023 * 2));
     assert!(plan.estimated_s > 2.0 * 1023.0 * 2.0 * 0.15 && plan.estimated_s < 1000.0, "{}", plan.estimated_s);
     assert!(all.one_by_one_s > 300_000.0 && !all.representatives.is_empty());
-    assert!(plan.notes.iter().any(|n| n.code == "pairs-at-once" && n.message.contains("hours")), "{:?}", plan.notes);
+    assert!(
+        plan.notes.iter().any(|n| n.code == crate::note::NoteCode::PairsAtOnce && n.message.to_string().contains("hours")),
+        "{:?}",
+        plan.notes
+    );
 }
 
 #[test]
@@ -245,7 +249,7 @@ fn everything_named_is_measured_or_refused() {
     cells.sort_unstable();
     assert_eq!(cells, [(1, 0), (1, 2), (5, 0), (5, 2)]);
     for task in [Task::Bandwidth(BandwidthShape::One), Task::Bandwidth(BandwidthShape::Ramp), Task::Loaded] {
-        assert!(matches!(planned(task, both), Err(PlanError::Request(m)) if m.contains("one node's memory")));
+        assert!(matches!(planned(task, both), Err(PlanError::Request(m)) if m.to_string().contains("one node's memory")));
     }
     let suite = planned(Task::Suite, both).unwrap();
     let Work::Bandwidth { loaders, .. } = &suite.steps[1].cells[0].work else { panic!() };
@@ -261,10 +265,10 @@ fn what_may_not_be_used_is_refused_with_the_reason() {
     let plan_all = plan(&spec, &machine, &kernels()).unwrap();
     assert_eq!(matrix_cells(&plan_all.steps[0]), [(1, 1)]);
     spec.cpus = Some(IdSet::one(0));
-    assert!(matches!(plan(&spec, &machine, &kernels()), Err(PlanError::Unavailable(m)) if m.contains("may not use CPU 0")));
+    assert!(matches!(plan(&spec, &machine, &kernels()), Err(PlanError::Unavailable(m)) if m.to_string().contains("may not use CPU 0")));
     spec.cpus = None;
     spec.nodes = Some(IdSet::one(2));
-    assert!(matches!(plan(&spec, &machine, &kernels()), Err(PlanError::Unavailable(m)) if m.contains("memory of node 2")));
+    assert!(matches!(plan(&spec, &machine, &kernels()), Err(PlanError::Unavailable(m)) if m.to_string().contains("memory of node 2")));
 }
 
 #[test]
@@ -274,7 +278,7 @@ fn cpus_without_local_memory_use_the_nearest_and_say_so() {
     let plan = plan(&Spec::new(Task::Bandwidth(BandwidthShape::One)), &machine, &kernels()).unwrap();
     let Work::Bandwidth { loaders, .. } = &plan.steps[0].cells[0].work else { panic!() };
     assert!(loaders.iter().all(|l| l.buffer.node == 1));
-    assert_eq!(plan.notes.iter().filter(|n| n.code == "no-local-memory").count(), 1, "said once");
+    assert_eq!(plan.notes.iter().filter(|n| n.code == crate::note::NoteCode::NoLocalMemory).count(), 1, "said once");
 }
 
 #[test]
@@ -282,7 +286,7 @@ fn little_memory_shrinks_derived_buffers_and_says_so() {
     let mut machine = machine();
     machine.allowed.memory = Some(Bytes::mib(100));
     let plan = plan(&Spec::new(Task::Suite), &machine, &kernels()).unwrap();
-    assert!(plan.notes.iter().any(|n| n.code == "small-buffer"));
+    assert!(plan.notes.iter().any(|n| n.code == crate::note::NoteCode::SmallBuffer));
     for cell in plan.steps.iter().flat_map(|s| &s.cells) {
         let total: u64 = cell.work.buffers().iter().map(|b| b.bytes.0).sum();
         assert!(total <= 100 << 20, "{total} for {:?}", cell.at);
@@ -293,7 +297,10 @@ fn little_memory_shrinks_derived_buffers_and_says_so() {
 fn a_size_that_caches_hold_is_planned_with_a_warning() {
     let warns = |task: Task, size: Bytes| {
         let plan = planned(task, |s| s.size = Some(size)).unwrap();
-        plan.notes.iter().filter(|n| n.code == "size-in-caches" && n.message.contains(&size.to_string())).count()
+        plan.notes
+            .iter()
+            .filter(|n| n.code == crate::note::NoteCode::SizeInCaches && n.message.to_string().contains(&size.to_string()))
+            .count()
     };
     // 16 MiB of L3, and two L2 of 1 MiB before it.
     let latency = Task::Latency(LatencyShape::Matrix);
@@ -339,7 +346,7 @@ fn a_pool_stands_in_where_free_memory_is_short_but_not_in_a_health_check() {
     let pages = |task| {
         let plan = plan(&Spec::new(task), &machine, &kernels()).unwrap();
         let buffers = plan.steps.iter().flat_map(|s| &s.cells).flat_map(|c| c.work.buffers());
-        let small = plan.notes.iter().filter(|n| n.code == "small-buffer").count();
+        let small = plan.notes.iter().filter(|n| n.code == crate::note::NoteCode::SmallBuffer).count();
         (buffers.map(|b| b.pages.name()).collect::<std::collections::BTreeSet<_>>(), small > 0)
     };
     for task in [Task::Suite, Task::Latency(LatencyShape::Matrix), Task::Bandwidth(BandwidthShape::Matrix)] {
@@ -400,13 +407,18 @@ fn buffers_are_eight_times_a_memory_side_cache_where_memory_allows() {
         let mut spec = Spec::new(task);
         spec.cpus = Some("0,2".parse().unwrap());
         let plan = plan(&spec, &machine, &kernels()).unwrap();
-        let said = plan.notes.iter().any(|n| n.code == "memory-side-cache");
+        let said = plan.notes.iter().any(|n| n.code == crate::note::NoteCode::MemorySideCache);
         (plan.steps[0].cells[0].work.buffers().iter().map(|b| b.bytes.0).sum::<u64>(), said)
     };
     let mut machine = machine();
     machine.topology.nodes[0].memory_side_caches.push(MemorySideCache { level: 1, size: Bytes::gib(96), line: None });
     let suite = plan(&Spec::new(Task::Suite), &machine, &kernels()).unwrap();
-    assert_eq!(suite.notes.iter().filter(|n| n.code == "memory-side-cache").count(), 1, "once for a node: {:?}", suite.notes);
+    assert_eq!(
+        suite.notes.iter().filter(|n| n.code == crate::note::NoteCode::MemorySideCache).count(),
+        1,
+        "once for a node: {:?}",
+        suite.notes
+    );
     let (latency, bandwidth) = (Task::Latency(LatencyShape::One), Task::Bandwidth(BandwidthShape::One));
     assert_eq!(bytes(Bytes::mib(256), latency), (2 << 30, false));
     assert_eq!(bytes(Bytes::mib(256), bandwidth), (2 << 30, false), "both loaders together");
@@ -429,7 +441,11 @@ fn a_health_check_fits_machines_with_very_large_caches() {
     assert!(latencies.iter().all(|p| p.buffer.bytes >= Bytes::gib(1)), "twice the cache at least: {latencies:?}");
     // The lines of some GiB are not shuffled by one thread.
     let shuffled = |c: &Cell| matches!(&c.work, Work::Latency { orders, .. } if orders.is_empty());
-    assert!(!plan.steps[0].cells.iter().any(shuffled) && plan.notes.iter().any(|n| n.code == "coarsened"), "{:?}", plan.notes);
+    assert!(
+        !plan.steps[0].cells.iter().any(shuffled) && plan.notes.iter().any(|n| n.code == crate::note::NoteCode::Coarsened),
+        "{:?}",
+        plan.notes
+    );
     assert!(!plan.coarsened.is_empty());
 }
 
@@ -445,8 +461,12 @@ fn memory_of_unknown_size_is_measured_by_buffers_of_the_usual_size() {
         let usual = planned(task, |_| ()).unwrap();
         let buffers = |plan: &Plan| plan.steps.iter().flat_map(|s| &s.cells).flat_map(|c| c.work.buffers()).map(|b| b.bytes).max();
         assert_eq!(buffers(&unknown), buffers(&usual), "{task:?}");
-        assert!(unknown.notes.iter().all(|note| note.code != "no-local-memory"), "{:?}", unknown.notes);
-        assert!(unknown.notes.iter().any(|note| note.message.ends_with("not known: /proc/meminfo is missing")), "{:?}", unknown.notes);
+        assert!(unknown.notes.iter().all(|note| note.code != crate::note::NoteCode::NoLocalMemory), "{:?}", unknown.notes);
+        assert!(
+            unknown.notes.iter().any(|note| note.message.to_string().ends_with("not known: /proc/meminfo is missing")),
+            "{:?}",
+            unknown.notes
+        );
     }
     let scan = plan(&Spec::new(Task::Scan), &machine, &kernels()).unwrap_err().to_string();
     assert!(scan.contains("is not known (/proc/meminfo is missing); give --size"), "{scan}");
@@ -507,7 +527,7 @@ fn isolated_cpus_are_for_those_who_name_them() {
     let cpus = |spec: &Spec| {
         let plan = plan(spec, &machine, &kernels()).unwrap();
         let used = plan.steps.iter().flat_map(|s| &s.cells).fold(IdSet::new(), |all, c| all.union(&c.work.cpus()));
-        (used.to_string(), plan.notes.iter().any(|n| n.code == "isolated-cpus-used"))
+        (used.to_string(), plan.notes.iter().any(|n| n.code == crate::note::NoteCode::IsolatedCpusUsed))
     };
     let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::Peak));
     assert_eq!(cpus(&spec), ("0,4-7".to_owned(), true));

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use crate::experiment::Experiment;
-use crate::note::Note;
+use crate::note::{Note, NoteCode};
 use crate::plan::{Cell, Delays, Step};
 use crate::planner::check::{PlanError, unavailable};
 use crate::planner::context::Planner;
@@ -14,6 +14,8 @@ use crate::spec::{BandwidthShape, LatencyShape};
 use crate::tiers::{self, MemoryKind};
 use crate::traffic::Mix;
 use crate::units::IdSet;
+use crate::words;
+use crate::words::{Knob, Problem, Verb, Way};
 
 /// Reads, and two reads to a write: a duplex link such as CXL's may move more of the second.
 const MIXES: [Mix; 2] = [Mix::AllReads, Mix::R2W1];
@@ -41,7 +43,7 @@ impl Planner<'_> {
                     together.extend(self.tier_curves(chaser, &loading, near, &[near, other].into_iter().collect())?);
                 } else {
                     let message = format!("load on two tiers together from node {row} needs three cores there");
-                    self.notes.push(Note::warning("no-core-to-load", message));
+                    self.notes.push(Note::warning(NoteCode::NoCoreToLoad, message));
                 }
             }
         }
@@ -82,21 +84,23 @@ impl Planner<'_> {
     }
 
     /// Why there is nothing to compare, and what was looked at.
-    fn one_tier(&self) -> String {
+    fn one_tier(&self) -> Problem {
         let measured = if self.nodes.len() > 1 { format!("nodes {} have", self.nodes) } else { format!("node {} has", self.nodes) };
         let bare = self.machine.topology.nodes.iter().filter(|n| n.cpus.is_empty() && n.has_memory()).count();
-        let named = match &self.spec.nodes {
-            Some(_) => "name at least two with --node",
-            None if self.nodes.len() > 1 => "name nodes with --node to compare them all the same, or use 'memgauge'",
-            None => "'memgauge' measures this one",
+        let suite = words!["'", Verb::Suite, "'"];
+        let advice = match &self.spec.nodes {
+            Some(_) => Way::name("at least two", Knob::Node).into(),
+            None if self.nodes.len() > 1 => Way::name("nodes", Knob::Node).to("compare them all the same").or(suite.after("use ")),
+            None => suite.followed_by(" measures this one").into(),
         };
         let looked_at = if self.machine.identity.system.is_linux() {
             "and neither the kernel's memory tiers nor firmware (HMAT), DAX or CXL devices tell of another"
         } else {
             "and Windows does not show what firmware (HMAT) or CXL devices tell"
         };
-        format!(
-            "this machine has one tier of memory that may be used: {measured} one kind, {bare} nodes are without CPUs, {looked_at}; {named}"
-        )
+        let what = format!(
+            "this machine has one tier of memory that may be used: {measured} one kind, {bare} nodes are without CPUs, {looked_at}"
+        );
+        Problem::new(what, advice)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPlace};
-use crate::note::Note;
+use crate::note::{Note, NoteCode};
 use crate::pairing::Rounds;
 use crate::plan::{BufferPlan, Cell, Handoff, MIN_TRANSFER_S, Step, TransferEnd, Transfers, Work};
 use crate::planner::check::{PlanError, check_cpus, invalid, named, unavailable};
@@ -11,6 +11,8 @@ use crate::planner::context::{LARGE_MATRIX, Planner};
 use crate::planner::room::Reserved;
 use crate::spec::TransferShape;
 use crate::units::{Bytes, IdSet};
+use crate::words;
+use crate::words::{Command, Knob, Problem, Verb, Way};
 
 /// If pairs disturb each other, all pairs of a matrix are measured one by one as long as that takes no longer than this.
 const MAX_ONE_BY_ONE_S: f64 = 600.0;
@@ -32,7 +34,10 @@ impl Planner<'_> {
         let (pair, sharer) = (self.pair(shape)?, self.sharer(shape)?);
         if pair.is_none() && self.cpus.len() < 2 {
             let limits = self.cpu_limits();
-            return unavailable(format!("cache-to-cache transfers need two CPUs; allow another ({limits}) or name two with --cpu"));
+            return unavailable(Problem::new(
+                "cache-to-cache transfers need two CPUs",
+                Way::from(format!("allow another ({limits})")).either_or(Way::name("two", Knob::Cpus)),
+            ));
         }
         let transfers = match (pair, shape) {
             (Some(pair), _) => self.in_states(&[pair]),
@@ -44,13 +49,13 @@ impl Planner<'_> {
             }
         };
         if transfers.is_empty() {
-            return unavailable("no CPU that may be used is left to hold the lines; name more with --cpu");
+            return unavailable(Problem::new("no CPU that may be used is left to hold the lines", Way::name("more", Knob::Cpus)));
         }
         let mut cells = Vec::new();
         for transfer in transfers {
             if let Some(cpu) = sharer.filter(|s| [transfer.reader, transfer.holder].contains(s)) {
                 let does = if cpu == transfer.reader { "reads" } else { "holds" };
-                return invalid(format!("--sharer names CPU {cpu}, which {does} the lines; name a third CPU"));
+                return invalid(words![Knob::Sharer, " names CPU {cpu}, which {does} the lines"].advise("name a third CPU"));
             }
             let mut cell = self.transfer(&transfer, sharer)?;
             cell.at.holder_node = (shape == TransferShape::NodeMatrix).then(|| self.cpu_node(transfer.holder));
@@ -64,32 +69,44 @@ impl Planner<'_> {
         let nodes: IdSet = self.cpus.iter().map(|cpu| self.cpu_node(cpu)).collect();
         let only = nodes.first().filter(|_| nodes.len() == 1)?;
         let text = format!("all CPUs that may be used are of node {only}: there are no two nodes to transfer between, only a pair of CPUs");
-        Some(Note::warning("one-node", text).advise("for every pair of CPUs: memgauge c2c --matrix"))
+        Some(Note::warning(NoteCode::OneNode, text).advise(words!["for every pair of CPUs: ", Command::new(Verb::C2c).with(Knob::Matrix)]))
     }
 
     /// The pair that the user names.
     fn pair(&self, shape: TransferShape) -> Result<Option<(u32, u32)>, PlanError> {
         if shape != TransferShape::Representatives && (self.spec.transfer.holder.is_some() || self.spec.chase.cpu.is_some()) {
-            return invalid(
-                "--reader and --holder name one pair, but a matrix has all pairs; leave out --reader and --holder, or the matrix",
-            );
+            return invalid(words![Knob::Reader, " and ", Knob::Holder, " name one pair, but a matrix has all pairs"].advise(words![
+                "leave out ",
+                Knob::Reader,
+                " and ",
+                Knob::Holder,
+                ", or the matrix"
+            ]));
         }
         let Some(holder) = self.spec.transfer.holder else { return Ok(None) };
-        check_cpus(&IdSet::one(holder), self.machine).map_err(|e| named("--holder", e))?;
+        check_cpus(&IdSet::one(holder), self.machine).map_err(|e| named(Knob::Holder, e))?;
         match self.spec.chase.cpu {
-            None => invalid(format!("--holder {holder} names only half of a pair; name the CPU that reads with --reader")),
-            Some(reader) if reader == holder => {
-                invalid(format!("CPU {reader} cannot be both reader and holder; name two CPUs with --reader and --holder"))
+            None => {
+                invalid(words![Knob::Holder, " {holder} names only half of a pair"].advise(Way::name("the CPU that reads", Knob::Reader)))
             }
+            Some(reader) if reader == holder => invalid(Problem::new(
+                format!("CPU {reader} cannot be both reader and holder"),
+                words!["name two CPUs with ", Knob::Reader, " and ", Knob::Holder],
+            )),
             Some(reader) => Ok(Some((reader, holder))),
         }
     }
 
     fn sharer(&self, shape: TransferShape) -> Result<Option<u32>, PlanError> {
         let Some(sharer) = self.spec.transfer.sharer else { return Ok(None) };
-        check_cpus(&IdSet::one(sharer), self.machine).map_err(|e| named("--sharer", e))?;
+        check_cpus(&IdSet::one(sharer), self.machine).map_err(|e| named(Knob::Sharer, e))?;
         if self.spec.transfer.holder.is_none() || shape != TransferShape::Representatives {
-            return invalid(format!("--sharer {sharer} joins one pair; name that with --reader and --holder"));
+            return invalid(words![Knob::Sharer, " {sharer} joins one pair"].advise(words![
+                "name that with ",
+                Knob::Reader,
+                " and ",
+                Knob::Holder
+            ]));
         }
         Ok(Some(sharer))
     }
@@ -178,7 +195,9 @@ impl Planner<'_> {
     /// reader.
     fn between_nodes(&mut self) -> Result<Vec<Transfer>, PlanError> {
         if self.spec.nodes.is_some() {
-            return invalid("--node-matrix measures lines with their home at each CPU of a pair; leave --node out");
+            return invalid(
+                words![Knob::NodeMatrix, " measures lines with their home at each CPU of a pair"].advise(Way::LeaveOut(Knob::Node)),
+            );
         }
         let mut transfers = Vec::new();
         if let Some((reader, holder)) = self.near_pair() {
@@ -267,8 +286,8 @@ impl Planner<'_> {
         if clean && self.sizes.may_hold(reader, buffer, stride) {
             let message =
                 format!("a reader's buffer of {buffer} has fewer lines than its own caches: clean lines (HIT) may be found there");
-            let advice = "give a larger --size, or name fewer CPUs with --cpu";
-            self.notes.push(Note::warning("hit-in-own-cache", message).advise(advice));
+            let advice = Way::Larger(Knob::Size).or(Way::name("fewer CPUs", Knob::Cpus));
+            self.notes.push(Note::warning(NoteCode::HitInOwnCache, message).advise(advice));
         }
     }
 
@@ -331,5 +350,5 @@ fn at_once_note(transfers: &Transfers) -> Note {
     let message = format!(
         "{pairs} ordered pairs in {rounds} rounds of up to {at_once} pairs at once, about {together_s:.0} s, if a calibration shows that pairs do not disturb each other; otherwise {instead}"
     );
-    Note::info("pairs-at-once", message)
+    Note::info(NoteCode::PairsAtOnce, message)
 }

@@ -1,7 +1,8 @@
 use super::*;
-use crate::conclusions::advise::{NOT_EFFECTIVE, contradicted};
+use crate::conclusions::advise::contradicted;
 use crate::estimate::Estimate;
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Metric, Unit};
+use crate::note::NoteCode;
 use crate::result::{Evidence, Measurement, PrefetchEvidence, Quality, QualityLevel, Verdict};
 use crate::units::Bytes;
 
@@ -109,7 +110,7 @@ fn chase(order: ChaseOrder, mib: u64, ratio: f64) -> Measurement {
 #[test]
 fn latencies_overrule_registers() {
     let judge = |m: Measurement| contradicted([&m]).map(|n| n.code);
-    assert_eq!(judge(chase(ChaseOrder::WindowLocal, 512, 2.4)).as_deref(), Some(NOT_EFFECTIVE));
+    assert_eq!(judge(chase(ChaseOrder::WindowLocal, 512, 2.4)), Some(NoteCode::PrefetchOffNotEffective.into()));
     assert_eq!(judge(chase(ChaseOrder::WindowLocal, 512, 1.1)), None);
     let unreliable = Quality { level: QualityLevel::Unreliable, reasons: Vec::new() };
     assert_eq!(judge(Measurement { quality: unreliable, ..chase(ChaseOrder::WindowLocal, 512, 2.4) }), None);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::counters::ProgramCount;
+use crate::estimate::NotMeasured;
 use crate::experiment::Coordinates;
 use crate::note::Note;
 use crate::plan::Plan;
@@ -189,6 +190,13 @@ pub enum Incomplete {
     ProgramNotRestarted,
     /// A signal ended the program that is counted before its last run.
     ProgramKilled,
+}
+
+impl From<&NotMeasured> for Incomplete {
+    fn from(why: &NotMeasured) -> Self {
+        // What a signal interrupted, its caller knows.
+        if matches!(why, NotMeasured::Interrupted | NotMeasured::OutOfTime) { Self::OutOfTime } else { Self::CellsMissing }
+    }
 }
 
 impl Incomplete {

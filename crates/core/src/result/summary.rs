@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::result::measurement::{QualityLevel, QualityReason};
 use crate::traffic::Mix;
+use crate::words::Ways;
 
 /// The numbers that most readers look for. A number that was not measured is `null`, with the reason in `absent`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -165,12 +166,17 @@ pub struct Finding {
     pub message: String,
     /// What the reader can do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub advice: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub advice: Option<Ways>,
 }
 
 impl Finding {
-    pub(crate) fn new(code: &str, severity: HealthStatus, message: impl Into<String>, advice: impl Into<String>) -> Self {
-        let advice = Some(advice.into()).filter(|advice: &String| !advice.is_empty());
-        Self { code: code.into(), severity, message: message.into(), advice }
+    pub(crate) fn new(code: &str, severity: HealthStatus, message: impl Into<String>, advice: impl Into<Ways>) -> Self {
+        Self { advice: Some(advice.into()), ..Self::bare(code, severity, message) }
+    }
+
+    /// A finding that nothing can be done about.
+    pub(crate) fn bare(code: &str, severity: HealthStatus, message: impl Into<String>) -> Self {
+        Self { code: code.into(), severity, message: message.into(), advice: None }
     }
 }

@@ -1,11 +1,19 @@
 //! Why something is as it is, in words.
 
+use std::fmt;
+
 use crate::estimate::{MemoryFault, MemoryFaultKind, NotMeasured};
 use crate::result::{Incomplete, LimitShare, LimitSource, PlacementProblem, RfoReason, ShareMissed};
+use crate::wording::native::{FrontEnd, Native};
 use crate::wording::spelled;
 
-/// Why a number was not measured.
+/// Why a number was not measured, in memgauge's words.
 pub fn not_measured(why: &NotMeasured) -> String {
+    not_measured_as(&Native, why)
+}
+
+/// Why a number was not measured, in the words of a front end.
+pub fn not_measured_as(front_end: &impl FrontEnd, why: &NotMeasured) -> String {
     match why {
         NotMeasured::Interrupted => "interrupted before it was measured".into(),
         NotMeasured::OutOfTime => "the time given was not enough to measure it".into(),
@@ -21,14 +29,22 @@ pub fn not_measured(why: &NotMeasured) -> String {
         NotMeasured::NoRegion { node, detail } => format!("this memory of node {node} was not read: {detail}"),
         NotMeasured::PrefetchersNotSet { state, detail } => format!("prefetchers could not be set to {}: {detail}", state.name()),
         NotMeasured::MemoryFailed { cpu, fault } => format!("CPU {cpu}: {}", memory_fault(fault)),
-        NotMeasured::NoMemory { detail, .. }
-        | NotMeasured::NoThread { detail, .. }
+        NotMeasured::NoMemory { detail, .. } => front_end.problem(detail),
+        NotMeasured::NoThread { detail, .. }
         | NotMeasured::NoStartSignal { detail }
         | NotMeasured::NotCounted { detail }
         | NotMeasured::Corrupted { detail, .. }
         | NotMeasured::Internal { detail } => detail.clone(),
     }
 }
+
+impl fmt::Display for NotMeasured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&not_measured(self))
+    }
+}
+
+impl std::error::Error for NotMeasured {}
 
 /// What happened to memory: in which file, and where.
 pub fn memory_fault(fault: &MemoryFault) -> String {

@@ -1,6 +1,8 @@
 //! What the operating systems call what memgauge advises.
 
 use crate::topology::OperatingSystem;
+use crate::words;
+use crate::words::{Verb, Words};
 
 /// What limits a process to some CPUs, and so allows it more of them.
 pub const fn cpu_limits(system: OperatingSystem) -> &'static str {
@@ -11,11 +13,11 @@ pub const fn cpu_limits(system: OperatingSystem) -> &'static str {
 }
 
 /// The command that shows the installed memory devices, and the privilege that it needs.
-pub const fn info_on_memory(system: OperatingSystem) -> &'static str {
+pub fn info_on_memory(system: OperatingSystem) -> Words {
     match system {
-        OperatingSystem::Linux => "memgauge info, as root",
+        OperatingSystem::Linux => words![Verb::Info, ", as root"],
         // Every user may read firmware's table there.
-        OperatingSystem::Windows => "memgauge info",
+        OperatingSystem::Windows => Verb::Info.into(),
     }
 }
 

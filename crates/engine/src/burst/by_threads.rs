@@ -23,7 +23,7 @@ use super::threads::{EndFlag, LEAD, Threads, keep_awake_jobs, keep_awake_until};
 use super::windows::{BLOCK_NS, Fences, Schedule, Trace, coverage, run_until_end};
 use super::workers::{Finished, Job, SchedulerNoise};
 use crate::cutoff::WORKER_TIMEOUT;
-use crate::error::{CellError, Result, WorkerError};
+use crate::error::{Result, WorkerError, chase_lost};
 use crate::neighbours::Others;
 use crate::platform::Bursts;
 
@@ -93,7 +93,7 @@ impl Bursts for Threads {
             jobs.extend(keep_awake_jobs(awake, &ended));
             let mut finished = self.workers.run_required(jobs, 1, WORKER_TIMEOUT)?.into_iter();
             let Some(Finished { value: Some((part_took, moved)), scheduler: seen }) = finished.next() else {
-                return Err(CellError::ChaseLost { cpu });
+                return Err(chase_lost(cpu));
             };
             scheduler.add(&seen);
             settle = settle_again(clock.ns(part_took.ticks));

@@ -16,7 +16,7 @@ use memgauge_os::memory::Buffer;
 use super::exact::{self, ExactHops};
 use super::windows::{BLOCK_NS, Fences, Schedule, Trace, run_until_end};
 use crate::cutoff::Cutoff;
-use crate::error::{CellError, ChainError};
+use crate::error::{CellError, ChainError, wrong_pointer};
 
 /// Slots whose links one thread writes at a time when the whole buffer is one window: 8 MiB at a stride of 128 B.
 const LINKS_AT_A_TIME: usize = 1 << 16;
@@ -93,7 +93,7 @@ impl Ring {
     pub(crate) fn check(&self, cpu: u32) -> Result<(), CellError> {
         match self.buffer.fault() {
             Some(fault) => Err(CellError::MemoryFailed { cpu, fault }),
-            None if !self.memory().contains(&self.position()) || !self.is_where_it_must_be() => Err(CellError::WrongPointer { cpu }),
+            None if !self.memory().contains(&self.position()) || !self.is_where_it_must_be() => Err(wrong_pointer(cpu)),
             None => Ok(()),
         }
     }
@@ -128,7 +128,7 @@ impl Ring {
         }
         match self.buffer.fault() {
             Some(fault) => Err(CellError::MemoryFailed { cpu, fault }),
-            None if sum != 0 => Err(CellError::WrongPointer { cpu }),
+            None if sum != 0 => Err(wrong_pointer(cpu)),
             None => Ok(()),
         }
     }

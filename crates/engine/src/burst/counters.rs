@@ -11,9 +11,11 @@ use std::sync::Arc;
 
 use memgauge_core::counters::{CountedWork, Counters, CountingContext, EventTotals, ExpectedEvents, Scope, WorkUnit};
 use memgauge_core::metrics::Role;
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::{Bytes, IdSet};
+use memgauge_core::words;
+use memgauge_core::words::Knob;
 use memgauge_os::clock::Clock;
 use memgauge_os::counters::{self, Catalogue, CounterError, EventSet, NO_PMU, OpenCounters, Reading, WITHHELD};
 
@@ -133,7 +135,7 @@ impl RunCounters {
 fn missing(counters: &Counters, no_pmu: bool, left_out: Option<String>) -> Option<Note> {
     if let Some(reason) = &counters.reason {
         let advice = format!("{}; latency and bandwidth do not need them", if no_pmu { NO_PMU } else { WITHHELD });
-        return Some(Note::warning("no-counters", format!("--counters: {reason}")).advise(advice));
+        return Some(Note::warning(NoteCode::NoCounters, words![Knob::Counters, ": {reason}"]).advise(advice));
     }
     let gaps = counters.gaps();
     let events = gaps.iter().map(|(reason, events)| format!("{}: {reason}", events.join(", ")));
@@ -141,7 +143,7 @@ fn missing(counters: &Counters, no_pmu: bool, left_out: Option<String>) -> Optio
     if list.is_empty() {
         return None;
     }
-    Some(Note::info("counters-missing", format!("not counted: {}", list.join("; "))))
+    Some(Note::info(NoteCode::CountersMissing, format!("not counted: {}", list.join("; "))))
 }
 
 /// What was counted in the bursts of one measurement.

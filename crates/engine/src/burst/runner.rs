@@ -19,7 +19,7 @@ use super::threads::Threads;
 use super::windows::Trace;
 use super::workers::SchedulerNoise;
 use crate::context::{RunContext, TimeBudget};
-use crate::error::{CellError, Result, WorkerError};
+use crate::error::{Result, WorkerError, no_buffer};
 use crate::neighbours::Others;
 use crate::platform::Bursts;
 
@@ -174,7 +174,7 @@ impl<'a> BurstRunner<'a> {
     /// # Errors
     /// Where a model answers.
     pub(crate) fn threads(&mut self, cpus: &IdSet) -> Result<&mut Threads> {
-        self.bursts.threads().ok_or(CellError::NoBuffer { cpu: cpus.first().unwrap_or(0) })
+        self.bursts.threads().ok_or_else(|| no_buffer(cpus.first().unwrap_or(0)))
     }
 
     /// Hardware counters, where they were asked for.

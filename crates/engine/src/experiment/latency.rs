@@ -23,7 +23,7 @@ use super::sampling::{Axis, Sampler, Series, Workload, chase_window, hop_count, 
 use crate::burst::chase::Chase;
 use crate::burst::counters::certain;
 use crate::burst::result::{BurstShape, Conditions};
-use crate::error::{CellError, Result};
+use crate::error::{CellError, Result, chase_lost};
 use crate::measured::{Measured, Subject};
 use crate::memory::combined_pages;
 use crate::session::Session;
@@ -197,7 +197,7 @@ fn record(
     for (order, series) in series {
         let mut estimate = series.samples.estimate_with_drift(0, session.budget.stop.relative_half_width);
         if estimate.value.is_none() && session.interrupted() {
-            estimate.not_measured = Some((&session.budget.interruption()).into());
+            estimate.not_measured = Some(session.budget.interruption());
         }
         let full_random = order == ChaseOrder::FullRandom;
         let translation_ns = local.as_ref().filter(|_| full_random).and_then(|local| advise::translation_ns(local, &estimate));
@@ -236,7 +236,7 @@ fn short_chase_ns(session: &mut Session<'_>, probe: &Probe, order: ChaseOrder, b
     for _ in 0..MAX_COMPARISON_BURSTS {
         let burst = session.run_burst(Some((probe.cpu, chase)), Vec::new(), shape)?;
         let windows = burst.windows(&clock, shape);
-        let Some((_, moved)) = burst.chase else { return Err(CellError::ChaseLost { cpu: probe.cpu }) };
+        let Some((_, moved)) = burst.chase else { return Err(chase_lost(probe.cpu)) };
         match stats::median(&hop_ns(&windows, &clock)) {
             Some(ns) if windows.clean => return Ok((ns, true)),
             Some(ns) => disturbed = Some(ns),
@@ -245,7 +245,7 @@ fn short_chase_ns(session: &mut Session<'_>, probe: &Probe, order: ChaseOrder, b
         }
         chase = moved;
     }
-    disturbed.map(|ns| (ns, false)).ok_or(CellError::ChaseStarved { cpu: probe.cpu, bursts: MAX_COMPARISON_BURSTS })
+    disturbed.map(|ns| (ns, false)).ok_or(CellError::NoCpuTime { cpu: probe.cpu })
 }
 
 /// Sets the probe's buffer to a size on the plateau, as this probe has found it before or as it finds it now.

@@ -24,7 +24,7 @@ use super::stores::StoresRead;
 use super::trials;
 use crate::burst::chase::Chase;
 use crate::burst::counters::certain;
-use crate::error::{CellError, Result};
+use crate::error::{CellError, Result, chase_lost};
 use crate::integrity::CheckedBuffers;
 use crate::measured::{Measured, Subject};
 use crate::memory::combined_pages;
@@ -234,7 +234,7 @@ fn measure_point(
     workload.watch(session)?;
     let series = workload.series(Some(chase), loads, curve.histogram);
     let mut series = workload.sample_point(session, series, curve.hops.map(|hops| hop_count(hops, probe)), measured)?;
-    let chase = series.chase.take().ok_or(CellError::ChaseLost { cpu: probe.cpu })?;
+    let chase = series.chase.take().ok_or_else(|| chase_lost(probe.cpu))?;
     // Its buffer has no checksums, and is half of the memory in use: at least no pointer in it may have changed.
     match checked {
         Some(_) => session.check_all_links(probe.cpu, chase.ring())?,

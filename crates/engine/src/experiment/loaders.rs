@@ -22,7 +22,7 @@ use crate::burst::counters::{CounterTotals, certain};
 use crate::burst::load::{Contents, LineBytes, Load, LoadLayout, lines_per_step};
 use crate::burst::result::Loaded;
 use crate::burst::slots::BurstWindows;
-use crate::error::{CellError, Result};
+use crate::error::{Result, no_room};
 use crate::integrity::{CheckedBuffers, TestedBuffer};
 use crate::memory::combined_pages;
 use crate::session::Session;
@@ -189,7 +189,7 @@ impl LoaderGroup {
         let contents = Contents { stored: self.stored.as_ref(), words: self.words_of(buffer) };
         let layout = LoadLayout { index, contents, line: self.line, ..LoadLayout::new(kernel, traffic, bytes.0 as usize) };
         let load = Load::new(buffer, layout);
-        load.map_err(|why| CellError::Load { cpu: *cpu, why })
+        load.map_err(|why| no_room(*cpu, &why))
     }
 
     /// Whether the buffers of the loaders with this traffic hold a step of `kernel`.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use memgauge_core::distribution::Recorder;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops};
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::plan::Probe;
 use memgauge_core::protocol::{
     MIN_BURSTS, MIN_SWEEP_BURSTS, SETTLE_WINDOWS, SWEEP_COUNTED_WINDOWS, SWEEP_WINDOW, SWEEP_WINDOWS, sweep_bursts,
@@ -25,7 +25,7 @@ use crate::burst::load::{Load, lines_per_step};
 use crate::burst::result::{BurstShape, Conditions, Loaded};
 use crate::burst::slots::BurstWindows;
 use crate::burst::windows::shortest_window;
-use crate::error::{CellError, Result};
+use crate::error::{CellError, Result, chase_lost};
 use crate::measured::Measured;
 use crate::session::Session;
 
@@ -68,9 +68,12 @@ pub(crate) fn measure_until_sure(
             // What was measured before is kept.
             Err(CellError::Interrupted) if sampler.samples().any(BurstSamples::any_samples) => return Ok(rounds),
             // Another process took the memory of the next allocation. What happens to memory that was measured is not such an error.
-            Err(CellError::Memory(why)) if !why.is_fault() && sampler.samples().any(BurstSamples::any_samples) => {
-                let message = format!("{rounds} allocations were measured, where at least {} were planned: {why}", stop.min_rounds);
-                measured.note(Note::warning("fewer-allocations", message).advise(why.advice));
+            Err(ref why @ CellError::NoMemory { ref detail, .. })
+                if !why.is_fault() && sampler.samples().any(BurstSamples::any_samples) =>
+            {
+                let planned = format!("{rounds} allocations were measured, where at least {} were planned: ", stop.min_rounds);
+                let note = Note::warning(NoteCode::FewerAllocations, detail.what.clone().after(planned));
+                measured.note(Note { advice: detail.advice.clone(), ..note });
                 return Ok(rounds);
             }
             time => time?,
@@ -260,7 +263,7 @@ impl Series {
     fn sample_burst(&mut self, session: &mut Session<'_>, shape: BurstShape, allocation: u32) -> Result {
         let chase = self.chase.take().map(|chase| (self.cpu, chase));
         if self.probed && chase.is_none() {
-            return Err(CellError::ChaseLost { cpu: self.cpu });
+            return Err(chase_lost(self.cpu));
         }
         let mut burst = session.run_burst(chase, std::mem::take(&mut self.loads), shape)?;
         let clock = session.context.clock;
@@ -284,7 +287,7 @@ impl Series {
         }
         self.loads = burst.take_loads();
         if self.probed {
-            let Some((trace, chase)) = burst.chase else { return Err(CellError::ChaseLost { cpu: self.cpu }) };
+            let Some((trace, chase)) = burst.chase else { return Err(chase_lost(self.cpu)) };
             session.runner.add_counts(&mut self.chase_counters, self.cpu, &trace, CHASE_UNROLL as u64);
             self.chase = Some(chase);
             self.hops += trace.whole().map_or(0, |(_, units)| units * CHASE_UNROLL as u64);
@@ -313,13 +316,13 @@ impl Series {
 
     fn sample_batches_of_burst(&mut self, session: &mut Session<'_>, shape: BurstShape) -> Result {
         let Some(mut histogram) = self.histogram.take() else { return Ok(()) };
-        let chase = self.chase.take().ok_or(CellError::ChaseLost { cpu: self.cpu })?;
+        let chase = self.chase.take().ok_or_else(|| chase_lost(self.cpu))?;
         let chase = chase.timing(histogram.batch_hops());
         let mut burst = session.run_burst(Some((self.cpu, chase)), std::mem::take(&mut self.loads), shape)?;
         let windows = burst.windows(&session.context.clock, shape);
         self.loads = burst.take_loads();
         self.histogram_conditions.add(&burst.conditions);
-        let Some((_, chase)) = burst.chase else { return Err(CellError::ChaseLost { cpu: self.cpu }) };
+        let Some((_, chase)) = burst.chase else { return Err(chase_lost(self.cpu)) };
         let (chase, batches) = chase.into_parts();
         if let Some(batches) = batches {
             let (ticks, overhead) = batches.ticks();
@@ -331,7 +334,7 @@ impl Series {
 
     /// Makes exactly so many hops: one sample.
     pub(crate) fn sample_hops(&mut self, session: &mut Session<'_>, hops: u64, allocation: u32) -> Result {
-        let Some(chase) = self.chase.take() else { return Err(CellError::ChaseLost { cpu: self.cpu }) };
+        let Some(chase) = self.chase.take() else { return Err(chase_lost(self.cpu)) };
         let scheduler = &mut self.histogram_conditions.scheduler;
         let (took, chase) = session.runner.run_hops(self.cpu, chase, hops, &session.budget, scheduler)?;
         session.progress.report();
@@ -514,14 +517,20 @@ mod sampler_tests {
     fn allocations_that_were_measured_are_kept_where_there_is_no_memory_for_another() {
         let (rounds, notes) = failing(|round| if round == 4 { cannot_allocate(MemoryErrorKind::Space) } else { Ok(()) });
         assert_eq!((rounds.unwrap(), notes.len()), (4, 1));
-        assert_eq!((notes[0].code.as_str(), notes[0].advice.as_deref()), ("fewer-allocations", Some("free memory on this node")));
-        assert!(notes[0].message.starts_with("4 allocations were measured, where at least 6 were planned: cannot allocate"), "{notes:?}");
+        assert_eq!(
+            (notes[0].code.word(), notes[0].advice.as_ref().map(ToString::to_string).as_deref()),
+            ("fewer-allocations", Some("free memory on this node"))
+        );
+        assert!(
+            notes[0].message.to_string().starts_with("4 allocations were measured, where at least 6 were planned: cannot allocate"),
+            "{notes:?}"
+        );
         let (none, notes) = failing(|_| cannot_allocate(MemoryErrorKind::Space));
-        assert!(matches!(none, Err(CellError::Memory(_))) && notes.is_empty(), "{none:?}");
+        assert!(matches!(none, Err(CellError::NoMemory { .. })) && notes.is_empty(), "{none:?}");
     }
 
     fn cannot_allocate(kind: MemoryErrorKind) -> Result {
-        Err(CellError::Memory(MemoryError {
+        Err(CellError::from(MemoryError {
             kind,
             node: 0,
             bytes: Some(Bytes::mib(512)),
@@ -542,7 +551,7 @@ mod sampler_tests {
         ];
         for failure in failures {
             let (lost, notes) = failing(failure);
-            assert!(matches!(lost, Err(CellError::MemoryFailed { .. } | CellError::Memory(_))), "{lost:?}");
+            assert!(matches!(lost, Err(CellError::MemoryFailed { .. } | CellError::NoMemory { .. })), "{lost:?}");
             assert!(notes.is_empty(), "{notes:?}");
         }
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use memgauge_core::conclusions::judge;
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, LineState, Metric};
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::pairing::Rounds as PairRounds;
 use memgauge_core::plan::{Handoff, Probe, Transfers};
 use memgauge_core::protocol::{MAX_BURST, MIN_PAIR_RUNS, PAIR_RUN};
@@ -20,6 +20,8 @@ use memgauge_core::result::{Evidence, Noise, PairMatrix, PairsNotMeasured, Place
 use memgauge_core::stats;
 use memgauge_core::units::IdSet;
 use memgauge_core::wording::{self, reasons};
+use memgauge_core::words;
+use memgauge_core::words::{Knob, Way};
 use memgauge_os::memory::Buffer;
 
 use super::pair::{run_at_once, transfer_evidence};
@@ -27,7 +29,7 @@ use crate::burst::chase::Ring;
 use crate::burst::handover::{Transfer, TransferRun};
 use crate::burst::result::Conditions;
 use crate::burst::workers::SchedulerNoise;
-use crate::error::{CellError, Result};
+use crate::error::{CellError, Result, no_buffer};
 use crate::experiment::disturbance::{BurstConditions, BurstSamples, GroupBy};
 use crate::experiment::sampling::{Sampler, StopAfter, measure_until_sure};
 use crate::measured::{FREE_CPUS, Measured, Subject};
@@ -242,7 +244,7 @@ impl Entries<'_> {
             samples.write_disturbances(&mut noise);
             if estimate.value.is_none() {
                 let error = CellError::NeverTogether { cpus: [plan.reader, plan.holder].into_iter().collect() };
-                estimate = Estimate { not_measured: Some((&error).into()), ..Estimate::default() };
+                estimate = Estimate { not_measured: Some(error), ..Estimate::default() };
             }
             let reader = memory.get_mut(&(plan.reader, home));
             let placement =
@@ -287,7 +289,7 @@ impl Entries<'_> {
             let all = matrix.cpus.len() * matrix.cpus.len().saturating_sub(1);
             for PairsNotMeasured { why, pairs } in &matrix.not_measured {
                 let (at, why_not) = (wording::coordinates(&matrix.shared_coordinates()), reasons::not_measured(why));
-                let note = Note::error("cell-not-measured", format!("{} of {all} pairs of CPUs, {at}: {why_not}", pairs.len()));
+                let note = Note::error(NoteCode::CellNotMeasured, format!("{} of {all} pairs of CPUs, {at}: {why_not}", pairs.len()));
                 self.measured.note(if why.is_want_of_cpu_time() { note.advise(FREE_CPUS) } else { note });
             }
             self.measured.matrices.push(matrix);
@@ -353,7 +355,7 @@ fn pairs_may_run_at_once(
 fn note_at_once(verdict: Option<bool>, ratio: f64, pairs: usize, representatives: usize) -> Note {
     if verdict == Some(true) {
         return Note::info(
-            "pairs-at-once",
+            NoteCode::PairsAtOnce,
             format!(
                 "up to {pairs} pairs of CPUs were measured at once: with other pairs running, a pair's latency was {ratio:.3} times its latency alone"
             ),
@@ -367,15 +369,16 @@ fn note_at_once(verdict: Option<bool>, ratio: f64, pairs: usize, representatives
         0 => "pairs were measured one by one".to_owned(),
         n => format!("{n} pairs that represent the others were measured one by one"),
     };
-    let advice = "name fewer CPUs with --cpu for all of their pairs, or measure when the machine is idle";
-    Note::info("pairs-one-by-one", format!("{found}; {instead}")).advise(advice)
+    let fewer = words!["name fewer CPUs with ", Knob::Cpus, " for all of their pairs"];
+    let advice = Way::Say(fewer).or("measure when the machine is idle");
+    Note::info(NoteCode::PairsOneByOne, format!("{found}; {instead}")).advise(advice)
 }
 
 /// One run of pairs at once; each goes on where its reader stopped.
 fn run_pairs(session: &mut Session<'_>, transfers: &mut [PairTransfer], memory: &mut ReaderMemory, run: Duration) -> Result {
     let mut runs = Vec::with_capacity(transfers.len());
     for PairTransfer { plan, home, .. } in transfers.iter() {
-        let reader = memory.get(&(plan.reader, *home)).ok_or(CellError::NoBuffer { cpu: plan.reader })?;
+        let reader = memory.get(&(plan.reader, *home)).ok_or_else(|| no_buffer(plan.reader))?;
         runs.push(Transfer { plan, ring: reader.ring.clone() });
     }
     let (done, others) = run_at_once(session, &runs, run, u64::MAX)?;

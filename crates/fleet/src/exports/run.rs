@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use memgauge_core::result::{Finding, HealthStatus, QualityLevel, Report};
+use memgauge_core::words::{Command, Knob, Verb};
 
 use crate::hosts::HostError;
 use crate::row::{HostRun, Row};
@@ -37,13 +38,13 @@ pub enum ExportError {
     #[error(transparent)]
     Host(#[from] HostError),
     /// A median over machines that differ tells nothing.
-    #[error("the hosts are of several kinds, and a baseline is of one: choose with --fingerprint one of {}", .0.join(", "))]
+    #[error("the hosts are of several kinds, and a baseline is of one: choose with {} one of {}", Knob::Fingerprint, .0.join(", "))]
     SeveralKinds(Vec<String>),
     /// The format describes one host.
-    #[error("this format describes one host, and there are {0}; choose one with --host HOST, or name its result")]
+    #[error("this format describes one host, and there are {0}; choose one with {host} HOST, or name its result", host = Knob::Host)]
     SeveralHosts(usize),
     /// The run has nothing that the format can hold.
-    #[error("{0} has no latency and no bandwidth by node; measure with memgauge, or with memgauge latency --matrix")]
+    #[error("{0} has no latency and no bandwidth by node; measure with memgauge, or with {latency}", latency = Command::new(Verb::Latency).with(Knob::Matrix))]
     NoMatrix(String),
     /// A result cannot be written as JSON.
     #[error("cannot be written as JSON: {0}")]

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 use memgauge_core::printable::escape_controls;
 use memgauge_core::wording::number_of;
+use memgauge_core::words;
+use memgauge_core::words::{Knob, Verb};
 use memgauge_render::{Appearance, Document, Format, RenderError, json_text};
 
 use super::files::MAX_RESULT;
@@ -62,7 +64,7 @@ pub(super) fn ingest_text(outcome: &IngestOutcome) -> String {
             let _ = writeln!(text, "  {}", escape_controls(&format!("{file}{detail}")));
         }
         if skipped.len() > NAMED {
-            let _ = writeln!(text, "  and {} more; --format json names all", skipped.len() - NAMED);
+            let _ = writeln!(text, "  and {} more; {} json names all", skipped.len() - NAMED, Knob::Format);
         }
     }
     let recovered = outcome.recovered;
@@ -95,7 +97,7 @@ fn why(reason: SkipReason) -> String {
         SkipReason::OldSchema => "written by an older memgauge, with another schema; measure again".into(),
         SkipReason::NewSchema => "written by a newer memgauge; update this one".into(),
         SkipReason::Damaged => "damaged".into(),
-        SkipReason::NoResults => "without results, as of memgauge info or count".into(),
+        SkipReason::NoResults => words!["without results, as of ", Verb::Info, " or count"].to_string(),
         SkipReason::Duplicate => "their runs are in other files, too".into(),
         SkipReason::FleetFolder => "a fleet's own folder; to add its copies of results, name its folder results".into(),
     }

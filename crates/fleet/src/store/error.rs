@@ -1,5 +1,6 @@
 //! Why a fleet's store cannot be read or written.
 
+use memgauge_core::words::{Command, Verb};
 use std::io;
 use std::path::PathBuf;
 
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The folder holds no store.
-    #[error("{} is no fleet: it has no memgauge-fleet.json; make one with memgauge fleet ingest FLEET RESULTS", .0.display())]
+    #[error("{} is no fleet: it has no memgauge-fleet.json; make one with {}", .0.display(), Command::new(Verb::FleetIngest).word("FLEET").word("RESULTS"))]
     NoStore(PathBuf),
     /// The folder holds other files.
     #[error("{} holds other files and is no fleet; name a new or empty folder, then the results", .0.display())]

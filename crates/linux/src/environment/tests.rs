@@ -7,7 +7,7 @@ fn read(tree: &Fixture) -> Environment {
 }
 
 fn note<'e>(environment: &'e Environment, code: &str) -> Option<&'e Note> {
-    environment.limits.iter().find(|n| n.code == code)
+    environment.limits.iter().find(|n| n.code.word() == code)
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn limits_come_with_advice() {
     let environment = read(&tree);
     let assert_note = |code: &str, words: &[&str]| {
         let note = note(&environment, code).unwrap_or_else(|| panic!("no {code} in {:#?}", environment.limits));
-        let text = format!("{} {}", note.message, note.advice.as_deref().unwrap_or_default());
+        let text = format!("{} {}", note.message, note.advice.as_ref().map(ToString::to_string).as_deref().unwrap_or_default());
         for word in words {
             assert!(text.contains(word), "{code}: '{word}' is not in: {text}");
         }
@@ -96,7 +96,7 @@ fn numa_balancing_and_strays() {
         .node(2, "1", 64 << 10)
         .files(&[("proc/sys/kernel/numa_balancing", "2"), ("proc/self/status", "Uid:\t1000\t1000\t1000\t1000\n")]);
     let environment = read(&tree);
-    let codes: Vec<&str> = environment.limits.iter().map(|n| n.code.as_str()).collect();
+    let codes: Vec<&str> = environment.limits.iter().map(|n| n.code.word()).collect();
     assert_eq!(codes, ["cpus-without-node", "cpus-offline", "numa-balancing", "hypervisor-not-known"]);
 }
 
@@ -105,7 +105,7 @@ fn nodes_that_do_not_add_up_to_the_kernels_memory_are_told() {
     let with_total = |kib: &str| {
         let total = format!("MemTotal: {kib} kB\nMemAvailable: {kib} kB\n");
         let tree = Fixture::new().cpus(2).node(0, "0", 4 << 10).node(1, "1", 4 << 10).file("proc/meminfo", &total);
-        note(&read(&tree), "node-memory-differs").map(|note| note.message.clone())
+        note(&read(&tree), "node-memory-differs").map(|note| note.message.to_string())
     };
     // 24 GiB, of which a Firecracker guest's only node showed 8.
     assert_eq!(
@@ -115,8 +115,8 @@ fn nodes_that_do_not_add_up_to_the_kernels_memory_are_told() {
     assert!(with_total("4194304").is_some());
     assert_eq!(with_total("8100000"), None);
     let hidden = Fixture::new().cpus(2).node(0, "0", 4 << 10).file("proc/meminfo", "MemTotal: 8388608 kB\n");
-    let message = note(&read(&hidden), "node-memory-differs").map(|note| note.message.clone());
-    assert!(message.is_some_and(|m| m.ends_with("a node is not shown, for no node has CPU 1")));
+    let message = note(&read(&hidden), "node-memory-differs").map(|note| note.message.to_string());
+    assert!(message.is_some_and(|m| m.to_string().ends_with("a node is not shown, for no node has CPU 1")));
 }
 
 /// Mounts of lxcfs over these files, as LXD makes them.
@@ -146,10 +146,15 @@ fn a_container_of_lxcfs_is_named_once_and_nothing_is_called_wrong() {
     assert!(machine.allowed.memory < Some(Bytes::gib(2)), "the container's limit holds");
     let environment = read(&tree);
     let found = note(&environment, "container-files").unwrap();
-    assert!(found.message.contains("lxcfs") && found.message.contains("2.0 GiB") && found.message.contains("/proc/meminfo"), "{found:?}");
+    assert!(
+        found.message.to_string().contains("lxcfs")
+            && found.message.to_string().contains("2.0 GiB")
+            && found.message.to_string().contains("/proc/meminfo"),
+        "{found:?}"
+    );
     assert!(note(&environment, "node-memory-differs").is_none());
     let offline = note(&environment, "cpus-offline").unwrap();
-    assert!(!offline.advice.as_deref().unwrap_or_default().contains("echo"), "{offline:?}");
+    assert!(!offline.advice.as_ref().map(ToString::to_string).as_deref().unwrap_or_default().contains("echo"), "{offline:?}");
     // The same numbers without a mount contradict each other.
     let bare = tree.file("proc/self/mountinfo", lxcfs(&[]));
     assert!(note(&read(&bare), "node-memory-differs").is_some());
@@ -168,7 +173,7 @@ fn transparent_huge_pages_that_are_disabled_for_the_process_are_no_matter_of_the
     };
     let (disabled, advice) = with("THP_enabled:\t0\n");
     assert_eq!(disabled, Some(true));
-    assert!(advice.is_some_and(|advice| advice.contains("MemoryTHP=") && !advice.contains("echo")));
+    assert!(advice.is_some_and(|advice| advice.to_string().contains("MemoryTHP=") && !advice.to_string().contains("echo")));
     assert_eq!(with("THP_enabled:\t1\n"), (Some(false), None));
     assert_eq!(with(""), (None, None));
 }
@@ -177,7 +182,7 @@ fn transparent_huge_pages_that_are_disabled_for_the_process_are_no_matter_of_the
 fn a_hypervisor_that_is_not_known_is_told_with_the_reason() {
     let found = |cpuinfo: &str| {
         let environment = read(&Fixture::new().cpus(1).node(0, "0", 64 << 10).file("proc/cpuinfo", cpuinfo));
-        ["hypervisor-not-known", "virtual-machine"].map(|code| note(&environment, code).map(|note| note.message.clone()))
+        ["hypervisor-not-known", "virtual-machine"].map(|code| note(&environment, code).map(|note| note.message.to_string()))
     };
     let arm = "processor: 0\nCPU implementer: 0x41\nCPU architecture: 8\nCPU part: 0xd0c\n";
     assert!(matches!(found(arm), [Some(why), None] if why.contains("device tree") && why.contains("judged as one")));

@@ -3,19 +3,24 @@
 use std::io;
 use std::path::Path;
 
-use memgauge_core::memory::{MemoryError, MemoryErrorKind};
+use memgauge_core::memory::{MemoryError, MemoryErrorKind, see_nodes};
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{PageKind, Placement};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_core::wording::reasons;
+use memgauge_core::words;
+use memgauge_core::words::{Knob, Way, Ways};
 
 use super::map::Backing;
-use super::node_state::{NodeState, THP_DISABLED_ADVICE, thp_disabled, thp_switched_off_by};
+use super::node_state::{NodeState, thp_disabled, thp_disabled_advice, thp_switched_off_by};
 use crate::security::explained;
 use crate::setting;
 use crate::tree::Tree;
 
-pub(super) const UNCONFINED: &str = "allow memory policies: in Docker or Podman add --cap-add SYS_NICE, in Kubernetes the capability SYS_NICE; or measure this node from its own CPUs";
+pub(super) fn unconfined() -> Ways {
+    let allow = "allow memory policies: in Docker or Podman add --cap-add SYS_NICE, in Kubernetes the capability SYS_NICE";
+    Way::from(allow).or_else("measure this node from its own CPUs")
+}
 
 /// The kernel does not refuse to map private memory for any other reason than that there is too little.
 const FILTERED: &str =
@@ -28,18 +33,25 @@ pub(super) fn no_such_node(node: u32, online: &IdSet) -> MemoryError {
         bytes: None,
         what: format!("cannot allocate on node {node}"),
         why: format!("memory node {node} is not online; online are {online}"),
-        advice: "run 'memgauge info' to see the nodes, and choose one with --node".to_owned(),
+        advice: see_nodes(),
     }
 }
 
 /// What helps where a node is full.
-const LESS: &str = "give a smaller --size, use fewer CPUs, or free memory on this node";
+fn less() -> Ways {
+    Way::Smaller(Knob::Size).or("use fewer CPUs").or("free memory on this node")
+}
+
+/// Pages that this machine has.
+fn auto_pages() -> Way {
+    Way::set(Knob::Pages, "auto")
+}
 
 /// Checks that the node can hold the buffer now. The kernel does not refuse a bound allocation beyond that: it kills the process.
 pub(super) fn check_room(plan: &BufferPlan, state: &NodeState, len: usize) -> Result<(), MemoryError> {
     let Some(room) = state.room.filter(|room| *room < len as u64) else { return Ok(()) };
     let why = format!("node {} has {} MiB free or reclaimable", plan.node, room >> 20);
-    Err(MemoryError::new(MemoryErrorKind::Space, plan, why, LESS))
+    Err(MemoryError::new(MemoryErrorKind::Space, plan, why, less()))
 }
 
 /// The node had room for the buffer, and it was gone before all pages were touched.
@@ -49,16 +61,16 @@ pub(super) fn went_elsewhere(plan: &BufferPlan, root: &Path, placement: &Placeme
         Err(online) => return no_such_node(node, &online),
         Ok(state) => state.room.map_or_else(String::new, |room| format!("node {node} has {} MiB free or reclaimable now; ", room >> 20)),
     };
-    MemoryError::new(MemoryErrorKind::Space, plan, format!("{room}{}", reasons::placement_problems(&placement.problems)), LESS)
+    MemoryError::new(MemoryErrorKind::Space, plan, format!("{room}{}", reasons::placement_problems(&placement.problems)), less())
 }
 
 pub(super) fn thp_off(plan: &BufferPlan, state: &NodeState, why: String) -> MemoryError {
     let tree = Tree::new(&state.root);
     let how = thp_switched_off_by(tree).and_then(|file| setting::change(tree, setting::changed_from(tree), &file, "madvise"));
     let advice = match how {
-        Some(how) => format!("enable them {how}; or use --pages auto"),
-        None if thp_disabled(Tree::new(Path::new("/"))) == Some(true) => format!("{THP_DISABLED_ADVICE}; or use --pages auto"),
-        None => "use --pages auto".to_owned(),
+        Some(how) => Way::from(format!("enable them {how}")).or_else(auto_pages()),
+        None if thp_disabled(Tree::new(Path::new("/"))) == Some(true) => thp_disabled_advice().or_else(auto_pages()),
+        None => auto_pages().into(),
     };
     MemoryError::new(MemoryErrorKind::Pages, plan, why, advice)
 }
@@ -75,15 +87,14 @@ pub(super) fn pool(plan: &BufferPlan, state: &NodeState, page: u64, len: usize, 
                 String::new()
             };
             let how = setting::changed_from(Tree::new(&state.root)).change(&file.display().to_string(), &total.to_string());
-            format!("reserve pages {how}{boot}; or use --pages auto")
+            Way::from(format!("reserve pages {how}{boot}")).or_else(auto_pages())
         }
         None => {
             let have: Vec<String> = state.pools.iter().map(|p| p.page.to_string()).collect();
             let have = if have.is_empty() { "none".to_owned() } else { have.join(", ") };
             let size = Bytes(page);
-            format!(
-                "this kernel offers pools of {have}; for pages of {size} it must boot with hugepagesz= and nr_hugepages, or use --pages auto"
-            )
+            let boot = format!("this kernel offers pools of {have}; for pages of {size} it must boot with hugepagesz= and nr_hugepages");
+            Way::from(boot).or(auto_pages())
         }
     };
     MemoryError::new(MemoryErrorKind::Pages, plan, why, advice)
@@ -92,14 +103,15 @@ pub(super) fn pool(plan: &BufferPlan, state: &NodeState, page: u64, len: usize, 
 pub(super) fn mapping(plan: &BufferPlan, backing: Backing, e: &io::Error) -> MemoryError {
     let (kind, advice) = match (backing, e.raw_os_error()) {
         (Backing::Pool(_), Some(libc::ENOMEM)) => {
-            (MemoryErrorKind::Pages, "another process took the pool's free pages: raise the node's nr_hugepages, or use --pages auto")
+            let taken = "another process took the pool's free pages: raise the node's nr_hugepages";
+            (MemoryErrorKind::Pages, Way::from(taken).or(auto_pages()))
         }
-        (Backing::Pool(_), _) => (MemoryErrorKind::Pages, "use --pages auto"),
+        (Backing::Pool(_), _) => (MemoryErrorKind::Pages, auto_pages().into()),
         (_, Some(libc::ENOMEM)) => (
             MemoryErrorKind::Space,
-            "give a smaller --size, or lift the limit: ulimit -v (address space), vm.overcommit_memory, vm.max_map_count",
+            Way::Smaller(Knob::Size).or("lift the limit: ulimit -v (address space), vm.overcommit_memory, vm.max_map_count"),
         ),
-        _ => (MemoryErrorKind::System, FILTERED),
+        _ => (MemoryErrorKind::System, FILTERED.into()),
     };
     MemoryError::new(kind, plan, format!("the kernel refused the mapping: {}", explained(e)), advice)
 }
@@ -108,10 +120,11 @@ pub(super) fn bind(plan: &BufferPlan, state: &NodeState, e: &io::Error) -> Memor
     if e.raw_os_error() == Some(libc::EINVAL) {
         let allowed = state.mems_allowed.as_ref().map_or("other nodes".to_owned(), |nodes| format!("nodes {nodes}"));
         let why = format!("this process may not use memory of node {}: its cpuset allows {allowed}", plan.node);
-        let advice = "choose an allowed node with --node, or widen the cpuset (cpuset.mems of the control group, numactl, --cpuset-mems of the container)";
+        let widen = "widen the cpuset (cpuset.mems of the control group, numactl, --cpuset-mems of the container)";
+        let advice = Way::Choose("an allowed node".into(), Knob::Node).or(widen);
         return MemoryError::new(MemoryErrorKind::Node, plan, why, advice);
     }
-    MemoryError::new(MemoryErrorKind::System, plan, format!("binding to node {} failed: {e}", plan.node), UNCONFINED)
+    MemoryError::new(MemoryErrorKind::System, plan, format!("binding to node {} failed: {e}", plan.node), unconfined())
 }
 
 pub(super) fn touch(plan: &BufferPlan, backing: Backing, state: &NodeState, e: &io::Error) -> MemoryError {
@@ -124,7 +137,7 @@ pub(super) fn touch(plan: &BufferPlan, backing: Backing, state: &NodeState, e: &
         (_, Some(EHWPOISON)) => (
             MemoryErrorKind::System,
             "the kernel found a page with a hardware memory error (EHWPOISON)".to_owned(),
-            "look for memory errors in dmesg and in /sys/devices/system/edac/mc, and replace the module",
+            "look for memory errors in dmesg and in /sys/devices/system/edac/mc, and replace the module".into(),
         ),
         // MADV_POPULATE_WRITE returns EFAULT where a store would have raised SIGBUS: the node's part of the pool is used up, or the control
         // group has reached its limit on huge pages.
@@ -138,12 +151,13 @@ pub(super) fn touch(plan: &BufferPlan, backing: Backing, state: &NodeState, e: &
         (Backing::File(_), Some(libc::EFAULT | libc::EIO)) => (
             MemoryErrorKind::File,
             format!("the file system cannot provide a page of the file: {e}"),
-            "look for errors of the device in dmesg, free space there, or give a smaller --size",
+            Way::from("look for errors of the device in dmesg").or("free space there").or(Way::Smaller(Knob::Size)),
         ),
         (_, Some(libc::ENOMEM | libc::EFAULT)) => {
-            (MemoryErrorKind::Space, format!("memory ran out while touching it: {e}"), "give a smaller --size or use fewer CPUs")
+            let less = Way::Smaller(Knob::Size).either_or("use fewer CPUs");
+            (MemoryErrorKind::Space, format!("memory ran out while touching it: {e}"), less)
         }
-        _ => (MemoryErrorKind::System, format!("touching it failed: {e}"), "use --pages 4k, and see dmesg"),
+        _ => (MemoryErrorKind::System, format!("touching it failed: {e}"), Way::set(Knob::Pages, "4k").and("see dmesg")),
     };
     MemoryError::new(kind, plan, why, advice)
 }
@@ -168,8 +182,12 @@ pub(super) fn not_obtained(plan: &BufferPlan, obtained: PageKind, share: f64, st
         format!("read back: {kind} back {:.0} % of it; the setting of transparent huge pages is '{}'", share * 100.0, state.thp_setting);
     let tree = Tree::new(&state.root);
     let compact = setting::change(tree, setting::changed_from(tree), "proc/sys/vm/compact_memory", "1");
-    let compact = compact.map_or_else(String::new, |how| format!("compact it {how}; or "));
-    let advice = format!("free memory is fragmented or short: {compact}give a smaller --size, or use --pages auto");
+    let short = "free memory is fragmented or short: ";
+    let ways = match compact {
+        Some(how) => Way::from(format!("{short}compact it {how}")).or_else(Way::Smaller(Knob::Size)),
+        None => words![short, "give a smaller ", Knob::Size].into(),
+    };
+    let advice = ways.or(auto_pages());
     MemoryError::new(MemoryErrorKind::Pages, plan, why, advice)
 }
 
@@ -183,9 +201,9 @@ pub(super) fn file_space(plan: &BufferPlan, e: &io::Error) -> MemoryError {
         return MemoryError::interrupted(plan);
     }
     let advice = match e.raw_os_error() {
-        Some(libc::ENOSPC | libc::EDQUOT | libc::ENOMEM) => "give a smaller --size, use fewer CPUs, or free space there",
-        Some(libc::EMFILE | libc::ENFILE) => "use fewer CPUs, or lift the limit on open files: ulimit -n",
-        Some(libc::EFBIG) => "give a smaller --size, or lift the limit on a file's size: ulimit -f",
+        Some(libc::ENOSPC | libc::EDQUOT | libc::ENOMEM) => Way::Smaller(Knob::Size).or("use fewer CPUs").or("free space there"),
+        Some(libc::EMFILE | libc::ENFILE) => Way::from("use fewer CPUs").or("lift the limit on open files: ulimit -n"),
+        Some(libc::EFBIG) => Way::Smaller(Knob::Size).or("lift the limit on a file's size: ulimit -f"),
         _ => return file(plan, e),
     };
     MemoryError::new(MemoryErrorKind::Space, plan, e.to_string(), advice)
@@ -193,10 +211,10 @@ pub(super) fn file_space(plan: &BufferPlan, e: &io::Error) -> MemoryError {
 
 pub(super) fn cannot_interleave(plan: &BufferPlan, refusal: &str) -> MemoryError {
     let why = format!("{refusal}, and pages can be placed on several nodes in turn by policies only");
-    MemoryError::new(MemoryErrorKind::Placement, plan, why, UNCONFINED)
+    MemoryError::new(MemoryErrorKind::Placement, plan, why, unconfined())
 }
 
 pub(super) fn cannot_place(plan: &BufferPlan, refusal: &str) -> MemoryError {
     let why = format!("{refusal}, and no CPU of node {} may be used to touch its memory first", plan.node);
-    MemoryError::new(MemoryErrorKind::Placement, plan, why, UNCONFINED)
+    MemoryError::new(MemoryErrorKind::Placement, plan, why, unconfined())
 }

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use memgauge_core::topology::PagePool;
 use memgauge_core::units::{Bytes, IdSet};
+use memgauge_core::words;
+use memgauge_core::words::{Knob, Way, Ways};
 
 use super::map::Backing;
 use crate::base_page;
@@ -169,7 +171,10 @@ pub(super) fn thp(root: &Path) -> (Result<usize, String>, String) {
 }
 
 /// Advice if the program that started this process has disabled transparent huge pages for it. No setting of the kernel helps then.
-pub(crate) const THP_DISABLED_ADVICE: &str = "start it from a program that leaves them on (systemd: MemoryTHP= of the service, containers: the runtime's setting), or take pages of a pool with --pages 2m";
+pub(crate) fn thp_disabled_advice() -> Ways {
+    let start = "start it from a program that leaves them on (systemd: MemoryTHP= of the service, containers: the runtime's setting)";
+    Way::from(start).or(words!["take pages of a pool with ", Knob::Pages, " 2m"])
+}
 
 /// Whether transparent huge pages are disabled for this process, or the one that recorded the machine; `None` where nothing says.
 pub(crate) fn thp_disabled(tree: Tree<'_>) -> Option<bool> {

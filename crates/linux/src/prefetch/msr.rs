@@ -7,6 +7,8 @@ use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
 use memgauge_core::units::IdSet;
+use memgauge_core::words;
+use memgauge_core::words::{Verb, Way, Ways};
 
 use super::journal::Saved;
 use crate::security::explained;
@@ -148,13 +150,16 @@ impl MsrError {
     }
 
     /// What the user can do about it.
-    pub fn advice(&self) -> String {
+    pub fn advice(&self) -> Ways {
         let advice = match &self.fault {
             MsrFault::NoModule(none) => none.advice(),
-            MsrFault::Offline => "bring it online (memgauge info says how), and run 'memgauge prefetch restore' if a run was changing it",
+            MsrFault::Offline => {
+                let restore = words!["run '", Verb::PrefetchRestore, "' if a run was changing it"];
+                return Way::Say(words!["bring it online (", Verb::Info, " says how)"]).and(restore);
+            }
             MsrFault::NotPermitted(..) => "run as root, outside of containers, or with CAP_SYS_RAWIO",
             MsrFault::Lockdown(_) => "switch prefetchers in the BIOS set-up, or boot without Secure Boot and lockdown=",
-            MsrFault::WritesOff(Some(how)) => return format!("{how}, or boot without msr.allow_writes=off"),
+            MsrFault::WritesOff(Some(how)) => return Way::from(how.clone()).or("boot without msr.allow_writes=off"),
             MsrFault::WritesOff(None) => "boot without msr.allow_writes=off",
             MsrFault::Refused(_) => "run as root with CAP_SYS_RAWIO, outside of containers; see dmesg for lockdown",
             MsrFault::NoRegister | MsrFault::Reserved(_) => "switch prefetchers in the BIOS set-up; in a virtual machine, on the host",
@@ -164,7 +169,7 @@ impl MsrError {
             MsrFault::Changed { .. } => "stop other programs that write this register (wrmsr, tuned, pqos), and run again",
             MsrFault::Other(..) => "see dmesg",
         };
-        advice.to_owned()
+        advice.into()
     }
 }
 
@@ -304,7 +309,7 @@ mod tests {
         assert_eq!(msr.read(5, 0x1A4).unwrap_err().fault, MsrFault::Offline);
         std::fs::remove_file(folder.path().join("0/msr")).unwrap();
         let none = msr.read(0, 0x1A4).unwrap_err();
-        assert!(matches!(none.fault, MsrFault::NoModule(_)) && none.advice().contains("modprobe msr"), "{none}");
+        assert!(matches!(none.fault, MsrFault::NoModule(_)) && none.advice().to_string().contains("modprobe msr"), "{none}");
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use memgauge_core::prefetchers::{self, Control};
 use memgauge_core::units::IdSet;
+use memgauge_core::words;
+use memgauge_core::words::{Verb, Ways};
 
 use super::journal::{ChangeKind, Journal, JournalError, Saved};
 use super::msr::{Msr, MsrError, MsrFault};
@@ -70,10 +72,12 @@ pub enum PrefetchError {
 
 impl PrefetchError {
     /// What the user can do about it.
-    pub fn advice(&self) -> String {
+    pub fn advice(&self) -> Ways {
         let advice = match self {
             Self::Register(e) => return e.advice(),
-            Self::NotRestored(..) => "as root: memgauge prefetch restore, when the reason is gone; a boot restores them as well",
+            Self::NotRestored(..) => {
+                return words!["as root: ", Verb::PrefetchRestore, ", when the reason is gone; a boot restores them as well"].into();
+            }
             Self::Journal(JournalError::Damaged(..)) => "remove the file, and boot to be sure of the registers",
             Self::Journal(JournalError::NotTrusted(..)) => "find out who made it, remove it, and boot to be sure of the registers",
             Self::Journal(JournalError::Io(..)) | Self::Folder(..) => "run as root, with a /run that can be written to",
@@ -83,7 +87,7 @@ impl PrefetchError {
             Self::Busy(_) => "wait until it has ended",
             Self::Guardian(_) => "the program must be able to start itself (/proc/self/exe)",
         };
-        advice.to_owned()
+        advice.into()
     }
 }
 

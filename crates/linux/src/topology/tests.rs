@@ -125,7 +125,7 @@ fn memory_that_nothing_states_is_not_known_and_accuses_nobody() {
     let tree = || Fixture::new().cpus(2).file(&format!("{node}/node0/cpulist"), "0-1").file(&format!("{node}/node0/distance"), "10");
     let read = |tree: &Fixture| {
         let machine = read_machine(tree.root()).unwrap();
-        let notes = crate::environment::read_environment(tree.root(), &machine).limits.into_iter().map(|n| n.code);
+        let notes = crate::environment::read_environment(tree.root(), &machine).limits.into_iter().map(|n| n.code.word().to_owned());
         // These recordings say nothing of a hypervisor either.
         (machine, notes.filter(|code| code != "hypervisor-not-known").collect::<Vec<String>>())
     };

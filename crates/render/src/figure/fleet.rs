@@ -4,6 +4,7 @@ use memgauge_core::experiment::Metric;
 use memgauge_core::fleet::{ComparedHost, ComparedNumber, FleetOutliers};
 use memgauge_core::wording::groups::group_level;
 use memgauge_core::wording::number_of;
+use memgauge_core::words::Verb;
 
 use super::axis::Axis;
 use super::chart::{Chart, Guide, PointLabel, Sample, Series, reach};
@@ -48,7 +49,7 @@ pub(crate) fn fleet_outliers_figure(
         left_out,
     ];
     let source = parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
-    Figure::new("memgauge fleet outliers", panels, vec![source]).drawn_as(options.clone()).write(picture)
+    Figure::new(&Verb::FleetOutliers.to_string(), panels, vec![source]).drawn_as(options.clone()).write(picture)
 }
 
 /// The hosts that are drawn: all slow ones, and of their siblings every so many. The second value is how many siblings there are for one.

@@ -10,6 +10,7 @@ use memgauge_core::result::Measurement;
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::Bytes;
 use memgauge_core::wording;
+use memgauge_core::words::Knob;
 
 use super::axis::Axis;
 use super::chart::{Chart, PointLabel};
@@ -124,7 +125,8 @@ pub(super) fn panels(sets: &[ResultSet<'_>]) -> (Vec<Box<dyn Panel>>, Vec<String
     }
     if curves.len() > MAX_CURVES {
         let more = curves.len() - MAX_CURVES;
-        captions.insert(format!("Counters of {more} more curves are in the JSON result; draw fewer (--cpu, --latency) to see them."));
+        let (cpus, latency) = (Knob::Cpus, Knob::Latency);
+        captions.insert(format!("Counters of {more} more curves are in the JSON result; draw fewer ({cpus}, {latency}) to see them."));
     }
     (panels, captions.into_iter().collect())
 }

@@ -2,12 +2,16 @@
 
 use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{Measurement, Report};
+use memgauge_core::words;
+use memgauge_core::words::{Command, Verb, Words};
 
 use super::frame::{Caption, Panel, Space};
 use super::scene::{Point, Scene};
 
 /// What shows them instead.
-const INSTEAD: &str = "'memgauge render FILE' shows the result as text, and its JSON holds every number";
+fn instead() -> Words {
+    words!["'", Command::new(Verb::Render).word("FILE"), "' shows the result as text, and its JSON holds every number"]
+}
 
 /// A panel without a plot.
 pub(crate) struct TextPanel(pub(crate) Caption);
@@ -29,15 +33,17 @@ impl Panel for TextPanel {
 
 /// Why results have no panel, and what to do instead.
 pub(crate) fn why_nothing(reports: &[&Report]) -> String {
+    let instead = instead();
     let loops = |m: &Measurement| matches!(m.experiment, Experiment::Stream | Experiment::Chase);
     if reports.iter().any(|r| r.program.is_some()) {
-        format!("the counters of a program are numbers without an axis; {INSTEAD}")
+        format!("the counters of a program are numbers without an axis; {instead}")
     } else if reports.iter().any(|r| r.results.iter().any(loops)) {
-        format!("'stream' and 'chase' of one size are one number; give several sizes, or draw 'memgauge sweep -o FILE.svg'; {INSTEAD}")
+        let sweep = Command::new(Verb::Sweep).to("FILE.svg");
+        format!("'stream' and 'chase' of one size are one number; give several sizes, or draw '{sweep}'; {instead}")
     } else if reports.iter().any(|r| r.results.is_empty() && r.plan.is_none() && r.complete) {
-        format!("the result describes a machine and holds no measurement; {INSTEAD}")
+        format!("the result describes a machine and holds no measurement; {instead}")
     } else {
-        format!("the result holds no measurement; it may have been interrupted before the first; {INSTEAD}")
+        format!("the result holds no measurement; it may have been interrupted before the first; {instead}")
     }
 }
 

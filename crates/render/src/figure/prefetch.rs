@@ -58,7 +58,7 @@ fn bars(all: &ResultSet<'_>, metric: Metric) -> Option<Bars> {
         .enumerate()
         .map(|(i, s)| (Style::of_bars(i), format!("prefetchers {}", s.map_or("?", PrefetchRequest::name))))
         .collect();
-    if set.report.notes.iter().any(|n| n.code == memgauge_core::conclusions::advise::NOT_EFFECTIVE) {
+    if set.report.notes.iter().any(|n| n.code == memgauge_core::note::NoteCode::PrefetchOffNotEffective) {
         caption.notes.push("The registers say off, but the latencies contradict them (see the notes of the result).".to_owned());
     }
     Some(Bars { caption, unit: if latency { "ns" } else { "GB/s" }, rows, limit_name: None })

@@ -2,6 +2,7 @@
 
 use memgauge_core::comparison::{CellComparison, Comparison, ComparisonVerdict};
 use memgauge_core::wording::number_of;
+use memgauge_core::words::Verb;
 
 use super::axis::Axis;
 use super::font::{self, CAPITALS, Weight};
@@ -43,7 +44,7 @@ pub(crate) fn comparison_figure(comparison: &Comparison, picture: Picture, optio
     let runs = |n: usize| number_of(n as u64, "run", "runs");
     let (before, after) = (&comparison.before, &comparison.after);
     let source = format!("before: {} ({}) · after: {} ({})", before.name, runs(before.runs.len()), after.name, runs(after.runs.len()));
-    Figure::new("memgauge compare", panels(comparison), vec![source]).drawn_as(options.clone()).write(picture)
+    Figure::new(&Verb::Compare.to_string(), panels(comparison), vec![source]).drawn_as(options.clone()).write(picture)
 }
 
 /// The panels of that figure.

@@ -5,6 +5,7 @@ use memgauge_core::comparison::{
 };
 use memgauge_core::experiment::{Coordinates, Experiment, LineState, Metric};
 use memgauge_core::wording::{coordinates, number_of, spelled};
+use memgauge_core::words::Ways;
 
 use super::block::Block;
 use super::grid::{Cell, Column, grid};
@@ -94,7 +95,8 @@ fn headline(page: &mut Page, comparison: &Comparison) {
     if comparison.has_single_run() && !comparison.cells.is_empty() {
         let text = "A side has one run. Its interval is that of its own samples; how much runs differ from each other is not known, so \
                     nothing is called better or worse.";
-        page.remark(Style::Warning, "  ! ", text, Some("measure each side several times, in turn; five runs show differences of 5 %"));
+        let advice = Ways::from("measure each side several times, in turn; five runs show differences of 5 %");
+        page.remark(Style::Warning, "  ! ", &text, Some(&advice));
     }
     let incomplete = |side: &Side| side.runs.iter().filter(|r| !r.complete).count();
     let incomplete = incomplete(&comparison.before) + incomplete(&comparison.after);

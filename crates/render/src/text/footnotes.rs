@@ -6,6 +6,8 @@ use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{Measurement, Neighbours, QualityLevel, QualityReason, Report};
 use memgauge_core::topology::{Machine, OperatingSystem};
 use memgauge_core::wording::reasons::{not_measured, placement_problems};
+use memgauge_core::words;
+use memgauge_core::words::{Knob, Way, Ways};
 
 use super::context::{Context, common_reasons};
 use super::grid::Cell;
@@ -207,7 +209,7 @@ impl<'a> Footnotes<'a> {
 
     fn not_converged(&self) -> String {
         if self.table.first().is_some_and(|m| m.experiment == Experiment::MemoryScan) {
-            return "the interval is too wide to tell regions apart; more --passes narrow it".into();
+            return format!("the interval is too wide to tell regions apart; more {} narrow it", Knob::Passes);
         }
         let target = self.report.plan.as_ref().map(|plan| format!("the ±{} ", percent(plan.stop.relative_half_width)));
         format!("the interval is wider than {}asked for", target.unwrap_or_default())
@@ -296,35 +298,39 @@ fn advice(reason: QualityReason, machine: &Machine, advised: &mut BTreeSet<Quali
     use OperatingSystem::Windows;
     use QualityReason as R;
     let system = machine.identity.system;
-    let text = match reason {
-        R::Steal => "repeat when the host is quieter, or on a dedicated instance",
-        R::BusyMachine => "stop them, or name idle CPUs with --cpu",
-        R::InvoluntarySwitches => "stop other work on these CPUs, or name idle ones with --cpu",
-        R::Migrated => "repeat while nothing changes which CPUs this process may use",
-        R::FrequencyDrift if system == Windows => "choose the power plan 'High performance' and repeat on a warm machine",
-        R::FrequencyDrift => "set the performance governor and repeat on a warm machine",
-        R::Coverage => "name fewer CPUs with --cpu, or measure longer with --time",
-        R::NotConverged => "raise --budget, or accept a wider interval with --confidence",
-        R::SeveralModes => "the median hides them",
-        R::PlacementWrong => "free memory on that node, or ask for a smaller --size",
-        R::PlacementUnverified if system == Windows => "until the pages can be read back, the node is only as sure as first touch makes it",
+    let text: Ways = match reason {
+        R::Steal => "repeat when the host is quieter, or on a dedicated instance".into(),
+        R::BusyMachine => Way::from("stop them").or(Way::name("idle CPUs", Knob::Cpus)),
+        R::InvoluntarySwitches => Way::from("stop other work on these CPUs").or(Way::name("idle ones", Knob::Cpus)),
+        R::Migrated => "repeat while nothing changes which CPUs this process may use".into(),
+        R::FrequencyDrift if system == Windows => "choose the power plan 'High performance' and repeat on a warm machine".into(),
+        R::FrequencyDrift => "set the performance governor and repeat on a warm machine".into(),
+        R::Coverage => Way::name("fewer CPUs", Knob::Cpus).or(words!["measure longer with ", Knob::Time]),
+        R::NotConverged => Way::Say(words!["raise ", Knob::Budget]).or(words!["accept a wider interval with ", Knob::Confidence]),
+        R::SeveralModes => "the median hides them".into(),
+        R::PlacementWrong => Way::from("free memory on that node").or(words!["ask for a smaller ", Knob::Size]),
+        R::PlacementUnverified if system == Windows => {
+            "until the pages can be read back, the node is only as sure as first touch makes it".into()
+        }
         R::PlacementUnverified => {
-            "in a container, allow move_pages (CAP_SYS_NICE); until then the node is only as sure as first touch makes it"
+            "in a container, allow move_pages (CAP_SYS_NICE); until then the node is only as sure as first touch makes it".into()
         }
-        R::PlateauNotReached => "ask for a larger --size",
-        R::Drift => "repeat on a machine that is warm and otherwise idle",
+        R::PlateauNotReached => words!["ask for a larger ", Knob::Size].into(),
+        R::Drift => "repeat on a machine that is warm and otherwise idle".into(),
         R::MemoryErrors if system == Windows => {
-            "look for events of WHEA-Logger in the system's log and check the DIMMs before you trust this machine"
+            "look for events of WHEA-Logger in the system's log and check the DIMMs before you trust this machine".into()
         }
-        R::MemoryErrors => "look for EDAC messages in the kernel's log and check the DIMMs before you trust this machine",
-        R::BurstsDisturbed | R::KernelChosenBusy | R::TimeLeftOut => "repeat when these CPUs are idle",
+        R::MemoryErrors => "look for EDAC messages in the kernel's log and check the DIMMs before you trust this machine".into(),
+        R::BurstsDisturbed | R::KernelChosenBusy | R::TimeLeftOut => "repeat when these CPUs are idle".into(),
         R::Stalled => {
-            "repeat; if it stays, look for throttled memory, links that retry and firmware interrupts, in a guest for a busy host"
+            "repeat; if it stays, look for throttled memory, links that retry and firmware interrupts, in a guest for a busy host".into()
         }
-        R::BusyNeighbours => "repeat when the whole machine is idle: they may use the memory, too",
-        R::AboveCore => "time or frequency was misread: do not use the number, and report it with the JSON result",
-        R::PagesMigrated if system == Windows => "repeat where memory is not short: Windows moved pages to another node during the run",
-        R::PagesMigrated => &format!("for the time of the run, {}", machine.allowed.settings.change(NUMA_BALANCING, "0")),
+        R::BusyNeighbours => "repeat when the whole machine is idle: they may use the memory, too".into(),
+        R::AboveCore => "time or frequency was misread: do not use the number, and report it with the JSON result".into(),
+        R::PagesMigrated if system == Windows => {
+            "repeat where memory is not short: Windows moved pages to another node during the run".into()
+        }
+        R::PagesMigrated => format!("for the time of the run, {}", machine.allowed.settings.change(NUMA_BALANCING, "0")).into(),
     };
     if advised.insert(reason) { format!("; {text}") } else { String::new() }
 }

@@ -2,7 +2,7 @@
 
 use memgauge_core::conclusions::summary::with_unreliable;
 use memgauge_core::experiment::{ChaseOrder, Experiment};
-use memgauge_core::note::{Note, Severity};
+use memgauge_core::note::{Note, NoteCode, Severity};
 use memgauge_core::result::{Absent, Measurement, Over, OverWhat, QualityLevel, Report, Summary, SummaryValue, Trust};
 use memgauge_core::traffic::Mix;
 
@@ -38,7 +38,8 @@ pub(super) fn headline(page: &mut Page, report: &Report, summary: &Summary, line
     // A page that explains everything has all notes at its end.
     let verbose = page.verbose;
     let told = |note: &&Note| !verbose && note.severity > Severity::Info && !is_told(report, note);
-    let (culprits, others): (Vec<&Note>, Vec<&Note>) = report.notes.iter().filter(told).partition(|note| unreliable && note.code == BUSY);
+    let (culprits, others): (Vec<&Note>, Vec<&Note>) =
+        report.notes.iter().filter(told).partition(|note| unreliable && note.code == NoteCode::MachineBusy);
     page.gap();
     if unreliable {
         page.fact(Style::Warning, "", (UNRELIABLE, NAMES), &counts(&summary.trust));
@@ -60,9 +61,6 @@ pub(super) fn headline(page: &mut Page, report: &Report, summary: &Summary, line
     remarks(page, &others);
 }
 
-/// The code of the note that names who used the CPUs.
-const BUSY: &str = "machine-busy";
-
 /// The name of the fact that says how far to trust the numbers.
 pub(crate) const TRUST: &str = "Trust";
 /// Its name where that is not at all.
@@ -70,7 +68,7 @@ pub(crate) const UNRELIABLE: &str = "UNRELIABLE";
 
 fn remarks(page: &mut Page, notes: &[&Note]) {
     for note in notes {
-        page.remark(Style::Warning, "  ! ", &note.message, note.advice.as_deref());
+        page.remark(Style::Warning, "  ! ", &note.message, note.advice.as_ref());
     }
 }
 

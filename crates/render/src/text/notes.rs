@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::note::{Note, Severity};
+use memgauge_core::note::{Note, NoteCode, Severity};
 use memgauge_core::result::Report;
 
 use super::page::{Page, Style};
@@ -35,7 +35,7 @@ pub(super) fn brief(page: &mut Page, report: &Report, shown: Shown) {
 
 /// Whether a short page says below *Reliability* what the note says: why a cell was not measured.
 pub(super) fn is_told(report: &Report, note: &Note) -> bool {
-    note.code == "cell-not-measured" && report.health.is_none()
+    note.code == NoteCode::CellNotMeasured && report.health.is_none()
 }
 
 /// Notes below a heading; nothing when there are none.
@@ -46,7 +46,7 @@ pub(super) fn list<'n>(page: &mut Page, title: &str, notes: impl Iterator<Item =
 /// Once for all kinds of iterators.
 fn list_all(page: &mut Page, title: &str, notes: Vec<&Note>) {
     let mut seen = BTreeSet::new();
-    let mut notes: Vec<&Note> = notes.into_iter().filter(|n| seen.insert((&n.code, &n.message))).collect();
+    let mut notes: Vec<&Note> = notes.into_iter().filter(|n| seen.insert((&n.code, n.message.to_string()))).collect();
     if notes.is_empty() {
         return;
     }
@@ -58,6 +58,6 @@ fn list_all(page: &mut Page, title: &str, notes: Vec<&Note>) {
             Severity::Warning => ("  ! ", Style::Warning),
             Severity::Info => ("  · ", Style::Plain),
         };
-        page.remark(style, sign, &note.message, note.advice.as_deref());
+        page.remark(style, sign, &note.message, note.advice.as_ref());
     }
 }

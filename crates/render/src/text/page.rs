@@ -1,6 +1,7 @@
 //! The page that text is written on: wrapping, indentation, colour. It can also keep what is written as blocks, for pages that are no text.
 
 use memgauge_core::printable::is_obeyed;
+use memgauge_core::words::Ways;
 
 pub(super) use super::block::Style;
 use super::block::{Block, Part};
@@ -215,11 +216,11 @@ impl Page {
     }
 
     /// A remark after its sign, and what to do about it.
-    pub(super) fn remark(&mut self, style: Style, sign: &str, text: &str, advice: Option<&str>) {
-        self.text(style, sign, "    ", text);
-        let advice = advice.unwrap_or_default();
-        if !advice.is_empty() && !self.keep(|| Block::Advice(clean(advice))) {
-            self.text(Style::Plain, "    → ", "      ", advice);
+    pub(super) fn remark(&mut self, style: Style, sign: &str, text: &dyn std::fmt::Display, advice: Option<&Ways>) {
+        self.text(style, sign, "    ", &text.to_string());
+        let Some(advice) = advice.map(Ways::to_string).filter(|advice| !advice.is_empty()) else { return };
+        if !self.keep(|| Block::Advice(clean(&advice))) {
+            self.text(Style::Plain, "    → ", "      ", &advice);
         }
     }
 

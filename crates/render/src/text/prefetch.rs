@@ -39,7 +39,7 @@ pub(super) fn status(page: &mut Page, report: &Report, state: &PrefetchState) {
     }
     page.text(Style::Plain, INDENT, "    ", &claim(state));
     if let Some(advice) = &state.advice {
-        page.text(Style::Dim, INDENT, "    ", advice);
+        page.text(Style::Dim, INDENT, "    ", &advice.to_string());
     }
     if state.register.is_some() {
         let rest = "Other prefetchers (of the last-level cache, of memory controllers and links) have no documented register and are not shown; the BIOS set-up may control them";
@@ -88,7 +88,7 @@ pub(super) fn compare(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
         Column::numbers("random ns", cells(Metric::Latency, RANDOM)),
     ]);
     footnotes.print(page, &mut context.advised);
-    if context.report.notes.iter().any(|n| n.code == memgauge_core::conclusions::advise::NOT_EFFECTIVE) {
+    if context.report.notes.iter().any(|n| n.code == memgauge_core::note::NoteCode::PrefetchOffNotEffective) {
         let text = "the registers say off, but the latencies contradict them (see the notes)";
         page.text(Style::Warning, "  ! ", "    ", text);
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use memgauge_core::reference::PublishedValue;
 use memgauge_core::result::{Comparable, NoReference, Position, PublishedSpan, Report, Unreferenced};
+use memgauge_core::words::{Command, Knob, Verb};
 
 use super::grid::{Cell, Column};
 use super::page::{Page, Style};
@@ -40,7 +41,9 @@ pub(super) fn references(page: &mut Page, report: &Report) {
         page.text(Style::Dim, "  ", "  ", warning);
     }
     if let Some(first) = report.references.first() {
-        page.text(Style::Dim, "  ", "  ", &format!("Sources: memgauge reference '{}' --sources", first.microarch.to_lowercase()));
+        let generation = format!("'{}'", first.microarch.to_lowercase());
+        let command = Command::new(Verb::Reference).word(generation).with(Knob::Sources);
+        page.text(Style::Dim, "  ", "  ", &format!("Sources: {command}"));
     }
 }
 

@@ -229,7 +229,7 @@ fn print_finding(page: &mut Page, finding: &Finding) {
         HealthStatus::Warning | HealthStatus::CouldNotMeasure => ("  ! ", Style::Warning),
         HealthStatus::Failure | HealthStatus::Incident => ("  ✗ ", Style::Error),
     };
-    page.remark(style, sign, &format!("{}: {}", finding.code, finding.message), finding.advice.as_deref());
+    page.remark(style, sign, &format!("{}: {}", finding.code, finding.message), finding.advice.as_ref());
 }
 
 /// How long the run took, and the parts of a long set-up.

@@ -4,6 +4,7 @@ use memgauge_core::experiment::{Coordinates, Metric};
 use memgauge_core::result::{Level, LevelSummary, Measurement};
 use memgauge_core::units::Bytes;
 use memgauge_core::wording;
+use memgauge_core::words::Knob;
 
 use super::context::Context;
 use super::evidence::evidence;
@@ -120,8 +121,8 @@ fn level_table(page: &mut Page, summary: &LevelSummary, unit: &str) {
         Column::text("described as", summary.levels.iter().map(described)),
     ]);
     if summary.levels.last().is_some_and(|l| l.name.contains("memory") && l.name != "memory") {
-        let why = "the sweep ends too early to tell the last level from a cache, of which hypervisors may show too little: give --max 1G";
-        page.paragraph(Style::Warning, why);
+        let why = "the sweep ends too early to tell the last level from a cache, of which hypervisors may show too little";
+        page.paragraph(Style::Warning, format!("{why}: give {} 1G", Knob::Max));
     }
     for cache in &summary.unseen {
         page.paragraph(

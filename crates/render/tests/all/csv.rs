@@ -151,7 +151,7 @@ proptest! {
                     m.estimate.ci95_low = Some(value * (1.0 - width));
                 }
                 None => {
-                    let not_measured = Some(NotMeasured::NoMemory { failure: None, node: None, bytes: None, detail: format!("x{detail}") });
+                    let not_measured = Some(NotMeasured::NoMemory { failure: None, node: None, bytes: None, detail: format!("x{detail}").into() });
                     m.estimate = Estimate { not_measured, ..Estimate::default() };
                     m.quality = Quality { level: QualityLevel::None, reasons: vec![] };
                 }

@@ -6,7 +6,7 @@ use memgauge_core::conclusions::summary::summarise;
 use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{ChaseOrder, Experiment, MemoryPlace};
 use memgauge_core::integrity::TestPattern;
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::reference::references;
 use memgauge_core::result::{Finding, Health, HealthStatus, Mismatch, Quality, QualityLevel, QualityReason, Report};
 use memgauge_render::{Appearance, Document, Format, PlannedRun, mlc_scan};
@@ -59,7 +59,7 @@ fn busy(mut report: Report) -> Report {
         }
     }
     let message = "others used the CPUs during the run: rustc 93 %, chrome 41 % of a CPU";
-    let note = Note::warning("machine-busy", message).advise("run again when they are idle, or wait for that with --wait-quiet 60s");
+    let note = Note::warning(NoteCode::MachineBusy, message).advise("run again when they are idle, or wait for that with --wait-quiet 60s");
     report.notes.push(note);
     report
 }
@@ -308,7 +308,7 @@ fn a_health_check_begins_with_its_verdict() {
     let mut report = samples::two_nodes();
     report.results.retain(|m| m.experiment == Experiment::IdleLatency);
     report.curves.clear();
-    let finding = |code: &str, severity, message: &str, advice: Option<&str>| Finding {
+    let finding = |code: &str, severity, message: &str, advice: Option<&'static str>| Finding {
         code: code.into(),
         severity,
         message: message.into(),

@@ -9,7 +9,7 @@ use memgauge_core::comparison::{Comparison, ComparisonOptions, ComparisonVerdict
 use memgauge_core::conclusions::summary::summarise;
 use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{ChaseOrder, Experiment};
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::result::{Finding, Health, HealthStatus, Host, Incomplete, Quality, QualityLevel, Report};
 use memgauge_core::traffic::Mix;
 use memgauge_render::{Appearance, Document, Format, Named, PageOptions};
@@ -41,7 +41,7 @@ fn summed_up(report: Report) -> Report {
 /// A health check that found something.
 fn health() -> Report {
     let mut report = summed_up(samples::two_nodes());
-    let finding = |code: &str, severity, message: &str, advice: &str| Finding {
+    let finding = |code: &str, severity, message: &str, advice: &'static str| Finding {
         code: code.into(),
         severity,
         message: message.into(),
@@ -84,7 +84,7 @@ fn hostile() -> Report {
     report.tool.commit = Some(HOSTILE.into());
     report.run.id = HOSTILE.into();
     report.started.utc = HOSTILE.into();
-    report.notes.push(Note::warning("x", HOSTILE).advise(HOSTILE));
+    report.notes.push(Note::warning(NoteCode::SmallPages, HOSTILE).advise(HOSTILE));
     for m in &mut report.results {
         m.at.memory_dir = Some(HOSTILE.into());
         m.evidence.kernel = HOSTILE.into();
@@ -172,7 +172,7 @@ fn every_number_and_every_reason_is_in_the_page() {
             }
         }
         for note in &report.notes {
-            assert!(text.contains(&note.message), "{name}: {}", note.message);
+            assert!(text.contains(&note.message.to_string()), "{name}: {}", note.message);
         }
         assert!(report.results.is_empty() || text.contains(&format!("Every number ({})", report.results.len())), "{name}");
         assert!(!text.contains("NaN"), "{name}");

@@ -2,7 +2,7 @@
 
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, MemoryPlace, Method, PrefetchRequest};
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::prefetchers::{PrefetchStatus, Processor, RegisterReading, control, state};
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::units::IdSet;
@@ -35,7 +35,7 @@ fn status(asked: PrefetchRequest, read: &BTreeMap<u32, RegisterReading>) -> Repo
 #[test]
 fn status_of_cpus_that_differ() {
     let mut report = status(PrefetchRequest::Leave, &read(8, |cpu| if cpu < 6 { Ok(0) } else { Ok(0x805) }));
-    report.notes.push(Note::info("prefetch-kept", "prefetchers were switched by 'memgauge prefetch off' or 'on'").advise("restore"));
+    report.notes.push(Note::info(NoteCode::PrefetchKept, "prefetchers were switched by 'memgauge prefetch off' or 'on'").advise("restore"));
     check("prefetch-status.txt", &report);
 }
 
@@ -97,6 +97,6 @@ fn a_contradiction_stands_in_the_run() {
     off.status = PrefetchStatus::Unknown;
     off.reason = Some("registers say that prefetchers are off, but random order is 2.20 times as slow as sequential".into());
     report.environment.prefetch = Some(off);
-    report.notes.push(Note::warning(memgauge_core::conclusions::advise::NOT_EFFECTIVE, "registers say off, latencies say on"));
+    report.notes.push(Note::warning(memgauge_core::note::NoteCode::PrefetchOffNotEffective, "registers say off, latencies say on"));
     check("prefetch-contradicted.txt", &report);
 }

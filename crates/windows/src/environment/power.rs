@@ -2,7 +2,7 @@
 
 use std::ptr::{null, null_mut};
 
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, NoteCode};
 use windows_sys::Win32::Foundation::{ERROR_SUCCESS, LocalFree};
 use windows_sys::Win32::System::Power::{
     GetSystemPowerStatus, PowerGetActiveScheme, PowerReadACValueIndex, PowerReadDCValueIndex, PowerReadFriendlyName, SYSTEM_POWER_STATUS,
@@ -79,16 +79,20 @@ impl Power {
         let advice = "choose the plan 'High performance': powercfg /setactive SCHEME_MIN";
         let mut notes = Vec::new();
         if self.saves_power {
-            notes.push(Note::warning("governor-powersave", "the power plan saves power: CPUs may stay at low frequencies").advise(advice));
+            notes.push(
+                Note::warning(NoteCode::GovernorPowersave, "the power plan saves power: CPUs may stay at low frequencies").advise(advice),
+            );
         }
         if let Some(maximum) = self.maximum.filter(|maximum| *maximum < 100) {
             let message = format!("the power plan limits CPUs to {maximum} % of their nominal frequency");
-            notes.push(Note::warning("frequency-limited", message).advise(advice));
+            notes.push(Note::warning(NoteCode::FrequencyLimited, message).advise(advice));
         } else if self.turbo() == Some(false) {
-            notes.push(Note::info("turbo-off", "turbo (boost) is switched off: results hold for the lower frequencies"));
+            notes.push(Note::info(NoteCode::TurboOff, "turbo (boost) is switched off: results hold for the lower frequencies"));
         }
         if self.on_battery {
-            notes.push(Note::warning("on-battery", "the machine runs on its battery: CPUs and memory may be slower").advise("plug it in"));
+            notes.push(
+                Note::warning(NoteCode::OnBattery, "the machine runs on its battery: CPUs and memory may be slower").advise("plug it in"),
+            );
         }
         notes
     }

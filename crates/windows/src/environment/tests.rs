@@ -39,7 +39,7 @@ fn machine() -> Machine {
 }
 
 fn codes(environment: &Environment) -> Vec<&str> {
-    environment.limits.iter().map(|note| note.code.as_str()).collect()
+    environment.limits.iter().map(|note| note.code.word()).collect()
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn what_is_limited_is_said_with_advice() {
         "perf-absent",
     ];
     assert_eq!(codes(&limited), expected);
-    let message = |code: &str| limited.limits.iter().find(|note| note.code == code).unwrap().message.clone();
+    let message = |code: &str| limited.limits.iter().find(|note| note.code.word() == code).unwrap().message.clone();
     assert!(message("cpus-not-allowed").ends_with("CPU 3") && message("no-local-memory").ends_with("CPU 2"));
     assert!(message("cpu-quota").contains("1.50 CPUs' worth of time on 3 CPUs"));
     assert_eq!(message("little-memory"), "at most 0.5 GiB of memory is taken: a job object");
@@ -93,10 +93,7 @@ fn what_is_limited_is_said_with_advice() {
 #[test]
 fn this_machine_can_be_read() {
     let refused = refused_notes(&[Refused::FullSpeed, Refused::Timer, Refused::Awake]);
-    assert_eq!(
-        refused.iter().map(|note| note.code.as_str()).collect::<Vec<_>>(),
-        ["may-be-slowed-down", "coarse-timer", "may-fall-asleep"]
-    );
+    assert_eq!(refused.iter().map(|note| note.code.word()).collect::<Vec<_>>(), ["may-be-slowed-down", "coarse-timer", "may-fall-asleep"]);
     let environment = read_environment(Path::new("/"), &machine());
     assert_eq!(environment.root, is_elevated() == Some(true));
     assert!(codes(&environment).contains(&"perf-absent"));

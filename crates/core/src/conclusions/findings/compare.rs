@@ -12,6 +12,8 @@ use crate::tiers::{self, MemoryKind};
 use crate::traffic::Mix;
 use crate::units::IdSet;
 use crate::wording::system::{hardware_log, info_on_memory};
+use crate::words;
+use crate::words::{Command, Knob, Verb};
 
 /// The smallest difference that counts between two similar machines, or two similar parts of one. What the interval of a median does not
 /// cover (other pages, other times) is below 3 %.
@@ -153,8 +155,9 @@ pub(super) fn siblings(report: &Report, view: &[&Measurement]) -> Vec<Suspicion>
             let message = worse(m, own.value, by, &like, value);
             let system = report.machine.identity.system;
             let (info, log) = (info_on_memory(system), hardware_log(system));
-            let advice =
-                format!("compare its memory devices with those of the others ({info}), and look at {log} for errors and throttling");
+            let advice = words!["compare its memory devices with those of the others ("]
+                .followed_by(info)
+                .followed_by(format!("), and look at {log} for errors and throttling"));
             // If there are only two, either may be the wrong one.
             let others = if others.len() == 1 { others } else { Vec::new() };
             found.push(Suspicion { index, others, finding: Finding::new("slower-than-siblings", severity, message, advice) });
@@ -214,7 +217,8 @@ pub(super) fn baseline(report: &Report, view: &[&Measurement], baseline: &Report
 pub(super) fn reference_problems(report: &Report, references: Baselines<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(baseline) = references.baseline {
-        let advice = "give a result of this machine, or of one like it, made by memgauge quick -o FILE.json";
+        let quick = Command::new(Verb::Quick).to("FILE.json");
+        let advice = words!["give a result of this machine, or of one like it, made by ", quick];
         if let Some(why) = machine_difference(report, baseline) {
             let message = format!("the baseline is of another machine: {why}");
             found.push(Finding::new("baseline-of-another-machine", HealthStatus::Warning, message, advice));
@@ -226,7 +230,8 @@ pub(super) fn reference_problems(report: &Report, references: Baselines<'_>) -> 
     for rule in references.rules.iter().flat_map(|r| &r.rules) {
         if !report.results.iter().any(|m| rule.applies_to(m) && m.estimate.value.is_some()) {
             let message = format!("no measured number matches this rule: {}", rule.describe());
-            found.push(Finding::new("rule-without-cell", HealthStatus::Warning, message, "see memgauge quick --plan for what is measured"));
+            let advice = words!["see ", Command::new(Verb::Quick).with(Knob::Plan), " for what is measured"];
+            found.push(Finding::new("rule-without-cell", HealthStatus::Warning, message, advice));
         }
     }
     found

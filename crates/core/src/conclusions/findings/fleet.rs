@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 
 use crate::conclusions::findings::compare::{Bounds, severity, worse};
 use crate::conclusions::findings::rules::{Baselines, FleetSiblings};
-use crate::conclusions::findings::suspicion::{MEASURE_AGAIN, Suspicion, capped, format_value, name};
+use crate::conclusions::findings::suspicion::{Suspicion, capped, format_value, measure_again, name};
 use crate::experiment::Metric;
 use crate::fleet::{BaselineNumber, GroupBaseline};
 use crate::result::{Finding, HealthStatus, Measurement, PageKind, Report};
 use crate::wording::groups::group_level;
 use crate::wording::spelled;
+use crate::words;
+use crate::words::{Command, Knob, Verb};
 
 fn group<'a>(references: Baselines<'a>) -> Option<&'a GroupBaseline> {
     match references.fleet? {
@@ -68,7 +70,7 @@ pub(super) fn worse_than_siblings(report: &Report, view: &[&Measurement], refere
                     format_value(m.metric, own.value),
                     format_value(m.metric, siblings.median)
                 );
-                let advice = "see memgauge fleet outliers for what tells the two apart";
+                let advice = words!["see ", Verb::FleetOutliers, " for what tells the two apart"];
                 Finding::new("slower-population", HealthStatus::Unknown, message, advice)
             }
             Standing::Flagged(by) => {
@@ -99,7 +101,8 @@ fn is_conclusive(m: &Measurement, group: &GroupBaseline) -> bool {
 
 /// Which hosts the machine was compared with, or why with none.
 pub(super) fn about_group(results: &[&Measurement], references: Baselines<'_>) -> Vec<Finding> {
-    let advice = "ingest more results of hosts like this one, made by memgauge quick -o FILE.json";
+    let quick = Command::new(Verb::Quick).to("FILE.json");
+    let advice = words!["ingest more results of hosts like this one, made by ", quick];
     let group = match references.fleet {
         Some(FleetSiblings::Group(group)) => group,
         Some(FleetSiblings::TooFew) => {
@@ -114,10 +117,10 @@ pub(super) fn about_group(results: &[&Measurement], references: Baselines<'_>) -
     let (all, hosts, level) = (results.len(), group.group.hosts, group_level(group.group.level));
     if compared > 0 {
         let message = format!("{compared} of {all} numbers compared with {hosts} hosts of the fleet that have {level}");
-        findings.push(Finding::new("fleet-group", HealthStatus::Ok, message, ""));
+        findings.push(Finding::bare("fleet-group", HealthStatus::Ok, message));
     } else if there > 0 {
         let message = format!("none of {there} numbers compared with {hosts} hosts of the fleet that have {level}: they are unreliable");
-        findings.push(Finding::new("fleet-not-compared", HealthStatus::Unknown, message, MEASURE_AGAIN));
+        findings.push(Finding::new("fleet-not-compared", HealthStatus::Unknown, message, measure_again()));
     } else if findings.is_empty() {
         let message = format!("{hosts} hosts of the fleet have {level}, but none of the numbers that were measured here");
         findings.push(Finding::new("fleet-without-numbers", HealthStatus::Unknown, message, advice));
@@ -135,6 +138,6 @@ fn other_pages(results: &[&Measurement], group: &GroupBaseline) -> Option<Findin
     let there = words(found.iter().flat_map(|m| counterparts(m, group).filter_map(|n| n.pages)).collect());
     let (n, all) = (found.len(), results.len());
     let message = format!("{n} of {all} numbers not compared with the fleet: pages are {here} here, and {there} on its hosts");
-    let advice = "measure this machine and the fleet's hosts with the same pages, such as --pages thp";
+    let advice = words!["measure this machine and the fleet's hosts with the same pages, such as ", Knob::Pages, " thp"];
     (n > 0).then(|| Finding::new("fleet-other-pages", HealthStatus::Unknown, message, advice))
 }

@@ -6,12 +6,15 @@ use crate::conclusions::findings::suspicion::name;
 use crate::conclusions::scan;
 use crate::estimate::NotMeasured;
 use crate::experiment::{ChaseOrder, Method, PrefetchRequest};
+use crate::note::NoteCode;
 use crate::result::{Finding, HealthStatus, Measurement, QualityReason, Report};
 use crate::stats;
 use crate::topology::OperatingSystem;
 use crate::units::IdSet;
 use crate::wording::system::hardware_log;
 use crate::wording::{self, reasons};
+use crate::words;
+use crate::words::{Knob, Verb, Way};
 
 /// The sizes of sibling nodes normally differ by less than this: firmware reserves a part of the first node.
 const MEMORY_DIFFERENCE: f64 = 0.10;
@@ -23,7 +26,7 @@ pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding>
     if wrong > 0 {
         let message = format!("{wrong} measurements met memory that has errors, or read data that differs from what was written");
         let advice = "take the machine out of service and test its memory";
-        found.push(Finding::new(scan::CORRUPTED, HealthStatus::Incident, message, advice));
+        found.push(Finding::new(NoteCode::MemoryCorrupted.word(), HealthStatus::Incident, message, advice));
     }
     let left_out = |m: &&&Measurement| m.estimate.not_measured == Some(NotMeasured::OutOfTime);
     let (late, missing): (Vec<&&Measurement>, Vec<&&Measurement>) =
@@ -32,16 +35,18 @@ pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding>
         let severity = if late.len() == results.len() { HealthStatus::CouldNotMeasure } else { HealthStatus::Unknown };
         let (left, all, first) = (late.len(), results.len(), name(first));
         let message = format!("the time was over before {left} of {all} numbers were measured; the first of them: {first}");
-        found.push(Finding::new("left-out", severity, message, "give it more time (--within), or name fewer CPUs or nodes"));
+        let more = Way::Say(words!["give it more time (", Knob::Within, ")"]);
+        let advice = more.or("name fewer CPUs or nodes");
+        found.push(Finding::new("left-out", severity, message, advice));
     }
     if let Some(first) = missing.first() {
         let none = missing.len() == results.len();
         let severity = if none { HealthStatus::CouldNotMeasure } else { HealthStatus::Warning };
         let why = first.estimate.not_measured.as_ref().map_or_else(|| "no reason is stated".into(), reasons::not_measured);
         let message = format!("{} of {} numbers could not be measured; {}: {why}", missing.len(), results.len(), name(first));
-        found.push(Finding::new("not-measured", severity, message, ""));
+        found.push(Finding::bare("not-measured", severity, message));
     } else if results.is_empty() {
-        found.push(Finding::new("not-measured", HealthStatus::CouldNotMeasure, "nothing was measured", ""));
+        found.push(Finding::bare("not-measured", HealthStatus::CouldNotMeasure, "nothing was measured"));
     }
     found.extend(busy(results));
     found.extend(stalled(report, results));
@@ -126,6 +131,9 @@ fn slow_cores(report: &Report) -> Vec<Finding> {
 /// With prefetchers a chase in ascending order is several times as fast as a random one; below this ratio nothing is fetched ahead.
 const PREFETCHED: f64 = 1.3;
 
+/// Who may have switched prefetchers off.
+const SWITCHED_OFF: &str = "hardware prefetchers may be switched off in the firmware's settings or by a tool";
+
 /// Chases in ascending order that were no faster than random ones.
 fn prefetchers_off(results: &[&Measurement], system: OperatingSystem) -> Option<Finding> {
     let chased = |m: &&&Measurement| m.method() == Method::IdleLatency && m.at.order == Some(ChaseOrder::WindowLocal);
@@ -144,10 +152,8 @@ fn prefetchers_off(results: &[&Measurement], system: OperatingSystem) -> Option<
     };
     let message = format!("memory is not fetched ahead on {who}: a chase in ascending order is as slow as a random one");
     let advice = match system {
-        OperatingSystem::Linux => {
-            "hardware prefetchers may be switched off in the firmware's settings or by a tool (memgauge prefetch, as root)"
-        }
-        OperatingSystem::Windows => "hardware prefetchers may be switched off in the firmware's settings or by a tool",
+        OperatingSystem::Linux => words![SWITCHED_OFF, " (", Verb::Prefetch, ", as root)"],
+        OperatingSystem::Windows => SWITCHED_OFF.into(),
     };
     (!off.is_empty()).then(|| Finding::new("prefetchers-off", HealthStatus::Warning, message, advice))
 }

@@ -2,7 +2,7 @@
 
 use crate::conclusions::findings::machine::general;
 use crate::conclusions::findings::rules::Baselines;
-use crate::conclusions::findings::suspicion::{MEASURE_AGAIN, Suspicion, name};
+use crate::conclusions::findings::suspicion::{Suspicion, measure_again, name};
 use crate::conclusions::findings::{compare, fleet, rules};
 use crate::experiment::{Coordinates, Experiment};
 use crate::plan::{Cell, Plan, Step, StopRule};
@@ -10,6 +10,8 @@ use crate::result::{Finding, Health, HealthStatus, Measurement, Report, VerdictS
 use crate::topology::OperatingSystem;
 use crate::wording::reasons;
 use crate::wording::system::info_on_memory;
+use crate::words;
+use crate::words::Knob;
 
 /// Measurements of a cell that must agree.
 const MEASUREMENTS: usize = 3;
@@ -70,7 +72,7 @@ pub fn judge(report: &Report, references: Baselines<'_>) -> Health {
         let again = rounds[1..].iter().map(|round| round.iter().find(|a| same(a, suspicion)));
         let Some(again) = again.collect::<Option<Vec<_>>>() else {
             let message = format!("{}; not confirmed when measured again", suspicion.finding.message);
-            findings.push(Finding::new("not-confirmed", HealthStatus::Ok, message, ""));
+            findings.push(Finding::bare("not-confirmed", HealthStatus::Ok, message));
             continue;
         };
         // All three rounds agree on the mildest severity.
@@ -94,10 +96,20 @@ pub fn judge(report: &Report, references: Baselines<'_>) -> Health {
             true => (HealthStatus::CouldNotMeasure, "no number is reliable enough to be compared"),
             false => (HealthStatus::Unknown, "too few numbers are reliable enough to be compared"),
         };
-        findings.push(Finding::new("numbers-not-reliable", severity, message, MEASURE_AGAIN));
+        findings.push(Finding::new("numbers-not-reliable", severity, message, measure_again()));
     } else if compared_with.is_empty() {
         let message = "this machine has no parts to compare with each other, and its limit is not known";
-        let advice = "give the limit (--limit GB/s), a result to compare with (--against FILE.json), a fleet (--baseline FLEET) or rules (--rules FILE.toml)";
+        let advice = words![
+            "give the limit (",
+            Knob::Limit,
+            " GB/s), a result to compare with (",
+            Knob::Against,
+            " FILE.json), a fleet (",
+            Knob::Baseline,
+            " FLEET) or rules (",
+            Knob::Rules,
+            " FILE.toml)"
+        ];
         findings.push(Finding::new("nothing-to-compare-with", HealthStatus::Unknown, message, advice));
     }
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
@@ -149,7 +161,8 @@ fn below_limit(view: &[&Measurement], system: OperatingSystem) -> Vec<Suspicion>
             m.verdict.limit_source.map_or_else(|| "source not stated".into(), |s| reasons::limit_source(s, m.verdict.limit_share))
         );
         let info = info_on_memory(system);
-        let advice = format!("look at which channels are populated and how fast they run ({info}), and at power limits");
+        let advice =
+            words!["look at which channels are populated and how fast they run ("].followed_by(info).followed_by("), and at power limits");
         Some(Suspicion { index, others: Vec::new(), finding: Finding::new("below-limit", severity, message, advice) })
     });
     low.collect()

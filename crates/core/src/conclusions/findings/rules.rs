@@ -100,7 +100,7 @@ pub(super) fn broken_rules(report: &Report, view: &[&Measurement], rules: &Rules
         let strict = rules.strict && !disturbed(m);
         let severity = if strict { severity } else { capped(severity, m, report) };
         let message = format!("{}: {} breaks a rule ({band})", name(m), format_value(m.metric, value));
-        found.push(Suspicion { index, others: Vec::new(), finding: Finding::new("rule-broken", severity, message, "") });
+        found.push(Suspicion { index, others: Vec::new(), finding: Finding::bare("rule-broken", severity, message) });
     }
     found
 }

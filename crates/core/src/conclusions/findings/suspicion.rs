@@ -3,6 +3,8 @@
 use crate::conclusions::limit::blameless;
 use crate::experiment::{ChaseOrder, Experiment, Method, Metric};
 use crate::result::{Finding, HealthStatus, Measurement, Report};
+use crate::words;
+use crate::words::{Knob, Way, Ways};
 
 /// A cell that looks wrong.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,7 +23,10 @@ pub(super) fn capped(severity: HealthStatus, m: &Measurement, report: &Report) -
 }
 
 /// What to do about numbers that are not reliable.
-pub(super) const MEASURE_AGAIN: &str = "measure again when the machine is idle (--wait-quiet 60s waits for it), or longer (--budget)";
+pub(super) fn measure_again() -> Ways {
+    let idle = Way::Say(words!["measure again when the machine is idle (", Knob::WaitQuiet, " 60s waits for it)"]);
+    idle.or(words!["longer (", Knob::Budget, ")"])
+}
 
 /// A measurement in words.
 pub(super) fn name(m: &Measurement) -> String {

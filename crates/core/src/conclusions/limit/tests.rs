@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::experiment::{Coordinates, Experiment, MemoryPlace, Unit};
 use crate::installed::{InstalledMemory, MemoryDevice};
+use crate::note::NoteCode;
 use crate::result::{Evidence, Moment, Quality, Run, SCHEMA_VERSION, Timing, Tool, TrafficRates};
 use crate::topology::{Allowed, Cache, Cpu, HmatAccess, Identity, Node};
 use crate::traffic::Rfo;
@@ -279,17 +280,18 @@ fn a_note_says_where_the_limit_comes_from_or_why_there_is_none() {
         note(&report)
     };
     let known = note_for(machine()).unwrap();
-    assert_eq!(known.code, "limit");
+    assert_eq!(known.code, NoteCode::Limit);
     assert!(
-        known.message.contains("4 channels × 4800 MT/s × 8 B = 153.6 GB/s") && known.message.contains("equal share"),
+        known.message.to_string().contains("4 channels × 4800 MT/s × 8 B = 153.6 GB/s")
+            && known.message.to_string().contains("equal share"),
         "{}",
         known.message
     );
     let mut silent = machine();
     silent.identity.installed = InstalledMemory::unknown("only root may read the table");
     let unknown = note_for(silent).unwrap();
-    assert_eq!(unknown.code, "limit-unknown");
-    assert!(unknown.message.contains("only root may read") && unknown.advice.unwrap().contains("--limit"));
+    assert_eq!(unknown.code, NoteCode::LimitUnknown);
+    assert!(unknown.message.to_string().contains("only root may read") && unknown.advice.unwrap().to_string().contains("--limit"));
     assert_eq!(note(&report(machine(), vec![])), None);
 }
 

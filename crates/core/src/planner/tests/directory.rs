@@ -81,8 +81,8 @@ fn files_take_room_of_their_file_system() {
     // 128 MiB are wanted; a sixteenth of what is free stays so.
     assert_eq!(bytes(in_directory(one, dax(137), |_| ()).unwrap()), 128 << 20);
     let cut = in_directory(one, dax(128), |_| ()).unwrap();
-    let note = cut.notes.iter().find(|n| n.code == "small-buffer").unwrap();
-    assert!(note.message.contains("/mnt/pmem leaves 120 MiB"), "{note:?}");
+    let note = cut.notes.iter().find(|n| n.code == crate::note::NoteCode::SmallBuffer).unwrap();
+    assert!(note.message.to_string().contains("/mnt/pmem leaves 120 MiB"), "{note:?}");
     assert_eq!(bytes(cut), 64 << 20);
     // Asked for, all of it may be taken. A device is not limited by memory, DRAM is by both.
     assert_eq!(bytes(in_directory(one, dax(128), |s| s.size = Some(Bytes::mib(128))).unwrap()), 128 << 20);
@@ -94,10 +94,13 @@ fn files_take_room_of_their_file_system() {
         (dax(32), "limited by the free space of /mnt/pmem"),
     ] {
         let error = in_directory(one, dir, |s| s.size = Some(Bytes::gib(32))).unwrap_err();
-        assert!(matches!(&error, PlanError::Unavailable(text) if text.contains(why) && text.contains("--size")), "{error}");
+        assert!(
+            matches!(&error, PlanError::Unavailable(text) if text.to_string().contains(why) && text.to_string().contains("--size")),
+            "{error}"
+        );
     }
     let full = in_directory(one, dax(0), |_| ()).unwrap_err();
-    assert!(matches!(&full, PlanError::Unavailable(text) if text.contains("/mnt/pmem")), "{full}");
+    assert!(matches!(&full, PlanError::Unavailable(text) if text.to_string().contains("/mnt/pmem")), "{full}");
     // All buffers of a cell exist together: seven loaders and a chase.
     let total = bytes(in_directory(Task::Loaded, dax(256), |_| ()).unwrap());
     assert!(total <= 240 << 20, "{total}");
@@ -109,14 +112,14 @@ fn files_take_room_of_their_file_system() {
 fn what_does_not_go_with_a_directory_is_a_wrong_request() {
     let latency = Task::Latency(LatencyShape::One);
     let refused = |task, backing, change: fn(&mut Spec)| match in_directory(task, directory(backing, Some(0), None), change) {
-        Err(PlanError::Request(text)) => text,
+        Err(PlanError::Request(text)) => text.to_string(),
         other => panic!("{other:?}"),
     };
-    assert!(refused(latency, FileBacking::Dax, |s| s.nodes = Some(IdSet::one(0))).contains("where their device is"));
-    assert!(refused(latency, FileBacking::PageCache, |s| s.nodes = Some(IdSet::one(0))).contains("tmpfs"));
-    assert!(refused(latency, FileBacking::Tmpfs, |s| s.pages = PageRequest::Huge2M).contains("--pages 2m"));
+    assert!(refused(latency, FileBacking::Dax, |s| s.nodes = Some(IdSet::one(0))).to_string().contains("where their device is"));
+    assert!(refused(latency, FileBacking::PageCache, |s| s.nodes = Some(IdSet::one(0))).to_string().contains("tmpfs"));
+    assert!(refused(latency, FileBacking::Tmpfs, |s| s.pages = PageRequest::Huge2M).to_string().contains("--pages 2m"));
     for task in [Task::Suite, Task::C2c(TransferShape::Representatives)] {
-        assert!(refused(task, FileBacking::Tmpfs, |_| ()).contains("'latency', 'bandwidth' and 'loaded'"));
+        assert!(refused(task, FileBacking::Tmpfs, |_| ()).to_string().contains("'latency', 'bandwidth' and 'loaded'"));
     }
     let far = in_directory(latency, directory(FileBacking::Tmpfs, None, None), |s| s.nodes = Some(IdSet::one(2))).unwrap();
     assert_eq!(far.steps[0].cells[0].at.memory_node(), Some(2));

@@ -29,7 +29,7 @@ fn loaded_nodes(cell: &Cell) -> IdSet {
 }
 
 fn messages(plan: &Plan, code: &str) -> Vec<String> {
-    plan.notes.iter().filter(|n| n.code == code).map(|n| n.message.clone()).collect()
+    plan.notes.iter().filter(|n| n.code.word() == code).map(|n| n.message.to_string()).collect()
 }
 
 #[test]
@@ -101,13 +101,18 @@ fn nodes_without_memory_take_the_nearest_by_turns_and_no_control_group_is_blamed
             let message = format!("node {node} has no memory; the nearest, node {near}, is used");
             assert!(messages(&plan, "no-local-memory").contains(&message), "{:?}", plan.notes);
         }
-        assert!(!plan.notes.iter().any(|n| n.advice.as_deref().is_some_and(|a| a.contains("cpuset"))), "{:?}", plan.notes);
+        assert!(
+            !plan.notes.iter().any(|n| n.advice.as_ref().map(ToString::to_string).as_deref().is_some_and(|a| a.contains("cpuset"))),
+            "{:?}",
+            plan.notes
+        );
     }
     // Of a node that has memory and may not be used, the control group is the cause.
     let mut machine = machine();
     machine.allowed.nodes = IdSet::one(1);
     let plan = plan_on(&machine, Task::Bandwidth(BandwidthShape::One));
-    assert!(plan.notes.iter().any(|n| n.code == "no-local-memory" && n.advice.as_deref().is_some_and(|a| a.contains("cpuset.mems"))));
+    assert!(plan.notes.iter().any(|n| n.code == crate::note::NoteCode::NoLocalMemory
+        && n.advice.as_ref().map(ToString::to_string).as_deref().is_some_and(|a| a.contains("cpuset.mems"))));
 }
 
 #[test]

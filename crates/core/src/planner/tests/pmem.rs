@@ -93,6 +93,6 @@ fn what_cannot_be_measured_is_said() {
     // A CPU that has neither non-temporal stores nor instructions that make lines durable, as RISC-V.
     let few: Vec<KernelRow> = kernels().into_iter().filter(|k| !k.mix.non_temporal()).collect();
     let plan = suite(named("0"), &few).unwrap();
-    let codes: Vec<&str> = plan.notes.iter().map(|n| n.code.as_str()).collect();
+    let codes: Vec<&str> = plan.notes.iter().map(|n| n.code.word()).collect();
     assert!(codes.contains(&"no-kernel-for-mix") && codes.contains(&"no-persist-instruction"), "{codes:?}");
 }

@@ -44,8 +44,12 @@ fn memory_that_no_option_places_is_where_the_inherited_policy_says() {
             let plan = planned_on(&far, task, |_| ());
             assert!(cells(&plan).all(|cell| nodes(cell) == IdSet::one(2)), "{task:?}");
             assert!(cells(&plan).all(|cell| matches!(cell.at.memory, Some(MemoryPlace::Node(2)) | None)), "{task:?}");
-            assert!(plan.notes.iter().any(|n| n.code == "memory-policy" && n.message.contains("node 2")), "{task:?}: {:?}", plan.notes);
-            assert!(plan.notes.iter().all(|n| n.code != "no-local-memory"), "{task:?}: {:?}", plan.notes);
+            assert!(
+                plan.notes.iter().any(|n| n.code == crate::note::NoteCode::MemoryPolicy && n.message.to_string().contains("node 2")),
+                "{task:?}: {:?}",
+                plan.notes
+            );
+            assert!(plan.notes.iter().all(|n| n.code != crate::note::NoteCode::NoLocalMemory), "{task:?}: {:?}", plan.notes);
         }
     }
 }
@@ -56,7 +60,7 @@ fn nodes_that_an_option_or_an_experiment_names_are_measured_whatever_the_policy(
     for task in WITHOUT_NODES {
         let plan = planned_on(&far, task, |s| s.nodes = Some(IdSet::one(0)));
         assert!(cells(&plan).all(|cell| nodes(cell) == IdSet::one(0)), "{task:?}");
-        assert!(plan.notes.iter().all(|n| n.code != "memory-policy"), "{task:?}");
+        assert!(plan.notes.iter().all(|n| n.code != crate::note::NoteCode::MemoryPolicy), "{task:?}");
     }
     for task in [Task::Latency(LatencyShape::Matrix), Task::Bandwidth(BandwidthShape::Matrix)] {
         assert_eq!(matrix_cells(&planned_on(&far, task, |_| ()).steps[0]), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]);
@@ -137,7 +141,7 @@ fn cpus_outside_of_the_policys_nodes_use_the_nearest_of_them() {
     assert_eq!((cell.at.memory, &cell.at.weights), (Some(MemoryPlace::Inherited), &None), "it is not each CPU's own");
     let all = planned_on(&under(PolicyMode::Bind, "0-2"), Task::Bandwidth(BandwidthShape::One), |_| ());
     assert_eq!(all.steps[0].cells[0].at.memory, Some(MemoryPlace::Own), "a policy that names all nodes changes nothing");
-    assert!(all.notes.iter().all(|n| n.code != "memory-policy"));
+    assert!(all.notes.iter().all(|n| n.code != crate::note::NoteCode::MemoryPolicy));
 }
 
 #[test]
@@ -147,12 +151,20 @@ fn sizes_are_planned_by_the_memory_of_the_policys_nodes() {
     let short = planned_on(&machine, Task::Latency(LatencyShape::One), |_| ());
     let Work::Latency { probe, .. } = &short.steps[0].cells[0].work else { panic!() };
     assert_eq!((probe.buffer.bytes, probe.buffer.node), (Bytes::mib(32), 2));
-    assert!(short.notes.iter().any(|n| n.code == "small-buffer" && n.message.contains("node 2")), "{:?}", short.notes);
+    assert!(
+        short.notes.iter().any(|n| n.code == crate::note::NoteCode::SmallBuffer && n.message.to_string().contains("node 2")),
+        "{:?}",
+        short.notes
+    );
     machine.allowed.memory_policy = under(PolicyMode::Interleave, "1-2").allowed.memory_policy;
     let spread = planned_on(&machine, Task::Latency(LatencyShape::One), |_| ());
     let Work::Latency { probe, .. } = &spread.steps[0].cells[0].work else { panic!() };
     assert_eq!(probe.buffer.bytes, Bytes::mib(64), "half of it is on node 2");
-    assert!(spread.notes.iter().any(|n| n.code == "small-buffer" && n.message.contains("nodes 1-2")), "{:?}", spread.notes);
+    assert!(
+        spread.notes.iter().any(|n| n.code == crate::note::NoteCode::SmallBuffer && n.message.to_string().contains("nodes 1-2")),
+        "{:?}",
+        spread.notes
+    );
     machine.allowed.node_memory.insert(2, Bytes::gib(4));
     let large = planned_on(&machine, Task::Latency(LatencyShape::One), |s| s.size = Some(Bytes::gib(6)));
     let Work::Latency { probe, .. } = &large.steps[0].cells[0].work else { panic!() };

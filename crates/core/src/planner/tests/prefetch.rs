@@ -32,7 +32,7 @@ fn every_node_is_measured_from_one_cpu_in_both_states() {
 
 #[test]
 fn what_taints_the_kernel_says_so_in_its_plan() {
-    let tainted = |plan: Plan| plan.notes.iter().any(|n| n.code == "kernel-tainted");
+    let tainted = |plan: Plan| plan.notes.iter().any(|n| n.code == crate::note::NoteCode::KernelTainted);
     let latency = Task::Latency(LatencyShape::One);
     assert!(tainted(planned(Task::Prefetch, |_| ()).unwrap()));
     assert!(tainted(planned(latency, |s| s.prefetch = Off).unwrap()));

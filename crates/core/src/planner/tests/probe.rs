@@ -5,7 +5,7 @@ use crate::experiment::Hops;
 
 fn refused(task: Task, change: impl FnOnce(&mut Spec)) -> String {
     match planned(task, change) {
-        Err(PlanError::Request(text)) => text,
+        Err(PlanError::Request(text)) => text.to_string(),
         other => panic!("{other:?}"),
     }
 }
@@ -155,7 +155,7 @@ fn pairs_that_cannot_be_are_refused() {
 fn a_node_matrix_of_one_node_says_so() {
     let noted = |cpus: Option<&str>| {
         let plan = planned(Task::C2c(TransferShape::NodeMatrix), |s| s.cpus = cpus.map(|cpus| cpus.parse().unwrap())).unwrap();
-        plan.notes.iter().any(|note| note.code == "one-node" && note.message.contains("no two nodes"))
+        plan.notes.iter().any(|note| note.code == crate::note::NoteCode::OneNode && note.message.to_string().contains("no two nodes"))
     };
     assert!(!noted(None) && noted(Some("0-1")));
 }
@@ -198,7 +198,7 @@ fn a_chase_over_more_lines_than_can_be_numbered_is_window_local_or_refused() {
         Work::Latency { orders, .. } => orders.clone(),
         other => panic!("{other:?}"),
     };
-    let noted = |plan: &Plan| plan.notes.iter().any(|n| n.code == "no-full-random");
+    let noted = |plan: &Plan| plan.notes.iter().any(|n| n.code == crate::note::NoteCode::NoFullRandom);
     let local = over(latency, &[]).unwrap();
     assert!(orders(&local) == [ChaseOrder::WindowLocal] && noted(&local));
     let sequential = over(latency, &[ChaseOrder::Sequential]).unwrap();

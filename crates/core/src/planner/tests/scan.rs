@@ -13,7 +13,7 @@ fn scans(plan: &Plan) -> Vec<&Scan> {
 }
 
 fn has_note(plan: &Plan, code: &str) -> bool {
-    plan.notes.iter().any(|n| n.code == code)
+    plan.notes.iter().any(|n| n.code.word() == code)
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_scan_keeps_its_margin_and_says_where_it_is_smaller() {
     assert!(has_note(&busy, "scan-margin"));
     let full = tight(Bytes::gib(1), Bytes::mib(257), Bytes::mib(200)).unwrap_err();
     assert!(
-        matches!(&full, PlanError::Unavailable(text) if text.contains("no room for a region") && text.contains("256 MiB that stay free")),
+        matches!(&full, PlanError::Unavailable(text) if text.to_string().contains("no room for a region") && text.to_string().contains("256 MiB that stay free")),
         "{full}"
     );
 }
@@ -80,9 +80,12 @@ fn a_scan_of_a_size_in_regions() {
     assert!(has_note(&some, "scan-in-cache") && !has_note(&some, "scan-share"));
     let refused = |change: fn(&mut Spec)| planned(Task::Scan, change).unwrap_err();
     let too_much = refused(|s| s.size = Some(Bytes::gib(5)));
-    assert!(matches!(&too_much, PlanError::Unavailable(text) if text.contains("--size") && text.contains("4.0 GiB")), "{too_much}");
+    assert!(
+        matches!(&too_much, PlanError::Unavailable(text) if text.to_string().contains("--size") && text.to_string().contains("4.0 GiB")),
+        "{too_much}"
+    );
     let too_large = refused(|s| s.scan.region = Some(Bytes::gib(8)));
-    assert!(matches!(&too_large, PlanError::Unavailable(text) if text.contains("region of 8 GiB")), "{too_large}");
+    assert!(matches!(&too_large, PlanError::Unavailable(text) if text.to_string().contains("region of 8 GiB")), "{too_large}");
     for wrong in [
         refused(|s| s.scan.region = Some(Bytes::kib(100))),
         refused(|s| s.scan.passes = Some(0)),
@@ -112,8 +115,8 @@ fn a_scan_that_must_end_soon_reads_fewer_regions_and_says_so() {
         "{:?}",
         part.coarsened
     );
-    let share: Vec<_> = part.notes.iter().filter(|n| n.code == "scan-share").collect();
-    assert!(matches!(share[..], [note] if note.message.contains("limited by --within")), "{share:?}");
+    let share: Vec<_> = part.notes.iter().filter(|n| n.code == crate::note::NoteCode::ScanShare).collect();
+    assert!(matches!(share[..], [note] if note.message.to_string().contains("limited by --within")), "{share:?}");
     let asked_for = within(seconds, Some(Bytes::gib(4)));
     assert_eq!(scans(&asked_for)[0].regions, 16, "so much memory was asked for");
 }
@@ -135,8 +138,8 @@ fn patterns_are_those_asked_for_or_those_that_fit_the_time() {
     // 4 GiB each of three nodes: a sweep takes 1.4 s.
     let (scan, left_out, plan) = integrity(|s| s.within = Some(Duration::from_secs(120)));
     assert_eq!((&scan.patterns[..], left_out), (&all[..4], true));
-    let note = plan.notes.iter().find(|n| n.code == "patterns-left-out").unwrap();
-    assert!(note.advice.as_ref().unwrap().contains("--patterns walking-ones,walking-zeros"), "{note:?}");
+    let note = plan.notes.iter().find(|n| n.code == crate::note::NoteCode::PatternsLeftOut).unwrap();
+    assert!(note.advice.as_ref().unwrap().to_string().contains("--patterns walking-ones,walking-zeros"), "{note:?}");
     let (scan, ..) = integrity(|s| s.within = Some(Duration::from_secs(1)));
     assert_eq!(scan.patterns, [TestPattern::Random], "one in any case");
     // With a hold of 100 s, ten of these would not fit.
@@ -163,6 +166,9 @@ fn a_scan_of_pool_pages_takes_the_pool_and_no_free_memory() {
     let command = "as root: echo 1 > /sys/devices/system/node/node0/hugepages/hugepages-1048576kB/";
     let boot = "this kernel has no pool of 2 MiB pages; boot it with hugepagesz=2M hugepages=1";
     for (none, command) in [(pooled(PageRequest::Huge1G, 0), command), (pooled(PageRequest::Huge2M, 6), boot)] {
-        assert!(matches!(&none, Err(PlanError::Unavailable(text)) if text.contains("pool") && text.contains(command)), "{none:?}");
+        assert!(
+            matches!(&none, Err(PlanError::Unavailable(text)) if text.to_string().contains("pool") && text.to_string().contains(command)),
+            "{none:?}"
+        );
     }
 }

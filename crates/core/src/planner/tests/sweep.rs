@@ -56,7 +56,7 @@ fn a_sweep_that_is_cut_says_so_and_one_that_cannot_be_is_refused() {
     };
     let cut = small(|_| ()).unwrap();
     assert_eq!(latency(&cut)[0].sizes.last(), Some(&Bytes::mib(128)), "spread over 256 MiB");
-    assert!(cut.notes.iter().any(|n| n.code == "sweep-cut"));
+    assert!(cut.notes.iter().any(|n| n.code == crate::note::NoteCode::SweepCut));
     let refused = |change| small(change).unwrap_err().to_string();
     assert!(refused(|s| s.sweep.max = Some(Bytes::gib(1))).contains("--max"));
     assert!(refused(|s| s.sweep.points_per_octave = Some(0)).contains("give 1 to 32"));

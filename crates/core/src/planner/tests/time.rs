@@ -27,7 +27,7 @@ fn virtual_machines_have_wider_intervals_and_say_so() {
     let target = |machine: &Machine, confidence: Option<f64>| {
         let spec = Spec { confidence, ..Spec::new(Task::Latency(LatencyShape::One)) };
         let plan = plan(&spec, machine, &[]).unwrap();
-        (plan.stop.relative_half_width, plan.notes.iter().any(|note| note.code == "guest-intervals"))
+        (plan.stop.relative_half_width, plan.notes.iter().any(|note| note.code == crate::note::NoteCode::GuestIntervals))
     };
     assert_eq!(target(&machine(), None), (0.01, false));
     assert_eq!(target(&guest, None), (0.05, true));
@@ -45,13 +45,13 @@ fn a_run_that_is_to_end_in_time_gives_its_cells_less() {
     assert_eq!((roomy.stop.budget_s, roomy.max_s), (suite.stop.budget_s, suite.max_s), "no less than it may have");
     let sweep = within(30.0, Task::Sweep(SweepShape::One));
     assert!(sweep.max_s <= 0.95 * 30.0 && sweep.max_s > 0.85 * 30.0, "{}", sweep.max_s);
-    assert!(sweep.notes.iter().all(|n| n.code != "within-too-short"));
+    assert!(sweep.notes.iter().all(|n| n.code != crate::note::NoteCode::WithinTooShort));
     // A budget that was asked for is not changed; what does not fit is said.
     let requested = planned(Task::Suite, |s| (s.within, s.budget) = (Some(Duration::from_secs(10)), Some(Duration::from_secs(2)))).unwrap();
     assert_eq!((requested.stop.budget_s, requested.within_s), (2.0, Some(10.0)));
-    assert!(requested.notes.iter().any(|n| n.code == "within-too-short"));
+    assert!(requested.notes.iter().any(|n| n.code == crate::note::NoteCode::WithinTooShort));
     let never = within(0.5, Task::Suite);
-    assert!(never.notes.iter().any(|n| n.code == "within-too-short") && never.stop.budget_s < 0.01);
+    assert!(never.notes.iter().any(|n| n.code == crate::note::NoteCode::WithinTooShort) && never.stop.budget_s < 0.01);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn what_does_not_fit_gets_coarser_and_no_kind_is_left_out() {
             assert_eq!(titles(&plan), titles(&whole), "{task:?} within {seconds} s");
             assert!(plan.steps.iter().all(|s| !s.cells.is_empty()));
             let most: f64 = super::super::cost::cells(&plan).iter().map(|c| c.most_s).sum();
-            let said = |code: &str| plan.notes.iter().any(|n| n.code == code);
+            let said = |code: &str| plan.notes.iter().any(|n| n.code.word() == code);
             assert!(most <= seconds || said("within-too-short"), "{task:?} within {seconds} s: {most}");
             assert!(seconds < 5.0 || !said("within-too-short"), "{task:?} within {seconds} s: {most}");
             assert_eq!(said("coarsened"), !plan.coarsened.is_empty());

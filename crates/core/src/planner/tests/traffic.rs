@@ -71,7 +71,7 @@ fn traffic_that_contradicts_itself_is_refused() {
     ];
     for (mixes, change, why) in cases {
         let error = shaped(mixes, change).unwrap_err();
-        assert!(matches!(&error, PlanError::Request(text) if text.contains(why)), "{error}");
+        assert!(matches!(&error, PlanError::Request(text) if text.to_string().contains(why)), "{error}");
     }
 }
 
@@ -220,12 +220,15 @@ fn buffers_that_no_known_cache_gives_a_size_come_with_a_warning() {
         change(&mut machine);
         let spec = Spec { size, ..Spec::new(Task::Latency(LatencyShape::One)) };
         let plan = plan(&spec, &machine, &rows()).unwrap();
-        plan.notes.into_iter().find(|note| note.code == "caches-not-known").map(|note| note.message)
+        plan.notes.into_iter().find(|note| note.code == crate::note::NoteCode::CachesNotKnown).map(|note| note.message.to_string())
     };
     assert_eq!(warned(None, |_| ()), None);
     let none = warned(None, |machine| machine.topology.caches.clear()).unwrap();
-    assert!(none.starts_with("no caches are known") && none.contains("16 MiB"), "{none}");
+    assert!(none.to_string().starts_with("no caches are known") && none.to_string().contains("16 MiB"), "{none}");
     let some = warned(None, |machine| machine.topology.caches.retain(|c| c.cpus.contains(0))).unwrap();
-    assert!(some.starts_with("no caches of CPUs 2-7 are known") || some.starts_with("no caches of CPUs 4-7 are known"), "{some}");
+    assert!(
+        some.to_string().starts_with("no caches of CPUs 2-7 are known") || some.to_string().starts_with("no caches of CPUs 4-7 are known"),
+        "{some}"
+    );
     assert_eq!(warned(Some(Bytes::gib(1)), |machine| machine.topology.caches.clear()), None, "the size was chosen");
 }

@@ -83,7 +83,7 @@ fn huge_pages_are_obtained_or_refused_with_advice() {
     let Ok(page) = node_state::thp(root()).0 else {
         not_tested_in_part!("transparent huge pages are off here");
         let e = Buffer::allocate(&plan(Bytes::mib(64), PageRequest::Thp), root()).unwrap_err();
-        assert!(e.advice.contains("transparent_hugepage/enabled"), "{e:?}");
+        assert!(e.advice.to_string().contains("transparent_hugepage/enabled"), "{e:?}");
         return;
     };
     match Buffer::allocate(&plan(Bytes::mib(64), PageRequest::Thp), root()) {
@@ -95,7 +95,7 @@ fn huge_pages_are_obtained_or_refused_with_advice() {
             assert_eq!(buffer.placement().status, PlacementStatus::Verified);
         }
         // Fragmented memory: the refusal must say so.
-        Err(e) => assert!(e.advice.contains("compact_memory"), "{e:?}"),
+        Err(e) => assert!(e.advice.to_string().contains("compact_memory"), "{e:?}"),
     }
 }
 
@@ -161,9 +161,9 @@ fn pools_that_are_too_small_come_with_the_command() {
         let e = Buffer::allocate(&plan(Bytes::gib(1 << 14), pages), root()).unwrap_err();
         assert_eq!(e.kind, MemoryErrorKind::Pages);
         if Path::new("/sys/kernel/mm/hugepages").join(folder).exists() {
-            assert!(e.advice.contains(&format!("{folder}/nr_hugepages")), "{e:?}");
+            assert!(e.advice.to_string().contains(&format!("{folder}/nr_hugepages")), "{e:?}");
         } else {
-            assert!(e.advice.contains("--pages auto"), "{e:?}");
+            assert!(e.advice.to_string().contains("--pages auto"), "{e:?}");
         }
     }
 }
@@ -195,7 +195,7 @@ fn impossible_sizes_and_nodes_are_named() {
     assert!(e.to_string().contains("node 1000"), "{e}");
     let e = Buffer::allocate(&plan(Bytes::gib(1 << 15), PageRequest::Base), root()).unwrap_err();
     assert_eq!(e.kind, MemoryErrorKind::Space);
-    assert!(!e.advice.is_empty());
+    assert!(!e.advice.to_string().is_empty());
 }
 
 #[test]
@@ -252,10 +252,10 @@ fn a_made_up_machine_is_read() {
     let explicit = BufferPlan { pages: PageRequest::Huge2M, ..auto.clone() };
     let e = choose_backings(&explicit, 12 << 20, &state).unwrap_err();
     // Ten in the pool, and one more than the five that are usable.
-    assert!(e.advice.contains("as root: echo 11 > "), "{e:?}");
-    assert!(e.advice.contains("node1/hugepages/hugepages-2048kB/nr_hugepages"), "{e:?}");
+    assert!(e.advice.to_string().contains("as root: echo 11 > "), "{e:?}");
+    assert!(e.advice.to_string().contains("node1/hugepages/hugepages-2048kB/nr_hugepages"), "{e:?}");
     let e = choose_backings(&BufferPlan { pages: PageRequest::Huge1G, ..auto.clone() }, 12 << 20, &state).unwrap_err();
-    assert!(e.advice.contains("offers pools of 2 MiB"), "{e:?}");
+    assert!(e.advice.to_string().contains("offers pools of 2 MiB"), "{e:?}");
 
     let e = Buffer::allocate(&BufferPlan { bytes: Bytes::mib(2), pages: PageRequest::Base, ..auto }, &tree.0).unwrap_err();
     assert_eq!(e.kind, MemoryErrorKind::Space);
@@ -340,7 +340,7 @@ fn fragmented_memory_shows_in_the_evidence() {
     let state = NodeState::read(root(), first_node()).unwrap();
     let thp = plan(Bytes(100), PageRequest::Thp);
     let e = check_kind(&thp, Backing::Thp(2 << 20), &pages, &state).unwrap_err();
-    assert!(e.why.contains("60 %") && e.advice.contains("compact_memory"), "{e:?}");
+    assert!(e.why.contains("60 %") && e.advice.to_string().contains("compact_memory"), "{e:?}");
     let auto = plan(Bytes(100), PageRequest::Auto);
     assert!(check_kind(&auto, Backing::Thp(2 << 20), &pages, &state).is_ok());
 }
@@ -408,7 +408,7 @@ fn a_node_without_usable_cpus_cannot_be_placed_by_first_touch() {
     .join()
     .unwrap();
     assert_eq!(e.kind, MemoryErrorKind::Placement);
-    assert!(e.why.contains("node 1000") && e.advice.contains("SYS_NICE"), "{e:?}");
+    assert!(e.why.contains("node 1000") && e.advice.to_string().contains("SYS_NICE"), "{e:?}");
 }
 
 #[test]

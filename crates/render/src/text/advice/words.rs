@@ -7,6 +7,7 @@ use memgauge_core::result::PageKind;
 use memgauge_core::topology::OperatingSystem;
 use memgauge_core::traffic::Mix;
 use memgauge_core::wording::{ids, spelled};
+use memgauge_core::words::Knob;
 
 use crate::number::{human, number, percent};
 
@@ -352,7 +353,7 @@ pub(super) fn why(why: &Why) -> String {
     match why {
         Why::NotMeasured => "not measured".to_owned(),
         Why::Unreliable => "what was measured is unreliable, has no interval, or is missing".to_owned(),
-        Why::NotMemory => "the buffers may be in caches, so the numbers are not memory's; measure without --size".to_owned(),
+        Why::NotMemory => format!("the buffers may be in caches, so the numbers are not memory's; measure without {}", Knob::Size),
         Why::Open => "the intervals show neither a difference of more than 3 % nor that there is none".to_owned(),
         Why::NoKnee => "the curve has no knee that its intervals tell from noise".to_owned(),
         Why::OneNumberOfNodes { nodes_per_package } => format!(
@@ -360,7 +361,7 @@ pub(super) fn why(why: &Why) -> String {
         ),
         Why::OneKindOfPages { pages } => format!("only {} were measured", page_kind(*pages)),
         Why::PrefetchersStillOn => "latencies contradict the registers that say that prefetchers are off".to_owned(),
-        Why::NoModel => "give a model's size, such as --model-bytes 8G".to_owned(),
+        Why::NoModel => format!("give a model's size, such as {} 8G", Knob::ModelBytes),
     }
 }
 

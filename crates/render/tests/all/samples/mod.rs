@@ -13,7 +13,7 @@ use memgauge_core::conclusions::summary::summarise;
 use memgauge_core::estimate::*;
 use memgauge_core::experiment::LineState;
 use memgauge_core::experiment::*;
-use memgauge_core::note::Note;
+use memgauge_core::note::{Code, Note, NoteCode, Severity};
 use memgauge_core::persistent::{PersistentModule, PersistentNamespace, PersistentRegion};
 use memgauge_core::result::*;
 use memgauge_core::topology::{Cache, HmatAccess, MemorySideCache, NodeDevice, NodeDeviceKind, PagePool};
@@ -96,10 +96,12 @@ pub fn vm() -> Report {
         m.estimate.ci95_low = m.estimate.value.map(|v| v * 0.975);
     }
     report.notes.push(
-        Note::warning("small-pages", "pages are 4 KiB: full-random latency includes about 43 ns of TLB misses")
+        Note::warning(NoteCode::SmallPages, "pages are 4 KiB: full-random latency includes about 43 ns of TLB misses")
             .advise("run 'sudo sysctl vm.nr_hugepages=1024' to reserve 2 GiB of 2 MiB pages, then measure again"),
     );
-    report.notes.push(Note::info("virtual-machine", "caches and topology are what the hypervisor shows, and need not be the hardware's"));
+    report
+        .notes
+        .push(Note::info(NoteCode::VirtualMachine, "caches and topology are what the hypervisor shows, and need not be the hardware's"));
     report
 }
 
@@ -341,6 +343,11 @@ pub fn scan() -> Report {
     report
 }
 
+/// A note whose code this version does not write.
+fn of_another_version(severity: Severity, code: &str, message: &'static str) -> Note {
+    Note { code: Code::Unknown(code.to_owned()), severity, message: message.into(), advice: None }
+}
+
 /// The same machine as `info` shows it.
 pub fn info() -> Report {
     let mut lab = cxl_lab();
@@ -357,10 +364,14 @@ pub fn info() -> Report {
     report.machine.identity.firmware =
         BTreeMap::from([("vendor".into(), "Example Corp".into()), ("product".into(), "R2".into()), ("bios".into(), "2.4.1".into())]);
     report.environment.limits = vec![
-        Note::info("no-msr", "prefetchers can be neither read nor switched: /dev/cpu/*/msr may not be opened")
+        of_another_version(Severity::Info, "no-msr", "prefetchers can be neither read nor switched: /dev/cpu/*/msr may not be opened")
             .advise("not needed: the chase defeats prefetchers and shows the proof"),
-        Note::warning("governor", "the frequency governor is schedutil: short measurements may run below the full frequency")
-            .advise("run 'sudo cpupower frequency-set -g performance' before measuring"),
+        of_another_version(
+            Severity::Warning,
+            "governor",
+            "the frequency governor is schedutil: short measurements may run below the full frequency",
+        )
+        .advise("run 'sudo cpupower frequency-set -g performance' before measuring"),
     ];
     report
 }
@@ -520,11 +531,12 @@ pub fn degraded() -> Report {
     let drifted = |m: &&mut Measurement| m.experiment == Experiment::IdleLatency && m.at.order == Some(ChaseOrder::WindowLocal);
     report.results.iter_mut().filter(drifted).for_each(|m| m.quality.reasons.push(QualityReason::Drift));
     report.notes.push(
-        Note::warning("placement-unverified", "this container may not ask where pages are")
+        of_another_version(Severity::Warning, "placement-unverified", "this container may not ask where pages are")
             .advise("start it with --cap-add SYS_NICE, or read the numbers as placed by first touch"),
     );
     report.notes.push(
-        Note::error("pool", "asked-for 1 GiB pages: the pool of node 0 has none").advise("reserve them at boot: hugepagesz=1G hugepages=4"),
+        of_another_version(Severity::Error, "pool", "asked-for 1 GiB pages: the pool of node 0 has none")
+            .advise("reserve them at boot: hugepagesz=1G hugepages=4"),
     );
     report
 }
