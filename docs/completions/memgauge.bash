@@ -376,7 +376,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__advise)
-            opts="-o -q -h --model-bytes --model --format --output --quiet --help"
+            opts="-o -q -h --model-bytes --model --output --format --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -390,16 +390,16 @@ _memgauge() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --format)
-                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
-                    return 0
-                    ;;
                 --output)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 -o)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -874,7 +874,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__fleet__subcmd__baseline)
-            opts="-o -q -v -h --format --output --quiet --verbose --help"
+            opts="-o -v -q -h --format --output --verbose --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1032,7 +1032,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__fleet__subcmd__history)
-            opts="-o -q -v -h --host --as-one --format --output --quiet --verbose --help"
+            opts="-o -v -q -h --host --as-one --format --output --verbose --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1084,7 +1084,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__fleet__subcmd__outliers)
-            opts="-q -v -o -h --format --quiet --verbose --figure-width --no-title --panel --output --help"
+            opts="-o -v -q -h --format --output --verbose --quiet --figure-width --no-title --panel --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1094,20 +1094,20 @@ _memgauge() {
                     COMPREPLY=($(compgen -W "text json csv" -- "${cur}"))
                     return 0
                     ;;
-                --figure-width)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --panel)
-                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
-                    return 0
-                    ;;
                 --output)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 -o)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --figure-width)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --panel)
+                    COMPREPLY=($(compgen -W "idle-latency latency-by-cpu bandwidth bandwidth-by-cpus bandwidth-by-node bandwidth-by-cache access-sizes persist-latency loaded-latency interleave transfers transfers-by-node core-to-core regions prefetchers latency-by-size bandwidth-by-size misses distribution" -- "${cur}"))
                     return 0
                     ;;
                 *)

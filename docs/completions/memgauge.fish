@@ -1277,7 +1277,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l format -d 
 json\t''
 csv\t''
 html\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .html, or .svg, .png, .pdf for a figure; may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, .html (a page), or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
@@ -1305,9 +1305,9 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l no-title -
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -l model-bytes -d 'Bytes that a model reads for each token, such as 8G or 8540MB; separated by commas' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -l model -d 'A model with its name and the bytes that it reads for each token; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt or .json; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -l format -d 'Format of standard output; JSON has everything' -r -f -a "text\t''
 json\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt or .json; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -s q -l quiet -d 'Print only the answer, in one line'
 complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and not __fish_seen_subcommand_from ingest outliers baseline history export help" -s h -l help -d 'Print help'
@@ -1326,6 +1326,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, or .svg, .png, .pdf for figures; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -l figure-width -d 'Width of the figure: 85mm, 8.5cm, 3.3in or 800px. Text keeps its size; numbers that have no room are left out of matrices' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -l panel -d 'Draw only this panel; may be repeated' -r -f -a "idle-latency\t''
 latency-by-cpu\t''
@@ -1346,26 +1347,25 @@ latency-by-size\t''
 bandwidth-by-size\t''
 misses\t''
 distribution\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv, or .svg, .png, .pdf for a figure; may be repeated' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s q -l quiet -d 'Print only the first line'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s v -l verbose -d 'Show everything: long lists whole, and each number'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s q -l quiet -d 'Print only the first line'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from outliers" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv; may be repeated' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -s q -l quiet -d 'Print only the first line'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json or .csv; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -s v -l verbose -d 'Show everything: long lists whole, and each number'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -s q -l quiet -d 'Print only the first line'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from baseline" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -l host -d 'The host\'s name, or the first eight or more digits of its machine id' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -l format -d 'Format of standard output' -r -f -a "text\t''
 json\t''
 csv\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json, .csv; may be repeated' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt, .json or .csv; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -l as-one -d 'Show all machines that HOST means as one: a host that was installed again, or renamed'
-complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -s q -l quiet -d 'Print only the first line'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -s v -l verbose -d 'Show everything: long lists whole, and each number'
+complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -s q -l quiet -d 'Print only the first line'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from history" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand fleet; and __fish_seen_subcommand_from export" -l format -d 'The other tool\'s format' -r -f -a "ocptv\t''
 superbench\t''

@@ -30,7 +30,6 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("crates/engine", &["burst", "context", "noise", "platform", "this_machine"]),
     ("crates/engine", &["experiment", "integrity", "session"]),
     ("crates/linux", &["limits", "topology"]),
-    ("crates/render", &["figure", "html", "json", "text"]),
     ("crates/windows", &["cpu", "job", "limits", "topology"]),
     (".", &["cli", "commands", "sinks"]),
 ];
