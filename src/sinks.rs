@@ -31,33 +31,33 @@ pub(crate) struct Sinks {
 }
 
 impl Sinks {
-    /// The same as [`Self::open_plain`], with what figures and text can show besides.
+    /// Where new or saved results go.
     ///
     /// # Errors
-    /// Those of [`Self::open_plain`].
-    pub(crate) fn open<D: Document + ?Sized>(output: &Output, stream: Stream) -> anyhow::Result<Self> {
-        Self::open_plain::<D>(&output.to, stream).map(|sinks| sinks.verbose(output.verbose).figures(&output.figure.options()))
+    /// Those of [`Self::open`], and when results would go to a standard output that is closed.
+    pub(crate) fn of_results(output: &Output, stream: Stream) -> anyhow::Result<Self> {
+        let sinks = Self::open::<Report>(&output.to, stream)?;
+        if sinks.standard.is_some() && stream == Stream::Output && standard_output_was_closed() {
+            return Err(UsageError("standard output is closed; open it, or give --quiet and -o FILE".into()).into());
+        }
+        Ok(sinks.verbose(output.verbose).figures(&output.figure.options()))
     }
 
     /// Chooses the formats and checks that every file can be written, so that a typing error does not cost a minute of measuring.
     ///
     /// # Errors
     /// When the document does not have a format, or a file cannot be created.
-    pub(crate) fn open_plain<D: Document + ?Sized>(to: &Destination, stream: Stream) -> anyhow::Result<Self> {
-        let refused = |what: &str, instead: &str| UsageError(format!("no format of {} has {what}; use {instead}", D::NAME));
+    pub(crate) fn open<D: Document + ?Sized>(to: &Destination, stream: Stream) -> anyhow::Result<Self> {
         let closed = stream == Stream::Output && standard_output_was_closed();
         // Whoever closed it wants the files alone, and standard error belongs to the program that was run.
         let prints = to.prints() && !(to.is_one_line() && (closed || stream == Stream::Error));
-        if prints && closed {
-            return Err(UsageError("standard output is closed; open it, or give --quiet and -o FILE".into()).into());
-        }
-        if !D::FORMATS.contains(&to.format) {
-            let names: Vec<&str> = D::FORMATS.iter().filter(|format| !format.is_figure()).map(|format| format.name()).collect();
-            return Err(refused(&format!("the name {}", to.format.name()), &format!("--format {}", names.join(" or --format "))).into());
-        }
+        let has = match D::FORMATS {
+            [_, _] => format!("{} is text or JSON", D::NAME),
+            _ => format!("no format of {} has this ending", D::NAME),
+        };
         let open = |path: &PathBuf| -> anyhow::Result<(OutputFile, Format)> {
             let format = Format::for_path(path, D::FORMATS);
-            let format = format.ok_or_else(|| UsageError::file(path, refused("this ending", &Format::endings(D::FORMATS))))?;
+            let format = format.ok_or_else(|| UsageError::file(path, format_args!("{has}; use {}", Format::endings(D::FORMATS))))?;
             Ok((OutputFile::open(path)?, format))
         };
         let files = to.output.iter().map(open).collect::<anyhow::Result<_>>()?;
@@ -219,7 +219,7 @@ mod tests {
 
     fn sinks(files: &[&Path]) -> Sinks {
         let to = Destination { format: Format::TEXT, output: files.iter().map(|f| f.to_path_buf()).collect(), quiet: true };
-        Sinks::open_plain::<Report>(&to, Stream::Output).unwrap()
+        Sinks::open::<Report>(&to, Stream::Output).unwrap()
     }
 
     fn blank() -> Report {

@@ -109,7 +109,8 @@ fn commands(page: &str) -> Vec<String> {
 /// Whether it runs memgauge, or reads what memgauge wrote.
 fn is_example(line: &str) -> bool {
     let first = line.split_whitespace().next().unwrap_or_default();
-    ["memgauge", "mlc", "numactl", "jq", "python3"].contains(&first)
+    // The experiments need other benchmarks, which are built elsewhere.
+    ["memgauge", "mlc", "numactl", "jq", "python3"].contains(&first) && !line.starts_with("python3 experiments/")
 }
 
 /// The commands in the tables of wishes of README.md and docs/commands.md. One with a word in capitals is a pattern and no example.

@@ -12,7 +12,7 @@ use crate::sinks::{Sinks, read_report};
 
 /// Reads all results before it writes anything.
 pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<ExitStatus> {
-    let sinks = Sinks::open_plain::<Advice>(&args.to, Stream::Output)?;
+    let sinks = Sinks::open::<Advice>(&args.to, Stream::Output)?;
     let files = result_files(&args.results)?;
     let reports = files.iter().map(|file| read_report(file)).collect::<Result<Vec<Report>, _>>()?;
     for (path, report) in files.iter().zip(&reports).skip(1) {

@@ -35,7 +35,8 @@ struct Runs {
 /// Reads or measures both sides, compares them, and writes the comparison.
 pub(crate) fn compare(args: CompareArgs) -> anyhow::Result<ExitStatus> {
     args.output.figure.check_one(&args.output.to.output)?;
-    let sinks = Sinks::open::<Comparison>(&args.output, Stream::Output)?;
+    let sinks =
+        Sinks::open::<Comparison>(&args.output.to, Stream::Output)?.verbose(args.output.verbose).figures(&args.output.figure.options());
     let (before, after) = match args.runs {
         Some(runs) => match measure_in_turn(&args, runs)? {
             Some(sides) => sides,

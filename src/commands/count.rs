@@ -13,7 +13,7 @@ use memgauge_core::counters::{
 };
 use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::note::{Note, NoteCode};
-use memgauge_core::result::{Incomplete, Report};
+use memgauge_core::result::Incomplete;
 use memgauge_core::stats;
 use memgauge_core::topology::Cpu;
 use memgauge_os::counters::{self, Catalogue, CounterError, EncodedEvent, EventSet, OpenCounters};
@@ -111,7 +111,7 @@ pub(crate) fn count(args: CountArgs) -> anyhow::Result<ExitStatus> {
     let root = Path::new("/");
     let machine = topology::read_machine(root)?;
     args.report.output.check_figures(&[], "counters are numbers without an axis: keep them with .json or .txt")?;
-    let sinks = Sinks::open::<Report>(&args.report.output, Stream::Error)?;
+    let sinks = Sinks::of_results(&args.report.output, Stream::Error)?;
     let identity = args.report.identity()?;
     let cpu = machine.allowed.cpus.first().unwrap_or(0);
     let mut events = choose_events(&args, &Catalogue::read(root, &machine.identity, cpu))?;

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 use memgauge_core::persistent::PersistentDevice;
-use memgauge_core::result::Report;
 use memgauge_core::tiers;
 use memgauge_os::clock::Clock;
 
@@ -29,7 +28,7 @@ pub(crate) struct InfoArgs {
 pub(crate) fn info(args: InfoArgs) -> anyhow::Result<ExitStatus> {
     let root = args.machine.as_deref().unwrap_or(machine::root());
     args.report.output.check_figures(&[], "a description of the machine is text: keep it with .json or .txt")?;
-    let sinks = Sinks::open::<Report>(&args.report.output, Stream::Output)?;
+    let sinks = Sinks::of_results(&args.report.output, Stream::Output)?;
     let machine = machine::read(root)?;
     let mut report = report::blank(machine, root, &args.report.identity()?);
     report.memory_kinds = tiers::kinds(&report.machine);

@@ -6,7 +6,7 @@ use anyhow::Context;
 use memgauge_core::experiments::PanelName;
 use memgauge_core::microbench::{LoopKind, LoopSpec};
 use memgauge_core::note::{Note, NoteCode, Severity};
-use memgauge_core::result::{Incomplete, Report};
+use memgauge_core::result::Incomplete;
 use memgauge_engine::{LoopError, RunContext};
 use memgauge_os::clock::Clock;
 use memgauge_os::{memory, topology};
@@ -34,7 +34,7 @@ pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
     let identity = options.identity()?;
     let drawn = drawn(&specs);
     options.output.check_figures(&drawn, "one size is one number: name several, such as 4K-1G, or keep the number with .json or .txt")?;
-    let sinks = Sinks::open::<Report>(&options.output, Stream::Output)?;
+    let sinks = Sinks::of_results(&options.output, Stream::Output)?;
     let machine = topology::read_machine(root)?;
     let stop = signals::watch().context("cannot install signal handlers")?;
     let mut report = report::blank(machine.clone(), root, &identity);

@@ -12,7 +12,7 @@ use memgauge_core::wording::reasons;
 use memgauge_os::clock::Clock;
 use memgauge_os::noise::ProcessTimes;
 use memgauge_os::{directory, memory};
-use memgauge_render::PlannedRun;
+use memgauge_render::{Document, PlannedRun};
 
 use super::interleave;
 use super::quick::{self, Deadlines};
@@ -53,7 +53,10 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     // For --plan as well: whoever tries a command line with it learns of a file that cannot be read.
     let references = quick.map(quick::read_references).transpose()?;
     if run.plan {
-        Sinks::open::<PlannedRun<'_>>(output, Stream::Output)?.write(&PlannedRun { plan: &plan, machine: &machine })?;
+        if !PlannedRun::FORMATS.contains(&output.to.format) {
+            return Err(UsageError("a plan has no values yet; use --format text or --format json".into()).into());
+        }
+        Sinks::open::<PlannedRun<'_>>(&output.to, Stream::Output)?.write(&PlannedRun { plan: &plan, machine: &machine })?;
         return Ok(ExitStatus::SUCCESS);
     }
     let experiments = plan.steps.iter().map(|step| step.experiment);
@@ -63,7 +66,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     check_histogram(spec.chase.histogram, clock.step_ns())?;
     // Only now, so that a request that is refused leaves no folder behind.
     folder.as_ref().map(RunFolder::create).transpose()?;
-    let mut sinks = Sinks::open::<Report>(output, Stream::Output)?;
+    let mut sinks = Sinks::of_results(output, Stream::Output)?;
     state.iter().try_for_each(|state| sinks.add_scheduled(&state.result()))?;
     let stop = signals::watch().context("cannot install signal handlers")?;
     // The guardian is started first, because it must not inherit what comes next: this process offers itself to the out-of-memory killer.

@@ -6,7 +6,6 @@ use anyhow::anyhow;
 use memgauge_core::experiment::PrefetchRequest;
 use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::prefetchers::{self, PrefetchStatus};
-use memgauge_core::result::Report;
 use memgauge_core::wording::number_of;
 use memgauge_core::words;
 use memgauge_core::words::Verb;
@@ -29,7 +28,7 @@ pub(crate) fn prefetch(action: PrefetchAction) -> anyhow::Result<ExitStatus> {
     // Files are checked before a register is written.
     let target = |options: ReportOptions| -> anyhow::Result<Target> {
         options.output.check_figures(&[], "'memgauge prefetch compare -o FILE.svg' draws a comparison")?;
-        Ok(Target { sinks: Sinks::open::<Report>(&options.output, Stream::Output)?, identity: options.identity()? })
+        Ok(Target { sinks: Sinks::of_results(&options.output, Stream::Output)?, identity: options.identity()? })
     };
     match action {
         PrefetchAction::Status(options) => status(&place, &target(options)?, Vec::new(), PrefetchRequest::Leave),

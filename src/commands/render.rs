@@ -36,6 +36,6 @@ pub(crate) fn render(args: RenderArgs) -> anyhow::Result<ExitStatus> {
     let reports = files.iter().map(|file| read_report(file)).collect::<Result<Vec<_>, _>>()?;
     let names = unique_names(&files);
     let named: Vec<Named<'_>> = names.iter().zip(&reports).map(|(name, report)| Named { name, report }).collect();
-    Sinks::open::<[Named<'_>]>(&args.output, Stream::Output)?.write(named.as_slice())?;
+    Sinks::of_results(&args.output, Stream::Output)?.write(named.as_slice())?;
     Ok(ExitStatus::SUCCESS)
 }

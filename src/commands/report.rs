@@ -22,7 +22,7 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitStatus> {
     }
     let to = Destination { format: Format::HTML, output: args.output.iter().cloned().collect(), quiet: true };
     let page = PageOptions { title: args.title.clone(), data: !args.no_data };
-    let sinks = Sinks::open_plain::<[Named<'_>]>(&to, Stream::Output)?.pages(&page);
+    let sinks = Sinks::open::<[Named<'_>]>(&to, Stream::Output)?.pages(&page);
     let files = result_files(&args.files)?;
     let reports = files.iter().map(|file| read_report(file)).collect::<Result<Vec<_>, _>>()?;
     let names = unique_names(&files);

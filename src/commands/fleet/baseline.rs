@@ -14,7 +14,7 @@ use crate::sinks::Sinks;
 
 /// Makes the baseline and shows it.
 pub(crate) fn baseline(args: &BaselineArgs) -> anyhow::Result<ExitStatus> {
-    let sinks = Sinks::open_plain::<FleetBaseline>(&args.output.to, Stream::Output)?.verbose(args.output.verbose);
+    let sinks = Sinks::open::<FleetBaseline>(&args.output.to, Stream::Output)?.verbose(args.output.verbose);
     let baseline = memgauge_fleet::baseline(&read_rows(&args.fleet)?);
     if baseline.groups.is_empty() {
         let hosts = baseline.hosts;

@@ -11,7 +11,7 @@ use crate::sinks::Sinks;
 
 /// Finds changes and shows them.
 pub(crate) fn history(args: &HistoryArgs) -> anyhow::Result<ExitStatus> {
-    let sinks = Sinks::open_plain::<FleetHistory>(&args.output.to, Stream::Output)?.verbose(args.output.verbose);
+    let sinks = Sinks::open::<FleetHistory>(&args.output.to, Stream::Output)?.verbose(args.output.verbose);
     let history = memgauge_fleet::history(&read_rows(&args.fleet)?, &args.host, args.as_one).map_err(|error| {
         let advice = match error {
             HostError::Several { .. } => "; if they are one that was installed again or renamed, add --as-one",

@@ -12,8 +12,7 @@ use crate::sinks::Sinks;
 /// Finds them and says so.
 pub(crate) fn outliers(args: &OutliersArgs) -> anyhow::Result<ExitStatus> {
     args.figure.check_one(&args.output.to.output)?;
-    let sinks =
-        Sinks::open_plain::<Outliers<'_>>(&args.output.to, Stream::Output)?.verbose(args.output.verbose).figures(&args.figure.options());
+    let sinks = Sinks::open::<Outliers<'_>>(&args.output.to, Stream::Output)?.verbose(args.output.verbose).figures(&args.figure.options());
     let rows = read_rows(&args.fleet)?;
     let found = memgauge_fleet::outliers(&rows);
     sinks.write(&Outliers { found: &found, numbers: &|| memgauge_fleet::compared(&rows, &found) })?;
