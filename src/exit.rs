@@ -81,7 +81,7 @@ impl From<&anyhow::Error> for ExitStatus {
     }
 }
 
-/// What is wrong, of errors that say so in data, with the place that it is about.
+/// The problem that an error holds as data, and the place that it is about.
 pub(crate) fn problem<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<(Option<&'e str>, &'e Problem)> {
     if let Some(error) = error.downcast_ref::<PlanError>() {
         return Some((None, error.problem()));

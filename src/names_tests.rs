@@ -1,4 +1,4 @@
-//! What a user can set has the same names everywhere: those that the command line has, and no text below it writes them.
+//! Options have the names of the command line everywhere, and no text below the command line writes them.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -34,7 +34,7 @@ pub(super) fn of_error(mode: Mode, error: &anyhow::Error) -> String {
     error.chain().map(cause).collect::<Vec<_>>().join(": ")
 }
 
-/// The names of a mode's letters. What a mode has no letter for is not advised.
+/// The names of a mode's letters. Advice without a letter is left out.
 impl FrontEnd for Mode {
     fn knob(&self, knob: Knob) -> Option<Cow<'static, str>> {
         letter(knob, *self).map(Cow::Borrowed)
@@ -208,7 +208,7 @@ mod tests {
         assert!(told.len() == 4 && told[3].contains("off their CPUs for up to 88 % of the time"), "{told:?}");
     }
 
-    /// What of a text is an option of memgauge and none of the drop-in.
+    /// The options of memgauge in a text that the drop-in does not have.
     fn options(text: &str) -> Vec<&str> {
         let words = text.split([' ', '(', ')', '\'', ',', ';', ':']);
         words.filter(|word| word.starts_with("--") && word.len() > 2 && !word.contains('_')).collect()

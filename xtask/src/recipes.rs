@@ -61,7 +61,7 @@ pub(crate) fn recipes(args: &RecipesArgs) -> Result<()> {
     Ok(())
 }
 
-/// What is below a heading of this text, up to the next one.
+/// The text below a heading, up to the next one.
 fn section<'a>(text: &'a str, heading: &str) -> Result<&'a str> {
     let (_, rest) =
         text.split_once(&format!("\n### {heading}\n")).with_context(|| format!("CONTRIBUTING.md has no section '{heading}'"))?;
@@ -94,7 +94,7 @@ impl Edit<'_> {
     }
 }
 
-/// Copies the files of the tree, new ones too, where they differ. What else is there is removed.
+/// Copies the files of the tree, new ones too, where they differ, and removes others.
 fn copy_tree(to: &Path) -> Result<()> {
     let from = project_folder();
     let listed = run(Command::new("git").args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"]).current_dir(&from))?;
@@ -130,7 +130,7 @@ fn test(copy: &Path, which: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Not optimised, because little of it runs. What is built elsewhere serves here, too: crates of others.
+/// Not optimised, because little of it runs. Crates of others that are built already serve here, too.
 fn cargo(copy: &Path, arguments: &[&str]) -> Result<String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo

@@ -1,6 +1,6 @@
 //! The table of experiments: what planner, engine, texts, figures, exports and lists need to know of each.
 //!
-//! What only one experiment has (its cells, its loop, a sentence below its table) is in a file of its own.
+//! A part that only one experiment has (its cells, its loop, a sentence below its table) is in a file of its own.
 
 use crate::experiment::{Experiment, Method, Metric};
 
@@ -45,9 +45,9 @@ pub enum Measures {
 pub struct Quantity {
     /// How it is measured.
     pub method: Method,
-    /// What it is called in a sentence.
+    /// Its name in a sentence.
     pub noun: &'static str,
-    /// What it is called where there is little room.
+    /// Its name where there is little room.
     pub short: &'static str,
     /// How it is exported as a metric of a time series; absent if it is not.
     pub series: Option<Series>,
@@ -329,7 +329,7 @@ impl Experiment {
         self.row().name
     }
 
-    /// What its results of this metric are. Where it has only one quantity, that one.
+    /// Its quantity of this metric, or the only one that it has.
     pub fn quantity(self, metric: Metric) -> &'static Quantity {
         match &self.row().measures {
             Measures::Latency(only) | Measures::Bandwidth(only) => only,

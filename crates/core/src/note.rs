@@ -20,7 +20,7 @@ pub enum Severity {
 /// Declares the codes with their words, which scripts rely on.
 macro_rules! note_codes {
     ($($code:ident = $word:literal,)*) => {
-        /// What a note is about.
+        /// The subject of a note.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum NoteCode {
             $(#[doc = concat!("`", $word, "`")] $code,)*

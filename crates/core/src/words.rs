@@ -21,7 +21,7 @@ macro_rules! enumeration {
 }
 
 enumeration! {
-    /// What a user can set.
+    /// An option.
     Knob {
         /// A result that this one is compared with.
         Against,
@@ -123,7 +123,7 @@ enumeration! {
 }
 
 enumeration! {
-    /// What this program is asked to do.
+    /// A command of this program.
     Verb {
         /// The suite: what it does without a command.
         Suite,
@@ -175,7 +175,7 @@ enumeration! {
 pub struct Command {
     /// What it does.
     pub verb: Verb,
-    /// What it is given, in this order.
+    /// Its arguments, in order.
     pub arguments: Vec<Argument>,
     /// Whether only root may do it.
     pub privileged: bool,
@@ -236,7 +236,7 @@ impl Command {
 pub enum Part {
     /// Words that every front end uses.
     Text(Cow<'static, str>),
-    /// What a user can set.
+    /// An option.
     Knob(Knob),
     /// A command line.
     Run(Command),
@@ -363,7 +363,7 @@ impl Way {
         Self::Name(what.into(), knob)
     }
 
-    /// What it is good for, as in `leave it out to measure memory`.
+    /// Its purpose, as in `leave it out to measure memory`.
     #[must_use]
     pub fn to(self, what: impl Into<Cow<'static, str>>) -> Self {
         Self::To(Box::new(self), what.into())
@@ -470,7 +470,7 @@ impl Ways {
     }
 }
 
-/// What is wrong, and what to do about it.
+/// A problem and its ways out.
 #[derive(Debug, Clone, Default)]
 pub struct Problem {
     /// What is wrong.
@@ -480,7 +480,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// What is wrong, and what to do about it.
+    /// A problem and its ways out.
     pub fn new(what: impl Into<Words>, advice: impl Into<Ways>) -> Self {
         what.into().advise(advice)
     }

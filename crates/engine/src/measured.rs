@@ -1,4 +1,4 @@
-//! What is measured: every result whole, with its judgement and what a reader should know of it.
+//! Results as they are measured: each whole, judged, and with notes for its reader.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ pub struct Outcome {
     pub incomplete: Option<Incomplete>,
 }
 
-/// What results are of: the experiment and the coordinates of a cell, on a machine.
+/// The subject of results: the experiment and the coordinates of a cell, on a machine.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) topology: &'a Topology,
@@ -94,7 +94,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// What was measured of a cell, or of the cells of a run. What is in it when something fails is kept.
+/// The results, curves and notes of a cell, or of the cells of a run. They are kept when something fails later.
 #[derive(Default)]
 pub(crate) struct Measured {
     pub(crate) results: Vec<Measurement>,

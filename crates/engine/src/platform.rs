@@ -29,7 +29,7 @@ pub(crate) trait Platform: Sync {
     /// The time now.
     fn now(&self) -> Instant;
 
-    /// What runs the bursts of `plan`, until `cutoff`.
+    /// The runner of the bursts of `plan`, until `cutoff`.
     fn bursts(&self, plan: &Plan, cutoff: Cutoff) -> Box<dyn Bursts + '_>;
 
     /// Allocates a buffer.
@@ -73,7 +73,7 @@ pub(crate) trait Bursts {
         timeout: Duration,
     ) -> Result<BurstResult>;
 
-    /// Chases so many hops on a CPU, until `interrupted`.
+    /// Chases `hops` hops on a CPU, until `interrupted`.
     fn hops(&mut self, cpu: u32, chase: Chase, hops: u64, awake: &IdSet, interrupted: &dyn Fn() -> bool) -> Result<ChasedHops>;
 
     /// Runs transfers at once for `run`, each for at most so many windows. `allocate` gives the buffers that their CPUs push.

@@ -93,7 +93,7 @@ impl StartGate {
     }
 }
 
-/// What a cell leaves, however it ends.
+/// Results and failure of a cell.
 fn measure_cell(session: &mut Session<'_>, start: &StartGate, experiment: Experiment, cell: &Cell) -> Measured {
     let subject = Subject { topology: &session.context.machine.topology, experiment, at: &cell.at };
     let mut measured = Measured::new(cell.repeat);

@@ -21,8 +21,7 @@ impl Format {
     pub const CSV: Self = Self::new("csv", "csv", "");
 }
 
-/// One row for each value, below one header. What was not measured, and what does not apply, is empty. Several reports share the header;
-/// `run_id` tells them apart.
+/// One row for each value, below one header. Cells without a value are empty. Several reports share the header and differ in `run_id`.
 pub(crate) fn results_csv(results: &[Named<'_>]) -> Result<Vec<u8>, RenderError> {
     // The header is written apart, so that a result without a value has one too.
     let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());

@@ -1,4 +1,4 @@
-//! What can be shown, and in which formats.
+//! Documents and formats: anything that is shown is a document, and a format turns it into bytes.
 
 use std::path::Path;
 
@@ -91,7 +91,7 @@ fn either(words: &[String]) -> String {
 
 /// Everything that can be shown. Nothing here measures or does I/O, so every format can be made later from what was saved.
 pub trait Document {
-    /// What messages call it, such as `a plan`.
+    /// Its name in messages, such as `a plan`.
     const NAME: &'static str;
     /// The formats that it has.
     const FORMATS: &'static [Format];

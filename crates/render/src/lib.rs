@@ -103,7 +103,7 @@ fn figure_of<D: Document + ?Sized>(
 const TEXT_AND_JSON: &[Format] = &[Format::TEXT, Format::JSON];
 const WITH_CSV: &[Format] = &[Format::TEXT, Format::JSON, Format::CSV];
 
-/// What would be measured, and on which machine.
+/// A plan, and the machine that it is for.
 #[derive(Debug, Clone, Copy)]
 pub struct PlannedRun<'a> {
     /// The plan.

@@ -1,4 +1,4 @@
-//! What a program says of itself: the libraries that it needs, when it was linked, and the crates that it is made of.
+//! Facts in a program's file: the libraries that it needs, when it was linked, and the crates that it is made of.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -36,7 +36,7 @@ fn read(program: &[u8]) -> Result<File<'_>> {
     File::parse(program).context("it is no program")
 }
 
-/// What a program needs that not every system of its kind has: libraries on Windows, a dynamic linker on Linux.
+/// Needs of a program that not every system of its kind meets: libraries on Windows, a dynamic linker on Linux.
 ///
 /// # Errors
 /// When it is no program for 64 bits of either.

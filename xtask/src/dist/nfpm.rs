@@ -86,7 +86,7 @@ pub(super) fn package(kind: Kind, release: &Release, names: &Names, package: &Pa
     Ok(bytes)
 }
 
-/// What nfpm follows: YAML, which JSON is a part of. The files are written to `folder`.
+/// The configuration of nfpm: JSON, which is YAML too. The files are written to `folder`.
 fn config(
     kind: Kind,
     release: &Release,
@@ -142,7 +142,7 @@ fn config(
     }))
 }
 
-/// What packages run when they are installed and removed, by nfpm's names for it.
+/// The scripts of packages, by nfpm's names.
 fn scripts(kind: Kind) -> Result<Vec<(&'static str, String)>> {
     let script = |file: &str| std::fs::read_to_string(project_folder().join("packaging/scripts").join(file));
     let (installed, removal, removed) = (script("after-install.sh")?, script("before-removal.sh")?, script("after-removal.sh")?);
@@ -169,7 +169,7 @@ fn add_what_debian_asks_for(files: &mut Tree, release: &Release, names: &Names, 
     Ok(())
 }
 
-/// What lintian would warn of, and is meant.
+/// Warnings of lintian about things that are meant.
 fn overrides(package: &Package, names: &Names) -> String {
     let name = package.name;
     // One program runs on every release of Debian; for x86-64 it is one that can be loaded anywhere, which lintian takes for a library.

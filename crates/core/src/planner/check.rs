@@ -28,7 +28,7 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// What is wrong, and what to do about it.
+    /// A problem and its ways out.
     pub const fn problem(&self) -> &Problem {
         match self {
             Self::Request(problem) | Self::Unavailable(problem) => problem,

@@ -142,7 +142,7 @@ impl Operation {
     }
 }
 
-/// What the stores of a mix are.
+/// The kind of a mix's stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreKind {
     /// It has none.
@@ -231,12 +231,12 @@ impl Mix {
         self.properties().name
     }
 
-    /// What it does, for people.
+    /// Its traffic in words.
     pub const fn description(self) -> &'static str {
         self.properties().description
     }
 
-    /// What its stores are.
+    /// The kind of its stores.
     pub const fn stores(self) -> StoreKind {
         self.properties().stores
     }
@@ -309,7 +309,7 @@ impl Mix {
     }
 }
 
-// What a row says of stores is what they are. A mix whose plain stores can be compared says with which.
+// A row's operations agree with its kind of stores, and a mix whose plain stores can be compared names the other mix.
 const _: () = {
     let mut n = 0;
     while n < Mix::ALL.len() {
@@ -362,7 +362,7 @@ impl fmt::Display for Mix {
     }
 }
 
-/// What a message says if a mix was expected.
+/// The message where a mix was expected.
 static EXPECTED: LazyLock<String> = LazyLock::new(|| format!("a mix: {}", Mix::list(" or ")));
 
 impl FromStr for Mix {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::words::{Argument, Command, Join, Knob, Part, Problem, Verb, Way, Ways, Words};
 
-/// What a front end calls what a user can set.
+/// A front end's names of options.
 pub trait FrontEnd {
     /// The name of a knob, if this front end has it.
     fn knob(&self, knob: Knob) -> Option<Cow<'static, str>>;
@@ -85,7 +85,7 @@ pub trait FrontEnd {
         (!said.is_empty()).then(|| joined.collect())
     }
 
-    /// What is wrong, and what to do about it.
+    /// A problem and its ways out.
     fn problem(&self, problem: &Problem) -> String {
         self.advised(&problem.what, problem.advice.as_ref())
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use snapbox::Data;
 
 /// Pages that are compared to the last blank. Of all others the words are, so that another space between columns changes no file but these.
-/// What the drop-in prints is read by programs.
+/// Programs read the drop-in's text.
 const LAID_OUT: [&str; 4] = ["two-nodes.txt", "cxl-hmat-120.txt", "short-two-nodes-80.txt", "scan-mlc.txt"];
 
 /// Compares a page or a drawing with the golden of this name.
