@@ -52,7 +52,7 @@ impl Sinks {
         // Whoever closed it wants the files alone, and standard error belongs to the program that was run.
         let prints = to.prints() && !(to.is_one_line() && (closed || stream == Stream::Error));
         let has = match D::FORMATS {
-            [_, _] => format!("{} is text or JSON", D::NAME),
+            [Format::TEXT, Format::JSON] => format!("{} is text or JSON", D::NAME),
             _ => format!("no format of {} has this ending", D::NAME),
         };
         let open = |path: &PathBuf| -> anyhow::Result<(OutputFile, Format)> {

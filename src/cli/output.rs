@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args};
 use memgauge_core::experiment::Experiment;
-use memgauge_core::experiments::PanelName;
+use memgauge_core::experiment_table::PanelName;
 use memgauge_core::result::Report;
 use memgauge_render::{Document, FigureOptions, FigureWidth, Format};
 

@@ -15,8 +15,7 @@ use memgauge_os::signals::interrupt_child;
 use tempfile::TempDir;
 
 use crate::cli::compare::CompareArgs;
-use crate::console::Program;
-use crate::console::Stream;
+use crate::console::{Program, Stream};
 use crate::exit::{ExitStatus, UsageError};
 use crate::input::result_files;
 use crate::output_file::temporary_folder;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
-use memgauge_core::experiments::PanelName;
+use memgauge_core::experiment_table::PanelName;
 use memgauge_core::microbench::{LoopKind, LoopSpec};
 use memgauge_core::note::{Note, NoteCode, Severity};
 use memgauge_core::result::Incomplete;

@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::Context;
 use memgauge_core::conclusions::scan;
 use memgauge_core::distribution::least_batch;
-use memgauge_core::experiments::PanelName;
+use memgauge_core::experiment_table::PanelName;
 use memgauge_core::result::{HealthStatus, Incomplete, Report};
 use memgauge_core::spec::Spec;
 use memgauge_core::wording::reasons;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use memgauge_core::experiments::PanelName;
+use memgauge_core::experiment_table::PanelName;
 use memgauge_render::Named;
 
 use crate::cli::output::Output;

@@ -7,7 +7,7 @@ use crate::traffic::{Access, LineUse, Mix};
 use crate::units::{Bytes, IdSet};
 
 /// An experiment by name. Its cells differ in some coordinates and make up one table or one curve. What else there is to know of it is in its
-/// [row](crate::experiments).
+/// [row](crate::experiment_table).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

@@ -17,7 +17,7 @@ pub mod distribution;
 pub mod encoding;
 pub mod estimate;
 pub mod experiment;
-pub mod experiments;
+pub mod experiment_table;
 pub mod fleet;
 pub mod installed;
 pub mod integrity;

@@ -35,7 +35,7 @@ enumeration! {
         Counters,
         /// The CPUs that measure.
         Cpus,
-        /// The pause between two accesses of a loader.
+        /// The injection delay: cycles that a loader waits after every four lines.
         Delay,
         /// Which group of hosts of a fleet.
         Fingerprint,
@@ -43,17 +43,17 @@ enumeration! {
         Format,
         /// The CPU that has lines of a transfer in its cache.
         Holder,
-        /// How many accesses of a chase are measured.
+        /// The length of a chase in hops.
         Hops,
         /// A host of a fleet.
         Host,
         /// CPUs that are kept from sleeping.
         KeepAwake,
-        /// That latency is drawn.
+        /// That a sweep measures latency.
         Latency,
         /// The limit of the memory's bandwidth.
         Limit,
-        /// What traffic does with a line.
+        /// The use of a line by traffic: all of it, or a part.
         Line,
         /// The nodes whose memory is loaded.
         LoadNode,
@@ -105,7 +105,7 @@ enumeration! {
         Size,
         /// The sources of what is known of CPUs.
         Sources,
-        /// The distance between accesses.
+        /// The distance between lines that are chased.
         Stride,
         /// How long is measured.
         Time,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use memgauge_core::estimate::NotMeasured;
 use memgauge_core::plan::{Cell, Step, StopRule};
 use memgauge_core::protocol::{STARVED_BUDGETS, burst_windows};
 use memgauge_core::result::Measurement;
@@ -13,7 +14,6 @@ use memgauge_core::units::Bytes;
 use memgauge_os::clock::Clock;
 
 use crate::cutoff::{Cutoff, Heartbeat, WORKER_TIMEOUT};
-use crate::error::CellError;
 use crate::platform::Platform;
 use crate::this_machine::ThisMachine;
 
@@ -116,8 +116,8 @@ impl<'a> TimeBudget<'a> {
     }
 
     /// Why a cell that the end of the run hit has no value.
-    pub(crate) fn interruption(&self) -> CellError {
-        if self.stopped() { CellError::Interrupted } else { CellError::OutOfTime }
+    pub(crate) fn interruption(&self) -> NotMeasured {
+        if self.stopped() { NotMeasured::Interrupted } else { NotMeasured::OutOfTime }
     }
 
     pub(crate) fn over(&self) -> bool {

@@ -12,7 +12,7 @@ pub(crate) struct Cutoff {
     heartbeat: Option<Heartbeat>,
 }
 
-/// What is called every few milliseconds while memory is set up, from any thread: it must return at once.
+/// A function that any thread calls every few milliseconds while memory is set up. It must return at once.
 pub type Heartbeat = Arc<dyn Fn() + Send + Sync>;
 
 impl Cutoff {

@@ -60,41 +60,38 @@ pub(crate) enum LoadError {
 }
 
 /// What most of measuring returns.
-pub(crate) type Result<T = (), E = CellError> = std::result::Result<T, E>;
+pub(crate) type Result<T = (), E = NotMeasured> = std::result::Result<T, E>;
 
-/// Why a cell has no value.
-pub(crate) type CellError = NotMeasured;
-
-impl From<WorkerError> for CellError {
+impl From<WorkerError> for NotMeasured {
     fn from(error: WorkerError) -> Self {
         Self::NoThread { cpu: error.cpu(), failure: Some(error.failure()), detail: error.to_string() }
     }
 }
 
-impl From<ChainError> for CellError {
+impl From<ChainError> for NotMeasured {
     fn from(error: ChainError) -> Self {
         if let ChainError::Interrupted = error { Self::Interrupted } else { Self::Internal { detail: error.to_string() } }
     }
 }
 
 /// A pointer of a chase is not what was written.
-pub(crate) fn wrong_pointer(cpu: u32) -> CellError {
-    CellError::Corrupted { cpu: Some(cpu), detail: format!("CPU {cpu}: a pointer of the chase is not what was written") }
+pub(crate) fn wrong_pointer(cpu: u32) -> NotMeasured {
+    NotMeasured::Corrupted { cpu: Some(cpu), detail: format!("CPU {cpu}: a pointer of the chase is not what was written") }
 }
 
 /// A burst ended without what its chase did.
-pub(crate) fn chase_lost(cpu: u32) -> CellError {
-    CellError::Internal { detail: format!("the chase on CPU {cpu} left no trace") }
+pub(crate) fn chase_lost(cpu: u32) -> NotMeasured {
+    NotMeasured::Internal { detail: format!("the chase on CPU {cpu} left no trace") }
 }
 
 /// A kernel has no room in its buffer.
-pub(crate) fn no_room(cpu: u32, why: &LoadError) -> CellError {
-    CellError::Internal { detail: format!("CPU {cpu}: {why}") }
+pub(crate) fn no_room(cpu: u32, why: &LoadError) -> NotMeasured {
+    NotMeasured::Internal { detail: format!("CPU {cpu}: {why}") }
 }
 
 /// Nothing was allocated for a CPU.
-pub(crate) fn no_buffer(cpu: u32) -> CellError {
-    CellError::Internal { detail: format!("CPU {cpu} has no buffer") }
+pub(crate) fn no_buffer(cpu: u32) -> NotMeasured {
+    NotMeasured::Internal { detail: format!("CPU {cpu} has no buffer") }
 }
 
 #[cfg(test)]
@@ -122,7 +119,7 @@ mod tests {
         let detail = |text: &str| text.to_owned();
         for (error, expected) in [
             (
-                CellError::from(lacks_room()),
+                NotMeasured::from(lacks_room()),
                 NotMeasured::NoMemory {
                     failure: Some(MemoryErrorKind::Space),
                     node: Some(1),
@@ -131,7 +128,7 @@ mod tests {
                 },
             ),
             (
-                CellError::from(WorkerError::Lost { cpu: 3 }),
+                NotMeasured::from(WorkerError::Lost { cpu: 3 }),
                 NotMeasured::NoThread {
                     cpu: 3,
                     failure: Some(ThreadFailure::Ended),
@@ -142,17 +139,17 @@ mod tests {
                 wrong_pointer(2),
                 NotMeasured::Corrupted { cpu: Some(2), detail: detail("CPU 2: a pointer of the chase is not what was written") },
             ),
-            (CellError::MemoryFailed { cpu: 0, fault: fault.clone() }, NotMeasured::MemoryFailed { cpu: 0, fault }),
+            (NotMeasured::MemoryFailed { cpu: 0, fault: fault.clone() }, NotMeasured::MemoryFailed { cpu: 0, fault }),
         ] {
             assert_eq!(error, expected);
         }
         let interrupted = MemoryError { kind: MemoryErrorKind::Interrupted, ..lacks_room() };
-        assert_eq!(CellError::from(interrupted), NotMeasured::Interrupted);
+        assert_eq!(NotMeasured::from(interrupted), NotMeasured::Interrupted);
     }
 
     #[test]
     fn what_the_time_did_not_allow_is_told_from_what_failed() {
-        assert_eq!(Incomplete::from(&CellError::OutOfTime), Incomplete::OutOfTime);
+        assert_eq!(Incomplete::from(&NotMeasured::OutOfTime), Incomplete::OutOfTime);
         assert_eq!(Incomplete::from(&wrong_pointer(0)), Incomplete::CellsMissing);
     }
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use memgauge_core::estimate::NotMeasured;
 use memgauge_core::integrity::{BLOCK_BYTES, BLOCK_WORDS, TestPattern, Words, steps};
 use memgauge_core::result::{DimmErrors, EccCounts, Incomplete, Integrity, Mismatch};
 use memgauge_core::units::Bytes;
@@ -19,7 +20,7 @@ use memgauge_os::{cpu, noise, process};
 
 use crate::burst::workers::Job;
 use crate::cutoff::{Cutoff, WORKER_TIMEOUT};
-use crate::error::{CellError, Result};
+use crate::error::Result;
 use crate::measured::Measured;
 use crate::portions::Portions;
 use crate::session::Session;
@@ -371,7 +372,7 @@ pub(crate) fn sweep(
     }
     session.add_measuring(ended - started);
     outcome?;
-    let fault = buffers.iter().find_map(|b| Some(CellError::MemoryFailed { cpu: *b.cpus.first()?, fault: b.buffer.fault()? }));
+    let fault = buffers.iter().find_map(|b| Some(NotMeasured::MemoryFailed { cpu: *b.cpus.first()?, fault: b.buffer.fault()? }));
     fault.map_or(Ok(()), Err)
 }
 
@@ -380,7 +381,7 @@ fn run(session: &mut Session<'_>, by_cpu: &BTreeMap<u32, Vec<Arc<Sweep>>>) -> Re
     let timeout = WORKER_TIMEOUT + Duration::from_secs(PIECE as u64 / SLOWEST_BYTES_S);
     while by_cpu.values().flatten().any(|sweep| !sweep.portions.are_taken()) {
         if session.interrupted() {
-            return Err(CellError::Interrupted);
+            return Err(NotMeasured::Interrupted);
         }
         let job = |sweeps: &Vec<Arc<Sweep>>| -> Job<()> {
             let sweeps = sweeps.clone();
@@ -397,7 +398,7 @@ fn run(session: &mut Session<'_>, by_cpu: &BTreeMap<u32, Vec<Arc<Sweep>>>) -> Re
 fn wait_until(session: &Session<'_>, ready: Option<Instant>) -> Result {
     while let Some(left) = ready.map(|ready| ready.saturating_duration_since(session.context.now())).filter(|left| !left.is_zero()) {
         if session.interrupted() {
-            return Err(CellError::Interrupted);
+            return Err(NotMeasured::Interrupted);
         }
         process::sleep(left.min(NAP));
     }
@@ -503,7 +504,7 @@ impl CheckedBuffers {
         match outcome {
             Err(error) if error.damaged() => return Err(error),
             Ok(()) => {}
-            Err(CellError::Interrupted) => measured.cut_short(Incomplete::OutOfTime),
+            Err(NotMeasured::Interrupted) => measured.cut_short(Incomplete::OutOfTime),
             Err(error) => {
                 measured.cut_short((&error).into());
                 let message = format!("what was written was not compared: {error}");

@@ -16,7 +16,6 @@ use memgauge_core::wording::{self, reasons};
 use memgauge_os::memory::MemoryFaultKind;
 
 use crate::context::Progress;
-use crate::error::CellError;
 
 /// What to do about memory that does not keep what is written to it.
 const TEST_MEMORY: &str = "take the machine out of service, look at its log for memory errors, and test its memory";
@@ -147,8 +146,8 @@ impl Measured {
     }
 
     /// Adds results without value for what failed, so that none goes missing silently.
-    pub(crate) fn fail(&mut self, subject: Subject<'_>, work: &Work, error: &CellError) {
-        if !matches!(error, CellError::Interrupted | CellError::OutOfTime) {
+    pub(crate) fn fail(&mut self, subject: Subject<'_>, work: &Work, error: &NotMeasured) {
+        if !matches!(error, NotMeasured::Interrupted | NotMeasured::OutOfTime) {
             self.note(failure(&wording::coordinates(subject.at), error));
         }
         self.cut_short(error.into());
@@ -204,11 +203,11 @@ pub(crate) fn taken_away(result: &Measurement) -> Option<Note> {
 }
 
 /// The note on something that failed, and what to do about it.
-pub(crate) fn failure(at: &str, error: &CellError) -> Note {
+pub(crate) fn failure(at: &str, error: &NotMeasured) -> Note {
     let message = format!("{at}: {error}");
     match error {
-        CellError::Corrupted { .. } => Note::error(NoteCode::MemoryCorrupted, message).advise(TEST_MEMORY),
-        CellError::MemoryFailed { fault, .. } => match fault.kind {
+        NotMeasured::Corrupted { .. } => Note::error(NoteCode::MemoryCorrupted, message).advise(TEST_MEMORY),
+        NotMeasured::MemoryFailed { fault, .. } => match fault.kind {
             MemoryFaultKind::Poisoned if fault.directory.is_none() => Note::error(NoteCode::MemoryCorrupted, message).advise(TEST_MEMORY),
             MemoryFaultKind::Poisoned => Note::error(NoteCode::MemoryCorrupted, message).advise(SEE_MEDIA_ERRORS),
             MemoryFaultKind::Truncated => {
@@ -216,7 +215,7 @@ pub(crate) fn failure(at: &str, error: &CellError) -> Note {
             }
             MemoryFaultKind::Device | MemoryFaultKind::Gone => Note::error(NoteCode::CellNotMeasured, message).advise(SEE_MEDIA_ERRORS),
         },
-        CellError::NoMemory { detail, .. } => {
+        NotMeasured::NoMemory { detail, .. } => {
             let note = Note::error(NoteCode::CellNotMeasured, detail.what.clone().after(format!("{at}: ")));
             Note { advice: detail.advice.clone(), ..note }
         }
@@ -285,7 +284,7 @@ mod tests {
             let (at, work) = (Coordinates::default(), Work::Latency { probe, allocations: 3, orders, hops: None, histogram: None });
             let mut measured = Measured::default();
             let subject = Subject { topology: &topology, experiment: Experiment::IdleLatency, at: &at };
-            measured.fail(subject, &work, &CellError::NoCpuTime { cpu: 1 });
+            measured.fail(subject, &work, &NotMeasured::NoCpuTime { cpu: 1 });
             let results = measured.results.into_iter();
             results.map(|m| (m.at.order.unwrap(), m.estimate.not_measured.unwrap())).collect::<Vec<_>>()
         };

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use memgauge_core::directory::MemoryDir;
+use memgauge_core::estimate::NotMeasured;
 use memgauge_core::experiment::ChaseOrder;
 use memgauge_core::plan::{BufferPlan, Loader, Plan, Probe};
 use memgauge_core::protocol::KEPT_ALLOCATIONS;
@@ -22,7 +23,7 @@ use crate::burst::chase::{ChainSpec, Ring, WindowExits};
 use crate::burst::prefix::Prefix;
 use crate::context::RunContext;
 use crate::cutoff::{Cutoff, Heartbeat};
-use crate::error::{CellError, Result};
+use crate::error::Result;
 use crate::noise::NoiseWatch;
 
 /// Kept buffers take at most one in this many bytes of what may be taken: the rest is for what the cell in progress needs.
@@ -104,7 +105,7 @@ impl<'a> MemoryStore<'a> {
         let known = self.end.filter(|_| plan.bytes > RATE_TRIAL).and_then(|_| self.allocation_rate(plan));
         let takes = Duration::from_secs_f64(known.map_or(0.0, |rate| plan.bytes.0 as f64 / rate));
         if self.context.interrupted() || self.end.is_some_and(|end| self.context.now() + takes >= end) {
-            return Err(CellError::Interrupted);
+            return Err(NotMeasured::Interrupted);
         }
         let started = self.context.now();
         self.make_room(plan);
@@ -289,7 +290,7 @@ impl<'a> MemoryStore<'a> {
         let cutoff = self.cutoff();
         for (at, line) in (0..buffer.len() / LINE as usize).zip(contents.iter().cycle()) {
             if at.is_multiple_of(LINES_AT_A_TIME) && cutoff.passed() {
-                return Err(CellError::Interrupted);
+                return Err(NotMeasured::Interrupted);
             }
             // SAFETY: line `at` is inside the buffer, which is mapped and writable, and no thread uses it yet.
             unsafe { buffer.as_ptr().add(at * LINE as usize).copy_from_nonoverlapping(line.0.as_ptr(), line.0.len()) };

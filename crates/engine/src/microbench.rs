@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use memgauge_core::counters::WorkUnit;
-use memgauge_core::estimate::Estimate;
+use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{Coordinates, Experiment, MemoryPlace, Metric};
 use memgauge_core::microbench::{LoopKind, LoopProof, LoopSpec};
 use memgauge_core::neighbours::NeighbourCpus;
@@ -31,7 +31,7 @@ use crate::burst::exact::ExactHops;
 use crate::burst::workers::{Finished, run_observed};
 use crate::context::RunContext;
 use crate::cutoff::Cutoff;
-use crate::error::{CellError, ChainError};
+use crate::error::ChainError;
 use crate::measured::{self, Subject};
 use crate::neighbours::NeighbourWatch;
 
@@ -104,7 +104,7 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
         LoopKind::Stream => stream(spec, bytes, context, &buffer, &mut counters),
         LoopKind::Chase { .. } => chase(spec, bytes, context, &buffer, &mut counters),
     });
-    let damaged = buffer.fault().map(|fault| CellError::MemoryFailed { cpu: here, fault });
+    let damaged = buffer.fault().map(|fault| NotMeasured::MemoryFailed { cpu: here, fault });
     let (samples, proof, mut evidence) = match value {
         // It came before a pass was complete.
         Err(LoopError::Interrupted) if damaged.is_some() => Default::default(),
@@ -325,7 +325,7 @@ fn chase(
         counted.stop(&clock, hops * u64::from(made));
     }
     // A chase that met a wrong pointer may be anywhere. Of memory that has an error it is the last pass before.
-    let sound = !matches!(chase.check(0), Err(CellError::Corrupted { .. }));
+    let sound = !matches!(chase.check(0), Err(NotMeasured::Corrupted { .. }));
     let offset = sound.then(|| chase.position() as usize - buffer.as_ptr() as usize);
     let proof = LoopProof {
         passes: made,

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use memgauge_core::conclusions::judge;
+use memgauge_core::estimate::NotMeasured;
 use memgauge_core::experiment::Experiment;
 use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::plan::{Cell, Plan, Work};
@@ -12,7 +13,7 @@ use memgauge_os::clock::ClockError;
 use memgauge_os::start_signal::StartSignal;
 
 use crate::context::{Observer, RunContext};
-use crate::error::{CellError, Result};
+use crate::error::Result;
 use crate::experiment::{interleave, latency, loaded, working_set};
 use crate::measured::{Measured, Outcome, Subject};
 use crate::noise::NoiseWatch;
@@ -76,11 +77,11 @@ struct StartGate {
 impl StartGate {
     fn wait(&self, session: &Session<'_>) -> Result {
         match &self.signal {
-            Some(Err(why)) => Err(CellError::NoStartSignal { detail: why.to_string() }),
+            Some(Err(why)) => Err(NotMeasured::NoStartSignal { detail: why.to_string() }),
             Some(Ok(signal)) => match signal.wait(|| session.interrupted()) {
                 Ok(true) => Ok(()),
                 Ok(false) => Err(session.budget.interruption()),
-                Err(why) => Err(CellError::NoStartSignal { detail: why.to_string() }),
+                Err(why) => Err(NotMeasured::NoStartSignal { detail: why.to_string() }),
             },
             None => Ok(()),
         }
@@ -117,12 +118,12 @@ fn try_to_measure(session: &mut Session<'_>, start: &StartGate, subject: Subject
     session.runner.begin_cell(work);
     let result = match measure(session, subject, work, measured) {
         // Memory that went offline in the middle is more than too little of it.
-        Err(error @ CellError::NoMemory { .. }) => Err(check_allowed(session.context, work).err().unwrap_or(error)),
+        Err(error @ NotMeasured::NoMemory { .. }) => Err(check_allowed(session.context, work).err().unwrap_or(error)),
         result => result,
     };
     // Also where something was not begun because it would not have ended in time.
     let late = !session.budget.stopped();
-    let result = if late && matches!(result, Err(CellError::Interrupted)) { Err(CellError::OutOfTime) } else { result };
+    let result = if late && matches!(result, Err(NotMeasured::Interrupted)) { Err(NotMeasured::OutOfTime) } else { result };
     end_cell(session, &result, measured.moved());
     // The noise that was seen in a failed cell does not count.
     session.noise = NoiseWatch::default();
@@ -133,7 +134,7 @@ fn try_to_measure(session: &mut Session<'_>, start: &StartGate, subject: Subject
 /// Drops the memory that no later cell may use. `moved` says whether pages of this cell were on other nodes than they should.
 fn end_cell(session: &mut Session<'_>, result: &Result, moved: bool) {
     session.memory.end_cell();
-    if result.as_ref().is_err_and(CellError::damaged) {
+    if result.as_ref().is_err_and(NotMeasured::damaged) {
         session.memory.forget();
     } else if moved {
         session.memory.forget_moved();
@@ -198,12 +199,12 @@ fn check_allowed(context: &RunContext<'_>, work: &Work) -> Result {
     let Some(now) = context.platform.allowed() else { return Ok(()) };
     let cpus = work.cpus().difference(&now.cpus);
     if !cpus.is_empty() {
-        return Err(CellError::CpusLost { cpus });
+        return Err(NotMeasured::CpusLost { cpus });
     }
     let buffers = work.buffers().into_iter().filter(|b| b.directory.is_none());
     let nodes: IdSet = buffers.flat_map(|b| b.nodes().iter().collect::<Vec<_>>()).filter(|&node| !now.nodes.contains(node)).collect();
     if !nodes.is_empty() {
-        return Err(CellError::NodesLost { nodes });
+        return Err(NotMeasured::NodesLost { nodes });
     }
     Ok(())
 }
@@ -286,9 +287,9 @@ mod tests {
         });
         let threads = session.runner.threads(&IdSet::one(probe.cpu)).unwrap();
         let given_up = threads.workers.run(vec![(probe.cpu, job)], Duration::from_millis(20)).map(|_| ());
-        let given_up = given_up.map_err(CellError::from);
+        let given_up = given_up.map_err(NotMeasured::from);
         assert!(
-            matches!(given_up, Err(CellError::NoThread { failure: Some(memgauge_core::estimate::ThreadFailure::TimedOut), .. })),
+            matches!(given_up, Err(NotMeasured::NoThread { failure: Some(memgauge_core::estimate::ThreadFailure::TimedOut), .. })),
             "{given_up:?}"
         );
         end_cell(&mut session, &given_up, false);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use memgauge_core::conclusions::scan;
-use memgauge_core::estimate::Estimate;
+use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{Coordinates, Metric};
 use memgauge_core::integrity::{self, BLOCK_BYTES, TestPattern, TestStep};
 use memgauge_core::note::{Note, NoteCode};
@@ -28,7 +28,7 @@ use crate::burst::threads::{EndFlag, Threads, keep_awake_jobs};
 use crate::burst::windows::coverage;
 use crate::burst::workers::{Finished, Job, SchedulerNoise};
 use crate::cutoff::WORKER_TIMEOUT;
-use crate::error::{CellError, Result};
+use crate::error::Result;
 use crate::experiment::disturbance::{BurstConditions, BurstSamples, GroupBy};
 use crate::experiment::kernels::{Contest, TrialResult, candidates};
 use crate::experiment::trials;
@@ -53,7 +53,7 @@ const GROWING_LIMIT: f64 = 0.75;
 struct Region {
     buffer: Arc<Buffer>,
     /// The error of its memory for which it is not read any more.
-    lost: Option<CellError>,
+    lost: Option<NotMeasured>,
     /// GB/s of each pass.
     passes: BurstSamples,
     coverage: Vec<f64>,
@@ -105,7 +105,7 @@ pub(crate) fn measure(session: &mut Session<'_>, subject: Subject<'_>, plan: &Sc
         return outcome;
     }
     let why = outcome.as_ref().err().map(|error| match error {
-        CellError::Interrupted => session.budget.interruption(),
+        NotMeasured::Interrupted => session.budget.interruption(),
         error => error.clone(),
     });
     for (index, region) in regions.iter().enumerate() {
@@ -127,7 +127,7 @@ pub(crate) fn measure(session: &mut Session<'_>, subject: Subject<'_>, plan: &Sc
     match outcome {
         // Each region without a pass has the reason, and each result says how much of its memory was compared. What the time allowed beyond
         // the plan may end anywhere.
-        Err(CellError::Interrupted) => {
+        Err(NotMeasured::Interrupted) => {
             if !compared_as_planned {
                 measured.cut_short(Incomplete::OutOfTime);
             }
@@ -150,7 +150,7 @@ fn grow(session: &mut Session<'_>, plan: &Scan, measured: &mut Measured) -> Resu
     let end = session.budget.left().map(|left| started + left.mul_f64(GROWING_LIMIT));
     while regions.len() < plan.regions as usize {
         if session.interrupted() {
-            return Err(CellError::Interrupted);
+            return Err(NotMeasured::Interrupted);
         }
         // Another one would take as long as those before.
         let now = session.context.now();
@@ -173,7 +173,7 @@ fn grow(session: &mut Session<'_>, plan: &Scan, measured: &mut Measured) -> Resu
                 let passes = BurstSamples::new(GroupBy::Allocation, plan.passes);
                 regions.push(Region { buffer, lost: None, passes, coverage: Vec::new() });
             }
-            Err(error) if regions.is_empty() || matches!(error, CellError::Interrupted) => return Err(error),
+            Err(error) if regions.is_empty() || matches!(error, NotMeasured::Interrupted) => return Err(error),
             Err(error) => {
                 objection = Some((Incomplete::CellsMissing, NoteCode::ScanMemoryScarce, error.to_string(), FREE_MEMORY.into()));
                 break;
@@ -183,7 +183,7 @@ fn grow(session: &mut Session<'_>, plan: &Scan, measured: &mut Measured) -> Resu
     }
     if let Some((incomplete, code, why, advice)) = objection {
         if regions.is_empty() {
-            return Err(CellError::NoRegion { node, detail: why });
+            return Err(NotMeasured::NoRegion { node, detail: why });
         }
         measured.cut_short(incomplete);
         let message = format!("{} of {} regions were taken on node {node}: {why}", regions.len(), plan.regions);
@@ -218,7 +218,7 @@ fn read(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, regions
     for pass_number in 0..plan.passes.saturating_add(memgauge_core::plan::more_passes(plan.passes)) {
         for index in memgauge_core::plan::pass_order(regions.len(), pass_number, session.plan.seed) {
             if session.interrupted() {
-                return Err(CellError::Interrupted);
+                return Err(NotMeasured::Interrupted);
             }
             let region = &mut regions[index];
             if region.lost.is_some() || pass_number >= plan.passes && region.passes.enough_undisturbed() {
@@ -260,11 +260,11 @@ fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region:
     let before = threads.look(&plan.cpus);
     let finished = threads.workers.run_required(jobs, plan.cpus.len(), timeout)?;
     if let Some(fault) = region.fault() {
-        return Err(CellError::MemoryFailed { cpu: plan.cpus.first().unwrap_or(0), fault });
+        return Err(NotMeasured::MemoryFailed { cpu: plan.cpus.first().unwrap_or(0), fault });
     }
     // What is left of the region was not read.
     if session.interrupted() {
-        return Err(CellError::Interrupted);
+        return Err(NotMeasured::Interrupted);
     }
     let (mut spans, mut scheduler) = (Vec::new(), SchedulerNoise::default());
     for Finished { value, scheduler: own } in &finished {

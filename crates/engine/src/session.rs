@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use memgauge_core::counters::{Counters, ExpectedEvents, WorkUnit};
+use memgauge_core::estimate::NotMeasured;
 use memgauge_core::experiment::ChaseOrder;
 use memgauge_core::plan::{BufferPlan, Plan, Probe};
 use memgauge_core::protocol;
@@ -21,7 +22,7 @@ use crate::burst::windows::shortest_window;
 use crate::burst::workers::SchedulerNoise;
 use crate::context::{Observer, Progress, RunContext, TimeBudget};
 use crate::cutoff::Cutoff;
-use crate::error::{CellError, Result, chase_lost};
+use crate::error::{Result, chase_lost};
 use crate::experiment::kernels::KnownTrial;
 use crate::experiment::stores::KnownStores;
 use crate::measured::Measured;
@@ -84,7 +85,7 @@ impl<'a> Session<'a> {
         self.budget.begin_cell(self.plan.stop);
         let Some((end, shares)) = &mut self.shares else { return Ok(()) };
         let now = self.context.now();
-        let share = shares.next(end.saturating_duration_since(now).as_secs_f64()).ok_or(CellError::OutOfTime)?;
+        let share = shares.next(end.saturating_duration_since(now).as_secs_f64()).ok_or(NotMeasured::OutOfTime)?;
         self.budget.stop.budget_s = share.budget_s;
         let after = |seconds| Some(now + Duration::from_secs_f64(seconds));
         (self.budget.cell_end, self.budget.fill_end) = (after(share.at_most_s), after(share.fill_s));
@@ -204,7 +205,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// What was counted for a measurement, where it was asked for. What could not be counted is noted, the first time.
+    /// The counters of a measurement, where they were asked for. The first time, a note names those that could not be read.
     pub(crate) fn counted(
         &mut self,
         measured: &mut Measured,

@@ -35,7 +35,7 @@ use model::{ChaseWork, LoadWork, SimulatedMachine, TransferWork};
 
 /// Time to map, touch and read back a buffer: 8 GB/s.
 const TOUCH_NS_PER_BYTE: f64 = 0.125;
-/// Time in which the clock of a core settles.
+/// Time until a core's clock has settled.
 const WARM_UP: Duration = Duration::from_millis(75);
 
 impl<'a> RunContext<'a> {

@@ -38,18 +38,18 @@ impl Stream {
         Self { read: 0, write: burst * BURSTS_PER_STEP }
     }
 
-    /// A stream on which a burst does this operation with so many lines, or with so many bytes of each.
+    /// A stream on which a burst does this operation with `bytes` bytes of each of `lines` lines.
     pub(crate) const fn by(operation: Operation, lines: usize, bytes: u32) -> Self {
         if operation.loads() { Self::read(lines as u32 * bytes) } else { Self::write(lines as u32 * bytes) }
     }
 
-    /// A window of which a burst of this mix loads some lines and stores others.
+    /// A window in which a burst of this mix loads some lines and stores others.
     pub(crate) const fn window(mix: Mix) -> Self {
         let (loads, stores) = mix.burst_lines();
         Self::both((loads * LINE, stores * LINE))
     }
 
-    /// A window of which a burst reads some lines and writes others: bytes read and written per burst.
+    /// A window in which a burst reads some lines and writes others: bytes read and written per burst.
     pub(crate) const fn both((read, write): (u32, u32)) -> Self {
         Self { read: read * BURSTS_PER_STEP, write: write * BURSTS_PER_STEP }
     }

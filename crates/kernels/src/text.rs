@@ -34,7 +34,7 @@ macro_rules! sequential_mixes {
     (($kernel:ident $arguments:tt) $($row:tt)+) => { &[$kernel!($arguments $($row)+)] };
 }
 
-/// Lines so many bytes apart: the same without plain copies.
+/// Lines a stride apart: the same without plain copies.
 macro_rules! strided_mixes {
     ($to:tt Copy $($row:tt)+) => { &[] };
     ($to:tt $($row:tt)+) => { sequential_mixes!($to $($row)+) };
@@ -91,7 +91,7 @@ macro_rules! number_of {
     };
 }
 
-/// What a burst does in a stream: an operation on these lines, with so many bytes of each.
+/// A burst's operation in a stream: on these lines, with `$bytes` of each.
 macro_rules! stream {
     ($operation:ident $lines:tt, $bytes:expr) => {
         Stream::by(memgauge_core::traffic::Operation::$operation, $lines.len(), $bytes)

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use memgauge_core::experiments::PanelName;
+use memgauge_core::experiment_table::PanelName;
 
 /// How a document is shown.
 #[derive(Debug, Clone, PartialEq)]

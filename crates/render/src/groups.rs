@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use memgauge_core::conclusions::scan;
 use memgauge_core::directory::{FileEvidence, STAND_IN};
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, Metric, PrefetchRequest};
-use memgauge_core::experiments::EXPERIMENTS;
+use memgauge_core::experiment_table::EXPERIMENTS;
 use memgauge_core::plan::{Scan, Work};
 use memgauge_core::result::{LevelSummary, Measurement, Report};
 use memgauge_core::traffic::Mix;

@@ -60,7 +60,7 @@ impl Document for [Named<'_>] {
             Format::CSV => csv::results_csv(self),
             Format::OPENMETRICS => openmetrics::openmetrics(self),
             Format::HTML => html::results_html(self, &appearance.page),
-            _ => figure_of(self, format, |picture| figure::results_figure(self, picture, &appearance.figure)),
+            _ => figure_of::<Self>(format, |picture| figure::results_figure(self, picture, &appearance.figure)),
         }
     }
 }
@@ -92,11 +92,7 @@ fn alone(report: &Report) -> [Named<'_>; 1] {
 }
 
 /// A document as a figure, if the format is one.
-fn figure_of<D: Document + ?Sized>(
-    _: &D,
-    format: Format,
-    draw: impl Fn(Picture) -> Result<Vec<u8>, RenderError>,
-) -> Result<Vec<u8>, RenderError> {
+fn figure_of<D: Document + ?Sized>(format: Format, draw: impl Fn(Picture) -> Result<Vec<u8>, RenderError>) -> Result<Vec<u8>, RenderError> {
     draw(format.picture().ok_or(RenderError::NoFormat(format.name(), D::NAME))?)
 }
 
@@ -144,7 +140,7 @@ impl Document for Comparison {
         match format {
             Format::CSV => csv::comparison_csv(self),
             Format::HTML => html::comparison_html(self),
-            _ => figure_of(self, format, |picture| figure::comparison_figure(self, picture, &appearance.figure)),
+            _ => figure_of::<Self>(format, |picture| figure::comparison_figure(self, picture, &appearance.figure)),
         }
     }
 }
@@ -206,9 +202,9 @@ impl Document for Outliers<'_> {
     fn other(&self, format: Format, appearance: &Appearance) -> Result<Vec<u8>, RenderError> {
         match format {
             Format::CSV => fleet_csv::fleet_outliers_csv(self.found),
-            _ => {
-                figure_of(self, format, |picture| figure::fleet_outliers_figure(self.found, &(self.numbers)(), picture, &appearance.figure))
-            }
+            _ => figure_of::<Self>(format, |picture| {
+                figure::fleet_outliers_figure(self.found, &(self.numbers)(), picture, &appearance.figure)
+            }),
         }
     }
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use memgauge_core::conclusions::summary::summarise;
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, Metric};
-use memgauge_core::experiments::{Series, SeriesOf, all_series};
+use memgauge_core::experiment_table::{Series, SeriesOf, all_series};
 use memgauge_core::result::{Asked, CurveSummary, HealthStatus, LevelSummary, Measurement, QualityLevel, Report};
 use memgauge_core::units::Bytes;
 use memgauge_core::wording::{memory_policy, spelled};

@@ -6,7 +6,7 @@ use crate::counters::Counters;
 use crate::distribution::Distribution;
 use crate::estimate::Estimate;
 use crate::experiment::{Coordinates, Experiment, Method, Metric, Unit};
-use crate::experiments::Quantity;
+use crate::experiment_table::Quantity;
 use crate::result::evidence::Evidence;
 
 /// One number with everything that makes it trustworthy.

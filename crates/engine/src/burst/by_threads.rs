@@ -32,7 +32,7 @@ const LEAD_TO_READ: Duration = Duration::from_millis(1);
 /// Hops of an exact chase between two checks whether the run was interrupted: a fifth of a second at 100 ns.
 const HOPS_AT_A_TIME: u64 = 1 << 21;
 
-/// What a part of an exact chase took, and the chase to go on with; `None` from a CPU that was kept awake.
+/// The hops and time of a part of an exact chase, and the chase to go on with; `None` from a CPU that was kept awake.
 type ChasedPart = Option<(ExactHops, Chase)>;
 
 enum JobResult {
@@ -58,7 +58,7 @@ impl Bursts for Threads {
         if let Some(counters) = &mut self.counters {
             counters.open(&mut self.workers, &busy)?;
         }
-        // What memory did belongs to the bandwidth, where there is one.
+        // Counters of the memory controllers belong to the bandwidth, where there is one.
         let for_system = loads.first().map(|(cpu, _)| *cpu).or(chase.as_ref().map(|(cpu, _)| *cpu));
         let counters = busy.iter().filter_map(|cpu| Some((cpu, self.counters.as_ref()?.switched_by(cpu, Some(cpu) == for_system)?)));
         let counters: BTreeMap<u32, _> = counters.collect();
@@ -208,7 +208,7 @@ fn collect(finished: Vec<Finished<JobResult>>) -> BurstResult {
                 spans.push(loaded.trace.span);
                 result.loads.push(*loaded);
             }
-            // What the scheduler does to a thread that only keeps a package awake does not affect the numbers.
+            // A thread that only keeps a package awake may be interrupted: the numbers stay the same.
             JobResult::KeptAwake => continue,
         }
         result.conditions.scheduler.add(&scheduler);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use memgauge_core::estimate::NotMeasured;
 use memgauge_core::experiment::ChaseOrder;
 use memgauge_core::pattern::{ChaseLayout, Cycle};
 use memgauge_core::units::{Bytes, IdSet};
@@ -16,7 +17,7 @@ use memgauge_os::memory::Buffer;
 use super::exact::{self, ExactHops};
 use super::windows::{BLOCK_NS, Fences, Schedule, Trace, run_until_end};
 use crate::cutoff::Cutoff;
-use crate::error::{CellError, ChainError, wrong_pointer};
+use crate::error::{ChainError, wrong_pointer};
 
 /// Slots whose links one thread writes at a time when the whole buffer is one window: 8 MiB at a stride of 128 B.
 const LINKS_AT_A_TIME: usize = 1 << 16;
@@ -90,9 +91,9 @@ impl Ring {
     ///
     /// A changed pointer may lead to another line of the ring. Where the chase must be is computed if its windows are short; of longer ones
     /// [`Self::check_links`] tells.
-    pub(crate) fn check(&self, cpu: u32) -> Result<(), CellError> {
+    pub(crate) fn check(&self, cpu: u32) -> Result<(), NotMeasured> {
         match self.buffer.fault() {
-            Some(fault) => Err(CellError::MemoryFailed { cpu, fault }),
+            Some(fault) => Err(NotMeasured::MemoryFailed { cpu, fault }),
             None if !self.memory().contains(&self.position()) || !self.is_where_it_must_be() => Err(wrong_pointer(cpu)),
             None => Ok(()),
         }
@@ -109,14 +110,14 @@ impl Ring {
     }
 
     /// As [`Self::check_all_links`], for rings whose chases are not checked burst by burst.
-    pub(crate) fn check_links(&self, cpu: u32, interrupted: &dyn Fn() -> bool) -> Result<(), CellError> {
+    pub(crate) fn check_links(&self, cpu: u32, interrupted: &dyn Fn() -> bool) -> Result<(), NotMeasured> {
         if self.is_computed() { Ok(()) } else { self.check_all_links(cpu, interrupted) }
     }
 
     /// An error where a pointer of the chain is not what was written: reads one line in each slot. Nothing is compared once `interrupted`.
     ///
     /// Each line of the ring is the next of exactly one other, so the sum of all pointers is that of all lines.
-    pub(crate) fn check_all_links(&self, cpu: u32, interrupted: &dyn Fn() -> bool) -> Result<(), CellError> {
+    pub(crate) fn check_all_links(&self, cpu: u32, interrupted: &dyn Fn() -> bool) -> Result<(), NotMeasured> {
         let (start, mut sum) = (self.buffer.as_ptr() as usize + self.way.offset_in_line, 0_usize);
         for (slot, line) in self.layout().lines().enumerate() {
             if slot.is_multiple_of(SLOTS_BETWEEN_LOOKS) && interrupted() {
@@ -127,7 +128,7 @@ impl Ring {
             sum = sum.wrapping_add(unsafe { (at as *const usize).read_volatile() }).wrapping_sub(at);
         }
         match self.buffer.fault() {
-            Some(fault) => Err(CellError::MemoryFailed { cpu, fault }),
+            Some(fault) => Err(NotMeasured::MemoryFailed { cpu, fault }),
             None if sum != 0 => Err(wrong_pointer(cpu)),
             None => Ok(()),
         }
@@ -371,7 +372,7 @@ impl Chase {
     }
 
     /// As [`Ring::check`].
-    pub(crate) fn check(&self, cpu: u32) -> Result<(), CellError> {
+    pub(crate) fn check(&self, cpu: u32) -> Result<(), NotMeasured> {
         self.ring.check(cpu)
     }
 

@@ -38,7 +38,7 @@ pub(crate) struct TransferRun {
     pub(crate) samples: Vec<f64>,
     /// Windows read, the first ones too.
     pub(crate) windows: u64,
-    /// There is no time off a CPU in the samples.
+    /// Whether the samples have no time off a CPU in them.
     pub(crate) clean: bool,
     /// Share of the windows that were left out.
     pub(crate) left_out: f64,
@@ -91,7 +91,7 @@ fn pushed_buffer(plan: &Handoff, bytes: Bytes, allocate: &mut dyn FnMut(&BufferP
     Ok(Some((buffer, bytes)))
 }
 
-/// What each of the transfers left, by what their jobs returned.
+/// The samples of each transfer, from the results of its jobs.
 pub(crate) fn collect(transfers: &[Transfer<'_>], finished: Vec<Finished<ReadWindows>>) -> Result<Vec<TransferRun>> {
     let mut finished = finished.into_iter();
     let mut all = Vec::with_capacity(transfers.len());
@@ -143,7 +143,7 @@ fn uninterrupted(turns: &[Turn]) -> (Vec<f64>, f64, Option<f64>) {
     (samples, left_out, (all > 0.0).then(|| stalled / all))
 }
 
-/// What a reader returns: its turns, and the ring to go on with. Others return nothing.
+/// A reader's turns, and the ring to go on with. Other participants return `None`.
 pub(crate) type ReadWindows = Option<(Vec<Turn>, Ring)>;
 
 /// A buffer to read besides the window, and how many bytes of it.
@@ -279,12 +279,12 @@ impl Stopwatch {
     }
 }
 
-/// What each participant needs: the ring of pointers, how many hops a window has, and when to end.
+/// One participant of a transfer: its ring of pointers, the hops of a window, and when it ends.
 #[derive(Clone)]
 pub(crate) struct Participant {
     /// How many take turns.
     pub(crate) participants: u64,
-    /// What this participant reads in its turn besides the window, and how many bytes of it.
+    /// A buffer that this participant reads in its turn besides the window, and how many bytes of it.
     pub(crate) pushed: Option<(Arc<Buffer>, usize)>,
     pub(crate) ring: Ring,
     pub(crate) hops: usize,

@@ -17,7 +17,7 @@ const SHARED_FROM: Bytes = Bytes::mib(8);
 /// The chain of a working set, in the buffer of the largest one.
 pub(crate) struct Prefix<'a> {
     pub(crate) buffer: &'a Arc<Buffer>,
-    /// Bytes of the buffer over which the working set is spread.
+    /// The working set is spread over this part of the buffer.
     pub(crate) size: Bytes,
     /// The chain of the largest working set.
     pub(crate) whole: &'a ChainSpec,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use memgauge_core::estimate::NotMeasured;
 use memgauge_core::protocol::{MAX_BURST, SETTLE_WINDOWS};
 
 use super::chase::Chase;
@@ -9,7 +10,7 @@ use super::exact::ExactHops;
 use super::load::Load;
 use super::windows::Trace;
 use super::workers::SchedulerNoise;
-use crate::error::{CellError, Result};
+use crate::error::Result;
 use crate::neighbours::Others;
 
 /// The counted windows of a burst.
@@ -87,7 +88,7 @@ impl BurstResult {
         if let (Some((_, chase)), Some(cpu)) = (&self.chase, probe) {
             chase.check(cpu)?;
         }
-        let fault = self.loads.iter().find_map(|l| Some(CellError::MemoryFailed { cpu: l.cpu, fault: l.load.fault()? }));
+        let fault = self.loads.iter().find_map(|l| Some(NotMeasured::MemoryFailed { cpu: l.cpu, fault: l.load.fault()? }));
         fault.map_or(Ok(()), Err)
     }
 

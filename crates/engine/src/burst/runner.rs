@@ -30,7 +30,7 @@ const LEAST_WARM_UP: Duration = Duration::from_millis(60);
 /// A core that worked so recently runs at the same clock still: governors look every few milliseconds, and lower it step by step.
 const STAYS_WARM: Duration = Duration::from_millis(20);
 
-/// What runs bursts, and an account of them.
+/// Runs bursts, and keeps account of the time they took and of the frequencies that were seen.
 pub(crate) struct BurstRunner<'a> {
     context: &'a RunContext<'a>,
     plan: &'a Plan,

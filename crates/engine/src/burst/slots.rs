@@ -43,7 +43,7 @@ struct Interval {
     work: u64,
 }
 
-/// What a thread noted of the slots that are judged together.
+/// A thread's marks of the slots that are judged together.
 #[derive(Clone, Copy)]
 struct Part {
     first: Mark,

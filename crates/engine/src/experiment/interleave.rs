@@ -1,7 +1,7 @@
 //! Weighted interleave: a chase beside loaders over memory whose pages are on several nodes in turn, with weights that the search chooses.
 
 use memgauge_core::conclusions::curve;
-use memgauge_core::estimate::Estimate;
+use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Metric, PageRequest};
 use memgauge_core::interleave::{Goal, Reading, Search, Trial, Weights};
 use memgauge_core::plan::{BufferPlan, Delays, InterleaveSearch, Loader, Probe};
@@ -10,7 +10,7 @@ use memgauge_core::result::{CurvePoint, InterleaveSummary};
 use memgauge_core::units::Bytes;
 
 use super::loaded::{self, Curve};
-use crate::error::{CellError, Result};
+use crate::error::Result;
 use crate::measured::{Measured, Subject};
 use crate::session::Session;
 
@@ -77,11 +77,11 @@ fn one(
 }
 
 /// Why a point has no value: the run must end, or the threads never got their CPUs together however long they were given.
-fn without_value(session: &Session<'_>, probe: &Probe, loaders: &[Loader]) -> CellError {
+fn without_value(session: &Session<'_>, probe: &Probe, loaders: &[Loader]) -> NotMeasured {
     if session.interrupted() {
         return session.budget.interruption();
     }
-    CellError::NeverTogether { cpus: loaders.iter().map(|l| l.cpu).chain([probe.cpu]).collect() }
+    NotMeasured::NeverTogether { cpus: loaders.iter().map(|l| l.cpu).chain([probe.cpu]).collect() }
 }
 
 fn trial(weights: &Weights, bandwidth_gbs: Reading, latency_ns: Option<Reading>) -> Trial {

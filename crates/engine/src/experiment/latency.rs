@@ -9,7 +9,7 @@ use memgauge_core::conclusions::advise;
 use memgauge_core::counters::WorkUnit;
 use memgauge_core::directory::FileEvidence;
 use memgauge_core::distribution::Recorder;
-use memgauge_core::estimate::Estimate;
+use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{ChaseOrder, Hops, Metric, PageRequest};
 use memgauge_core::plan::{BufferPlan, Probe};
 use memgauge_core::protocol::{COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOUBLINGS, MAX_REPEATS, MIN_BURST_WINDOWS, WINDOW};
@@ -23,7 +23,7 @@ use super::sampling::{Axis, Sampler, Series, Workload, chase_window, hop_count, 
 use crate::burst::chase::Chase;
 use crate::burst::counters::certain;
 use crate::burst::result::{BurstShape, Conditions};
-use crate::error::{CellError, Result, chase_lost};
+use crate::error::{Result, chase_lost};
 use crate::measured::{Measured, Subject};
 use crate::memory::combined_pages;
 use crate::session::Session;
@@ -87,7 +87,7 @@ impl Sampler for AllocationSampler<'_> {
         for (order, series) in &mut self.series {
             let ring = match session.ring(probe, *order, &buffer, u64::from(round)) {
                 // What was measured before is kept.
-                Err(CellError::Interrupted) if sampled => break,
+                Err(NotMeasured::Interrupted) if sampled => break,
                 ring => ring?,
             };
             sampled = true;
@@ -245,7 +245,7 @@ fn short_chase_ns(session: &mut Session<'_>, probe: &Probe, order: ChaseOrder, b
         }
         chase = moved;
     }
-    disturbed.map(|ns| (ns, false)).ok_or(CellError::NoCpuTime { cpu: probe.cpu })
+    disturbed.map(|ns| (ns, false)).ok_or(NotMeasured::NoCpuTime { cpu: probe.cpu })
 }
 
 /// Sets the probe's buffer to a size on the plateau, as this probe has found it before or as it finds it now.
@@ -267,7 +267,7 @@ fn search(session: &mut Session<'_>, probe: &mut Probe) -> Result<Option<Plateau
         return Ok(None);
     }
     let planned = probe.buffer.bytes;
-    let (bytes, found) = double_until_plateau::<CellError>(planned, |bytes| {
+    let (bytes, found) = double_until_plateau::<NotMeasured>(planned, |bytes| {
         let started = session.context.now();
         probe.buffer.bytes = bytes;
         let buffer = match session.chase_buffer(&probe.buffer, 0) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use memgauge_core::conclusions::curve;
 use memgauge_core::counters::WorkUnit;
-use memgauge_core::estimate::Estimate;
+use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops, Metric};
 use memgauge_core::metrics;
 use memgauge_core::plan::{Delays, Loader, Probe, Traffic};
@@ -24,7 +24,7 @@ use super::stores::StoresRead;
 use super::trials;
 use crate::burst::chase::Chase;
 use crate::burst::counters::certain;
-use crate::error::{CellError, Result, chase_lost};
+use crate::error::{Result, chase_lost};
 use crate::integrity::CheckedBuffers;
 use crate::measured::{Measured, Subject};
 use crate::memory::combined_pages;
@@ -51,7 +51,7 @@ pub(crate) fn measure_bandwidth(
         let chosen = trials::choose_kernels(session, &group)?;
         let stores = trials::stores_read(session, &group, &chosen)?;
         let loads = group.loads(&chosen, delay)?;
-        Ok::<_, CellError>((chosen, stores, loads))
+        Ok::<_, NotMeasured>((chosen, stores, loads))
     })?;
     let mut series = workload.series(None, loads, None);
     let metric = match persisted_block(traffic) {
@@ -169,7 +169,7 @@ pub(crate) fn measure_curve(session: &mut Session<'_>, subject: Subject<'_>, cur
     let outcome = loop {
         let Some(delay) = delays.next(&points.points, |delay| points.by_delay.contains_key(&delay)) else { break Ok(()) };
         if session.interrupted() {
-            break Err(CellError::Interrupted);
+            break Err(NotMeasured::Interrupted);
         }
         session.budget.begin_point(most_points.saturating_sub(points.by_delay.len()));
         let point;

@@ -155,8 +155,8 @@ impl LoaderGroup {
         }
     }
 
-    /// What the plain stores of `kernel` do, which all of these loaders run, by the rounds in which it was compared with others; `None` where
-    /// there is nothing to compare it with.
+    /// Whether the plain stores of `kernel`, which all of these loaders run, read lines first. `rounds` are those in which it was compared
+    /// with others; `None` where there is nothing to compare it with.
     pub(crate) fn conclude_stores(&self, kernel: &'static Kernel, rounds: Option<(Stores, Vec<Round>)>) -> RfoEvidence {
         let found = match rounds {
             Some((compared, rounds)) => stores::conclude(compared, &rounds),

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use memgauge_core::distribution::Recorder;
+use memgauge_core::estimate::NotMeasured;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops};
 use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::plan::Probe;
@@ -25,7 +26,7 @@ use crate::burst::load::{Load, lines_per_step};
 use crate::burst::result::{BurstShape, Conditions, Loaded};
 use crate::burst::slots::BurstWindows;
 use crate::burst::windows::shortest_window;
-use crate::error::{CellError, Result, chase_lost};
+use crate::error::{Result, chase_lost};
 use crate::measured::Measured;
 use crate::session::Session;
 
@@ -66,9 +67,9 @@ pub(crate) fn measure_until_sure(
         let started = session.context.now();
         spent += match sampler.sample_round(session, rounds) {
             // What was measured before is kept.
-            Err(CellError::Interrupted) if sampler.samples().any(BurstSamples::any_samples) => return Ok(rounds),
+            Err(NotMeasured::Interrupted) if sampler.samples().any(BurstSamples::any_samples) => return Ok(rounds),
             // Another process took the memory of the next allocation. What happens to memory that was measured is not such an error.
-            Err(ref why @ CellError::NoMemory { ref detail, .. })
+            Err(ref why @ NotMeasured::NoMemory { ref detail, .. })
                 if !why.is_fault() && sampler.samples().any(BurstSamples::any_samples) =>
             {
                 let planned = format!("{rounds} allocations were measured, where at least {} were planned: ", stop.min_rounds);
@@ -103,7 +104,7 @@ pub(crate) struct Workload<'a> {
     pub(crate) axis: Axis,
 }
 
-/// What differs from point to point, or from round to round of one point.
+/// The axis along which points differ, or rounds of one point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Axis {
     /// Nothing.
@@ -526,11 +527,11 @@ mod sampler_tests {
             "{notes:?}"
         );
         let (none, notes) = failing(|_| cannot_allocate(MemoryErrorKind::Space));
-        assert!(matches!(none, Err(CellError::NoMemory { .. })) && notes.is_empty(), "{none:?}");
+        assert!(matches!(none, Err(NotMeasured::NoMemory { .. })) && notes.is_empty(), "{none:?}");
     }
 
     fn cannot_allocate(kind: MemoryErrorKind) -> Result {
-        Err(CellError::from(MemoryError {
+        Err(NotMeasured::from(MemoryError {
             kind,
             node: 0,
             bytes: Some(Bytes::mib(512)),
@@ -551,14 +552,14 @@ mod sampler_tests {
         ];
         for failure in failures {
             let (lost, notes) = failing(failure);
-            assert!(matches!(lost, Err(CellError::MemoryFailed { .. } | CellError::NoMemory { .. })), "{lost:?}");
+            assert!(matches!(lost, Err(NotMeasured::MemoryFailed { .. } | NotMeasured::NoMemory { .. })), "{lost:?}");
             assert!(notes.is_empty(), "{notes:?}");
         }
     }
 
     fn fault(round: u32, kind: MemoryFaultKind) -> Result {
         let fault = MemoryFault { kind, offset: 0, physical: None, directory: None };
-        if round == 4 { Err(CellError::MemoryFailed { cpu: 0, fault }) } else { Ok(()) }
+        if round == 4 { Err(NotMeasured::MemoryFailed { cpu: 0, fault }) } else { Ok(()) }
     }
 
     #[test]

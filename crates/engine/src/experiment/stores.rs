@@ -84,7 +84,7 @@ pub(crate) struct KnownStores {
 }
 
 impl KnownStores {
-    /// What the class's stores do; `None` for a class that is new.
+    /// The finding on the stores of a class; `None` for a class that is new.
     pub(crate) fn find(&self, class: &TrialKey, kernel: &'static Kernel) -> Option<StoresRead> {
         self.known.iter().find(|(known, name, _)| *name == kernel.name && known == class).map(|(.., read)| *read)
     }

@@ -1,6 +1,7 @@
 //! Short trials that decide how to measure: which kernel is the fastest for a traffic, and whether plain stores of whole lines read the line
 //! first (see [`stores`](super::stores)).
 
+use memgauge_core::estimate::NotMeasured;
 use memgauge_core::plan::Traffic;
 use memgauge_core::protocol::{MAX_NEIGHBOURS, MAX_TRIAL_REPEATS, RFO_WINDOWS, TRIAL_WINDOWS, WINDOW, trial_rounds};
 use memgauge_core::result::{KernelTrial, RfoReason};
@@ -14,7 +15,7 @@ use super::loaders::{LoaderGroup, window_gbs};
 use super::stores::{self, Round, Stores, StoresRead};
 use crate::burst::load::Load;
 use crate::burst::result::BurstShape;
-use crate::error::{CellError, Result};
+use crate::error::Result;
 use crate::neighbours::NeighbourWatch;
 use crate::session::Session;
 
@@ -43,7 +44,7 @@ impl Rounds<'_> {
             for _ in 0..=MAX_TRIAL_REPEATS {
                 let measured = rate(session, kernel)?;
                 if session.interrupted() {
-                    return Err(CellError::Interrupted);
+                    return Err(NotMeasured::Interrupted);
                 }
                 if let Some((rate, true)) = measured {
                     rates.push(rate);
@@ -94,7 +95,7 @@ pub(crate) fn compare(
         rounds.measure(session, contenders, &mut rate)?;
     }
     let mut value: fn(&[f64]) -> Option<f64> = stats::median;
-    let mut best = rounds.best(value).ok_or(CellError::NoKernel { mix: traffic.mix })?;
+    let mut best = rounds.best(value).ok_or(NotMeasured::NoKernel { mix: traffic.mix })?;
     if several && rounds.unsteady(best) {
         value = highest;
         for _ in 0..contest.rounds() {
@@ -200,7 +201,7 @@ fn compare_stores(session: &mut Session<'_>, group: &LoaderGroup, stores: Stores
     stores::measure_rounds(stores, |kernel| {
         let burst = session.run_burst(None, group.loads_at_full_speed(kernel)?, shape)?;
         if session.interrupted() {
-            return Err(CellError::Interrupted);
+            return Err(NotMeasured::Interrupted);
         }
         let windows = burst.windows(&clock, shape);
         let undisturbed = BurstConditions::judge_burst(&burst, &windows, None).undisturbed();

@@ -3,7 +3,7 @@
 
 use memgauge_core::conclusions::{levels, limit};
 use memgauge_core::counters::{Counters, WorkUnit};
-use memgauge_core::estimate::Estimate;
+use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::Metric;
 use memgauge_core::plan::{BandwidthSweep, BufferPlan, LatencySweep};
 use memgauge_core::protocol::{SWEEP_TRIAL_WINDOWS, SWEEP_WINDOW};
@@ -22,7 +22,7 @@ use crate::burst::counters::certain;
 use crate::burst::prefix::Prefix;
 use crate::burst::result::{BurstShape, Conditions};
 use crate::burst::windows::shortest_window;
-use crate::error::{CellError, Result};
+use crate::error::Result;
 use crate::measured::{Measured, Subject};
 use crate::session::Session;
 
@@ -168,14 +168,14 @@ fn measure_sizes(
         session.progress.within_cell(i as f64 / sizes.len() as f64);
         match measure(session, measured, size) {
             Ok(point) => points.push(point),
-            Err(CellError::Interrupted) if !points.is_empty() => {
+            Err(NotMeasured::Interrupted) if !points.is_empty() => {
                 measured.cut_short(Incomplete::OutOfTime);
                 break;
             }
             Err(error) => return (points, Err(error)),
         }
     }
-    let outcome = if points.is_empty() { Err(CellError::Interrupted) } else { Ok(()) };
+    let outcome = if points.is_empty() { Err(NotMeasured::Interrupted) } else { Ok(()) };
     (points, outcome)
 }
 

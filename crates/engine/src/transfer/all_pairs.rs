@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use memgauge_core::conclusions::judge;
-use memgauge_core::estimate::Estimate;
+use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{ChaseOrder, Coordinates, LineState, Metric};
 use memgauge_core::note::{Note, NoteCode};
 use memgauge_core::pairing::Rounds as PairRounds;
@@ -29,7 +29,7 @@ use crate::burst::chase::Ring;
 use crate::burst::handover::{Transfer, TransferRun};
 use crate::burst::result::Conditions;
 use crate::burst::workers::SchedulerNoise;
-use crate::error::{CellError, Result, no_buffer};
+use crate::error::{Result, no_buffer};
 use crate::experiment::disturbance::{BurstConditions, BurstSamples, GroupBy};
 use crate::experiment::sampling::{Sampler, StopAfter, measure_until_sure};
 use crate::measured::{FREE_CPUS, Measured, Subject};
@@ -150,7 +150,7 @@ struct Entries<'a> {
     measured: &'a mut Measured,
 }
 
-/// What pairs at once have in common.
+/// The home and state that pairs at once share.
 #[derive(Clone, Copy)]
 struct Entry {
     home: usize,
@@ -186,10 +186,10 @@ fn measure_into(
             for &state in &transfers.states {
                 let pairs: Vec<PairTransfer> = round.iter().filter_map(|&pair| PairTransfer::new(transfers, pair, home, state)).collect();
                 if session.interrupted() {
-                    return Err(CellError::Interrupted);
+                    return Err(NotMeasured::Interrupted);
                 }
                 match measure_at_once(session, transfers.each_s, pairs, memory, (entries, Entry { home, state })) {
-                    Err(CellError::Interrupted) => return Err(CellError::Interrupted),
+                    Err(NotMeasured::Interrupted) => return Err(NotMeasured::Interrupted),
                     Err(error) => failed = Some(error),
                     Ok(()) => {}
                 }
@@ -220,7 +220,7 @@ fn measure_at_once(
     measure_until_sure(session, stop_after, &mut sampler, entries.measured)?;
     // What was measured often enough is kept.
     if session.interrupted() && sampler.samples().any(|samples| samples.groups(0).len() < MIN_PAIR_RUNS as usize) {
-        return Err(CellError::Interrupted);
+        return Err(NotMeasured::Interrupted);
     }
     let RoundSampler { transfers, memory, .. } = sampler;
     entries.add(session, transfers, memory, entry);
@@ -243,7 +243,7 @@ impl Entries<'_> {
             let mut noise = noise.clone();
             samples.write_disturbances(&mut noise);
             if estimate.value.is_none() {
-                let error = CellError::NeverTogether { cpus: [plan.reader, plan.holder].into_iter().collect() };
+                let error = NotMeasured::NeverTogether { cpus: [plan.reader, plan.holder].into_iter().collect() };
                 estimate = Estimate { not_measured: Some(error), ..Estimate::default() };
             }
             let reader = memory.get_mut(&(plan.reader, home));
@@ -309,7 +309,7 @@ fn allocate(session: &mut Session<'_>, transfers: &Transfers) -> Result<ReaderMe
             let ring = session.ring(&probe, order, &buffer, nth as u64)?;
             memory.insert((end.cpu, home), ReaderBuffer { buffer, ring, placement: None });
             if session.interrupted() {
-                return Err(CellError::Interrupted);
+                return Err(NotMeasured::Interrupted);
             }
         }
     }
@@ -339,7 +339,7 @@ fn pairs_may_run_at_once(
         let beside = together.iter().find(|t| (t.plan.reader, t.plan.holder) == pair).and_then(PairTransfer::median);
         ratios.extend(beside.zip(alone.first().and_then(PairTransfer::median)).map(|(beside, alone)| beside / alone));
         if session.interrupted() {
-            return Err(CellError::Interrupted);
+            return Err(NotMeasured::Interrupted);
         }
         verdict = undisturbed(&ratios).filter(|_| ratios.len() >= *COMPARISONS.start());
         if verdict.is_some() {

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use memgauge_core::estimate::NotMeasured;
 use memgauge_core::experiment::{LineState, Metric};
 use memgauge_core::plan::{Handoff, Probe};
 use memgauge_core::protocol::{MAX_BURST, MIN_TRANSFER_ALLOCATIONS, transfer_run};
@@ -15,7 +16,7 @@ use memgauge_core::units::Bytes;
 
 use crate::burst::handover::{Transfer, TransferRun, participants, window_hops};
 use crate::burst::result::Conditions;
-use crate::error::{CellError, Result};
+use crate::error::Result;
 use crate::experiment::disturbance::{BurstConditions, BurstSamples, GroupBy};
 use crate::experiment::sampling::{Sampler, StopAfter, hop_count, measure_until_sure};
 use crate::measured::{Measured, Subject};
@@ -91,7 +92,7 @@ pub(crate) fn measure(session: &mut Session<'_>, subject: Subject<'_>, plan: &Ha
     let allocations = measure_until_sure(session, stop_after, &mut sampler, measured)?;
     let estimate = sampler.samples.estimate_with_drift(0, stop.relative_half_width);
     if estimate.value.is_none() {
-        return Err(CellError::NeverTogether { cpus });
+        return Err(NotMeasured::NeverTogether { cpus });
     }
     let mut noise = session.unwatch(&sampler.samples.conditions().scheduler);
     sampler.samples.write_disturbances(&mut noise);

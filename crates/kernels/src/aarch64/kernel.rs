@@ -33,8 +33,8 @@ macro_rules! whole {
     };
 }
 
-/// The line that is counted, in stream `$s`, of which a burst has these lines: in loops whose pointers move on after each step, which name the
-/// burst (`fixed`), or after each burst (`own`).
+/// The counted line in stream `$s`. A burst has `$lines` there. Pointers move on after each step, and the text names the burst (`fixed`), or
+/// they move on after each burst (`own`).
 macro_rules! place {
     (fixed $s:ident $lines:tt) => {
         concat!("{", stringify!($s), "}, #", bytes!($lines), " * \\burst + \\line")

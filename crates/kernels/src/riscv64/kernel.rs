@@ -44,8 +44,8 @@ macro_rules! whole {
     };
 }
 
-/// The offset of the line that is counted, in a stream of which a burst has these lines: in loops whose pointers move on after each step, which
-/// name the burst (`fixed`), or after each burst (`own`).
+/// The offset of the counted line in a stream. A burst has `$lines` there. Pointers move on after each step, and the text names the burst
+/// (`fixed`), or they move on after each burst (`own`).
 macro_rules! offset {
     (fixed $lines:tt) => {
         concat!("\\line + ", bytes!($lines), " * \\burst")

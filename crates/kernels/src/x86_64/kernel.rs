@@ -166,7 +166,7 @@ macro_rules! kernel {
     };
 }
 
-/// The line and burst that are counted, in stream `$s`, of which a burst has these lines.
+/// The counted line and burst in stream `$s`. A burst has `$lines` there.
 macro_rules! place {
     ($s:ident $lines:tt) => {
         concat!("{", stringify!($s), "} + ", bytes!($lines), " * \\burst + \\line")

@@ -1,6 +1,6 @@
 //! Cache-to-cache transfers by node: a map for each home of the lines.
 
-use memgauge_core::experiments::PanelName;
+use memgauge_core::experiment_table::PanelName;
 use memgauge_core::result::Measurement;
 
 use super::frame::NamedPanel;

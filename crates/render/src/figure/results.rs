@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::experiment::Experiment;
-use memgauge_core::experiments::PanelName;
+use memgauge_core::experiment_table::PanelName;
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::traffic::Access;
 

@@ -2,7 +2,7 @@
 
 use memgauge_core::conclusions::levels;
 use memgauge_core::experiment::{Coordinates, Metric};
-use memgauge_core::experiments::PanelName;
+use memgauge_core::experiment_table::PanelName;
 use memgauge_core::result::CacheSize;
 use memgauge_core::wording;
 

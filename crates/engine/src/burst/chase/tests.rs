@@ -236,7 +236,7 @@ fn chased(window_kib: u64, changed: bool) -> Option<(Chase, ChaseLayout)> {
 
 #[test]
 fn a_changed_pointer_to_another_line_of_the_ring_is_noticed() {
-    let wrong = |outcome: Result<(), CellError>| matches!(outcome, Err(CellError::Corrupted { cpu: Some(3), .. }));
+    let wrong = |outcome: Result<(), NotMeasured>| matches!(outcome, Err(NotMeasured::Corrupted { cpu: Some(3), .. }));
     for window_kib in [64, 2048, 4096] {
         let (Some((good, layout)), Some((bad, _))) = (chased(window_kib, false), chased(window_kib, true)) else {
             not_tested!("no memory on node 0");

@@ -2,7 +2,7 @@
 
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{Experiment, Metric};
-use memgauge_core::experiments::PanelName;
+use memgauge_core::experiment_table::PanelName;
 use memgauge_core::result::{QualityLevel, QualityReason, Report};
 use memgauge_core::traffic::Mix;
 use memgauge_render::figure::{Area, Figure, FigureOptions, Histogram, Scene};

@@ -2,11 +2,14 @@
 #![allow(unreachable_pub, reason = "what the other files of this program use")]
 
 mod build;
+mod info;
 pub mod interleave;
 pub mod machines;
 pub mod sweeps;
 
 use std::collections::BTreeMap;
+
+pub use info::info;
 
 use build::{Curve, Lab, cpu, node, set};
 use memgauge_core::conclusions::summary::summarise;
@@ -14,9 +17,8 @@ use memgauge_core::estimate::*;
 use memgauge_core::experiment::LineState;
 use memgauge_core::experiment::*;
 use memgauge_core::note::{Code, Note, NoteCode, Severity};
-use memgauge_core::persistent::{PersistentModule, PersistentNamespace, PersistentRegion};
 use memgauge_core::result::*;
-use memgauge_core::topology::{Cache, HmatAccess, MemorySideCache, NodeDevice, NodeDeviceKind, PagePool};
+use memgauge_core::topology::{Cache, HmatAccess, MemorySideCache, NodeDevice, NodeDeviceKind};
 use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_core::units::Bytes;
 
@@ -346,66 +348,6 @@ pub fn scan() -> Report {
 /// A note whose code this version does not write.
 fn of_another_version(severity: Severity, code: &str, message: &'static str) -> Note {
     Note { code: Code::Unknown(code.to_owned()), severity, message: message.into(), advice: None }
-}
-
-/// The same machine as `info` shows it.
-pub fn info() -> Report {
-    let mut lab = cxl_lab();
-    for cpu in &mut lab.cpus {
-        cpu.max_mhz = Some(4409);
-    }
-    lab.nodes[0].pools =
-        vec![PagePool { page: Bytes::mib(2), total: 2048, free: 2048 }, PagePool { page: Bytes::gib(1), total: 0, free: 0 }];
-    let mut report = lab.report();
-    report.plan = None;
-    report.memory_kinds = memgauge_core::tiers::kinds(&report.machine);
-    report.machine.topology.persistent = vec![regions()];
-    report.machine.topology.offline = set("64-71");
-    report.machine.identity.firmware =
-        BTreeMap::from([("vendor".into(), "Example Corp".into()), ("product".into(), "R2".into()), ("bios".into(), "2.4.1".into())]);
-    report.environment.limits = vec![
-        of_another_version(Severity::Info, "no-msr", "prefetchers can be neither read nor switched: /dev/cpu/*/msr may not be opened")
-            .advise("not needed: the chase defeats prefetchers and shows the proof"),
-        of_another_version(
-            Severity::Warning,
-            "governor",
-            "the frequency governor is schedutil: short measurements may run below the full frequency",
-        )
-        .advise("run 'sudo cpupower frequency-set -g performance' before measuring"),
-    ];
-    report
-}
-
-/// Two modules, on which one namespace is for files and another serves as memory.
-fn regions() -> PersistentRegion {
-    let module = |name: &str| PersistentModule {
-        name: name.into(),
-        bytes: Some(Bytes::gib(126)),
-        model: Some("0x8089:0x5141".into()),
-        ..PersistentModule::default()
-    };
-    let namespace = |name: &str, mode: &str, gib, device: &str, memory_node| PersistentNamespace {
-        name: name.into(),
-        mode: Some(mode.into()),
-        bytes: Some(Bytes::gib(gib)),
-        device: Some(device.into()),
-        memory_node,
-    };
-    PersistentRegion {
-        name: "region1".into(),
-        bytes: Some(Bytes::gib(252)),
-        available: Some(Bytes::gib(4)),
-        node: Some(1),
-        persistence_domain: Some("memory_controller".into()),
-        interleave_set: Some("0x59a6887c48d2cbcc".into()),
-        provider: Some("ACPI.NFIT".into()),
-        modules: vec![module("nmem4"), module("nmem5")],
-        namespaces: vec![
-            namespace("namespace1.0", "fsdax", 120, "/dev/pmem1", None),
-            namespace("namespace1.1", "devdax", 128, "/dev/dax1.1", Some(3)),
-        ],
-        ..PersistentRegion::default()
-    }
 }
 
 /// Four nodes a package, one mix, seen from every node.
