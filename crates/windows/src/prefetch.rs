@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(read.len(), 2);
         let error = read[&3].clone().unwrap_err();
         assert!(matches!(error.fault, MsrFault::NoModule(_)) && error.to_string().contains("need a driver"), "{error}");
-        assert!(error.advice().contains("BIOS"));
+        assert!(error.advice().to_string().contains("BIOS"));
         assert_eq!(Msr::new(MSR_DEVICES, "/").write(1, 0x1A4, 15).unwrap_err().register, 0x1A4);
     }
 
@@ -318,7 +318,7 @@ mod tests {
         let registers = PrefetchRegisters::new(MSR_DEVICES, JOURNALS, "/");
         let error = PrefetchChange::begin(registers.clone(), &controls(), ChangeKind::Kept).unwrap_err();
         assert!(matches!(&error, PrefetchError::Register(MsrError { cpu: 2, fault: MsrFault::NoModule(_), .. })), "{error}");
-        assert!(error.advice().contains("BIOS"));
+        assert!(error.advice().to_string().contains("BIOS"));
         assert!(Guardian::start(&["prefetch", "guard", "1"]).is_err());
         assert_eq!(registers.restore().unwrap(), [Leftover::Nothing, Leftover::Nothing]);
         assert_eq!(run_guardian(&registers, "1").unwrap(), Leftover::Nothing);

@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn notes_say_what_holds_results_down() {
-        let codes = |power: Power| power.notes().into_iter().map(|note| note.code).collect::<Vec<_>>();
+        let codes = |power: Power| power.notes().into_iter().map(|note| note.code.word().to_owned()).collect::<Vec<_>>();
         assert!(codes(Power { boost: Some(2), maximum: Some(100), ..Power::default() }).is_empty());
         assert_eq!(codes(Power { boost: Some(0), on_battery: true, ..Power::default() }), ["turbo-off", "on-battery"]);
         assert_eq!(codes(Power { saves_power: true, maximum: Some(60), ..Power::default() }), ["governor-powersave", "frequency-limited"]);

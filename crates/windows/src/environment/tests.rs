@@ -82,7 +82,7 @@ fn what_is_limited_is_said_with_advice() {
         "perf-absent",
     ];
     assert_eq!(codes(&limited), expected);
-    let message = |code: &str| limited.limits.iter().find(|note| note.code.word() == code).unwrap().message.clone();
+    let message = |code: &str| limited.limits.iter().find(|note| note.code.word() == code).unwrap().message.to_string();
     assert!(message("cpus-not-allowed").ends_with("CPU 3") && message("no-local-memory").ends_with("CPU 2"));
     assert!(message("cpu-quota").contains("1.50 CPUs' worth of time on 3 CPUs"));
     assert_eq!(message("little-memory"), "at most 0.5 GiB of memory is taken: a job object");

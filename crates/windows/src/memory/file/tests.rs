@@ -85,7 +85,7 @@ fn errors_name_the_directory_and_leave_nothing() {
     let folder = Folder::new("errors");
     let e = buffer(&folder.plan(Bytes::gib(1 << 20))).unwrap_err();
     assert_eq!(e.kind, MemoryErrorKind::Space, "{e:?}");
-    assert!(e.what.contains(folder.0.to_str().unwrap()) && e.advice.contains("--size"), "{e:?}");
+    assert!(e.what.contains(folder.0.to_str().unwrap()) && e.advice.to_string().contains("--size"), "{e:?}");
     let e = Buffer::allocate_unless(&folder.plan(Bytes::mib(8)), Path::new("/"), &|| true).unwrap_err();
     assert_eq!(e.kind, MemoryErrorKind::Interrupted);
     assert_eq!(folder.files(), 0);
