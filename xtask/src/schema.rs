@@ -7,6 +7,7 @@ use memgauge_core::fleet::{FleetBaseline, FleetHistory, FleetOutliers};
 use memgauge_core::result::Report;
 use memgauge_fleet::IngestOutcome;
 use schemars::Schema;
+use serde_json::Value;
 
 use crate::folders::project_folder;
 use crate::generated::write_or_check;
@@ -27,15 +28,62 @@ fn schemas() -> [(&'static str, Schema); 7] {
 /// Writes the schemas to their files, or with `check` only compares the two.
 pub(crate) fn schema(check: bool) -> Result<()> {
     for (file, schema) in schemas() {
-        let text = serde_json::to_string_pretty(&schema)? + "\n";
+        let mut schema = schema.to_value();
+        without_links(&mut schema);
+        // Written as a schema, which begins with its title and version.
+        let text = serde_json::to_string_pretty(&Schema::try_from(schema)?)? + "\n";
         write_or_check(&project_folder().join(file), text.as_bytes(), check, "schema")?;
     }
     Ok(())
 }
 
+/// Replaces rustdoc's links in descriptions by their words: who reads a schema has no paths of crates to follow.
+fn without_links(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(Value::String(description)) = fields.get_mut("description") {
+                *description = words_of(description);
+            }
+            fields.values_mut().for_each(without_links);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_links),
+        _ => {}
+    }
+}
+
+/// A description without the brackets and targets of its links: [`name`], [`name`](path) and [words](path), but no [0, 1].
+fn words_of(description: &str) -> String {
+    let (mut words, mut rest) = (String::new(), description);
+    while let Some((before, after)) = rest.split_once('[') {
+        words += before;
+        let link = after.split_once(']').and_then(|(name, after)| {
+            let target = after.strip_prefix('(').and_then(|after| after.split_once(')'));
+            let is_code = name.len() > 1 && name.starts_with('`') && name.ends_with('`');
+            (target.is_some() || is_code).then(|| (name, target.map_or(after, |(_, after)| after)))
+        });
+        match link {
+            Some((name, after)) => {
+                words += name;
+                rest = after;
+            }
+            None => {
+                words.push('[');
+                rest = after;
+            }
+        }
+    }
+    words + rest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn descriptions_have_words_and_no_links() {
+        assert_eq!(words_of("its\n[row](crate::table) and [`Bytes`]; [`A`](b::A)."), "its\nrow and `Bytes`; `A`.");
+        assert_eq!(words_of("a share in [0, 1] of (all) `[u8]`"), "a share in [0, 1] of (all) `[u8]`");
+    }
 
     #[test]
     fn file_and_types_agree() {
