@@ -35,6 +35,7 @@ mod meminfo;
 mod mount;
 mod persistent;
 mod policy;
+mod pools;
 mod setting;
 mod substitute;
 #[cfg(test)]

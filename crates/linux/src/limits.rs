@@ -15,8 +15,8 @@ use crate::cgroup::{Group, Hierarchy, groups};
 use crate::cpu::AllowedSets;
 use crate::meminfo;
 use crate::policy;
+use crate::pools::pools;
 use crate::setting;
-use crate::topology::nodes::pools;
 use crate::tree::{NODE_DIR, POOLS_DIR, Tree, kib_field};
 
 /// Version 1 control groups show "no limit" as the largest multiple of the page size. No machine has this much memory.

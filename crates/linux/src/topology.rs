@@ -11,7 +11,7 @@ mod devices;
 mod hypervisor;
 mod identity;
 mod kinds;
-pub(crate) mod nodes;
+mod nodes;
 mod smbios;
 
 use std::collections::BTreeMap;

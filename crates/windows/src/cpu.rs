@@ -17,8 +17,8 @@ use windows_sys::Win32::System::Threading::{
     SetThreadGroupAffinity,
 };
 
+use crate::answers::{GROUP_CPUS, active_cpus, ids_in};
 use crate::job;
-use crate::topology::{GROUP_CPUS, active_cpus, ids_in};
 
 /// CPUs and nodes that a process may use.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -6,7 +6,7 @@ use memgauge_core::units::IdSet;
 use windows_sys::Win32::System::JobObjects::{JOBOBJECTINFOCLASS, JobObjectGroupInformationEx, QueryInformationJobObject};
 use windows_sys::Win32::System::SystemInformation::GROUP_AFFINITY;
 
-use crate::topology::ids_in;
+use crate::answers::ids_in;
 
 /// Groups of a job object are fewer than this; Windows has at most 32 groups.
 const MAX_GROUPS: usize = 1024;

@@ -1,9 +1,10 @@
 //! What memgauge asks of Windows. [`memgauge_os`] lists what the rest of the program may use of it, one module for each module here.
 //!
-//! What interprets answers about CPUs, nodes and memory devices ([`topology`]) is built and tested on every system; the rest is empty elsewhere.
+//! What interprets answers about CPUs, nodes and memory devices (`answers`, [`topology`]) is built and tested on every system; the rest is empty elsewhere.
 //!
 //! [`memgauge_os`]: ../memgauge_os/index.html
 
+mod answers;
 #[cfg(windows)]
 pub mod clock;
 #[cfg(windows)]

@@ -22,9 +22,9 @@ use windows_sys::Win32::System::ProcessStatus::{K32GetProcessMemoryInfo, PROCESS
 use windows_sys::Win32::System::SystemInformation::MEMORYSTATUSEX;
 use windows_sys::Win32::System::Threading::{ALL_PROCESSOR_GROUPS, GetActiveProcessorCount, GetCurrentProcess};
 
+use crate::answers::memory_status;
 use crate::cpu::AllowedSets;
 use crate::job;
-use crate::topology::memory_status;
 
 /// `JOBOBJECT_CPU_RATE_CONTROL_INFORMATION` counts cycles of this many.
 const RATE_UNIT: u32 = 10_000;

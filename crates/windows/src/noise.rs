@@ -18,8 +18,8 @@ use windows_sys::Win32::System::Threading::{
 };
 use windows_sys::Win32::System::WindowsProgramming::SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION;
 
+use crate::answers::GROUP_CPUS;
 use crate::cpu::{cpu_id, group_and_number};
-use crate::topology::GROUP_CPUS;
 
 pub use cycles::thread_cpu_ns;
 

@@ -5,17 +5,11 @@
 //!
 //! [`interpret`] makes the topology of answers that were given, and is built and tested on every system.
 
-mod answers;
-#[cfg(windows)]
-mod asked;
 mod build;
 #[cfg(windows)]
 mod cpuid;
 #[cfg(windows)]
 mod identity;
-mod inputs;
-#[cfg(windows)]
-mod node_totals;
 mod smbios;
 
 use std::path::PathBuf;
@@ -26,13 +20,11 @@ use std::path::{Component, Path};
 use memgauge_core::topology::Machine;
 use memgauge_core::topology::Topology;
 
-#[cfg(windows)]
-pub(crate) use answers::{GROUP_CPUS, ids_in};
-#[cfg(windows)]
-pub(crate) use asked::{active_cpus, available_on, highest_node, memory_status};
+use crate::answers;
+
+pub use crate::answers::{Answers, NodeMemory};
 #[cfg(windows)]
 pub(crate) use identity::wine_version;
-pub use inputs::{Answers, NodeMemory};
 pub use smbios::{device_map, installed};
 
 /// Why the machine cannot be read.
@@ -90,7 +82,7 @@ pub fn read_machine(root: &Path) -> Result<Machine, TopologyError> {
     if !root.has_root() || root.components().any(|part| !matches!(part, Component::Prefix(_) | Component::RootDir)) {
         return Err(TopologyError::Recorded(root.to_owned()));
     }
-    let answers = asked::ask().map_err(TopologyError::Refused)?;
+    let answers = answers::ask().map_err(TopologyError::Refused)?;
     let topology = interpret(&answers)?;
     let allowed = crate::limits::read(&topology.nodes, crate::cpu::read_allowed(root, &topology));
     Ok(Machine { identity: identity::read(), topology, allowed })

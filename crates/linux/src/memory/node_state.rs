@@ -9,7 +9,7 @@ use memgauge_core::words::{Knob, Way, Ways};
 
 use super::map::Backing;
 use crate::base_page;
-use crate::topology::nodes::pools;
+use crate::pools::pools;
 use crate::tree::{CPU_DIR, NODE_DIR, POOLS_DIR, Tree, field, kib_field};
 
 /// Where the settings of transparent huge pages are, below the root.

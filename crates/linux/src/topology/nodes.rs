@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::topology::{Cpu, HmatAccess, MemorySideCache, Node, PagePool};
+use memgauge_core::topology::{Cpu, HmatAccess, MemorySideCache, Node};
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::interleave::WEIGHTS_DIR;
 use crate::meminfo;
+use crate::pools::pools;
 use crate::tree::{CPU_DIR, NODE_DIR, POOLS_DIR, Tree, kib_field};
 
 /// A node's distance to itself (ACPI SLIT, `LOCAL_DISTANCE`).
@@ -136,17 +137,4 @@ fn side_caches(tree: Tree<'_>, id: u32) -> Vec<MemorySideCache> {
         Some(MemorySideCache { level: u8::try_from(level).ok()?, size: Bytes(size), line })
     };
     levels.iter().filter_map(read).collect()
-}
-
-/// The pools in a folder with entries such as `hugepages-2048kB`, smallest pages first.
-pub(crate) fn pools(tree: Tree<'_>, folder: &str) -> Vec<PagePool> {
-    let read = |name: &String| {
-        let kib: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
-        let page = Bytes(kib.checked_mul(1024).filter(|&n| n > 0)?);
-        let count = |file: &str| tree.parsed(&format!("{folder}/{name}/{file}"));
-        Some(PagePool { page, total: count("nr_hugepages")?, free: count("free_hugepages")? })
-    };
-    let mut pools: Vec<PagePool> = tree.names(folder).iter().filter_map(read).collect();
-    pools.sort_by_key(|pool| pool.page);
-    pools
 }

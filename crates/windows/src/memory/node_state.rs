@@ -4,7 +4,7 @@ use memgauge_core::units::IdSet;
 use windows_sys::Win32::System::SystemInformation::GROUP_AFFINITY;
 use windows_sys::Win32::System::Threading::GetNumaNodeProcessorMaskEx;
 
-use crate::topology::{available_on, highest_node, memory_status};
+use crate::answers::{available_on, highest_node, memory_status};
 
 /// What affects one allocation.
 #[derive(Debug, Clone, Copy)]

@@ -11,7 +11,7 @@ use super::map::{Backing, Mapping, base_page};
 use super::node_state::NodeState;
 use super::readback::{self, Page};
 use super::turns::Turns;
-use crate::topology::available_on;
+use crate::answers::available_on;
 
 /// The most pages looked up. A larger buffer is sampled evenly, with its first and last page.
 pub(super) const SAMPLE: usize = 8192;

@@ -10,7 +10,7 @@ use windows_sys::Win32::System::Memory::{
 };
 
 use super::node_state::{self, SystemMemory};
-use crate::topology::available_on;
+use crate::answers::available_on;
 
 /// Watches memory while it is taken.
 #[derive(Debug)]

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use memgauge_core::topology::{Cache, Cpu, Node, Topology};
 use memgauge_core::units::{Bytes, IdSet};
 
-use super::answers::{CacheKind, CacheRecord, Record};
-use super::inputs::{Answers, NodeMemory};
+use crate::answers::{Answers, CacheKind, CacheRecord, NodeMemory, Record};
 
 /// The topology of these records; `None` when they name no CPU.
 ///

@@ -268,7 +268,7 @@ fn this_machine() {
     for cache in &topology.caches {
         assert!(cache.size.0 > 0 && cache.cpus.is_subset(&topology.online()), "{cache:?}");
     }
-    let reread = interpret(&asked::ask().unwrap()).unwrap();
+    let reread = interpret(&answers::ask().unwrap()).unwrap();
     assert_eq!((&reread.cpus, &reread.caches), (&topology.cpus, &topology.caches));
     for folder in ["/recorded/machine", "recorded", ".", ""] {
         let recorded = read_machine(Path::new(folder)).unwrap_err().to_string();

@@ -12,9 +12,9 @@ use windows_sys::Win32::System::SystemInformation::{
 };
 use windows_sys::Win32::System::Threading::{GetNumaAvailableMemoryNodeEx, GetNumaHighestNodeNumber};
 
-use super::answers::{self, Record};
 use super::inputs::{Answers, NodeMemory};
 use super::node_totals;
+use super::records::{self, Record};
 
 /// The largest answer that is taken. A machine with 2,048 CPUs needs less than a megabyte.
 const LARGEST: u32 = 64 << 20;
@@ -25,7 +25,7 @@ const MAX_NODES: u32 = 1 << 12;
 ///
 /// # Errors
 /// When Windows does not answer for the CPUs. All other answers may be missing.
-pub(super) fn ask() -> io::Result<Answers> {
+pub(crate) fn ask() -> io::Result<Answers> {
     let processors = processors(RelationAll)?;
     // Before Windows Server 2022 there is no such relationship, and no node with several groups.
     let whole_nodes = self::processors(RelationNumaNodeEx).unwrap_or_default();
@@ -62,7 +62,7 @@ pub(crate) fn memory_status() -> io::Result<MEMORYSTATUSEX> {
 /// # Errors
 /// When Windows does not answer, or its answer cannot be understood.
 pub(crate) fn active_cpus() -> io::Result<IdSet> {
-    let records = answers::parse(&processors(RelationGroup)?).map_err(io::Error::other)?;
+    let records = records::parse(&processors(RelationGroup)?).map_err(io::Error::other)?;
     let active = |record: Record| if let Record::Active(cpus) = record { Some(cpus) } else { None };
     Ok(records.into_iter().filter_map(active).reduce(|all, cpus| all.union(&cpus)).unwrap_or_default())
 }
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn windows_answers() {
         let answers = ask().unwrap();
-        assert!(!answers::parse(&answers.processors).unwrap().is_empty());
+        assert!(!records::parse(&answers.processors).unwrap().is_empty());
         let (total, available) = (answers.total.unwrap(), answers.available.unwrap());
         assert!(available > 0 && available <= total, "{available} of {total}");
         for (node, memory) in &answers.nodes {

@@ -147,7 +147,7 @@ mod tests {
     fn what_is_counted_is_plausible() {
         // Wine does not have the counter, and some installations of Windows have counters switched off.
         if let Some(totals) = read() {
-            let total = crate::topology::asked::memory_status().unwrap().ullTotalPhys;
+            let total = crate::answers::memory_status().unwrap().ullTotalPhys;
             let sum: u64 = totals.values().sum();
             assert!(sum <= total + (total >> 4) + (64 << 20) && sum >= total / 2, "{totals:?} of {total}");
         }

@@ -29,7 +29,7 @@ pub struct NodeMemory {
 
 impl NodeMemory {
     /// Its size. If the size is not known, the memory that is available now, which is less; `None` if neither is known.
-    pub(super) fn most(self) -> Option<u64> {
+    pub(crate) fn most(self) -> Option<u64> {
         self.total.max(self.available)
     }
 }

@@ -1,0 +1,19 @@
+//! Pools of huge pages, of a node or of the whole machine.
+
+use memgauge_core::topology::PagePool;
+use memgauge_core::units::Bytes;
+
+use crate::tree::Tree;
+
+/// The pools in a folder with entries such as `hugepages-2048kB`, smallest pages first.
+pub(crate) fn pools(tree: Tree<'_>, folder: &str) -> Vec<PagePool> {
+    let read = |name: &String| {
+        let kib: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+        let page = Bytes(kib.checked_mul(1024).filter(|&n| n > 0)?);
+        let count = |file: &str| tree.parsed(&format!("{folder}/{name}/{file}"));
+        Some(PagePool { page, total: count("nr_hugepages")?, free: count("free_hugepages")? })
+    };
+    let mut pools: Vec<PagePool> = tree.names(folder).iter().filter_map(read).collect();
+    pools.sort_by_key(|pool| pool.page);
+    pools
+}
