@@ -2,7 +2,6 @@
 //! another, so nothing disturbs what is measured.
 
 pub(crate) mod absence;
-pub(crate) mod by_threads;
 pub(crate) mod chase;
 pub(crate) mod counters;
 pub(crate) mod exact;
@@ -12,7 +11,6 @@ pub(crate) mod load;
 pub(crate) mod pipeline;
 pub(crate) mod prefix;
 pub(crate) mod result;
-pub(crate) mod runner;
 pub(crate) mod slots;
 pub(crate) mod threads;
 pub(crate) mod windows;

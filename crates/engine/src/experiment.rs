@@ -2,11 +2,9 @@
 
 pub(crate) mod disturbance;
 pub(crate) mod interleave;
-pub(crate) mod kernels;
 pub(crate) mod latency;
 pub(crate) mod loaded;
 pub(crate) mod loaders;
 pub(crate) mod sampling;
-pub(crate) mod stores;
 pub(crate) mod trials;
 pub(crate) mod working_set;

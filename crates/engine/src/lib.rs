@@ -6,11 +6,13 @@
 //! is decided by measuring, and the result says what was decided.
 
 mod burst;
+mod by_threads;
 mod context;
 mod cutoff;
 mod error;
 mod experiment;
 mod integrity;
+mod kernel_choice;
 mod measured;
 mod memory;
 mod microbench;
@@ -19,11 +21,13 @@ mod noise;
 mod platform;
 mod portions;
 mod run;
+mod runner;
 mod scan;
 mod session;
 mod shares;
 #[cfg(feature = "simulate")]
 mod simulated;
+mod stores;
 mod this_machine;
 mod transfer;
 

@@ -17,18 +17,18 @@ use crate::burst::chase::{Chase, Ring};
 use crate::burst::counters::CounterTotals;
 use crate::burst::load::Load;
 use crate::burst::result::{BurstResult, BurstShape};
-use crate::burst::runner::BurstRunner;
 use crate::burst::windows::shortest_window;
 use crate::burst::workers::SchedulerNoise;
 use crate::context::{Observer, Progress, RunContext, TimeBudget};
 use crate::cutoff::Cutoff;
 use crate::error::{Result, chase_lost};
-use crate::experiment::kernels::KnownTrial;
-use crate::experiment::stores::KnownStores;
+use crate::kernel_choice::KnownTrial;
 use crate::measured::Measured;
 use crate::memory::MemoryStore;
 use crate::noise::NoiseWatch;
+use crate::runner::BurstRunner;
 use crate::shares::Shares;
+use crate::stores::KnownStores;
 
 pub(crate) struct Session<'a> {
     pub(crate) context: &'a RunContext<'a>,

@@ -12,8 +12,8 @@ use memgauge_core::stats;
 use memgauge_core::traffic::{Access, Form, LineUse, Rfo, StoreKind, Width};
 use memgauge_kernels::{self as kernels, Kernel};
 
-use super::kernels::TrialKey;
 use crate::error::Result;
+use crate::kernel_choice::TrialKey;
 
 /// The maximum number of rounds: a round with a disturbed burst is repeated while there are not enough others.
 const MAX_ROUNDS: usize = 15;

@@ -18,7 +18,7 @@ use crate::error::WorkerError;
 use crate::neighbours::{NeighbourLook, Others};
 
 /// A thread woken from sleep arrives within this time on an idle machine; threads that come later show as lack of coverage.
-pub(super) const LEAD: Duration = Duration::from_micros(400);
+pub(crate) const LEAD: Duration = Duration::from_micros(400);
 /// And this much more for each thread of a large group.
 const LEAD_PER_THREAD: Duration = Duration::from_micros(20);
 
@@ -40,7 +40,7 @@ impl Drop for EndFlag {
 }
 
 /// Keeps a CPU busy without touching memory until something has ended.
-pub(super) fn keep_awake_until(ended: &AtomicBool) {
+pub(crate) fn keep_awake_until(ended: &AtomicBool) {
     while !ended.load(Ordering::Acquire) {
         kernels::dependent_adds(1000);
     }
@@ -61,15 +61,15 @@ pub(crate) fn keep_awake_jobs<T: 'static>(cpus: &IdSet, ended: &Arc<AtomicBool>)
 
 /// The pinned threads, their clock and their hardware counters.
 pub(crate) struct Threads {
-    pub(super) clock: Clock,
+    pub(crate) clock: Clock,
     root: PathBuf,
     /// A hypervisor may give time to others.
     may_be_virtual: bool,
-    pub(super) counters: Option<RunCounters>,
-    pub(super) cutoff: Cutoff,
+    pub(crate) counters: Option<RunCounters>,
+    pub(crate) cutoff: Cutoff,
     pub(crate) workers: Workers,
     /// Of the CPUs and the memory of the cell in progress.
-    pub(super) neighbours: NeighbourCpus,
+    pub(crate) neighbours: NeighbourCpus,
 }
 
 /// What others had of CPUs before a burst.
@@ -86,7 +86,7 @@ impl Threads {
 
     /// Runs jobs that measure on `cpus` for `length`, and after them in the list jobs that keep other CPUs awake. Returns what they did, and
     /// what others had of CPUs meanwhile.
-    pub(super) fn run_jobs<T: Send + 'static>(
+    pub(crate) fn run_jobs<T: Send + 'static>(
         &mut self,
         jobs: Vec<(u32, Job<T>)>,
         cpus: &IdSet,

@@ -17,18 +17,18 @@ use memgauge_core::traffic::LineUse;
 use memgauge_core::units::Bytes;
 use memgauge_os::memory::Buffer;
 
-use super::kernels::ChosenKernels;
 use super::loaders::LoaderGroup;
 use super::sampling::{Axis, BANDWIDTH, LATENCY, Series, Workload, chase_window, hop_count};
-use super::stores::StoresRead;
 use super::trials;
 use crate::burst::chase::Chase;
 use crate::burst::counters::certain;
 use crate::error::{Result, chase_lost};
 use crate::integrity::CheckedBuffers;
+use crate::kernel_choice::ChosenKernels;
 use crate::measured::{Measured, Subject};
 use crate::memory::combined_pages;
 use crate::session::Session;
+use crate::stores::StoresRead;
 
 pub(crate) struct Bandwidth<'a> {
     pub(crate) loaders: &'a [Loader],

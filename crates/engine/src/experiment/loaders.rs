@@ -16,16 +16,16 @@ use memgauge_kernels::{Kernel, LINE};
 use memgauge_os::clock::Clock;
 use memgauge_os::memory::Buffer;
 
-use super::kernels::{ChosenKernels, LoaderMemory, TrialKey};
-use super::stores::{self, Round, Stores, StoresRead};
 use crate::burst::counters::{CounterTotals, certain};
 use crate::burst::load::{Contents, LineBytes, Load, LoadLayout, lines_per_step};
 use crate::burst::result::Loaded;
 use crate::burst::slots::BurstWindows;
 use crate::error::{Result, no_room};
 use crate::integrity::{CheckedBuffers, TestedBuffer};
+use crate::kernel_choice::{ChosenKernels, LoaderMemory, TrialKey};
 use crate::memory::combined_pages;
 use crate::session::Session;
+use crate::stores::{self, Round, Stores, StoresRead};
 
 pub(crate) struct GroupLoader {
     pub(crate) cpu: u32,

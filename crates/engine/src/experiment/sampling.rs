@@ -17,7 +17,6 @@ use memgauge_kernels::CHASE_UNROLL;
 use memgauge_os::clock::Clock;
 
 use super::disturbance::{BurstConditions, BurstSamples, GroupBy};
-use super::kernels::ChosenKernels;
 use super::loaders::{LoadTotals, LoaderGroup, window_gbs};
 use crate::burst::chase::Chase;
 use crate::burst::counters::CounterTotals;
@@ -27,6 +26,7 @@ use crate::burst::result::{BurstShape, Conditions, Loaded};
 use crate::burst::slots::BurstWindows;
 use crate::burst::windows::shortest_window;
 use crate::error::{Result, chase_lost};
+use crate::kernel_choice::ChosenKernels;
 use crate::measured::Measured;
 use crate::session::Session;
 

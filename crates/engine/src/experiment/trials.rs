@@ -1,5 +1,5 @@
 //! Short trials that decide how to measure: which kernel is the fastest for a traffic, and whether plain stores of whole lines read the line
-//! first (see [`stores`](super::stores)).
+//! first (see [`stores`](crate::stores)).
 
 use memgauge_core::estimate::NotMeasured;
 use memgauge_core::plan::Traffic;
@@ -10,14 +10,14 @@ use memgauge_core::traffic::Width;
 use memgauge_kernels::Kernel;
 
 use super::disturbance::BurstConditions;
-use super::kernels::{ChosenKernels, Contest, KnownTrial, TrialResult, candidates};
 use super::loaders::{LoaderGroup, window_gbs};
-use super::stores::{self, Round, Stores, StoresRead};
 use crate::burst::load::Load;
 use crate::burst::result::BurstShape;
 use crate::error::Result;
+use crate::kernel_choice::{ChosenKernels, Contest, KnownTrial, TrialResult, candidates};
 use crate::neighbours::NeighbourWatch;
 use crate::session::Session;
+use crate::stores::{self, Round, Stores, StoresRead};
 
 /// A rate, and whether it is one of threads that were on their CPUs.
 pub(crate) type TrialRate = Option<(f64, bool)>;

@@ -12,10 +12,8 @@ use memgauge_core::units::Bytes;
 use memgauge_kernels::Kernel;
 
 use super::disturbance::BurstSamples;
-use super::kernels::{ChosenKernels, Contest, candidates};
 use super::loaders::LoaderGroup;
 use super::sampling::{Axis, Series, Workload};
-use super::stores::StoresRead;
 use super::trials;
 use crate::burst::chase::{ChainSpec, Chase};
 use crate::burst::counters::certain;
@@ -23,8 +21,10 @@ use crate::burst::prefix::Prefix;
 use crate::burst::result::{BurstShape, Conditions};
 use crate::burst::windows::shortest_window;
 use crate::error::Result;
+use crate::kernel_choice::{ChosenKernels, Contest, candidates};
 use crate::measured::{Measured, Subject};
 use crate::session::Session;
+use crate::stores::StoresRead;
 
 /// Lines that a burst touches before it chases, at most: 64 MiB of lines. Larger working sets leave the caches to chance whatever was done
 /// before.
