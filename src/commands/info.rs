@@ -1,28 +1,15 @@
 //! `memgauge info`: shows the machine, and measures nothing but the clock.
 
-use std::path::PathBuf;
-
-use clap::Args;
 use memgauge_core::persistent::PersistentDevice;
 use memgauge_core::tiers;
 use memgauge_os::clock::Clock;
 
-use crate::cli::output::{ReportOptions, text_only};
+use crate::cli::info::InfoArgs;
 use crate::console::Stream;
 use crate::exit::ExitStatus;
 use crate::machine;
 use crate::report;
 use crate::sinks::Sinks;
-
-#[derive(Debug, Args)]
-#[command(mut_args(text_only))]
-pub(crate) struct InfoArgs {
-    /// Show a recorded machine: a directory that holds its sys/ and proc/
-    #[arg(long, value_name = "DIR")]
-    machine: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) report: ReportOptions,
-}
 
 /// Describes this machine, or a recorded one.
 pub(crate) fn info(args: InfoArgs) -> anyhow::Result<ExitStatus> {

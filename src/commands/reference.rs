@@ -1,31 +1,13 @@
 //! `memgauge reference`: published values of latency and bandwidth.
 
 use anyhow::bail;
-use clap::Args;
 use memgauge_core::reference::{PublishedValue, microarchitecture, published};
-use memgauge_render::{Appearance, Document, Format, Published};
+use memgauge_render::{Appearance, Document, Published};
 
-use crate::cli::output::format_name;
+use crate::cli::reference::ReferenceArgs;
 use crate::console::Stream;
 use crate::exit::{ExitStatus, UsageError};
 use crate::machine;
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  memgauge reference                       what there is, by CPU generation
-  memgauge reference here                  about CPUs like this machine's
-  memgauge reference 'zen 4' --sources     each with method and source")]
-pub(crate) struct ReferenceArgs {
-    /// A CPU generation or a part of a CPU's name; `here` is this machine's generation
-    #[arg(value_name = "NAME")]
-    name: Option<String>,
-    /// Show each value with its method and where it is published
-    #[arg(long)]
-    sources: bool,
-    /// Format of standard output; JSON has everything
-    #[arg(long, default_value = "text", value_parser = format_name(Published::FORMATS), help_heading = "Output")]
-    format: Format,
-}
 
 /// Prints the table, or the part of it that the name selects.
 pub(crate) fn reference(args: &ReferenceArgs) -> anyhow::Result<ExitStatus> {

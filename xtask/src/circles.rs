@@ -24,15 +24,7 @@ use clap::Args;
 use modules::{Name, Package};
 
 /// Modules that use each other with what is below them, by package. These are to go, and no other may come.
-const KNOWN: &[(&str, &[&str])] = &[
-    ("crates/core", &["comparison", "fleet", "wording"]),
-    ("crates/core", &["policy", "topology"]),
-    ("crates/engine", &["burst", "context", "noise", "platform", "this_machine"]),
-    ("crates/engine", &["experiment", "integrity", "session"]),
-    ("crates/linux", &["limits", "topology"]),
-    ("crates/windows", &["cpu", "job", "limits", "topology"]),
-    (".", &["cli", "commands", "sinks"]),
-];
+const KNOWN: &[(&str, &[&str])] = &[("crates/core", &["comparison", "fleet", "wording"]), ("crates/core", &["policy", "topology"])];
 
 /// What `cargo xtask circles` looks at.
 #[derive(Debug, Default, Args)]
