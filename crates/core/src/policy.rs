@@ -1,7 +1,5 @@
 //! The memory policy that a process was started with (`numactl`, `set_mempolicy`): it says where memory goes that nothing else places.
 
-mod room;
-
 use serde::{Deserialize, Serialize};
 
 use crate::interleave::Weights;

@@ -370,6 +370,11 @@ impl SettingsFrom {
 const NOT_LIMITED: u64 = 1 << 60;
 
 impl Allowed {
+    /// The inherited policy, where it is known and does more than leave memory on the node of the CPU that touches it.
+    pub fn inherited_policy(&self) -> Option<&MemoryPolicy> {
+        self.memory_policy.as_ref().filter(|policy| !policy.is_local())
+    }
+
     /// The most memory that may be used in all, in bytes; more than any machine has where that is not known.
     pub fn room(&self) -> u64 {
         self.memory.map_or(NOT_LIMITED, |memory| memory.0)

@@ -1,7 +1,7 @@
 //! The buffer of `stream` and `chase`, which have no plan: as large as asked for, within the limits on memory.
 
 use super::check::{PlanError, pool_too_small, unavailable};
-use super::room::pool_bytes;
+use super::room::{pool_bytes, under_policy};
 use super::sizes::{approximately, floor_power_of_two};
 use crate::experiment::PageRequest;
 use crate::microbench::{DEFAULT_SIZE, LoopSpec};
@@ -67,7 +67,7 @@ fn room(spec: &LoopSpec, machine: &Machine) -> (u64, String) {
     let pools: u64 = nodes.map(|node| pool_bytes(node, spec.pages)).sum();
     let on_node = match spec.node {
         Some(node) => allowed.node_memory.get(&node).map(|room| (room.0, allowed.limit_of_node(node))),
-        None => allowed.under_policy().map(|(room, by)| (room.0, by)),
+        None => under_policy(allowed).map(|(room, by)| (room.0, by)),
     };
     let (memory, by) = on_node.filter(|(room, _)| *room < allowed.room()).unwrap_or((allowed.room(), allowed.memory_limited_by.clone()));
     (memory.saturating_add(pools), by)

@@ -2,9 +2,12 @@
 
 use crate::directory::MemoryDir;
 use crate::experiment::PageRequest;
+use crate::interleave::Weights;
 use crate::plan::BufferPlan;
+use crate::policy::PolicyMode;
 use crate::spec::{Spec, Task};
-use crate::topology::Node;
+use crate::topology::{Allowed, Node};
+use crate::units::Bytes;
 
 /// The memory that one buffer may use.
 pub(super) struct Room {
@@ -72,4 +75,54 @@ pub(super) fn pool_room(node: &Node, spec: &Spec) -> u64 {
 pub(super) fn pool_bytes(node: &Node, pages: PageRequest) -> u64 {
     let Some(page) = pages.pool_page() else { return 0 };
     node.pools.iter().filter(|pool| pool.page == page).map(|pool| pool.free * page.0).sum()
+}
+
+/// The most bytes of memory whose pages are on nodes in turn with these weights, and the node that limits it.
+pub(super) fn in_turn(allowed: &Allowed, weights: &Weights) -> Option<(Bytes, u32)> {
+    let most = |(node, _)| Some((Bytes((allowed.node_memory.get(&node)?.0 as f64 / weights.share(node)) as u64), node));
+    weights.iter().filter_map(most).min()
+}
+
+/// The most bytes that the inherited policy gives to memory which nothing else places, and what limits them, in words; `None` where it may
+/// be on every node.
+pub(super) fn under_policy(allowed: &Allowed) -> Option<(Bytes, String)> {
+    let policy = allowed.inherited_policy()?;
+    if let Some((bytes, node)) = policy.turns(&allowed.nodes).and_then(|weights| in_turn(allowed, &weights)) {
+        return Some((bytes, allowed.limit_of_node(node)));
+    }
+    let nodes = policy.nodes.intersection(&allowed.nodes);
+    if policy.mode != PolicyMode::Bind || nodes == allowed.nodes || nodes.is_empty() {
+        return None;
+    }
+    let bytes = nodes.iter().filter_map(|node| allowed.node_memory.get(&node)).fold(0u64, |sum, room| sum.saturating_add(room.0));
+    let limit = match nodes.first() {
+        Some(node) if nodes.len() == 1 => allowed.limit_of_node(node),
+        _ => format!("free memory of nodes {nodes}, which the inherited memory policy names"),
+    };
+    Some((Bytes(bytes), limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::MemoryPolicy;
+
+    #[test]
+    fn room_is_that_of_the_policys_nodes() {
+        let allowed = |policy: MemoryPolicy| Allowed {
+            nodes: "0-2".parse().unwrap(),
+            node_memory: [(0, Bytes::gib(8)), (1, Bytes::gib(4)), (2, Bytes::gib(1))].into(),
+            memory_policy: Some(policy),
+            ..Allowed::default()
+        };
+        let room = |mode, nodes: &str| {
+            under_policy(&allowed(MemoryPolicy { mode, nodes: nodes.parse().unwrap(), weights: None })).map(|(bytes, _)| bytes)
+        };
+        assert_eq!(room(PolicyMode::Bind, "2"), Some(Bytes::gib(1)));
+        assert_eq!(room(PolicyMode::Bind, "1-2"), Some(Bytes::gib(5)));
+        assert_eq!(room(PolicyMode::Interleave, "0-1"), Some(Bytes::gib(8)), "each has half");
+        assert_eq!(room(PolicyMode::Preferred, "2"), None, "others have the rest");
+        assert_eq!(room(PolicyMode::Bind, "0-2"), None);
+        assert_eq!(room(PolicyMode::Default, ""), None);
+    }
 }

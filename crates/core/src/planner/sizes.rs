@@ -8,7 +8,7 @@ use crate::interleave::Weights;
 use crate::note::{Note, NoteCode};
 use crate::plan::{BufferPlan, Loader};
 use crate::planner::check::{PlanError, invalid};
-use crate::planner::room::{Reserved, Room, pool_bytes};
+use crate::planner::room::{Reserved, Room, in_turn, pool_bytes};
 use crate::spec::{Spec, Task};
 use crate::topology::{Cache, Machine, Node, Topology};
 use crate::units::{Bytes, IdSet};
@@ -206,7 +206,7 @@ impl<'a> Sizes<'a> {
     fn node_limit(&self, node: u32) -> Option<(u64, String, String)> {
         let allowed = &self.machine.allowed;
         if let Some(weights) = self.turns_at(node) {
-            let (bytes, tightest) = allowed.in_turn(weights)?;
+            let (bytes, tightest) = in_turn(allowed, weights)?;
             return Some((bytes.0, wording::nodes(&weights.nodes()), allowed.limit_of_node(tightest)));
         }
         Some((allowed.node_memory.get(&node)?.0, format!("node {node}"), allowed.limit_of_node(node)))
