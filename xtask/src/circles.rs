@@ -23,9 +23,6 @@ use clap::Args;
 
 use modules::{Name, Package};
 
-/// Modules that use each other with what is below them, by package. These are to go, and no other may come.
-const KNOWN: &[(&str, &[&str])] = &[("crates/core", &["comparison", "fleet", "wording"])];
-
 /// What `cargo xtask circles` looks at.
 #[derive(Debug, Default, Args)]
 pub(crate) struct CirclesArgs {
@@ -43,11 +40,6 @@ pub(crate) fn circles(args: &CirclesArgs) -> Result<()> {
         for package in Package::all(&folder)? {
             let arrows = Arrows::of(&package);
             for circle in arrows.circles() {
-                let known = KNOWN.iter().any(|(package, modules)| *package == name && circle.iter().all(|m| modules.contains(&m.as_str())));
-                if known {
-                    println!("{name}: known: {}", circle.join(", "));
-                    continue;
-                }
                 found += 1;
                 println!("{name}: a circle: {}", circle.join(", "));
                 arrows.print_among(&circle);

@@ -1,7 +1,6 @@
 //! Data in words, for tables, figures, notes and findings alike: coordinates, CPUs and nodes here, reasons in [`reasons`],
-//! groups of hosts in [`groups`], what each operating system has in [`system`], names of what a user can set in [`native`].
+//! what each operating system has in [`system`], names of what a user can set in [`native`].
 
-pub mod groups;
 pub mod native;
 pub mod reasons;
 pub mod system;

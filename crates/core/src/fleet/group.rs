@@ -43,6 +43,15 @@ pub enum GroupLevel {
 impl GroupLevel {
     /// Every level, the one with the most in common first.
     pub const ALL: [Self; 3] = [Self::Kernel, Self::Firmware, Self::Hardware];
+
+    /// What hosts of a group have in common, in words.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Kernel => "the same hardware, firmware and kernel",
+            Self::Firmware => "the same hardware and firmware, with any kernel (fewer than eight have one kernel)",
+            Self::Hardware => "the same hardware, with any firmware and kernel (fewer than eight have one firmware)",
+        }
+    }
 }
 
 /// What hosts can differ in: a property, or one of the user's labels.

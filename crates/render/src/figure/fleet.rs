@@ -2,7 +2,6 @@
 
 use memgauge_core::experiment::Metric;
 use memgauge_core::fleet::{ComparedHost, ComparedNumber, FleetOutliers};
-use memgauge_core::wording::groups::group_level;
 use memgauge_core::wording::number_of;
 use memgauge_core::words::Verb;
 
@@ -121,7 +120,7 @@ fn cost(of: &ComparedNumber, host: &ComparedHost) -> f64 {
 
 fn caption(found: &FleetOutliers, of: &ComparedNumber, every: usize) -> Caption {
     let n = &of.number;
-    let alike = found.groups.get(of.group as usize).map(|group| group_level(group.level));
+    let alike = found.groups.get(of.group as usize).map(|group| group.level.in_words());
     // Why the group is no finer is not of interest here.
     let alike = alike.and_then(|alike| alike.split(" (").next()).map(|alike| format!(" with {alike}")).unwrap_or_default();
     let slow = of.hosts.iter().filter(|host| host.slow).count();

@@ -5,7 +5,6 @@ use memgauge_core::fleet::{
     BaselineNumber, Duplicate, FleetBaseline, FleetField, FleetOutliers, GroupBaseline, HostGroup, Populations, SlowHost, SlowNumber,
     SlowPlace, UnknownHost, UnknownReason,
 };
-use memgauge_core::wording::groups::group_level;
 use memgauge_core::wording::{ids, number_of, spelled};
 
 use super::comparison::{change, field, place, quantity};
@@ -322,7 +321,7 @@ fn groups(page: &mut Page, groups: &[HostGroup]) {
 
 /// `412 hosts with the same hardware, firmware and kernel: …`.
 pub(crate) fn group_words(group: &HostGroup) -> String {
-    let level = group_level(group.level);
+    let level = group.level.in_words();
     let fields = group.fields.iter().filter_map(|f| Some(format!("{} {}", field(f.field), f.value.as_ref()?)));
     let fields: Vec<String> = fields.collect();
     format!("{} with {level}: {}", number_of(u64::from(group.hosts), "host", "hosts"), fields.join(" · "))

@@ -8,7 +8,6 @@ use crate::conclusions::findings::suspicion::{Suspicion, capped, format_value, m
 use crate::experiment::Metric;
 use crate::fleet::{BaselineNumber, GroupBaseline};
 use crate::result::{Finding, HealthStatus, Measurement, PageKind, Report};
-use crate::wording::groups::group_level;
 use crate::wording::spelled;
 use crate::words;
 use crate::words::{Command, Knob, Verb};
@@ -114,7 +113,7 @@ pub(super) fn about_group(results: &[&Measurement], references: Baselines<'_>) -
     let mut findings: Vec<Finding> = other_pages(results, group).into_iter().collect();
     let compared = results.iter().filter(|m| is_conclusive(m, group)).count();
     let there = results.iter().filter(|m| m.estimate.value.is_some() && counterpart(m, group).is_some()).count();
-    let (all, hosts, level) = (results.len(), group.group.hosts, group_level(group.group.level));
+    let (all, hosts, level) = (results.len(), group.group.hosts, group.group.level.in_words());
     if compared > 0 {
         let message = format!("{compared} of {all} numbers compared with {hosts} hosts of the fleet that have {level}");
         findings.push(Finding::bare("fleet-group", HealthStatus::Ok, message));
