@@ -231,6 +231,22 @@ mod tests {
     }
 
     #[test]
+    fn latencies_overrule_registers() {
+        let chase = |level, mib, ratio| {
+            let mut m = idle(ChaseOrder::WindowLocal, 90.0, 1.0);
+            m.evidence.buffer = Bytes::mib(mib);
+            m.evidence.prefetch = Some(crate::result::PrefetchEvidence { sequential_ns: 50.0, random_over_sequential: ratio });
+            m.quality.level = level;
+            contradicted([&m]).map(|note| note.code)
+        };
+        assert_eq!(chase(QualityLevel::Good, 512, 2.4), Some(NoteCode::PrefetchOffNotEffective.into()));
+        assert_eq!(chase(QualityLevel::Good, 512, 1.1), None);
+        assert_eq!(chase(QualityLevel::Unreliable, 512, 2.4), None);
+        // Within a cache order makes little difference, and what difference there is has other reasons.
+        assert_eq!(chase(QualityLevel::Good, 8, 2.4), None);
+    }
+
+    #[test]
     fn advice_on_pages_leaves_the_pool_what_it_has() {
         use crate::conclusions::limit::tests::machine;
         use crate::topology::PagePool;

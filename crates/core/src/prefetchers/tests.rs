@@ -1,10 +1,4 @@
 use super::*;
-use crate::conclusions::advise::contradicted;
-use crate::estimate::Estimate;
-use crate::experiment::{ChaseOrder, Coordinates, Experiment, Metric, Unit};
-use crate::note::NoteCode;
-use crate::result::{Evidence, Measurement, PrefetchEvidence, Quality, QualityLevel, Verdict};
-use crate::units::Bytes;
 
 fn intel(model: u32) -> Processor<'static> {
     Processor { arch: "x86_64", vendor: "GenuineIntel", family: Some(6), model: Some(model), ..Processor::default() }
@@ -86,34 +80,4 @@ fn the_state_is_the_registers() {
     // Part of the CPUs could be read: what is claimed is claimed of these.
     let part = read(&[Ok(0xF), Err("gone")]);
     assert_eq!((part.groups[0].cpus.to_string(), part.groups[1].reason.as_deref()), ("0".into(), Some("gone")));
-}
-
-fn chase(order: ChaseOrder, mib: u64, ratio: f64) -> Measurement {
-    let prefetch = Some(PrefetchEvidence { sequential_ns: 50.0, random_over_sequential: ratio });
-    Measurement {
-        distribution: None,
-        counters: None,
-        lines_in_flight: None,
-        samples: None,
-        experiment: Experiment::IdleLatency,
-        at: Coordinates { order: Some(order), ..Coordinates::default() },
-        metric: Metric::Latency,
-        unit: Unit::Nanoseconds,
-        firmware: None,
-        estimate: Estimate::default(),
-        evidence: Evidence { buffer: Bytes::mib(mib), prefetch, ..Evidence::default() },
-        quality: Quality::default(),
-        verdict: Verdict::default(),
-    }
-}
-
-#[test]
-fn latencies_overrule_registers() {
-    let judge = |m: Measurement| contradicted([&m]).map(|n| n.code);
-    assert_eq!(judge(chase(ChaseOrder::WindowLocal, 512, 2.4)), Some(NoteCode::PrefetchOffNotEffective.into()));
-    assert_eq!(judge(chase(ChaseOrder::WindowLocal, 512, 1.1)), None);
-    let unreliable = Quality { level: QualityLevel::Unreliable, reasons: Vec::new() };
-    assert_eq!(judge(Measurement { quality: unreliable, ..chase(ChaseOrder::WindowLocal, 512, 2.4) }), None);
-    // Within a cache order makes little difference, and what difference there is has other reasons.
-    assert_eq!(judge(chase(ChaseOrder::WindowLocal, 8, 2.4)), None);
 }
