@@ -4,8 +4,8 @@
 use std::process::ExitCode;
 use std::sync::LazyLock;
 
-use memgauge_core::topology::Machine;
-use memgauge_core::units::Bytes;
+use memgauge_model::topology::Machine;
+use memgauge_model::units::Bytes;
 use memgauge_simulation::{Model, Shape, add_far_node};
 
 /// 16 CPUs and three nodes, as many as the examples of the documentation name.

@@ -1,4 +1,4 @@
-//! The native command line → [`memgauge_core::spec::Spec`]. Each option is defined once: name, help and effect side by side.
+//! The native command line → [`memgauge_model::spec::Spec`]. Each option is defined once: name, help and effect side by side.
 
 pub(crate) mod advise;
 mod c2c;

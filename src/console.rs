@@ -4,9 +4,9 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::{Context, anyhow};
-use memgauge_core::note::{Note, NoteCode, Severity};
-use memgauge_core::printable::escape_controls;
-use memgauge_core::wording::native::{FrontEnd, Native};
+use memgauge_model::note::{Note, NoteCode, Severity};
+use memgauge_model::printable::escape_controls;
+use memgauge_model::wording::native::{FrontEnd, Native};
 use memgauge_os::process::{interprets_escapes, standard_output_was_closed};
 
 /// Which of the two programs runs: messages start with its name.

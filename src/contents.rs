@@ -1,6 +1,6 @@
 //! Files that say what memory holds: lines of 128 hexadecimal digits, 64 bytes each.
 
-use memgauge_core::traffic::LineContent;
+use memgauge_model::traffic::LineContent;
 
 /// A file may have this many lines, as with mlc.
 const MAX_LINES: usize = 256;

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use memgauge_core::planner::PlanError;
-use memgauge_core::result::HealthStatus;
-use memgauge_core::words::Problem;
 use memgauge_engine::LoopError;
+use memgauge_model::result::HealthStatus;
+use memgauge_model::words::Problem;
 use memgauge_os::directory::DirectoryError;
+use memgauge_planner::PlanError;
 
 /// How a run ended: the number that the shell sees, as `--help` and the README document it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

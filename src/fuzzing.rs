@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::{CommandFactory, Parser};
-use memgauge_core::conclusions::findings::Rules;
-use memgauge_core::directory::{FileBacking, FileEvidence, MemoryDir};
-use memgauge_core::units::Bytes;
+use memgauge_analysis::conclusions::findings::Rules;
+use memgauge_model::directory::{FileBacking, FileEvidence, MemoryDir};
+use memgauge_model::units::Bytes;
 
 use crate::cli::command::Cli;
 use crate::mlc::{files, letters};

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 use hmac::{Hmac, KeyInit, Mac};
-use memgauge_core::printable::is_obeyed;
-use memgauge_core::result::{Host, MAX_LABEL_BYTES, Run};
+use memgauge_model::printable::is_obeyed;
+use memgauge_model::result::{Host, MAX_LABEL_BYTES, Run};
 use memgauge_os::{clock, host};
 use sha2::Sha256;
 

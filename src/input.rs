@@ -5,8 +5,8 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use memgauge_core::encoding;
-use memgauge_core::units::Bytes;
+use memgauge_model::encoding;
+use memgauge_model::units::Bytes;
 use memgauge_os::files;
 use serde::de::DeserializeOwned;
 

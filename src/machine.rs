@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 
-use memgauge_core::topology::Machine;
 use memgauge_engine::RunContext;
+use memgauge_model::topology::Machine;
 use memgauge_os::clock::Clock;
 use memgauge_os::topology::{self, TopologyError};
 

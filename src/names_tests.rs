@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use clap::{Command, CommandFactory};
-use memgauge_core::wording::native::option;
-use memgauge_core::words::{Knob, Verb};
+use memgauge_model::wording::native::option;
+use memgauge_model::words::{Knob, Verb};
 
 use crate::cli::command::Cli;
 
@@ -92,7 +92,7 @@ fn no_text_below_the_command_line_names_an_option() {
     let all: Vec<(String, String)> = files
         .iter()
         // memgauge's own names.
-        .filter(|(file, _)| !file.ends_with("core/src/wording/native.rs"))
+        .filter(|(file, _)| !file.ends_with("model/src/wording/native.rs"))
         .flat_map(|(file, code)| literals(code).into_iter().map(move |literal| (file.clone(), literal)))
         .filter(|(_, literal)| !IN_FILES.iter().any(|name| literal.contains(name)))
         .collect();

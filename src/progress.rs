@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, Metric};
-use memgauge_core::plan::{Cell, Plan, Step};
-use memgauge_core::result::{Measurement, QualityLevel};
-use memgauge_core::traffic::Mix;
-use memgauge_core::wording;
 use memgauge_engine::{Heartbeat, Observer, RunContext};
+use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, LineState, Metric};
+use memgauge_model::plan::{Cell, Plan, Step};
+use memgauge_model::result::{Measurement, QualityLevel};
+use memgauge_model::traffic::Mix;
+use memgauge_model::wording;
 use memgauge_os::process::has_more_privileges_than_its_user;
 
 use crate::console::Stream;
@@ -320,10 +320,10 @@ mod tests {
         assert_eq!([99.2, 100.0, 5999.0, 7200.0].map(rounded), ["1 min 40 s", "1 min 40 s", "99 min 59 s", "2 h 00 min"]);
     }
 
-    fn suite() -> (memgauge_core::topology::Machine, Plan) {
+    fn suite() -> (memgauge_model::topology::Machine, Plan) {
         let machine = memgauge_os::topology::read_machine(std::path::Path::new("/")).unwrap();
-        let spec = memgauge_core::spec::Spec::new(memgauge_core::spec::Task::Suite);
-        let plan = memgauge_core::planner::plan(&spec, &machine, &[]).unwrap();
+        let spec = memgauge_model::spec::Spec::new(memgauge_model::spec::Task::Suite);
+        let plan = memgauge_planner::plan(&spec, &machine, &[]).unwrap();
         (machine, plan)
     }
 

@@ -3,13 +3,13 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use memgauge_core::note::{Note, NoteCode};
-use memgauge_core::plan::Plan;
-use memgauge_core::result::{DisturbingProcess, Neighbours, QualityLevel, Report};
-use memgauge_core::units::IdSet;
-use memgauge_core::words;
-use memgauge_core::words::{Knob, Ways};
 use memgauge_engine::RunContext;
+use memgauge_model::note::{Note, NoteCode};
+use memgauge_model::plan::Plan;
+use memgauge_model::result::{DisturbingProcess, Neighbours, QualityLevel, Report};
+use memgauge_model::units::IdSet;
+use memgauge_model::words;
+use memgauge_model::words::{Knob, Ways};
 use memgauge_os::noise::{ProcessTimes, busy_seconds, may_be_hidden};
 
 use crate::host::HostIdentity;

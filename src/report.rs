@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use memgauge_core::note::Note;
-use memgauge_core::result::{Incomplete, Moment, Report, SCHEMA_VERSION, SetUp, Timing, Tool};
-use memgauge_core::topology::Machine;
 use memgauge_engine::Outcome;
+use memgauge_model::note::Note;
+use memgauge_model::result::{Incomplete, Moment, Report, SCHEMA_VERSION, SetUp, Timing, Tool};
+use memgauge_model::topology::Machine;
 use memgauge_os::{clock, environment};
 
 use crate::host::{self, HostIdentity};
@@ -101,10 +101,10 @@ pub(crate) fn end(report: &mut Report) {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::experiment::LineState;
-    use memgauge_core::note::NoteCode;
-    use memgauge_core::result::{Measurement, PairMatrix, RfoEvidence};
-    use memgauge_core::units::IdSet;
+    use memgauge_model::experiment::LineState;
+    use memgauge_model::note::NoteCode;
+    use memgauge_model::result::{Measurement, PairMatrix, RfoEvidence};
+    use memgauge_model::units::IdSet;
     use memgauge_os::topology;
 
     use super::*;

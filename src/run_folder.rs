@@ -6,11 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment};
-use memgauge_core::plan::{Delays, Plan, Work};
-use memgauge_core::result::{Measurement, Report};
-use memgauge_core::traffic::{Access, Mix};
-use memgauge_core::units::IdSet;
+use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment};
+use memgauge_model::plan::{Delays, Plan, Work};
+use memgauge_model::result::{Measurement, Report};
+use memgauge_model::traffic::{Access, Mix};
+use memgauge_model::units::IdSet;
 use memgauge_render::{Appearance, Document};
 
 use crate::exit::UsageError;

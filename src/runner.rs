@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use memgauge_core::conclusions::{advise, curve, levels, limit, persistent, summary};
-use memgauge_core::note::{Note, NoteCode};
-use memgauge_core::plan::Plan;
-use memgauge_core::reference;
-use memgauge_core::result::{DimmErrors, Incomplete, Measurement, MemoryErrors, Report};
+use memgauge_analysis::conclusions::{advise, curve, levels, limit, persistent, summary};
+use memgauge_analysis::reference;
 use memgauge_engine::RunContext;
+use memgauge_model::note::{Note, NoteCode};
+use memgauge_model::plan::Plan;
+use memgauge_model::result::{DimmErrors, Incomplete, Measurement, MemoryErrors, Report};
 use memgauge_os::{clock, noise};
 
 use crate::prefetch::guard::PrefetchGuard;

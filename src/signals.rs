@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use memgauge_core::result::Incomplete;
+use memgauge_model::result::Incomplete;
 use memgauge_os::signals;
 
 use crate::exit::ExitStatus;

@@ -14,17 +14,16 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use memgauge_core::conclusions::findings::Baselines;
-use memgauge_core::estimate::NotMeasured;
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Metric};
-use memgauge_core::plan::{Cell, KernelRow, Step};
-use memgauge_core::planner;
-use memgauge_core::result::{Finding, HealthStatus, Incomplete, QualityReason, Report};
-use memgauge_core::spec::{BandwidthShape, LatencyShape, Spec, SweepShape, Task, TransferShape};
-use memgauge_core::topology::Machine;
-use memgauge_core::traffic::Mix;
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_analysis::conclusions::findings::Baselines;
 use memgauge_engine::{BurstRates, ChaseWork, LoadWork, Observer, RunContext, SimulatedMachine, TransferWork};
+use memgauge_model::estimate::NotMeasured;
+use memgauge_model::experiment::{ChaseOrder, Coordinates, Metric};
+use memgauge_model::plan::{Cell, KernelRow, Step};
+use memgauge_model::result::{Finding, HealthStatus, Incomplete, QualityReason, Report};
+use memgauge_model::spec::{BandwidthShape, LatencyShape, Spec, SweepShape, Task, TransferShape};
+use memgauge_model::topology::Machine;
+use memgauge_model::traffic::Mix;
+use memgauge_model::units::{Bytes, IdSet};
 use memgauge_os::clock::Clock;
 use memgauge_render::{Appearance, Document, Format};
 use memgauge_simulation::{FAULTS, Fault, Model, Noise, Random, SERVICE, Shape, add_far_node};
@@ -60,7 +59,7 @@ fn run(spec: &Spec, machine: &Machine, model: &dyn SimulatedMachine, baseline: O
 /// The same, compared with any references.
 fn run_beside(spec: &Spec, machine: &Machine, model: &dyn SimulatedMachine, references: Baselines<'_>) -> Report {
     let root = Path::new(ROOT);
-    let plan = planner::plan(spec, machine, &kernels()).unwrap();
+    let plan = memgauge_planner::plan(spec, machine, &kernels()).unwrap();
     let stop = Stop::raised(None);
     let mut context = RunContext::new(machine, *CLOCK, root.into(), stop.flag()).simulated(model);
     let deadlines = (spec.task == Task::Quick).then(|| Deadlines::begin(context.now(), spec.within));
@@ -110,7 +109,7 @@ impl Observer for Predictions<'_> {
 
 /// The mean over a run of how far the time left was off, as a share of the run's time.
 fn error_of_time_left(spec: &Spec, machine: &Machine, model: &Model) -> f64 {
-    let plan = planner::plan(spec, machine, &kernels()).unwrap();
+    let plan = memgauge_planner::plan(spec, machine, &kernels()).unwrap();
     let stop = Stop::raised(None);
     let context = RunContext::new(machine, *CLOCK, ROOT.into(), stop.flag()).simulated(model);
     let mut predictions = Predictions { context: &context, begin: context.now(), time: TimeLeft::new(&plan), made: Vec::new() };

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use memgauge_core::conclusions::scan;
-use memgauge_core::result::Report;
+use memgauge_analysis::conclusions::scan;
+use memgauge_model::result::Report;
 use memgauge_os::process::standard_output_was_closed;
 use memgauge_render::{Appearance, Document, FigureOptions, Format, PageOptions};
 
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn an_earlier_file_is_kept_only_from_a_run_that_found_nothing() {
-        use memgauge_core::estimate::{Estimate, NotMeasured};
+        use memgauge_model::estimate::{Estimate, NotMeasured};
         let saved = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results/vm-2-cpus.json");
         let mut report = read_report(&saved).unwrap();
         let directory = directory("sinks-corrupted");

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use memgauge_core::advice::{Action, Advice, Topic, Why};
-use memgauge_core::result::{QualityLevel, Report};
+use memgauge_analysis::advice::{Action, Advice, Topic, Why};
+use memgauge_model::result::{QualityLevel, Report};
 
 use support::{program, temporary, text};
 

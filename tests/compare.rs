@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::{Duration, Instant};
 
-use memgauge_core::comparison::{Comparison, ComparisonVerdict};
-use memgauge_core::result::{QualityLevel, Report};
+use memgauge_analysis::comparison::{Comparison, ComparisonVerdict};
+use memgauge_model::result::{QualityLevel, Report};
 
 use support::{first_cpu, measured_by, program, report, temporary, text, write_script};
 

@@ -12,9 +12,9 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use memgauge_core::counters::{ProgramCount, ProgramRun, Scope};
-use memgauge_core::estimate::NotMeasured;
-use memgauge_core::result::{Incomplete, Report};
+use memgauge_model::counters::{ProgramCount, ProgramRun, Scope};
+use memgauge_model::estimate::NotMeasured;
+use memgauge_model::result::{Incomplete, Report};
 use memgauge_testing::not_tested;
 
 fn program(arguments: &[&str]) -> Command {
@@ -203,7 +203,7 @@ fn text_is_for_the_terminal_that_shows_it() {
 #[test]
 fn what_cannot_be_counted_is_said_once() {
     let (report, count) = counted("note", &[], &["true"]);
-    let missing: Vec<_> = report.notes.iter().filter(|n| n.code == memgauge_core::note::NoteCode::CountersMissing).collect();
+    let missing: Vec<_> = report.notes.iter().filter(|n| n.code == memgauge_model::note::NoteCode::CountersMissing).collect();
     assert!(missing.len() <= 1, "{missing:?}");
     let cycles = count.metrics.iter().any(|m| m.estimate.value.is_some());
     assert!(cycles || missing.len() == 1, "either metrics or the reason why there are none");
@@ -239,7 +239,7 @@ fn a_measurement_has_counters_or_one_reason() {
     }
     let nothing = report.results.iter().any(|m| m.counters.as_ref().unwrap().reason.is_some());
     assert_eq!(
-        report.notes.iter().filter(|n| n.code == memgauge_core::note::NoteCode::NoCounters).count(),
+        report.notes.iter().filter(|n| n.code == memgauge_model::note::NoteCode::NoCounters).count(),
         usize::from(nothing),
         "{:?}",
         report.notes

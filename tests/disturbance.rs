@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use memgauge_core::estimate::NotMeasured;
-use memgauge_core::result::{HealthStatus, Incomplete, Measurement, QualityLevel, Report};
+use memgauge_model::estimate::NotMeasured;
+use memgauge_model::result::{HealthStatus, Incomplete, Measurement, QualityLevel, Report};
 use memgauge_os::cpu;
 use memgauge_testing::not_tested_in_part;
 
@@ -104,7 +104,7 @@ fn a_run_whose_cpu_is_shared_says_so() {
             assert!(noise.others.is_none_or(|share| share > 0.2) && noise.bursts.is_some_and(|all| all >= 6), "{command}: {noise:?}");
             assert!(m.estimate.value.is_some(), "{command}: a number all the same");
             assert!(
-                report.notes.iter().any(|note| note.code == memgauge_core::note::NoteCode::MachineBusy),
+                report.notes.iter().any(|note| note.code == memgauge_model::note::NoteCode::MachineBusy),
                 "{command}: {:?}",
                 report.notes
             );

@@ -74,8 +74,8 @@ fn has(needs: Needs) -> bool {
         Needs::Tool(words) => Command::new(words[0]).args(&words[1..]).output().is_ok_and(|output| output.status.success()),
         Needs::Arch(arch) => std::env::consts::ARCH == arch,
         Needs::KnownCpu => {
-            let microarch = memgauge_core::reference::microarchitecture(&report("info").machine.identity);
-            memgauge_core::reference::published().any(|value| Some(value.microarch) == microarch)
+            let microarch = memgauge_analysis::reference::microarchitecture(&report("info").machine.identity);
+            memgauge_analysis::reference::published().any(|value| Some(value.microarch) == microarch)
         }
         // A simulated run's clock is this machine's.
         Needs::FineClock => simulated::run("memgauge latency --histogram 1").status.success(),

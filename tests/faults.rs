@@ -10,9 +10,9 @@ use std::os::unix::fs::FileExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use memgauge_core::estimate::{MemoryFaultKind, NotMeasured};
-use memgauge_core::result::{Measurement, Report};
-use memgauge_core::traffic::Mix;
+use memgauge_model::estimate::{MemoryFaultKind, NotMeasured};
+use memgauge_model::result::{Measurement, Report};
+use memgauge_model::traffic::Mix;
 use memgauge_testing::{not_tested, not_tested_in_part};
 
 use support::watch::{HANGS, Watched};
@@ -229,7 +229,7 @@ fn a_pointer_that_changes_in_memory_is_an_incident_and_not_a_crash() {
             }
             assert_eq!(output.status.code(), Some(3), "{what}");
             let report: Report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {what}"));
-            let corrupted = report.notes.iter().any(|note| note.code == memgauge_core::note::NoteCode::MemoryCorrupted);
+            let corrupted = report.notes.iter().any(|note| note.code == memgauge_model::note::NoteCode::MemoryCorrupted);
             assert!(corrupted, "{what}: {:?}", report.notes);
             if !keeps(&report)
                 && let Some(why) = ended.starved()

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use memgauge_core::result::Report;
+use memgauge_model::result::Report;
 use memgauge_testing::{not_tested, not_tested_in_part};
 
 use support::watch::{InTime, Watched};

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
-use memgauge_core::fleet::FleetHistory;
-use memgauge_core::result::{Host, Report};
+use memgauge_analysis::fleet::FleetHistory;
 use memgauge_fleet::{IngestOutcome, SkipReason, Store, read};
+use memgauge_model::result::{Host, Report};
 
 use support::{program, temporary, text};
 

@@ -10,8 +10,8 @@ mod support;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use memgauge_core::integrity::TestPattern;
-use memgauge_core::result::{Incomplete, Mismatch, Report, WrongWordKind};
+use memgauge_model::integrity::TestPattern;
+use memgauge_model::result::{Incomplete, Mismatch, Report, WrongWordKind};
 
 use memgauge_testing::{not_tested, not_tested_in_part};
 
@@ -289,7 +289,7 @@ fn a_scan_says_which_bit_was_wrong_and_keeps_its_values() {
     assert!(word.address.is_some() && word.pattern.is_some(), "{word:?}");
     assert_eq!((word.second_read, word.kind()), (word.read, WrongWordKind::Stuck), "{word:x?}");
     is_placed(&report, word);
-    let told = report.notes.iter().find(|note| note.code == memgauge_core::note::NoteCode::MemoryCorrupted).unwrap();
+    let told = report.notes.iter().find(|note| note.code == memgauge_model::note::NoteCode::MemoryCorrupted).unwrap();
     assert!(told.message.to_string().contains("wrong when read again, and after it was written again"), "{told:?}");
 }
 

@@ -8,7 +8,7 @@
 mod registers;
 mod support;
 
-use memgauge_core::random::{GOLDEN, split_mix};
+use memgauge_model::random::{GOLDEN, split_mix};
 use memgauge_testing::not_tested_in_part;
 use std::collections::BTreeMap;
 use std::fs;

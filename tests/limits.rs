@@ -10,10 +10,10 @@ mod support;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Output};
 
-use memgauge_core::experiment::PrefetchRequest;
-use memgauge_core::policy::PolicyMode;
-use memgauge_core::result::{Incomplete, PlacementSource, PlacementStatus, Report};
-use memgauge_core::units::Bytes;
+use memgauge_model::experiment::PrefetchRequest;
+use memgauge_model::policy::PolicyMode;
+use memgauge_model::result::{Incomplete, PlacementSource, PlacementStatus, Report};
+use memgauge_model::units::Bytes;
 use memgauge_testing::{not_tested, not_tested_in_part};
 
 use confined::{CONTAINER, Group, PODMAN, PODMAN_ABSENT, SYSTEM_SERVICE, fails};
@@ -107,7 +107,7 @@ fn within_a_memory_limit_everything_measures_smaller_and_nobody_is_killed() {
             let measured = report.results.iter().filter(|m| m.estimate.value.is_some()).count();
             assert!(measured > 0 && report.machine.allowed.room() < Bytes::mib(mib).0, "{mib} MiB: {line}: {:?}", report.results);
             assert!(
-                report.notes.iter().any(|n| n.code == memgauge_core::note::NoteCode::SmallBuffer) || mib > 64 || line.starts_with("c2c"),
+                report.notes.iter().any(|n| n.code == memgauge_model::note::NoteCode::SmallBuffer) || mib > 64 || line.starts_with("c2c"),
                 "{line}: {:?}",
                 report.notes
             );
@@ -399,7 +399,7 @@ fn capabilities_of_the_file_are_enough_without_root() {
         None => not_tested_in_part!("counters with file capabilities: root may not count here"),
     }
     let status = report(&run("prefetch status --format json"));
-    assert!(status.notes.iter().all(|n| n.code != memgauge_core::note::NoteCode::PrefetchKept), "{:?}", status.notes);
+    assert!(status.notes.iter().all(|n| n.code != memgauge_model::note::NoteCode::PrefetchKept), "{:?}", status.notes);
     let full = run(&format!("info -o {}", offered.join("full.json").display()));
     assert!(full.status.code() == Some(4) && text(&full.stderr).contains("/here/./memgauge-result-"), "{}", text(&full.stderr));
 }

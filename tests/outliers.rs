@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Instant;
 
-use memgauge_core::comparison::DifferentField;
-use memgauge_core::experiment::Experiment;
-use memgauge_core::fleet::{FleetBaseline, FleetField, FleetHistory, FleetOutliers};
-use memgauge_core::result::Report;
+use memgauge_analysis::comparison::DifferentField;
+use memgauge_analysis::fleet::{FleetBaseline, FleetField, FleetHistory, FleetOutliers};
+use memgauge_model::experiment::Experiment;
+use memgauge_model::result::Report;
 use memgauge_simulation::fleet::{FleetShape, reports};
 
 use support::{program, simulated, temporary, text};
@@ -119,11 +119,11 @@ fn this_machine_is_judged_by_its_siblings() {
         for i in 0..12 {
             let mut report = own.clone();
             report.run.id = format!("{i:032x}");
-            report.run.host = Some(memgauge_core::result::Host { hostname: Some(format!("n{i}")), machine_id_hash: None });
+            report.run.host = Some(memgauge_model::result::Host { hostname: Some(format!("n{i}")), machine_id_hash: None });
             for m in &mut report.results {
                 let factor = factor * (1.0 + 0.002 * f64::from(i % 3));
-                let factor = if m.metric == memgauge_core::experiment::Metric::Latency { 1.0 / factor } else { factor };
-                m.quality = memgauge_core::result::Quality::default();
+                let factor = if m.metric == memgauge_model::experiment::Metric::Latency { 1.0 / factor } else { factor };
+                m.quality = memgauge_model::result::Quality::default();
                 let estimate = &mut m.estimate;
                 [&mut estimate.value, &mut estimate.ci95_low, &mut estimate.ci95_high].into_iter().flatten().for_each(|v| *v *= factor);
             }

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use memgauge_core::estimate::NotMeasured;
-use memgauge_core::experiment::Experiment;
-use memgauge_core::result::{Incomplete, Measurement, Report};
+use memgauge_model::estimate::NotMeasured;
+use memgauge_model::experiment::Experiment;
+use memgauge_model::result::{Incomplete, Measurement, Report};
 use memgauge_testing::not_tested;
 
 use support::watch::{InTime, Watched};

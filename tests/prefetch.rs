@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use memgauge_core::conclusions::advise::PREFETCHING_RATIO;
-use memgauge_core::experiment::{Experiment, Metric, PrefetchRequest};
-use memgauge_core::note::NoteCode;
-use memgauge_core::prefetchers::PrefetchStatus;
-use memgauge_core::result::Report;
-use memgauge_core::units::Bytes;
+use memgauge_analysis::conclusions::advise::PREFETCHING_RATIO;
+use memgauge_model::experiment::{Experiment, Metric, PrefetchRequest};
+use memgauge_model::note::NoteCode;
+use memgauge_model::prefetchers::PrefetchStatus;
+use memgauge_model::result::Report;
+use memgauge_model::units::Bytes;
 use memgauge_testing::not_tested;
 
 use drop_in::{UNABLE, mlc};

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use memgauge_core::experiment::{ChaseOrder, LineState, Metric};
-use memgauge_core::result::{Measurement, Report};
-use memgauge_core::units::Bytes;
+use memgauge_model::experiment::{ChaseOrder, LineState, Metric};
+use memgauge_model::result::{Measurement, Report};
+use memgauge_model::units::Bytes;
 use memgauge_testing::{not_tested, not_tested_in_part};
 
 use support::{alone, first_cpu, had_no_cpu_time, program, report, run, text};

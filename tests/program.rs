@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use memgauge_core::directory::FileBacking;
-use memgauge_core::experiment::{ChaseOrder, Experiment, Metric};
-use memgauge_core::plan::Plan;
-use memgauge_core::result::{
+use memgauge_model::directory::FileBacking;
+use memgauge_model::experiment::{ChaseOrder, Experiment, Metric};
+use memgauge_model::plan::Plan;
+use memgauge_model::result::{
     Absent, Health, HealthStatus, Incomplete, LimitSource, Measurement, PageKind, PlacementStatus, QualityLevel, Report, VerdictReason,
 };
-use memgauge_core::traffic::Rfo;
-use memgauge_core::units::IdSet;
+use memgauge_model::traffic::Rfo;
+use memgauge_model::units::IdSet;
 use memgauge_testing::{not_tested, not_tested_in_part};
 
 use support::watch::{HANGS, InTime, Watched};

@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use flate2::read::GzDecoder;
-use memgauge_core::plan::{Cell, Plan, Work};
-use memgauge_core::planner::quick::{DEFAULT_WITHIN_S, FIRST_ROUND_SHARE};
-use memgauge_core::result::Report;
-use memgauge_core::topology::Machine;
-use memgauge_core::units::IdSet;
+use memgauge_model::plan::{Cell, Plan, Work};
+use memgauge_model::result::Report;
+use memgauge_model::topology::Machine;
+use memgauge_model::units::IdSet;
+use memgauge_planner::quick::{DEFAULT_WITHIN_S, FIRST_ROUND_SHARE};
 use snapbox::Data;
 
 /// Texts, and the command lines that print them.
@@ -186,7 +186,7 @@ fn a_time_for_the_whole_run_is_kept(recording: &Recording, line: &str, whole: &P
     for seconds in [2.0, 20.0, 300.0] {
         let plan = recording.plan(&format!("{line} --within {seconds}s")).unwrap();
         assert_eq!(titles(&plan), titles(whole), "{name}: {line} within {seconds} s");
-        let too_short = plan.notes.iter().any(|n| n.code == memgauge_core::note::NoteCode::WithinTooShort);
+        let too_short = plan.notes.iter().any(|n| n.code == memgauge_model::note::NoteCode::WithinTooShort);
         assert!(plan.max_s <= seconds || too_short, "{name}: {line} within {seconds} s: {}", plan.max_s);
         assert!(!too_short || seconds < 300.0, "{name}: {line} within {seconds} s: {}", plan.max_s);
     }

@@ -7,9 +7,9 @@ mod support;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use memgauge_core::experiment::{Experiment, Metric};
-use memgauge_core::note::NoteCode;
-use memgauge_core::result::{Incomplete, PlacementStatus, Report};
+use memgauge_model::experiment::{Experiment, Metric};
+use memgauge_model::note::NoteCode;
+use memgauge_model::result::{Incomplete, PlacementStatus, Report};
 
 use memgauge_testing::not_tested;
 
@@ -25,7 +25,7 @@ fn a_scan_measures_every_region_and_checks_what_it_keeps() {
     let mut addresses = Vec::new();
     // Regions that scatter widely, as beside other work, have none.
     let medians: Vec<f64> = report.results.iter().filter_map(|m| m.estimate.value).collect();
-    let weak_below = memgauge_core::conclusions::scan::weak_below(&medians);
+    let weak_below = memgauge_analysis::conclusions::scan::weak_below(&medians);
     for m in &report.results {
         assert_eq!((m.experiment, m.metric, m.at.memory_node()), (Experiment::MemoryScan, Metric::Bandwidth, Some(0)));
         let gbs = m.estimate.value.unwrap();

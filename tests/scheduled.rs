@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use memgauge_core::result::{Incomplete, Report};
+use memgauge_model::result::{Incomplete, Report};
 use memgauge_testing::not_tested;
 
 use confined::Group;

@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use memgauge_core::result::{Incomplete, Report};
+use memgauge_model::result::{Incomplete, Report};
 use memgauge_testing::{not_tested, not_tested_in_part};
 
 use support::watch::{Ended, InTime, Watched};

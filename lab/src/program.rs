@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use memgauge_core::estimate::NotMeasured;
-use memgauge_core::experiment::{Coordinates, Experiment};
-use memgauge_core::plan::{Plan, Work};
-use memgauge_core::result::{Measurement, PlacementStatus, Report};
-use memgauge_core::units::IdSet;
-use memgauge_core::wording::reasons;
+use memgauge_model::estimate::NotMeasured;
+use memgauge_model::experiment::{Coordinates, Experiment};
+use memgauge_model::plan::{Plan, Work};
+use memgauge_model::result::{Measurement, PlacementStatus, Report};
+use memgauge_model::units::IdSet;
+use memgauge_model::wording::reasons;
 
 use crate::contract::SHARE;
 use crate::guest;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use flate2::read::GzDecoder;
-use memgauge_core::topology::{Identity, Topology};
+use memgauge_model::topology::{Identity, Topology};
 use memgauge_os::topology::read_machine;
 
 use crate::contract::SHARE;

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use flate2::read::GzDecoder;
-use memgauge_core::topology::Machine;
 use memgauge_lab::record::record;
+use memgauge_model::topology::Machine;
 use memgauge_os::topology::read_machine;
 
 /// A folder that goes away with its value.

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPlace, Metric, Unit};
-use memgauge_core::result::{PageKind, Quality, QualityLevel, Report};
-use memgauge_core::traffic::Mix;
 use memgauge_fleet::{Cell, Fingerprint, HostRun, Row};
+use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPlace, Metric, Unit};
+use memgauge_model::result::{PageKind, Quality, QualityLevel, Report};
+use memgauge_model::traffic::Mix;
 
 use crate::random::Random;
 
@@ -187,7 +187,8 @@ pub fn reports<'a>(
     (0..shape.hosts).map(move |number| {
         let host = Host::draw(shape, number, &mut random);
         let mut report = template.clone();
-        let name = memgauge_core::result::Host { hostname: Some(host.run.host.clone()), machine_id_hash: host.run.machine_id_hash.clone() };
+        let name =
+            memgauge_model::result::Host { hostname: Some(host.run.host.clone()), machine_id_hash: host.run.machine_id_hash.clone() };
         (report.run.id, report.run.labels, report.run.host) = (host.run.run_id.clone(), host.run.labels.clone(), Some(name));
         (report.started.utc, report.complete) = (host.run.started.clone(), host.run.complete);
         report.machine.identity.firmware.extend(host.run.fingerprint.firmware.clone().map(|bios| ("bios_version".to_owned(), bios)));

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use memgauge_core::experiment::{ChaseOrder, LineState};
-use memgauge_core::topology::Machine;
-use memgauge_core::traffic::Access;
 use memgauge_engine::{BurstRates, ChaseWork, LoadWork, SimulatedMachine, TransferWork};
+use memgauge_model::experiment::{ChaseOrder, LineState};
+use memgauge_model::topology::Machine;
+use memgauge_model::traffic::Access;
 
 pub use machines::{FAULTS, Fault, Shape, add_far_node};
 use network::{Flow, Served, Station, solve};

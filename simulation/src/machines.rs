@@ -1,8 +1,8 @@
 //! Machines: regular ones of any shape, random ones, and faults.
 
-use memgauge_core::policy::MemoryPolicy;
-use memgauge_core::topology::{Allowed, Cache, Cpu, Identity, Machine, Node, Topology};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::policy::MemoryPolicy;
+use memgauge_model::topology::{Allowed, Cache, Cpu, Identity, Machine, Node, Topology};
+use memgauge_model::units::{Bytes, IdSet};
 
 use crate::random::Random;
 
@@ -101,7 +101,7 @@ impl Shape {
                 memory_limited_by: "simulated memory".into(),
                 node_memory: ids.iter().map(|id| (id, memory)).collect(),
                 cpu_quota: None,
-                settings: memgauge_core::topology::SettingsFrom::Here,
+                settings: memgauge_model::topology::SettingsFrom::Here,
                 memory_policy: Some(MemoryPolicy::default()),
                 memory_policy_unknown: None,
             },

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use memgauge_core::advice::{Advice, Model};
-use memgauge_core::units::{Bytes, ParseError};
+use memgauge_analysis::advice::{Advice, Model};
+use memgauge_model::units::{Bytes, ParseError};
 
 use super::output::{Destination, shows};
 

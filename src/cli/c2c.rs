@@ -1,9 +1,9 @@
 //! `memgauge c2c`: its command line.
 
 use clap::Args;
-use memgauge_core::experiment::{Experiment, LineState};
-use memgauge_core::spec::{Spec, Task, TransferShape};
-use memgauge_core::units::Bytes;
+use memgauge_model::experiment::{Experiment, LineState};
+use memgauge_model::spec::{Spec, Task, TransferShape};
+use memgauge_model::units::Bytes;
 
 use super::options::{ChaseBuffer, Order, Prefetch, with_default};
 use super::output::panels;
@@ -79,7 +79,7 @@ impl C2cArgs {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::experiment::ChaseOrder;
+    use memgauge_model::experiment::ChaseOrder;
 
     use super::*;
     use crate::cli::tests::{refused, spec};

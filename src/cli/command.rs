@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use memgauge_core::experiment::Experiment;
-use memgauge_core::spec::{Spec, Task};
+use memgauge_model::experiment::Experiment;
+use memgauge_model::spec::{Spec, Task};
 
 use super::advise::AdviseArgs;
 use super::c2c::C2cArgs;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use memgauge_core::comparison::Comparison;
+use memgauge_analysis::comparison::Comparison;
 
 use super::options::without_effect;
 use super::output::{Output, shows};

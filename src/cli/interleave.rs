@@ -3,9 +3,9 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command};
-use memgauge_core::experiment::Experiment;
-use memgauge_core::interleave::Weights;
-use memgauge_core::spec::{Spec, Task};
+use memgauge_model::experiment::Experiment;
+use memgauge_model::interleave::Weights;
+use memgauge_model::spec::{Spec, Task};
 
 use super::options::{Load, Prefetch, with_default};
 use super::output::panels;

@@ -1,9 +1,9 @@
 //! `memgauge latency`: its command line.
 
 use clap::Args;
-use memgauge_core::experiment::{ChaseOrder, Experiment};
-use memgauge_core::spec::{LatencyShape, Spec, Task};
-use memgauge_core::units::IdSet;
+use memgauge_model::experiment::{ChaseOrder, Experiment};
+use memgauge_model::spec::{LatencyShape, Spec, Task};
+use memgauge_model::units::IdSet;
 
 use super::options::{ChaseBuffer, ChaseTiming};
 use super::output::panels;
@@ -57,7 +57,7 @@ impl LatencyArgs {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::experiment::Hops;
+    use memgauge_model::experiment::Hops;
 
     use super::*;
     use crate::cli::tests::{refused, spec};

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Args;
-use memgauge_core::experiment::Experiment;
-use memgauge_core::integrity::TestPattern;
-use memgauge_core::spec::{BandwidthShape, Spec, Task, TrafficSpec};
-use memgauge_core::traffic::{Access, LineContent, LineUse};
-use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
+use memgauge_model::experiment::Experiment;
+use memgauge_model::integrity::TestPattern;
+use memgauge_model::spec::{BandwidthShape, Spec, Task, TrafficSpec};
+use memgauge_model::traffic::{Access, LineContent, LineUse};
+use memgauge_model::units::{Bytes, IdSet, ParseError, parse_duration};
 
 use super::options::{ChaseBuffer, ChaseTiming, Load, Order};
 use super::output::panels;
@@ -202,7 +202,7 @@ fn parse_share(text: &str) -> Result<u32, ParseError> {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::experiment::{ChaseOrder, Hops};
+    use memgauge_model::experiment::{ChaseOrder, Hops};
 
     use super::*;
     use crate::cli::tests::{refused, spec};

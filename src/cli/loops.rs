@@ -1,8 +1,8 @@
 //! `memgauge stream` and `memgauge chase`: their command lines.
 
 use clap::Args;
-use memgauge_core::microbench::{LoopKind, LoopSpec};
-use memgauge_core::units::{Bytes, ParseError};
+use memgauge_model::microbench::{LoopKind, LoopSpec};
+use memgauge_model::units::{Bytes, ParseError};
 
 use super::options::{CounterOptions, Order, Pages, without_effect};
 use super::output::ReportOptions;

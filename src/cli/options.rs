@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::{Arg, Args};
-use memgauge_core::distribution::DEFAULT_BATCH;
-use memgauge_core::experiment::{ChaseOrder, Hops, PageRequest, PrefetchRequest};
-use memgauge_core::spec::{Spec, WidthRequest};
-use memgauge_core::traffic::Mix;
-use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
+use memgauge_model::distribution::DEFAULT_BATCH;
+use memgauge_model::experiment::{ChaseOrder, Hops, PageRequest, PrefetchRequest};
+use memgauge_model::spec::{Spec, WidthRequest};
+use memgauge_model::traffic::Mix;
+use memgauge_model::units::{Bytes, IdSet, ParseError, parse_duration};
 
 use super::values::{ORDERS, PAGES, PREFETCH, WIDTHS, one_of, parse_gbs, parse_percent};
 

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args};
-use memgauge_core::experiment::Experiment;
-use memgauge_core::experiment_table::PanelName;
-use memgauge_core::result::Report;
+use memgauge_model::experiment::Experiment;
+use memgauge_model::experiment_table::PanelName;
+use memgauge_model::result::Report;
 use memgauge_render::{Document, FigureOptions, FigureWidth, Format};
 
 use crate::exit::UsageError;

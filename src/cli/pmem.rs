@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use memgauge_core::experiment::Experiment;
-use memgauge_core::spec::{Spec, Task};
+use memgauge_model::experiment::Experiment;
+use memgauge_model::spec::{Spec, Task};
 
 use super::options::{Prefetch, with_default};
 use super::output::panels;

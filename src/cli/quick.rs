@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use memgauge_core::spec::{Spec, Task};
-use memgauge_core::units::{ParseError, parse_duration};
+use memgauge_model::spec::{Spec, Task};
+use memgauge_model::units::{ParseError, parse_duration};
 
 use super::options::{Limit, Prefetch, with_default};
 use super::request::{Common, ReferenceFiles, Request, StateRequest};
@@ -103,7 +103,7 @@ impl QuickArgs {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use memgauge_core::conclusions::findings::Rules;
+    use memgauge_analysis::conclusions::findings::Rules;
 
     use super::*;
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use memgauge_core::spec::Spec;
-use memgauge_core::units::{Bytes, parse_duration};
+use memgauge_model::spec::Spec;
+use memgauge_model::units::{Bytes, parse_duration};
 
 use super::options::{CounterOptions, Pages, Placement, Precision, Prefetch};
 use super::output::ReportOptions;

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use memgauge_core::spec::{BandwidthShape, BufferPlace, SecondStream, Spec, Task, ThreadSpec};
-use memgauge_core::traffic::{Access, Mix};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::spec::{BandwidthShape, BufferPlace, SecondStream, Spec, Task, ThreadSpec};
+use memgauge_model::traffic::{Access, Mix};
+use memgauge_model::units::{Bytes, IdSet};
 use memgauge_os::directory;
 use serde::Deserialize;
 

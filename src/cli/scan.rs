@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use clap::Args;
-use memgauge_core::experiment::Experiment;
-use memgauge_core::integrity::TestPattern;
-use memgauge_core::spec::{ScanSpec, Spec, Task, WidthRequest};
-use memgauge_core::units::{Bytes, parse_duration};
+use memgauge_model::experiment::Experiment;
+use memgauge_model::integrity::TestPattern;
+use memgauge_model::spec::{ScanSpec, Spec, Task, WidthRequest};
+use memgauge_model::units::{Bytes, parse_duration};
 
 use super::options::{Pages, Placement, Prefetch};
 use super::output::panels;

@@ -1,9 +1,9 @@
 //! `memgauge sweep`: its command line.
 
 use clap::Args;
-use memgauge_core::experiment::{Experiment, Metric};
-use memgauge_core::spec::{Spec, SweepShape, SweepSpec, Task};
-use memgauge_core::units::Bytes;
+use memgauge_model::experiment::{Experiment, Metric};
+use memgauge_model::spec::{Spec, SweepShape, SweepSpec, Task};
+use memgauge_model::units::Bytes;
 
 use super::options::{ChaseLines, CounterOptions, Load, Order, Pages, Placement, Precision, Prefetch, with_default};
 use super::output::panels;
@@ -97,7 +97,7 @@ impl SweepArgs {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use memgauge_core::experiment::PrefetchRequest;
+    use memgauge_model::experiment::PrefetchRequest;
 
     use super::*;
     use crate::cli::command::Cli;

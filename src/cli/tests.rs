@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use clap::Parser;
-use memgauge_core::experiment::PageRequest;
-use memgauge_core::integrity::TestPattern;
-use memgauge_core::spec::{BandwidthShape, LatencyShape, ScanSpec, Spec, Task, WidthRequest};
-use memgauge_core::traffic::{Mix, Width};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::experiment::PageRequest;
+use memgauge_model::integrity::TestPattern;
+use memgauge_model::spec::{BandwidthShape, LatencyShape, ScanSpec, Spec, Task, WidthRequest};
+use memgauge_model::traffic::{Mix, Width};
+use memgauge_model::units::{Bytes, IdSet};
 
 use super::command::{Cli, Invocation};
 use super::values::{parse_gbs, parse_percent};
@@ -52,7 +52,7 @@ fn the_help_of_mixes_names_each() {
 #[test]
 fn options_of_output_are_those_that_the_labels_leave_out() {
     use clap::CommandFactory;
-    use memgauge_core::result::OUTPUT_OPTIONS;
+    use memgauge_model::result::OUTPUT_OPTIONS;
     let cli = Cli::command();
     let all = || std::iter::once(&cli).chain(cli.get_subcommands()).flat_map(clap::Command::get_arguments);
     let takes_value = |arg: &clap::Arg| arg.get_action().takes_values();
@@ -128,7 +128,7 @@ fn shapes() {
     };
     assert_eq!([ramp("--ramp"), ramp("--ramp --time 1s"), ramp("--ramp 1,2,4-10:2")], ["", "", "1-2,4,6,8,10"]);
     assert!(Cli::try_parse_from(["memgauge", "bandwidth", "--ramp", "4-1"]).is_err());
-    assert_eq!(spec("memgauge c2c --matrix").task, Task::C2c(memgauge_core::spec::TransferShape::CpuMatrix));
+    assert_eq!(spec("memgauge c2c --matrix").task, Task::C2c(memgauge_model::spec::TransferShape::CpuMatrix));
     assert!(Cli::try_parse_from(["memgauge", "bandwidth", "--ramp", "--peak"]).is_err());
     // Those that measure without delays do not take them and forget them.
     for shape in ["--matrix", "--ramp", "--search"] {
@@ -198,7 +198,7 @@ fn counters_are_for_the_commands_that_have_windows() {
 
 #[test]
 fn prefetchers_are_left_alone_unless_asked() {
-    use memgauge_core::experiment::PrefetchRequest::{Leave, Off, On};
+    use memgauge_model::experiment::PrefetchRequest::{Leave, Off, On};
     for command in ["latency", "bandwidth", "loaded", "c2c", "scan", "sweep", "quick", "pmem /mnt"] {
         assert_eq!(spec(&format!("memgauge {command}")).prefetch, Leave, "{command}");
         assert_eq!(spec(&format!("memgauge {command} --prefetch off")).prefetch, Off, "{command}");

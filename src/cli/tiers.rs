@@ -1,8 +1,8 @@
 //! `memgauge tiers`: its command line.
 
 use clap::Args;
-use memgauge_core::experiment::Experiment;
-use memgauge_core::spec::{Spec, Task};
+use memgauge_model::experiment::Experiment;
+use memgauge_model::spec::{Spec, Task};
 
 use super::options::{ChaseTiming, Load, Prefetch, with_default};
 use super::output::panels;
@@ -53,8 +53,8 @@ impl TiersArgs {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::spec::Task;
-    use memgauge_core::traffic::Mix;
+    use memgauge_model::spec::Task;
+    use memgauge_model::traffic::Mix;
 
     use crate::cli::tests::{refused, spec};
 

@@ -1,10 +1,10 @@
 //! Values of options: names, shares and rates.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use memgauge_core::experiment::{ChaseOrder, LineState, PageRequest, PrefetchRequest};
-use memgauge_core::spec::WidthRequest;
-use memgauge_core::traffic::{Access, LineUse, Width};
-use memgauge_core::units::ParseError;
+use memgauge_model::experiment::{ChaseOrder, LineState, PageRequest, PrefetchRequest};
+use memgauge_model::spec::WidthRequest;
+use memgauge_model::traffic::{Access, LineUse, Width};
+use memgauge_model::units::ParseError;
 
 /// The longest injection delay in core cycles. It is some milliseconds: with longer pauses between bursts there is no load left to measure.
 pub(crate) const MAX_DELAY_CYCLES: u32 = 10_000_000;

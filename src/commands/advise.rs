@@ -1,8 +1,8 @@
 //! `memgauge advise`: what saved results advise.
 
-use memgauge_core::advice::{Advice, advise as advise_on};
-use memgauge_core::comparison::unlike;
-use memgauge_core::result::Report;
+use memgauge_analysis::advice::{Advice, advise as advise_on};
+use memgauge_analysis::comparison::unlike;
+use memgauge_model::result::Report;
 
 use crate::cli::advise::AdviseArgs;
 use crate::console::Stream;

@@ -8,9 +8,9 @@ use std::time::Duration;
 use std::{fs, io, thread};
 
 use anyhow::{Context, anyhow, bail};
-use memgauge_core::comparison::{Comparison, ComparisonOptions, ComparisonVerdict, compare as compare_runs, unlike};
-use memgauge_core::result::Report;
-use memgauge_core::wording::reasons;
+use memgauge_analysis::comparison::{Comparison, ComparisonOptions, ComparisonVerdict, compare as compare_runs, unlike};
+use memgauge_model::result::Report;
+use memgauge_model::wording::reasons;
 use memgauge_os::signals::interrupt_child;
 use tempfile::TempDir;
 

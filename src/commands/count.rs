@@ -7,14 +7,14 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use memgauge_core::counters::{
+use memgauge_model::counters::{
     Counters, CountingContext, EventEstimate, EventTotals, ExpectedEvents, MetricEstimate, ProgramCount, ProgramRun, Scope,
 };
-use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::note::{Note, NoteCode};
-use memgauge_core::result::Incomplete;
-use memgauge_core::stats;
-use memgauge_core::topology::Cpu;
+use memgauge_model::estimate::{Estimate, NotMeasured};
+use memgauge_model::note::{Note, NoteCode};
+use memgauge_model::result::Incomplete;
+use memgauge_model::stats;
+use memgauge_model::topology::Cpu;
 use memgauge_os::counters::{self, Catalogue, CounterError, EncodedEvent, EventSet, OpenCounters};
 use memgauge_os::security::explained;
 use memgauge_os::{program, topology};
@@ -255,8 +255,8 @@ fn summarise(command: &[OsString], runs: CountedRuns) -> ProgramCount {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use memgauge_core::topology::Cpu;
-    use memgauge_core::units::IdSet;
+    use memgauge_model::topology::Cpu;
+    use memgauge_model::units::IdSet;
 
     use super::hybrid_note;
     use crate::cli::command::{Cli, Invocation};

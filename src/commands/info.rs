@@ -1,7 +1,7 @@
 //! `memgauge info`: shows the machine, and measures nothing but the clock.
 
-use memgauge_core::persistent::PersistentDevice;
-use memgauge_core::tiers;
+use memgauge_model::persistent::PersistentDevice;
+use memgauge_model::tiers;
 use memgauge_os::clock::Clock;
 
 use crate::cli::info::InfoArgs;

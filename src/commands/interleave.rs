@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use anyhow::anyhow;
-use memgauge_core::interleave::Weights;
-use memgauge_core::note::{Note, NoteCode};
-use memgauge_core::result::Report;
+use memgauge_model::interleave::Weights;
+use memgauge_model::note::{Note, NoteCode};
+use memgauge_model::result::Report;
 use memgauge_os::interleave::{KernelWeights, RestoredWeights, WeightsState};
 use memgauge_os::prefetch::JOURNALS;
 
@@ -102,9 +102,9 @@ fn common_weights(report: &Report) -> anyhow::Result<Weights> {
 mod tests {
     use std::fs;
 
-    use memgauge_core::experiment::Coordinates;
-    use memgauge_core::interleave::Goal;
-    use memgauge_core::result::InterleaveSummary;
+    use memgauge_model::experiment::Coordinates;
+    use memgauge_model::interleave::Goal;
+    use memgauge_model::result::InterleaveSummary;
 
     use super::*;
 

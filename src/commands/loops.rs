@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use anyhow::Context;
-use memgauge_core::experiment_table::PanelName;
-use memgauge_core::microbench::{LoopKind, LoopSpec};
-use memgauge_core::note::{Note, NoteCode, Severity};
-use memgauge_core::result::Incomplete;
 use memgauge_engine::{LoopError, RunContext};
+use memgauge_model::experiment_table::PanelName;
+use memgauge_model::microbench::{LoopKind, LoopSpec};
+use memgauge_model::note::{Note, NoteCode, Severity};
+use memgauge_model::result::Incomplete;
 use memgauge_os::clock::Clock;
 use memgauge_os::{memory, topology};
 

@@ -3,12 +3,12 @@
 use std::time::Instant;
 
 use anyhow::Context;
-use memgauge_core::conclusions::scan;
-use memgauge_core::distribution::least_batch;
-use memgauge_core::experiment_table::PanelName;
-use memgauge_core::result::{HealthStatus, Incomplete, Report};
-use memgauge_core::spec::Spec;
-use memgauge_core::wording::reasons;
+use memgauge_analysis::conclusions::scan;
+use memgauge_model::distribution::least_batch;
+use memgauge_model::experiment_table::PanelName;
+use memgauge_model::result::{HealthStatus, Incomplete, Report};
+use memgauge_model::spec::Spec;
+use memgauge_model::wording::reasons;
 use memgauge_os::clock::Clock;
 use memgauge_os::noise::ProcessTimes;
 use memgauge_os::{directory, memory};
@@ -49,7 +49,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     }
     // Which kernels can run is known for this machine's CPUs only. The plan for another machine names none.
     let kernels = if run.machine.is_none() { memgauge_kernels::rows() } else { Vec::new() };
-    let mut plan = memgauge_core::planner::plan(&spec, &machine, &kernels)?;
+    let mut plan = memgauge_planner::plan(&spec, &machine, &kernels)?;
     // For --plan as well: whoever tries a command line with it learns of a file that cannot be read.
     let references = quick.map(quick::read_references).transpose()?;
     if run.plan {
@@ -154,7 +154,7 @@ fn finish(report: &Report, stop: &Stop, failures: &[anyhow::Error], sinks: &Sink
             let foreseen = report
                 .notes
                 .iter()
-                .find(|note| *why == Incomplete::OutOfTime && note.code == memgauge_core::note::NoteCode::WithinTooShort);
+                .find(|note| *why == Incomplete::OutOfTime && note.code == memgauge_model::note::NoteCode::WithinTooShort);
             let foreseen = foreseen.map(|note| format!("; {}", console::with_advice(note))).unwrap_or_default();
             let nothing = if report.measured() == 0 { "nothing was measured: " } else { "" };
             let reason = report.measurements().find_map(|m| m.estimate.not_measured.as_ref()).filter(|_| *why == Incomplete::CellsMissing);

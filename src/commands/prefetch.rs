@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use anyhow::anyhow;
-use memgauge_core::experiment::PrefetchRequest;
-use memgauge_core::note::{Note, NoteCode};
-use memgauge_core::prefetchers::{self, PrefetchStatus};
-use memgauge_core::wording::number_of;
-use memgauge_core::words;
-use memgauge_core::words::Verb;
+use memgauge_model::experiment::PrefetchRequest;
+use memgauge_model::note::{Note, NoteCode};
+use memgauge_model::prefetchers::{self, PrefetchStatus};
+use memgauge_model::wording::number_of;
+use memgauge_model::words;
+use memgauge_model::words::Verb;
 use memgauge_os::prefetch::run_guardian;
 use memgauge_os::prefetch::{ChangeKind, Leftover, PrefetchChange, PrefetchRegisters};
 use memgauge_os::topology;

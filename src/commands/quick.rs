@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use memgauge_core::conclusions::findings::{self, Baselines, FleetSiblings, Rules};
-use memgauge_core::fleet::FleetBaseline;
-use memgauge_core::planner::cost;
-use memgauge_core::planner::quick::{DEFAULT_WITHIN_S, ROUND_ENDS, SECOND_ROUND_SHARE};
-use memgauge_core::result::Report;
+use memgauge_analysis::conclusions::findings::{self, Baselines, FleetSiblings, Rules};
+use memgauge_analysis::fleet::FleetBaseline;
 use memgauge_fleet::{Fingerprint, group_for};
+use memgauge_model::result::Report;
+use memgauge_planner::cost;
+use memgauge_planner::quick::{DEFAULT_WITHIN_S, ROUND_ENDS, SECOND_ROUND_SHARE};
 
 use super::fleet;
 use crate::cli::request::ReferenceFiles;
@@ -88,8 +88,8 @@ pub(crate) fn confirm(report: &mut Report, references: Baselines<'_>, runner: &m
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::result::Incomplete;
     use memgauge_engine::RunContext;
+    use memgauge_model::result::Incomplete;
     use memgauge_os::clock::Clock;
     use memgauge_os::topology;
 

@@ -1,7 +1,7 @@
 //! `memgauge reference`: published values of latency and bandwidth.
 
 use anyhow::bail;
-use memgauge_core::reference::{PublishedValue, microarchitecture, published};
+use memgauge_analysis::reference::{PublishedValue, microarchitecture, published};
 use memgauge_render::{Appearance, Document, Published};
 
 use crate::cli::reference::ReferenceArgs;

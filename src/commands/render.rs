@@ -1,6 +1,6 @@
 //! `memgauge render`: shows saved results.
 
-use memgauge_core::experiment_table::PanelName;
+use memgauge_model::experiment_table::PanelName;
 use memgauge_render::Named;
 
 use crate::cli::render::RenderArgs;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use memgauge_core::directory::MemoryDir;
-use memgauge_core::spec::{BufferPlace, SecondStream, ThreadSpec};
-use memgauge_core::traffic::{Access, Mix};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::directory::MemoryDir;
+use memgauge_model::spec::{BufferPlace, SecondStream, ThreadSpec};
+use memgauge_model::traffic::{Access, Mix};
+use memgauge_model::units::{Bytes, IdSet};
 
 use super::letters::{list, mix, size, whole};
 use crate::cli::values::MAX_DELAY_CYCLES;
@@ -131,7 +131,7 @@ mod tests {
     }
 
     fn some_directory(path: &Path) -> Result<MemoryDir, String> {
-        let report: memgauge_core::result::Report = serde_json::from_str(include_str!("../../tests/results/pmem.json")).unwrap();
+        let report: memgauge_model::result::Report = serde_json::from_str(include_str!("../../tests/results/pmem.json")).unwrap();
         let mut dir = report.plan.unwrap().directories[0].clone();
         dir.file.path = path.display().to_string();
         Ok(dir)

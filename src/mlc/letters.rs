@@ -7,9 +7,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use memgauge_core::experiment::PageRequest;
-use memgauge_core::traffic::{Mix, Width};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::experiment::PageRequest;
+use memgauge_model::traffic::{Mix, Width};
+use memgauge_model::units::{Bytes, IdSet};
 
 use crate::cli::values::MAX_DELAY_CYCLES;
 use crate::exit::UsageError;

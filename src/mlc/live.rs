@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use memgauge_core::distribution::{Distribution, Recorder};
-use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::{Coordinates, Experiment, Metric};
-use memgauge_core::plan::{Cell, Plan};
-use memgauge_core::result::{Measurement, Report};
+use memgauge_model::distribution::{Distribution, Recorder};
+use memgauge_model::estimate::{Estimate, NotMeasured};
+use memgauge_model::experiment::{Coordinates, Experiment, Metric};
+use memgauge_model::plan::{Cell, Plan};
+use memgauge_model::result::{Measurement, Report};
 
 use super::sections::Section;
 use super::text::body;
@@ -135,9 +135,9 @@ mod tests {
     use std::cell::RefCell;
     use std::path::Path;
 
-    use memgauge_core::planner::plan;
     use memgauge_engine::RunContext;
     use memgauge_os::clock::Clock;
+    use memgauge_planner::plan;
     use memgauge_simulation::Model;
 
     use super::super::tests::{ask_with, two_nodes};

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use memgauge_core::note::Note;
-use memgauge_core::result::{Measurement, QualityLevel, QualityReason};
-use memgauge_core::wording::native::{FrontEnd, option};
-use memgauge_core::words::{Command, Knob, Verb, Way};
+use memgauge_model::note::Note;
+use memgauge_model::result::{Measurement, QualityLevel, QualityReason};
+use memgauge_model::wording::native::{FrontEnd, option};
+use memgauge_model::words::{Command, Knob, Verb, Way};
 
 use super::letters::Mode;
 use super::text::spell;
@@ -169,9 +169,9 @@ impl Doubts {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::result::Report;
-    use memgauge_core::words;
-    use memgauge_core::words::Problem;
+    use memgauge_model::result::Report;
+    use memgauge_model::words;
+    use memgauge_model::words::Problem;
 
     use super::super::letters::MODES;
     use super::*;

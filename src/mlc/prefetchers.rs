@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use memgauge_core::conclusions::advise;
-use memgauge_core::experiment::ChaseOrder;
-use memgauge_core::plan::KernelRow;
-use memgauge_core::planner::plan;
-use memgauge_core::prefetchers::taint_note;
-use memgauge_core::spec::{LatencyShape, Spec, Task};
-use memgauge_core::topology::Machine;
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_analysis::conclusions::advise;
 use memgauge_engine::{Observer, RunContext};
+use memgauge_model::experiment::ChaseOrder;
+use memgauge_model::plan::KernelRow;
+use memgauge_model::prefetchers::taint_note;
+use memgauge_model::spec::{LatencyShape, Spec, Task};
+use memgauge_model::topology::Machine;
+use memgauge_model::units::{Bytes, IdSet};
+use memgauge_planner::plan;
 
 use super::messages::message;
 use super::sections::Translation;
@@ -111,6 +111,6 @@ fn effect(cpu: u32, context: &RunContext<'_>, kernels: &[KernelRow]) -> anyhow::
 struct Unwatched;
 
 impl Observer for Unwatched {
-    fn cell(&mut self, _: &memgauge_core::plan::Step, _: &memgauge_core::plan::Cell) {}
+    fn cell(&mut self, _: &memgauge_model::plan::Step, _: &memgauge_model::plan::Cell) {}
     fn progress(&mut self, _: f64) {}
 }

@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, anyhow};
-use memgauge_core::conclusions::scan;
-use memgauge_core::experiment::PageRequest;
-use memgauge_core::note::{Note, NoteCode, Severity};
-use memgauge_core::plan::{KernelRow, Plan};
-use memgauge_core::planner::PlanError;
-use memgauge_core::result::Report;
-use memgauge_core::spec::{Spec, Task};
-use memgauge_core::topology::{Allowed, Machine, OperatingSystem};
-use memgauge_core::wording::native::FrontEnd;
-use memgauge_core::wording::{self, reasons};
+use memgauge_analysis::conclusions::scan;
 use memgauge_engine::RunContext;
+use memgauge_model::experiment::PageRequest;
+use memgauge_model::note::{Note, NoteCode, Severity};
+use memgauge_model::plan::{KernelRow, Plan};
+use memgauge_model::result::Report;
+use memgauge_model::spec::{Spec, Task};
+use memgauge_model::topology::{Allowed, Machine, OperatingSystem};
+use memgauge_model::wording::native::FrontEnd;
+use memgauge_model::wording::{self, reasons};
 use memgauge_os::clock::Clock;
 use memgauge_os::directory::DirectoryError;
 use memgauge_os::process::standard_output_was_closed;
 use memgauge_os::{cpu, directory, memory};
+use memgauge_planner::PlanError;
 use memgauge_render::plan_of_run_text;
 
 use super::letters::{self, Invocation, Letters, Mode};
@@ -322,7 +322,7 @@ impl SectionRunner<'_> {
 
     fn plans(&self, specs: &[Spec]) -> anyhow::Result<(Vec<Plan>, Machine)> {
         let machine = machine::read(self.root)?;
-        let mut planned: Vec<_> = specs.iter().map(|spec| memgauge_core::planner::plan(spec, &machine, self.kernels)).collect();
+        let mut planned: Vec<_> = specs.iter().map(|spec| memgauge_planner::plan(spec, &machine, self.kernels)).collect();
         // A scan may find room in one kind of pages only.
         if specs.iter().all(|s| s.task == Task::Scan) && planned.iter().any(Result::is_ok) {
             planned.iter().filter_map(|p| p.as_ref().err()).for_each(|error| message(self.mode.problem(error.problem())));
@@ -427,7 +427,7 @@ fn scan_messages(report: &Report) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::policy::{MemoryPolicy, PolicyMode};
+    use memgauge_model::policy::{MemoryPolicy, PolicyMode};
 
     use super::*;
 
@@ -451,7 +451,7 @@ mod tests {
         let kept = part.results.len() - 11;
         part.results.truncate(kept);
         let all = whole.results.iter().filter(|m| m.at.region.is_some()).count();
-        part.notes.push(memgauge_core::note::Note::warning(NoteCode::ScanMemoryScarce, "memory is scarce").advise("free some"));
+        part.notes.push(memgauge_model::note::Note::warning(NoteCode::ScanMemoryScarce, "memory is scarce").advise("free some"));
         let messages = scan_messages(&part);
         assert!(messages[0].contains(&format!(" of {all} regions")), "{messages:?}");
         assert!(messages[0].ends_with(": memory is scarce; free some"), "{messages:?}");

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use memgauge_core::directory::MemoryDir;
-use memgauge_core::distribution::least_batch;
-use memgauge_core::experiment::{ChaseOrder, Hops, LineState, PageRequest};
-use memgauge_core::plan::KernelRow;
-use memgauge_core::spec::{BandwidthShape, ChaseSpec, LatencyShape, Spec, Task, TrafficSpec, TransferShape};
-use memgauge_core::topology::{Machine, OperatingSystem, PagePool};
-use memgauge_core::traffic::Mix;
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::directory::MemoryDir;
+use memgauge_model::distribution::least_batch;
+use memgauge_model::experiment::{ChaseOrder, Hops, LineState, PageRequest};
+use memgauge_model::plan::KernelRow;
+use memgauge_model::spec::{BandwidthShape, ChaseSpec, LatencyShape, Spec, Task, TrafficSpec, TransferShape};
+use memgauge_model::topology::{Machine, OperatingSystem, PagePool};
+use memgauge_model::traffic::Mix;
+use memgauge_model::units::{Bytes, IdSet};
 use memgauge_render::mlc::Wording;
 
 use super::files;

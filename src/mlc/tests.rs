@@ -9,13 +9,13 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use memgauge_core::directory::MemoryDir;
-use memgauge_core::plan::KernelRow;
-use memgauge_core::result::Report;
-use memgauge_core::spec::Spec;
-use memgauge_core::topology::Machine;
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
-use memgauge_core::units::IdSet;
+use memgauge_model::directory::MemoryDir;
+use memgauge_model::plan::KernelRow;
+use memgauge_model::result::Report;
+use memgauge_model::spec::Spec;
+use memgauge_model::topology::Machine;
+use memgauge_model::traffic::{Access, Form, LineUse, Mix, Width};
+use memgauge_model::units::IdSet;
 
 use super::letters::{Invocation, Letters, Mode, parse};
 use super::sections::{Inputs, Translation, translate};

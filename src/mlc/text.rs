@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use memgauge_core::experiment::PageRequest;
-use memgauge_core::plan::{Plan, Work};
-use memgauge_core::printable::escape_controls;
-use memgauge_core::result::{Measurement, Report};
-use memgauge_core::topology::OperatingSystem;
-use memgauge_core::units::Bytes;
-use memgauge_core::wording;
+use memgauge_model::experiment::PageRequest;
+use memgauge_model::plan::{Plan, Work};
+use memgauge_model::printable::escape_controls;
+use memgauge_model::result::{Measurement, Report};
+use memgauge_model::topology::OperatingSystem;
+use memgauge_model::units::Bytes;
+use memgauge_model::wording;
 use memgauge_os::process::has_more_privileges_than_its_user;
 use memgauge_render::mlc as tables;
 use serde::Serialize;

@@ -1,10 +1,10 @@
 //! Letters → traffic: what each thread does (`-o`), and how (`-U`, `-l`, `-K`, `-I`, `-P`, `-Q`, `-M`, `-Y`, `-Z`), as far as this CPU has
 //! kernels for it.
 
-use memgauge_core::spec::{BandwidthShape, BufferPlace, Spec, Task, WidthRequest};
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
-use memgauge_core::units::Bytes;
 use memgauge_kernels::Order;
+use memgauge_model::spec::{BandwidthShape, BufferPlace, Spec, Task, WidthRequest};
+use memgauge_model::traffic::{Access, Form, LineUse, Mix, Width};
+use memgauge_model::units::Bytes;
 
 use super::files;
 use super::sections::{LINE, Translator};

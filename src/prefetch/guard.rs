@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::{Experiment, PrefetchRequest};
-use memgauge_core::note::{Note, NoteCode};
-use memgauge_core::plan::{Cell, Plan, Step};
-use memgauge_core::prefetchers::{self, Control, PrefetchState, PrefetchStatus};
-use memgauge_core::result::{Evidence, Incomplete, Measurement, Quality, QualityLevel, Report, Verdict};
-use memgauge_core::spec::{Spec, Task};
-use memgauge_core::topology::Machine;
-use memgauge_core::units::IdSet;
-use memgauge_core::wording::reasons;
 use memgauge_engine::{Heartbeat, Observer, Outcome, RunContext};
+use memgauge_model::estimate::{Estimate, NotMeasured};
+use memgauge_model::experiment::{Experiment, PrefetchRequest};
+use memgauge_model::note::{Note, NoteCode};
+use memgauge_model::plan::{Cell, Plan, Step};
+use memgauge_model::prefetchers::{self, Control, PrefetchState, PrefetchStatus};
+use memgauge_model::result::{Evidence, Incomplete, Measurement, Quality, QualityLevel, Report, Verdict};
+use memgauge_model::spec::{Spec, Task};
+use memgauge_model::topology::Machine;
+use memgauge_model::units::IdSet;
+use memgauge_model::wording::reasons;
 use memgauge_os::prefetch::Guardian;
 use memgauge_os::prefetch::{ChangeKind, PrefetchChange, PrefetchError};
 use memgauge_os::prefetch::{MsrError, MsrFault};
@@ -206,7 +206,7 @@ impl PrefetchGuard {
             }
         };
         let off = |m: &&Measurement| m.at.prefetch.unwrap_or(requested) == PrefetchRequest::Off;
-        if let Some(note) = memgauge_core::conclusions::advise::contradicted(report.measurements().filter(off)) {
+        if let Some(note) = memgauge_analysis::conclusions::advise::contradicted(report.measurements().filter(off)) {
             if requested == PrefetchRequest::Off {
                 state.status = PrefetchStatus::Unknown;
                 state.reason = Some(note.message.to_string());
@@ -324,12 +324,12 @@ mod tests {
     fn parts_have_their_share_of_the_time() {
         let step = |estimated_s| Step { title: String::new(), experiment: Experiment::Bandwidth, cells: Vec::new(), estimated_s };
         let machine = topology::read_machine(Path::new("/")).unwrap();
-        let plan = memgauge_core::planner::plan(&Spec::new(Task::Prefetch), &machine, &memgauge_kernels::rows()).unwrap();
+        let plan = memgauge_planner::plan(&Spec::new(Task::Prefetch), &machine, &memgauge_kernels::rows()).unwrap();
         let plan = Plan { steps: vec![step(2.0), step(1.0), step(5.0)], estimated_s: 8.0, max_s: 16.0, ..plan };
         let part = part_of(&plan, &plan.steps[..2]);
         assert_eq!((part.steps.len(), part.estimated_s, part.max_s, part.seed), (2, 3.0, 6.0, plan.seed));
         // Real plans are the sum of their steps, of which both states have the same.
-        let plan = memgauge_core::planner::plan(&Spec::new(Task::Prefetch), &machine, &memgauge_kernels::rows()).unwrap();
+        let plan = memgauge_planner::plan(&Spec::new(Task::Prefetch), &machine, &memgauge_kernels::rows()).unwrap();
         let (on, off) = plan.steps.split_at(plan.steps.len() / 2);
         let sum = part_of(&plan, on).estimated_s + part_of(&plan, off).estimated_s;
         assert!((sum - plan.estimated_s).abs() < 1e-6 * sum, "{sum} {}", plan.estimated_s);

@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-use memgauge_core::directory::MemoryDir;
-use memgauge_core::persistent::{PersistentDevice, PersistentModule};
+use memgauge_model::directory::MemoryDir;
+use memgauge_model::persistent::{PersistentDevice, PersistentModule};
 
 /// The modules of all directories.
 pub(super) fn listed(directories: &[MemoryDir]) -> String {
@@ -65,8 +65,8 @@ fn one(module: &PersistentModule, region: &PersistentDevice) -> String {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::directory::{FileBacking, FileEvidence};
-    use memgauge_core::units::Bytes;
+    use memgauge_model::directory::{FileBacking, FileEvidence};
+    use memgauge_model::units::Bytes;
 
     use super::*;
 

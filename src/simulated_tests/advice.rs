@@ -1,6 +1,6 @@
 //! Advice on simulated machines, whose ramps flatten where the model says.
 
-use memgauge_core::advice::{Action, Topic, Why, advise};
+use memgauge_analysis::advice::{Action, Topic, Why, advise};
 
 use super::*;
 
@@ -53,7 +53,7 @@ fn the_threads_that_fill_the_memory_are_found() {
 fn a_machine_that_is_too_noisy_gives_no_advice_on_threads() {
     let machine = Shape { packages: 1, cores: 16, threads: 1, ..TWO_NODES }.machine();
     let mut report = ramp(&machine, &Model::new(&machine, None, 1), "1-16");
-    report.results.iter_mut().for_each(|m| m.quality.level = memgauge_core::result::QualityLevel::Unreliable);
+    report.results.iter_mut().for_each(|m| m.quality.level = memgauge_model::result::QualityLevel::Unreliable);
     let advice = advise(&[("ramp.json", &report)], &[]);
     assert!(advice.recommendations.iter().all(|r| r.topic != Topic::Threads));
     let gap = advice.gaps.iter().find(|gap| gap.topic == Topic::Threads).unwrap();

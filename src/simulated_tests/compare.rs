@@ -1,6 +1,6 @@
 //! How often `compare` is wrong, on runs of simulated machines with the scatter of real runs.
 
-use memgauge_core::comparison::{Comparison, ComparisonOptions, ComparisonVerdict, compare};
+use memgauge_analysis::comparison::{Comparison, ComparisonOptions, ComparisonVerdict, compare};
 
 use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use memgauge_core::protocol::{SETTLE_WINDOWS, TRIAL_WINDOWS};
-use memgauge_core::result::{Measurement, QualityLevel};
+use memgauge_model::protocol::{SETTLE_WINDOWS, TRIAL_WINDOWS};
+use memgauge_model::result::{Measurement, QualityLevel};
 
 use super::*;
 

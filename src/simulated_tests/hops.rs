@@ -1,6 +1,6 @@
 //! Cores that read their clocks ahead of the hops that they wait for, and threads that begin cold.
 
-use memgauge_core::experiment::Hops;
+use memgauge_model::experiment::Hops;
 
 use super::*;
 

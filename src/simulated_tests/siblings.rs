@@ -1,8 +1,8 @@
 //! A health check of a machine whose siblings are in a fleet.
 
-use memgauge_core::conclusions::findings::FleetSiblings;
-use memgauge_core::result::Host;
+use memgauge_analysis::conclusions::findings::FleetSiblings;
 use memgauge_fleet::{Fingerprint, baseline, group_for, rows};
+use memgauge_model::result::Host;
 
 use super::*;
 

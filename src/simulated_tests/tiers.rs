@@ -108,7 +108,7 @@ fn a_search_for_weights_whose_threads_get_no_time_does_not_ask_for_more_of_it() 
 #[test]
 fn a_machine_without_a_second_tier_has_no_weights_to_find() {
     let machine = TWO_NODES.machine();
-    let error = planner::plan(&Spec::new(Task::Interleave), &machine, &kernels()).unwrap_err();
+    let error = memgauge_planner::plan(&Spec::new(Task::Interleave), &machine, &kernels()).unwrap_err();
     assert!(error.to_string().contains("no second tier of memory"), "{error}");
 }
 
@@ -150,8 +150,8 @@ fn tiers_are_compared_alone_and_disturbed() {
 
 #[test]
 fn the_callers_memory_policy_says_which_tier_is_measured() {
-    use memgauge_core::experiment::MemoryPlace;
-    use memgauge_core::policy::{MemoryPolicy, PolicyMode};
+    use memgauge_model::experiment::MemoryPlace;
+    use memgauge_model::policy::{MemoryPolicy, PolicyMode};
     let (mut machine, model) = with_far_tier();
     let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::One));
     spec.mixes = vec![Mix::AllReads];

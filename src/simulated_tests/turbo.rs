@@ -1,6 +1,6 @@
 //! Cores that run faster alone than all together.
 
-use memgauge_core::result::QualityReason;
+use memgauge_model::result::QualityReason;
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn a_core_that_alone_runs_faster_is_no_alarm() {
     let report = checked(None);
     let codes: Vec<&str> = alarms(&report).iter().map(|f| f.code.as_str()).collect();
     assert!(codes.is_empty(), "{codes:?}");
-    let drifted = |m: &memgauge_core::result::Measurement| m.quality.reasons.contains(&QualityReason::FrequencyDrift);
+    let drifted = |m: &memgauge_model::result::Measurement| m.quality.reasons.contains(&QualityReason::FrequencyDrift);
     assert_eq!(report.measurements().filter(|m| drifted(m)).map(|m| &m.at).collect::<Vec<_>>(), Vec::<&Coordinates>::new());
     // What is compared between cores is their frequency while all work; what a core showed alone is a third higher.
     let all = report.environment.all_cores_ghz.values().copied().fold(0.0, f64::max);

@@ -11,7 +11,7 @@ fn a_cell_that_is_not_measured_is_missing_what_it_would_have_measured() {
     let tasks = [Task::Latency(LatencyShape::One), Task::Bandwidth(BandwidthShape::One), Task::C2c(TransferShape::Representatives)];
     for spec in tasks.into_iter().map(Spec::new).chain([sweep]) {
         let measured = run(&spec, &machine, &with_noise(&machine, Noise::NONE), None);
-        let plan = planner::plan(&spec, &machine, &kernels()).unwrap();
+        let plan = memgauge_planner::plan(&spec, &machine, &kernels()).unwrap();
         let cell = &plan.steps[0].cells[0];
         let missing = unmeasured(plan.steps[0].experiment, cell, &NotMeasured::OutOfTime);
         let there = &measured.results[0];

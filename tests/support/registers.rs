@@ -177,7 +177,7 @@ impl Registers {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("registers-{name}-{}", std::process::id()));
         let mount = folder.join("cpu");
         std::fs::create_dir_all(&mount).unwrap();
-        let online: memgauge_core::units::IdSet =
+        let online: memgauge_model::units::IdSet =
             std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap().trim().parse().unwrap();
         let state = State {
             // Each CPU has a different value, so that they cannot be confused.

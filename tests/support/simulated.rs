@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use memgauge_core::result::Report;
+use memgauge_model::result::Report;
 
 use super::text;
 

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Command;
 use clap_complete::{Generator, Shell, generate};
 use clap_mangen::Man;
-use memgauge_core::traffic::{Mix, StoreKind};
+use memgauge_model::traffic::{Mix, StoreKind};
 use roff::{Roff, roman};
 
 use crate::folders::project_folder;
@@ -36,7 +36,7 @@ pub(crate) fn docs(check: bool) -> Result<()> {
 }
 
 /// The line above the table of mixes.
-const ABOVE_MIXES: &str = "<!-- 'cargo xtask docs' writes this table from crates/core/src/traffic/mixes.rs -->\n";
+const ABOVE_MIXES: &str = "<!-- 'cargo xtask docs' writes this table from crates/model/src/traffic/mixes.rs -->\n";
 
 /// A page with its table of mixes as they are now.
 fn with_mixes(page: &str) -> Result<String> {

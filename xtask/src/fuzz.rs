@@ -19,7 +19,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use memgauge_core::units::parse_duration;
+use memgauge_model::units::parse_duration;
 
 use crate::folders::target_folder;
 pub(crate) use input::Dice;

@@ -49,7 +49,7 @@ pub(crate) fn recipes(args: &RecipesArgs) -> Result<()> {
     ensure!((1..=MAX_FILES).contains(&files.len()), "a mix takes edits of {} files: {files:?}", files.len());
     test(&copy, &["-p", "memgauge-kernels"])?;
     // Its name is understood and listed.
-    test(&copy, &["-p", "memgauge-core", "--test", "units", "mixes"])?;
+    test(&copy, &["-p", "memgauge-model", "--test", "units", "mixes"])?;
     // Nothing else has to know of it. That help and documents have what is listed is tested without a copy.
     if args.all {
         cargo(&copy, &["check", "--quiet", "-p", "memgauge"])?;
@@ -135,7 +135,7 @@ fn cargo(copy: &Path, arguments: &[&str]) -> Result<String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo
         .args(arguments)
-        .args(["--config", "profile.dev.package.memgauge-core.opt-level=0"])
+        .args(["--config", "profile.dev.package.memgauge-model.opt-level=0"])
         .current_dir(copy)
         .env("CARGO_TARGET_DIR", target_folder());
     run(&mut cargo).with_context(|| format!("after the recipe for a mix was followed in {}", copy.display()))

@@ -1,11 +1,11 @@
 //! `cargo xtask schema`: the schemas of results, comparisons, advice and what is said of fleets, generated from the types.
 
 use anyhow::Result;
-use memgauge_core::advice::Advice;
-use memgauge_core::comparison::Comparison;
-use memgauge_core::fleet::{FleetBaseline, FleetHistory, FleetOutliers};
-use memgauge_core::result::Report;
+use memgauge_analysis::advice::Advice;
+use memgauge_analysis::comparison::Comparison;
+use memgauge_analysis::fleet::{FleetBaseline, FleetHistory, FleetOutliers};
 use memgauge_fleet::IngestOutcome;
+use memgauge_model::result::Report;
 use schemars::Schema;
 use serde_json::Value;
 

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use memgauge_core::units::parse_duration;
+use memgauge_model::units::parse_duration;
 
 use crate::fuzz;
 use bench::{Bench, Dice, Outcome};

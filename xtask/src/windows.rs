@@ -24,7 +24,8 @@ const LINKER: &str = "x86_64-w64-mingw32-gcc";
 /// The crates of the edge towards the system, which are built within a minute.
 const EDGE: &[&str] = &["memgauge-windows", "memgauge-os", "memgauge-kernels"];
 /// The other crates whose unit and property tests run there.
-const REST: &[&str] = &["memgauge-core", "memgauge-engine", "memgauge-render", "memgauge-fleet", "memgauge"];
+const REST: &[&str] =
+    &["memgauge-model", "memgauge-planner", "memgauge-analysis", "memgauge-engine", "memgauge-render", "memgauge-fleet", "memgauge"];
 /// Tests of these crates that cannot pass there.
 const LEFT_OUT: &[&str] = &[
     // It finds a file without a name in /proc.

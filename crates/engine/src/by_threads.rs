@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use memgauge_core::neighbours::NeighbourCpus;
-use memgauge_core::plan::BufferPlan;
-use memgauge_core::protocol::{SETTLE_HOPS, SETTLE_WINDOWS};
-use memgauge_core::units::IdSet;
 use memgauge_kernels as kernels;
+use memgauge_model::neighbours::NeighbourCpus;
+use memgauge_model::plan::BufferPlan;
+use memgauge_model::protocol::{SETTLE_HOPS, SETTLE_WINDOWS};
+use memgauge_model::units::IdSet;
 use memgauge_os::clock;
 use memgauge_os::memory::Buffer;
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use memgauge_core::estimate::NotMeasured;
-use memgauge_core::plan::{Cell, Step, StopRule};
-use memgauge_core::protocol::{STARVED_BUDGETS, burst_windows};
-use memgauge_core::result::Measurement;
-use memgauge_core::topology::Machine;
-use memgauge_core::units::Bytes;
+use memgauge_model::estimate::NotMeasured;
+use memgauge_model::plan::{Cell, Step, StopRule};
+use memgauge_model::protocol::{STARVED_BUDGETS, burst_windows};
+use memgauge_model::result::Measurement;
+use memgauge_model::topology::Machine;
+use memgauge_model::units::Bytes;
 use memgauge_os::clock::Clock;
 
 use crate::cutoff::{Cutoff, Heartbeat, WORKER_TIMEOUT};

@@ -1,8 +1,8 @@
 //! Why something was not measured, as data.
 
-use memgauge_core::estimate::{NotMeasured, ThreadFailure};
-use memgauge_core::pattern::LayoutError;
-use memgauge_core::units::Bytes;
+use memgauge_model::estimate::{NotMeasured, ThreadFailure};
+use memgauge_model::pattern::LayoutError;
+use memgauge_model::units::Bytes;
 use memgauge_os::process::MORE_THREADS;
 
 /// Why a worker thread did not do its job.
@@ -96,8 +96,8 @@ pub(crate) fn no_buffer(cpu: u32) -> NotMeasured {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::estimate::{MemoryFault, MemoryFaultKind};
-    use memgauge_core::result::Incomplete;
+    use memgauge_model::estimate::{MemoryFault, MemoryFaultKind};
+    use memgauge_model::result::Incomplete;
     use memgauge_os::memory::{MemoryError, MemoryErrorKind};
 
     use super::*;

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use memgauge_core::estimate::NotMeasured;
-use memgauge_core::integrity::{BLOCK_BYTES, BLOCK_WORDS, TestPattern, Words, steps};
-use memgauge_core::result::{DimmErrors, EccCounts, Incomplete, Integrity, Mismatch};
-use memgauge_core::units::Bytes;
 use memgauge_kernels as kernels;
+use memgauge_model::estimate::NotMeasured;
+use memgauge_model::integrity::{BLOCK_BYTES, BLOCK_WORDS, TestPattern, Words, steps};
+use memgauge_model::result::{DimmErrors, EccCounts, Incomplete, Integrity, Mismatch};
+use memgauge_model::units::Bytes;
 use memgauge_os::memory::{Buffer, device_map};
 use memgauge_os::{cpu, noise, process};
 
@@ -508,7 +508,7 @@ impl CheckedBuffers {
             Err(error) => {
                 measured.cut_short((&error).into());
                 let message = format!("what was written was not compared: {error}");
-                measured.note(memgauge_core::note::Note::warning(memgauge_core::note::NoteCode::CheckCutShort, message));
+                measured.note(memgauge_model::note::Note::warning(memgauge_model::note::NoteCode::CheckCutShort, message));
             }
         }
         all.ecc = Some(self.ecc.end(session));

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::plan::{BufferPlan, Loader, Traffic};
-use memgauge_core::protocol::{MAX_DISTURBED_TRIALS, TRIAL_ROUNDS};
-use memgauge_core::result::KernelTrial;
-use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel};
+use memgauge_model::plan::{BufferPlan, Loader, Traffic};
+use memgauge_model::protocol::{MAX_DISTURBED_TRIALS, TRIAL_ROUNDS};
+use memgauge_model::result::KernelTrial;
+use memgauge_model::units::{Bytes, IdSet};
 
 /// How far behind the best a kernel may be to be tried again, by the rounds so far: short bursts scatter by 5 % and seldom by 20 %.
 const MARGINS: [f64; 3] = [1.0, 0.2, 0.07];
@@ -133,8 +133,8 @@ pub(crate) fn candidates(traffic: &Traffic) -> Vec<&'static Kernel> {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::experiment::PageRequest;
-    use memgauge_core::plan::OwnTraffic;
+    use memgauge_model::experiment::PageRequest;
+    use memgauge_model::plan::OwnTraffic;
 
     use super::*;
 

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::conclusions::judge;
-use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::{Coordinates, Experiment, Method, Metric};
-use memgauge_core::note::{Note, NoteCode};
-use memgauge_core::plan::Work;
-use memgauge_core::result::{
+use memgauge_analysis::conclusions::judge;
+use memgauge_model::estimate::{Estimate, NotMeasured};
+use memgauge_model::experiment::{Coordinates, Experiment, Method, Metric};
+use memgauge_model::note::{Note, NoteCode};
+use memgauge_model::plan::Work;
+use memgauge_model::result::{
     Checksums, CurveSummary, Evidence, Incomplete, InterleaveSummary, Measurement, PairMatrix, PlacementStatus, RfoEvidence, Timing,
 };
-use memgauge_core::topology::Topology;
-use memgauge_core::traffic::Mix;
-use memgauge_core::wording::{self, reasons};
+use memgauge_model::topology::Topology;
+use memgauge_model::traffic::Mix;
+use memgauge_model::wording::{self, reasons};
 use memgauge_os::memory::MemoryFaultKind;
 
 use crate::context::Progress;
@@ -83,7 +83,7 @@ impl<'a> Subject<'a> {
             at,
             distribution: None,
             quality: judge::quality(&estimate, &evidence),
-            verdict: memgauge_core::conclusions::limit::unjudged(metric, &estimate),
+            verdict: memgauge_analysis::conclusions::limit::unjudged(metric, &estimate),
             estimate,
             evidence,
             counters: None,
@@ -239,11 +239,11 @@ fn firmware_claim(topology: &Topology, method: Method, at: &Coordinates) -> Opti
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::distribution;
-    use memgauge_core::experiment::{ChaseOrder, PageRequest};
-    use memgauge_core::plan::{BufferPlan, Probe};
-    use memgauge_core::result::{Noise, QualityLevel};
-    use memgauge_core::units::{Bytes, IdSet};
+    use memgauge_model::distribution;
+    use memgauge_model::experiment::{ChaseOrder, PageRequest};
+    use memgauge_model::plan::{BufferPlan, Probe};
+    use memgauge_model::result::{Noise, QualityLevel};
+    use memgauge_model::units::{Bytes, IdSet};
 
     use super::*;
 

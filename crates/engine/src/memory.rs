@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use memgauge_core::directory::MemoryDir;
-use memgauge_core::estimate::NotMeasured;
-use memgauge_core::experiment::ChaseOrder;
-use memgauge_core::plan::{BufferPlan, Loader, Plan, Probe};
-use memgauge_core::protocol::KEPT_ALLOCATIONS;
-use memgauge_core::result::{PageEvidence, PageKind, Placement, PlacementStatus};
-use memgauge_core::units::Bytes;
 use memgauge_kernels::LINE;
+use memgauge_model::directory::MemoryDir;
+use memgauge_model::estimate::NotMeasured;
+use memgauge_model::experiment::ChaseOrder;
+use memgauge_model::plan::{BufferPlan, Loader, Plan, Probe};
+use memgauge_model::protocol::KEPT_ALLOCATIONS;
+use memgauge_model::result::{PageEvidence, PageKind, Placement, PlacementStatus};
+use memgauge_model::units::Bytes;
 use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
 
 use crate::burst::chase::{ChainSpec, Ring, WindowExits};

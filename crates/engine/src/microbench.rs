@@ -4,23 +4,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use memgauge_core::counters::WorkUnit;
-use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::{Coordinates, Experiment, MemoryPlace, Metric};
-use memgauge_core::microbench::{LoopKind, LoopProof, LoopSpec};
-use memgauge_core::neighbours::NeighbourCpus;
-use memgauge_core::note::Note;
-use memgauge_core::plan::BufferPlan;
-use memgauge_core::planner;
-use memgauge_core::protocol::{MAX_UNSEEN, MIN_UNDISTURBED};
-use memgauge_core::result::{Evidence, Measurement, Noise};
-use memgauge_core::stats;
-use memgauge_core::traffic::{LineUse, Mix};
-use memgauge_core::units::{Bytes, IdSet};
-use memgauge_core::wording;
-use memgauge_core::words;
-use memgauge_core::words::{Problem, Verb};
 use memgauge_kernels::{self as kernels, Kernel, LINE, MAX_STREAMS, Walk};
+use memgauge_model::counters::WorkUnit;
+use memgauge_model::estimate::{Estimate, NotMeasured};
+use memgauge_model::experiment::{Coordinates, Experiment, MemoryPlace, Metric};
+use memgauge_model::microbench::{LoopKind, LoopProof, LoopSpec};
+use memgauge_model::neighbours::NeighbourCpus;
+use memgauge_model::note::Note;
+use memgauge_model::plan::BufferPlan;
+use memgauge_model::protocol::{MAX_UNSEEN, MIN_UNDISTURBED};
+use memgauge_model::result::{Evidence, Measurement, Noise};
+use memgauge_model::stats;
+use memgauge_model::traffic::{LineUse, Mix};
+use memgauge_model::units::{Bytes, IdSet};
+use memgauge_model::wording;
+use memgauge_model::words;
+use memgauge_model::words::{Problem, Verb};
 use memgauge_os::clock::Clock;
 use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
 use memgauge_os::{cpu, noise};
@@ -77,7 +76,7 @@ impl From<ChainError> for LoopError {
 /// # Errors
 /// When it was stopped before a pass was complete, the CPU may not be used, the memory cannot be allocated, or the order does not fit the buffer.
 pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measurement, Vec<Note>), LoopError> {
-    let (bytes, smaller) = planner::loop_size(spec, context.machine).map_err(|e| LoopError::Memory(e.problem().clone()))?;
+    let (bytes, smaller) = memgauge_planner::loop_size(spec, context.machine).map_err(|e| LoopError::Memory(e.problem().clone()))?;
     if let Some(cpu) = spec.cpu {
         cpu::pin_to(cpu).map_err(|e| {
             LoopError::Request(Problem::new(
@@ -177,7 +176,7 @@ fn stream(
             if index.is_multiple_of(PART / 8) && cutoff.passed() {
                 return None;
             }
-            let word = memgauge_core::microbench::word(spec.seed, index as u64) ^ inverted;
+            let word = memgauge_model::microbench::word(spec.seed, index as u64) ^ inverted;
             sum ^= word;
             // SAFETY: within the buffer, whose beginning is aligned to a page; no other thread uses it.
             unsafe { words.add(index).write(word) };
@@ -188,7 +187,7 @@ fn stream(
     let widest = kernels::available().filter(|k| k.form.line == LineUse::Checked).max_by_key(|k| k.width);
     // A buffer of less than a step has no use for it.
     let widest = widest.filter(|k| k.streams[0].advance() <= bytes);
-    let laps = memgauge_core::microbench::stream_laps(Bytes(bytes as u64));
+    let laps = memgauge_model::microbench::stream_laps(Bytes(bytes as u64));
     let mut passes = Vec::new();
     let (mut sum, mut mismatches) = (0, 0);
     // The pass before the first warms up: caches, TLBs, the core's clock.
@@ -295,7 +294,7 @@ fn chase(
     let cutoff = context.cutoff(None);
     let ring = chase::write(buffer, &chain, &IdSet::new(), &|| cutoff.passed())?;
     let clock = context.clock;
-    let laps = memgauge_core::microbench::chase_laps(layout.slots() as u64);
+    let laps = memgauge_model::microbench::chase_laps(layout.slots() as u64);
     let hops = laps * layout.slots() as u64 + 1;
     // Whole laps that warm up, so that the chase is back at its start.
     let (_, mut chase) = Chase::new(ring).exactly(laps * layout.slots() as u64, Duration::ZERO, &clock, &cutoff);
@@ -346,7 +345,7 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::sync::atomic::AtomicBool;
 
-    use memgauge_core::experiment::{ChaseOrder, PageRequest};
+    use memgauge_model::experiment::{ChaseOrder, PageRequest};
 
     use super::*;
 
@@ -404,7 +403,7 @@ mod tests {
             let m = run(LoopKind::Stream, Bytes(bytes), 3);
             assert!(m.estimate.value.is_some_and(|gbs| gbs > 0.001), "{bytes} bytes: {:?}", m.estimate);
             let proof = m.evidence.proof.unwrap();
-            assert_eq!(proof.checksum.unwrap(), format!("{:016x}", memgauge_core::microbench::checksum(3, bytes)), "{bytes} bytes");
+            assert_eq!(proof.checksum.unwrap(), format!("{:016x}", memgauge_model::microbench::checksum(3, bytes)), "{bytes} bytes");
             assert_eq!((proof.mismatches, proof.passes), (0, 7));
         }
         let m = run(LoopKind::Stream, Bytes(1 << 20), 3);

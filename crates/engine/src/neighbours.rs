@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use memgauge_core::neighbours::NeighbourCpus;
-use memgauge_core::protocol::MAX_NEIGHBOURS;
-use memgauge_core::result::Neighbours;
-use memgauge_core::units::IdSet;
+use memgauge_model::neighbours::NeighbourCpus;
+use memgauge_model::protocol::MAX_NEIGHBOURS;
+use memgauge_model::result::Neighbours;
+use memgauge_model::units::IdSet;
 use memgauge_os::noise;
 
 /// The steps in which systems count the time of CPUs would hide everything else in less time than this: five of 10 ms.
@@ -161,7 +161,7 @@ impl NeighbourLook {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::topology::{Node, Topology};
+    use memgauge_model::topology::{Node, Topology};
 
     use super::*;
 

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use memgauge_core::neighbours::NeighbourCpus;
-use memgauge_core::result::Noise;
-use memgauge_core::units::IdSet;
+use memgauge_model::neighbours::NeighbourCpus;
+use memgauge_model::result::Noise;
+use memgauge_model::units::IdSet;
 use memgauge_os::noise::NoiseProbe;
 
 use crate::burst::workers::SchedulerNoise;

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use memgauge_core::neighbours::NeighbourCpus;
-use memgauge_core::plan::{BufferPlan, Plan};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::neighbours::NeighbourCpus;
+use memgauge_model::plan::{BufferPlan, Plan};
+use memgauge_model::units::{Bytes, IdSet};
 use memgauge_os::clock::ClockError;
 use memgauge_os::cpu::AllowedSets;
 use memgauge_os::memory::{Buffer, MemoryError};

@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use memgauge_core::conclusions::judge;
-use memgauge_core::estimate::NotMeasured;
-use memgauge_core::experiment::Experiment;
-use memgauge_core::note::{Note, NoteCode};
-use memgauge_core::plan::{Cell, Plan, Work};
-use memgauge_core::result::{Incomplete, SetUp, Timing};
-use memgauge_core::units::IdSet;
+use memgauge_analysis::conclusions::judge;
+use memgauge_model::estimate::NotMeasured;
+use memgauge_model::experiment::Experiment;
+use memgauge_model::note::{Note, NoteCode};
+use memgauge_model::plan::{Cell, Plan, Work};
+use memgauge_model::result::{Incomplete, SetUp, Timing};
+use memgauge_model::units::IdSet;
 use memgauge_os::clock::ClockError;
 use memgauge_os::start_signal::StartSignal;
 
@@ -215,12 +215,12 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
-    use memgauge_core::estimate::NotMeasured;
-    use memgauge_core::plan::Step;
-    use memgauge_core::spec::{LatencyShape, Spec, Task};
+    use memgauge_model::estimate::NotMeasured;
+    use memgauge_model::plan::Step;
+    use memgauge_model::spec::{LatencyShape, Spec, Task};
     use memgauge_os::clock::Clock;
 
-    use memgauge_core::note::Severity;
+    use memgauge_model::note::Severity;
 
     use super::*;
 
@@ -245,7 +245,7 @@ mod tests {
         let Ok(machine) = memgauge_os::topology::read_machine(root) else {
             not_tested!("no sysfs");
         };
-        let mut plan = memgauge_core::planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
+        let mut plan = memgauge_planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
         plan.start_signal = Some(format!("memgauge-test-deadline-{}", std::process::id()));
         let (stop, deadline) = (std::sync::Arc::new(AtomicBool::new(false)), Some(Instant::now() + Duration::from_millis(100)));
         let context = RunContext { deadline, ..RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop) };
@@ -269,12 +269,12 @@ mod tests {
         let Ok(machine) = memgauge_os::topology::read_machine(root) else {
             not_tested!("no sysfs");
         };
-        let plan = memgauge_core::planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
+        let plan = memgauge_planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let (context, mut silent) = (RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop), Silent);
         let mut session = Session::new(&plan, &context, &mut silent);
         let Some(Work::Latency { probe, .. }) = plan.steps[0].cells.first().map(|cell| &cell.work) else { panic!("{plan:?}") };
-        let wanted = memgauge_core::plan::BufferPlan { bytes: memgauge_core::units::Bytes::mib(2), ..probe.buffer.clone() };
+        let wanted = memgauge_model::plan::BufferPlan { bytes: memgauge_model::units::Bytes::mib(2), ..probe.buffer.clone() };
         let buffer = |session: &mut Session<'_>| session.memory.loader_buffer(&mut session.noise, probe.cpu, 0, &wanted).unwrap();
         let first = buffer(&mut session);
         end_cell(&mut session, &Ok(()), false);
@@ -289,7 +289,7 @@ mod tests {
         let given_up = threads.workers.run(vec![(probe.cpu, job)], Duration::from_millis(20)).map(|_| ());
         let given_up = given_up.map_err(NotMeasured::from);
         assert!(
-            matches!(given_up, Err(NotMeasured::NoThread { failure: Some(memgauge_core::estimate::ThreadFailure::TimedOut), .. })),
+            matches!(given_up, Err(NotMeasured::NoThread { failure: Some(memgauge_model::estimate::ThreadFailure::TimedOut), .. })),
             "{given_up:?}"
         );
         end_cell(&mut session, &given_up, false);
@@ -304,11 +304,11 @@ mod tests {
             not_tested!("no sysfs");
         };
         let mut spec = Spec::new(Task::Latency(LatencyShape::One));
-        spec.size = Some(memgauge_core::units::Bytes::mib(16));
+        spec.size = Some(memgauge_model::units::Bytes::mib(16));
         let mut run_for = |seconds| {
             // Twelve bursts in each of two orders, each longer than the run: it ends within the first of them.
             spec.time = Some(Duration::from_secs(18 * seconds));
-            let plan = memgauge_core::planner::plan(&spec, &machine, &[]).unwrap();
+            let plan = memgauge_planner::plan(&spec, &machine, &[]).unwrap();
             let (stop, deadline) = (std::sync::Arc::new(AtomicBool::new(false)), Some(Instant::now() + Duration::from_secs(seconds)));
             let context = RunContext { deadline, ..RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop) };
             run(&plan, &context, &mut Silent)

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use memgauge_core::neighbours::NeighbourCpus;
-use memgauge_core::plan::{BufferPlan, Plan, Work};
-use memgauge_core::units::IdSet;
+use memgauge_model::neighbours::NeighbourCpus;
+use memgauge_model::plan::{BufferPlan, Plan, Work};
+use memgauge_model::units::IdSet;
 use memgauge_os::memory::Buffer;
 
 use crate::burst::chase::Chase;

@@ -8,19 +8,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use memgauge_core::conclusions::scan;
-use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::{Coordinates, Metric};
-use memgauge_core::integrity::{self, BLOCK_BYTES, TestPattern, TestStep};
-use memgauge_core::note::{Note, NoteCode};
-use memgauge_core::plan::Scan;
-use memgauge_core::result::{Evidence, Incomplete, Integrity, Measurement, Noise, TrafficRates};
-use memgauge_core::stats;
-use memgauge_core::traffic::Rfo;
-use memgauge_core::units::Bytes;
-use memgauge_core::words;
-use memgauge_core::words::Knob;
+use memgauge_analysis::conclusions::scan;
 use memgauge_kernels::Kernel;
+use memgauge_model::estimate::{Estimate, NotMeasured};
+use memgauge_model::experiment::{Coordinates, Metric};
+use memgauge_model::integrity::{self, BLOCK_BYTES, TestPattern, TestStep};
+use memgauge_model::note::{Note, NoteCode};
+use memgauge_model::plan::Scan;
+use memgauge_model::result::{Evidence, Incomplete, Integrity, Measurement, Noise, TrafficRates};
+use memgauge_model::stats;
+use memgauge_model::traffic::Rfo;
+use memgauge_model::units::Bytes;
+use memgauge_model::words;
+use memgauge_model::words::Knob;
 use memgauge_os::memory::{Buffer, MemoryWatch};
 
 use crate::burst::result::Conditions;
@@ -215,8 +215,8 @@ fn fastest_reader(session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]
 fn read(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, regions: &mut [Region]) -> Result {
     let all = (u64::from(plan.passes) * regions.len() as u64).max(1) as f64;
     let mut done = 0u64;
-    for pass_number in 0..plan.passes.saturating_add(memgauge_core::plan::more_passes(plan.passes)) {
-        for index in memgauge_core::plan::pass_order(regions.len(), pass_number, session.plan.seed) {
+    for pass_number in 0..plan.passes.saturating_add(memgauge_model::plan::more_passes(plan.passes)) {
+        for index in memgauge_model::plan::pass_order(regions.len(), pass_number, session.plan.seed) {
             if session.interrupted() {
                 return Err(NotMeasured::Interrupted);
             }

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use memgauge_core::counters::{Counters, ExpectedEvents, WorkUnit};
-use memgauge_core::estimate::NotMeasured;
-use memgauge_core::experiment::ChaseOrder;
-use memgauge_core::plan::{BufferPlan, Plan, Probe};
-use memgauge_core::protocol;
-use memgauge_core::result::{Noise, Plateau, SetUp};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::counters::{Counters, ExpectedEvents, WorkUnit};
+use memgauge_model::estimate::NotMeasured;
+use memgauge_model::experiment::ChaseOrder;
+use memgauge_model::plan::{BufferPlan, Plan, Probe};
+use memgauge_model::protocol;
+use memgauge_model::result::{Noise, Plateau, SetUp};
+use memgauge_model::units::{Bytes, IdSet};
 use memgauge_os::memory::Buffer;
 
 use crate::burst::chase::{Chase, Ring};

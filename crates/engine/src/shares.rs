@@ -1,8 +1,8 @@
 //! The time of a run that must end is shared among its cells, again before each of them: one that took longer than planned takes from all
 //! that follow, by what they need, and one that took less leaves its time to them.
 
-use memgauge_core::plan::Plan;
-use memgauge_core::planner::cost::{self, CellCost};
+use memgauge_model::plan::Plan;
+use memgauge_planner::cost::{self, CellCost};
 
 /// A cell may take this many times its share where the others have more than they need at least.
 const OVERRUN: f64 = 2.0;

@@ -6,12 +6,12 @@ pub(crate) mod model;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use memgauge_core::neighbours::NeighbourCpus;
-use memgauge_core::plan::{BufferPlan, Plan};
-use memgauge_core::protocol::{MAX_NEIGHBOURS, SETTLE_HOPS, SETTLE_WINDOWS};
-use memgauge_core::result::{Neighbours, PageEvidence, PageKind};
-use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{CHASE_UNROLL, LINE};
+use memgauge_model::neighbours::NeighbourCpus;
+use memgauge_model::plan::{BufferPlan, Plan};
+use memgauge_model::protocol::{MAX_NEIGHBOURS, SETTLE_HOPS, SETTLE_WINDOWS};
+use memgauge_model::result::{Neighbours, PageEvidence, PageKind};
+use memgauge_model::units::{Bytes, IdSet};
 use memgauge_os::clock::{Clock, ClockError};
 use memgauge_os::cpu::AllowedSets;
 use memgauge_os::memory::{Buffer, MemoryError};

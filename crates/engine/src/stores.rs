@@ -6,11 +6,11 @@
 //! SpecI2M, Arm's write streaming; Laukemann and others, arXiv 2409.08108). SpecI2M depends on how busy memory is, so what was found holds
 //! for the same kernel by as many CPUs on the same memory only.
 
-use memgauge_core::protocol::{RFO_KINDS, RFO_ROUNDS};
-use memgauge_core::result::{RfoEvidence, RfoReason};
-use memgauge_core::stats;
-use memgauge_core::traffic::{Access, Form, LineUse, Rfo, StoreKind, Width};
 use memgauge_kernels::{self as kernels, Kernel};
+use memgauge_model::protocol::{RFO_KINDS, RFO_ROUNDS};
+use memgauge_model::result::{RfoEvidence, RfoReason};
+use memgauge_model::stats;
+use memgauge_model::traffic::{Access, Form, LineUse, Rfo, StoreKind, Width};
 
 use crate::error::Result;
 use crate::kernel_choice::TrialKey;
@@ -184,7 +184,7 @@ fn decide(whole: f64, part: f64, nt: f64) -> StoresRead {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::traffic::Mix;
+    use memgauge_model::traffic::Mix;
 
     use super::*;
 

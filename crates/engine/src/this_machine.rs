@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use memgauge_core::neighbours::NeighbourCpus;
-use memgauge_core::plan::{BufferPlan, Plan};
-use memgauge_core::topology::Machine;
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::neighbours::NeighbourCpus;
+use memgauge_model::plan::{BufferPlan, Plan};
+use memgauge_model::topology::Machine;
+use memgauge_model::units::{Bytes, IdSet};
 use memgauge_os::clock::{Clock, ClockError};
 use memgauge_os::cpu::{self, AllowedSets};
 use memgauge_os::memory::{Buffer, MemoryError};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::experiment::Metric;
-use memgauge_core::fleet::{BaselineNumber, FLEET_VERSION, FleetBaseline, GroupBaseline, GroupLevel, MIN_DIFFERENCE};
+use memgauge_analysis::fleet::{BaselineNumber, FLEET_VERSION, FleetBaseline, GroupBaseline, GroupLevel, MIN_DIFFERENCE};
+use memgauge_model::experiment::Metric;
 
 use crate::centres::{GroupCentre, centres};
 use crate::groups::{Groups, properties};

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::experiment::{Experiment, Metric};
-use memgauge_core::fleet::MIN_HOSTS;
+use memgauge_analysis::fleet::MIN_HOSTS;
+use memgauge_model::experiment::{Experiment, Metric};
 
 use crate::groups::Groups;
 use crate::latest::Latest;

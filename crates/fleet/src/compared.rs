@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::experiment::Experiment;
-use memgauge_core::fleet::{ComparedHost, ComparedNumber, FleetOutliers, SlowHost, SlowNumber};
-use memgauge_core::result::QualityLevel;
+use memgauge_analysis::fleet::{ComparedHost, ComparedNumber, FleetOutliers, SlowHost, SlowNumber};
+use memgauge_model::experiment::Experiment;
+use memgauge_model::result::QualityLevel;
 
 use crate::baseline::number;
 use crate::centres::centres;

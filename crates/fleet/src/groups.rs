@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::comparison::DifferentField;
-use memgauge_core::fleet::{GroupField, GroupLevel, HostGroup, MIN_HOSTS};
-use memgauge_core::topology::common_hypervisor;
+use memgauge_analysis::comparison::DifferentField;
+use memgauge_analysis::fleet::{GroupField, GroupLevel, HostGroup, MIN_HOSTS};
+use memgauge_model::topology::common_hypervisor;
 
 use crate::row::Fingerprint;
 

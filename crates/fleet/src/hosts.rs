@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::row::{HostId, HostRun};
 use crate::rows::ID_DIGITS;
-use memgauge_core::words::Knob;
+use memgauge_model::words::Knob;
 
 /// Digits of a machine id that choose it at least: a host's name may well be `c0` or `beef`.
 const FEWEST_DIGITS: usize = 8;

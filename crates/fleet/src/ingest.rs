@@ -170,7 +170,7 @@ enum Read {
 }
 
 /// The store's entry for a result.
-fn stored_run(path: &Path, report: &memgauge_core::result::Report) -> StoredRun {
+fn stored_run(path: &Path, report: &memgauge_model::result::Report) -> StoredRun {
     StoredRun {
         run: Arc::new(crate::row::HostRun::from_report(report)),
         memgauge: report.tool.version.clone(),

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ptr;
 
-use memgauge_core::experiment::Metric;
-use memgauge_core::fleet::{GroupLevel, HostName};
-use memgauge_core::result::{PageKind, QualityLevel};
+use memgauge_analysis::fleet::{GroupLevel, HostName};
+use memgauge_model::experiment::Metric;
+use memgauge_model::result::{PageKind, QualityLevel};
 
 use crate::groups::key;
 use crate::row::{Cell, Fingerprint, HostRun, Row};

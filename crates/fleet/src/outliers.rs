@@ -13,11 +13,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::fleet::{
+use memgauge_analysis::fleet::{
     Duplicate, FALSE_DISCOVERIES, FLEET_VERSION, FleetOutliers, MIN_DIFFERENCE, MIN_ROBUST_Z, NotJudged, SlowHost, SlowNumber, UnknownHost,
     UnknownReason,
 };
-use memgauge_core::significance::{adjust, simes};
+use memgauge_model::significance::{adjust, simes};
 
 use crate::centres::{Centres, GroupCentre, centres};
 use crate::groups::Groups;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::experiment::{Experiment, Metric};
-use memgauge_core::fleet::SlowPlace;
-use memgauge_core::units::IdSet;
+use memgauge_analysis::fleet::SlowPlace;
+use memgauge_model::experiment::{Experiment, Metric};
+use memgauge_model::units::IdSet;
 
 use crate::row::Cell;
 
@@ -121,7 +121,7 @@ fn region(cell: &Cell) -> Option<(u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::experiment::{Coordinates, MemoryPlace, Unit};
+    use memgauge_model::experiment::{Coordinates, MemoryPlace, Unit};
 
     use super::*;
 

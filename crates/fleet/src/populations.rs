@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::comparison::DifferentField;
-use memgauge_core::fleet::{FleetField, GroupLevel, MIN_DIFFERENCE, MIN_HOSTS, Population, PopulationNumber, Populations};
+use memgauge_analysis::comparison::DifferentField;
+use memgauge_analysis::fleet::{FleetField, GroupLevel, MIN_DIFFERENCE, MIN_HOSTS, Population, PopulationNumber, Populations};
 
 use crate::centres::Centres;
 use crate::groups::{Group, Groups, properties};

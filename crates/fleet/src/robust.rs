@@ -1,7 +1,7 @@
 //! Where most values lie and how far they spread, whatever a few of them are.
 
-use memgauge_core::fleet::MIN_ROBUST_Z;
-use memgauge_core::significance;
+use memgauge_analysis::fleet::MIN_ROBUST_Z;
+use memgauge_model::significance;
 
 /// The median absolute deviation of a normal distribution times this is its standard deviation.
 const SIGMA_OF_MAD: f64 = 1.4826;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use memgauge_core::experiment::{Coordinates, Experiment, Metric, Unit};
-use memgauge_core::result::{PageKind, QualityLevel};
+use memgauge_model::experiment::{Coordinates, Experiment, Metric, Unit};
+use memgauge_model::result::{PageKind, QualityLevel};
 
 /// One value of one run.
 #[derive(Debug, Clone, PartialEq)]

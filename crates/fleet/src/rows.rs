@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use memgauge_core::comparison::DifferentField;
-use memgauge_core::experiment::{Coordinates, Metric};
-use memgauge_core::result::{Measurement, PairMatrix, QualityLevel, Report};
-use memgauge_core::stats::median;
+use memgauge_analysis::comparison::DifferentField;
+use memgauge_model::experiment::{Coordinates, Metric};
+use memgauge_model::result::{Measurement, PairMatrix, QualityLevel, Report};
+use memgauge_model::stats::median;
 
 use crate::row::{Cell, Fingerprint, HostRun, Row};
 
@@ -124,9 +124,9 @@ impl Fingerprint {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::estimate::{Estimate, NotMeasured};
-    use memgauge_core::experiment::{ChaseOrder, Experiment, LineState};
-    use memgauge_core::result::{Host, Quality};
+    use memgauge_model::estimate::{Estimate, NotMeasured};
+    use memgauge_model::experiment::{ChaseOrder, Experiment, LineState};
+    use memgauge_model::result::{Host, Quality};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Values that fall into two populations.
 
-use memgauge_core::fleet::{MIN_DIFFERENCE, MIN_HOSTS};
+use memgauge_analysis::fleet::{MIN_DIFFERENCE, MIN_HOSTS};
 
 use crate::robust::{Centre, centre};
 

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use memgauge_core::comparison::DifferentField;
-use memgauge_core::experiment::{Experiment, Metric};
-use memgauge_core::fleet::{FleetField, GroupLevel, UnknownReason};
-use memgauge_core::result::{PageKind, QualityLevel};
+use memgauge_analysis::comparison::DifferentField;
+use memgauge_analysis::fleet::{FleetField, GroupLevel, UnknownReason};
 use memgauge_fleet::{Fingerprint, HostRun, Row, baseline, group_for, history, outliers};
+use memgauge_model::experiment::{Experiment, Metric};
+use memgauge_model::result::{PageKind, QualityLevel};
 use memgauge_simulation::fleet::{FleetShape, fleet};
 
 /// The rows of healthy hosts.
@@ -149,7 +149,7 @@ fn later_latencies(rows: &[Row], who: impl Fn(u32) -> bool, pages: PageKind) -> 
     change(&mut later, |host, run| {
         run.run_id = format!("later-{host}");
         run.started = "2026-12-01T00:00:00Z".into();
-        run.fingerprint.pages = Some(memgauge_core::wording::spelled(&pages));
+        run.fingerprint.pages = Some(memgauge_model::wording::spelled(&pages));
     });
     for row in &mut later {
         row.pages = Some(pages);
@@ -183,7 +183,7 @@ fn a_later_run_of_another_kind_takes_no_value_of_an_earlier_one_away() {
     let both = [rows.clone(), half].concat();
     assert_eq!(verdicts(&both), (sick.clone(), Vec::new()));
     let numbers =
-        |made: &memgauge_core::fleet::FleetBaseline, pages| made.groups[0].numbers.iter().filter(|n| n.pages == Some(pages)).count();
+        |made: &memgauge_analysis::fleet::FleetBaseline, pages| made.groups[0].numbers.iter().filter(|n| n.pages == Some(pages)).count();
     let made = baseline(&both);
     assert_eq!([PageKind::Pool, PageKind::Base].map(|pages| numbers(&made, pages)), [60, 8]);
     // Two do, of which one is the sick one: what they have alone is unknown, and what they have besides is judged.
@@ -315,7 +315,7 @@ fn a_baseline_has_the_bar_of_each_number_and_finds_the_group_of_a_host() {
     forged.groups[3].numbers[59].median = 1e308;
     assert_eq!(forged.impossible(), Some(1e308));
     let json = serde_json::to_string(&made).unwrap();
-    assert_eq!(serde_json::from_str::<memgauge_core::fleet::FleetBaseline>(&json).unwrap(), made);
+    assert_eq!(serde_json::from_str::<memgauge_analysis::fleet::FleetBaseline>(&json).unwrap(), made);
 }
 
 /// How much worse a number must be to be flagged, as a share: the middle one of all numbers of many fleets of this size, and the one that a

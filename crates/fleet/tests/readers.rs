@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-use memgauge_core::result::Host;
 use memgauge_fleet::{IngestOptions, Row, ingest, read};
+use memgauge_model::result::Host;
 use memgauge_testing::not_tested_in_part;
 use serde_json::json;
 use tempfile::TempDir;

@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Operation, Width};
+use memgauge_model::traffic::{Access, Form, LineUse, Mix, Operation, Width};
 
 use crate::line::{LINE, Line};
 use crate::order::Order;

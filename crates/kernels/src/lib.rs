@@ -7,7 +7,7 @@
 //! tests hold it to that: they record the address of every access that a kernel makes and compare it with the declaration.
 //!
 //! **The shape of a kernel.** The unit is a *burst* of four cache lines, or of three or nine where the ratio of the mix needs it. The list of
-//! mixes (`mixes.rs` in `memgauge_core::traffic`) has its operations; an instruction set has a text for each operation (load, store, non-temporal
+//! mixes (`mixes.rs` in `memgauge_model::traffic`) has its operations; an instruction set has a text for each operation (load, store, non-temporal
 //! store …), and for each [form](Kernel::form) a text that leads from line to line. A run without delay is a loop over *steps* of [`BURSTS_PER_STEP`] bursts, 12 to 36 lines, long enough that the loop's
 //! own two or three instructions cost nothing next to the loads and stores. A paced run is a loop over the same bursts with a delay
 //! after each.
@@ -35,8 +35,8 @@
 
 use std::sync::LazyLock;
 
-use memgauge_core::plan::KernelRow;
-use memgauge_core::traffic::LineUse;
+use memgauge_model::plan::KernelRow;
+use memgauge_model::traffic::LineUse;
 
 mod core_type;
 mod kernel;

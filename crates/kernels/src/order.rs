@@ -5,8 +5,8 @@
 //! instructions give a line's place. (On Zen 5, a permutation that was computed for each line in eight instructions gave less than half
 //! of the bandwidth.)
 
-use memgauge_core::random::{GOLDEN, bounded, split_mix};
-use memgauge_core::traffic::Mix;
+use memgauge_model::random::{GOLDEN, bounded, split_mix};
+use memgauge_model::traffic::Mix;
 
 use crate::line::LINE;
 

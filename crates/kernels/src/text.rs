@@ -9,12 +9,12 @@ pub const CHASE_UNROLL: usize = 64;
 /// Additions of `dependent_adds` between two of its branches.
 pub(crate) const ADDS_UNROLL: u64 = 64;
 
-/// The kernels of all mixes in one form. Each row of [`memgauge_core::mixes`] goes to `$mixes`, one of the five macros below. It hands the row
+/// The kernels of all mixes in one form. Each row of [`memgauge_model::mixes`] goes to `$mixes`, one of the five macros below. It hands the row
 /// of a mix that has a kernel in this form to the macro `$kernel`: `$arguments`, the mix, its kind of stores, the two parts of its kernels' name
 /// and its burst.
 macro_rules! each_mix {
     ($mixes:ident => $kernel:ident $arguments:tt) => {
-        memgauge_core::mixes!(rows ($mixes ($kernel $arguments)))
+        memgauge_model::mixes!(rows ($mixes ($kernel $arguments)))
     };
 }
 
@@ -94,7 +94,7 @@ macro_rules! number_of {
 /// A burst's operation in a stream: on these lines, with `$bytes` of each.
 macro_rules! stream {
     ($operation:ident $lines:tt, $bytes:expr) => {
-        Stream::by(memgauge_core::traffic::Operation::$operation, $lines.len(), $bytes)
+        Stream::by(memgauge_model::traffic::Operation::$operation, $lines.len(), $bytes)
     };
 }
 
@@ -121,7 +121,7 @@ macro_rules! framed {
     ($name:expr, $mix:ident, $width:expr, $supported:expr, form $order:ident $use:ident of $touched:expr,
      streams [$($s:ident $stream:expr),+], operands($walk:ident) [$($operand:tt)*],
      run [$($run:tt)*], paced [$($paced:tt)*], overwrites [$($overwritten:tt)*]) => {{
-        use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
+        use memgauge_model::traffic::{Access, Form, LineUse, Mix, Width};
 
         use crate::kernel::{BURSTS_PER_STEP, Stream, Walk, burst_lines};
 

@@ -14,8 +14,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
-use memgauge_core::traffic::{LineUse, PersistMethod};
 use memgauge_kernels::{BURSTS_PER_STEP, Kernel, Walk, available};
+use memgauge_model::traffic::{LineUse, PersistMethod};
 use support::{Guarded, needs, pointers, unit, visits, walks};
 
 const STEPS: usize = 2;

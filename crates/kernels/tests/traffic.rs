@@ -3,8 +3,8 @@
 
 mod support;
 
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, PersistMethod, Width};
 use memgauge_kernels::{BURSTS_PER_STEP, Kernel, LINE, Line, Order, Walk, all, available, checksum_xor, find, rows};
+use memgauge_model::traffic::{Access, Form, LineUse, Mix, PersistMethod, Width};
 use support::{Guarded, expected, needs, noise, pointers, walks};
 
 /// A line in which each byte differs from the others.

@@ -4,7 +4,7 @@
 //! mounted (`root`). In a container the two may not match: with a control group namespace the path is `/` or starts with `/..`, and without
 //! one the mount shows only the container's own group, while the path is the full one.
 
-use memgauge_core::units::IdSet;
+use memgauge_model::units::IdSet;
 
 use crate::mount::{self, Mount};
 use crate::tree::Tree;

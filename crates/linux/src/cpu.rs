@@ -3,8 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use memgauge_core::topology::Topology;
-use memgauge_core::units::{IdSet, MAX_ID};
+use memgauge_model::topology::Topology;
+use memgauge_model::units::{IdSet, MAX_ID};
 
 use crate::cgroup;
 use crate::security;

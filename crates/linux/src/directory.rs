@@ -11,11 +11,11 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use memgauge_core::directory::{FileBacking, FileEvidence, MemoryDir};
-use memgauge_core::persistent::PersistentDevice;
-use memgauge_core::units::Bytes;
-use memgauge_core::words;
-use memgauge_core::words::{Knob, Problem};
+use memgauge_model::directory::{FileBacking, FileEvidence, MemoryDir};
+use memgauge_model::persistent::PersistentDevice;
+use memgauge_model::units::Bytes;
+use memgauge_model::words;
+use memgauge_model::words::{Knob, Problem};
 
 use crate::mount::{self, Mount};
 use crate::persistent;

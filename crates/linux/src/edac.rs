@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use memgauge_core::result::DimmErrors;
+use memgauge_model::result::DimmErrors;
 
 use crate::tree::Tree;
 

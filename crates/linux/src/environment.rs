@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use memgauge_core::note::{Note, NoteCode};
-use memgauge_core::result::Environment;
-use memgauge_core::topology::{Machine, Node, Topology};
-use memgauge_core::units::{Bytes, IdSet};
-use memgauge_core::words;
-use memgauge_core::words::{Knob, Way};
+use memgauge_model::note::{Note, NoteCode};
+use memgauge_model::result::Environment;
+use memgauge_model::topology::{Machine, Node, Topology};
+use memgauge_model::units::{Bytes, IdSet};
+use memgauge_model::words;
+use memgauge_model::words::{Knob, Way};
 
 use crate::limits::{gib, memory_groups, nothing_stated};
 use crate::memory::{THP_SWITCH, thp_disabled_advice};

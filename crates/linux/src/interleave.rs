@@ -6,7 +6,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use memgauge_core::interleave::Weights;
+use memgauge_model::interleave::Weights;
 
 use crate::container::outlives_container;
 use crate::journal::{self, Lock, LockError, Unreadable};

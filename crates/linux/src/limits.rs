@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::reserve::{self, Reserve};
-use memgauge_core::topology::{Allowed, Node};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::reserve::{self, Reserve};
+use memgauge_model::topology::{Allowed, Node};
+use memgauge_model::units::{Bytes, IdSet};
 
 use crate::cgroup::{Group, Hierarchy, groups};
 use crate::cpu::AllowedSets;
@@ -207,7 +207,7 @@ fn resource_headroom(tree: Tree<'_>) -> Vec<Headroom> {
 }
 
 /// A size for messages, in GiB or MiB.
-pub(crate) use memgauge_core::reserve::amount as gib;
+pub(crate) use memgauge_model::reserve::amount as gib;
 
 #[cfg(test)]
 mod tests;

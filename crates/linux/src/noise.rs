@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use memgauge_core::result::{DimmErrors, Noise};
-use memgauge_core::units::IdSet;
+use memgauge_model::result::{DimmErrors, Noise};
+use memgauge_model::units::IdSet;
 
 use crate::clock::gettime_ns;
 use crate::edac::{dimm_errors, memory_errors};

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use memgauge_core::persistent::{PersistentDevice, PersistentModule, PersistentNamespace, PersistentRegion};
-use memgauge_core::units::Bytes;
+use memgauge_model::persistent::{PersistentDevice, PersistentModule, PersistentNamespace, PersistentRegion};
+use memgauge_model::units::Bytes;
 
 use crate::tree::Tree;
 
@@ -240,7 +240,7 @@ pub(crate) fn name(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::note::{Code, NoteCode};
+    use memgauge_model::note::{Code, NoteCode};
 
     use super::*;
 

@@ -4,9 +4,9 @@
 use std::io;
 use std::path::Path;
 
-use memgauge_core::interleave::Weights;
-use memgauge_core::policy::{MemoryPolicy, PolicyMode};
-use memgauge_core::units::IdSet;
+use memgauge_model::interleave::Weights;
+use memgauge_model::policy::{MemoryPolicy, PolicyMode};
+use memgauge_model::units::IdSet;
 
 use crate::interleave::KernelWeights;
 use crate::security::explained;

@@ -1,7 +1,7 @@
 //! Pools of huge pages, of a node or of the whole machine.
 
-use memgauge_core::topology::PagePool;
-use memgauge_core::units::Bytes;
+use memgauge_model::topology::PagePool;
+use memgauge_model::units::Bytes;
 
 use crate::tree::Tree;
 

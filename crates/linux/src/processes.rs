@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use memgauge_core::result::DisturbingProcess;
+use memgauge_model::result::DisturbingProcess;
 
 use crate::container::is_in_own_processes;
 use crate::mount;

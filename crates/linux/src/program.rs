@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use memgauge_core::counters::ProgramRun;
+use memgauge_model::counters::ProgramRun;
 
 use crate::{process, signals, system_call};
 

@@ -4,8 +4,8 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use memgauge_core::topology::{Machine, SettingsFrom};
-use memgauge_core::units::IdSet;
+use memgauge_model::topology::{Machine, SettingsFrom};
+use memgauge_model::units::IdSet;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
 use crate::container;

@@ -17,8 +17,8 @@ mod smbios;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use memgauge_core::topology::{Cpu, Machine, Topology};
-use memgauge_core::units::IdSet;
+use memgauge_model::topology::{Cpu, Machine, Topology};
+use memgauge_model::units::IdSet;
 
 use crate::cpu::{self, online_and_offline};
 use crate::security::explained;

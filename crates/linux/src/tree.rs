@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use memgauge_core::units::{IdSet, MAX_ID};
+use memgauge_model::units::{IdSet, MAX_ID};
 
 use crate::files::open_regular;
 

@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use memgauge_core::experiment::PageRequest;
-use memgauge_core::note::Note;
-use memgauge_core::planner::plan;
-use memgauge_core::spec::{BandwidthShape, LatencyShape, Spec, Task};
-use memgauge_core::tiers::{self, MemoryKind};
-use memgauge_core::topology::{Machine, Node, NodeDeviceKind, Topology};
-use memgauge_core::units::{Bytes, IdSet};
 use memgauge_linux::environment::read_environment;
 use memgauge_linux::topology::read_machine;
+use memgauge_model::experiment::PageRequest;
+use memgauge_model::note::Note;
+use memgauge_model::spec::{BandwidthShape, LatencyShape, Spec, Task};
+use memgauge_model::tiers::{self, MemoryKind};
+use memgauge_model::topology::{Machine, Node, NodeDeviceKind, Topology};
+use memgauge_model::units::{Bytes, IdSet};
+use memgauge_planner::plan;
 use memgauge_testing::{not_tested, not_tested_in_part};
 
 /// Ending of the archives of `tests/machines`.

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
-use memgauge_core::units::Bytes;
+use memgauge_model::units::Bytes;
 
 pub use crate::system::files::{
     folder_in_memory, foreign_owner, hand_on, is_open_to_all, is_own, is_stream, link_to, names_open_file, numbering_of_processes,

@@ -71,8 +71,8 @@ pub mod environment {
 /// How much memory and CPU time the process may use (limits of the system, of containers and of the user) is in
 /// `Machine::allowed`, which [`topology::read_machine`] fills.
 pub mod memory {
-    pub use memgauge_core::estimate::{MemoryFault, MemoryFaultKind};
-    pub use memgauge_core::memory::{MemoryError, MemoryErrorKind};
+    pub use memgauge_model::estimate::{MemoryFault, MemoryFaultKind};
+    pub use memgauge_model::memory::{MemoryError, MemoryErrorKind};
 
     pub use crate::system::memory::{Buffer, MemoryWatch, prefer_out_of_memory_kill};
     pub use crate::system::topology::device_map;

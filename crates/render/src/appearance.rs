@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use memgauge_core::experiment_table::PanelName;
+use memgauge_model::experiment_table::PanelName;
 
 /// How a document is shown.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use memgauge_core::comparison::Comparison;
-use memgauge_core::counters::ProgramCount;
-use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::{ChaseOrder, Coordinates, LineState, MemoryPlace, Metric, PrefetchRequest, Unit};
-use memgauge_core::printable::escape_within_lines;
-use memgauge_core::result::{Evidence, Measurement, PageKind, PairMatrix, PlacementStatus, QualityLevel, QualityReason, Report};
-use memgauge_core::traffic::{Access, LineUse, Mix};
-use memgauge_core::units::{Bytes, IdSet};
-use memgauge_core::wording::{coordinates, reasons, spelled};
+use memgauge_analysis::comparison::Comparison;
+use memgauge_model::counters::ProgramCount;
+use memgauge_model::estimate::{Estimate, NotMeasured};
+use memgauge_model::experiment::{ChaseOrder, Coordinates, LineState, MemoryPlace, Metric, PrefetchRequest, Unit};
+use memgauge_model::printable::escape_within_lines;
+use memgauge_model::result::{Evidence, Measurement, PageKind, PairMatrix, PlacementStatus, QualityLevel, QualityReason, Report};
+use memgauge_model::traffic::{Access, LineUse, Mix};
+use memgauge_model::units::{Bytes, IdSet};
+use memgauge_model::wording::{coordinates, reasons, spelled};
 use serde::Serialize;
 
 use crate::format::{Format, Named, RenderError};

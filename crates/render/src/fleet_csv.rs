@@ -1,9 +1,9 @@
 //! What is said of a fleet as CSV. What is not known is empty.
 
-use memgauge_core::experiment::{Coordinates, Experiment, Metric, Unit};
-use memgauge_core::fleet::{FleetBaseline, FleetHistory, FleetOutliers, UnknownReason};
-use memgauge_core::result::PageKind;
-use memgauge_core::wording::spelled;
+use memgauge_analysis::fleet::{FleetBaseline, FleetHistory, FleetOutliers, UnknownReason};
+use memgauge_model::experiment::{Coordinates, Experiment, Metric, Unit};
+use memgauge_model::result::PageKind;
+use memgauge_model::wording::spelled;
 
 use crate::csv::finish;
 use crate::format::RenderError;
@@ -69,7 +69,7 @@ pub(crate) fn fleet_outliers_csv(found: &FleetOutliers) -> Result<Vec<u8>, Rende
         "reason",
         "pages",
     ];
-    let name = |name: &memgauge_core::fleet::HostName, status: &str| {
+    let name = |name: &memgauge_analysis::fleet::HostName, status: &str| {
         vec![name.host.clone(), name.machine_id_hash.clone().unwrap_or_default(), name.run_id.clone(), status.to_owned()]
     };
     let slow = found.slow.iter().flat_map(|host| {

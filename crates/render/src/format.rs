@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use memgauge_core::result::Report;
+use memgauge_model::result::Report;
 
 use crate::appearance::{Appearance, Picture};
 

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::conclusions::scan;
-use memgauge_core::directory::{FileEvidence, STAND_IN};
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, Metric, PrefetchRequest};
-use memgauge_core::experiment_table::EXPERIMENTS;
-use memgauge_core::plan::{Scan, Work};
-use memgauge_core::result::{LevelSummary, Measurement, Report};
-use memgauge_core::traffic::Mix;
-use memgauge_core::units::IdSet;
-use memgauge_core::wording;
+use memgauge_analysis::conclusions::scan;
+use memgauge_model::directory::{FileEvidence, STAND_IN};
+use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, Metric, PrefetchRequest};
+use memgauge_model::experiment_table::EXPERIMENTS;
+use memgauge_model::plan::{Scan, Work};
+use memgauge_model::result::{LevelSummary, Measurement, Report};
+use memgauge_model::traffic::Mix;
+use memgauge_model::units::IdSet;
+use memgauge_model::wording;
 
 use crate::number::value_of;
 

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::io;
 
-use memgauge_core::printable::escape_json;
-use memgauge_core::result::{Report, SCHEMA_VERSION};
-use memgauge_core::words::Knob;
+use memgauge_model::printable::escape_json;
+use memgauge_model::result::{Report, SCHEMA_VERSION};
+use memgauge_model::words::Knob;
 use serde::Deserialize;
 use serde::de::Error as _;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};

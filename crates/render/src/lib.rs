@@ -3,13 +3,13 @@
 //! Nothing here measures, does I/O or reads a clock, so every format can be made later from a saved result.
 #![forbid(unsafe_code)]
 
-use memgauge_core::advice::Advice;
-use memgauge_core::comparison::Comparison;
-use memgauge_core::fleet::{ComparedNumber, FleetBaseline, FleetHistory, FleetOutliers};
-use memgauge_core::plan::Plan;
-use memgauge_core::reference::PublishedValue;
-use memgauge_core::result::Report;
-use memgauge_core::topology::Machine;
+use memgauge_analysis::advice::Advice;
+use memgauge_analysis::comparison::Comparison;
+use memgauge_analysis::fleet::{ComparedNumber, FleetBaseline, FleetHistory, FleetOutliers};
+use memgauge_analysis::reference::PublishedValue;
+use memgauge_model::plan::Plan;
+use memgauge_model::result::Report;
+use memgauge_model::topology::Machine;
 
 mod appearance;
 mod csv;

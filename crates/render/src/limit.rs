@@ -1,8 +1,8 @@
 //! The limit of the memory bus, as tables, bars and charts show it.
 
-use memgauge_core::result::Measurement;
-use memgauge_core::traffic::Mix;
-use memgauge_core::wording::reasons::limit_source;
+use memgauge_model::result::Measurement;
+use memgauge_model::traffic::Mix;
+use memgauge_model::wording::reasons::limit_source;
 
 use crate::number::{measured, number, value_of};
 

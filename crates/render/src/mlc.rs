@@ -9,11 +9,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, Method, Metric};
-use memgauge_core::plan::Work;
-use memgauge_core::result::{Measurement, Report, TrafficRates};
-use memgauge_core::traffic::{Mix, Rfo};
-use memgauge_core::units::IdSet;
+use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, LineState, Method, Metric};
+use memgauge_model::plan::Work;
+use memgauge_model::result::{Measurement, Report, TrafficRates};
+use memgauge_model::traffic::{Mix, Rfo};
+use memgauge_model::units::IdSet;
 
 /// All sections that a report has results for, in the order of a full run.
 pub fn all_sections(report: &Report) -> String {

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use memgauge_core::conclusions::scan;
-use memgauge_core::experiment::Experiment;
-use memgauge_core::result::{Measurement, Report};
-use memgauge_core::units::Bytes;
+use memgauge_analysis::conclusions::scan;
+use memgauge_model::experiment::Experiment;
+use memgauge_model::result::{Measurement, Report};
+use memgauge_model::units::Bytes;
 
 use crate::groups::planned_scan;
 

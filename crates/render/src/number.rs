@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::Unit;
-use memgauge_core::result::Measurement;
-use memgauge_core::units::Bytes;
+use memgauge_model::estimate::Estimate;
+use memgauge_model::experiment::Unit;
+use memgauge_model::result::Measurement;
+use memgauge_model::units::Bytes;
 
 /// Digits after the point: two below 10, one below 1000, none above, for nanoseconds and GB/s alike. Below 1, as many as three significant
 /// digits need, at most nine.

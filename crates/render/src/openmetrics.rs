@@ -11,14 +11,14 @@ pub(crate) mod hosts;
 
 use std::collections::BTreeMap;
 
-use memgauge_core::conclusions::summary::summarise;
-use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, Metric};
-use memgauge_core::experiment_table::{Series, SeriesOf, all_series};
-use memgauge_core::result::{Asked, CurveSummary, HealthStatus, LevelSummary, Measurement, QualityLevel, Report};
-use memgauge_core::units::Bytes;
-use memgauge_core::wording::{memory_policy, spelled};
-use memgauge_core::words::Verb;
+use memgauge_analysis::conclusions::summary::summarise;
+use memgauge_model::estimate::Estimate;
+use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, LineState, Metric};
+use memgauge_model::experiment_table::{Series, SeriesOf, all_series};
+use memgauge_model::result::{Asked, CurveSummary, HealthStatus, LevelSummary, Measurement, QualityLevel, Report};
+use memgauge_model::units::Bytes;
+use memgauge_model::wording::{memory_policy, spelled};
+use memgauge_model::words::Verb;
 
 use crate::csv::durable;
 use crate::format::{Format, Named, RenderError};

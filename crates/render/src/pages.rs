@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::result::{Measurement, PageKind};
-use memgauge_core::units::Bytes;
+use memgauge_model::result::{Measurement, PageKind};
+use memgauge_model::units::Bytes;
 
 use crate::number::{bounds, human, percent};
 

@@ -4,8 +4,8 @@
 use std::convert::Infallible;
 use std::path::Path;
 
-use memgauge_core::counters::{Event, EventOutcome, EventTotals};
-use memgauge_core::topology::Identity;
+use memgauge_model::counters::{Event, EventOutcome, EventTotals};
+use memgauge_model::topology::Identity;
 
 /// What helps where there are no counters.
 pub const NO_PMU: &str = "count on Linux on the same machine, or with the maker's own profiler";

@@ -7,8 +7,8 @@ use std::io;
 use std::path::Path;
 use std::ptr::null_mut;
 
-use memgauge_core::topology::Topology;
-use memgauge_core::units::IdSet;
+use memgauge_model::topology::Topology;
+use memgauge_model::units::IdSet;
 use windows_sys::Win32::Foundation::{ERROR_ACCESS_DENIED, ERROR_INVALID_PARAMETER};
 use windows_sys::Win32::System::Kernel::PROCESSOR_NUMBER;
 use windows_sys::Win32::System::SystemInformation::GROUP_AFFINITY;

@@ -12,9 +12,9 @@ use std::path::Path;
 use std::ptr::null_mut;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use memgauge_core::directory::{FileBacking, FileEvidence, MemoryDir};
-use memgauge_core::units::Bytes;
-use memgauge_core::words::Problem;
+use memgauge_model::directory::{FileBacking, FileEvidence, MemoryDir};
+use memgauge_model::units::Bytes;
+use memgauge_model::words::Problem;
 use windows_sys::Win32::Foundation::{ERROR_DIRECTORY, GENERIC_READ, GENERIC_WRITE};
 use windows_sys::Win32::Storage::FileSystem::{
     DELETE, FILE_ATTRIBUTE_TEMPORARY, FILE_FLAG_DELETE_ON_CLOSE, FILE_SHARE_DELETE, GetDiskFreeSpaceExW, GetDiskFreeSpaceW,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use memgauge_core::result::DimmErrors;
+use memgauge_model::result::DimmErrors;
 
 /// Corrected and uncorrected errors of all memory controllers: unknown, because Windows counts none.
 pub const fn memory_errors(_root: &Path) -> Option<(u64, u64)> {

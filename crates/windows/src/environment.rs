@@ -5,10 +5,10 @@ mod power;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use memgauge_core::note::{Note, NoteCode};
-use memgauge_core::result::Environment;
-use memgauge_core::topology::Machine;
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::note::{Note, NoteCode};
+use memgauge_model::result::Environment;
+use memgauge_model::topology::Machine;
+use memgauge_model::units::{Bytes, IdSet};
 
 use crate::process::{Refused, refused};
 use crate::security::{is_elevated, privileges};

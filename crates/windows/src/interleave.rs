@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use memgauge_core::interleave::Weights;
+use memgauge_model::interleave::Weights;
 
 /// The system's weights: there are none.
 #[derive(Debug)]

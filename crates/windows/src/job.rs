@@ -2,7 +2,7 @@
 
 use std::ptr::null_mut;
 
-use memgauge_core::units::IdSet;
+use memgauge_model::units::IdSet;
 use windows_sys::Win32::System::JobObjects::{JOBOBJECTINFOCLASS, JobObjectGroupInformationEx, QueryInformationJobObject};
 use windows_sys::Win32::System::SystemInformation::GROUP_AFFINITY;
 

@@ -8,10 +8,10 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::policy::MemoryPolicy;
-use memgauge_core::reserve::{self, Reserve, amount as gib};
-use memgauge_core::topology::{Allowed, Node, SettingsFrom};
-use memgauge_core::units::Bytes;
+use memgauge_model::policy::MemoryPolicy;
+use memgauge_model::reserve::{self, Reserve, amount as gib};
+use memgauge_model::topology::{Allowed, Node, SettingsFrom};
+use memgauge_model::units::Bytes;
 use windows_sys::Win32::System::JobObjects::{
     JOB_OBJECT_CPU_RATE_CONTROL, JOB_OBJECT_CPU_RATE_CONTROL_ENABLE, JOB_OBJECT_CPU_RATE_CONTROL_HARD_CAP,
     JOB_OBJECT_CPU_RATE_CONTROL_MIN_MAX_RATE, JOB_OBJECT_LIMIT_JOB_MEMORY, JOB_OBJECT_LIMIT_PROCESS_MEMORY, JOB_OBJECT_LIMIT_WORKINGSET,

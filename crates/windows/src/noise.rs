@@ -8,8 +8,8 @@ use std::ptr::null_mut;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use memgauge_core::result::Noise;
-use memgauge_core::units::IdSet;
+use memgauge_model::result::Noise;
+use memgauge_model::units::IdSet;
 use windows_sys::Wdk::System::SystemInformation::{NtQuerySystemInformation, SystemProcessorPerformanceInformation};
 use windows_sys::Win32::Foundation::{FILETIME, HANDLE};
 use windows_sys::Win32::System::SystemInformation::GROUP_AFFINITY;

@@ -7,9 +7,9 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use memgauge_core::prefetchers::Control;
-use memgauge_core::units::IdSet;
-use memgauge_core::words::Ways;
+use memgauge_model::prefetchers::Control;
+use memgauge_model::units::IdSet;
+use memgauge_model::words::Ways;
 
 /// The folder of the devices of registers: Windows has none.
 pub const MSR_DEVICES: &str = "";
@@ -285,7 +285,7 @@ pub const fn run_guardian(_registers: &PrefetchRegisters, _id: &str) -> Result<L
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::prefetchers::{Processor, control};
+    use memgauge_model::prefetchers::{Processor, control};
 
     use super::*;
 

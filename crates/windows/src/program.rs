@@ -4,7 +4,7 @@ use std::io;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use memgauge_core::counters::ProgramRun;
+use memgauge_model::counters::ProgramRun;
 use windows_sys::Win32::Foundation::STATUS_CONTROL_C_EXIT;
 use windows_sys::Win32::System::Console::SetConsoleCtrlHandler;
 use windows_sys::core::BOOL;

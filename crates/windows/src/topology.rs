@@ -17,8 +17,8 @@ use std::path::PathBuf;
 use std::path::{Component, Path};
 
 #[cfg(windows)]
-use memgauge_core::topology::Machine;
-use memgauge_core::topology::Topology;
+use memgauge_model::topology::Machine;
+use memgauge_model::topology::Topology;
 
 use crate::answers;
 

@@ -1,8 +1,8 @@
 //! An Arm machine whose nodes come from the device tree: no HMAT, one node without CPUs.
 
 use anyhow::{Result, ensure};
-use memgauge_core::experiment::Experiment;
-use memgauge_core::units::IdSet;
+use memgauge_model::experiment::Experiment;
+use memgauge_model::units::IdSet;
 
 use super::icount::kernels_pass_their_tests;
 use crate::job::{Arch, Job, Machine, PLAIN, tests};

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::experiment::Experiment;
-use memgauge_core::note::Note;
-use memgauge_core::plan::Plan;
-use memgauge_core::result::{PlacementStatus, Report};
-use memgauge_core::units::{Bytes, IdSet};
-use memgauge_core::wording::reasons;
+use memgauge_model::experiment::Experiment;
+use memgauge_model::note::Note;
+use memgauge_model::plan::Plan;
+use memgauge_model::result::{PlacementStatus, Report};
+use memgauge_model::units::{Bytes, IdSet};
+use memgauge_model::wording::reasons;
 
 use crate::guest::{self, control_group};
 use crate::job::{Job, Machine, PLAIN, tests};

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::wording::reasons;
+use memgauge_model::wording::reasons;
 
 use super::limits::{CELLS, COMMANDS, has_ended_well};
 use crate::guest;
@@ -156,7 +156,7 @@ fn addresses_are_not_shown() -> Result<()> {
         let physical = m.evidence.physical.as_ref().context("no evidence of addresses")?;
         ensure!(physical.first.is_none() && physical.reason.as_ref().is_some_and(|why| why.contains("CAP_SYS_ADMIN")), "{physical:?}");
     }
-    ensure!(report.notes.iter().any(|note| note.code == memgauge_core::note::NoteCode::ScanNoAddresses), "{:?}", report.notes);
+    ensure!(report.notes.iter().any(|note| note.code == memgauge_model::note::NoteCode::ScanNoAddresses), "{:?}", report.notes);
     Ok(())
 }
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use memgauge_core::tiers::MemoryKind;
-use memgauge_core::topology::NodeDeviceKind;
-use memgauge_core::units::Bytes;
+use memgauge_model::tiers::MemoryKind;
+use memgauge_model::topology::NodeDeviceKind;
+use memgauge_model::units::Bytes;
 
 use super::kmem::{bandwidth_matrix, compares_tiers, latency_matrix, loaded, more_than_the_node_has, shows_the_node};
 use crate::guest;

@@ -1,8 +1,8 @@
 //! A pool of one 1 GiB page, on one of two nodes.
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::result::{Measurement, PageKind, PlacementStatus};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::result::{Measurement, PageKind, PlacementStatus};
+use memgauge_model::units::{Bytes, IdSet};
 
 use crate::guest::pool_state;
 use crate::job::{Job, Machine, PLAIN, tests};

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use memgauge_core::experiment::Experiment;
-use memgauge_core::result::{Measurement, PlacementStatus, QualityLevel};
-use memgauge_core::units::{Bytes, IdSet};
-use memgauge_core::wording::reasons;
+use memgauge_model::experiment::Experiment;
+use memgauge_model::result::{Measurement, PlacementStatus, QualityLevel};
+use memgauge_model::units::{Bytes, IdSet};
+use memgauge_model::wording::reasons;
 
 use crate::guest;
 use crate::job::{Job, Machine, PLAIN, tests};

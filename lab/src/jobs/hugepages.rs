@@ -3,9 +3,9 @@
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::experiment::Experiment;
-use memgauge_core::result::{PageEvidence, PageKind, PlacementStatus, Report};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::experiment::Experiment;
+use memgauge_model::result::{PageEvidence, PageKind, PlacementStatus, Report};
+use memgauge_model::units::{Bytes, IdSet};
 
 use crate::fragment;
 use crate::guest::{self, pool, pool_state};

@@ -12,15 +12,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::counters::EventTotals;
-use memgauge_core::estimate::NotMeasured;
-use memgauge_core::experiment::PageRequest;
-use memgauge_core::metrics::{CounterMetric, Role};
-use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::Report;
-use memgauge_core::topology::Identity;
-use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, CHASE_UNROLL, MAX_STREAMS, Walk};
+use memgauge_model::counters::EventTotals;
+use memgauge_model::estimate::NotMeasured;
+use memgauge_model::experiment::PageRequest;
+use memgauge_model::metrics::{CounterMetric, Role};
+use memgauge_model::plan::BufferPlan;
+use memgauge_model::result::Report;
+use memgauge_model::topology::Identity;
+use memgauge_model::units::{Bytes, IdSet};
 use memgauge_os::clock::{self, Clock};
 use memgauge_os::counters::{Catalogue, EventSet, OpenCounters};
 use memgauge_os::memory::Buffer;
@@ -347,7 +347,7 @@ fn counted_chase() -> Result<()> {
             ensure!(of_core || (event.value.is_none() && event.reason.is_some()), "{event:?}");
         }
     }
-    let missing = report.notes.iter().filter(|n| n.code == memgauge_core::note::NoteCode::CountersMissing).count();
+    let missing = report.notes.iter().filter(|n| n.code == memgauge_model::note::NoteCode::CountersMissing).count();
     ensure!(missing == 1, "missing counters must be reported once: {:?}", report.notes);
     Ok(())
 }

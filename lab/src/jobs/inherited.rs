@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::experiment::Experiment;
-use memgauge_core::policy::PolicyMode;
-use memgauge_core::result::{PlacementStatus, Report};
-use memgauge_core::units::IdSet;
+use memgauge_model::experiment::Experiment;
+use memgauge_model::policy::PolicyMode;
+use memgauge_model::result::{PlacementStatus, Report};
+use memgauge_model::units::IdSet;
 
 use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{Memgauge, drop_in, is_matrix, measured, memgauge};

@@ -8,11 +8,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::experiment::PageRequest;
-use memgauge_core::interleave::Weights;
-use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::{PageKind, PlacementStatus, Reference};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::experiment::PageRequest;
+use memgauge_model::interleave::Weights;
+use memgauge_model::plan::BufferPlan;
+use memgauge_model::result::{PageKind, PlacementStatus, Reference};
+use memgauge_model::units::{Bytes, IdSet};
 use memgauge_os::memory::Buffer;
 
 use crate::guest;

@@ -1,8 +1,8 @@
 //! Isolated CPUs: one beside others on its node, and a node that has no others.
 
 use anyhow::{Result, ensure};
-use memgauge_core::experiment::Experiment;
-use memgauge_core::units::IdSet;
+use memgauge_model::experiment::Experiment;
+use memgauge_model::units::IdSet;
 
 use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{is_matrix, measured, memgauge};

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use memgauge_core::experiment::{Coordinates, Experiment, Metric};
-use memgauge_core::result::{Measurement, PlacementStatus};
-use memgauge_core::tiers::{KindEvidence, MemoryKind};
-use memgauge_core::topology::NodeDeviceKind;
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::experiment::{Coordinates, Experiment, Metric};
+use memgauge_model::result::{Measurement, PlacementStatus};
+use memgauge_model::tiers::{KindEvidence, MemoryKind};
+use memgauge_model::topology::NodeDeviceKind;
+use memgauge_model::units::{Bytes, IdSet};
 
 use crate::guest;
 use crate::job::{Job, Machine, PLAIN, tests};

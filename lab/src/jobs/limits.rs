@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::units::Bytes;
+use memgauge_model::units::Bytes;
 
 use crate::guest::{self, control_group, set_online};
 use crate::job::{Job, Machine, PLAIN, tests};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
-use memgauge_core::units::Bytes;
+use memgauge_model::units::Bytes;
 
 use super::limits::{self, Version};
 use crate::guest;

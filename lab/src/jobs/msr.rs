@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::prefetchers::PrefetchStatus;
-use memgauge_core::result::Report;
-use memgauge_core::units::IdSet;
+use memgauge_model::prefetchers::PrefetchStatus;
+use memgauge_model::result::Report;
+use memgauge_model::units::IdSet;
 
 use crate::guest::{self, set_online};
 use crate::job::{Job, Machine, PLAIN, tests};
@@ -134,7 +134,7 @@ fn an_offline_cpu_is_named() -> Result<()> {
     let back = set_online(1, true);
     let report = report?;
     back?;
-    let note = report.notes.iter().find(|n| n.code == memgauge_core::note::NoteCode::PrefetchCpusOffline).context("no note of CPU 1")?;
+    let note = report.notes.iter().find(|n| n.code == memgauge_model::note::NoteCode::PrefetchCpusOffline).context("no note of CPU 1")?;
     ensure!(note.message.to_string().contains("CPU 1 is offline"), "{note:?}");
     let groups = report.environment.prefetch.context("no state")?.groups;
     ensure!(groups.len() == 1 && groups[0].cpus == IdSet::one(0), "{groups:?}");
@@ -155,7 +155,7 @@ fn only_root() -> Result<()> {
 
 /// A different CPU: CPUID says whether it has the register, and no access is tried.
 fn amd_without_the_announcement() -> Result<()> {
-    use memgauge_core::prefetchers::controls;
+    use memgauge_model::prefetchers::controls;
     let mut machine = status()?.machine;
     machine.identity.vendor = Some("AuthenticAMD".into());
     machine.identity.model.insert("family".into(), "25".into());

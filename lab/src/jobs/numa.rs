@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::experiment::{Experiment, Metric};
-use memgauge_core::plan::Work;
-use memgauge_core::result::{PlacementStatus, QualityReason, Report, ShareMissed};
-use memgauge_core::topology::Topology;
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::experiment::{Experiment, Metric};
+use memgauge_model::plan::Work;
+use memgauge_model::result::{PlacementStatus, QualityReason, Report, ShareMissed};
+use memgauge_model::topology::Topology;
+use memgauge_model::units::{Bytes, IdSet};
 
 use crate::guest;
 use crate::job::{Job, Machine, PLAIN, tests};

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::experiment::Experiment;
-use memgauge_core::topology::Topology;
-use memgauge_core::units::IdSet;
+use memgauge_model::experiment::Experiment;
+use memgauge_model::topology::Topology;
+use memgauge_model::units::IdSet;
 
 use crate::guest::{self, set_online};
 use crate::job::{Job, Machine, PLAIN, tests};
@@ -111,7 +111,7 @@ fn cpus_offline() -> Result<()> {
         .environment
         .limits
         .iter()
-        .find(|n| n.code == memgauge_core::note::NoteCode::CpusOffline)
+        .find(|n| n.code == memgauge_model::note::NoteCode::CpusOffline)
         .context("no note of CPUs offline")?;
     ensure!(note.message.to_string().contains("0-3,5,7"), "{note:?}");
     a_matrix_has_rows("1")

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
-use memgauge_core::directory::FileBacking;
-use memgauge_core::note::{Note, NoteCode, Severity};
-use memgauge_core::result::{PageKind, PlacementMethod, PlacementStatus, Report};
+use memgauge_model::directory::FileBacking;
+use memgauge_model::note::{Note, NoteCode, Severity};
+use memgauge_model::result::{PageKind, PlacementMethod, PlacementStatus, Report};
 
 use super::pmem_faults::{a_file_system_that_fills, bad_blocks_under_dax, no_permission};
 use super::pmem_files::{DAX, TMPFS, devices, free, names_in, nothing_left};

@@ -7,8 +7,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::estimate::NotMeasured;
-use memgauge_core::wording::reasons;
+use memgauge_model::estimate::NotMeasured;
+use memgauge_model::wording::reasons;
 
 use super::pmem_files::{DAX, TMPFS, devices, free, nothing_left};
 use crate::guest;

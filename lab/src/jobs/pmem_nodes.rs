@@ -5,12 +5,12 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::directory::FileBacking;
-use memgauge_core::estimate::NotMeasured;
-use memgauge_core::experiment::{ChaseOrder, Experiment, MemoryPlace};
-use memgauge_core::result::{Measurement, PageKind, PlacementStatus, Report};
-use memgauge_core::traffic::{Access, Mix};
-use memgauge_core::units::IdSet;
+use memgauge_model::directory::FileBacking;
+use memgauge_model::estimate::NotMeasured;
+use memgauge_model::experiment::{ChaseOrder, Experiment, MemoryPlace};
+use memgauge_model::result::{Measurement, PageKind, PlacementStatus, Report};
+use memgauge_model::traffic::{Access, Mix};
+use memgauge_model::units::IdSet;
 
 use crate::guest;
 use crate::job::{Job, Machine, PLAIN, tests};

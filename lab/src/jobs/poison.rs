@@ -7,10 +7,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::conclusions::scan;
-use memgauge_core::note::NoteCode;
-use memgauge_core::result::{HealthStatus, Measurement};
-use memgauge_core::wording::reasons;
+use memgauge_analysis::conclusions::scan;
+use memgauge_model::note::NoteCode;
+use memgauge_model::result::{HealthStatus, Measurement};
+use memgauge_model::wording::reasons;
 
 use crate::guest::{self, pool, pool_state};
 use crate::job::{Job, Machine, PLAIN, tests};
@@ -152,7 +152,7 @@ fn a_region_of_a_scan() -> Result<()> {
         ensure!(known || m.at.region == lost.at.region, "{:?}: {:?}", m.at, m.evidence.physical);
     }
     ensure!(
-        ran.report()?.notes.iter().all(|note| note.code != memgauge_core::note::NoteCode::ScanNoAddresses),
+        ran.report()?.notes.iter().all(|note| note.code != memgauge_model::note::NoteCode::ScanNoAddresses),
         "{:?}",
         ran.report()?.notes
     );

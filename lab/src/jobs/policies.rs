@@ -1,9 +1,9 @@
 //! Memory policies that a container runtime's filter refuses: first touch places, what is left to read back verifies.
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::experiment::Experiment;
-use memgauge_core::result::{PlacementMethod, PlacementSource, PlacementStatus, QualityReason, Report};
-use memgauge_core::wording::reasons;
+use memgauge_model::experiment::Experiment;
+use memgauge_model::result::{PlacementMethod, PlacementSource, PlacementStatus, QualityReason, Report};
+use memgauge_model::wording::reasons;
 
 use crate::guest;
 use crate::job::{Job, Machine, PLAIN, tests};
@@ -142,7 +142,7 @@ fn balancing_that_moves_pages_is_noticed() -> Result<()> {
         ensure!(m.quality.reasons.contains(&reason), "{:?}", m.quality);
     }
     ensure!(
-        moved.environment.limits.iter().any(|n| n.code == memgauge_core::note::NoteCode::NumaBalancing),
+        moved.environment.limits.iter().any(|n| n.code == memgauge_model::note::NoteCode::NumaBalancing),
         "{:?}",
         moved.environment.limits
     );

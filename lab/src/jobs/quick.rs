@@ -5,8 +5,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::experiment::Experiment;
-use memgauge_core::result::{Finding, Health, HealthStatus, Report};
+use memgauge_model::experiment::Experiment;
+use memgauge_model::result::{Finding, Health, HealthStatus, Report};
 
 use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::memgauge;

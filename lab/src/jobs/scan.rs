@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::experiment::Experiment;
-use memgauge_core::note::NoteCode;
-use memgauge_core::plan::Work;
-use memgauge_core::result::{Measurement, Mismatch, PageKind, PlacementStatus, Report, WrongWordKind};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::experiment::Experiment;
+use memgauge_model::note::NoteCode;
+use memgauge_model::plan::Work;
+use memgauge_model::result::{Measurement, Mismatch, PageKind, PlacementStatus, Report, WrongWordKind};
+use memgauge_model::units::{Bytes, IdSet};
 
 use crate::guest::{self, control_group, pool, pool_state};
 use crate::job::{Job, Machine, PLAIN, tests};

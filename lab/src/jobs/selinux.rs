@@ -7,8 +7,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::result::PageKind;
-use memgauge_core::wording::reasons;
+use memgauge_model::result::PageKind;
+use memgauge_model::wording::reasons;
 
 use super::confined::{nothing_is_denied, refuses};
 use super::limits::{CELLS, COMMANDS, has_ended_well};
@@ -162,7 +162,7 @@ fn counters_that_may_not_be_opened() -> Result<()> {
     let run = "(allow memgauge_t bin_t (file (getattr open read map execute execute_no_trans)))\n";
     let line = "count -e context-switches -- /bin/busybox true";
     confine(&(documented()? + run + "(allow memgauge_t self (perf_event (kernel)))\n"))?;
-    let counted = |report: &memgauge_core::result::Report| report.program.as_ref().and_then(|p| p.events.first()?.estimate.value);
+    let counted = |report: &memgauge_model::result::Report| report.program.as_ref().and_then(|p| p.events.first()?.estimate.value);
     ensure!(counted(&memgauge(line).measure()?).is_some(), "nothing is counted");
     // The documented module lets it count its own threads' user code; the kernel's part is denied by it, and all by the other.
     for module in [documented()?, documented_without(&["perf_event"])?] {
@@ -184,7 +184,7 @@ fn addresses_and_registers() -> Result<()> {
         let why = physical.reason.as_deref().unwrap_or_default();
         ensure!(physical.first.is_none() && why.contains("CAP_SYS_ADMIN") && why.contains("memgauge_t"), "{physical:?}");
     }
-    ensure!(report.notes.iter().any(|note| note.code == memgauge_core::note::NoteCode::ScanNoAddresses), "{:?}", report.notes);
+    ensure!(report.notes.iter().any(|note| note.code == memgauge_model::note::NoteCode::ScanNoAddresses), "{:?}", report.notes);
     memgauge("prefetch status").run()?.refused(4, &["/dev/cpu", "SELinux"])
 }
 

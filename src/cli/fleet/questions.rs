@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use memgauge_core::fleet::FleetBaseline;
+use memgauge_analysis::fleet::FleetBaseline;
 use memgauge_render::Outliers;
 
 use crate::cli::options::without_effect;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::bail;
-use memgauge_core::fleet::{FLEET_VERSION, FleetBaseline};
+use memgauge_analysis::fleet::{FLEET_VERSION, FleetBaseline};
 
 use super::rows::read_rows;
 use crate::cli::fleet::BaselineArgs;

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use memgauge_core::result::Report;
 use memgauge_fleet::exports::{
     ExportError, ExportRun, chosen, hwloc, latest_runs, ocptv, openmetrics, superbench, superbench_baseline, with_rows,
 };
 use memgauge_fleet::{Store, StoreError, StoredRun};
+use memgauge_model::result::Report;
 
 use crate::cli::fleet::{ExportArgs, ExportFormat};
 use crate::console::{Stream, is_broken_pipe};

@@ -1,6 +1,6 @@
 //! `memgauge fleet history`: when the numbers of a host changed.
 
-use memgauge_core::fleet::FleetHistory;
+use memgauge_analysis::fleet::FleetHistory;
 use memgauge_fleet::HostError;
 
 use super::rows::read_rows;

@@ -1,6 +1,6 @@
 //! `memgauge fleet outliers`: which hosts are slower than their siblings.
 
-use memgauge_core::fleet::FleetOutliers;
+use memgauge_analysis::fleet::FleetOutliers;
 use memgauge_render::Outliers;
 
 use super::rows::read_rows;

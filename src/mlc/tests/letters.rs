@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use memgauge_core::experiment::PageRequest;
+use memgauge_model::experiment::PageRequest;
 
 use super::super::letters::{LETTERS, MODES, usage};
 use super::super::{prefetchers, text};

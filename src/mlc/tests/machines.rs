@@ -1,12 +1,12 @@
 //! What letters mean on a machine: its nodes, kernels, clock and pools, and files that letters name.
 
-use memgauge_core::experiment::{ChaseOrder, PageRequest};
-use memgauge_core::plan::Work;
-use memgauge_core::planner::plan;
-use memgauge_core::spec::*;
-use memgauge_core::topology::PagePool;
-use memgauge_core::traffic::{Access, LineUse, Mix, Width};
-use memgauge_core::units::Bytes;
+use memgauge_model::experiment::{ChaseOrder, PageRequest};
+use memgauge_model::plan::Work;
+use memgauge_model::spec::*;
+use memgauge_model::topology::PagePool;
+use memgauge_model::traffic::{Access, LineUse, Mix, Width};
+use memgauge_model::units::Bytes;
+use memgauge_planner::plan;
 
 use super::super::sections::{Section, SectionKind};
 use super::*;

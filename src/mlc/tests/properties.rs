@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use memgauge_core::planner::plan;
+use memgauge_planner::plan;
 use proptest::prelude::*;
 
 use super::super::letters::{LETTERS, MODES};

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use memgauge_core::experiment::{ChaseOrder, Hops, LineState, PageRequest};
-use memgauge_core::planner::plan;
-use memgauge_core::spec::*;
-use memgauge_core::topology::{OperatingSystem, PagePool};
-use memgauge_core::traffic::{Access, LineContent, LineUse, Mix, Width};
-use memgauge_core::units::Bytes;
+use memgauge_model::experiment::{ChaseOrder, Hops, LineState, PageRequest};
+use memgauge_model::spec::*;
+use memgauge_model::topology::{OperatingSystem, PagePool};
+use memgauge_model::traffic::{Access, LineContent, LineUse, Mix, Width};
+use memgauge_model::units::Bytes;
+use memgauge_planner::plan;
 
 use super::super::letters::{LETTERS, parse};
 use super::super::sections::{BURST_LINES, DELAYS, SectionKind};

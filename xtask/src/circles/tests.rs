@@ -162,7 +162,7 @@ fn circles_are_told_apart() {
 fn every_package_below_the_root_is_found() {
     let found = packages(&crate::folders::project_folder()).unwrap();
     let names: Vec<_> = found.iter().filter_map(|folder| folder.file_name()?.to_str()).collect();
-    for name in ["core", "kernels", "lab", "xtask"] {
+    for name in ["analysis", "kernels", "lab", "model", "planner", "xtask"] {
         assert!(names.contains(&name), "{names:?}");
     }
     assert!(packages(&crate::folders::project_folder().join("docs")).is_err());
@@ -179,8 +179,8 @@ fn a_cfg_of_a_system_is_found_outside_of_its_places() {
         ("crates/kernels/src/lib.rs", "#[cfg(target_arch = \"x86_64\")] mod x86_64; fn f() -> bool { cfg!(windows) }"),
         ("crates/windows/src/topology/cpuid.rs", "#[cfg(not(target_arch = \"x86_64\"))] fn f() {}"),
         ("crates/windows/src/cpu.rs", "#[cfg(target_arch = \"x86_64\")] #[cfg(windows)] fn f() {}"),
-        ("crates/core/src/lib.rs", os),
-        ("crates/core/Cargo.toml", "[target.'cfg(windows)'.dependencies]\na = \"1\""),
+        ("crates/model/src/lib.rs", os),
+        ("crates/model/Cargo.toml", "[target.'cfg(windows)'.dependencies]\na = \"1\""),
         ("src/lib.rs", "// #[cfg(windows)]\nfn f() -> &'static str { if cfg!(target_os = \"linux\") { \"#[cfg(unix)]\" } else { \"\" } }"),
         ("src/a.rs", "#[cfg(test)] mod tests { #[cfg_attr(unix, ignore)] #[test] fn windows() {} }"),
         ("target/debug/built.rs", os),
@@ -194,9 +194,9 @@ fn a_cfg_of_a_system_is_found_outside_of_its_places() {
     assert_eq!(
         found,
         [
-            "crates/core/Cargo.toml: windows",
-            "crates/core/src/lib.rs: target_os",
-            "crates/core/src/lib.rs: windows",
+            "crates/model/Cargo.toml: windows",
+            "crates/model/src/lib.rs: target_os",
+            "crates/model/src/lib.rs: windows",
             "crates/windows/src/cpu.rs: target_arch",
             "src/a.rs: unix",
             "src/lib.rs: target_os",

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
-use memgauge_core::conclusions::findings::{self, Baselines, FleetSiblings};
-use memgauge_core::fleet::FleetBaseline;
-use memgauge_core::result::{Host, Report};
+use memgauge_analysis::conclusions::findings::{self, Baselines, FleetSiblings};
+use memgauge_analysis::fleet::FleetBaseline;
 use memgauge_fleet::{Fingerprint, IngestOptions, Row, Store, baseline, compared, group_for, history, ingest, outliers, rows};
+use memgauge_model::result::{Host, Report};
 use memgauge_render::{Outliers, read};
 use sha2::{Digest, Sha256};
 

@@ -1,7 +1,7 @@
 //! Inputs: a seed of the target's corpus with a few mutations.
 
 use anyhow::Result;
-use memgauge_core::microbench::word;
+use memgauge_model::microbench::word;
 
 use super::targets::Target;
 

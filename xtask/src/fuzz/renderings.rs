@@ -3,10 +3,10 @@
 use std::fs;
 
 use anyhow::{Context, Result};
-use memgauge_core::advice::{Model, advise};
-use memgauge_core::comparison::{ComparisonOptions, compare};
-use memgauge_core::result::Report;
-use memgauge_core::units::Bytes;
+use memgauge_analysis::advice::{Model, advise};
+use memgauge_analysis::comparison::{ComparisonOptions, compare};
+use memgauge_model::result::Report;
+use memgauge_model::units::Bytes;
 use memgauge_render::mlc::{self, Wording};
 use memgauge_render::{Appearance, Document, Format, PlannedRun, mlc_scan, read};
 

@@ -6,11 +6,10 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use memgauge_core::installed::smbios::device_map::DeviceMap;
-use memgauge_core::planner;
-use memgauge_core::spec::{Spec, Task};
-use memgauge_core::traffic::{LineContent, Mix};
-use memgauge_core::units::{Bytes, IdSet, parse_duration};
+use memgauge_model::installed::smbios::device_map::DeviceMap;
+use memgauge_model::spec::{Spec, Task};
+use memgauge_model::traffic::{LineContent, Mix};
+use memgauge_model::units::{Bytes, IdSet, parse_duration};
 use memgauge_os::counters::Catalogue;
 use memgauge_os::interleave::KernelWeights;
 use memgauge_os::prefetch::PrefetchRegisters;
@@ -266,7 +265,7 @@ fn trees() -> Result<Run> {
         let files: Vec<String> = bytes.split(|byte| *byte == NEXT_FILE).take(MAX_FILES).filter_map(|file| put(&root, file)).collect();
         if let Ok(machine) = read_machine(&root) {
             for task in [Task::Suite, Task::Quick] {
-                let _ = planner::plan(&Spec::new(task), &machine, &[]).map(|plan| plan.estimated_s);
+                let _ = memgauge_planner::plan(&Spec::new(task), &machine, &[]).map(|plan| plan.estimated_s);
             }
         }
         files.iter().for_each(|file| drop(fs::remove_file(root.join(file))));

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use memgauge_core::units::IdSet;
+use memgauge_model::units::IdSet;
 
 use super::bench::{Bench, Dice, LONGEST, Outcome, wait};
 use crate::folders::target_folder;

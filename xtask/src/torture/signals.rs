@@ -100,7 +100,7 @@ pub(super) fn killed(bench: &Bench, dice: &mut Dice) -> Result<(String, Outcome)
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let (name, bytes) = (entry.file_name().to_string_lossy().into_owned(), std::fs::read(entry.path()).unwrap_or_default());
             let whole = match name.rsplit('.').next() {
-                Some("json") => serde_json::from_slice::<memgauge_core::result::Report>(&bytes).is_ok(),
+                Some("json") => serde_json::from_slice::<memgauge_model::result::Report>(&bytes).is_ok(),
                 Some("svg") => bytes.ends_with(b"</svg>\n"),
                 Some("html") => bytes.ends_with(b"</html>\n"),
                 _ => true,

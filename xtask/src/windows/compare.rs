@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use memgauge_core::stats::median;
+use memgauge_model::stats::median;
 use serde_json::Value;
 
 use crate::folders::{project_folder, target_folder};

@@ -1,7 +1,7 @@
 //! Whether a thread was off its CPU or its memory did not answer. Both make a block take much longer than the others; the thread's CPU time
 //! tells them apart, where the kernel tells it.
 
-use memgauge_core::protocol::MAX_UNSEEN;
+use memgauge_model::protocol::MAX_UNSEEN;
 
 /// What the CPU time of a thread says of its long blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use memgauge_core::estimate::NotMeasured;
-use memgauge_core::experiment::ChaseOrder;
-use memgauge_core::pattern::{ChaseLayout, Cycle};
-use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels as kernels;
+use memgauge_model::estimate::NotMeasured;
+use memgauge_model::experiment::ChaseOrder;
+use memgauge_model::pattern::{ChaseLayout, Cycle};
+use memgauge_model::units::{Bytes, IdSet};
 use memgauge_os::clock::Clock;
 use memgauge_os::cpu;
 use memgauge_os::memory::Buffer;

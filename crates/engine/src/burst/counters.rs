@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use memgauge_core::counters::{CountedWork, Counters, CountingContext, EventTotals, ExpectedEvents, Scope, WorkUnit};
-use memgauge_core::metrics::Role;
-use memgauge_core::note::{Note, NoteCode};
-use memgauge_core::topology::Machine;
-use memgauge_core::units::{Bytes, IdSet};
-use memgauge_core::words;
-use memgauge_core::words::Knob;
+use memgauge_model::counters::{CountedWork, Counters, CountingContext, EventTotals, ExpectedEvents, Scope, WorkUnit};
+use memgauge_model::metrics::Role;
+use memgauge_model::note::{Note, NoteCode};
+use memgauge_model::topology::Machine;
+use memgauge_model::units::{Bytes, IdSet};
+use memgauge_model::words;
+use memgauge_model::words::Knob;
 use memgauge_os::clock::Clock;
 use memgauge_os::counters::{self, Catalogue, CounterError, EventSet, NO_PMU, OpenCounters, Reading, WITHHELD};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use memgauge_core::protocol::{LONG_BLOCK, MIN_CLEAN, SETTLE_HOPS};
 use memgauge_kernels as kernels;
+use memgauge_model::protocol::{LONG_BLOCK, MIN_CLEAN, SETTLE_HOPS};
 use memgauge_os::clock::Clock;
 
 use super::absence::Absence;

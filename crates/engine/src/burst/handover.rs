@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use memgauge_core::experiment::LineState;
-use memgauge_core::plan::{BufferPlan, Handoff};
-use memgauge_core::protocol::{LONG_BLOCK, MAX_UNSEEN, MIN_CLEAN};
-use memgauge_core::stats;
-use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels as kernels;
+use memgauge_model::experiment::LineState;
+use memgauge_model::plan::{BufferPlan, Handoff};
+use memgauge_model::protocol::{LONG_BLOCK, MAX_UNSEEN, MIN_CLEAN};
+use memgauge_model::stats;
+use memgauge_model::units::{Bytes, IdSet};
 use memgauge_os::clock::Clock;
 use memgauge_os::memory::Buffer;
 use memgauge_os::noise;

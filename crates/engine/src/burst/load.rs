@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use memgauge_core::integrity::Words;
-use memgauge_core::plan::Traffic;
-use memgauge_core::result::Checksums;
-use memgauge_core::traffic::{Access, LineContent, LineUse, Width};
-use memgauge_core::units::Bytes;
 use memgauge_kernels::{Kernel, LINE, Line, MAX_STREAMS, Order, Walk};
+use memgauge_model::integrity::Words;
+use memgauge_model::plan::Traffic;
+use memgauge_model::result::Checksums;
+use memgauge_model::traffic::{Access, LineContent, LineUse, Width};
+use memgauge_model::units::Bytes;
 use memgauge_os::memory::{Buffer, MemoryFault};
 
 use super::windows::{BLOCK_NS, FENCED_BLOCK_NS, Fences, STRING_BLOCK_NS, Schedule, Trace, run_until_end};
@@ -339,10 +339,10 @@ pub(crate) fn lines_per_step(kernel: &Kernel) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::experiment::PageRequest;
-    use memgauge_core::plan::BufferPlan;
-    use memgauge_core::traffic::{Form, Mix};
     use memgauge_kernels as kernels;
+    use memgauge_model::experiment::PageRequest;
+    use memgauge_model::plan::BufferPlan;
+    use memgauge_model::traffic::{Form, Mix};
 
     use super::*;
 

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use memgauge_core::experiment::ChaseOrder;
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::experiment::ChaseOrder;
+use memgauge_model::units::{Bytes, IdSet};
 use memgauge_os::memory::Buffer;
 
 use super::chase::{self, ChainSpec, Ring, WindowExits};

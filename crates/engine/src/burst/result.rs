@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use memgauge_core::estimate::NotMeasured;
-use memgauge_core::protocol::{MAX_BURST, SETTLE_WINDOWS};
+use memgauge_model::estimate::NotMeasured;
+use memgauge_model::protocol::{MAX_BURST, SETTLE_WINDOWS};
 
 use super::chase::Chase;
 use super::exact::ExactHops;

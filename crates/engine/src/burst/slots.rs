@@ -9,8 +9,8 @@
 
 use std::ops::Range;
 
-use memgauge_core::protocol::{GUARD_SLOTS, LONG_BLOCK, MAX_AWAY, MIN_CLEAN, SLOT, WINDOW};
-use memgauge_core::stats;
+use memgauge_model::protocol::{GUARD_SLOTS, LONG_BLOCK, MAX_AWAY, MIN_CLEAN, SLOT, WINDOW};
+use memgauge_model::stats;
 use memgauge_os::clock::Clock;
 
 use super::absence::Absence;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use memgauge_core::neighbours::NeighbourCpus;
-use memgauge_core::units::IdSet;
 use memgauge_kernels as kernels;
+use memgauge_model::neighbours::NeighbourCpus;
+use memgauge_model::units::IdSet;
 use memgauge_os::clock::Clock;
 use memgauge_os::noise;
 

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use memgauge_core::protocol::{SETTLE_WINDOWS, SLOT};
+use memgauge_model::protocol::{SETTLE_WINDOWS, SLOT};
 use memgauge_os::clock::{Clock, core_ghz};
 use memgauge_os::noise;
 
@@ -301,8 +301,8 @@ pub(crate) fn coverage(spans: &[(u64, u64)]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::protocol::{SWEEP_WINDOW, WINDOW};
-    use memgauge_core::stats;
+    use memgauge_model::protocol::{SWEEP_WINDOW, WINDOW};
+    use memgauge_model::stats;
     use memgauge_testing::not_tested;
 
     use super::super::pipeline::Pipeline;

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use memgauge_core::result::Noise;
+use memgauge_model::result::Noise;
 use memgauge_os::security::explained_start;
 use memgauge_os::{cpu, noise};
 

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::conclusions::trend;
-use memgauge_core::estimate::Estimate;
-use memgauge_core::protocol::{MAX_FREQUENCY_CHANGE, MAX_STEAL, MAX_WAITED, MIN_UNDISTURBED, NORMAL_SWITCHES};
-use memgauge_core::result::{DisturbanceCause, Neighbours, Noise, Samples};
-use memgauge_core::stats;
+use memgauge_analysis::conclusions::trend;
+use memgauge_model::estimate::Estimate;
+use memgauge_model::protocol::{MAX_FREQUENCY_CHANGE, MAX_STEAL, MAX_WAITED, MIN_UNDISTURBED, NORMAL_SWITCHES};
+use memgauge_model::result::{DisturbanceCause, Neighbours, Noise, Samples};
+use memgauge_model::stats;
 
 use crate::burst::result::{BurstResult, Conditions};
 use crate::burst::slots::BurstWindows;

@@ -1,13 +1,13 @@
 //! Weighted interleave: a chase beside loaders over memory whose pages are on several nodes in turn, with weights that the search chooses.
 
-use memgauge_core::conclusions::curve;
-use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Metric, PageRequest};
-use memgauge_core::interleave::{Goal, Reading, Search, Trial, Weights};
-use memgauge_core::plan::{BufferPlan, Delays, InterleaveSearch, Loader, Probe};
-use memgauge_core::planner::cost;
-use memgauge_core::result::{CurvePoint, InterleaveSummary};
-use memgauge_core::units::Bytes;
+use memgauge_analysis::conclusions::curve;
+use memgauge_model::estimate::{Estimate, NotMeasured};
+use memgauge_model::experiment::{ChaseOrder, Coordinates, Metric, PageRequest};
+use memgauge_model::interleave::{Goal, Reading, Search, Trial, Weights};
+use memgauge_model::plan::{BufferPlan, Delays, InterleaveSearch, Loader, Probe};
+use memgauge_model::result::{CurvePoint, InterleaveSummary};
+use memgauge_model::units::Bytes;
+use memgauge_planner::cost;
 
 use super::loaded::{self, Curve};
 use crate::error::Result;

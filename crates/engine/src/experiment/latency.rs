@@ -5,17 +5,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use memgauge_core::conclusions::advise;
-use memgauge_core::counters::WorkUnit;
-use memgauge_core::directory::FileEvidence;
-use memgauge_core::distribution::Recorder;
-use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::{ChaseOrder, Hops, Metric, PageRequest};
-use memgauge_core::plan::{BufferPlan, Probe};
-use memgauge_core::protocol::{COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOUBLINGS, MAX_REPEATS, MIN_BURST_WINDOWS, WINDOW};
-use memgauge_core::result::{Evidence, Measurement, PageEvidence, Placement, Plateau, PrefetchEvidence};
-use memgauge_core::stats;
-use memgauge_core::units::Bytes;
+use memgauge_analysis::conclusions::advise;
+use memgauge_model::counters::WorkUnit;
+use memgauge_model::directory::FileEvidence;
+use memgauge_model::distribution::Recorder;
+use memgauge_model::estimate::{Estimate, NotMeasured};
+use memgauge_model::experiment::{ChaseOrder, Hops, Metric, PageRequest};
+use memgauge_model::plan::{BufferPlan, Probe};
+use memgauge_model::protocol::{COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOUBLINGS, MAX_REPEATS, MIN_BURST_WINDOWS, WINDOW};
+use memgauge_model::result::{Evidence, Measurement, PageEvidence, Placement, Plateau, PrefetchEvidence};
+use memgauge_model::stats;
+use memgauge_model::units::Bytes;
 use memgauge_os::memory::Buffer;
 
 use super::disturbance::BurstSamples;

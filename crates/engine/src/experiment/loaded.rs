@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use memgauge_core::conclusions::curve;
-use memgauge_core::counters::WorkUnit;
-use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops, Metric};
-use memgauge_core::metrics;
-use memgauge_core::plan::{Delays, Loader, Probe, Traffic};
-use memgauge_core::planner::cost;
-use memgauge_core::result::{CurvePoint, CurveSummary, Evidence, Measurement, Placement};
-use memgauge_core::traffic::LineUse;
-use memgauge_core::units::Bytes;
+use memgauge_analysis::conclusions::curve;
+use memgauge_model::counters::WorkUnit;
+use memgauge_model::estimate::{Estimate, NotMeasured};
+use memgauge_model::experiment::{ChaseOrder, Coordinates, Hops, Metric};
+use memgauge_model::metrics;
+use memgauge_model::plan::{Delays, Loader, Probe, Traffic};
+use memgauge_model::result::{CurvePoint, CurveSummary, Evidence, Measurement, Placement};
+use memgauge_model::traffic::LineUse;
+use memgauge_model::units::Bytes;
 use memgauge_os::memory::Buffer;
+use memgauge_planner::cost;
 
 use super::loaders::LoaderGroup;
 use super::sampling::{Axis, BANDWIDTH, LATENCY, Series, Workload, chase_window, hop_count};
@@ -281,7 +281,7 @@ fn record_point(
     let counters = session.counted(measured, &series.chase_counters, WorkUnit::Hop, chase_certain);
     let result = subject.judge(at.clone(), Metric::Latency, latency.clone(), evidence.clone());
     let (reliable, both) = (result.is_reliable(), both.filter(|_| result.estimate.value.is_some()));
-    let distribution = series.histogram.and_then(memgauge_core::distribution::Recorder::finish);
+    let distribution = series.histogram.and_then(memgauge_model::distribution::Recorder::finish);
     let samples = Some(series.samples.keep(LATENCY));
     measured.add(Measurement { distribution, counters, samples, ..result });
     let load_certain = setup.group.certain(machine, &setup.chosen, None);

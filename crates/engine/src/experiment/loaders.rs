@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use memgauge_core::conclusions::limit;
-use memgauge_core::counters::ExpectedEvents;
-use memgauge_core::integrity::{BLOCK_BYTES, Words};
-use memgauge_core::plan::{Loader, Traffic};
-use memgauge_core::result::{Checksums, Evidence, Placement, RfoEvidence, RfoReason, TrafficRates};
-use memgauge_core::topology::{Machine, Topology};
-use memgauge_core::traffic::{LineContent, LineUse, Rfo, Width};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_analysis::conclusions::limit;
 use memgauge_kernels::{Kernel, LINE};
+use memgauge_model::counters::ExpectedEvents;
+use memgauge_model::integrity::{BLOCK_BYTES, Words};
+use memgauge_model::plan::{Loader, Traffic};
+use memgauge_model::result::{Checksums, Evidence, Placement, RfoEvidence, RfoReason, TrafficRates};
+use memgauge_model::topology::{Machine, Topology};
+use memgauge_model::traffic::{LineContent, LineUse, Rfo, Width};
+use memgauge_model::units::{Bytes, IdSet};
 use memgauge_os::clock::Clock;
 use memgauge_os::memory::Buffer;
 
@@ -372,10 +372,10 @@ impl LoadTotals {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::experiment::PageRequest;
-    use memgauge_core::plan::BufferPlan;
-    use memgauge_core::traffic::{Access, LineUse, Mix};
     use memgauge_kernels as kernels;
+    use memgauge_model::experiment::PageRequest;
+    use memgauge_model::plan::BufferPlan;
+    use memgauge_model::traffic::{Access, LineUse, Mix};
 
     use super::*;
     use crate::burst::result::Loaded;

@@ -3,17 +3,17 @@
 
 use std::time::Duration;
 
-use memgauge_core::distribution::Recorder;
-use memgauge_core::estimate::NotMeasured;
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops};
-use memgauge_core::note::{Note, NoteCode};
-use memgauge_core::plan::Probe;
-use memgauge_core::protocol::{
+use memgauge_kernels::CHASE_UNROLL;
+use memgauge_model::distribution::Recorder;
+use memgauge_model::estimate::NotMeasured;
+use memgauge_model::experiment::{ChaseOrder, Coordinates, Hops};
+use memgauge_model::note::{Note, NoteCode};
+use memgauge_model::plan::Probe;
+use memgauge_model::protocol::{
     MIN_BURSTS, MIN_SWEEP_BURSTS, SETTLE_WINDOWS, SWEEP_COUNTED_WINDOWS, SWEEP_WINDOW, SWEEP_WINDOWS, sweep_bursts,
 };
-use memgauge_core::result::Evidence;
-use memgauge_core::units::{Bytes, IdSet};
-use memgauge_kernels::CHASE_UNROLL;
+use memgauge_model::result::Evidence;
+use memgauge_model::units::{Bytes, IdSet};
 use memgauge_os::clock::Clock;
 
 use super::disturbance::{BurstConditions, BurstSamples, GroupBy};
@@ -429,8 +429,8 @@ mod sampler_tests {
     use std::path::Path;
     use std::sync::atomic::AtomicBool;
 
-    use memgauge_core::plan::{Cell, Step, StopRule};
-    use memgauge_core::spec::{LatencyShape, Spec, Task};
+    use memgauge_model::plan::{Cell, Step, StopRule};
+    use memgauge_model::spec::{LatencyShape, Spec, Task};
     use memgauge_os::clock::Clock;
     use memgauge_os::memory::{MemoryError, MemoryErrorKind, MemoryFault, MemoryFaultKind};
 
@@ -481,7 +481,7 @@ mod sampler_tests {
         }
         let root = Path::new("/");
         let machine = memgauge_os::topology::read_machine(root).unwrap();
-        let mut plan = memgauge_core::planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
+        let mut plan = memgauge_planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
         plan.stop = StopRule { relative_half_width: 0.01, budget_s: 10.0 * ROUND.as_secs_f64(), fixed_time };
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let context = RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop);

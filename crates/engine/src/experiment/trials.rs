@@ -1,13 +1,13 @@
 //! Short trials that decide how to measure: which kernel is the fastest for a traffic, and whether plain stores of whole lines read the line
 //! first (see [`stores`](crate::stores)).
 
-use memgauge_core::estimate::NotMeasured;
-use memgauge_core::plan::Traffic;
-use memgauge_core::protocol::{MAX_NEIGHBOURS, MAX_TRIAL_REPEATS, RFO_WINDOWS, TRIAL_WINDOWS, WINDOW, trial_rounds};
-use memgauge_core::result::{KernelTrial, RfoReason};
-use memgauge_core::stats;
-use memgauge_core::traffic::Width;
 use memgauge_kernels::Kernel;
+use memgauge_model::estimate::NotMeasured;
+use memgauge_model::plan::Traffic;
+use memgauge_model::protocol::{MAX_NEIGHBOURS, MAX_TRIAL_REPEATS, RFO_WINDOWS, TRIAL_WINDOWS, WINDOW, trial_rounds};
+use memgauge_model::result::{KernelTrial, RfoReason};
+use memgauge_model::stats;
+use memgauge_model::traffic::Width;
 
 use super::disturbance::BurstConditions;
 use super::loaders::{LoaderGroup, window_gbs};

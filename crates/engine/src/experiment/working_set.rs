@@ -1,15 +1,15 @@
 //! Sweeps over working sets. Each CPU has one buffer, touched once, of which every working set is a prefix. Chains of large working sets
 //! share their windows and differ only in the order of these.
 
-use memgauge_core::conclusions::{levels, limit};
-use memgauge_core::counters::{Counters, WorkUnit};
-use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::Metric;
-use memgauge_core::plan::{BandwidthSweep, BufferPlan, LatencySweep};
-use memgauge_core::protocol::{SWEEP_TRIAL_WINDOWS, SWEEP_WINDOW};
-use memgauge_core::result::{Evidence, Incomplete, Measurement, RfoReason};
-use memgauge_core::units::Bytes;
+use memgauge_analysis::conclusions::{levels, limit};
 use memgauge_kernels::Kernel;
+use memgauge_model::counters::{Counters, WorkUnit};
+use memgauge_model::estimate::{Estimate, NotMeasured};
+use memgauge_model::experiment::Metric;
+use memgauge_model::plan::{BandwidthSweep, BufferPlan, LatencySweep};
+use memgauge_model::protocol::{SWEEP_TRIAL_WINDOWS, SWEEP_WINDOW};
+use memgauge_model::result::{Evidence, Incomplete, Measurement, RfoReason};
+use memgauge_model::units::Bytes;
 
 use super::disturbance::BurstSamples;
 use super::loaders::LoaderGroup;

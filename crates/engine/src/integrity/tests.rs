@@ -1,8 +1,8 @@
-use memgauge_core::experiment::PageRequest;
-use memgauge_core::integrity;
-use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::WrongWordKind;
-use memgauge_core::units::IdSet;
+use memgauge_model::experiment::PageRequest;
+use memgauge_model::integrity;
+use memgauge_model::plan::BufferPlan;
+use memgauge_model::result::WrongWordKind;
+use memgauge_model::units::IdSet;
 
 use super::*;
 

@@ -61,9 +61,9 @@ fn step_bytes(kernel: &Kernel) -> usize {
 mod tests {
     use std::path::Path;
 
-    use memgauge_core::experiment::PageRequest;
-    use memgauge_core::plan::BufferPlan;
-    use memgauge_core::units::{Bytes, IdSet};
+    use memgauge_model::experiment::PageRequest;
+    use memgauge_model::plan::BufferPlan;
+    use memgauge_model::units::{Bytes, IdSet};
 
     use super::*;
 

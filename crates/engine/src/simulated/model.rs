@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use memgauge_core::experiment::{ChaseOrder, LineState};
-use memgauge_core::units::Bytes;
 use memgauge_kernels::Kernel;
+use memgauge_model::experiment::{ChaseOrder, LineState};
+use memgauge_model::units::Bytes;
 
 /// The model of a machine.
 pub trait SimulatedMachine: Sync {

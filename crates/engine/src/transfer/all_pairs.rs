@@ -9,19 +9,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use memgauge_core::conclusions::judge;
-use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::{ChaseOrder, Coordinates, LineState, Metric};
-use memgauge_core::note::{Note, NoteCode};
-use memgauge_core::pairing::Rounds as PairRounds;
-use memgauge_core::plan::{Handoff, Probe, Transfers};
-use memgauge_core::protocol::{MAX_BURST, MIN_PAIR_RUNS, PAIR_RUN};
-use memgauge_core::result::{Evidence, Noise, PairMatrix, PairsNotMeasured, Placement};
-use memgauge_core::stats;
-use memgauge_core::units::IdSet;
-use memgauge_core::wording::{self, reasons};
-use memgauge_core::words;
-use memgauge_core::words::{Knob, Way};
+use memgauge_analysis::conclusions::judge;
+use memgauge_model::estimate::{Estimate, NotMeasured};
+use memgauge_model::experiment::{ChaseOrder, Coordinates, LineState, Metric};
+use memgauge_model::note::{Note, NoteCode};
+use memgauge_model::pairing::Rounds as PairRounds;
+use memgauge_model::plan::{Handoff, Probe, Transfers};
+use memgauge_model::protocol::{MAX_BURST, MIN_PAIR_RUNS, PAIR_RUN};
+use memgauge_model::result::{Evidence, Noise, PairMatrix, PairsNotMeasured, Placement};
+use memgauge_model::stats;
+use memgauge_model::units::IdSet;
+use memgauge_model::wording::{self, reasons};
+use memgauge_model::words;
+use memgauge_model::words::{Knob, Way};
 use memgauge_os::memory::Buffer;
 
 use super::pair::{run_at_once, transfer_evidence};
@@ -396,9 +396,9 @@ fn run_pairs(session: &mut Session<'_>, transfers: &mut [PairTransfer], memory: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memgauge_core::plan::Work;
-    use memgauge_core::spec::{Spec, Task, TransferShape};
-    use memgauge_core::units::Bytes;
+    use memgauge_model::plan::Work;
+    use memgauge_model::spec::{Spec, Task, TransferShape};
+    use memgauge_model::units::Bytes;
     use memgauge_os::clock::Clock;
     use memgauge_testing::not_tested;
 
@@ -415,7 +415,7 @@ mod tests {
     fn pairs_of_a_round_are_measured_at_once() {
         struct Silent;
         impl crate::context::Observer for Silent {
-            fn cell(&mut self, _: &memgauge_core::plan::Step, _: &memgauge_core::plan::Cell) {}
+            fn cell(&mut self, _: &memgauge_model::plan::Step, _: &memgauge_model::plan::Cell) {}
             fn progress(&mut self, _: f64) {}
         }
         let root = std::path::Path::new("/");
@@ -426,7 +426,7 @@ mod tests {
         spec.cpus = Some(machine.topology.one_per_core(&machine.allowed.cpus).iter().take(6).collect());
         spec.size = Some(Bytes::mib(4));
         spec.time = Some(Duration::from_millis(150));
-        let Ok(plan) = memgauge_core::planner::plan(&spec, &machine, &[]) else {
+        let Ok(plan) = memgauge_planner::plan(&spec, &machine, &[]) else {
             not_tested!("fewer than two cores");
         };
         let Work::Transfers(transfers) = &plan.steps[0].cells[0].work else { panic!() };

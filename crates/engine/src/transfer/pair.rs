@@ -7,12 +7,12 @@
 
 use std::time::Duration;
 
-use memgauge_core::estimate::NotMeasured;
-use memgauge_core::experiment::{LineState, Metric};
-use memgauge_core::plan::{Handoff, Probe};
-use memgauge_core::protocol::{MAX_BURST, MIN_TRANSFER_ALLOCATIONS, transfer_run};
-use memgauge_core::result::{Evidence, Measurement, PageEvidence, Placement, Pushes};
-use memgauge_core::units::Bytes;
+use memgauge_model::estimate::NotMeasured;
+use memgauge_model::experiment::{LineState, Metric};
+use memgauge_model::plan::{Handoff, Probe};
+use memgauge_model::protocol::{MAX_BURST, MIN_TRANSFER_ALLOCATIONS, transfer_run};
+use memgauge_model::result::{Evidence, Measurement, PageEvidence, Placement, Pushes};
+use memgauge_model::units::Bytes;
 
 use crate::burst::handover::{Transfer, TransferRun, participants, window_hops};
 use crate::burst::result::Conditions;
@@ -149,9 +149,9 @@ fn protocol_name(plan: &Handoff) -> String {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::experiment::{ChaseOrder, PageRequest};
-    use memgauge_core::plan::BufferPlan;
-    use memgauge_core::units::IdSet;
+    use memgauge_model::experiment::{ChaseOrder, PageRequest};
+    use memgauge_model::plan::BufferPlan;
+    use memgauge_model::units::IdSet;
 
     use super::*;
 

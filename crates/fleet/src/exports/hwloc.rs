@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use memgauge_core::experiment::{ChaseOrder, Experiment};
-use memgauge_core::printable::is_obeyed;
-use memgauge_core::result::{Measurement, Report};
-use memgauge_core::topology::{Node, Topology};
-use memgauge_core::traffic::Mix;
-use memgauge_core::units::IdSet;
+use memgauge_model::experiment::{ChaseOrder, Experiment};
+use memgauge_model::printable::is_obeyed;
+use memgauge_model::result::{Measurement, Report};
+use memgauge_model::topology::{Node, Topology};
+use memgauge_model::traffic::Mix;
+use memgauge_model::units::IdSet;
 
 use super::run::ExportError;
 use crate::row::HostRun;

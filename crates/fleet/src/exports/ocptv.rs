@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::experiment::Experiment;
-use memgauge_core::printable::escape_json;
-use memgauge_core::result::{Finding, HealthStatus};
-use memgauge_core::wording::{coordinates, spelled};
+use memgauge_model::experiment::Experiment;
+use memgauge_model::printable::escape_json;
+use memgauge_model::result::{Finding, HealthStatus};
+use memgauge_model::wording::{coordinates, spelled};
 use serde_json::{Map, Value, json};
 
 use super::run::{ExportError, ExportRun};

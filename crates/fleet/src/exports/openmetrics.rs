@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::Coordinates;
-use memgauge_core::result::{Evidence, Measurement, Quality, QualityLevel, Verdict};
+use memgauge_model::estimate::Estimate;
+use memgauge_model::experiment::Coordinates;
+use memgauge_model::result::{Evidence, Measurement, Quality, QualityLevel, Verdict};
 use memgauge_render::HostValues;
 
 use super::run::{ExportError, ExportRun, names};

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use memgauge_core::result::{Finding, HealthStatus, QualityLevel, Report};
-use memgauge_core::words::{Command, Knob, Verb};
+use memgauge_model::result::{Finding, HealthStatus, QualityLevel, Report};
+use memgauge_model::words::{Command, Knob, Verb};
 
 use crate::hosts::HostError;
 use crate::row::{HostRun, Row};

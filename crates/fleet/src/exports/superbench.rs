@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::experiment::{Metric, Unit};
-use memgauge_core::printable::escape_json;
-use memgauge_core::stats::median;
+use memgauge_model::experiment::{Metric, Unit};
+use memgauge_model::printable::escape_json;
+use memgauge_model::stats::median;
 use serde_json::{Map, json};
 
 use super::run::{ExportError, ExportRun, is_usable, names};
@@ -89,8 +89,8 @@ fn metric(cell: &Cell) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use memgauge_core::experiment::{Coordinates, Experiment};
-    use memgauge_core::result::QualityLevel;
+    use memgauge_model::experiment::{Coordinates, Experiment};
+    use memgauge_model::result::QualityLevel;
 
     use super::*;
     use crate::row::{Fingerprint, HostRun, Row};

@@ -5,8 +5,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use memgauge_core::experiment::Experiment;
-use memgauge_core::result::{Finding, Health, HealthStatus, Host, Report};
+use memgauge_model::experiment::Experiment;
+use memgauge_model::result::{Finding, Health, HealthStatus, Host, Report};
 use memgauge_render::{Appearance, Document, Format};
 use memgauge_testing::{not_tested, not_tested_in_part};
 use serde_json::Value;

@@ -5,9 +5,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use memgauge_core::encoding;
-use memgauge_core::result::{Report, SCHEMA_VERSION};
-use memgauge_core::units::Bytes;
+use memgauge_model::encoding;
+use memgauge_model::result::{Report, SCHEMA_VERSION};
+use memgauge_model::units::Bytes;
 use memgauge_os::files;
 use memgauge_render::ReadError;
 use serde::Deserialize;

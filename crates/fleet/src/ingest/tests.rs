@@ -1,7 +1,7 @@
 //! Folders with everything that a fleet's inbox holds after a year.
 
 use super::text::{ingest_line, ingest_text};
-use memgauge_core::result::Report;
+use memgauge_model::result::Report;
 use tempfile::TempDir;
 
 use super::*;
@@ -12,7 +12,7 @@ const TWO_NODES: &[u8] = include_bytes!("../../../../tests/results/two-nodes.jso
 fn result(id: &str, host: &str) -> Vec<u8> {
     let mut report: Report = memgauge_render::read(TWO_NODES).unwrap();
     report.run.id = id.into();
-    report.run.host = Some(memgauge_core::result::Host { hostname: Some(host.into()), machine_id_hash: None });
+    report.run.host = Some(memgauge_model::result::Host { hostname: Some(host.into()), machine_id_hash: None });
     serde_json::to_vec(&report).unwrap()
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use memgauge_core::printable::escape_controls;
-use memgauge_core::wording::number_of;
-use memgauge_core::words;
-use memgauge_core::words::{Knob, Verb};
+use memgauge_model::printable::escape_controls;
+use memgauge_model::wording::number_of;
+use memgauge_model::words;
+use memgauge_model::words::{Knob, Verb};
 use memgauge_render::{Appearance, Document, Format, RenderError, json_text};
 
 use super::files::MAX_RESULT;

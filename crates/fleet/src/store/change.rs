@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use memgauge_core::units::Bytes;
+use memgauge_model::units::Bytes;
 use memgauge_os::files;
 use parquet::errors::ParquetError;
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use memgauge_core::experiment::{Coordinates, Experiment, MemoryPlace, Metric, Unit};
-use memgauge_core::wording::spelled;
+use memgauge_model::experiment::{Coordinates, Experiment, MemoryPlace, Metric, Unit};
+use memgauge_model::wording::spelled;
 use memgauge_render::durable;
 use parquet::data_type::ByteArray;
 use serde::Serialize;
@@ -184,7 +184,7 @@ pub(super) fn names() -> [Vec<&'static str>; 2] {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::result::Report;
+    use memgauge_model::result::Report;
     use memgauge_render::{Appearance, Document, Format};
 
     use super::*;

@@ -1,6 +1,6 @@
 //! Why a fleet's store cannot be read or written.
 
-use memgauge_core::words::{Command, Verb};
+use memgauge_model::words::{Command, Verb};
 use std::io;
 use std::path::PathBuf;
 

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use memgauge_core::units::Bytes;
+use memgauge_model::units::Bytes;
 use memgauge_os::files;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

@@ -7,9 +7,9 @@ use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
-use memgauge_core::estimate::{is_possible, is_possible_end};
-use memgauge_core::result::QualityLevel;
-use memgauge_core::units::Bytes;
+use memgauge_model::estimate::{is_possible, is_possible_end};
+use memgauge_model::result::QualityLevel;
+use memgauge_model::units::Bytes;
 use memgauge_os::files::open_regular;
 use parquet::data_type::{BoolType, ByteArray, DoubleType, Int64Type};
 use parquet::errors::ParquetError;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use memgauge_core::result::HealthStatus;
+use memgauge_model::result::HealthStatus;
 
 use crate::row::HostRun;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::atomic::AtomicBool;
 
-use memgauge_core::result::{PageKind, Report};
+use memgauge_model::result::{PageKind, Report};
 use tempfile::TempDir;
 
 use super::*;

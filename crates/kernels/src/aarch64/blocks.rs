@@ -5,7 +5,7 @@
 //!
 //! Verified by `tests/` under QEMU's user-mode emulation only.
 
-use memgauge_core::traffic::{LineUse, PersistMethod};
+use memgauge_model::traffic::{LineUse, PersistMethod};
 
 use crate::kernel::Kernel;
 use crate::line::LINE;

@@ -4,7 +4,7 @@
 //!
 //! Verified on AMD Zen 5 (all of them) by `tests/`.
 
-use memgauge_core::traffic::{LineUse, PersistMethod};
+use memgauge_model::traffic::{LineUse, PersistMethod};
 
 use crate::kernel::Kernel;
 use crate::line::LINE;

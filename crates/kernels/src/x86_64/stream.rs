@@ -49,7 +49,7 @@ pub(super) const KERNELS: &[&[&[Kernel]]] = &[
 /// `clzero` is not among the fills: on Zen 5 it zeroes memory at twice the speed at which anything else writes, so it seems to send no
 /// data.
 mod string {
-    use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
+    use memgauge_model::traffic::{Access, Form, LineUse, Mix, Width};
 
     use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk};
     use crate::line::LINE;

@@ -3,8 +3,8 @@
 
 use std::sync::LazyLock;
 
-use memgauge_core::traffic::{Access, LineUse, Mix, Width};
 use memgauge_kernels::{BURSTS_PER_STEP, Kernel, LINE, MAX_STREAMS, Order, Walk};
+use memgauge_model::traffic::{Access, LineUse, Mix, Width};
 
 /// Larger than any page size of the supported systems, so that guards are whole pages everywhere.
 pub(crate) const PAGE: usize = 64 << 10;

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use memgauge_core::counters::Event;
-use memgauge_core::metrics::Role;
-use memgauge_core::topology::Identity;
+use memgauge_model::counters::Event;
+use memgauge_model::metrics::Role;
+use memgauge_model::topology::Identity;
 
 use super::events::{self, Code, Row, Table};
 use super::perf_event::{Config, CounterError};

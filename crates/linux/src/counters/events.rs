@@ -13,8 +13,8 @@ pub use kernel::counts_nanoseconds;
 pub(crate) use kernel::{GENERIC, NAMED, RAW, SOFTWARE_EVENTS};
 pub(crate) use row::{Code, Row, Table};
 
-use memgauge_core::metrics::Role;
-use memgauge_core::topology::Identity;
+use memgauge_model::metrics::Role;
+use memgauge_model::topology::Identity;
 
 use row::row;
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use memgauge_core::counters::{EventOutcome, EventTotals};
+use memgauge_model::counters::{EventOutcome, EventTotals};
 
 use super::catalogue::{EncodedEvent, EventSet};
 use super::perf_event::{Count, Counter, CounterError, Reading, Target};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use memgauge_core::units::IdSet;
+use memgauge_model::units::IdSet;
 
 use super::perf_event::{Config, CounterError};
 use crate::tree::Tree;

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use memgauge_core::experiment::PageRequest;
-use memgauge_core::interleave::Weights;
-use memgauge_core::memory::{MemoryError, MemoryErrorKind};
-use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::{PageEvidence, PageKind, Placement, PlacementMethod, PlacementStatus};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::experiment::PageRequest;
+use memgauge_model::interleave::Weights;
+use memgauge_model::memory::{MemoryError, MemoryErrorKind};
+use memgauge_model::plan::BufferPlan;
+use memgauge_model::result::{PageEvidence, PageKind, Placement, PlacementMethod, PlacementStatus};
+use memgauge_model::units::{Bytes, IdSet};
 
 use super::buffer::Buffer;
 use super::error;

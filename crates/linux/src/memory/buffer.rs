@@ -5,11 +5,11 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use memgauge_core::directory::{FileBacking, FileEvidence};
-use memgauge_core::estimate::MemoryFault;
-use memgauge_core::memory::MemoryError;
-use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::{PageEvidence, PhysicalRange, Placement, PlacementMethod, PlacementStatus};
+use memgauge_model::directory::{FileBacking, FileEvidence};
+use memgauge_model::estimate::MemoryFault;
+use memgauge_model::memory::MemoryError;
+use memgauge_model::plan::BufferPlan;
+use memgauge_model::result::{PageEvidence, PhysicalRange, Placement, PlacementMethod, PlacementStatus};
 
 use super::error;
 use super::map::{Backing, Mapping};
@@ -249,9 +249,13 @@ mod tests {
 
     #[test]
     fn a_buffer_of_this_process_is_somewhere_or_says_why_not() {
-        let plan = memgauge_core::plan::BufferPlan {
-            touch: memgauge_core::units::IdSet::one(crate::cpu::current_cpu().unwrap()),
-            ..memgauge_core::plan::BufferPlan::plain(memgauge_core::units::Bytes::mib(4), 0, memgauge_core::experiment::PageRequest::Auto)
+        let plan = memgauge_model::plan::BufferPlan {
+            touch: memgauge_model::units::IdSet::one(crate::cpu::current_cpu().unwrap()),
+            ..memgauge_model::plan::BufferPlan::plain(
+                memgauge_model::units::Bytes::mib(4),
+                0,
+                memgauge_model::experiment::PageRequest::Auto,
+            )
         };
         let buffer = Buffer::allocate(&plan, std::path::Path::new("/")).unwrap();
         let range = buffer.physical();

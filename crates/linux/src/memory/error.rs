@@ -3,13 +3,13 @@
 use std::io;
 use std::path::Path;
 
-use memgauge_core::memory::{MemoryError, MemoryErrorKind, see_nodes};
-use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::{PageKind, Placement};
-use memgauge_core::units::{Bytes, IdSet};
-use memgauge_core::wording::reasons;
-use memgauge_core::words;
-use memgauge_core::words::{Knob, Way, Ways};
+use memgauge_model::memory::{MemoryError, MemoryErrorKind, see_nodes};
+use memgauge_model::plan::BufferPlan;
+use memgauge_model::result::{PageKind, Placement};
+use memgauge_model::units::{Bytes, IdSet};
+use memgauge_model::wording::reasons;
+use memgauge_model::words;
+use memgauge_model::words::{Knob, Way, Ways};
 
 use super::map::Backing;
 use super::node_state::{NodeState, thp_disabled, thp_disabled_advice, thp_switched_off_by};

@@ -11,11 +11,11 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use memgauge_core::directory::{FileBacking, FileEvidence};
-use memgauge_core::memory::MemoryError;
-use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::{PageEvidence, PageKind, Placement, PlacementMethod, PlacementProblem, PlacementSource, PlacementStatus};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::directory::{FileBacking, FileEvidence};
+use memgauge_model::memory::MemoryError;
+use memgauge_model::plan::BufferPlan;
+use memgauge_model::result::{PageEvidence, PageKind, Placement, PlacementMethod, PlacementProblem, PlacementSource, PlacementStatus};
+use memgauge_model::units::{Bytes, IdSet};
 
 use super::buffer::Buffer;
 use super::error;

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
-use memgauge_core::estimate::MemoryFaultKind;
+use memgauge_model::estimate::MemoryFaultKind;
 
 use super::interrupted::Interrupted;
 use super::page_maps::{self, PageCounts};

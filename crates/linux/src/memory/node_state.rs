@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use memgauge_core::topology::PagePool;
-use memgauge_core::units::{Bytes, IdSet};
-use memgauge_core::words;
-use memgauge_core::words::{Knob, Way, Ways};
+use memgauge_model::topology::PagePool;
+use memgauge_model::units::{Bytes, IdSet};
+use memgauge_model::words;
+use memgauge_model::words::{Knob, Way, Ways};
 
 use super::map::Backing;
 use crate::base_page;

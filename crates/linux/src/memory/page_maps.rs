@@ -185,7 +185,7 @@ mod tests {
     use crate::base_page;
     use crate::memory::map::{Backing, Mapping};
     use crate::memory::touch;
-    use memgauge_core::units::IdSet;
+    use memgauge_model::units::IdSet;
     use memgauge_testing::{not_tested, not_tested_in_part};
 
     fn present(mapping: &Mapping) -> Result<PresentBytes, String> {

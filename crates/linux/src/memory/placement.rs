@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use memgauge_core::interleave::Weights;
-use memgauge_core::memory::MemoryError;
-use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::{Placement, PlacementMethod, PlacementProblem, PlacementSource, PlacementStatus};
-use memgauge_core::units::IdSet;
+use memgauge_model::interleave::Weights;
+use memgauge_model::memory::MemoryError;
+use memgauge_model::plan::BufferPlan;
+use memgauge_model::result::{Placement, PlacementMethod, PlacementProblem, PlacementSource, PlacementStatus};
+use memgauge_model::units::IdSet;
 
 use super::error;
 use super::map::{Backing, Mapping};

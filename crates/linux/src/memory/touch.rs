@@ -6,9 +6,9 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, RwLock};
 
-use memgauge_core::plan::BufferPlan;
-use memgauge_core::random::{CONTENT, CONTENT_WORDS, GOLDEN};
-use memgauge_core::units::IdSet;
+use memgauge_model::plan::BufferPlan;
+use memgauge_model::random::{CONTENT, CONTENT_WORDS, GOLDEN};
+use memgauge_model::units::IdSet;
 
 use super::interrupted::{Interrupted, interruption};
 use super::map::{Backing, Mapping};

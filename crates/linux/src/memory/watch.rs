@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use memgauge_core::units::Bytes;
+use memgauge_model::units::Bytes;
 
 use super::node_state;
 use crate::limits::{self, gib};

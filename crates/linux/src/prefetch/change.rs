@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::prefetchers::Control;
+use memgauge_model::prefetchers::Control;
 
 use super::journal::{ChangeKind, Journal, Saved};
 use super::msr::{MsrError, MsrFault};

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use memgauge_core::prefetchers;
+use memgauge_model::prefetchers;
 
 use crate::journal::{self, Unreadable};
 

@@ -6,9 +6,9 @@ use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
-use memgauge_core::units::IdSet;
-use memgauge_core::words;
-use memgauge_core::words::{Verb, Way, Ways};
+use memgauge_model::units::IdSet;
+use memgauge_model::words;
+use memgauge_model::words::{Verb, Way, Ways};
 
 use super::journal::Saved;
 use crate::security::explained;

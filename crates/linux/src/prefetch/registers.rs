@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-use memgauge_core::prefetchers::{self, Control};
-use memgauge_core::units::IdSet;
-use memgauge_core::words;
-use memgauge_core::words::{Verb, Ways};
+use memgauge_model::prefetchers::{self, Control};
+use memgauge_model::units::IdSet;
+use memgauge_model::words;
+use memgauge_model::words::{Verb, Ways};
 
 use super::journal::{ChangeKind, Journal, JournalError, Saved};
 use super::msr::{Msr, MsrError, MsrFault};

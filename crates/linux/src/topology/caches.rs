@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::topology::{Cache, Cpu};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::topology::{Cache, Cpu};
+use memgauge_model::units::{Bytes, IdSet};
 
 use crate::tree::{CPU_DIR, Tree};
 

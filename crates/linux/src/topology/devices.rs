@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use memgauge_core::topology::{CxlMemory, HmatAccess, Node, NodeDevice, NodeDeviceKind};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::topology::{CxlMemory, HmatAccess, Node, NodeDevice, NodeDeviceKind};
+use memgauge_model::units::{Bytes, IdSet};
 
 use super::nodes;
 use crate::persistent::{ancestor, name};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::installed::smbios::is_shape;
-use memgauge_core::topology::{HYPERVISOR_OF_FIRMWARE, UNKNOWN_HYPERVISOR};
 use memgauge_kernels::hypervisor_announced;
+use memgauge_model::installed::smbios::is_shape;
+use memgauge_model::topology::{HYPERVISOR_OF_FIRMWARE, UNKNOWN_HYPERVISOR};
 
 use super::cpuinfo::CpuInfo;
 use super::smbios::{self, dmi};

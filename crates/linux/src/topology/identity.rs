@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::topology::{Identity, OperatingSystem};
+use memgauge_model::topology::{Identity, OperatingSystem};
 
 use super::cpuinfo::{CpuInfo, distinct};
 use super::smbios::dmi;

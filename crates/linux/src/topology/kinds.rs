@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 
-use memgauge_core::topology::{Cache, Cpu};
-use memgauge_core::units::IdSet;
 use memgauge_kernels::{CoreType, core_type};
+use memgauge_model::topology::{Cache, Cpu};
+use memgauge_model::units::IdSet;
 
 use super::arm;
 use super::cpuinfo::CpuInfo;

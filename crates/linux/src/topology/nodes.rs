@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::topology::{Cpu, HmatAccess, MemorySideCache, Node};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::topology::{Cpu, HmatAccess, MemorySideCache, Node};
+use memgauge_model::units::{Bytes, IdSet};
 
 use crate::interleave::WEIGHTS_DIR;
 use crate::meminfo;

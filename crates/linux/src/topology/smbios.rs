@@ -1,12 +1,12 @@
 //! The table of firmware (SMBIOS), which the kernel passes on: what memory is installed, and which addresses it has. The format is read by
-//! [`memgauge_core::installed::smbios`].
+//! [`memgauge_model::installed::smbios`].
 
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-use memgauge_core::installed::InstalledMemory;
-use memgauge_core::installed::smbios::device_map::DeviceMap;
-use memgauge_core::installed::smbios::{parse, states_virtual_machine};
+use memgauge_model::installed::InstalledMemory;
+use memgauge_model::installed::smbios::device_map::DeviceMap;
+use memgauge_model::installed::smbios::{parse, states_virtual_machine};
 
 use crate::files::open_regular;
 use crate::security::{CAP_DAC_OVERRIDE, explained, has_capability};

@@ -1,6 +1,6 @@
 use super::*;
 use crate::tests::fixture::Fixture;
-use memgauge_core::units::Bytes;
+use memgauge_model::units::Bytes;
 
 fn ids(list: &str) -> IdSet {
     list.parse().unwrap()

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use memgauge_core::result::ClockReport;
+use memgauge_model::result::ClockReport;
 
 use crate::system::clock::{REFERENCE, reference_ns, trusted_counter};
 use crate::system::process;

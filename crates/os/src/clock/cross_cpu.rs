@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use memgauge_core::units::IdSet;
+use memgauge_model::units::IdSet;
 
 use super::calibrated::Clock;
 use crate::system;

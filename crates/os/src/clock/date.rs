@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use memgauge_core::result::Moment;
+use memgauge_model::result::Moment;
 
 use crate::system::clock::reference_ns;
 

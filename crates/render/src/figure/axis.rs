@@ -1,6 +1,6 @@
 //! Axes: which values they span, where their ticks are, and what the ticks say.
 
-use memgauge_core::units::Bytes;
+use memgauge_model::units::Bytes;
 
 use crate::number::{number, size};
 

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::experiment::Coordinates;
-use memgauge_core::result::Measurement;
-use memgauge_core::traffic::Mix;
-use memgauge_core::wording;
+use memgauge_model::experiment::Coordinates;
+use memgauge_model::result::Measurement;
+use memgauge_model::traffic::Mix;
+use memgauge_model::wording;
 
 use super::axis::Axis;
 use super::bars::{Bar, BarRow, Bars};

@@ -1,6 +1,6 @@
 //! Horizontal bars with their values beside them.
 
-use memgauge_core::result::{Measurement, QualityLevel};
+use memgauge_model::result::{Measurement, QualityLevel};
 
 use super::font::{self, CAPITALS, Weight};
 use super::frame::{Caption, LABEL, Panel, Space, shorten};

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::result::Measurement;
-use memgauge_core::traffic::LineUse;
+use memgauge_model::result::Measurement;
+use memgauge_model::traffic::LineUse;
 
 use super::axis::Axis;
 use super::chart::{Chart, Sample, Series};

@@ -1,9 +1,9 @@
 //! Histograms of results that have a distribution, with percentiles.
 
-use memgauge_core::distribution::{Bucket, Distribution};
-use memgauge_core::experiment::Coordinates;
-use memgauge_core::result::Measurement;
-use memgauge_core::wording;
+use memgauge_model::distribution::{Bucket, Distribution};
+use memgauge_model::experiment::Coordinates;
+use memgauge_model::result::Measurement;
+use memgauge_model::wording;
 
 use super::frame::{Caption, Panel};
 use super::histogram::Histogram;

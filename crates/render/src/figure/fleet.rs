@@ -1,9 +1,9 @@
 //! Hosts that are slower than their siblings: every host's value at the numbers that tell them.
 
-use memgauge_core::experiment::Metric;
-use memgauge_core::fleet::{ComparedHost, ComparedNumber, FleetOutliers};
-use memgauge_core::wording::number_of;
-use memgauge_core::words::Verb;
+use memgauge_analysis::fleet::{ComparedHost, ComparedNumber, FleetOutliers};
+use memgauge_model::experiment::Metric;
+use memgauge_model::wording::number_of;
+use memgauge_model::words::Verb;
 
 use super::axis::Axis;
 use super::chart::{Chart, Guide, PointLabel, Sample, Series, reach};

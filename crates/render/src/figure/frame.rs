@@ -1,6 +1,6 @@
 //! What panels have in common: title, explanation, key of colours above; footnotes below.
 
-use memgauge_core::experiment_table::PanelName;
+use memgauge_model::experiment_table::PanelName;
 
 use super::font::{self, Weight};
 use super::palette::{GREY, INK, Style};

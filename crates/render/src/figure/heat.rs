@@ -1,7 +1,7 @@
 //! A matrix as a heat map, its cells legible as long as there is room for text.
 
-use memgauge_core::result::Measurement;
-use memgauge_core::stats::median;
+use memgauge_model::result::Measurement;
+use memgauge_model::stats::median;
 
 use super::axis::{Axis, Scale};
 use super::font::{self, CAPITALS, Weight};

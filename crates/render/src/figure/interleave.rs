@@ -1,8 +1,8 @@
 //! Interleave weights: bandwidth and latency over the share of the pages beyond the nearest node.
 
-use memgauge_core::interleave::{Goal, Reading, Trial, Weights};
-use memgauge_core::result::{InterleaveSummary, Reference};
-use memgauge_core::wording;
+use memgauge_model::interleave::{Goal, Reading, Trial, Weights};
+use memgauge_model::result::{InterleaveSummary, Reference};
+use memgauge_model::wording;
 
 use super::axis::Axis;
 use super::chart::{Band, Chart, PointLabel, Sample, Series};

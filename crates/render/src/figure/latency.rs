@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::experiment::{ChaseOrder, MemoryPlace};
-use memgauge_core::result::Measurement;
-use memgauge_core::topology::Topology;
-use memgauge_core::wording;
+use memgauge_model::experiment::{ChaseOrder, MemoryPlace};
+use memgauge_model::result::Measurement;
+use memgauge_model::topology::Topology;
+use memgauge_model::wording;
 
 use super::axis::Axis;
 use super::bars::{Bar, BarRow, Bars};

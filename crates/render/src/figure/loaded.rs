@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::experiment::Coordinates;
-use memgauge_core::result::{CurveSummary, Measurement, QualityLevel};
-use memgauge_core::traffic::Mix;
-use memgauge_core::units::IdSet;
-use memgauge_core::wording;
+use memgauge_model::experiment::Coordinates;
+use memgauge_model::result::{CurveSummary, Measurement, QualityLevel};
+use memgauge_model::traffic::Mix;
+use memgauge_model::units::IdSet;
+use memgauge_model::wording;
 
 use super::axis::Axis;
 use super::chart::{Chart, Guide, PointLabel, Sample, Series, reach};
@@ -291,7 +291,7 @@ fn delays(curve: &Curve<'_>, right: f64, top: f64) -> Vec<PointLabel> {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::experiment::MemoryPlace;
+    use memgauge_model::experiment::MemoryPlace;
 
     use super::*;
 

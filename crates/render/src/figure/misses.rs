@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::conclusions::levels;
-use memgauge_core::counters::Counters;
-use memgauge_core::experiment::{Coordinates, Metric};
-use memgauge_core::metrics::CounterMetric;
-use memgauge_core::result::Measurement;
-use memgauge_core::traffic::Mix;
-use memgauge_core::units::Bytes;
-use memgauge_core::wording;
-use memgauge_core::words::Knob;
+use memgauge_analysis::conclusions::levels;
+use memgauge_model::counters::Counters;
+use memgauge_model::experiment::{Coordinates, Metric};
+use memgauge_model::metrics::CounterMetric;
+use memgauge_model::result::Measurement;
+use memgauge_model::traffic::Mix;
+use memgauge_model::units::Bytes;
+use memgauge_model::wording;
+use memgauge_model::words::Knob;
 
 use super::axis::Axis;
 use super::chart::{Chart, PointLabel};

@@ -1,9 +1,9 @@
 //! What a figure says about results that it cannot draw.
 
-use memgauge_core::experiment::Experiment;
-use memgauge_core::result::{Measurement, Report};
-use memgauge_core::words;
-use memgauge_core::words::{Command, Verb, Words};
+use memgauge_model::experiment::Experiment;
+use memgauge_model::result::{Measurement, Report};
+use memgauge_model::words;
+use memgauge_model::words::{Command, Verb, Words};
 
 use super::frame::{Caption, Panel, Space};
 use super::scene::{Point, Scene};

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::experiment::{MemoryPlace, Metric};
-use memgauge_core::result::Measurement;
-use memgauge_core::topology::Topology;
+use memgauge_model::experiment::{MemoryPlace, Metric};
+use memgauge_model::result::Measurement;
+use memgauge_model::topology::Topology;
 
 use super::frame::Caption;
 use super::heat::{HeatCell, HeatMap, breaks, noise};

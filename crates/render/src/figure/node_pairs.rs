@@ -1,7 +1,7 @@
 //! Cache-to-cache transfers by node: a map for each home of the lines.
 
-use memgauge_core::experiment_table::PanelName;
-use memgauge_core::result::Measurement;
+use memgauge_model::experiment_table::PanelName;
+use memgauge_model::result::Measurement;
 
 use super::frame::NamedPanel;
 use super::heat::{HeatCell, HeatMap, noise};

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::experiment::{ChaseOrder, Metric, PrefetchRequest};
+use memgauge_model::experiment::{ChaseOrder, Metric, PrefetchRequest};
 
 use super::bars::{Bar, BarRow, Bars};
 use super::frame::Panel;
 use super::palette::{Style, series};
 use super::source::{ResultSet, caption};
 use crate::groups::{PrefetchCell, find_prefetch};
-use memgauge_core::wording;
+use memgauge_model::wording;
 
 /// Bandwidth and latency of one result.
 pub(crate) fn panels(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
@@ -58,7 +58,7 @@ fn bars(all: &ResultSet<'_>, metric: Metric) -> Option<Bars> {
         .enumerate()
         .map(|(i, s)| (Style::of_bars(i), format!("prefetchers {}", s.map_or("?", PrefetchRequest::name))))
         .collect();
-    if set.report.notes.iter().any(|n| n.code == memgauge_core::note::NoteCode::PrefetchOffNotEffective) {
+    if set.report.notes.iter().any(|n| n.code == memgauge_model::note::NoteCode::PrefetchOffNotEffective) {
         caption.notes.push("The registers say off, but the latencies contradict them (see the notes of the result).".to_owned());
     }
     Some(Bars { caption, unit: if latency { "ns" } else { "GB/s" }, rows, limit_name: None })

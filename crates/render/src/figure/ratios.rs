@@ -1,8 +1,8 @@
 //! Ratios of two sets of runs with their intervals, a row for each number.
 
-use memgauge_core::comparison::{CellComparison, Comparison, ComparisonVerdict};
-use memgauge_core::wording::number_of;
-use memgauge_core::words::Verb;
+use memgauge_analysis::comparison::{CellComparison, Comparison, ComparisonVerdict};
+use memgauge_model::wording::number_of;
+use memgauge_model::words::Verb;
 
 use super::axis::Axis;
 use super::font::{self, CAPITALS, Weight};

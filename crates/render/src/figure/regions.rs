@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::conclusions::scan;
-use memgauge_core::result::{LimitSource, Measurement};
-use memgauge_core::stats;
-use memgauge_core::wording;
+use memgauge_analysis::conclusions::scan;
+use memgauge_model::result::{LimitSource, Measurement};
+use memgauge_model::stats;
+use memgauge_model::wording;
 
 use super::axis::Axis;
 use super::chart::{Chart, Guide, PointLabel, Sample, Series, reach};

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::experiment::Experiment;
-use memgauge_core::experiment_table::PanelName;
-use memgauge_core::result::{Measurement, Report};
-use memgauge_core::traffic::Access;
+use memgauge_model::experiment::Experiment;
+use memgauge_model::experiment_table::PanelName;
+use memgauge_model::result::{Measurement, Report};
+use memgauge_model::traffic::Access;
 
 use super::bars::Bars;
 use super::frame::{NamedPanel, Panel};

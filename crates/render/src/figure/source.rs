@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::experiment::Metric;
-use memgauge_core::result::{Measurement, QualityLevel, QualityReason, Report};
-use memgauge_core::wording::reasons::not_measured;
+use memgauge_model::experiment::Metric;
+use memgauge_model::result::{Measurement, QualityLevel, QualityReason, Report};
+use memgauge_model::wording::reasons::not_measured;
 
 use super::chart::Sample;
 use super::frame::Caption;

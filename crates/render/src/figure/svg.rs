@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use memgauge_core::printable::is_obeyed;
+use memgauge_model::printable::is_obeyed;
 
 use super::palette::{Colour, WHITE};
 use super::png;

@@ -1,10 +1,10 @@
 //! Curves over the working set, from results: one figure for latencies and one for bandwidths.
 
-use memgauge_core::conclusions::levels;
-use memgauge_core::experiment::{Coordinates, Metric};
-use memgauge_core::experiment_table::PanelName;
-use memgauge_core::result::CacheSize;
-use memgauge_core::wording;
+use memgauge_analysis::conclusions::levels;
+use memgauge_model::experiment::{Coordinates, Metric};
+use memgauge_model::experiment_table::PanelName;
+use memgauge_model::result::CacheSize;
+use memgauge_model::wording;
 
 use super::chart::Chart;
 use super::frame::{Caption, NamedPanel, Panel};

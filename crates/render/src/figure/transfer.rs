@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::experiment::LineState;
-use memgauge_core::result::{PairMatrix, Report};
-use memgauge_core::stats::median;
-use memgauge_core::topology::Topology;
+use memgauge_model::experiment::LineState;
+use memgauge_model::result::{PairMatrix, Report};
+use memgauge_model::stats::median;
+use memgauge_model::topology::Topology;
 
 use super::bars::{Bar, BarRow, Bars};
 use super::frame::{Caption, Panel};

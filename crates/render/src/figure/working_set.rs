@@ -1,6 +1,6 @@
 //! Latency, bandwidth or another quantity by working set, over the machine's caches.
 
-use memgauge_core::units::Bytes;
+use memgauge_model::units::Bytes;
 
 use super::axis::Axis;
 use super::chart::{Band, Chart, PointLabel, Sample, Series};

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::experiment::LineState;
-use memgauge_core::result::{Measurement, PairMatrix};
-use memgauge_core::topology::Topology;
+use memgauge_model::experiment::LineState;
+use memgauge_model::result::{Measurement, PairMatrix};
+use memgauge_model::topology::Topology;
 
 use crate::number::value_of;
 

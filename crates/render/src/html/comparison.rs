@@ -1,8 +1,8 @@
 //! The page of a comparison.
 
 use askama::Template;
-use memgauge_core::comparison::{Comparison, ComparisonVerdict, Side};
-use memgauge_core::wording::number_of;
+use memgauge_analysis::comparison::{Comparison, ComparisonVerdict, Side};
+use memgauge_model::wording::number_of;
 
 use super::data::Data;
 use super::document::{Document, without_controls};

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use memgauge_core::printable::escape_within_lines;
+use memgauge_model::printable::escape_within_lines;
 use sha2::{Digest, Sha256};
 
 use crate::figure::inline::{Used, fill_class, stroke_class};

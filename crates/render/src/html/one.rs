@@ -1,7 +1,7 @@
 //! The page of one result.
 
 use askama::Template;
-use memgauge_core::result::{HealthStatus, Report};
+use memgauge_model::result::{HealthStatus, Report};
 
 use super::data::Data;
 use super::document::Document;

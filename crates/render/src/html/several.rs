@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use askama::Template;
-use memgauge_core::comparison::properties;
-use memgauge_core::experiment::Experiment;
+use memgauge_analysis::comparison::properties;
+use memgauge_model::experiment::Experiment;
 
 use super::data::Data;
 use super::document::Document;

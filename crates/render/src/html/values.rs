@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::experiment::{Coordinates, Experiment, Metric};
-use memgauge_core::result::{Measurement, QualityLevel};
-use memgauge_core::wording::reasons::not_measured;
-use memgauge_core::wording::spelled;
+use memgauge_model::experiment::{Coordinates, Experiment, Metric};
+use memgauge_model::result::{Measurement, QualityLevel};
+use memgauge_model::wording::reasons::not_measured;
+use memgauge_model::wording::spelled;
 
 use super::view::{Table, View, table};
 use crate::format::Named;

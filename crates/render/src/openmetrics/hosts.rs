@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::experiment::{Coordinates, Experiment};
-use memgauge_core::result::{HealthStatus, Measurement, QualityLevel};
-use memgauge_core::wording::spelled;
+use memgauge_model::experiment::{Coordinates, Experiment};
+use memgauge_model::result::{HealthStatus, Measurement, QualityLevel};
+use memgauge_model::wording::spelled;
 
 use super::encode::{Labels, user_labels};
 use super::{Collected, Known, MetricSample, asked, label, place, with};

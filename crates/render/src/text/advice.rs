@@ -2,9 +2,9 @@
 
 mod words;
 
-use memgauge_core::advice::{Action, Advice, Ceiling, Gap, Number, Recommendation, Sureness, WeightsPlace};
-use memgauge_core::topology::OperatingSystem;
-use memgauge_core::wording::{nodes, spelled};
+use memgauge_analysis::advice::{Action, Advice, Ceiling, Gap, Number, Recommendation, Sureness, WeightsPlace};
+use memgauge_model::topology::OperatingSystem;
+use memgauge_model::wording::{nodes, spelled};
 
 use super::comparison::{place, quantity};
 use super::grid::{Cell, Column, grid};

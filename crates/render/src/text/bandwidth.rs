@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::conclusions::persistent;
-use memgauge_core::experiment::{Coordinates, MemoryPlace};
-use memgauge_core::interleave::Reading;
-use memgauge_core::result::{BestWriters, Measurement, RfoReason, TrafficRates, VerdictStatus};
-use memgauge_core::traffic::{Mix, Rfo};
-use memgauge_core::units::IdSet;
-use memgauge_core::wording::{self, reasons};
+use memgauge_analysis::conclusions::persistent;
+use memgauge_model::experiment::{Coordinates, MemoryPlace};
+use memgauge_model::interleave::Reading;
+use memgauge_model::result::{BestWriters, Measurement, RfoReason, TrafficRates, VerdictStatus};
+use memgauge_model::traffic::{Mix, Rfo};
+use memgauge_model::units::IdSet;
+use memgauge_model::wording::{self, reasons};
 
 use super::context::{Context, memory_only};
 use super::evidence::{evidence, widest_interval};

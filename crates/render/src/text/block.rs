@@ -1,6 +1,6 @@
 //! What a page consists of before it is laid out, for pages that are no text.
 
-use memgauge_core::traffic::Access;
+use memgauge_model::traffic::Access;
 
 use super::column::Column;
 use crate::groups::Section;

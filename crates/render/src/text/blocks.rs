@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::experiment::Coordinates;
-use memgauge_core::result::{AccessKnee, Measurement};
-use memgauge_core::traffic::LineUse;
-use memgauge_core::units::Bytes;
-use memgauge_core::wording;
+use memgauge_model::experiment::Coordinates;
+use memgauge_model::result::{AccessKnee, Measurement};
+use memgauge_model::traffic::LineUse;
+use memgauge_model::units::Bytes;
+use memgauge_model::wording;
 
 use super::context::Context;
 use super::evidence::evidence;

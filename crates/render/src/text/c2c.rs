@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::experiment::MemoryPlace;
-use memgauge_core::result::{Measurement, PairMatrix, QualityReason, Report};
-use memgauge_core::topology::Topology;
-use memgauge_core::wording::{self, reasons};
+use memgauge_model::experiment::MemoryPlace;
+use memgauge_model::result::{Measurement, PairMatrix, QualityReason, Report};
+use memgauge_model::topology::Topology;
+use memgauge_model::wording::{self, reasons};
 
 use super::context::Context;
 use super::evidence::{evidence, left_out};

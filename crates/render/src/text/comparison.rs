@@ -1,11 +1,11 @@
 //! A comparison as text: the verdict, what else differs, and a table for each verdict.
 
-use memgauge_core::comparison::{
+use memgauge_analysis::comparison::{
     Aspect, CellComparison, Comparison, ComparisonVerdict, DifferentField, Inconclusive, NotCompared, Side, WhyNotCompared,
 };
-use memgauge_core::experiment::{Coordinates, Experiment, LineState, Metric};
-use memgauge_core::wording::{coordinates, number_of, spelled};
-use memgauge_core::words::Ways;
+use memgauge_model::experiment::{Coordinates, Experiment, LineState, Metric};
+use memgauge_model::wording::{coordinates, number_of, spelled};
+use memgauge_model::words::Ways;
 
 use super::block::Block;
 use super::grid::{Cell, Column, grid};

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::experiment::MemoryPlace;
-use memgauge_core::plan::Cell;
-use memgauge_core::result::{Measurement, QualityReason, Report};
-use memgauge_core::topology::HmatAccess;
-use memgauge_core::units::IdSet;
-use memgauge_core::wording;
+use memgauge_model::experiment::MemoryPlace;
+use memgauge_model::plan::Cell;
+use memgauge_model::result::{Measurement, QualityReason, Report};
+use memgauge_model::topology::HmatAccess;
+use memgauge_model::units::IdSet;
+use memgauge_model::wording;
 
 use super::grid::DETAILED_COLUMNS;
 use super::page::Page;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::counters::{Counters, Event, EventEstimate, MetricEstimate, ProgramCount, ProgramRun, Scope};
-use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{Coordinates, Experiment, Metric};
-use memgauge_core::metrics::{CounterMetric, MetricUnit, Role};
-use memgauge_core::result::{Measurement, Report};
-use memgauge_core::wording;
+use memgauge_model::counters::{Counters, Event, EventEstimate, MetricEstimate, ProgramCount, ProgramRun, Scope};
+use memgauge_model::estimate::Estimate;
+use memgauge_model::experiment::{Coordinates, Experiment, Metric};
+use memgauge_model::metrics::{CounterMetric, MetricUnit, Role};
+use memgauge_model::result::{Measurement, Report};
+use memgauge_model::wording;
 
 use super::block::Part;
 use super::grid::{Cell, Column, matrix};

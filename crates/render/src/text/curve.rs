@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::estimate::Estimate;
-use memgauge_core::result::{CurveShare, CurveSummary, Measurement};
-use memgauge_core::wording::reasons::share_missed;
+use memgauge_model::estimate::Estimate;
+use memgauge_model::result::{CurveShare, CurveSummary, Measurement};
+use memgauge_model::wording::reasons::share_missed;
 
 use super::context::Context;
 use super::distribution::distributions;

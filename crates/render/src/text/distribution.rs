@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::distribution::Distribution;
-use memgauge_core::result::Measurement;
+use memgauge_model::distribution::Distribution;
+use memgauge_model::result::Measurement;
 
 use super::grid::{Cell, Column};
 use super::page::{Page, Style};

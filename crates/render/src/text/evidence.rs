@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::directory::{FileBacking, FileEvidence};
-use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::Experiment;
-use memgauge_core::result::{Measurement, PlacementStatus};
-use memgauge_core::stats::median;
-use memgauge_core::wording::spelled;
+use memgauge_model::directory::{FileBacking, FileEvidence};
+use memgauge_model::estimate::Estimate;
+use memgauge_model::experiment::Experiment;
+use memgauge_model::result::{Measurement, PlacementStatus};
+use memgauge_model::stats::median;
+use memgauge_model::wording::spelled;
 
 use super::grid::DETAILED_COLUMNS;
 use crate::number::{bounds, count, from_to, measured, number, percent, range, sizes, value_of};

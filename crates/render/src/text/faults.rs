@@ -1,11 +1,11 @@
 //! Words that memory did not return as they were written, and what was compared.
 
-use memgauge_core::conclusions::scan;
-use memgauge_core::estimate::NotMeasured;
-use memgauge_core::integrity::TestPattern;
-use memgauge_core::plan::Work;
-use memgauge_core::result::{Integrity, Measurement, Report, WrongWordKind};
-use memgauge_core::units::Bytes;
+use memgauge_analysis::conclusions::scan;
+use memgauge_model::estimate::NotMeasured;
+use memgauge_model::integrity::TestPattern;
+use memgauge_model::plan::Work;
+use memgauge_model::result::{Integrity, Measurement, Report, WrongWordKind};
+use memgauge_model::units::Bytes;
 
 use super::grid::Column;
 use super::page::{Page, Style};

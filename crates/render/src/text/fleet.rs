@@ -1,11 +1,11 @@
 //! A fleet as text: which hosts are slower than their siblings, and what hosts of each kind measure.
 
-use memgauge_core::experiment::{Coordinates, Experiment, Metric};
-use memgauge_core::fleet::{
+use memgauge_analysis::fleet::{
     BaselineNumber, Duplicate, FleetBaseline, FleetField, FleetOutliers, GroupBaseline, HostGroup, Populations, SlowHost, SlowNumber,
     SlowPlace, UnknownHost, UnknownReason,
 };
-use memgauge_core::wording::{ids, number_of, spelled};
+use memgauge_model::experiment::{Coordinates, Experiment, Metric};
+use memgauge_model::wording::{ids, number_of, spelled};
 
 use super::comparison::{change, field, place, quantity};
 use super::grid::{Cell, Column, grid};

@@ -1,7 +1,7 @@
 //! The history of a host as text: when its numbers changed, and what changed with them.
 
-use memgauge_core::fleet::{Change, ChangedNumber, FleetHistory, Series};
-use memgauge_core::wording::number_of;
+use memgauge_analysis::fleet::{Change, ChangedNumber, FleetHistory, Series};
+use memgauge_model::wording::number_of;
 
 use super::comparison::{change, field, quantity};
 use super::fleet::{day, number_words, spot, table_or_lines};

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::experiment::Experiment;
-use memgauge_core::result::{Measurement, Neighbours, QualityLevel, QualityReason, Report};
-use memgauge_core::topology::{Machine, OperatingSystem};
-use memgauge_core::wording::reasons::{not_measured, placement_problems};
-use memgauge_core::words;
-use memgauge_core::words::{Knob, Way, Ways};
+use memgauge_model::experiment::Experiment;
+use memgauge_model::result::{Measurement, Neighbours, QualityLevel, QualityReason, Report};
+use memgauge_model::topology::{Machine, OperatingSystem};
+use memgauge_model::wording::reasons::{not_measured, placement_problems};
+use memgauge_model::words;
+use memgauge_model::words::{Knob, Way, Ways};
 
 use super::context::{Context, common_reasons};
 use super::grid::Cell;
@@ -341,7 +341,7 @@ fn superscript(n: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::topology::{Allowed, Identity, SettingsFrom, Topology};
+    use memgauge_model::topology::{Allowed, Identity, SettingsFrom, Topology};
 
     use super::*;
 

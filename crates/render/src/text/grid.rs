@@ -1,9 +1,9 @@
 //! Tables and matrices: columns aligned at the decimal point, those that do not fit left out or moved to a block below.
 
 use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
-use memgauge_core::experiment::MemoryPlace;
-use memgauge_core::stats::median;
-use memgauge_core::wording;
+use memgauge_model::experiment::MemoryPlace;
+use memgauge_model::stats::median;
+use memgauge_model::wording;
 
 use super::block::Block;
 pub(super) use super::column::{Cell, Column};

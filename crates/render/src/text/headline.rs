@@ -1,10 +1,10 @@
 //! The headline: what most readers look for, in a line each, and how far to trust it.
 
-use memgauge_core::conclusions::summary::with_unreliable;
-use memgauge_core::experiment::{ChaseOrder, Experiment};
-use memgauge_core::note::{Note, NoteCode, Severity};
-use memgauge_core::result::{Absent, Measurement, Over, OverWhat, QualityLevel, Report, Summary, SummaryValue, Trust};
-use memgauge_core::traffic::Mix;
+use memgauge_analysis::conclusions::summary::with_unreliable;
+use memgauge_model::experiment::{ChaseOrder, Experiment};
+use memgauge_model::note::{Note, NoteCode, Severity};
+use memgauge_model::result::{Absent, Measurement, Over, OverWhat, QualityLevel, Report, Summary, SummaryValue, Trust};
+use memgauge_model::traffic::Mix;
 
 use super::load::{full_load, is_point_reliable, peak};
 use super::notes::is_told;

@@ -1,10 +1,10 @@
 //! Interleave weights: what was measured by weights, what the best gain, and the lines that set them.
 
-use memgauge_core::interleave::{Goal, Reading, Trial, Weights};
-use memgauge_core::result::{InterleaveSummary, Measurement, Reference};
-use memgauge_core::topology::Machine;
-use memgauge_core::units::IdSet;
-use memgauge_core::wording;
+use memgauge_model::interleave::{Goal, Reading, Trial, Weights};
+use memgauge_model::result::{InterleaveSummary, Measurement, Reference};
+use memgauge_model::topology::Machine;
+use memgauge_model::units::IdSet;
+use memgauge_model::wording;
 
 use super::context::Context;
 use super::evidence::evidence;

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::experiment::{ChaseOrder, MemoryPlace};
-use memgauge_core::result::Measurement;
-use memgauge_core::units::IdSet;
-use memgauge_core::wording;
+use memgauge_model::experiment::{ChaseOrder, MemoryPlace};
+use memgauge_model::result::Measurement;
+use memgauge_model::units::IdSet;
+use memgauge_model::wording;
 
 use super::context::{Context, memory_only};
 use super::distribution::distributions;

@@ -1,7 +1,7 @@
 //! Which points of a curve under load are reliable, and so which numbers of its summary.
 
-use memgauge_core::experiment::{Coordinates, Experiment, Metric};
-use memgauge_core::result::{CurveSummary, Measurement, Report};
+use memgauge_model::experiment::{Coordinates, Experiment, Metric};
+use memgauge_model::result::{CurveSummary, Measurement, Report};
 
 use crate::number::{doubted, value_of};
 

@@ -1,9 +1,9 @@
 //! `memgauge stream` and `memgauge chase`: one line each.
 
-use memgauge_core::experiment::{Experiment, Metric};
-use memgauge_core::microbench::LoopProof;
-use memgauge_core::result::{Measurement, QualityLevel, Report};
-use memgauge_core::wording;
+use memgauge_model::experiment::{Experiment, Metric};
+use memgauge_model::microbench::LoopProof;
+use memgauge_model::result::{Measurement, QualityLevel, Report};
+use memgauge_model::wording;
 
 use super::page::{INDENT, Page, Style, clean};
 use crate::groups::corrupted;

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::persistent::PersistentNamespace;
-use memgauge_core::result::{ClockReport, Measurement, Report};
-use memgauge_core::topology::{Identity, Machine, Node, OperatingSystem, Topology};
-use memgauge_core::units::{Bytes, IdSet};
-use memgauge_core::wording;
+use memgauge_model::persistent::PersistentNamespace;
+use memgauge_model::result::{ClockReport, Measurement, Report};
+use memgauge_model::topology::{Identity, Machine, Node, OperatingSystem, Topology};
+use memgauge_model::units::{Bytes, IdSet};
+use memgauge_model::wording;
 
 use super::grid::{Cell, Column, matrix};
 use super::page::{INDENT, Page, Style};
@@ -409,7 +409,7 @@ fn state(page: &mut Page, report: &Report) {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::topology::{Allowed, Identity};
+    use memgauge_model::topology::{Allowed, Identity};
 
     use super::*;
 

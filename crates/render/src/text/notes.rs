@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::note::{Note, NoteCode, Severity};
-use memgauge_core::result::Report;
+use memgauge_model::note::{Note, NoteCode, Severity};
+use memgauge_model::result::Report;
 
 use super::page::{Page, Style};
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::conclusions::summary::{summarise, with_unreliable};
-use memgauge_core::experiment::{Experiment, Metric};
-use memgauge_core::plan::Plan;
-use memgauge_core::result::{Health, HealthStatus, Measurement, QualityLevel, Report, SummaryValue};
-use memgauge_core::traffic::Mix;
-use memgauge_core::wording::reasons;
+use memgauge_analysis::conclusions::summary::{summarise, with_unreliable};
+use memgauge_model::experiment::{Experiment, Metric};
+use memgauge_model::plan::Plan;
+use memgauge_model::result::{Health, HealthStatus, Measurement, QualityLevel, Report, SummaryValue};
+use memgauge_model::traffic::Mix;
+use memgauge_model::wording::reasons;
 
 use super::headline::{full_random, trust, under_load, value};
 use super::page::clean;

@@ -1,7 +1,7 @@
 //! The page that text is written on: wrapping, indentation, colour. It can also keep what is written as blocks, for pages that are no text.
 
-use memgauge_core::printable::is_obeyed;
-use memgauge_core::words::Ways;
+use memgauge_model::printable::is_obeyed;
+use memgauge_model::words::Ways;
 
 pub(super) use super::block::Style;
 use super::block::{Block, Part};

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::directory::MemoryDir;
-use memgauge_core::experiment::{ChaseOrder, Experiment};
-use memgauge_core::persistent::{PersistentDevice, PersistentModule};
-use memgauge_core::result::Measurement;
-use memgauge_core::traffic::{Access, Mix};
-use memgauge_core::wording;
+use memgauge_model::directory::MemoryDir;
+use memgauge_model::experiment::{ChaseOrder, Experiment};
+use memgauge_model::persistent::{PersistentDevice, PersistentModule};
+use memgauge_model::result::Measurement;
+use memgauge_model::traffic::{Access, Mix};
+use memgauge_model::wording;
 
 use super::context::Context;
 use super::footnotes::Footnotes;
@@ -85,7 +85,7 @@ pub(super) fn matrices(page: &mut Page, context: &mut Context<'_>) {
         let name = |directory: &str| {
             let home = cells.iter().find(|m| m.at.memory_dir.as_deref() == Some(directory)).and_then(|m| m.evidence.file.as_ref());
             let node = home.and_then(|file| file.device_node).map(|node| format!(" (node {node})")).unwrap_or_default();
-            home.map_or_else(|| directory.to_owned(), memgauge_core::directory::FileEvidence::label) + &node
+            home.map_or_else(|| directory.to_owned(), memgauge_model::directory::FileEvidence::label) + &node
         };
         let rows: Vec<_> = rows.into_iter().map(|row| (row, wording::node(row))).collect();
         let columns: Vec<_> = columns.iter().map(|directory| (*directory, name(directory))).collect();

@@ -5,12 +5,12 @@ mod rows;
 
 use std::collections::BTreeSet;
 
-use memgauge_core::directory::MemoryDir;
-use memgauge_core::experiment::LineState;
-use memgauge_core::plan::{Cell as PlanCell, Plan, Step, Work};
-use memgauge_core::topology::Machine;
-use memgauge_core::units::IdSet;
-use memgauge_core::wording;
+use memgauge_model::directory::MemoryDir;
+use memgauge_model::experiment::LineState;
+use memgauge_model::plan::{Cell as PlanCell, Plan, Step, Work};
+use memgauge_model::topology::Machine;
+use memgauge_model::units::IdSet;
+use memgauge_model::wording;
 
 use self::row::Row;
 use super::grid::{Column, grid};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::experiment::{ChaseOrder, Metric, PrefetchRequest};
-use memgauge_core::prefetchers::{PrefetchGroup, PrefetchState, PrefetchStatus};
-use memgauge_core::result::{Measurement, Report};
-use memgauge_core::wording;
+use memgauge_model::experiment::{ChaseOrder, Metric, PrefetchRequest};
+use memgauge_model::prefetchers::{PrefetchGroup, PrefetchState, PrefetchStatus};
+use memgauge_model::result::{Measurement, Report};
+use memgauge_model::wording;
 
 use super::block::Part;
 use super::context::Context;
@@ -88,7 +88,7 @@ pub(super) fn compare(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
         Column::numbers("random ns", cells(Metric::Latency, RANDOM)),
     ]);
     footnotes.print(page, &mut context.advised);
-    if context.report.notes.iter().any(|n| n.code == memgauge_core::note::NoteCode::PrefetchOffNotEffective) {
+    if context.report.notes.iter().any(|n| n.code == memgauge_model::note::NoteCode::PrefetchOffNotEffective) {
         let text = "the registers say off, but the latencies contradict them (see the notes)";
         page.text(Style::Warning, "  ! ", "    ", text);
     }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::reference::PublishedValue;
-use memgauge_core::result::{Comparable, NoReference, Position, PublishedSpan, Report, Unreferenced};
-use memgauge_core::words::{Command, Knob, Verb};
+use memgauge_analysis::reference::PublishedValue;
+use memgauge_model::result::{Comparable, NoReference, Position, PublishedSpan, Report, Unreferenced};
+use memgauge_model::words::{Command, Knob, Verb};
 
 use super::grid::{Cell, Column};
 use super::page::{Page, Style};
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn every_quantity_of_the_table_has_words_and_each_method_a_line() {
-        let values: Vec<_> = memgauge_core::reference::published().collect();
+        let values: Vec<_> = memgauge_analysis::reference::published().collect();
         for v in &values {
             assert!(QUANTITIES.iter().any(|row| row.0 == v.quantity), "{}", v.quantity);
         }

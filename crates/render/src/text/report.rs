@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::experiment::Experiment;
-use memgauge_core::result::{Finding, Health, HealthStatus, Measurement, Report};
-use memgauge_core::traffic::Access;
-use memgauge_core::wording::reasons;
+use memgauge_model::experiment::Experiment;
+use memgauge_model::result::{Finding, Health, HealthStatus, Measurement, Report};
+use memgauge_model::traffic::Access;
+use memgauge_model::wording::reasons;
 
 use super::block::{Block, Part};
 use super::context::Context;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::conclusions::scan;
-use memgauge_core::result::{LimitSource, Measurement, QualityLevel, QualityReason, VerdictReason};
-use memgauge_core::stats;
-use memgauge_core::wording;
+use memgauge_analysis::conclusions::scan;
+use memgauge_model::result::{LimitSource, Measurement, QualityLevel, QualityReason, VerdictReason};
+use memgauge_model::stats;
+use memgauge_model::wording;
 
 use super::context::Context;
 use super::evidence::evidence;

@@ -1,10 +1,10 @@
 //! Curves over the working set: the levels found as a table, the curve as one line of a sketch and as a table of its points.
 
-use memgauge_core::experiment::{Coordinates, Metric};
-use memgauge_core::result::{Level, LevelSummary, Measurement};
-use memgauge_core::units::Bytes;
-use memgauge_core::wording;
-use memgauge_core::words::Knob;
+use memgauge_model::experiment::{Coordinates, Metric};
+use memgauge_model::result::{Level, LevelSummary, Measurement};
+use memgauge_model::units::Bytes;
+use memgauge_model::wording;
+use memgauge_model::words::Knob;
 
 use super::context::Context;
 use super::evidence::evidence;

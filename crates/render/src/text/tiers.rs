@@ -1,12 +1,12 @@
 //! Tiers of memory: the kind of each node, and what tells so.
 
-use memgauge_core::directory::STAND_IN;
-use memgauge_core::plan::Plan;
-use memgauge_core::result::{CurveSummary, Report};
-use memgauge_core::tiers::{KindEvidence, NodeKind};
-use memgauge_core::topology::{Machine, NodeDevice, NodeDeviceKind};
-use memgauge_core::units::IdSet;
-use memgauge_core::wording;
+use memgauge_model::directory::STAND_IN;
+use memgauge_model::plan::Plan;
+use memgauge_model::result::{CurveSummary, Report};
+use memgauge_model::tiers::{KindEvidence, NodeKind};
+use memgauge_model::topology::{Machine, NodeDevice, NodeDeviceKind};
+use memgauge_model::units::IdSet;
+use memgauge_model::wording;
 
 use super::grid::{Cell, Column};
 use super::load::SummaryNumbers;

@@ -1,13 +1,13 @@
 //! Results of what was asked of the chase and of transfers. `SNAPSHOTS=overwrite cargo test -p memgauge-render` writes the texts anew.
 
-use memgauge_core::distribution::Recorder;
-use memgauge_core::distribution::*;
-use memgauge_core::experiment::*;
-use memgauge_core::experiment::{Hops, LineState};
-use memgauge_core::plan::{BufferPlan, Cell, OwnTraffic, Plan, Traffic, Work};
-use memgauge_core::result::*;
-use memgauge_core::traffic::{Access, Form, LineUse, Mix};
-use memgauge_core::units::Bytes;
+use memgauge_model::distribution::Recorder;
+use memgauge_model::distribution::*;
+use memgauge_model::experiment::*;
+use memgauge_model::experiment::{Hops, LineState};
+use memgauge_model::plan::{BufferPlan, Cell, OwnTraffic, Plan, Traffic, Work};
+use memgauge_model::result::*;
+use memgauge_model::traffic::{Access, Form, LineUse, Mix};
+use memgauge_model::units::Bytes;
 use memgauge_render::figure::Figure;
 use memgauge_render::{Appearance, Document, Format, Named, Picture};
 

@@ -1,9 +1,9 @@
 //! A comparison as text, table and figure.
 
-use memgauge_core::comparison::{Comparison, ComparisonOptions, ComparisonVerdict, compare};
-use memgauge_core::experiment::Metric;
-use memgauge_core::result::Report;
-use memgauge_core::traffic::Mix;
+use memgauge_analysis::comparison::{Comparison, ComparisonOptions, ComparisonVerdict, compare};
+use memgauge_model::experiment::Metric;
+use memgauge_model::result::Report;
+use memgauge_model::traffic::Mix;
 use memgauge_render::Picture;
 use memgauge_render::figure::FigureOptions;
 

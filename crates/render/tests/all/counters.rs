@@ -1,12 +1,12 @@
 //! Text of hardware counters: metrics beside each other, each formula explained, what is missing left to the notes.
 
-use memgauge_core::counters::{
+use memgauge_model::counters::{
     CountedWork, Counters, CountingContext, Event, EventEstimate, EventOutcome, EventTotals, ExpectedEvents, MetricEstimate, ProgramCount,
     ProgramRun, Scope, WorkUnit,
 };
-use memgauge_core::estimate::Estimate;
-use memgauge_core::metrics::Role;
-use memgauge_core::result::Report;
+use memgauge_model::estimate::Estimate;
+use memgauge_model::metrics::Role;
+use memgauge_model::result::Report;
 use memgauge_render::{Appearance, Document, Format};
 
 use crate::samples;

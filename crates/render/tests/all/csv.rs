@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
-use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::LineState;
-use memgauge_core::result::{PairMatrix, Quality, QualityLevel, QualityReason, Report};
+use memgauge_model::estimate::{Estimate, NotMeasured};
+use memgauge_model::experiment::LineState;
+use memgauge_model::result::{PairMatrix, Quality, QualityLevel, QualityReason, Report};
 use memgauge_render::{Appearance, Document, Format, Named};
 use memgauge_testing::not_tested_in_part;
 use proptest::prelude::*;
@@ -182,7 +182,7 @@ fn counters_and_percentiles_have_rows_of_their_own() {
     assert_eq!(counted.len(), expected);
     let metric = counters.metrics.iter().find(|m| m.value.is_some()).unwrap();
     assert_eq!(
-        counted.iter().find(|r| r["metric"] == memgauge_core::wording::spelled(&metric.metric)).unwrap()["value"].parse().ok(),
+        counted.iter().find(|r| r["metric"] == memgauge_model::wording::spelled(&metric.metric)).unwrap()["value"].parse().ok(),
         metric.value
     );
     for row in counted {

@@ -7,10 +7,10 @@ mod lines;
 
 use std::path::PathBuf;
 
-use memgauge_core::experiment::LineState;
-use memgauge_core::result::{LimitSource, QualityLevel, Report};
-use memgauge_core::traffic::Mix;
-use memgauge_core::units::Bytes;
+use memgauge_model::experiment::LineState;
+use memgauge_model::result::{LimitSource, QualityLevel, Report};
+use memgauge_model::traffic::Mix;
+use memgauge_model::units::Bytes;
 use memgauge_render::figure::{Figure, Histogram, Scene, WorkingSet, WorkingSetLine, WorkingSetPoint};
 use memgauge_render::{Appearance, Document, Named, Picture};
 
@@ -171,7 +171,7 @@ fn degraded_and_missing_numbers_are_said() {
     assert!(holds(&scene, "Degraded"));
     let mut nothing = samples::two_nodes();
     for m in &mut nothing.results {
-        m.estimate = memgauge_core::estimate::Estimate::default();
+        m.estimate = memgauge_model::estimate::Estimate::default();
         m.quality.level = QualityLevel::None;
     }
     lay_out("nothing", &one(&nothing));

@@ -1,9 +1,9 @@
 //! A figure of the hosts of a fleet that are slower than their siblings. `SNAPSHOTS=overwrite cargo test -p memgauge-render` writes it anew.
 
 use crate::shown::fleet_outliers_figure;
-use memgauge_core::experiment::{Coordinates, Experiment, Metric, Unit};
-use memgauge_core::fleet::{BaselineNumber, ComparedHost, ComparedNumber, FLEET_VERSION, FleetOutliers, GroupLevel, HostGroup};
-use memgauge_core::traffic::Mix;
+use memgauge_analysis::fleet::{BaselineNumber, ComparedHost, ComparedNumber, FLEET_VERSION, FleetOutliers, GroupLevel, HostGroup};
+use memgauge_model::experiment::{Coordinates, Experiment, Metric, Unit};
+use memgauge_model::traffic::Mix;
 use memgauge_render::Picture;
 use memgauge_render::figure::FigureOptions;
 

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use memgauge_core::conclusions::summary::summarise;
-use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::{ChaseOrder, Experiment, MemoryPlace};
-use memgauge_core::integrity::TestPattern;
-use memgauge_core::note::{Note, NoteCode};
-use memgauge_core::reference::references;
-use memgauge_core::result::{Finding, Health, HealthStatus, Mismatch, Quality, QualityLevel, QualityReason, Report};
+use memgauge_analysis::conclusions::summary::summarise;
+use memgauge_analysis::reference::references;
+use memgauge_model::estimate::{Estimate, NotMeasured};
+use memgauge_model::experiment::{ChaseOrder, Experiment, MemoryPlace};
+use memgauge_model::integrity::TestPattern;
+use memgauge_model::note::{Note, NoteCode};
+use memgauge_model::result::{Finding, Health, HealthStatus, Mismatch, Quality, QualityLevel, QualityReason, Report};
 use memgauge_render::{Appearance, Document, Format, PlannedRun, mlc_scan};
 
 use crate::goldens::{check, compare};
@@ -172,8 +172,8 @@ fn corrupted(words: Vec<Mismatch>) -> Report {
     let integrity = report.results[3].evidence.integrity.as_mut().unwrap();
     integrity.mismatches = words.len() as u64;
     integrity.first = words;
-    memgauge_core::conclusions::scan::judge(&mut report.results[..20]);
-    report.notes = memgauge_core::conclusions::scan::notes(&report.results, report.machine.identity.system);
+    memgauge_analysis::conclusions::scan::judge(&mut report.results[..20]);
+    report.notes = memgauge_analysis::conclusions::scan::notes(&report.results, report.machine.identity.system);
     report
 }
 

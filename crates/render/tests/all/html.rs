@@ -5,13 +5,13 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::{env, fs};
 
-use memgauge_core::comparison::{Comparison, ComparisonOptions, ComparisonVerdict, compare};
-use memgauge_core::conclusions::summary::summarise;
-use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::{ChaseOrder, Experiment};
-use memgauge_core::note::{Note, NoteCode};
-use memgauge_core::result::{Finding, Health, HealthStatus, Host, Incomplete, Quality, QualityLevel, Report};
-use memgauge_core::traffic::Mix;
+use memgauge_analysis::comparison::{Comparison, ComparisonOptions, ComparisonVerdict, compare};
+use memgauge_analysis::conclusions::summary::summarise;
+use memgauge_model::estimate::{Estimate, NotMeasured};
+use memgauge_model::experiment::{ChaseOrder, Experiment};
+use memgauge_model::note::{Note, NoteCode};
+use memgauge_model::result::{Finding, Health, HealthStatus, Host, Incomplete, Quality, QualityLevel, Report};
+use memgauge_model::traffic::Mix;
 use memgauge_render::{Appearance, Document, Format, Named, PageOptions};
 use memgauge_testing::{not_tested, not_tested_in_part};
 

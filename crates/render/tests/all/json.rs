@@ -1,6 +1,6 @@
 //! The layout and the size of saved results, and which files are read.
 
-use memgauge_core::result::{KernelTrial, Report};
+use memgauge_model::result::{KernelTrial, Report};
 use memgauge_render::{Appearance, Document, Format, ReadError, read};
 
 use crate::samples;

@@ -1,9 +1,9 @@
 //! The text of the drop-in: golden for saved results, and read back by parsers written here in the styles that scripts have.
 
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPlace, Metric};
-use memgauge_core::plan::{Cell, Loader, OwnTraffic, Traffic, Work};
-use memgauge_core::result::Report;
-use memgauge_core::traffic::Mix;
+use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPlace, Metric};
+use memgauge_model::plan::{Cell, Loader, OwnTraffic, Traffic, Work};
+use memgauge_model::result::Report;
+use memgauge_model::traffic::Mix;
 use memgauge_render::mlc::{self, Wording};
 
 use crate::goldens::check;

@@ -1,11 +1,11 @@
 //! What texts say of disturbed bursts, drift and outliers, of shares of the peak and load on other nodes, and of translation.
 
-use memgauge_core::conclusions::summary::summarise;
-use memgauge_core::estimate::*;
-use memgauge_core::experiment::*;
-use memgauge_core::microbench::LoopProof;
-use memgauge_core::result::*;
-use memgauge_core::traffic::{Mix, Rfo};
+use memgauge_analysis::conclusions::summary::summarise;
+use memgauge_model::estimate::*;
+use memgauge_model::experiment::*;
+use memgauge_model::microbench::LoopProof;
+use memgauge_model::result::*;
+use memgauge_model::traffic::{Mix, Rfo};
 use memgauge_render::{Appearance, Document, Format};
 
 use crate::samples;
@@ -197,7 +197,7 @@ fn the_weakest_regions_are_below_the_median_and_limits_above_zero() {
             (m.estimate.value, m.verdict) = (Some(gbs(i)), Verdict::default());
             (m.estimate.ci95_low, m.estimate.ci95_high) = (Some(gbs(i) * 0.99), Some(gbs(i) * 1.01));
         }
-        memgauge_core::conclusions::scan::judge(&mut report.results);
+        memgauge_analysis::conclusions::scan::judge(&mut report.results);
         (text(&report), report.results.len())
     };
     // Of twelve regions or more, half lie below the median: a list of ten would hold others.
@@ -221,7 +221,7 @@ fn a_last_level_that_may_be_a_cache_says_how_to_tell() {
     assert!(!text(&report).contains("too early"));
     report.machine.identity.hypervisor = Some("KVM".into());
     report.results.retain(|m| m.at.working_set.is_none_or(|s| s.0 <= 128 << 20));
-    report.levels = memgauge_core::conclusions::levels::summarise(&report.results, &report.machine);
+    report.levels = memgauge_analysis::conclusions::levels::summarise(&report.results, &report.machine);
     has(&text(&report), &["the sweep ends too early to tell the last level from a cache"]);
 }
 

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use memgauge_core::conclusions::levels;
-use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::{LineState, Metric};
-use memgauge_core::result::{Health, HealthStatus, Measurement, PairMatrix, Quality, QualityLevel, Report};
-use memgauge_core::topology::Node;
-use memgauge_core::units::Bytes;
+use memgauge_analysis::conclusions::levels;
+use memgauge_model::estimate::{Estimate, NotMeasured};
+use memgauge_model::experiment::{LineState, Metric};
+use memgauge_model::result::{Health, HealthStatus, Measurement, PairMatrix, Quality, QualityLevel, Report};
+use memgauge_model::topology::Node;
+use memgauge_model::units::Bytes;
 use memgauge_render::{Appearance, Document, Format, Named};
 use memgauge_testing::not_tested;
 
@@ -42,7 +42,7 @@ fn pairs(cpus: u32, nodes: u32) -> Report {
     let mut report = samples::vm();
     let topology = &mut report.machine.topology;
     let (cpu, node) = (topology.cpus[0].clone(), topology.nodes[0].clone());
-    topology.cpus = (0..cpus).map(|id| memgauge_core::topology::Cpu { id, node: id * nodes / cpus, ..cpu.clone() }).collect();
+    topology.cpus = (0..cpus).map(|id| memgauge_model::topology::Cpu { id, node: id * nodes / cpus, ..cpu.clone() }).collect();
     topology.nodes = (0..nodes).map(|id| Node { id, ..node.clone() }).collect();
     report.matrices = [LineState::Hit, LineState::Hitm].map(|state| PairMatrix::new((0..cpus).collect(), state, None)).into();
     for matrix in &mut report.matrices {

@@ -1,11 +1,11 @@
 //! Prefetchers in text. `SNAPSHOTS=overwrite cargo test -p memgauge-render` writes the texts anew.
 
-use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, MemoryPlace, Method, PrefetchRequest};
-use memgauge_core::note::{Note, NoteCode};
-use memgauge_core::prefetchers::{PrefetchStatus, Processor, RegisterReading, control, state};
-use memgauge_core::result::{Measurement, Report};
-use memgauge_core::units::IdSet;
+use memgauge_model::estimate::Estimate;
+use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, MemoryPlace, Method, PrefetchRequest};
+use memgauge_model::note::{Note, NoteCode};
+use memgauge_model::prefetchers::{PrefetchStatus, Processor, RegisterReading, control, state};
+use memgauge_model::result::{Measurement, Report};
+use memgauge_model::units::IdSet;
 use memgauge_render::{Appearance, Document, Format};
 use std::collections::BTreeMap;
 
@@ -97,6 +97,6 @@ fn a_contradiction_stands_in_the_run() {
     off.status = PrefetchStatus::Unknown;
     off.reason = Some("registers say that prefetchers are off, but random order is 2.20 times as slow as sequential".into());
     report.environment.prefetch = Some(off);
-    report.notes.push(Note::warning(memgauge_core::note::NoteCode::PrefetchOffNotEffective, "registers say off, latencies say on"));
+    report.notes.push(Note::warning(memgauge_model::note::NoteCode::PrefetchOffNotEffective, "registers say off, latencies say on"));
     check("prefetch-contradicted.txt", &report);
 }

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use memgauge_core::comparison::{ComparisonOptions, compare};
-use memgauge_core::experiment::{Experiment, MemoryPlace};
-use memgauge_core::printable::is_obeyed;
-use memgauge_core::result::{Host, Report};
-use memgauge_core::units::Bytes;
+use memgauge_analysis::comparison::{ComparisonOptions, compare};
+use memgauge_model::experiment::{Experiment, MemoryPlace};
+use memgauge_model::printable::is_obeyed;
+use memgauge_model::result::{Host, Report};
+use memgauge_model::units::Bytes;
 use memgauge_render::{Appearance, Document, FILE_WIDTH, Format, json_text, read};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -186,7 +186,7 @@ fn working_sets_of_all_that_64_bits_hold() {
                 m.at.working_set = Some(Bytes(size));
             }
         }
-        report.levels = memgauge_core::conclusions::levels::summarise(&report.results, &report.machine);
+        report.levels = memgauge_analysis::conclusions::levels::summarise(&report.results, &report.machine);
         show(&report);
         assert!(!report.render(format("x.svg"), &Appearance::default()).unwrap().is_empty());
     }

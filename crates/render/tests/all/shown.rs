@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use memgauge_core::comparison::Comparison;
-use memgauge_core::fleet::{ComparedNumber, FleetOutliers};
-use memgauge_core::plan::Plan;
-use memgauge_core::result::Report;
-use memgauge_core::topology::Machine;
+use memgauge_analysis::comparison::Comparison;
+use memgauge_analysis::fleet::{ComparedNumber, FleetOutliers};
+use memgauge_model::plan::Plan;
+use memgauge_model::result::Report;
+use memgauge_model::topology::Machine;
 use memgauge_render::{Appearance, Document, FigureOptions, Format, Outliers, Picture, PlannedRun, RenderError};
 
 /// The format that a file's ending chooses.

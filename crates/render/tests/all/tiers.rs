@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::conclusions::{persistent, summary::summarise};
-use memgauge_core::experiment::{Coordinates, Experiment};
-use memgauge_core::interleave::{Goal, Weights};
-use memgauge_core::persistent::{PersistentNamespace, PersistentRegion};
-use memgauge_core::result::{InterleaveSummary, Measurement, Report};
-use memgauge_core::tiers::kinds;
-use memgauge_core::topology::{NodeDevice, NodeDeviceKind, SettingsFrom};
-use memgauge_core::traffic::{Access, Mix};
-use memgauge_core::units::Bytes;
+use memgauge_analysis::conclusions::{persistent, summary::summarise};
+use memgauge_model::experiment::{Coordinates, Experiment};
+use memgauge_model::interleave::{Goal, Weights};
+use memgauge_model::persistent::{PersistentNamespace, PersistentRegion};
+use memgauge_model::result::{InterleaveSummary, Measurement, Report};
+use memgauge_model::tiers::kinds;
+use memgauge_model::topology::{NodeDevice, NodeDeviceKind, SettingsFrom};
+use memgauge_model::traffic::{Access, Mix};
+use memgauge_model::units::Bytes;
 use memgauge_render::{Appearance, Document, Format};
 
 use crate::samples::{self, interleave::interleave};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ptr::null_mut;
 
-use memgauge_core::units::IdSet;
+use memgauge_model::units::IdSet;
 use windows_sys::Win32::Foundation::ERROR_INSUFFICIENT_BUFFER;
 use windows_sys::Win32::System::SystemInformation::{
     GetLogicalProcessorInformationEx, GlobalMemoryStatusEx, LOGICAL_PROCESSOR_RELATIONSHIP, MEMORYSTATUSEX, RelationAll, RelationGroup,

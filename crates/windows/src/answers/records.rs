@@ -4,7 +4,7 @@
 //! (`sysinfoapi.h`, `winnt.h`). Bytes are parsed, and no structures are laid over them, so that answers can be made by hand and tested on
 //! any system, and so that no answer can be read past its end.
 
-use memgauge_core::units::{IdSet, MAX_ID};
+use memgauge_model::units::{IdSet, MAX_ID};
 
 /// CPUs in a processor group, at most.
 pub(crate) const GROUP_CPUS: u32 = u64::BITS;

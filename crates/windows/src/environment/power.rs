@@ -2,7 +2,7 @@
 
 use std::ptr::{null, null_mut};
 
-use memgauge_core::note::{Note, NoteCode};
+use memgauge_model::note::{Note, NoteCode};
 use windows_sys::Win32::Foundation::{ERROR_SUCCESS, LocalFree};
 use windows_sys::Win32::System::Power::{
     GetSystemPowerStatus, PowerGetActiveScheme, PowerReadACValueIndex, PowerReadDCValueIndex, PowerReadFriendlyName, SYSTEM_POWER_STATUS,

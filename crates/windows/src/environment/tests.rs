@@ -1,5 +1,5 @@
-use memgauge_core::installed::InstalledMemory;
-use memgauge_core::topology::{Allowed, Cpu, Identity, Node, Topology};
+use memgauge_model::installed::InstalledMemory;
+use memgauge_model::topology::{Allowed, Cpu, Identity, Node, Topology};
 
 use super::*;
 
@@ -65,7 +65,7 @@ fn what_is_limited_is_said_with_advice() {
         node_limited_by: Default::default(),
         memory_limited_by: "a job object".into(),
         cpu_quota: Some(1.5),
-        settings: memgauge_core::topology::SettingsFrom::Here,
+        settings: memgauge_model::topology::SettingsFrom::Here,
         ..machine.allowed
     };
     let limited = environment(&machine, Power::default(), Some(false), &[]);

@@ -123,9 +123,13 @@ fn any_other_fault_ends_the_process_as_before() {
 #[test]
 fn a_load_behind_the_end_of_a_buffer_ends_the_process() {
     let code = ended_child("a_load_behind_the_end_of_a_buffer_ends_the_process", || {
-        let plan = memgauge_core::plan::BufferPlan {
-            touch: memgauge_core::units::IdSet::one(0),
-            ..memgauge_core::plan::BufferPlan::plain(memgauge_core::units::Bytes::kib(64), 0, memgauge_core::experiment::PageRequest::Base)
+        let plan = memgauge_model::plan::BufferPlan {
+            touch: memgauge_model::units::IdSet::one(0),
+            ..memgauge_model::plan::BufferPlan::plain(
+                memgauge_model::units::Bytes::kib(64),
+                0,
+                memgauge_model::experiment::PageRequest::Base,
+            )
         };
         let buffer = crate::memory::Buffer::allocate(&plan, std::path::Path::new("/")).unwrap();
         // SAFETY: none behind the end: this process is to end by it.

@@ -1,5 +1,5 @@
-use memgauge_core::topology::Machine;
-use memgauge_core::units::IdSet;
+use memgauge_model::topology::Machine;
+use memgauge_model::units::IdSet;
 use windows_sys::Win32::System::JobObjects::JOB_OBJECT_CPU_RATE_CONTROL_WEIGHT_BASED;
 
 use super::*;

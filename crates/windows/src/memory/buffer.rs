@@ -1,10 +1,10 @@
 //! A buffer, and what was read back of it.
 
-use memgauge_core::directory::{FileBacking, FileEvidence};
-use memgauge_core::estimate::MemoryFault;
-use memgauge_core::memory::MemoryError;
-use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::{PageEvidence, PhysicalRange, Placement, PlacementMethod, PlacementStatus};
+use memgauge_model::directory::{FileBacking, FileEvidence};
+use memgauge_model::estimate::MemoryFault;
+use memgauge_model::memory::MemoryError;
+use memgauge_model::plan::BufferPlan;
+use memgauge_model::result::{PageEvidence, PhysicalRange, Placement, PlacementMethod, PlacementStatus};
 
 use super::error;
 use super::map::{Backing, Mapping, base_page};

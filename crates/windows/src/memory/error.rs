@@ -2,13 +2,13 @@
 
 use std::io;
 
-use memgauge_core::memory::{MemoryError, MemoryErrorKind, see_nodes};
-use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::{PageKind, Placement};
-use memgauge_core::units::{Bytes, IdSet};
-use memgauge_core::wording::reasons;
-use memgauge_core::words;
-use memgauge_core::words::{Knob, Way, Ways};
+use memgauge_model::memory::{MemoryError, MemoryErrorKind, see_nodes};
+use memgauge_model::plan::BufferPlan;
+use memgauge_model::result::{PageKind, Placement};
+use memgauge_model::units::{Bytes, IdSet};
+use memgauge_model::wording::reasons;
+use memgauge_model::words;
+use memgauge_model::words::{Knob, Way, Ways};
 use windows_sys::Win32::Foundation::{
     ERROR_COMMITMENT_LIMIT, ERROR_DISK_FULL, ERROR_DISK_QUOTA_EXCEEDED, ERROR_FILE_TOO_LARGE, ERROR_INVALID_PARAMETER,
     ERROR_NO_SYSTEM_RESOURCES, ERROR_NOT_ENOUGH_MEMORY, ERROR_NOT_ENOUGH_QUOTA, ERROR_OUTOFMEMORY, ERROR_PRIVILEGE_NOT_HELD,

@@ -9,11 +9,11 @@
 use std::io;
 use std::path::Path;
 
-use memgauge_core::directory::{FileBacking, FileEvidence};
-use memgauge_core::memory::MemoryError;
-use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::{PageEvidence, PageKind, Placement, PlacementMethod, PlacementProblem, PlacementSource, PlacementStatus};
-use memgauge_core::units::Bytes;
+use memgauge_model::directory::{FileBacking, FileEvidence};
+use memgauge_model::memory::MemoryError;
+use memgauge_model::plan::BufferPlan;
+use memgauge_model::result::{PageEvidence, PageKind, Placement, PlacementMethod, PlacementProblem, PlacementSource, PlacementStatus};
+use memgauge_model::units::Bytes;
 
 use super::buffer::Buffer;
 use super::error;

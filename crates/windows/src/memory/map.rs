@@ -6,7 +6,7 @@ use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::ptr::{NonNull, null, null_mut};
 use std::sync::OnceLock;
 
-use memgauge_core::estimate::MemoryFaultKind;
+use memgauge_model::estimate::MemoryFaultKind;
 use windows_sys::Win32::Foundation::{ERROR_INVALID_ADDRESS, ERROR_NOT_ENOUGH_MEMORY};
 use windows_sys::Win32::System::Memory::{
     CreateFileMappingW, FILE_MAP_READ, FILE_MAP_WRITE, MEM_COMMIT, MEM_LARGE_PAGES, MEM_RELEASE, MEM_RESERVE, MEMORY_MAPPED_VIEW_ADDRESS,

@@ -1,6 +1,6 @@
 //! The state of a node just before an allocation.
 
-use memgauge_core::units::IdSet;
+use memgauge_model::units::IdSet;
 use windows_sys::Win32::System::SystemInformation::GROUP_AFFINITY;
 use windows_sys::Win32::System::Threading::GetNumaNodeProcessorMaskEx;
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::memory::MemoryError;
-use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::{Placement, PlacementMethod, PlacementProblem, PlacementSource, PlacementStatus};
+use memgauge_model::memory::MemoryError;
+use memgauge_model::plan::BufferPlan;
+use memgauge_model::result::{Placement, PlacementMethod, PlacementProblem, PlacementSource, PlacementStatus};
 
 use super::error;
 use super::map::{Backing, Mapping, base_page};

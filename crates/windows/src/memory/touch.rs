@@ -5,8 +5,8 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, RwLock};
 
-use memgauge_core::random::{CONTENT, CONTENT_WORDS, GOLDEN};
-use memgauge_core::units::IdSet;
+use memgauge_model::random::{CONTENT, CONTENT_WORDS, GOLDEN};
+use memgauge_model::units::IdSet;
 use windows_sys::Win32::System::Diagnostics::Debug::WriteProcessMemory;
 use windows_sys::Win32::System::Threading::GetCurrentProcess;
 

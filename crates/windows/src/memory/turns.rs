@@ -1,6 +1,6 @@
 //! Pages on several nodes in turn, and which pages are looked up.
 
-use memgauge_core::interleave::Weights;
+use memgauge_model::interleave::Weights;
 
 /// The fewest pages of one of many buffers that are looked up: enough to show that a part of it is elsewhere.
 const LEAST_SAMPLE: usize = 64;

@@ -4,7 +4,7 @@ use std::io;
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::path::Path;
 
-use memgauge_core::units::Bytes;
+use memgauge_model::units::Bytes;
 use windows_sys::Win32::System::Memory::{
     CreateMemoryResourceNotification, LowMemoryResourceNotification, QueryMemoryResourceNotification,
 };

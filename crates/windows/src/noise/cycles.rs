@@ -8,7 +8,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use memgauge_core::stats;
+use memgauge_model::stats;
 use windows_sys::Win32::System::Threading::GetCurrentThread;
 use windows_sys::Win32::System::WindowsProgramming::QueryThreadCycleTime;
 

@@ -1,4 +1,4 @@
-use memgauge_core::units::IdSet;
+use memgauge_model::units::IdSet;
 
 use super::*;
 

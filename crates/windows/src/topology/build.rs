@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::topology::{Cache, Cpu, Node, Topology};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::topology::{Cache, Cpu, Node, Topology};
+use memgauge_model::units::{Bytes, IdSet};
 
 use crate::answers::{Answers, CacheKind, CacheRecord, NodeMemory, Record};
 

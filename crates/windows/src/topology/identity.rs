@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_char};
 use std::collections::BTreeMap;
 use std::mem::transmute;
 
-use memgauge_core::topology::{HYPERVISOR_OF_FIRMWARE, Identity, OperatingSystem};
+use memgauge_model::topology::{HYPERVISOR_OF_FIRMWARE, Identity, OperatingSystem};
 use windows_sys::Wdk::System::SystemServices::RtlGetVersion;
 use windows_sys::Win32::Foundation::FARPROC;
 use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress};

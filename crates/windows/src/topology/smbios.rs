@@ -1,13 +1,13 @@
 //! The table of firmware (SMBIOS), which Windows shows every program: what memory is installed. The format of its structures is read by
-//! [`memgauge_core::installed::smbios`].
+//! [`memgauge_model::installed::smbios`].
 
 use std::path::Path;
 
-use memgauge_core::installed::InstalledMemory;
-use memgauge_core::installed::smbios::device_map::DeviceMap;
-use memgauge_core::installed::smbios::parse;
+use memgauge_model::installed::InstalledMemory;
+use memgauge_model::installed::smbios::device_map::DeviceMap;
+use memgauge_model::installed::smbios::parse;
 #[cfg(windows)]
-use memgauge_core::installed::smbios::{states_chassis, states_virtual_machine};
+use memgauge_model::installed::smbios::{states_chassis, states_virtual_machine};
 
 /// Before the structures Windows puts `RawSMBIOSData`: four bytes of versions, and the length of the structures.
 const HEADER: usize = 8;

@@ -3,8 +3,8 @@
 mod answer;
 mod machines;
 
-use memgauge_core::topology::{Cache, Cpu, Node};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::topology::{Cache, Cpu, Node};
+use memgauge_model::units::{Bytes, IdSet};
 use proptest::prelude::*;
 
 use super::*;

@@ -1,8 +1,8 @@
 use super::*;
-use memgauge_core::experiment::PageRequest;
-use memgauge_core::plan::BufferPlan;
-use memgauge_core::protocol::SLOT;
-use memgauge_core::stats;
+use memgauge_model::experiment::PageRequest;
+use memgauge_model::plan::BufferPlan;
+use memgauge_model::protocol::SLOT;
+use memgauge_model::stats;
 use memgauge_os::clock::Clock;
 use memgauge_testing::not_tested;
 

@@ -1,6 +1,6 @@
-use memgauge_core::experiment::{ChaseOrder, PageRequest};
-use memgauge_core::plan::BufferPlan;
-use memgauge_core::units::Bytes;
+use memgauge_model::experiment::{ChaseOrder, PageRequest};
+use memgauge_model::plan::BufferPlan;
+use memgauge_model::units::Bytes;
 use memgauge_testing::not_tested;
 
 use super::*;

@@ -169,7 +169,7 @@ fn grace_counts_beats_and_bytes() {
     assert_eq!((words(&set, Role::DramReads), words(&set, Role::DramWrites)), (0x1a5, 0x1db));
     assert!(set.left_out().unwrap().contains("nvidia_nvlink_c2c0_pmu_0"));
     // 64 bytes are two beats read, and 64 of the bytes written.
-    let mut totals = memgauge_core::counters::EventTotals::default();
+    let mut totals = memgauge_model::counters::EventTotals::default();
     totals.add(6400, 10, 10);
     let counted = crate::counters::join_counts(set.system.iter(), &[Ok(totals), Ok(totals)]);
     let lines: Vec<f64> = counted.iter().map(|c| c.outcome.as_ref().unwrap().scaled).collect();

@@ -3,7 +3,7 @@
 //! A fill from beyond a cache is a miss of that cache: `ls_dmnd_fills_from_sys` counts demand fills of the first level by their source. The
 //! last-level cache is that of the core complex.
 
-use memgauge_core::metrics::Role as R;
+use memgauge_model::metrics::Role as R;
 
 use super::row::{Row, Table, alias, row};
 

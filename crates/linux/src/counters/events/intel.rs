@@ -1,6 +1,6 @@
 //! Intel's cores.
 
-use memgauge_core::metrics::Role as R;
+use memgauge_model::metrics::Role as R;
 
 use super::row::{Row, Table, alias, row};
 

@@ -1,6 +1,6 @@
 //! Events that the kernel defines for every machine.
 
-use memgauge_core::metrics::Role;
+use memgauge_model::metrics::Role;
 
 use super::row::{Code, Row, Table};
 

@@ -1,6 +1,6 @@
 //! Tables of events and their rows.
 
-use memgauge_core::metrics::Role;
+use memgauge_model::metrics::Role;
 
 /// An event and its code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,9 @@ use std::cell::RefCell;
 use std::hint::black_box;
 use std::path::Path;
 
-use memgauge_core::counters::{Counters, CountingContext, Event, ExpectedEvents, Scope};
-use memgauge_core::metrics::{CounterMetric, Role};
-use memgauge_core::topology::Identity;
+use memgauge_model::counters::{Counters, CountingContext, Event, ExpectedEvents, Scope};
+use memgauge_model::metrics::{CounterMetric, Role};
+use memgauge_model::topology::Identity;
 
 use super::*;
 use crate::counters::catalogue::Catalogue;

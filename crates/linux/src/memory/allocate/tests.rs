@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use memgauge_core::result::{Placement, PlacementSource};
-use memgauge_core::units::IdSet;
+use memgauge_model::result::{Placement, PlacementSource};
+use memgauge_model::units::IdSet;
 use memgauge_testing::{not_tested, not_tested_in_part};
 
 use super::*;
@@ -230,7 +230,7 @@ fn a_made_up_machine_is_read() {
     let state = NodeState::read(&tree.0, 1).unwrap();
     assert_eq!(state.node_cpus.to_string(), "4-7");
     assert!(!state.only_node);
-    assert_eq!(state.pools, [memgauge_core::topology::PagePool { page: Bytes::mib(2), total: 10, free: 9 }]);
+    assert_eq!(state.pools, [memgauge_model::topology::PagePool { page: Bytes::mib(2), total: 10, free: 9 }]);
     // Nine are free on the node, but 15 of the machine's 20 free ones are reserved by others.
     assert_eq!(state.usable(&state.pools[0]), 5);
     // 1 MiB is free; what is reclaimable the kernel makes room of for bound pages only.

@@ -3,8 +3,8 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::prefetch::JournalError;
-use memgauge_core::prefetchers::{INTEL_REGISTER, Processor, control};
-use memgauge_core::units::IdSet;
+use memgauge_model::prefetchers::{INTEL_REGISTER, Processor, control};
+use memgauge_model::units::IdSet;
 
 /// Two CPUs whose registers are plain files, and a folder for journals.
 struct Fake {

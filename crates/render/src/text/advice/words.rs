@@ -1,13 +1,13 @@
 //! Advice in English.
 
-use memgauge_core::advice::{Action, Advice, Doubt, Effect, LeftOut, Model, Number, Ratio, Recommendation, Role, Topic, Why};
-use memgauge_core::experiment::{ChaseOrder, PrefetchRequest};
-use memgauge_core::interleave::Weights;
-use memgauge_core::result::PageKind;
-use memgauge_core::topology::OperatingSystem;
-use memgauge_core::traffic::Mix;
-use memgauge_core::wording::{ids, spelled};
-use memgauge_core::words::Knob;
+use memgauge_analysis::advice::{Action, Advice, Doubt, Effect, LeftOut, Model, Number, Ratio, Recommendation, Role, Topic, Why};
+use memgauge_model::experiment::{ChaseOrder, PrefetchRequest};
+use memgauge_model::interleave::Weights;
+use memgauge_model::result::PageKind;
+use memgauge_model::topology::OperatingSystem;
+use memgauge_model::traffic::Mix;
+use memgauge_model::wording::{ids, spelled};
+use memgauge_model::words::Knob;
 
 use crate::number::{human, number, percent};
 
@@ -367,8 +367,8 @@ pub(super) fn why(why: &Why) -> String {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::advice::Sureness;
-    use memgauge_core::interleave::Weights;
+    use memgauge_analysis::advice::Sureness;
+    use memgauge_model::interleave::Weights;
 
     use super::*;
 

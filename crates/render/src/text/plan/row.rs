@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::experiment::{ChaseOrder, Hops, LineState};
-use memgauge_core::integrity::TestPattern;
-use memgauge_core::plan::{BufferPlan, Cell as PlanCell, Delays, Handoff, Probe, Scan, Traffic, Transfers, Work};
-use memgauge_core::units::{Bytes, IdSet};
-use memgauge_core::wording;
+use memgauge_model::experiment::{ChaseOrder, Hops, LineState};
+use memgauge_model::integrity::TestPattern;
+use memgauge_model::plan::{BufferPlan, Cell as PlanCell, Delays, Handoff, Probe, Scan, Traffic, Transfers, Work};
+use memgauge_model::units::{Bytes, IdSet};
+use memgauge_model::wording;
 
 use crate::number::{count, human, seconds, sizes};
 

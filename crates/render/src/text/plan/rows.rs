@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::directory::MemoryDir;
-use memgauge_core::plan::{Cell as PlanCell, Loader, OwnTraffic, Traffic, Work};
-use memgauge_core::traffic::Access;
-use memgauge_core::units::Bytes;
-use memgauge_core::wording;
+use memgauge_model::directory::MemoryDir;
+use memgauge_model::plan::{Cell as PlanCell, Loader, OwnTraffic, Traffic, Work};
+use memgauge_model::traffic::Access;
+use memgauge_model::units::Bytes;
+use memgauge_model::wording;
 
 use super::row::{Row, describe};
 use crate::number::human;

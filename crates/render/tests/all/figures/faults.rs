@@ -1,10 +1,10 @@
 //! Faults that users found in figures, each by the coordinates of what is drawn.
 
-use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{Experiment, Metric};
-use memgauge_core::experiment_table::PanelName;
-use memgauge_core::result::{QualityLevel, QualityReason, Report};
-use memgauge_core::traffic::Mix;
+use memgauge_model::estimate::Estimate;
+use memgauge_model::experiment::{Experiment, Metric};
+use memgauge_model::experiment_table::PanelName;
+use memgauge_model::result::{QualityLevel, QualityReason, Report};
+use memgauge_model::traffic::Mix;
 use memgauge_render::figure::{Area, Figure, FigureOptions, Histogram, Scene};
 use memgauge_render::{Appearance, Document, Format, Named, Picture};
 
@@ -38,7 +38,7 @@ fn curve() -> Report {
 
 /// The estimate of the nth point's latency.
 fn latency(report: &mut Report, n: usize) -> &mut Estimate {
-    let of = |m: &&mut memgauge_core::result::Measurement| m.metric == Metric::Latency;
+    let of = |m: &&mut memgauge_model::result::Measurement| m.metric == Metric::Latency;
     &mut report.results.iter_mut().filter(of).nth(n).unwrap().estimate
 }
 

@@ -1,17 +1,17 @@
 //! Figures of sweeps with counters, prefetchers, distributions, regions and pairs of nodes; and what has none.
 
-use memgauge_core::counters::{Counters, ProgramCount, Scope};
-use memgauge_core::estimate::Estimate;
-use memgauge_core::interleave::Goal;
-use memgauge_core::metrics::Role;
-use memgauge_core::persistent::{PersistentNamespace, PersistentRegion};
-use memgauge_core::result::{CurveShare, Report, ShareMissed};
-use memgauge_core::traffic::Mix;
+use memgauge_model::counters::{Counters, ProgramCount, Scope};
+use memgauge_model::estimate::Estimate;
+use memgauge_model::interleave::Goal;
+use memgauge_model::metrics::Role;
+use memgauge_model::persistent::{PersistentNamespace, PersistentRegion};
+use memgauge_model::result::{CurveShare, Report, ShareMissed};
+use memgauge_model::traffic::Mix;
 
 use crate::samples::interleave::interleave;
 use crate::samples::{self, machines, sweeps};
 use crate::shown::format;
-use memgauge_core::units::Bytes;
+use memgauge_model::units::Bytes;
 use memgauge_render::{Appearance, Document};
 
 use super::{holds, laid_out, lay_out, one};

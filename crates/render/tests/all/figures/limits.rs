@@ -1,8 +1,8 @@
 //! Limits are of the bus: where stores read first, what programs get of it is less.
 
-use memgauge_core::experiment::Experiment;
-use memgauge_core::result::{LimitSource, Report, Verdict};
-use memgauge_core::traffic::Mix;
+use memgauge_model::experiment::Experiment;
+use memgauge_model::result::{LimitSource, Report, Verdict};
+use memgauge_model::traffic::Mix;
 use memgauge_render::Named;
 use memgauge_render::figure::{Figure, Scene};
 

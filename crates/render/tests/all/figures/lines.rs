@@ -1,6 +1,6 @@
 //! More lines than colours are drawn in several charts.
 
-use memgauge_core::units::Bytes;
+use memgauge_model::units::Bytes;
 use memgauge_render::Named;
 use memgauge_render::figure::Figure;
 

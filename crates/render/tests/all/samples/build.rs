@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::directory::{FileBacking, FileEvidence, MemoryDir};
-use memgauge_core::estimate::*;
-use memgauge_core::experiment::PageRequest;
-use memgauge_core::experiment::*;
-use memgauge_core::installed::InstalledMemory;
-use memgauge_core::integrity::TestPattern;
-use memgauge_core::plan::*;
-use memgauge_core::result::*;
-use memgauge_core::topology::*;
-use memgauge_core::traffic::{Mix, Rfo};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::directory::{FileBacking, FileEvidence, MemoryDir};
+use memgauge_model::estimate::*;
+use memgauge_model::experiment::PageRequest;
+use memgauge_model::experiment::*;
+use memgauge_model::installed::InstalledMemory;
+use memgauge_model::integrity::TestPattern;
+use memgauge_model::plan::*;
+use memgauge_model::result::*;
+use memgauge_model::topology::*;
+use memgauge_model::traffic::{Mix, Rfo};
+use memgauge_model::units::{Bytes, IdSet};
 
 pub fn set(list: &str) -> IdSet {
     list.parse().unwrap()

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::note::Severity;
-use memgauge_core::persistent::{PersistentModule, PersistentNamespace, PersistentRegion};
-use memgauge_core::result::Report;
-use memgauge_core::topology::PagePool;
-use memgauge_core::units::Bytes;
+use memgauge_model::note::Severity;
+use memgauge_model::persistent::{PersistentModule, PersistentNamespace, PersistentRegion};
+use memgauge_model::result::Report;
+use memgauge_model::topology::PagePool;
+use memgauge_model::units::Bytes;
 
 use super::build::set;
 use super::{cxl_lab, of_another_version};
@@ -21,7 +21,7 @@ pub fn info() -> Report {
         vec![PagePool { page: Bytes::mib(2), total: 2048, free: 2048 }, PagePool { page: Bytes::gib(1), total: 0, free: 0 }];
     let mut report = lab.report();
     report.plan = None;
-    report.memory_kinds = memgauge_core::tiers::kinds(&report.machine);
+    report.memory_kinds = memgauge_model::tiers::kinds(&report.machine);
     report.machine.topology.persistent = vec![regions()];
     report.machine.topology.offline = set("64-71");
     report.machine.identity.firmware =

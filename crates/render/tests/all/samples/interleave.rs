@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::experiment::{Coordinates, Experiment};
-use memgauge_core::interleave::{Goal, Reading, Search, Trial, Weights};
-use memgauge_core::result::{InterleaveSummary, Report};
-use memgauge_core::traffic::{Mix, Rfo};
-use memgauge_core::units::IdSet;
+use memgauge_model::experiment::{Coordinates, Experiment};
+use memgauge_model::interleave::{Goal, Reading, Search, Trial, Weights};
+use memgauge_model::result::{InterleaveSummary, Report};
+use memgauge_model::traffic::{Mix, Rfo};
+use memgauge_model::units::IdSet;
 
 use super::build::Lab;
 use super::cxl_lab;

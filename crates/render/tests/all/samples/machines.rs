@@ -1,10 +1,10 @@
 //! Machines of any size, for figures.
 
-use memgauge_core::experiment::{Experiment, LineState, MemoryPlace};
-use memgauge_core::result::{LimitSource, PairMatrix, Quality, Report, Verdict, VerdictReason, VerdictStatus};
-use memgauge_core::topology::Cache;
-use memgauge_core::traffic::{Mix, Rfo};
-use memgauge_core::units::Bytes;
+use memgauge_model::experiment::{Experiment, LineState, MemoryPlace};
+use memgauge_model::result::{LimitSource, PairMatrix, Quality, Report, Verdict, VerdictReason, VerdictStatus};
+use memgauge_model::topology::Cache;
+use memgauge_model::traffic::{Mix, Rfo};
+use memgauge_model::units::Bytes;
 
 use super::build::{Curve, Lab, node};
 
@@ -47,7 +47,7 @@ pub fn pairs(cpus: u32) -> Report {
             cpu
         })
         .collect();
-    let halves = |p: u32| lab.cpus.iter().filter(|c| c.package == p).map(|c| c.id).collect::<memgauge_core::units::IdSet>().to_string();
+    let halves = |p: u32| lab.cpus.iter().filter(|c| c.package == p).map(|c| c.id).collect::<memgauge_model::units::IdSet>().to_string();
     lab.nodes = vec![node(0, &halves(0), Bytes::gib(64)), node(1, &halves(1), Bytes::gib(64))];
     lab.caches = (0..cpus.div_ceil(16))
         .map(|i| Cache {
@@ -81,7 +81,7 @@ pub fn pairs(cpus: u32) -> Report {
             };
             let ns = ns + f64::from((reader * 7 + holder * 11) % 9) * 0.6;
             if let Some(matrix) = &mut matrix {
-                let estimate = memgauge_core::estimate::Estimate { value: Some(ns), ..Default::default() };
+                let estimate = memgauge_model::estimate::Estimate { value: Some(ns), ..Default::default() };
                 matrix.set(reader, holder, &estimate, &Quality::default());
                 continue;
             }
@@ -164,7 +164,7 @@ pub fn two_times_64() -> Report {
                 };
                 let ns = near + more + f64::from((reader * 7 + holder * 11) % 9) * 0.6;
                 let (value, low, high) = (Some(ns), Some(ns * 0.99), Some(ns * 1.01));
-                let estimate = memgauge_core::estimate::Estimate { value, ci95_low: low, ci95_high: high, ..Default::default() };
+                let estimate = memgauge_model::estimate::Estimate { value, ci95_low: low, ci95_high: high, ..Default::default() };
                 matrix.set(reader, holder, &estimate, &Quality::default());
             }
         }

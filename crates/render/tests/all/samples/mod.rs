@@ -12,15 +12,15 @@ use std::collections::BTreeMap;
 pub use info::info;
 
 use build::{Curve, Lab, cpu, node, set};
-use memgauge_core::conclusions::summary::summarise;
-use memgauge_core::estimate::*;
-use memgauge_core::experiment::LineState;
-use memgauge_core::experiment::*;
-use memgauge_core::note::{Code, Note, NoteCode, Severity};
-use memgauge_core::result::*;
-use memgauge_core::topology::{Cache, HmatAccess, MemorySideCache, NodeDevice, NodeDeviceKind};
-use memgauge_core::traffic::{Mix, Rfo};
-use memgauge_core::units::Bytes;
+use memgauge_analysis::conclusions::summary::summarise;
+use memgauge_model::estimate::*;
+use memgauge_model::experiment::LineState;
+use memgauge_model::experiment::*;
+use memgauge_model::note::{Code, Note, NoteCode, Severity};
+use memgauge_model::result::*;
+use memgauge_model::topology::{Cache, HmatAccess, MemorySideCache, NodeDevice, NodeDeviceKind};
+use memgauge_model::traffic::{Mix, Rfo};
+use memgauge_model::units::Bytes;
 
 /// Every sample by name.
 pub fn all() -> Vec<(&'static str, Report)> {
@@ -313,7 +313,7 @@ pub fn tiers() -> Report {
     let points = report.results.iter_mut().filter(|m| m.experiment == Experiment::LoadedLatency);
     // Latency and bandwidth of five points each.
     points.enumerate().for_each(|(nth, m)| place(&mut m.at, nth / 10));
-    let kinds = memgauge_core::tiers::kinds(&report.machine);
+    let kinds = memgauge_model::tiers::kinds(&report.machine);
     report.plan.as_mut().unwrap().tiers = kinds;
     report
 }
@@ -339,9 +339,9 @@ pub fn scan() -> Report {
     for m in large.iter_mut() {
         m.evidence.pages.page = Some(Bytes::gib(1));
     }
-    memgauge_core::conclusions::scan::judge(large);
-    memgauge_core::conclusions::scan::judge(small);
-    report.notes = memgauge_core::conclusions::scan::notes(&report.results, report.machine.identity.system);
+    memgauge_analysis::conclusions::scan::judge(large);
+    memgauge_analysis::conclusions::scan::judge(small);
+    report.notes = memgauge_analysis::conclusions::scan::notes(&report.results, report.machine.identity.system);
     report
 }
 

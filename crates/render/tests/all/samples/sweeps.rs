@@ -1,15 +1,15 @@
 //! Results that are drawn over the working set, by state of the prefetchers, by region and by node, with counters made by hand.
 
-use memgauge_core::counters::{CountedWork, Counters, CountingContext, Event, EventOutcome, EventTotals, ExpectedEvents, Scope, WorkUnit};
-use memgauge_core::distribution::Recorder;
-use memgauge_core::experiment::*;
-use memgauge_core::experiment::{LineState, PrefetchRequest};
-use memgauge_core::metrics::Role;
-use memgauge_core::microbench::LoopProof;
-use memgauge_core::result::*;
-use memgauge_core::topology::Cache;
-use memgauge_core::traffic::{Mix, Rfo};
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_model::counters::{CountedWork, Counters, CountingContext, Event, EventOutcome, EventTotals, ExpectedEvents, Scope, WorkUnit};
+use memgauge_model::distribution::Recorder;
+use memgauge_model::experiment::*;
+use memgauge_model::experiment::{LineState, PrefetchRequest};
+use memgauge_model::metrics::Role;
+use memgauge_model::microbench::LoopProof;
+use memgauge_model::result::*;
+use memgauge_model::topology::Cache;
+use memgauge_model::traffic::{Mix, Rfo};
+use memgauge_model::units::{Bytes, IdSet};
 
 use super::build::Lab;
 
@@ -47,7 +47,7 @@ pub fn counted(lacks: &[Role], running: u64) -> Report {
         }
     }
     (report.plan, report.curves, report.results) = (None, Vec::new(), results);
-    report.levels = memgauge_core::conclusions::levels::summarise(&report.results, &report.machine);
+    report.levels = memgauge_analysis::conclusions::levels::summarise(&report.results, &report.machine);
     report
 }
 
@@ -77,7 +77,7 @@ pub fn domains(n: u32) -> Report {
         }
     }
     (report.plan, report.curves) = (None, Vec::new());
-    report.levels = memgauge_core::conclusions::levels::summarise(&report.results, &report.machine);
+    report.levels = memgauge_analysis::conclusions::levels::summarise(&report.results, &report.machine);
     report
 }
 

@@ -2,7 +2,7 @@
 
 use std::mem::size_of;
 
-use memgauge_core::result::PlacementSource;
+use memgauge_model::result::PlacementSource;
 use windows_sys::Win32::System::Memory::{MEM_COMMIT, MEM_FREE, MEM_RESERVE, MEMORY_BASIC_INFORMATION, VirtualQuery};
 
 use super::*;

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use memgauge_core::experiment::PageRequest;
+use memgauge_model::experiment::PageRequest;
 
 use super::*;
-use memgauge_core::memory::MemoryErrorKind;
+use memgauge_model::memory::MemoryErrorKind;
 
 use crate::memory::allocate::tests as memory;
 

@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use memgauge_core::plan::{KernelRow, Work};
-use memgauge_core::planner::plan;
-use memgauge_core::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
-use memgauge_core::topology::{Allowed, Identity, Machine, OperatingSystem};
-use memgauge_core::traffic::{Form, Mix, Width};
+use memgauge_model::plan::{KernelRow, Work};
+use memgauge_model::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
+use memgauge_model::topology::{Allowed, Identity, Machine, OperatingSystem};
+use memgauge_model::traffic::{Form, Mix, Width};
+use memgauge_planner::plan;
 use memgauge_render::{Appearance, Document, PlannedRun};
 use snapbox::Data;
 

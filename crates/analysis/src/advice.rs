@@ -1,0 +1,46 @@
+//! Advice from results: how many threads to use, what bandwidth means in tokens a second, where to put threads and memory, which pages,
+//! whether prefetchers help, how much load to allow.
+//!
+//! Each recommendation names the numbers that it rests on. A number counts if it is reliable, has an interval and is of memory, not of a
+//! cache. What cannot be said is a gap, with the reason and, where measuring would close it, the command.
+
+mod document;
+mod evidence;
+mod load;
+mod modes;
+mod pages;
+mod placement;
+mod prefetchers;
+mod threads;
+mod tokens;
+
+#[cfg(test)]
+mod tests;
+
+use memgauge_model::result::Report;
+
+pub use document::*;
+use evidence::Results;
+
+/// What results of one machine advise. Each has a name, such as its file's. `models` are the language models whose tokens a second are asked
+/// for.
+pub fn advise(results: &[(&str, &Report)], models: &[Model]) -> Advice {
+    let results = Results(results);
+    let sections = [
+        threads::threads(&results),
+        tokens::tokens(&results, models),
+        threads::second_threads(&results),
+        load::below_the_knee(&results),
+        placement::own_or_remote(&results),
+        placement::interleaved(&results),
+        modes::nodes_per_package(&results),
+        pages::huge_pages(&results),
+        prefetchers::on_or_off(&results),
+    ];
+    let mut advice = Advice { advice_version: ADVICE_VERSION, results: results.files(), ..Advice::default() };
+    for section in sections {
+        advice.recommendations.extend(section.recommendations);
+        advice.gaps.extend(section.gaps);
+    }
+    advice
+}

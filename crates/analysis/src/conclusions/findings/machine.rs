@@ -1,0 +1,212 @@
+//! Findings that are not about single numbers: errors, cells without a value, other programs, uneven memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memgauge_model::estimate::NotMeasured;
+use memgauge_model::experiment::{ChaseOrder, Method, PrefetchRequest};
+use memgauge_model::note::NoteCode;
+use memgauge_model::result::{Finding, HealthStatus, Measurement, QualityReason, Report};
+use memgauge_model::stats;
+use memgauge_model::topology::OperatingSystem;
+use memgauge_model::units::IdSet;
+use memgauge_model::wording::system::hardware_log;
+use memgauge_model::wording::{self, reasons};
+use memgauge_model::words;
+use memgauge_model::words::{Knob, Verb, Way};
+
+use crate::conclusions::findings::suspicion::name;
+use crate::conclusions::scan;
+
+/// The sizes of sibling nodes normally differ by less than this: firmware reserves a part of the first node.
+const MEMORY_DIFFERENCE: f64 = 0.10;
+
+/// All findings that are not about single numbers.
+pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding> {
+    let mut found: Vec<Finding> = memory_errors(report).into_iter().collect();
+    let wrong = report.measurements().filter(|m| scan::corrupted(m)).count();
+    if wrong > 0 {
+        let message = format!("{wrong} measurements met memory that has errors, or read data that differs from what was written");
+        let advice = "take the machine out of service and test its memory";
+        found.push(Finding::new(NoteCode::MemoryCorrupted.word(), HealthStatus::Incident, message, advice));
+    }
+    let left_out = |m: &&&Measurement| m.estimate.not_measured == Some(NotMeasured::OutOfTime);
+    let (late, missing): (Vec<&&Measurement>, Vec<&&Measurement>) =
+        results.iter().filter(|m| m.estimate.value.is_none()).partition(left_out);
+    if let Some(first) = late.first() {
+        let severity = if late.len() == results.len() { HealthStatus::CouldNotMeasure } else { HealthStatus::Unknown };
+        let (left, all, first) = (late.len(), results.len(), name(first));
+        let message = format!("the time was over before {left} of {all} numbers were measured; the first of them: {first}");
+        let more = Way::Say(words!["give it more time (", Knob::Within, ")"]);
+        let advice = more.or("name fewer CPUs or nodes");
+        found.push(Finding::new("left-out", severity, message, advice));
+    }
+    if let Some(first) = missing.first() {
+        let none = missing.len() == results.len();
+        let severity = if none { HealthStatus::CouldNotMeasure } else { HealthStatus::Warning };
+        let why = first.estimate.not_measured.as_ref().map_or_else(|| "no reason is stated".into(), reasons::not_measured);
+        let message = format!("{} of {} numbers could not be measured; {}: {why}", missing.len(), results.len(), name(first));
+        found.push(Finding::bare("not-measured", severity, message));
+    } else if results.is_empty() {
+        found.push(Finding::bare("not-measured", HealthStatus::CouldNotMeasure, "nothing was measured"));
+    }
+    found.extend(busy(results));
+    found.extend(stalled(report, results));
+    found.extend(slow_cores(report));
+    found.extend(prefetchers_off(results, report.machine.identity.system));
+    found.extend(small_nodes(report));
+    found.extend(uneven(report));
+    found
+}
+
+/// Errors that memory controllers counted at any time of the check: between cells and while buffers are made, memory is in use as well.
+fn memory_errors(report: &Report) -> Option<Finding> {
+    let noise = || report.measurements().map(|m| &m.evidence.noise);
+    let (errors, dimms): (u64, BTreeSet<&str>) = match &report.environment.memory_errors {
+        Some(run) => (run.corrected + run.uncorrected, run.dimms.iter().map(|d| d.dimm.as_str()).collect()),
+        // A report of an earlier version has those of cells only; results of one cell share them.
+        None => {
+            let dimms = noise().flat_map(|n| &n.memory_errors_by_dimm).map(|d| d.dimm.as_str()).collect();
+            (noise().filter_map(|n| n.memory_errors).max()?, dimms)
+        }
+    };
+    let of = if dimms.is_empty() { String::new() } else { format!(" of {}", dimms.into_iter().collect::<Vec<_>>().join(", ")) };
+    let message = format!("the kernel reported memory errors during the check ({errors}{of})");
+    let advice = match report.machine.identity.system {
+        OperatingSystem::Linux => "look at /sys/devices/system/edac and the kernel's log for the DIMM",
+        OperatingSystem::Windows => "look at the events of WHEA-Logger in the system's log for the DIMM",
+    };
+    (errors > 0).then(|| Finding::new("memory-errors", HealthStatus::Incident, message, advice))
+}
+
+/// Memory that left threads without an answer in at least half of the numbers, while nothing else disturbed them. What a hypervisor takes
+/// from a guest without telling it looks the same.
+fn stalled(report: &Report, results: &[&Measurement]) -> Option<Finding> {
+    use QualityReason as R;
+    let alone = |m: &&&Measurement| !m.quality.reasons.iter().any(|r| matches!(r, R::Steal | R::BusyMachine | R::BusyNeighbours));
+    let measured: Vec<&&Measurement> = results.iter().filter(|m| m.estimate.value.is_some()).filter(alone).collect();
+    let stalled: Vec<f64> =
+        measured.iter().filter(|m| m.quality.reasons.contains(&R::Stalled)).filter_map(|m| m.evidence.noise.stalled).collect();
+    let most = stalled.iter().copied().max_by(f64::total_cmp)?;
+    let message = format!(
+        "memory did not answer for up to {:.0} % of the time in {} of {} numbers, while the threads were on their CPUs",
+        most * 100.0,
+        stalled.len(),
+        measured.len()
+    );
+    let log = hardware_log(report.machine.identity.system);
+    let (severity, advice) = if report.machine.identity.may_be_virtual() {
+        (HealthStatus::Unknown, "the host may take CPUs away without saying so: look at its load, or measure there".to_owned())
+    } else {
+        (HealthStatus::Warning, format!("look at {log} for throttled memory, links that retry and corrected errors"))
+    };
+    (2 * stalled.len() >= measured.len()).then(|| Finding::new("memory-stalled", severity, message, advice))
+}
+
+/// Cores of one kind that are slower than most by this share while all work: power and heat are shared, and what remains of the differences
+/// between good cores is smaller.
+const SLOW_CORE: f64 = 0.08;
+
+/// Cores that run at a lower frequency than the others of their kind. On a virtual machine another guest on the other thread of a core looks
+/// the same.
+fn slow_cores(report: &Report) -> Vec<Finding> {
+    if report.machine.identity.may_be_virtual() {
+        return Vec::new();
+    }
+    let mut kinds: BTreeMap<Option<&str>, Vec<(u32, f64)>> = BTreeMap::new();
+    for (&cpu, &ghz) in &report.environment.all_cores_ghz {
+        kinds.entry(report.machine.topology.cpu(cpu).and_then(|c| c.kind.as_deref())).or_default().push((cpu, ghz));
+    }
+    let slow = |cores: Vec<(u32, f64)>| {
+        let usual = stats::median(&cores.iter().map(|c| c.1).collect::<Vec<_>>())?;
+        let slow: IdSet = cores.iter().filter(|c| c.1 < usual * (1.0 - SLOW_CORE)).map(|c| c.0).collect();
+        let lowest = cores.iter().map(|c| c.1).min_by(f64::total_cmp)?;
+        let message =
+            format!("cores of CPUs {slow} run at {lowest:.2} GHz or a little more while all cores work; most run at {usual:.2} GHz");
+        let log = hardware_log(report.machine.identity.system);
+        let advice = format!("look at {log} for throttling, and at cooling, power limits and frequency settings of these cores");
+        (!slow.is_empty()).then(|| Finding::new("slow-cores", HealthStatus::Warning, message, advice))
+    };
+    kinds.into_values().filter_map(slow).collect()
+}
+
+/// With prefetchers a chase in ascending order is several times as fast as a random one; below this ratio nothing is fetched ahead.
+const PREFETCHED: f64 = 1.3;
+
+/// Who may have switched prefetchers off.
+const SWITCHED_OFF: &str = "hardware prefetchers may be switched off in the firmware's settings or by a tool";
+
+/// Chases in ascending order that were no faster than random ones.
+fn prefetchers_off(results: &[&Measurement], system: OperatingSystem) -> Option<Finding> {
+    let chased = |m: &&&Measurement| m.method() == Method::IdleLatency && m.at.order == Some(ChaseOrder::WindowLocal);
+    let ratios: Vec<(u32, f64)> = results
+        .iter()
+        .filter(chased)
+        .filter(|m| m.is_reliable())
+        .filter(|m| m.at.prefetch != Some(PrefetchRequest::Off))
+        .filter_map(|m| Some((m.at.cpu?, m.evidence.prefetch?.random_over_sequential)))
+        .collect();
+    let off: IdSet = ratios.iter().filter(|r| r.1 < PREFETCHED).map(|r| r.0).collect();
+    let who = if off.len() == ratios.iter().map(|r| r.0).collect::<IdSet>().len() {
+        "all CPUs that were tried".into()
+    } else {
+        format!("CPUs {off}")
+    };
+    let message = format!("memory is not fetched ahead on {who}: a chase in ascending order is as slow as a random one");
+    let advice = match system {
+        OperatingSystem::Linux => words![SWITCHED_OFF, " (", Verb::Prefetch, ", as root)"],
+        OperatingSystem::Windows => SWITCHED_OFF.into(),
+    };
+    (!off.is_empty()).then(|| Finding::new("prefetchers-off", HealthStatus::Warning, message, advice))
+}
+
+/// Devices that are not spread evenly over sockets and channels. The devices of a virtual machine are made up.
+fn uneven(report: &Report) -> Vec<Finding> {
+    if report.machine.identity.may_be_virtual() {
+        return Vec::new();
+    }
+    let advice =
+        "populate channels and sockets alike, with devices of one size and speed; if it was so before, a device is missing or disabled";
+    let finding = |what| Finding::new("unequal-population", HealthStatus::Warning, what, advice);
+    report.machine.identity.installed.uneven().into_iter().map(finding).collect()
+}
+
+/// Other programs on the machine: if they use much of it, the numbers do not describe the memory.
+fn busy(results: &[&Measurement]) -> Option<Finding> {
+    use QualityReason as R;
+    let shared = |m: &&&Measurement| {
+        // Disturbed bursts that still count show in these reasons. A changing frequency also disturbs bursts, but is not caused by other
+        // programs.
+        m.quality.reasons.iter().any(|r| matches!(r, R::BusyMachine | R::Steal | R::InvoluntarySwitches))
+    };
+    let measured: Vec<_> = results.iter().filter(|m| m.estimate.value.is_some()).collect();
+    let busy = measured.iter().filter(|m| shared(m)).count();
+    if busy == 0 {
+        return None;
+    }
+    let mostly_busy = 2 * busy > measured.len();
+    let severity = if mostly_busy { HealthStatus::CouldNotMeasure } else { HealthStatus::Warning };
+    let message = format!("other programs used the CPUs while {busy} of {} numbers were measured", measured.len());
+    Some(Finding::new("busy-machine", severity, message, "stop other programs, or let them finish, and check again"))
+}
+
+/// Nodes with CPUs that have less memory than their siblings: a device is missing, or was disabled at boot. Nodes of the same channels count
+/// together: where they share CPUs, a boot option made them as large as they are.
+fn small_nodes(report: &Report) -> Vec<Finding> {
+    let topology = &report.machine.topology;
+    // A group is not compared if the size of one of its nodes is not stated.
+    let memory =
+        |group: &IdSet| group.iter().filter_map(|id| topology.node(id)).map(|n| n.memory.map(|memory| memory.0)).sum::<Option<u64>>();
+    let groups: Vec<(IdSet, u64)> =
+        topology.channel_groups().into_iter().filter_map(|group| Some((group.clone(), memory(&group)?))).collect();
+    let largest = groups.iter().map(|(_, memory)| *memory).max().unwrap_or(0);
+    let small = groups.iter().filter(|(_, memory)| (*memory as f64) < largest as f64 * (1.0 - MEMORY_DIFFERENCE));
+    let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
+    small
+        .map(|(nodes, memory)| {
+            let have = if nodes.len() == 1 { "has" } else { "have" };
+            let message =
+                format!("{} {have} {:.1} GiB, but others have up to {:.1} GiB", wording::nodes(nodes), gib(*memory), gib(largest));
+            Finding::new("node-memory-differs", HealthStatus::Warning, message, "look for a missing or disabled memory device")
+        })
+        .collect()
+}

@@ -1,0 +1,170 @@
+//! Which cells are suspicious after the first round, and which suspicions two more rounds confirm.
+
+use memgauge_model::experiment::{Coordinates, Experiment};
+use memgauge_model::plan::{Cell, Plan, Step, StopRule};
+use memgauge_model::result::{Finding, Health, HealthStatus, Measurement, Report, VerdictStatus};
+use memgauge_model::topology::OperatingSystem;
+use memgauge_model::wording::reasons;
+use memgauge_model::wording::system::info_on_memory;
+use memgauge_model::words;
+use memgauge_model::words::Knob;
+
+use crate::conclusions::findings::machine::general;
+use crate::conclusions::findings::rules::Baselines;
+use crate::conclusions::findings::suspicion::{Suspicion, measure_again, name};
+use crate::conclusions::findings::{compare, fleet, rules};
+
+/// Measurements of a cell that must agree.
+const MEASUREMENTS: usize = 3;
+
+/// A plan that measures suspicious cells of `plan` twice more, in at most `seconds`; `None` if there are none, or no time. The worst come
+/// first. The planner predicts the time of a cell (`cell_seconds`).
+pub fn confirm(
+    report: &Report,
+    references: Baselines<'_>,
+    plan: &Plan,
+    seconds: f64,
+    cell_seconds: fn(&Cell, &StopRule) -> f64,
+) -> Option<Plan> {
+    let results: Vec<&Measurement> = report.results.iter().collect();
+    let mut suspicions = examine(report, &results, references);
+    suspicions.retain(|a| a.finding.severity > HealthStatus::Ok);
+    suspicions.sort_by_key(|a| std::cmp::Reverse(a.finding.severity));
+    let suspects = suspicions.iter().flat_map(|a| [a.index].into_iter().chain(a.others.iter().copied()));
+    let (mut cells, mut spent) = (Vec::new(), 0.0);
+    for suspect in suspects {
+        let m = results[suspect];
+        let place = planned_coordinates(m);
+        let same_experiment = |s: &&Step| s.experiment == m.experiment;
+        let Some(cell) = plan.steps.iter().filter(same_experiment).flat_map(|s| &s.cells).find(|c| c.at == place) else { continue };
+        let cost = 2.0 * cell_seconds(cell, &plan.stop);
+        if cells.iter().any(|(e, c)| *e == m.experiment && c == cell) || spent + cost > seconds {
+            continue;
+        }
+        spent += cost;
+        cells.push((m.experiment, cell.clone()));
+    }
+    if cells.is_empty() {
+        return None;
+    }
+    let mut steps = Vec::new();
+    for title in ["Suspicious cells again", "Suspicious cells once more"] {
+        for (experiment, cell) in &cells {
+            let estimated_s = cell_seconds(cell, &plan.stop);
+            let again = Cell { repeat: true, ..cell.clone() };
+            steps.push(Step { title: title.to_owned(), experiment: *experiment, cells: vec![again], estimated_s });
+        }
+    }
+    Some(Plan { estimated_s: steps.iter().map(|s| s.estimated_s).sum(), steps, ..plan.clone() })
+}
+
+/// The verdict on all measurements, including repeats.
+pub fn judge(report: &Report, references: Baselines<'_>) -> Health {
+    let results: Vec<&Measurement> = report.results.iter().collect();
+    let measurements: Vec<Vec<&Measurement>> = results.iter().map(|m| repeats(report, m)).collect();
+    let rounds: Vec<Vec<Suspicion>> = (0..MEASUREMENTS)
+        .map(|round| {
+            let view: Vec<&Measurement> = measurements.iter().map(|list| list[round.min(list.len() - 1)]).collect();
+            examine(report, &view, references)
+        })
+        .collect();
+    let mut findings = Vec::new();
+    for suspicion in &rounds[0] {
+        let again = rounds[1..].iter().map(|round| round.iter().find(|a| same(a, suspicion)));
+        let Some(again) = again.collect::<Option<Vec<_>>>() else {
+            let message = format!("{}; not confirmed when measured again", suspicion.finding.message);
+            findings.push(Finding::bare("not-confirmed", HealthStatus::Ok, message));
+            continue;
+        };
+        // All three rounds agree on the mildest severity.
+        let mildest = again.into_iter().chain([suspicion]).min_by_key(|a| a.finding.severity).unwrap_or(suspicion);
+        let mut finding = mildest.finding.clone();
+        if measurements[suspicion.index].len() < MEASUREMENTS && finding.severity > HealthStatus::Warning {
+            finding.severity = HealthStatus::Warning;
+            finding.message.push_str("; there was no time to measure it again");
+        }
+        findings.push(finding);
+    }
+    let mut compared_with = compare::compared_with(report, &results, references);
+    compared_with.extend(fleet::is_compared(&results, references).then(|| "fleet".to_owned()));
+    findings.extend(general(report, &results));
+    findings.extend(compare::reference_problems(report, references));
+    findings.extend(fleet::about_group(&results, references));
+    let comparable = || !compare::comparable_with(report, &results, references).is_empty() || fleet::is_comparable(&results, references);
+    if compared_with.is_empty() && comparable() {
+        let none = results.iter().filter(|m| m.estimate.value.is_some()).all(|m| !m.is_reliable());
+        let (severity, message) = match none {
+            true => (HealthStatus::CouldNotMeasure, "no number is reliable enough to be compared"),
+            false => (HealthStatus::Unknown, "too few numbers are reliable enough to be compared"),
+        };
+        findings.push(Finding::new("numbers-not-reliable", severity, message, measure_again()));
+    } else if compared_with.is_empty() {
+        let message = "this machine has no parts to compare with each other, and its limit is not known";
+        let advice = words![
+            "give the limit (",
+            Knob::Limit,
+            " GB/s), a result to compare with (",
+            Knob::Against,
+            " FILE.json), a fleet (",
+            Knob::Baseline,
+            " FLEET) or rules (",
+            Knob::Rules,
+            " FILE.toml)"
+        ];
+        findings.push(Finding::new("nothing-to-compare-with", HealthStatus::Unknown, message, advice));
+    }
+    findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    findings.dedup();
+    let measured_again = measurements.iter().filter(|list| list.len() > 1).count() as u32;
+    let status = findings.iter().map(|f| f.severity).max().unwrap_or_default();
+    Health { status, findings, compared_with, measured_again }
+}
+
+fn same(a: &Suspicion, b: &Suspicion) -> bool {
+    a.index == b.index && a.finding.code == b.finding.code
+}
+
+/// A measurement and those of its repeats that have a value.
+fn repeats<'a>(report: &'a Report, first: &'a Measurement) -> Vec<&'a Measurement> {
+    let again = report.repeats.iter().filter(|m| m.is_of_same_cell(first) && m.estimate.value.is_some());
+    [first].into_iter().chain(again).collect()
+}
+
+/// The coordinates of a measurement's cell in the plan: a cell has results of several orders, or of several delays.
+fn planned_coordinates(m: &Measurement) -> Coordinates {
+    let delay_cycles = m.at.delay_cycles.filter(|_| m.experiment != Experiment::LoadedLatency);
+    Coordinates { order: None, delay_cycles, ..m.at.clone() }
+}
+
+/// What looks wrong in one round.
+fn examine(report: &Report, view: &[&Measurement], references: Baselines<'_>) -> Vec<Suspicion> {
+    let mut found = compare::siblings(report, view);
+    found.extend(below_limit(view, report.machine.identity.system));
+    found.extend(references.baseline.into_iter().flat_map(|baseline| compare::baseline(report, view, baseline)));
+    found.extend(fleet::worse_than_siblings(report, view, references));
+    found.extend(references.rules.into_iter().flat_map(|rules| rules::broken_rules(report, view, rules)));
+    found
+}
+
+/// Bandwidths that are too low compared with the machine's limit.
+fn below_limit(view: &[&Measurement], system: OperatingSystem) -> Vec<Suspicion> {
+    let low = view.iter().enumerate().filter_map(|(index, m)| {
+        let severity = match m.verdict.status {
+            VerdictStatus::Failure => HealthStatus::Failure,
+            VerdictStatus::Warning => HealthStatus::Warning,
+            VerdictStatus::Ok | VerdictStatus::Unknown => return None,
+        };
+        let (value, limit) = (m.evidence.traffic.and_then(|t| t.bus_estimate_gbs).or(m.estimate.value)?, m.verdict.limit?);
+        let message = format!(
+            "{}: {value:.1} GB/s, {:.0} % of the {limit:.1} GB/s that its memory can transfer ({})",
+            name(m),
+            100.0 * value / limit,
+            m.verdict.limit_source.map_or_else(|| "source not stated".into(), |s| reasons::limit_source(s, m.verdict.limit_share))
+        );
+        let info = info_on_memory(system);
+        let advice =
+            words!["look at which channels are populated and how fast they run ("].followed_by(info).followed_by("), and at power limits");
+        Some(Suspicion { index, others: Vec::new(), finding: Finding::new("below-limit", severity, message, advice) })
+    });
+    low.collect()
+}

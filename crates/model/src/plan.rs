@@ -1,0 +1,11 @@
+//! What will be done: every default is decided and every cell is bound to CPUs, nodes, buffers and kernels. The crate `memgauge-planner` makes it.
+
+mod loaders;
+mod scan;
+mod steps;
+mod transfers;
+
+pub use loaders::{BufferPlan, Delays, KernelRow, Loader, OwnTraffic, Probe, Traffic};
+pub use scan::{Scan, more_passes, pass_order, shuffle};
+pub use steps::{BandwidthSweep, Cell, Coarsened, Coarsening, InterleaveSearch, LatencySweep, Plan, Step, StopRule, Work};
+pub use transfers::{Handoff, MIN_TRANSFER_S, TransferEnd, Transfers};

@@ -1,0 +1,171 @@
+//! The steps of each task, and how long they take.
+
+use memgauge_model::experiment::{Experiment, PrefetchRequest};
+use memgauge_model::note::{Note, NoteCode};
+use memgauge_model::plan::{Cell, KernelRow, MIN_TRANSFER_S, Plan, Step, StopRule, Work};
+use memgauge_model::prefetchers;
+use memgauge_model::protocol::MANY_CELLS;
+use memgauge_model::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
+use memgauge_model::tiers;
+use memgauge_model::topology::{Machine, OperatingSystem};
+use memgauge_model::units::IdSet;
+use memgauge_model::words;
+use memgauge_model::words::{Knob, Way};
+
+use crate::check::{PlanError, check_cpus, check_pool, check_traffic, named};
+use crate::context::{DEFAULT_SEED, Planner};
+use crate::quick::FIRST_ROUND_SHARE;
+use crate::{coarsen, cost};
+
+/// The share of the time for the whole run that is planned for cells. The rest is for reading the machine's state and writing the result.
+const WITHIN: f64 = 0.95;
+/// Seconds of a run that are not its cells': reading the machine, calibrating the clock, comparing the clocks of the CPUs, writing the result.
+const FRAME_S: f64 = 0.25;
+
+/// Makes the plan for `spec` on `machine`. `kernels` are those that can run there; none if the plan is for another instruction set.
+///
+/// # Errors
+/// [`PlanError::Request`] when the request names what does not exist; [`PlanError::Unavailable`] when it names what this
+/// process may not use, or needs more memory or CPUs than there are.
+pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Plan, PlanError> {
+    let mut planner = Planner::new(spec, machine, kernels)?;
+    check_traffic(spec)?;
+    let mut steps = match spec.task {
+        Task::Suite => planner.suite()?,
+        Task::Latency(shape) => vec![planner.latency(shape)?],
+        Task::Bandwidth(shape) => vec![planner.bandwidth(shape)?],
+        Task::Loaded => planner.loaded()?,
+        Task::Interleave => vec![planner.interleave()?],
+        Task::C2c(shape) => vec![planner.c2c(shape)?],
+        Task::Scan => vec![planner.scan()?],
+        Task::Sweep(shape) => planner.sweep(shape)?,
+        Task::Quick => planner.quick()?,
+        Task::Prefetch => planner.prefetch()?,
+        Task::Pmem => planner.pmem()?,
+        Task::Tiers => planner.tiers()?,
+    };
+    check_pool(spec, machine, &steps)?;
+    let (stop, max_s) = planner.set_times(&mut steps);
+    let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
+    let keep_awake = keep_awake(spec, machine)?;
+    let directories = spec.memory_dir.iter().chain(&spec.pmem.directories).cloned().chain(spec.traffic.thread_directories()).collect();
+    let at_once = steps.iter().flat_map(|s| &s.cells).map(|c| c.work.cpus().len()).max().unwrap_or(0);
+    let mut notes: Vec<Note> = quota_note(machine, at_once).into_iter().chain(planner.notes).collect();
+    if spec.task == Task::Prefetch || spec.prefetch != PrefetchRequest::Leave {
+        notes.push(prefetchers::taint_note());
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    notes.retain(|n| seen.insert((n.code.clone(), n.message.to_string())));
+    let mut plan = Plan {
+        steps,
+        stop,
+        seed: spec.seed.unwrap_or(DEFAULT_SEED),
+        keep_awake,
+        keep_awake_named: spec.keep_awake.is_some(),
+        compared_cores: if spec.task == Task::Quick { machine.topology.one_per_core(&planner.cpus) } else { IdSet::new() },
+        directories,
+        tiers: if spec.task == Task::Tiers { tiers::kinds(machine) } else { Vec::new() },
+        estimated_s,
+        max_s,
+        within_s: spec.within.map(|t| t.as_secs_f64()),
+        coarsened: planner.coarsened,
+        contents: spec.traffic.contents.clone(),
+        start_signal: spec.start_signal.clone(),
+        peak_gbs: spec.peak_gbs,
+        counters: spec.counters,
+        notes,
+    };
+    if let Some(kept) = plan.kept_samples() {
+        plan.notes.push(Note::info(
+            NoteCode::SamplesThinned,
+            format!("results keep {kept} samples of each burst: there are more than {MANY_CELLS} cells"),
+        ));
+    }
+    Ok(plan)
+}
+
+/// CPUs to keep busy: those named, or one of each package if there are several packages.
+fn keep_awake(spec: &Spec, machine: &Machine) -> Result<IdSet, PlanError> {
+    if let Some(cpus) = &spec.keep_awake {
+        return check_cpus(cpus, machine).map_err(|e| named(Knob::KeepAwake, e));
+    }
+    let packages = machine.topology.packages();
+    if packages.len() < 2 {
+        return Ok(IdSet::new());
+    }
+    let package = |cpu: u32| machine.topology.cpu(cpu).map(|c| c.package);
+    let cpus = machine.default_cpus();
+    Ok(packages.iter().filter_map(|p| cpus.iter().find(|&cpu| package(cpu) == Some(p))).collect())
+}
+
+/// Warns if more CPUs work at once than this process's control group may use.
+fn quota_note(machine: &Machine, at_once: usize) -> Option<Note> {
+    let quota = machine.allowed.cpu_quota.filter(|q| *q < at_once as f64)?;
+    let (group, limit) = match machine.identity.system {
+        OperatingSystem::Linux => ("control group", "cpu.max of the group"),
+        OperatingSystem::Windows => ("job object", "the CPU rate of the job"),
+    };
+    let message = format!("this {group} may use {quota:.2} CPUs' worth of time, and {at_once} CPUs work at once");
+    let throttled = words!["name fewer CPUs with ", Knob::Cpus, ": a throttled thread measures the throttle"];
+    let advice = Way::from(format!("raise {limit}")).or(throttled);
+    Some(Note::warning(NoteCode::CpuQuota, message).advise(advice))
+}
+
+impl Planner<'_> {
+    fn suite(&mut self) -> Result<Vec<Step>, PlanError> {
+        let mut steps = vec![self.latency(LatencyShape::Matrix)?, self.bandwidth(BandwidthShape::Peak)?];
+        if self.nodes.len() > 1 || self.cpu_nodes().len() > 1 {
+            steps.push(self.bandwidth(BandwidthShape::Matrix)?);
+        }
+        if self.cpus.len() > 1 {
+            // Virtual machines of two CPUs often have one core.
+            if self.machine.topology.one_per_core(&self.cpus).len() > 1 {
+                steps.extend(self.loaded()?);
+            } else {
+                let note = Note::warning(NoteCode::OneCore, "only one core may be used: latency under load needs two");
+                self.notes.push(note.advise(format!("allow another core ({}) to measure it", self.cpu_limits())));
+            }
+            steps.push(self.c2c(TransferShape::Representatives)?);
+        } else {
+            let note =
+                Note::warning(NoteCode::OneCpu, "only one CPU may be used: latency under load and cache-to-cache transfers need two");
+            self.notes.push(note.advise(format!("allow another CPU ({}) to measure them", self.cpu_limits())));
+        }
+        // The first cell runs again at the end, so that slow drift shows as a difference.
+        if let Some(first) = steps.first().and_then(|s| s.cells.first()).cloned() {
+            let (title, cells) = ("Idle latency again, as a control of drift".into(), vec![Cell { repeat: true, ..first }]);
+            steps.push(Step { title, experiment: Experiment::IdleLatency, cells, estimated_s: 0.0 });
+        }
+        Ok(steps)
+    }
+
+    /// Sets the estimated time of every step. Returns when cells end, and the longest time of the whole. If the run has a time limit, what is
+    /// measured becomes coarser until it fits.
+    fn set_times(&mut self, steps: &mut [Step]) -> (StopRule, f64) {
+        let mut stop = self.stop_rule(steps);
+        let quick = self.spec.task == Task::Quick;
+        let within_s = if quick { Some(self.quick_within()) } else { self.spec.within.map(|t| t.as_secs_f64()) };
+        let planned_s = within_s.map(|within_s| within_s * if quick { FIRST_ROUND_SHARE } else { WITHIN } - FRAME_S);
+        if let Some(planned_s) = planned_s {
+            stop.budget_s = self.fit(steps, &stop, planned_s);
+        }
+        for cell in steps.iter_mut().flat_map(|s| &mut s.cells) {
+            if let Work::Transfers(transfers) = &mut cell.work {
+                transfers.each_s = transfers.each_s.min(stop.budget_s.max(MIN_TRANSFER_S));
+            }
+        }
+        let max_s = cost::fill(steps, &stop, self.spec.counters);
+        if let Some(within_s) = within_s {
+            self.notes.extend(coarsen::note(&self.coarsened, within_s));
+        }
+        if let (Some(within_s), Some(planned_s)) = (within_s, planned_s.filter(|planned_s| max_s > *planned_s)) {
+            let least_s = max_s + within_s - planned_s;
+            let message = format!(
+                "even the coarsest plan may take {least_s:.1} s, and the run ends after {within_s:.0} s: what comes first is measured first"
+            );
+            let advice = Way::from("name fewer CPUs, nodes, mixes or sizes").or(words!["give it more time with ", Knob::Within]);
+            self.notes.push(Note::warning(NoteCode::WithinTooShort, message).advise(advice));
+        }
+        (stop, if quick { self.quick_within() } else { max_s })
+    }
+}
