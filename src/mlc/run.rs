@@ -14,7 +14,7 @@ use memgauge_model::note::{Note, NoteCode, Severity};
 use memgauge_model::plan::{KernelRow, Plan};
 use memgauge_model::result::Report;
 use memgauge_model::spec::{Spec, Task};
-use memgauge_model::topology::{Allowed, Machine, OperatingSystem};
+use memgauge_model::topology::{Allowed, Machine};
 use memgauge_model::wording::native::FrontEnd;
 use memgauge_model::wording::{self, reasons};
 use memgauge_os::clock::Clock;
@@ -416,10 +416,7 @@ fn scan_messages(report: &Report) -> Vec<String> {
         messages.push(format!("warning: {measured} of {all} regions were measured{why}"));
     }
     if regions.iter().any(|m| m.evidence.physical.as_ref().is_none_or(|p| p.first.is_none())) {
-        let who = match report.machine.identity.system {
-            OperatingSystem::Linux => "only root may read where pages are",
-            OperatingSystem::Windows => "Windows shows no program where pages are",
-        };
+        let who = report.machine.identity.system.words().no_addresses;
         messages.push(format!("addresses are 'nan' in rows: {who}"));
     }
     messages
@@ -457,7 +454,7 @@ mod tests {
         assert!(messages[0].ends_with(": memory is scarce; free some"), "{messages:?}");
         part.results.iter_mut().for_each(|m| m.evidence.physical = None);
         assert!(scan_messages(&part)[1].contains("only root"));
-        part.machine.identity.system = OperatingSystem::Windows;
+        part.machine.identity.system = memgauge_model::topology::OperatingSystem::Windows;
         assert!(scan_messages(&part)[1].contains("Windows shows no program"));
     }
 }

@@ -23,10 +23,7 @@ pub(super) const NAME_VARIABLE: &str = "MEMGAUGE_MLC_BANNER";
 pub(super) const VERSION_VARIABLE: &str = "MEMGAUGE_MLC_VERSION";
 /// What the original says where it cannot switch prefetchers, with what helps there.
 pub(super) fn prefetchers_on(system: OperatingSystem) -> String {
-    let why = match system {
-        OperatingSystem::Linux => "try executing 'modprobe msr'",
-        OperatingSystem::Windows => "Windows has no driver for it",
-    };
+    let why = system.words().no_registers;
     format!("*** Unable to modify prefetchers ({why})\n*** So, enabling random access for latency measurements\n")
 }
 

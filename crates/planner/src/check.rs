@@ -7,7 +7,7 @@ use memgauge_model::distribution::BATCHES;
 use memgauge_model::experiment::{Hops, PageRequest};
 use memgauge_model::plan::{BufferPlan, Step};
 use memgauge_model::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
-use memgauge_model::topology::{Machine, OperatingSystem, PagePool};
+use memgauge_model::topology::{Machine, PagePool};
 use memgauge_model::traffic::{Access, LineUse, Mix};
 use memgauge_model::units::{Bytes, IdSet};
 use memgauge_model::words;
@@ -46,27 +46,24 @@ pub(super) fn unavailable<T>(why: impl Into<Problem>) -> Result<T, PlanError> {
 
 /// The requested CPUs, if all of them may be used.
 pub(super) fn check_cpus(requested: &IdSet, machine: &Machine) -> Result<IdSet, PlanError> {
-    let online = machine.topology.online();
+    let (online, system) = (machine.topology.online(), machine.identity.system.words());
     if requested.is_empty() {
         return invalid(words![Knob::Cpus, " names no CPU; online are {online}"]);
     }
     for cpu in requested.iter() {
         if machine.topology.offline.contains(cpu) {
             let what = format!("CPU {cpu} is offline; online are {online}");
-            return invalid(match machine.identity.system {
-                OperatingSystem::Linux => Problem::new(what, words!["'", Verb::Info, "' says how to switch it on"]),
-                OperatingSystem::Windows => what.into(),
+            return invalid(match system.switches_cpus {
+                true => Problem::new(what, words!["'", Verb::Info, "' says how to switch it on"]),
+                false => what.into(),
             });
         }
         if !online.contains(cpu) {
             return invalid(format!("there is no CPU {cpu}; online are {online}"));
         }
         if !machine.allowed.cpus.contains(cpu) {
-            let why = match machine.identity.system {
-                OperatingSystem::Linux => "its affinity mask or cpuset leaves the others out: taskset -p, cpuset.cpus",
-                OperatingSystem::Windows => "its affinity or its job object leaves the others out",
-            };
-            return unavailable(format!("this process may not use CPU {cpu}; it may use {} ({why})", machine.allowed.cpus));
+            let (may, why) = (&machine.allowed.cpus, system.cpu_left_out);
+            return unavailable(format!("this process may not use CPU {cpu}; it may use {may} ({why})"));
         }
     }
     Ok(requested.clone())
@@ -97,7 +94,10 @@ pub(super) fn check_directory(spec: &Spec, machine: &Machine) -> Result<(), Plan
         }
         FileBacking::PageCache if spec.nodes.is_some() => {
             let out = Ways::from(Way::LeaveOut(Knob::Node));
-            let ways = if machine.identity.system.is_linux() { out.or("give a directory of a tmpfs") } else { out };
+            let ways = match machine.identity.system.words().bindable_directory {
+                Some(give) => out.or(give),
+                None => out,
+            };
             invalid(refused(format!("the page cache of {path} cannot be bound to a node")).advise(ways))
         }
         _ => Ok(()),
@@ -120,7 +120,7 @@ pub(super) fn check_nodes(requested: &IdSet, machine: &Machine) -> Result<IdSet,
                 return unavailable(format!(
                     "this process may not use the memory of node {node}; it may use {}{}",
                     machine.allowed.nodes,
-                    if machine.identity.system.is_linux() { " (cpuset.mems of its control group)" } else { "" }
+                    machine.identity.system.words().node_limits_in_brackets
                 ));
             }
             Some(_) => {}

@@ -8,9 +8,8 @@ use memgauge_model::interleave::Weights;
 use memgauge_model::note::{Note, NoteCode};
 use memgauge_model::plan::{Cell, Coarsened, KernelRow, Step, StopRule, shuffle};
 use memgauge_model::spec::{Spec, Task};
-use memgauge_model::topology::{Machine, OperatingSystem};
+use memgauge_model::topology::Machine;
 use memgauge_model::units::IdSet;
-use memgauge_model::wording::system::cpu_limits;
 use memgauge_model::words;
 use memgauge_model::words::{Knob, Way, Ways};
 
@@ -75,10 +74,7 @@ impl<'a> Planner<'a> {
             None => machine.default_cpus(),
         };
         if cpus.is_empty() {
-            return unavailable(match machine.identity.system {
-                OperatingSystem::Linux => "this process may use no online CPU; check its affinity (taskset -p) and cpuset",
-                OperatingSystem::Windows => "this process may use no CPU; check its affinity (Task Manager, Details) and its job object",
-            });
+            return unavailable(machine.identity.system.words().no_cpu_allowed);
         }
         check_directory(spec, machine)?;
         check_chase(spec, machine)?;
@@ -191,7 +187,7 @@ impl<'a> Planner<'a> {
 
     /// What limits this process to some CPUs.
     pub(super) const fn cpu_limits(&self) -> &'static str {
-        cpu_limits(self.machine.identity.system)
+        self.machine.identity.system.words().cpu_limits
     }
 
     /// The node of a CPU's memory where none is named: its own, or the nearest measured one if its own may not be used. Under an inherited
@@ -214,20 +210,17 @@ impl<'a> Planner<'a> {
             let bare = topology.node(own).is_some_and(|n| !n.has_memory());
             let allowed = self.machine.allowed.nodes.contains(own);
             let elsewhere = Way::name("CPUs of another node", Knob::Cpus);
-            let (message, advice) = match self.machine.identity.system {
+            let (message, advice) = match self.machine.identity.system.words().node_limits {
                 _ if bare => (
                     format!("node {own} has no memory; the nearest, node {near}, is used"),
                     Some(Way::from("look for missing or disabled DIMMs, or set fewer nodes per socket in the BIOS").or_else(elsewhere)),
                 ),
                 // A note says already why it is left out.
                 _ if allowed => (format!("node {own} is short of memory; the nearest, node {near}, is used"), None),
-                OperatingSystem::Linux => (
+                limits => (
                     format!("CPUs of node {own} may not use its memory; node {near} is used instead"),
-                    Some(Way::from("allow the node in cpuset.mems").or(elsewhere)),
+                    Some(limits.map_or_else(|| elsewhere.clone().into(), |allow| Way::from(allow).or(elsewhere.clone()))),
                 ),
-                OperatingSystem::Windows => {
-                    (format!("CPUs of node {own} may not use its memory; node {near} is used instead"), Some(elsewhere.into()))
-                }
             };
             self.notes.push(Note { advice, ..Note::warning(NoteCode::NoLocalMemory, message) });
         }

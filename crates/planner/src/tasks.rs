@@ -7,7 +7,7 @@ use memgauge_model::prefetchers;
 use memgauge_model::protocol::MANY_CELLS;
 use memgauge_model::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
 use memgauge_model::tiers;
-use memgauge_model::topology::{Machine, OperatingSystem};
+use memgauge_model::topology::Machine;
 use memgauge_model::units::IdSet;
 use memgauge_model::words;
 use memgauge_model::words::{Knob, Way};
@@ -101,10 +101,7 @@ fn keep_awake(spec: &Spec, machine: &Machine) -> Result<IdSet, PlanError> {
 /// Warns if more CPUs work at once than this process's control group may use.
 fn quota_note(machine: &Machine, at_once: usize) -> Option<Note> {
     let quota = machine.allowed.cpu_quota.filter(|q| *q < at_once as f64)?;
-    let (group, limit) = match machine.identity.system {
-        OperatingSystem::Linux => ("control group", "cpu.max of the group"),
-        OperatingSystem::Windows => ("job object", "the CPU rate of the job"),
-    };
+    let (group, limit) = machine.identity.system.words().cpu_quota;
     let message = format!("this {group} may use {quota:.2} CPUs' worth of time, and {at_once} CPUs work at once");
     let throttled = words!["name fewer CPUs with ", Knob::Cpus, ": a throttled thread measures the throttle"];
     let advice = Way::from(format!("raise {limit}")).or(throttled);

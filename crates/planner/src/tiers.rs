@@ -94,13 +94,9 @@ impl Planner<'_> {
             None if self.nodes.len() > 1 => Way::name("nodes", Knob::Node).to("compare them all the same").or(suite.after("use ")),
             None => suite.followed_by(" measures this one").into(),
         };
-        let looked_at = if self.machine.identity.system.is_linux() {
-            "and neither the kernel's memory tiers nor firmware (HMAT), DAX or CXL devices tell of another"
-        } else {
-            "and Windows does not show what firmware (HMAT) or CXL devices tell"
-        };
+        let no_other = self.machine.identity.system.words().no_other_tier;
         let what = format!(
-            "this machine has one tier of memory that may be used: {measured} one kind, {bare} nodes are without CPUs, {looked_at}"
+            "this machine has one tier of memory that may be used: {measured} one kind, {bare} nodes are without CPUs, and {no_other}"
         );
         Problem::new(what, advice)
     }

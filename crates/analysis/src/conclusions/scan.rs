@@ -8,7 +8,6 @@ use memgauge_model::note::{Note, NoteCode};
 use memgauge_model::result::{LimitSource, Measurement, Mismatch, PhysicalRange, Verdict, VerdictReason, VerdictStatus, WrongWordKind};
 use memgauge_model::stats;
 use memgauge_model::topology::OperatingSystem;
-use memgauge_model::wording::system::memory_errors_log;
 use memgauge_model::wording::{number_of, reasons};
 
 /// A region is not weak if its interval comes this close to the median of all regions, as a share of the median. Refresh, the placement of
@@ -81,7 +80,7 @@ const FAULTS_NAMED: usize = 3;
 
 /// What to do about memory that does not keep what is written to it.
 fn test_memory(system: OperatingSystem) -> String {
-    format!("take the machine out of service and test its memory; look into {}", memory_errors_log(system))
+    format!("take the machine out of service and test its memory; look into {}", system.words().memory_errors_log)
 }
 
 /// Notes on a scan: weak regions, memory that does not keep what is written, and unknown addresses.

@@ -1,38 +1,108 @@
-//! What the operating systems call what memgauge advises.
+//! How the operating systems differ in what memgauge says: one row for each system.
 
 use crate::topology::OperatingSystem;
-use crate::words;
-use crate::words::{Verb, Words};
 
-/// What limits a process to some CPUs, and so allows it more of them.
-pub const fn cpu_limits(system: OperatingSystem) -> &'static str {
-    match system {
-        OperatingSystem::Linux => "taskset, cpuset",
-        OperatingSystem::Windows => "start /affinity, the job object",
-    }
+/// What an operating system calls what memgauge speaks of, and where it keeps it.
+#[derive(Debug)]
+pub struct SystemWords {
+    /// What limits a process to some CPUs, and so allows it more of them.
+    pub cpu_limits: &'static str,
+    /// That this process may use no CPU, and where to look.
+    pub no_cpu_allowed: &'static str,
+    /// Why this process may not use a CPU.
+    pub cpu_left_out: &'static str,
+    /// `info` says how to switch CPUs on.
+    pub switches_cpus: bool,
+    /// `prefetch` switches prefetchers.
+    pub switches_prefetchers: bool,
+    /// What a process with a quota of CPU time belongs to, and the setting that is its quota.
+    pub cpu_quota: (&'static str, &'static str),
+    /// What allows a process the memory of another node.
+    pub node_limits: Option<&'static str>,
+    /// Follows the nodes that this process may use: what says so.
+    pub node_limits_in_brackets: &'static str,
+    /// A kind of directory whose files can be bound to a node.
+    pub bindable_directory: Option<&'static str>,
+    /// Where other tiers of memory were looked for in vain.
+    pub no_other_tier: &'static str,
+    /// Follows the command that shows installed memory devices: the privilege that it needs. On Windows every user may read firmware's table.
+    pub for_memory_devices: &'static str,
+    /// Where the system writes what the hardware reported: errors, heat, limits.
+    pub hardware_log: &'static str,
+    /// Where the system writes errors of memory.
+    pub memory_errors_log: &'static str,
+    /// How to find the DIMM with errors.
+    pub find_bad_dimm: &'static str,
+    /// How to find errors of memory that were counted while something was measured.
+    pub find_memory_errors: &'static str,
+    /// How to keep cores at one frequency.
+    pub steady_frequency: &'static str,
+    /// What is needed to read back where pages are.
+    pub placement: &'static str,
+    /// Why nobody, or not everybody, may read physical addresses.
+    pub no_addresses: &'static str,
+    /// Why prefetchers cannot be switched.
+    pub no_registers: &'static str,
+    /// What keeps a program on a node.
+    pub on_one_node: &'static str,
+    /// What places pages by weights.
+    pub by_weights: &'static str,
 }
 
-/// The command that shows the installed memory devices, and the privilege that it needs.
-pub fn info_on_memory(system: OperatingSystem) -> Words {
-    match system {
-        OperatingSystem::Linux => words![Verb::Info, ", as root"],
-        // Every user may read firmware's table there.
-        OperatingSystem::Windows => Verb::Info.into(),
-    }
-}
+const LINUX: SystemWords = SystemWords {
+    cpu_limits: "taskset, cpuset",
+    no_cpu_allowed: "this process may use no online CPU; check its affinity (taskset -p) and cpuset",
+    cpu_left_out: "its affinity mask or cpuset leaves the others out: taskset -p, cpuset.cpus",
+    switches_cpus: true,
+    switches_prefetchers: true,
+    cpu_quota: ("control group", "cpu.max of the group"),
+    node_limits: Some("allow the node in cpuset.mems"),
+    node_limits_in_brackets: " (cpuset.mems of its control group)",
+    bindable_directory: Some("give a directory of a tmpfs"),
+    no_other_tier: "neither the kernel's memory tiers nor firmware (HMAT), DAX or CXL devices tell of another",
+    for_memory_devices: ", as root",
+    hardware_log: "the kernel's log",
+    memory_errors_log: "the kernel's log for machine checks and EDAC",
+    find_bad_dimm: "look at /sys/devices/system/edac and the kernel's log for the DIMM",
+    find_memory_errors: "look for EDAC messages in the kernel's log and check the DIMMs before you trust this machine",
+    steady_frequency: "set the performance governor and repeat on a warm machine",
+    placement: "in a container, allow move_pages (CAP_SYS_NICE); until then the node is only as sure as first touch makes it",
+    no_addresses: "only root may read where pages are",
+    no_registers: "try executing 'modprobe msr'",
+    on_one_node: "numactl --cpunodebind=N --membind=N",
+    by_weights: "numactl --weighted-interleave",
+};
 
-/// Where the system writes what the hardware reported: errors, heat, limits.
-pub const fn hardware_log(system: OperatingSystem) -> &'static str {
-    match system {
-        OperatingSystem::Linux => "the kernel's log",
-        OperatingSystem::Windows => "the system's event log",
-    }
-}
+const WINDOWS: SystemWords = SystemWords {
+    cpu_limits: "start /affinity, the job object",
+    no_cpu_allowed: "this process may use no CPU; check its affinity (Task Manager, Details) and its job object",
+    cpu_left_out: "its affinity or its job object leaves the others out",
+    switches_cpus: false,
+    switches_prefetchers: false,
+    cpu_quota: ("job object", "the CPU rate of the job"),
+    node_limits: None,
+    node_limits_in_brackets: "",
+    bindable_directory: None,
+    no_other_tier: "Windows does not show what firmware (HMAT) or CXL devices tell",
+    for_memory_devices: "",
+    hardware_log: "the system's event log",
+    memory_errors_log: "the system's event log for those of WHEA-Logger",
+    find_bad_dimm: "look at the events of WHEA-Logger in the system's log for the DIMM",
+    find_memory_errors: "look for events of WHEA-Logger in the system's log and check the DIMMs before you trust this machine",
+    steady_frequency: "choose the power plan 'High performance' and repeat on a warm machine",
+    placement: "until the pages can be read back, the node is only as sure as first touch makes it",
+    no_addresses: "Windows shows no program where pages are",
+    no_registers: "Windows has no driver for it",
+    on_one_node: "start /node N PROGRAM",
+    by_weights: "the program itself must, by VirtualAllocExNuma: Windows has no setting",
+};
 
-/// Where the system writes errors of memory.
-pub const fn memory_errors_log(system: OperatingSystem) -> &'static str {
-    match system {
-        OperatingSystem::Linux => "the kernel's log for machine checks and EDAC",
-        OperatingSystem::Windows => "the system's event log for those of WHEA-Logger",
+impl OperatingSystem {
+    /// What it calls what memgauge speaks of.
+    pub const fn words(self) -> &'static SystemWords {
+        match self {
+            Self::Linux => &LINUX,
+            Self::Windows => &WINDOWS,
+        }
     }
 }

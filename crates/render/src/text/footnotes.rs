@@ -295,7 +295,6 @@ fn modes(m: &Measurement) -> String {
 }
 
 fn advice(reason: QualityReason, machine: &Machine, advised: &mut BTreeSet<QualityReason>) -> String {
-    use OperatingSystem::Windows;
     use QualityReason as R;
     let system = machine.identity.system;
     let text: Ways = match reason {
@@ -303,31 +302,22 @@ fn advice(reason: QualityReason, machine: &Machine, advised: &mut BTreeSet<Quali
         R::BusyMachine => Way::from("stop them").or(Way::name("idle CPUs", Knob::Cpus)),
         R::InvoluntarySwitches => Way::from("stop other work on these CPUs").or(Way::name("idle ones", Knob::Cpus)),
         R::Migrated => "repeat while nothing changes which CPUs this process may use".into(),
-        R::FrequencyDrift if system == Windows => "choose the power plan 'High performance' and repeat on a warm machine".into(),
-        R::FrequencyDrift => "set the performance governor and repeat on a warm machine".into(),
+        R::FrequencyDrift => system.words().steady_frequency.into(),
         R::Coverage => Way::name("fewer CPUs", Knob::Cpus).or(words!["measure longer with ", Knob::Time]),
         R::NotConverged => Way::Say(words!["raise ", Knob::Budget]).or(words!["accept a wider interval with ", Knob::Confidence]),
         R::SeveralModes => "the median hides them".into(),
         R::PlacementWrong => Way::from("free memory on that node").or(words!["ask for a smaller ", Knob::Size]),
-        R::PlacementUnverified if system == Windows => {
-            "until the pages can be read back, the node is only as sure as first touch makes it".into()
-        }
-        R::PlacementUnverified => {
-            "in a container, allow move_pages (CAP_SYS_NICE); until then the node is only as sure as first touch makes it".into()
-        }
+        R::PlacementUnverified => system.words().placement.into(),
         R::PlateauNotReached => words!["ask for a larger ", Knob::Size].into(),
         R::Drift => "repeat on a machine that is warm and otherwise idle".into(),
-        R::MemoryErrors if system == Windows => {
-            "look for events of WHEA-Logger in the system's log and check the DIMMs before you trust this machine".into()
-        }
-        R::MemoryErrors => "look for EDAC messages in the kernel's log and check the DIMMs before you trust this machine".into(),
+        R::MemoryErrors => system.words().find_memory_errors.into(),
         R::BurstsDisturbed | R::KernelChosenBusy | R::TimeLeftOut => "repeat when these CPUs are idle".into(),
         R::Stalled => {
             "repeat; if it stays, look for throttled memory, links that retry and firmware interrupts, in a guest for a busy host".into()
         }
         R::BusyNeighbours => "repeat when the whole machine is idle: they may use the memory, too".into(),
         R::AboveCore => "time or frequency was misread: do not use the number, and report it with the JSON result".into(),
-        R::PagesMigrated if system == Windows => {
+        R::PagesMigrated if system == OperatingSystem::Windows => {
             "repeat where memory is not short: Windows moved pages to another node during the run".into()
         }
         R::PagesMigrated => format!("for the time of the run, {}", machine.allowed.settings.change(NUMA_BALANCING, "0")).into(),

@@ -8,7 +8,6 @@ use memgauge_model::stats;
 use memgauge_model::tiers::{self, MemoryKind};
 use memgauge_model::traffic::Mix;
 use memgauge_model::units::IdSet;
-use memgauge_model::wording::system::{hardware_log, info_on_memory};
 use memgauge_model::words;
 use memgauge_model::words::{Command, Knob, Verb};
 
@@ -155,7 +154,7 @@ pub(super) fn siblings(report: &Report, view: &[&Measurement]) -> Vec<Suspicion>
             let like = if others.len() == 1 { name(view[others[0]]) } else { format!("{} others like it", others.len()) };
             let message = worse(m, own.value, by, &like, value);
             let system = report.machine.identity.system;
-            let (info, log) = (info_on_memory(system), hardware_log(system));
+            let (info, log) = (words![Verb::Info, system.words().for_memory_devices], system.words().hardware_log);
             let advice = words!["compare its memory devices with those of the others ("]
                 .followed_by(info)
                 .followed_by(format!("), and look at {log} for errors and throttling"));

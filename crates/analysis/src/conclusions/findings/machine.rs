@@ -9,7 +9,6 @@ use memgauge_model::result::{Finding, HealthStatus, Measurement, QualityReason, 
 use memgauge_model::stats;
 use memgauge_model::topology::OperatingSystem;
 use memgauge_model::units::IdSet;
-use memgauge_model::wording::system::hardware_log;
 use memgauge_model::wording::{self, reasons};
 use memgauge_model::words;
 use memgauge_model::words::{Knob, Verb, Way};
@@ -71,10 +70,7 @@ fn memory_errors(report: &Report) -> Option<Finding> {
     };
     let of = if dimms.is_empty() { String::new() } else { format!(" of {}", dimms.into_iter().collect::<Vec<_>>().join(", ")) };
     let message = format!("the kernel reported memory errors during the check ({errors}{of})");
-    let advice = match report.machine.identity.system {
-        OperatingSystem::Linux => "look at /sys/devices/system/edac and the kernel's log for the DIMM",
-        OperatingSystem::Windows => "look at the events of WHEA-Logger in the system's log for the DIMM",
-    };
+    let advice = report.machine.identity.system.words().find_bad_dimm;
     (errors > 0).then(|| Finding::new("memory-errors", HealthStatus::Incident, message, advice))
 }
 
@@ -93,7 +89,7 @@ fn stalled(report: &Report, results: &[&Measurement]) -> Option<Finding> {
         stalled.len(),
         measured.len()
     );
-    let log = hardware_log(report.machine.identity.system);
+    let log = report.machine.identity.system.words().hardware_log;
     let (severity, advice) = if report.machine.identity.may_be_virtual() {
         (HealthStatus::Unknown, "the host may take CPUs away without saying so: look at its load, or measure there".to_owned())
     } else {
@@ -122,7 +118,7 @@ fn slow_cores(report: &Report) -> Vec<Finding> {
         let lowest = cores.iter().map(|c| c.1).min_by(f64::total_cmp)?;
         let message =
             format!("cores of CPUs {slow} run at {lowest:.2} GHz or a little more while all cores work; most run at {usual:.2} GHz");
-        let log = hardware_log(report.machine.identity.system);
+        let log = report.machine.identity.system.words().hardware_log;
         let advice = format!("look at {log} for throttling, and at cooling, power limits and frequency settings of these cores");
         (!slow.is_empty()).then(|| Finding::new("slow-cores", HealthStatus::Warning, message, advice))
     };
@@ -152,9 +148,9 @@ fn prefetchers_off(results: &[&Measurement], system: OperatingSystem) -> Option<
         format!("CPUs {off}")
     };
     let message = format!("memory is not fetched ahead on {who}: a chase in ascending order is as slow as a random one");
-    let advice = match system {
-        OperatingSystem::Linux => words![SWITCHED_OFF, " (", Verb::Prefetch, ", as root)"],
-        OperatingSystem::Windows => SWITCHED_OFF.into(),
+    let advice = match system.words().switches_prefetchers {
+        true => words![SWITCHED_OFF, " (", Verb::Prefetch, ", as root)"],
+        false => SWITCHED_OFF.into(),
     };
     (!off.is_empty()).then(|| Finding::new("prefetchers-off", HealthStatus::Warning, message, advice))
 }

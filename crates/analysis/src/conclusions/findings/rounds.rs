@@ -5,9 +5,8 @@ use memgauge_model::plan::{Cell, Plan, Step, StopRule};
 use memgauge_model::result::{Finding, Health, HealthStatus, Measurement, Report, VerdictStatus};
 use memgauge_model::topology::OperatingSystem;
 use memgauge_model::wording::reasons;
-use memgauge_model::wording::system::info_on_memory;
 use memgauge_model::words;
-use memgauge_model::words::Knob;
+use memgauge_model::words::{Knob, Verb};
 
 use crate::conclusions::findings::machine::general;
 use crate::conclusions::findings::rules::Baselines;
@@ -161,7 +160,7 @@ fn below_limit(view: &[&Measurement], system: OperatingSystem) -> Vec<Suspicion>
             100.0 * value / limit,
             m.verdict.limit_source.map_or_else(|| "source not stated".into(), |s| reasons::limit_source(s, m.verdict.limit_share))
         );
-        let info = info_on_memory(system);
+        let info = words![Verb::Info, system.words().for_memory_devices];
         let advice =
             words!["look at which channels are populated and how fast they run ("].followed_by(info).followed_by("), and at power limits");
         Some(Suspicion { index, others: Vec::new(), finding: Finding::new("below-limit", severity, message, advice) })

@@ -89,7 +89,7 @@ pub(super) fn action(recommendation: &Recommendation, system: OperatingSystem) -
             let costs = *latency_effect == Some(Effect::More) || *bandwidth_effect == Some(Effect::Less);
             let what = both(*latency, *bandwidth);
             if costs {
-                format!("Keep threads and their memory on one node ({}): memory of another node has {what}.", to_one_node(system))
+                format!("Keep threads and their memory on one node ({}): memory of another node has {what}.", system.words().on_one_node)
             } else {
                 format!("Threads may use the memory of any node: that of another one has {what}.")
             }
@@ -171,7 +171,7 @@ fn interleave_nodes(mix: Option<Mix>, weights: &Weights, bandwidth: Ratio, effec
     match effect {
         Effect::More => format!(
             "Interleave pages with the weights {weights} ({}): {change} bandwidth{mix} over the nearest node alone.",
-            by_weights(system)
+            system.words().by_weights
         ),
         Effect::Less | Effect::Same => {
             format!("Keep pages on the nearest node: interleaving with the weights {weights} changes the bandwidth{mix} by {change}.")
@@ -193,27 +193,11 @@ fn interleave_for_latency(
     match effect {
         Effect::Less => format!(
             "Interleave pages with the weights {weights} ({}): {change} latency at {load} over the nearest node alone.",
-            by_weights(system)
+            system.words().by_weights
         ),
         Effect::More | Effect::Same => {
             format!("Keep pages on the nearest node: at {load}, interleaving with the weights {weights} changes latency by {change}.")
         }
-    }
-}
-
-/// What keeps a program on a node.
-const fn to_one_node(system: OperatingSystem) -> &'static str {
-    match system {
-        OperatingSystem::Linux => "numactl --cpunodebind=N --membind=N",
-        OperatingSystem::Windows => "start /node N PROGRAM",
-    }
-}
-
-/// What places pages by weights.
-const fn by_weights(system: OperatingSystem) -> &'static str {
-    match system {
-        OperatingSystem::Linux => "numactl --weighted-interleave",
-        OperatingSystem::Windows => "the program itself must, by VirtualAllocExNuma: Windows has no setting",
     }
 }
 
