@@ -1,5 +1,9 @@
 //! memgauge: parse, plan, run, render. Two programs share it: `memgauge` and the drop-in `mlc`.
 
+#[cfg(test)]
+#[macro_use]
+mod test_tasks;
+
 mod cli;
 mod commands;
 mod console;

@@ -322,7 +322,7 @@ mod tests {
 
     fn suite() -> (memgauge_model::topology::Machine, Plan) {
         let machine = memgauge_os::topology::read_machine(std::path::Path::new("/")).unwrap();
-        let spec = memgauge_model::spec::Spec::new(memgauge_model::spec::Task::Suite);
+        let spec = memgauge_model::spec::Spec::new(memgauge_model::spec::Task::suite());
         let plan = memgauge_planner::plan(&spec, &machine, &[]).unwrap();
         (machine, plan)
     }

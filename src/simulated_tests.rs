@@ -62,7 +62,7 @@ fn run_beside(spec: &Spec, machine: &Machine, model: &dyn SimulatedMachine, refe
     let plan = memgauge_planner::plan(spec, machine, &kernels()).unwrap();
     let stop = Stop::raised(None);
     let mut context = RunContext::new(machine, *CLOCK, root.into(), stop.flag()).simulated(model);
-    let deadlines = (spec.task == Task::Quick).then(|| Deadlines::begin(context.now(), spec.within));
+    let deadlines = matches!(spec.task, Task::Quick(_)).then(|| Deadlines::begin(context.now(), spec.within));
     context.deadline = deadlines.map(|d| d.end(0));
     let mut report = report::blank(machine.clone(), root, &HostIdentity::withheld());
     report.environment.root = true;
@@ -133,9 +133,9 @@ fn the_time_left_is_honest() {
         let shape = Shape { packages: 2.min(nodes), nodes: nodes.div_ceil(2), ..TWO_NODES };
         let machine = shape.machine();
         // How few bursts a cell needs is not known before it, which shows in runs of few cells.
-        for (task, most) in [(Task::Suite, 0.15), (Task::Quick, 0.35)] {
+        for (task, most) in [(Task::suite(), 0.15), (Task::quick(), 0.35)] {
             print!("{nodes} nodes, {task:?}: ");
-            let error = error_of_time_left(&Spec::new(task), &machine, &with_noise(&machine, noise));
+            let error = error_of_time_left(&Spec::new(task.clone()), &machine, &with_noise(&machine, noise));
             assert!(error < most, "{task:?} on {nodes} nodes: {error}");
         }
     }
@@ -155,7 +155,7 @@ fn close(a: f64, b: f64, share: f64) -> bool {
 fn the_suite_finds_what_its_model_says() {
     let machine = TWO_NODES.machine();
     let model = Model::new(&machine, None, 7);
-    let report = run(&Spec::new(Task::Suite), &machine, &model, None);
+    let report = run(&Spec::new(Task::suite()), &machine, &model, None);
     assert!(report.complete, "{:?}", report.notes);
     let summary = report.summary.as_ref().unwrap();
     let local: Vec<f64> = [0, 1].iter().map(|node| model.idle_ns(8 * node, *node).unwrap()).collect();
@@ -176,7 +176,7 @@ fn a_cache_that_nobody_describes_is_not_taken_for_memory() {
     let described = Shape { packages: 1, cache: Bytes::mib(16), ..TWO_NODES };
     let (machine, real) = (described.machine(), Shape { cache: Bytes::mib(320), ..described }.machine());
     let model = Model::new(&real, None, 7);
-    let report = run(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &model, None);
+    let report = run(&Spec::new(Task::latency(LatencyShape::One)), &machine, &model, None);
     let m = report.results.iter().find(|m| m.at.order == Some(ChaseOrder::WindowLocal)).unwrap();
     let (found, memory, plateau) = (m.estimate.value.unwrap(), model.idle_ns(0, 0).unwrap(), m.evidence.plateau.unwrap());
     assert!(plateau.reached && m.evidence.buffer >= Bytes::mib(640), "{plateau:?} over {}", m.evidence.buffer);
@@ -229,7 +229,7 @@ fn tally(machines: u64, seed: u64) -> Tally {
         let mut random = Random::new(seed);
         let shape = Shape::random(&mut random);
         let machine = shape.machine();
-        let spec = Spec::new(Task::Quick);
+        let spec = Spec::new(Task::quick());
         let healthy = |run: u64| Model::new(&machine, None, seed).again(seed * 10 + run);
         let baseline = run(&spec, &machine, &healthy(1), None);
         let again = run(&spec, &machine, &healthy(2), Some(&baseline));
@@ -302,9 +302,9 @@ fn large(nodes: u32) -> Shape {
 
 fn task(name: &str) -> Task {
     match name {
-        "quick" => Task::Quick,
-        "c2c" => Task::C2c(TransferShape::CpuMatrix),
-        _ => Task::Suite,
+        "quick" => Task::quick(),
+        "c2c" => Task::c2c(TransferShape::CpuMatrix),
+        _ => Task::suite(),
     }
 }
 
@@ -384,7 +384,7 @@ fn with_noise(machine: &Machine, noise: Noise) -> Model {
 fn the_knee_is_where_the_models_latency_bends() {
     let machine = TWO_NODES.machine();
     let model = with_noise(&machine, Noise::NONE);
-    let report = run(&Spec::new(Task::Loaded), &machine, &model, None);
+    let report = run(&Spec::new(Task::loaded()), &machine, &model, None);
     let curve = report.curves.iter().find(|c| c.at.mix == Some(Mix::AllReads)).unwrap();
     let (unloaded, saturated, knee) = (curve.unloaded_ns.unwrap(), curve.saturated_ns.unwrap(), curve.knee.unwrap());
     assert!(close(unloaded, model.idle_ns(0, 0).unwrap(), 0.02), "{unloaded}");
@@ -412,8 +412,8 @@ fn the_knee_is_where_the_models_latency_bends() {
 fn a_sweep_finds_the_models_caches() {
     let machine = TWO_NODES.machine();
     let model = with_noise(&machine, Noise::QUIET);
-    let mut spec = Spec::new(Task::Sweep(SweepShape::One));
-    spec.sweep.metrics = vec![Metric::Latency];
+    let mut spec = Spec::new(Task::sweep(SweepShape::One));
+    options!(&mut spec.task, Sweep).metrics = vec![Metric::Latency];
     let report = run(&spec, &machine, &model, None);
     let [curve] = &report.levels[..] else { panic!("{:?}", report.levels) };
     let levels: Vec<&str> = curve.levels.iter().map(|l| l.name.as_str()).collect();
@@ -428,8 +428,8 @@ fn a_sweep_finds_the_models_caches() {
 #[test]
 fn trials_of_a_sweep_are_not_measuring() {
     let machine = TWO_NODES.machine();
-    let mut spec = Spec::new(Task::Sweep(SweepShape::One));
-    spec.sweep.metrics = vec![Metric::Bandwidth];
+    let mut spec = Spec::new(Task::sweep(SweepShape::One));
+    options!(&mut spec.task, Sweep).metrics = vec![Metric::Bandwidth];
     let report = run(&spec, &machine, &with_noise(&machine, Noise::QUIET), None);
     let trials_s = report.timing.setup.unwrap().trials_s;
     // At each of four levels some kernels, in bursts of at least two windows of a millisecond.
@@ -441,7 +441,7 @@ fn trials_of_a_sweep_are_not_measuring() {
 fn a_short_cell_is_preceded_by_a_short_trial() {
     let machine = TWO_NODES.machine();
     let trials_s = |budget: Duration| {
-        let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::One));
+        let mut spec = Spec::new(Task::bandwidth(BandwidthShape::One));
         spec.budget = Some(budget);
         let report = run(&spec, &machine, &with_noise(&machine, Noise::NONE), None);
         assert!(report.results[0].estimate.value.is_some());
@@ -458,14 +458,22 @@ fn a_random_chase_in_new_memory_settles_before_it_is_measured() {
     let machine = TWO_NODES.machine();
     let timing = |task: Task, order| {
         let mut spec = Spec::new(task);
-        spec.sweep.metrics = vec![Metric::Latency];
-        (spec.chase.orders, spec.size, spec.time) = (vec![order], Some(Bytes::mib(512)), Some(Duration::from_millis(360)));
+        let buffer = Some(Bytes::mib(512));
+        match &mut spec.task {
+            Task::Latency(latency) => (latency.orders, latency.chase.buffer) = (vec![order], buffer),
+            Task::Loaded(loaded) => (loaded.order, loaded.chase.buffer, loaded.traffic.buffer) = (Some(order), buffer, buffer),
+            task => {
+                let sweep = options!(task, Sweep);
+                (sweep.order, sweep.metrics) = (Some(order), vec![Metric::Latency]);
+            }
+        }
+        spec.time = Some(Duration::from_millis(360));
         let report = run(&spec, &machine, &with_noise(&machine, Noise::NONE), None);
         (report.timing.setup.unwrap().warm_up_s, report.timing.measuring_s, report.plan.unwrap().estimated_s)
     };
     // 20 ms for each of six allocations, and before a curve; 40 and 80 ms for the last sizes of a sweep.
-    for (task, least) in [(Task::Latency(LatencyShape::One), 6.0 * 0.02), (Task::Loaded, 0.02), (Task::Sweep(SweepShape::One), 0.12)] {
-        let (local, random) = (timing(task, ChaseOrder::WindowLocal), timing(task, ChaseOrder::FullRandom));
+    for (task, least) in [(Task::latency(LatencyShape::One), 6.0 * 0.02), (Task::loaded(), 0.02), (Task::sweep(SweepShape::One), 0.12)] {
+        let (local, random) = (timing(task.clone(), ChaseOrder::WindowLocal), timing(task.clone(), ChaseOrder::FullRandom));
         assert!(random.0 - local.0 >= least, "{task:?} {random:?} {local:?}");
         assert!((random.1 / local.1 - 1.0).abs() < 0.01 && random.2 - local.2 >= least, "{task:?} {random:?} {local:?}");
     }
@@ -482,9 +490,9 @@ fn a_short_time_is_measured_in_short_windows() {
         report.timing.measuring_s
     };
     // With the settling windows half as much again, or as much again.
-    let bandwidth = [60, 12].map(|ms| measuring_s(Task::Bandwidth(BandwidthShape::One), ms));
+    let bandwidth = [60, 12].map(|ms| measuring_s(Task::bandwidth(BandwidthShape::One), ms));
     assert!(bandwidth[0] > 0.06 && bandwidth[1] < 0.02, "{bandwidth:?}");
-    let latency = [60, 12].map(|ms| measuring_s(Task::Latency(LatencyShape::One), ms));
+    let latency = [60, 12].map(|ms| measuring_s(Task::latency(LatencyShape::One), ms));
     assert!(latency[1] < 0.5 * latency[0], "{latency:?}");
 }
 
@@ -492,7 +500,7 @@ fn a_short_time_is_measured_in_short_windows() {
 fn a_second_level_of_bursts_is_seen() {
     let machine = TWO_NODES.machine();
     let latency = |noise| {
-        let mut spec = Spec::new(Task::Latency(LatencyShape::One));
+        let mut spec = Spec::new(Task::latency(LatencyShape::One));
         spec.time = Some(Duration::from_secs(4));
         let report = run(&spec, &machine, &with_noise(&machine, noise), None);
         report.results[0].clone()
@@ -508,7 +516,7 @@ fn a_second_level_of_bursts_is_seen() {
 fn a_machine_that_slows_down_drifts() {
     let machine = TWO_NODES.machine();
     let bandwidth = |drift| {
-        let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::One));
+        let mut spec = Spec::new(Task::bandwidth(BandwidthShape::One));
         spec.time = Some(Duration::from_secs(6));
         let report = run(&spec, &machine, &with_noise(&machine, Noise { drift, ..Noise::QUIET }), None);
         report.results[0].clone()

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use memgauge_model::experiment::{Experiment, LineState};
-use memgauge_model::spec::{Spec, Task, TransferShape};
+use memgauge_model::spec::{Spec, Task, TransferShape, TransferSpec};
 use memgauge_model::units::Bytes;
 
 use super::options::{ChaseBuffer, Order, Prefetch, with_default};
@@ -63,17 +63,23 @@ impl C2cArgs {
             (_, true) => TransferShape::NodeMatrix,
             _ => TransferShape::Representatives,
         };
-        let mut spec = Spec::new(Task::C2c(shape));
-        spec.prefetch = self.prefetch.prefetch;
-        self.buffer.apply(&mut spec);
-        spec.chase.cpu = self.reader;
-        spec.transfer.holder = self.holder;
-        spec.transfer.sharer = self.sharer;
-        spec.transfer.holder_pushes = self.holder_pushes;
-        spec.transfer.reader_pushes = self.reader_pushes;
-        spec.transfer.states = self.states;
-        spec.transfer.order = self.order.not_default();
-        self.common.request(spec)
+        let task = Task::C2c(TransferSpec {
+            shape,
+            reader: self.reader,
+            holder: self.holder,
+            sharer: self.sharer,
+            buffer: self.common.size,
+            window: self.buffer.lines.window,
+            stride: self.buffer.lines.stride,
+            touch: self.buffer.touch_cpu,
+            hops: None,
+            holder_pushes: self.holder_pushes,
+            reader_pushes: self.reader_pushes,
+            states: self.states,
+            order: self.order.not_default(),
+            chase_window: None,
+        });
+        self.common.request(Spec { prefetch: self.prefetch.prefetch, ..Spec::new(task) })
     }
 }
 
@@ -86,14 +92,16 @@ mod tests {
 
     #[test]
     fn transfers() {
-        assert_eq!(spec("memgauge c2c"), Spec::new(Task::C2c(TransferShape::Representatives)));
-        assert_eq!(spec("memgauge c2c --node-matrix").task, Task::C2c(TransferShape::NodeMatrix));
-        let got =
-            spec("memgauge c2c --reader 0 --holder 1 --sharer 2 --state hitm --holder-pushes 1M --reader-pushes 64K --order sequential");
-        assert_eq!((got.chase.cpu, got.transfer.holder, got.transfer.sharer), (Some(0), Some(1), Some(2)));
-        assert_eq!((got.transfer.holder_pushes, got.transfer.reader_pushes), (Bytes::mib(1), Bytes::kib(64)));
-        assert_eq!((got.transfer.states, got.transfer.order), (vec![LineState::Hitm], Some(ChaseOrder::Sequential)));
-        assert_eq!(spec("memgauge c2c --state hit,hitm").transfer.states, [LineState::Hit, LineState::Hitm]);
+        let transfer = |line: &str| options!(spec(line).task, C2c);
+        assert_eq!(spec("memgauge c2c"), Spec::new(Task::c2c(TransferShape::Representatives)));
+        assert_eq!(spec("memgauge c2c --node-matrix").task, Task::c2c(TransferShape::NodeMatrix));
+        let got = transfer(
+            "memgauge c2c --reader 0 --holder 1 --sharer 2 --state hitm --holder-pushes 1M --reader-pushes 64K --order sequential",
+        );
+        assert_eq!((got.reader, got.holder, got.sharer), (Some(0), Some(1), Some(2)));
+        assert_eq!((got.holder_pushes, got.reader_pushes), (Bytes::mib(1), Bytes::kib(64)));
+        assert_eq!((got.states, got.order), (vec![LineState::Hitm], Some(ChaseOrder::Sequential)));
+        assert_eq!(transfer("memgauge c2c --state hit,hitm").states, [LineState::Hit, LineState::Hitm]);
         assert!(refused("memgauge c2c --holder 1").contains("--reader"));
         assert!(refused("memgauge c2c --matrix --node-matrix").contains("cannot be used with"));
     }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use memgauge_model::experiment::Experiment;
-use memgauge_model::spec::{Spec, Task};
+use memgauge_model::spec::{PrefetchSpec, Spec, SuiteSpec, Task};
 
 use super::advise::AdviseArgs;
 use super::c2c::C2cArgs;
@@ -171,10 +171,9 @@ pub(crate) enum Invocation {
 
 impl SuiteArgs {
     fn request(self) -> Request {
-        let mut spec = Spec::new(Task::Suite);
-        spec.prefetch = self.prefetch.prefetch;
-        self.load.apply(&mut spec);
-        self.common.request(spec)
+        let (prefetch, peak_gbs) = (self.prefetch.prefetch, self.load.limit.peak_gbs);
+        let task = Task::Suite(SuiteSpec { buffer: self.common.size, load: self.load.spec() });
+        self.common.request(Spec { prefetch, peak_gbs, ..Spec::new(task) })
     }
 }
 
@@ -216,7 +215,10 @@ impl Cli {
             Some(Command::Prefetch(args)) => match args.command {
                 None => return Ok(Invocation::Prefetch(PrefetchAction::Status(args.report))),
                 Some(PrefetchCommand::Action(action)) => return Ok(Invocation::Prefetch(action)),
-                Some(PrefetchCommand::Compare(common)) => common.request(Spec::new(Task::Prefetch)),
+                Some(PrefetchCommand::Compare(common)) => {
+                    let task = Task::Prefetch(PrefetchSpec { buffer: common.size });
+                    common.request(Spec::new(task))
+                }
             },
             Some(Command::Interleave(args)) => match args.request() {
                 Ok(action) => return Ok(Invocation::Weights(action)),

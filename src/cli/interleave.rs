@@ -5,7 +5,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command};
 use memgauge_model::experiment::Experiment;
 use memgauge_model::interleave::Weights;
-use memgauge_model::spec::{Spec, Task};
+use memgauge_model::spec::{InterleaveSpec, Spec, Task};
 
 use super::options::{Load, Prefetch, with_default};
 use super::output::panels;
@@ -97,11 +97,10 @@ impl InterleaveArgs {
         if let Some(Some(weights)) = self.apply {
             return Ok(WeightsAction::Apply(weights));
         }
-        let mut spec = Spec::new(Task::Interleave);
-        spec.demand_gbs = self.demand;
-        spec.threads = self.threads;
-        spec.prefetch = self.prefetch.prefetch;
-        self.load.apply(&mut spec);
+        let (prefetch, peak_gbs) = (self.prefetch.prefetch, self.load.limit.peak_gbs);
+        let (buffer, load) = (self.common.size, self.load.spec());
+        let task = Task::Interleave(InterleaveSpec { buffer, load, demand_gbs: self.demand, threads: self.threads });
+        let spec = Spec { prefetch, peak_gbs, ..Spec::new(task) };
         Err(Box::new(Request { apply_weights: apply, ..self.common.request(spec) }))
     }
 }
@@ -131,7 +130,8 @@ mod tests {
     #[test]
     fn nodes_mixes_and_a_demand() {
         let got = spec("memgauge interleave --nodes 0,2 --mix 2:1 --demand 40 --threads 3,7");
-        assert_eq!((got.nodes, got.demand_gbs, got.threads), (Some("0,2".parse().unwrap()), Some(40.0), vec![3, 7]));
+        let interleave = options!(got.task, Interleave);
+        assert_eq!((got.nodes, interleave.demand_gbs, interleave.threads), (Some("0,2".parse().unwrap()), Some(40.0), vec![3, 7]));
         assert!(refused("memgauge interleave --apply 0=300").contains("each weight 1 to 255"));
         assert!(refused("memgauge interleave --apply --restore").contains("cannot be used with"));
         assert!(refused("memgauge interleave --demand 0").contains("a bandwidth in GB/s"));

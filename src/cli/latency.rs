@@ -2,7 +2,7 @@
 
 use clap::Args;
 use memgauge_model::experiment::{ChaseOrder, Experiment};
-use memgauge_model::spec::{LatencyShape, Spec, Task};
+use memgauge_model::spec::{LatencyShape, LatencySpec, Spec, Task};
 use memgauge_model::units::IdSet;
 
 use super::options::{ChaseBuffer, ChaseTiming};
@@ -46,12 +46,9 @@ impl LatencyArgs {
             (_, true) => LatencyShape::PerCpu,
             _ => LatencyShape::One,
         };
-        let mut spec = Spec::new(Task::Latency(shape));
-        self.buffer.apply(&mut spec);
-        self.timing.apply(&mut spec);
-        spec.chase.orders = self.orders;
-        spec.keep_awake = self.keep_awake;
-        self.measuring.request(spec)
+        let chase = self.buffer.chase(self.measuring.common.size, &self.timing);
+        let task = Task::Latency(LatencySpec { shape, chase, orders: self.orders });
+        self.measuring.request(Spec { keep_awake: self.keep_awake, ..Spec::new(task) })
     }
 }
 
@@ -64,14 +61,17 @@ mod tests {
 
     #[test]
     fn a_chase_alone() {
-        let plain = Spec::new(Task::Latency(LatencyShape::One));
+        let plain = Spec::new(Task::latency(LatencyShape::One));
         assert_eq!(spec("memgauge latency"), plain);
         let got = spec("memgauge latency --order sequential --order full-random --hops 5000 --histogram --touch-cpu 3 --keep-awake 1,5");
-        assert_eq!(got.chase.orders, [ChaseOrder::Sequential, ChaseOrder::FullRandom]);
+        let latency = |spec: Spec| options!(spec.task, Latency);
+        let keep_awake = got.keep_awake.clone();
+        let got = latency(got);
+        assert_eq!(got.orders, [ChaseOrder::Sequential, ChaseOrder::FullRandom]);
         assert_eq!((got.chase.hops, got.chase.histogram, got.chase.touch), (Some(Hops::Count(5000)), Some(8), Some(3)));
-        assert_eq!(got.keep_awake, Some("1,5".parse().unwrap()));
-        assert_eq!(spec("memgauge latency --histogram 64 --hops pass").chase.histogram, Some(64));
-        assert_eq!(spec("memgauge latency --histogram --hops pass").chase.hops, Some(Hops::OnePass));
+        assert_eq!(keep_awake, Some("1,5".parse().unwrap()));
+        assert_eq!(latency(spec("memgauge latency --histogram 64 --hops pass")).chase.histogram, Some(64));
+        assert_eq!(latency(spec("memgauge latency --histogram --hops pass")).chase.hops, Some(Hops::OnePass));
         for bad in ["0", "1.5", "all", ""] {
             assert!(refused(&format!("memgauge latency --hops {bad}")).contains("above 0"), "{bad}");
         }

@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use clap::Args;
 use memgauge_model::experiment::Experiment;
 use memgauge_model::integrity::TestPattern;
-use memgauge_model::spec::{BandwidthShape, Spec, Task, TrafficSpec};
+use memgauge_model::spec::{BandwidthShape, BandwidthSpec, CurveSpec, LoadedSpec, Spec, Task, TrafficSpec};
 use memgauge_model::traffic::{Access, LineContent, LineUse};
 use memgauge_model::units::{Bytes, IdSet, ParseError, parse_duration};
 
@@ -60,13 +60,15 @@ struct Loaders {
 }
 
 impl Loaders {
+    /// The task that has these delays and this traffic, measured like this.
+    ///
     /// # Errors
     /// When the file of contents cannot be read or is not one.
-    fn apply(self, spec: &mut Spec) -> anyhow::Result<()> {
-        spec.delays = self.delays;
-        self.load.apply(spec);
-        spec.traffic = TrafficSpec {
-            size: None,
+    fn request(self, measuring: Measuring, task: impl FnOnce(Vec<u32>, TrafficSpec) -> Task) -> anyhow::Result<Request> {
+        let peak_gbs = self.load.limit.peak_gbs;
+        let traffic = TrafficSpec {
+            load: self.load.spec(),
+            buffer: measuring.common.size,
             access: self.access,
             stride: self.line_stride,
             window: self.random_window,
@@ -78,8 +80,8 @@ impl Loaders {
             burst_lines: BTreeMap::new(),
             threads: Vec::new(),
         };
-        spec.start_signal = self.start_signal;
-        Ok(())
+        let spec = Spec { start_signal: self.start_signal, peak_gbs, ..Spec::new(task(self.delays, traffic)) };
+        Ok(measuring.request(spec))
     }
 }
 
@@ -126,14 +128,11 @@ impl BandwidthArgs {
         let shape = match (self.matrix, self.peak, self.ramp.is_some(), self.search) {
             (true, ..) => BandwidthShape::Matrix,
             (_, true, ..) => BandwidthShape::Peak,
-            (_, _, true, _) => BandwidthShape::Ramp,
+            (_, _, true, _) => BandwidthShape::Ramp(self.ramp.unwrap_or_default()),
             (.., true) => BandwidthShape::Search,
             _ => BandwidthShape::One,
         };
-        let mut spec = Spec::new(Task::Bandwidth(shape));
-        spec.ramp = self.ramp.unwrap_or_default();
-        self.loaders.apply(&mut spec)?;
-        Ok(self.measuring.request(spec))
+        self.loaders.request(self.measuring, |delays, traffic| Task::Bandwidth(BandwidthSpec { shape, delays, traffic }))
     }
 }
 
@@ -178,18 +177,15 @@ pub(super) struct LoadedArgs {
 
 impl LoadedArgs {
     pub(super) fn request(self) -> anyhow::Result<Request> {
-        let mut spec = Spec::new(Task::Loaded);
-        spec.load_nodes = self.load_nodes;
-        spec.at_percent = self.at_percent;
-        spec.at_percent.sort_unstable();
-        spec.at_percent.dedup();
-        spec.chase.cpu = self.probe_cpu;
-        spec.chase.node = self.probe_node;
-        spec.chase.orders = self.order.not_default().into_iter().collect();
-        self.buffer.apply(&mut spec);
-        self.timing.apply(&mut spec);
-        self.loaders.apply(&mut spec)?;
-        Ok(self.measuring.request(spec))
+        let mut at_percent = self.at_percent;
+        at_percent.sort_unstable();
+        at_percent.dedup();
+        let chase = self.buffer.chase(self.measuring.common.size, &self.timing);
+        let order = self.order.not_default();
+        self.loaders.request(self.measuring, |delays, traffic| {
+            let curve = CurveSpec { cpu: self.probe_cpu, node: self.probe_node, load_nodes: self.load_nodes, delays, at_percent };
+            Task::Loaded(LoadedSpec { chase, order, curve, traffic })
+        })
     }
 }
 
@@ -218,10 +214,11 @@ mod tests {
 
     #[test]
     fn a_chase_beside_loaders() {
-        assert_eq!(spec("memgauge loaded"), Spec::new(Task::Loaded));
+        assert_eq!(spec("memgauge loaded"), Spec::new(Task::loaded()));
         let got = spec("memgauge loaded --probe-cpu 2 --probe-node 1 --order full-random --hops pass --histogram 1 --start-signal go");
-        assert_eq!((got.chase.cpu, got.chase.node, got.chase.histogram), (Some(2), Some(1), Some(1)));
-        assert_eq!((got.chase.orders, got.chase.hops), (vec![ChaseOrder::FullRandom], Some(Hops::OnePass)));
+        let loaded = options!(got.task, Loaded);
+        assert_eq!((loaded.curve.cpu, loaded.curve.node, loaded.chase.histogram), (Some(2), Some(1), Some(1)));
+        assert_eq!((loaded.order, loaded.chase.hops), (Some(ChaseOrder::FullRandom), Some(Hops::OnePass)));
         assert_eq!(got.start_signal.as_deref(), Some("go"));
         assert_eq!(spec("memgauge bandwidth --start-signal /go").start_signal.as_deref(), Some("/go"));
         assert!(refused("memgauge loaded --probe-node 1 --touch-cpu 1").contains("cannot be used with"));

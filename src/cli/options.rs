@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Arg, Args};
 use memgauge_model::distribution::DEFAULT_BATCH;
 use memgauge_model::experiment::{ChaseOrder, Hops, PageRequest, PrefetchRequest};
-use memgauge_model::spec::{Spec, WidthRequest};
+use memgauge_model::spec::{ChaseSpec, LoadSpec, Spec, WidthRequest};
 use memgauge_model::traffic::Mix;
 use memgauge_model::units::{Bytes, IdSet, ParseError, parse_duration};
 
@@ -101,17 +101,18 @@ pub(super) struct CounterOptions {
 #[command(next_help_heading = "Chase")]
 pub(super) struct ChaseBuffer {
     #[command(flatten)]
-    lines: ChaseLines,
+    pub(super) lines: ChaseLines,
     // Options that are hidden are for scripts that were written for mlc.
     /// CPU that touches the chase's buffer first; the buffer is on that CPU's node [default: CPUs of the buffer's node]
     #[arg(long, value_name = "N", hide = true)]
-    touch_cpu: Option<u32>,
+    pub(super) touch_cpu: Option<u32>,
 }
 
 impl ChaseBuffer {
-    pub(super) fn apply(self, spec: &mut Spec) {
-        self.lines.apply(spec);
-        spec.chase.touch = self.touch_cpu;
+    /// A chase over these lines of a buffer of this size.
+    pub(super) const fn chase(&self, buffer: Option<Bytes>, timing: &ChaseTiming) -> ChaseSpec {
+        let ChaseLines { stride, window } = self.lines;
+        ChaseSpec { buffer, stride, window, touch: self.touch_cpu, hops: timing.hops, histogram: timing.histogram }
     }
 }
 
@@ -121,17 +122,10 @@ impl ChaseBuffer {
 pub(super) struct ChaseLines {
     /// Window within which the window-local chase is random [default: 512K]
     #[arg(long, value_name = "SIZE")]
-    window: Option<Bytes>,
+    pub(super) window: Option<Bytes>,
     /// Distance between chased lines [default: two lines]
     #[arg(long, value_name = "SIZE")]
-    stride: Option<Bytes>,
-}
-
-impl ChaseLines {
-    pub(super) fn apply(self, spec: &mut Spec) {
-        spec.window = self.window;
-        spec.stride = self.stride;
-    }
+    pub(super) stride: Option<Bytes>,
 }
 
 /// The order of a chase.
@@ -157,21 +151,14 @@ pub(super) struct ChaseTiming {
     /// Chase N hops instead of for a fixed time: exactly N in each of several new buffers, after 20 ms that warm it up, or at least N
     /// for each point of a curve. pass = as many hops as the buffer has lines
     #[arg(long, value_name = "N|pass", value_parser = parse_hops, conflicts_with_all = ["time", "budget"])]
-    hops: Option<Hops>,
+    pub(super) hops: Option<Hops>,
     /// Also time single batches of BATCH hops (1, 8 or 64) and show their distribution [default BATCH: 8]
     #[arg(long, value_name = "BATCH", num_args = 0..=1, default_missing_value = BATCH)]
-    histogram: Option<u32>,
+    pub(super) histogram: Option<u32>,
 }
 
 const BATCH: &str = "8";
 const _: () = assert!(DEFAULT_BATCH == 8, "the help and the default agree");
-
-impl ChaseTiming {
-    pub(super) fn apply(&self, spec: &mut Spec) {
-        spec.chase.hops = self.hops;
-        spec.chase.histogram = self.histogram;
-    }
-}
 
 /// A number of hops, or `pass`.
 fn parse_hops(text: &str) -> Result<Hops, ParseError> {
@@ -199,16 +186,14 @@ pub(super) struct Load {
     #[arg(long, default_value = "best", value_parser = one_of(&WIDTHS))]
     width: WidthRequest,
     #[command(flatten)]
-    limit: Limit,
+    pub(super) limit: Limit,
 }
 
 impl Load {
-    pub(super) fn apply(self, spec: &mut Spec) {
+    pub(super) fn spec(mut self) -> LoadSpec {
         let mut seen = BTreeSet::new();
-        spec.mixes = self.mixes;
-        spec.mixes.retain(|m| seen.insert(*m));
-        spec.width = self.width;
-        spec.peak_gbs = self.limit.peak_gbs;
+        self.mixes.retain(|m| seen.insert(*m));
+        LoadSpec { mixes: self.mixes, width: self.width }
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use memgauge_model::experiment::Experiment;
-use memgauge_model::spec::{Spec, Task};
+use memgauge_model::spec::{PmemSpec, Spec, Task};
 
 use super::options::{Prefetch, with_default};
 use super::output::panels;
@@ -66,12 +66,11 @@ pub(super) struct PmemArgs {
 
 impl PmemArgs {
     pub(super) fn request(self) -> Request {
-        let mut request = self.common.request(Spec::new(Task::Pmem));
-        let spec = &mut request.spec;
-        spec.prefetch = self.prefetch.prefetch;
-        (spec.pmem.ramp, spec.pmem.loaded) = (self.ramp, self.loaded);
+        let file = self.common.size;
+        let mut request = self.common.request(Spec { prefetch: self.prefetch.prefetch, ..Spec::new(Task::pmem()) });
         // The memory is where the files are.
-        spec.pmem.cpu_nodes = spec.nodes.take();
+        let cpu_nodes = request.spec.nodes.take();
+        request.spec.task = Task::Pmem(PmemSpec { file, directories: Vec::new(), cpu_nodes, ramp: self.ramp, loaded: self.loaded });
         request.pmem = Some(PmemPaths { directories: self.directories, out: self.out });
         request
     }

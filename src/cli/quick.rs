@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use memgauge_model::spec::{Spec, Task};
+use memgauge_model::spec::{QuickSpec, Spec, Task};
 use memgauge_model::units::{ParseError, parse_duration};
 
 use super::options::{Limit, Prefetch, with_default};
@@ -91,7 +91,7 @@ fn parse_wait(text: &str) -> Result<Duration, ParseError> {
 
 impl QuickArgs {
     pub(super) fn request(self) -> Request {
-        let mut spec = Spec::new(Task::Quick);
+        let mut spec = Spec::new(Task::Quick(QuickSpec { buffer: self.common.size }));
         spec.prefetch = self.prefetch.prefetch;
         spec.peak_gbs = self.limit.peak_gbs;
         let Schedule { state, keep, lock_wait } = self.schedule;

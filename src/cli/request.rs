@@ -12,7 +12,7 @@ use super::output::ReportOptions;
 
 /// A measurement, or a plan for one.
 pub(crate) struct Request {
-    /// Everything but `memory_dir`, which only the kernel can describe.
+    /// Everything but directories, which only the kernel can describe.
     pub(crate) spec: Spec,
     /// The directory whose files are the buffers.
     pub(crate) memory_dir: Option<PathBuf>,
@@ -89,7 +89,7 @@ pub(super) struct Common {
     placement: Placement,
     /// Size of the buffer; for bandwidth, of each CPU's buffer: 512M, 2G, 16K [default: four times the caches]
     #[arg(long, value_name = "SIZE", help_heading = "Memory")]
-    size: Option<Bytes>,
+    pub(super) size: Option<Bytes>,
     #[command(flatten)]
     pages: Pages,
     #[command(flatten)]
@@ -101,7 +101,6 @@ pub(super) struct Common {
 impl Common {
     pub(super) fn request(self, mut spec: Spec) -> Request {
         self.placement.apply(&mut spec);
-        spec.size = self.size;
         spec.pages = self.pages.pages;
         self.precision.apply(&mut spec);
         Request::new(spec, self.run)
@@ -114,7 +113,7 @@ pub(super) struct Measuring {
     #[command(flatten)]
     counting: CounterOptions,
     #[command(flatten)]
-    common: Common,
+    pub(super) common: Common,
     #[command(flatten)]
     prefetch: Prefetch,
     /// Use files in DIR as buffers: persistent memory (a file system mounted with -o dax), a tmpfs, or the page cache of any other file

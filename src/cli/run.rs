@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use memgauge_model::spec::{BandwidthShape, BufferPlace, SecondStream, Spec, Task, ThreadSpec};
+use memgauge_model::spec::{
+    BandwidthShape, BandwidthSpec, BufferPlace, ChaseSpec, CurveSpec, LoadedSpec, SecondStream, Spec, Task, ThreadSpec, TrafficSpec,
+};
 use memgauge_model::traffic::{Access, Mix};
 use memgauge_model::units::{Bytes, IdSet};
 use memgauge_os::directory;
@@ -142,19 +144,21 @@ fn read(path: &Path) -> anyhow::Result<Spec> {
 
 pub(crate) fn parse(text: &str) -> anyhow::Result<Spec> {
     let file: File = input::parse_toml(text).map_err(anyhow::Error::msg)?;
-    let mut spec = Spec::new(if file.chase.is_some() { Task::Loaded } else { Task::Bandwidth(BandwidthShape::One) });
-    if let Some(chase) = file.chase {
-        spec.chase.cpu = chase.cpu;
-        spec.chase.node = chase.node;
-        spec.size = chase.size.map(|s| s.parse()).transpose()?;
-    }
+    let buffer = file.chase.as_ref().and_then(|chase| chase.size.as_ref()).map(|s| s.parse()).transpose()?;
     file.delays.iter().try_for_each(|&delay| check_delay(delay))?;
-    spec.delays = file.delays;
+    let delays = file.delays;
     ensure!(!file.threads.is_empty(), "it names no threads; add a [[threads]] table");
+    let mut traffic = TrafficSpec::default();
     for (number, thread) in (1..).zip(file.threads) {
-        spec.traffic.threads.push(thread.spec().with_context(|| format!("threads table {number}"))?);
+        traffic.threads.push(thread.spec().with_context(|| format!("threads table {number}"))?);
     }
-    Ok(spec)
+    Ok(Spec::new(match file.chase {
+        None => Task::Bandwidth(BandwidthSpec { shape: BandwidthShape::One, delays, traffic }),
+        Some(Chase { cpu, node, .. }) => {
+            let curve = CurveSpec { cpu, node, delays, ..CurveSpec::default() };
+            Task::Loaded(LoadedSpec { chase: ChaseSpec { buffer, ..ChaseSpec::default() }, order: None, curve, traffic })
+        }
+    }))
 }
 
 /// The limit of the command line holds in files, too.
@@ -203,9 +207,10 @@ mod tests {
              [[threads]]\ncpus = 4\nsecond = { node = 2, percent = 25 }\n",
         )
         .unwrap();
-        assert_eq!((spec.task, spec.chase.cpu, spec.size), (Task::Loaded, Some(0), Some(Bytes::mib(200))));
-        assert_eq!(spec.delays, [0, 100]);
-        let [a, b] = &spec.traffic.threads[..] else { panic!("{spec:?}") };
+        let loaded = options!(spec.task, Loaded);
+        assert_eq!((loaded.curve.cpu, loaded.chase.buffer), (Some(0), Some(Bytes::mib(200))));
+        assert_eq!(loaded.curve.delays, [0, 100]);
+        let [a, b] = &loaded.traffic.threads[..] else { panic!("{loaded:?}") };
         assert_eq!((a.cpus.to_string().as_str(), a.mix, a.access, a.delay), ("1-3,8", Mix::R2W1, Access::Random, Some(50)));
         assert_eq!((a.size, &a.place), (Some(Bytes::mib(100)), &BufferPlace::Node(1)));
         assert_eq!((b.mix, &b.place, b.size), (Mix::AllReads, &BufferPlace::Local, None));
@@ -215,19 +220,22 @@ mod tests {
     #[test]
     fn the_file_in_the_help_can_be_pasted() {
         let spec = parse(AFTER_HELP.split("TOML:").nth(1).unwrap().split("Examples:").next().unwrap()).unwrap();
-        assert_eq!((spec.delays.len(), spec.chase.cpu, spec.traffic.threads.len()), (2, Some(0), 2));
+        let loaded = options!(spec.task, Loaded);
+        assert_eq!((loaded.curve.delays.len(), loaded.curve.cpu, loaded.traffic.threads.len()), (2, Some(0), 2));
         assert!(AFTER_HELP.lines().all(|line| line.len() < 80), "a longer line would be wrapped");
     }
 
     #[test]
     fn the_longest_delay() {
         let spec = parse("delays = [10000000]\n[[threads]]\ncpus = 0\ndelay = 10000000\n").unwrap();
-        assert_eq!((spec.delays, spec.traffic.threads[0].delay), (vec![MAX_DELAY_CYCLES], Some(MAX_DELAY_CYCLES)));
+        let bandwidth = options!(spec.task, Bandwidth);
+        assert_eq!((bandwidth.delays, bandwidth.traffic.threads[0].delay), (vec![MAX_DELAY_CYCLES], Some(MAX_DELAY_CYCLES)));
     }
 
     #[test]
     fn without_a_chase_it_is_bandwidth() {
-        assert_eq!(parse("[[threads]]\ncpus = '0'\n").unwrap().task, Task::Bandwidth(BandwidthShape::One));
+        let task = parse("[[threads]]\ncpus = '0'\n").unwrap().task;
+        assert_eq!(options!(task, Bandwidth).shape, BandwidthShape::One);
     }
 
     #[test]

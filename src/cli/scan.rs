@@ -74,22 +74,21 @@ pub(super) struct ScanArgs {
 
 impl ScanArgs {
     pub(super) fn request(self) -> Request {
-        let mut spec = Spec::new(Task::Scan);
-        spec.prefetch = self.prefetch.prefetch;
-        self.placement.apply(&mut spec);
-        spec.pages = self.pages.pages;
-        spec.size = self.size;
-        spec.width = self.width;
-        spec.seed = self.seed;
-        spec.within = self.within;
-        spec.scan = ScanSpec {
+        let mut spec = Spec::new(Task::Scan(ScanSpec {
+            memory: self.size,
             region: self.region,
             passes: self.passes,
+            width: self.width,
             bucket_gbs: self.bucket,
             integrity: self.integrity,
             patterns: self.patterns,
             hold: self.hold,
-        };
+        }));
+        spec.prefetch = self.prefetch.prefetch;
+        self.placement.apply(&mut spec);
+        spec.pages = self.pages.pages;
+        spec.seed = self.seed;
+        spec.within = self.within;
         Request::new(spec, self.run)
     }
 }

@@ -78,18 +78,26 @@ impl SweepArgs {
             (_, true) => SweepShape::AllCpus,
             _ => SweepShape::One,
         };
-        let mut spec = Spec::new(Task::Sweep(shape));
+        let metrics = [(self.latency, Metric::Latency), (self.bandwidth, Metric::Bandwidth)];
+        let metrics = metrics.into_iter().filter(|(requested, _)| *requested).map(|(_, metric)| metric).collect();
+        let peak_gbs = self.load.limit.peak_gbs;
+        let mut spec = Spec::new(Task::Sweep(SweepSpec {
+            shape,
+            min: self.min,
+            max: self.max,
+            points_per_octave: self.points_per_octave,
+            metrics,
+            stride: self.lines.stride,
+            window: self.lines.window,
+            order: self.order.not_default(),
+            load: self.load.spec(),
+        }));
         self.placement.apply(&mut spec);
         spec.prefetch = self.prefetch.prefetch;
         spec.pages = self.pages.pages;
-        self.lines.apply(&mut spec);
-        spec.chase.orders = self.order.not_default().into_iter().collect();
-        self.load.apply(&mut spec);
+        spec.peak_gbs = peak_gbs;
         self.precision.apply(&mut spec);
         spec.counters = self.counting.counters;
-        let metrics = [(self.latency, Metric::Latency), (self.bandwidth, Metric::Bandwidth)];
-        let metrics = metrics.into_iter().filter(|(requested, _)| *requested).map(|(_, metric)| metric).collect();
-        spec.sweep = SweepSpec { min: self.min, max: self.max, points_per_octave: self.points_per_octave, metrics };
         Request::new(spec, self.run)
     }
 }
@@ -105,14 +113,15 @@ mod tests {
 
     #[test]
     fn options_reach_the_spec() {
-        assert_eq!(spec("memgauge sweep"), Spec::new(Task::Sweep(SweepShape::One)));
-        let got = spec("memgauge sweep --per-domain --latency --min 8K --max 64M --points-per-octave 2 --order full-random --mix 2:1");
-        assert_eq!(got.task, Task::Sweep(SweepShape::PerDomain));
-        assert_eq!((got.sweep.min, got.sweep.max, got.sweep.points_per_octave), (Some(Bytes::kib(8)), Some(Bytes::mib(64)), Some(2)));
-        assert_eq!(got.sweep.metrics, [Metric::Latency]);
-        assert_eq!(spec("memgauge sweep --latency --bandwidth").sweep.metrics, [Metric::Latency, Metric::Bandwidth]);
+        assert_eq!(spec("memgauge sweep"), Spec::new(Task::sweep(SweepShape::One)));
+        let sweep = |line: &str| options!(spec(line).task, Sweep);
+        let got = sweep("memgauge sweep --per-domain --latency --min 8K --max 64M --points-per-octave 2 --order full-random --mix 2:1");
+        assert_eq!(got.shape, SweepShape::PerDomain);
+        assert_eq!((got.min, got.max, got.points_per_octave), (Some(Bytes::kib(8)), Some(Bytes::mib(64)), Some(2)));
+        assert_eq!(got.metrics, [Metric::Latency]);
+        assert_eq!(sweep("memgauge sweep --latency --bandwidth").metrics, [Metric::Latency, Metric::Bandwidth]);
         assert_eq!(spec("memgauge sweep --prefetch off").prefetch, PrefetchRequest::Off);
-        assert_eq!(spec("memgauge sweep --all-cpus").task, Task::Sweep(SweepShape::AllCpus));
+        assert_eq!(spec("memgauge sweep --all-cpus").task, Task::sweep(SweepShape::AllCpus));
         assert!(Cli::try_parse_from(["memgauge", "sweep", "--all-cpus", "--per-domain"]).is_err());
         assert!(Cli::try_parse_from(["memgauge", "sweep", "--points-per-octave", "0"]).is_err());
     }

@@ -73,7 +73,7 @@ fn options_of_output_are_those_that_the_labels_leave_out() {
 
 #[test]
 fn no_command_is_the_suite() {
-    assert_eq!(spec("memgauge"), Spec::new(Task::Suite));
+    assert_eq!(spec("memgauge"), Spec::new(Task::suite()));
 }
 
 #[test]
@@ -83,14 +83,15 @@ fn options_reach_the_spec() {
     );
     assert_eq!(got.cpus, Some("0-2,5".parse().unwrap()));
     assert_eq!(got.nodes, Some(IdSet::one(1)));
-    assert_eq!(got.size, Some(Bytes::mib(512)));
     assert_eq!(got.pages, PageRequest::Huge2M);
-    assert_eq!(got.mixes, [Mix::AllReads, Mix::R2W1Nt, Mix::R2W1]);
-    assert_eq!(got.width, WidthRequest::Is(Width::Avx2));
-    assert_eq!(got.delays, [0, 50]);
     assert_eq!(got.confidence, Some(0.005));
     assert_eq!(got.budget, Some(Duration::from_secs(3)));
     assert_eq!(got.seed, Some(7));
+    let loaded = options!(got.task, Loaded);
+    assert_eq!((loaded.chase.buffer, loaded.traffic.buffer), (Some(Bytes::mib(512)), Some(Bytes::mib(512))));
+    assert_eq!(loaded.traffic.load.mixes, [Mix::AllReads, Mix::R2W1Nt, Mix::R2W1]);
+    assert_eq!(loaded.traffic.load.width, WidthRequest::Is(Width::Avx2));
+    assert_eq!(loaded.curve.delays, [0, 50]);
 }
 
 #[test]
@@ -119,23 +120,22 @@ fn files_are_for_the_commands_that_can_use_them() {
 
 #[test]
 fn shapes() {
-    assert_eq!(spec("memgauge latency --matrix").task, Task::Latency(LatencyShape::Matrix));
-    assert_eq!(spec("memgauge latency --per-cpu").task, Task::Latency(LatencyShape::PerCpu));
-    let ramp = |options: &str| {
-        let got = spec(&format!("memgauge bandwidth {options}"));
-        assert_eq!(got.task, Task::Bandwidth(BandwidthShape::Ramp), "{options}");
-        got.ramp.to_string()
+    assert_eq!(spec("memgauge latency --matrix").task, Task::latency(LatencyShape::Matrix));
+    assert_eq!(spec("memgauge latency --per-cpu").task, Task::latency(LatencyShape::PerCpu));
+    let ramp = |options: &str| match options!(spec(&format!("memgauge bandwidth {options}")).task, Bandwidth).shape {
+        BandwidthShape::Ramp(numbers) => numbers.to_string(),
+        other => panic!("{options}: {other:?}"),
     };
     assert_eq!([ramp("--ramp"), ramp("--ramp --time 1s"), ramp("--ramp 1,2,4-10:2")], ["", "", "1-2,4,6,8,10"]);
     assert!(Cli::try_parse_from(["memgauge", "bandwidth", "--ramp", "4-1"]).is_err());
-    assert_eq!(spec("memgauge c2c --matrix").task, Task::C2c(memgauge_model::spec::TransferShape::CpuMatrix));
+    assert_eq!(spec("memgauge c2c --matrix").task, Task::c2c(memgauge_model::spec::TransferShape::CpuMatrix));
     assert!(Cli::try_parse_from(["memgauge", "bandwidth", "--ramp", "--peak"]).is_err());
     // Those that measure without delays do not take them and forget them.
     for shape in ["--matrix", "--ramp", "--search"] {
         let refusal = Cli::try_parse_from(["memgauge", "bandwidth", shape, "--delay", "100"]).unwrap_err().to_string();
         assert!(refusal.contains(&format!("'{shape}")) && refusal.contains("cannot be used with '--delay"), "{refusal}");
     }
-    assert_eq!(spec("memgauge bandwidth --peak --delay 100").delays, [100]);
+    assert_eq!(options!(spec("memgauge bandwidth --peak --delay 100").task, Bandwidth).delays, [100]);
 }
 
 #[test]
@@ -143,19 +143,20 @@ fn a_scan_says_how_much_and_how_often() {
     let got = spec(
         "memgauge scan --node 1 --cpu 0-3 --size 16G --region 256M --passes 3 --bucket 2.5 --integrity --patterns walking-ones,random --hold 2s --within 5m --pages 1g --seed 9",
     );
-    assert_eq!(got.task, Task::Scan);
     assert_eq!((got.nodes, got.cpus), (Some(IdSet::one(1)), Some("0-3".parse().unwrap())));
-    assert_eq!((got.size, got.pages, got.seed), (Some(Bytes::gib(16)), PageRequest::Huge1G, Some(9)));
+    assert_eq!((got.pages, got.seed), (PageRequest::Huge1G, Some(9)));
     let scan = ScanSpec {
+        memory: Some(Bytes::gib(16)),
         region: Some(Bytes::mib(256)),
         passes: Some(3),
+        width: WidthRequest::Best,
         bucket_gbs: Some(2.5),
         integrity: true,
         patterns: vec![TestPattern::WalkingOnes, TestPattern::Random],
         hold: Some(Duration::from_secs(2)),
     };
-    assert_eq!((got.scan, got.within), (scan, Some(Duration::from_secs(300))));
-    assert_eq!(spec("memgauge scan"), Spec::new(Task::Scan));
+    assert_eq!((got.task, got.within), (Task::Scan(scan), Some(Duration::from_secs(300))));
+    assert_eq!(spec("memgauge scan"), Spec::new(Task::scan()));
     for bad in ["--passes 0", "--bucket 0", "--bucket nan", "--memory-dir /tmp", "--time 1s", "--hold 1s", "--integrity --patterns none"] {
         let line = format!("memgauge scan {bad}");
         assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{bad}");
@@ -164,8 +165,8 @@ fn a_scan_says_how_much_and_how_often() {
 
 #[test]
 fn checked_lines_are_held() {
-    let held = |line: &str| spec(line).traffic.hold;
-    assert_eq!(held("memgauge bandwidth --line check --hold 2s"), Some(Duration::from_secs(2)));
+    let held = |line: &str| options!(spec(line).task, Loaded).traffic.hold;
+    assert_eq!(options!(spec("memgauge bandwidth --line check --hold 2s").task, Bandwidth).traffic.hold, Some(Duration::from_secs(2)));
     assert_eq!(held("memgauge loaded --line check --hold 300ms"), Some(Duration::from_millis(300)));
     assert_eq!(held("memgauge loaded --line check"), None);
 }
@@ -205,7 +206,7 @@ fn prefetchers_are_left_alone_unless_asked() {
     }
     assert_eq!(spec("memgauge --prefetch on").prefetch, On);
     let compare = spec("memgauge prefetch compare --cpu 0-3 --node 1");
-    assert_eq!((compare.task, compare.prefetch), (Task::Prefetch, Leave));
+    assert_eq!((compare.task, compare.prefetch), (Task::prefetch(), Leave));
     assert!(Cli::try_parse_from(["memgauge", "prefetch", "compare", "--prefetch", "off"]).is_err());
 }
 
@@ -254,8 +255,9 @@ fn options_for_mlc_alone_are_hidden() {
 #[test]
 fn a_suite_for_persistent_memory_names_the_nodes_of_its_cpus() {
     let got = spec("memgauge pmem /mnt/a /mnt/b --node 1 --ramp --one-thread-per-core");
-    assert_eq!((got.task, got.nodes, got.pmem.cpu_nodes), (Task::Pmem, None, Some(IdSet::one(1))));
-    assert!(got.pmem.ramp && !got.pmem.loaded && got.one_thread_per_core);
+    let pmem = options!(got.task, Pmem);
+    assert_eq!((got.nodes, pmem.cpu_nodes), (None, Some(IdSet::one(1))));
+    assert!(pmem.ramp && !pmem.loaded && got.one_thread_per_core);
     assert!(refused("memgauge pmem").contains("DIR"));
     assert!(refused("memgauge pmem /mnt/a --machine /tmp --plan").contains("--machine"));
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use memgauge_model::experiment::Experiment;
-use memgauge_model::spec::{Spec, Task};
+use memgauge_model::spec::{Spec, Task, TiersSpec};
 
 use super::options::{ChaseTiming, Load, Prefetch, with_default};
 use super::output::panels;
@@ -43,17 +43,15 @@ pub(super) struct TiersArgs {
 
 impl TiersArgs {
     pub(super) fn request(self) -> Request {
-        let mut spec = Spec::new(Task::Tiers);
-        spec.prefetch = self.prefetch.prefetch;
-        self.timing.apply(&mut spec);
-        self.load.apply(&mut spec);
-        self.common.request(spec)
+        let (prefetch, peak_gbs) = (self.prefetch.prefetch, self.load.limit.peak_gbs);
+        let ChaseTiming { hops, histogram } = self.timing;
+        let task = Task::Tiers(TiersSpec { buffer: self.common.size, hops, histogram, load: self.load.spec() });
+        self.common.request(Spec { prefetch, peak_gbs, ..Spec::new(task) })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use memgauge_model::spec::Task;
     use memgauge_model::traffic::Mix;
 
     use crate::cli::tests::{refused, spec};
@@ -61,8 +59,9 @@ mod tests {
     #[test]
     fn nodes_mixes_and_percentiles() {
         let got = spec("memgauge tiers --node 0,2 --mix all-reads,2:1 --histogram");
-        assert_eq!((got.task, got.nodes, got.chase.histogram), (Task::Tiers, Some("0,2".parse().unwrap()), Some(8)));
-        assert_eq!(got.mixes, [Mix::AllReads, Mix::R2W1]);
+        let tiers = options!(got.task, Tiers);
+        assert_eq!((got.nodes, tiers.histogram), (Some("0,2".parse().unwrap()), Some(8)));
+        assert_eq!(tiers.load.mixes, [Mix::AllReads, Mix::R2W1]);
         assert!(refused("memgauge tiers --memory-dir /tmp").contains("unexpected argument"));
     }
 }

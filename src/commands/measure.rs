@@ -7,7 +7,7 @@ use memgauge_analysis::conclusions::scan;
 use memgauge_model::distribution::least_batch;
 use memgauge_model::experiment_table::PanelName;
 use memgauge_model::result::{HealthStatus, Incomplete, Report};
-use memgauge_model::spec::Spec;
+use memgauge_model::spec::{Spec, Task};
 use memgauge_model::wording::reasons;
 use memgauge_os::clock::Clock;
 use memgauge_os::noise::ProcessTimes;
@@ -44,8 +44,8 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let root = run.machine.as_deref().unwrap_or(machine::root());
     let machine = machine::read(root)?;
     spec.memory_dir = memory_dir.map(|path| directory::read(&path, root)).transpose().context("--memory-dir")?;
-    if let Some(pmem) = &pmem {
-        spec.pmem.directories = pmem.directories.iter().map(|path| directory::read(path, root)).collect::<Result<_, _>>()?;
+    if let (Some(pmem), Task::Pmem(task)) = (&pmem, &mut spec.task) {
+        task.directories = pmem.directories.iter().map(|path| directory::read(path, root)).collect::<Result<_, _>>()?;
     }
     // Which kernels can run is known for this machine's CPUs only. The plan for another machine names none.
     let kernels = if run.machine.is_none() { memgauge_kernels::rows() } else { Vec::new() };
@@ -63,7 +63,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let drawn = drawn(&spec, PanelName::of_experiments(experiments), output)?;
     output.check_figures(&drawn, "the plan has no measurement that a figure shows")?;
     let clock = Clock::calibrate(root);
-    check_histogram(spec.chase.histogram, clock.step_ns())?;
+    check_histogram(spec.task.histogram(), clock.step_ns())?;
     // Only now, so that a request that is refused leaves no folder behind.
     folder.as_ref().map(RunFolder::create).transpose()?;
     let mut sinks = Sinks::of_results(output, Stream::Output)?;
@@ -119,7 +119,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
 /// When one is asked for and the option that measures its data was not given.
 fn drawn(spec: &Spec, mut kinds: Vec<PanelName>, output: &Output) -> Result<Vec<PanelName>, UsageError> {
     let needs =
-        [(PanelName::MISSES, spec.counters, "--counters"), (PanelName::DISTRIBUTION, spec.chase.histogram.is_some(), "--histogram")];
+        [(PanelName::MISSES, spec.counters, "--counters"), (PanelName::DISTRIBUTION, spec.task.histogram().is_some(), "--histogram")];
     for (kind, _, option) in needs.into_iter().filter(|(_, given, _)| !given) {
         if kinds.contains(&kind) && output.asks_for(kind) {
             return Err(UsageError(format!("the panel '{kind}' needs {option}; add it, or leave out --panel {kind}")));

@@ -8,7 +8,7 @@ use memgauge_engine::{Observer, RunContext};
 use memgauge_model::experiment::ChaseOrder;
 use memgauge_model::plan::KernelRow;
 use memgauge_model::prefetchers::taint_note;
-use memgauge_model::spec::{LatencyShape, Spec, Task};
+use memgauge_model::spec::{ChaseSpec, LatencyShape, LatencySpec, Spec, Task};
 use memgauge_model::topology::Machine;
 use memgauge_model::units::{Bytes, IdSet};
 use memgauge_planner::plan;
@@ -92,9 +92,10 @@ pub(super) fn chasing_cpus(translation: &Translation, machine: &Machine, kernels
 /// # Errors
 /// When chases on this CPU show that a prefetcher is active, or show nothing.
 fn effect(cpu: u32, context: &RunContext<'_>, kernels: &[KernelRow]) -> anyhow::Result<()> {
-    let mut spec = Spec::new(Task::Latency(LatencyShape::One));
-    (spec.cpus, spec.size, spec.time) = (Some(IdSet::one(cpu)), Some(TRIAL_SIZE), Some(TRIAL_TIME));
-    spec.chase.orders = vec![ChaseOrder::Sequential, ChaseOrder::WindowLocal];
+    let chase = ChaseSpec { buffer: Some(TRIAL_SIZE), ..ChaseSpec::default() };
+    let orders = vec![ChaseOrder::Sequential, ChaseOrder::WindowLocal];
+    let mut spec = Spec::new(Task::Latency(LatencySpec { shape: LatencyShape::One, chase, orders }));
+    (spec.cpus, spec.time) = (Some(IdSet::one(cpu)), Some(TRIAL_TIME));
     let plan = plan(&spec, context.machine, kernels)?;
     let outcome = memgauge_engine::run(&plan, context, &mut Unwatched);
     if let Some(note) = advise::contradicted(&outcome.results) {

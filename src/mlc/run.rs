@@ -324,7 +324,7 @@ impl SectionRunner<'_> {
         let machine = machine::read(self.root)?;
         let mut planned: Vec<_> = specs.iter().map(|spec| memgauge_planner::plan(spec, &machine, self.kernels)).collect();
         // A scan may find room in one kind of pages only.
-        if specs.iter().all(|s| s.task == Task::Scan) && planned.iter().any(Result::is_ok) {
+        if specs.iter().all(|s| matches!(s.task, Task::Scan(_))) && planned.iter().any(Result::is_ok) {
             planned.iter().filter_map(|p| p.as_ref().err()).for_each(|error| message(self.mode.problem(error.problem())));
             planned.retain(Result::is_ok);
         }
@@ -339,7 +339,7 @@ impl SectionRunner<'_> {
     fn plans_without_pool(&self, specs: &mut Vec<Spec>, why: &str) -> anyhow::Result<(Vec<Plan>, Machine)> {
         message(format_args!("warning: no huge pages ({why}); other pages are used"));
         // A scan of the pool's pages has one of other pages beside it.
-        specs.retain(|s| s.task != Task::Scan || s.pages == PageRequest::Auto);
+        specs.retain(|s| !matches!(s.task, Task::Scan(_)) || s.pages == PageRequest::Auto);
         specs.iter_mut().for_each(|s| s.pages = PageRequest::Auto);
         self.plans(specs)
     }

@@ -7,7 +7,10 @@ use memgauge_model::directory::MemoryDir;
 use memgauge_model::distribution::least_batch;
 use memgauge_model::experiment::{ChaseOrder, Hops, LineState, PageRequest};
 use memgauge_model::plan::KernelRow;
-use memgauge_model::spec::{BandwidthShape, ChaseSpec, LatencyShape, Spec, Task, TrafficSpec, TransferShape};
+use memgauge_model::spec::{
+    BandwidthShape, BandwidthSpec, ChaseSpec, LatencyShape, LatencySpec, LoadedSpec, ScanSpec, Spec, Task, TrafficSpec, TransferShape,
+    TransferSpec,
+};
 use memgauge_model::topology::{Machine, OperatingSystem, PagePool};
 use memgauge_model::traffic::Mix;
 use memgauge_model::units::{Bytes, IdSet};
@@ -74,7 +77,7 @@ impl Section {
         use SectionKind as K;
         match self.kind {
             K::LatencyMatrix | K::LatencyPerCpu | K::Idle | K::Unloaded => true,
-            K::Loaded => self.specs.iter().any(|spec| spec.task == Task::Loaded),
+            K::Loaded => self.specs.iter().any(|spec| matches!(spec.task, Task::Loaded(_))),
             K::Peak | K::BandwidthMatrix | K::C2c | K::OneTransfer | K::Scan => false,
         }
     }
@@ -100,7 +103,7 @@ impl Translation {
     pub(crate) fn suit_clock(&mut self, step_ns: f64) -> Option<String> {
         let least = least_batch(step_ns);
         let mut changed = false;
-        for chase in self.sections.iter_mut().flat_map(|s| &mut s.specs).map(|s| &mut s.chase) {
+        for chase in self.sections.iter_mut().flat_map(|s| &mut s.specs).filter_map(|s| s.task.chase_mut()) {
             let batch = chase.histogram.and_then(|batch| least.map(|least| least.max(batch)));
             changed |= batch != chase.histogram;
             chase.histogram = batch;
@@ -191,10 +194,11 @@ impl Translator<'_> {
     fn spec(&self, task: Task) -> Spec {
         let l = self.letters;
         let mut spec = Spec::new(task);
-        spec.time = Some(Duration::from_secs_f64(l.seconds_or_threads.unwrap_or(DEFAULT_SECONDS)));
+        // A number of loads instead of a time is for chases.
+        let timed = self.hops().is_none() || matches!(spec.task, Task::Bandwidth(_));
+        spec.time = timed.then(|| Duration::from_secs_f64(l.seconds_or_threads.unwrap_or(DEFAULT_SECONDS)));
         spec.pages = l.pages;
         spec.one_thread_per_core = l.one_thread_per_core;
-        spec.size = l.buffer;
         spec
     }
 
@@ -203,10 +207,10 @@ impl Translator<'_> {
         let wording = Wording {
             one_thread_per_core: l.one_thread_per_core,
             large_pages: specs.iter().any(|s| s.pages != PageRequest::Auto),
-            searched: specs.iter().any(|s| s.task == Task::Bandwidth(BandwidthShape::Search)),
+            searched: false,
             only_reads: l.shared,
             more_mixes: true,
-            per_thread: l.per_thread || specs.iter().any(|s| !s.traffic.threads.is_empty()),
+            per_thread: l.per_thread,
             bucket_log2: l.histogram_log2,
         };
         Section { kind, specs, wording, delays: Vec::new(), blank_after: true }
@@ -215,7 +219,11 @@ impl Translator<'_> {
     /// One node, read by its own CPUs, by those of another node, or by some of them.
     fn scan(&self) -> Result<Section, String> {
         let l = self.letters;
-        let mut spec = Spec::new(Task::Scan);
+        let mut spec = Spec::new(Task::Scan(ScanSpec {
+            passes: Some(l.passes.unwrap_or(PASSES).max(1)),
+            bucket_gbs: Some(f64::from(l.sharer_or_bucket.unwrap_or(BUCKET_MBS).max(1)) / 1e3),
+            ..ScanSpec::default()
+        }));
         let allowed = &self.inputs.machine.allowed;
         let inherited = || allowed.inherited_policy().and_then(|policy| policy.nodes.intersection(&allowed.nodes).first());
         let node = l.node.or_else(inherited).or_else(|| allowed.nodes.first());
@@ -231,8 +239,6 @@ impl Translator<'_> {
                 return Err(format!("-n{id}: this node has no CPU that may be used"));
             }
         }
-        spec.scan.passes = Some(l.passes.unwrap_or(PASSES).max(1));
-        spec.scan.bucket_gbs = Some(f64::from(l.sharer_or_bucket.unwrap_or(BUCKET_MBS).max(1)) / 1e3);
         // As in the original, free 1 GiB pages come first, then other memory.
         let pooled = |pool: &PagePool| pool.page == Bytes::gib(1) && pool.free > 0;
         let large = node.and_then(|id| self.inputs.machine.topology.node(id)).is_some_and(|n| n.pools.iter().any(pooled));
@@ -245,52 +251,51 @@ impl Translator<'_> {
         self.letters.random_chase || !(self.letters.leave_prefetchers || self.inputs.prefetchers_off)
     }
 
-    fn chase(&mut self, spec: &mut Spec) {
+    fn order(&self) -> ChaseOrder {
+        if self.random() { ChaseOrder::WindowLocal } else { ChaseOrder::Sequential }
+    }
+
+    fn chase(&mut self) -> ChaseSpec {
         let l = self.letters;
         let random = self.random();
-        spec.chase.orders = vec![if random { ChaseOrder::WindowLocal } else { ChaseOrder::Sequential }];
         let line = self.inputs.line();
         let requested = l.stride.map_or(if random { 2 * LINE } else { LINE }, u64::from);
         let stride = requested.max(1).next_multiple_of(line);
         if l.stride.is_some() && stride != requested {
             self.note(format!("-l{requested}: the chase visits whole lines of {line} B; its stride is {stride}"));
         }
-        spec.stride = Some(Bytes(stride));
-        match l.chase_window_lines {
-            Some(blocks) if random => {
-                let max = spec.size.map_or(u64::MAX, |b| (b.0 / stride).max(2) * stride);
-                spec.window = Some(Bytes(blocks_of(blocks, stride).0.min(max)));
-            }
-            Some(_) => self.note("-D: no effect on a sequential chase; give -r"),
-            None => {}
+        if l.chase_window_lines.is_some() && !random {
+            self.note("-D: no effect on a sequential chase; give -r");
         }
-        self.hops(spec);
-        spec.chase.touch = l.touch;
+        let max = l.buffer.map_or(u64::MAX, |b| (b.0 / stride).max(2) * stride);
+        let window = l.chase_window_lines.filter(|_| random).map(|blocks| Bytes(blocks_of(blocks, stride).0.min(max)));
         // A histogram of single loads. With batches, it would be a histogram of averages.
-        spec.chase.histogram = l.histogram_log2.map(|_| 1);
+        let histogram = l.histogram_log2.map(|_| 1);
+        ChaseSpec { buffer: l.buffer, stride: Some(Bytes(stride)), window, touch: l.touch, hops: self.hops(), histogram }
+    }
+
+    /// A latency with this shape.
+    fn latency(&mut self, shape: LatencyShape) -> LatencySpec {
+        LatencySpec { shape, chase: self.chase(), orders: vec![self.order()] }
     }
 
     /// `-x`: a number of loads instead of a time.
-    fn hops(&self, spec: &mut Spec) {
-        match self.letters.million_hops {
-            Some(0) => (spec.chase.hops, spec.time) = (Some(Hops::OnePass), None),
-            Some(n) => (spec.chase.hops, spec.time) = (Some(Hops::Count(u64::from(n) * 1_000_000)), None),
-            None => {}
-        }
+    fn hops(&self) -> Option<Hops> {
+        self.letters.million_hops.map(|n| if n == 0 { Hops::OnePass } else { Hops::Count(u64::from(n) * 1_000_000) })
     }
 
     fn latency_matrix(&mut self) -> Section {
         let every_cpu = self.letters.every_cpu;
-        let mut spec = self.spec(Task::Latency(if every_cpu { LatencyShape::PerCpu } else { LatencyShape::Matrix }));
-        self.chase(&mut spec);
+        let latency = self.latency(if every_cpu { LatencyShape::PerCpu } else { LatencyShape::Matrix });
+        let mut spec = self.spec(Task::Latency(latency));
         spec.nodes = every_cpu.then(|| self.inputs.machine.allowed.nodes.clone());
         self.section(if every_cpu { SectionKind::LatencyPerCpu } else { SectionKind::LatencyMatrix }, vec![spec])
     }
 
     fn idle(&mut self) -> Result<Section, String> {
         let l = self.letters;
-        let mut spec = self.spec(Task::Latency(if l.every_cpu { LatencyShape::PerCpu } else { LatencyShape::One }));
-        self.chase(&mut spec);
+        let latency = self.latency(if l.every_cpu { LatencyShape::PerCpu } else { LatencyShape::One });
+        let mut spec = self.spec(Task::Latency(latency));
         spec.cpus = l.cpu.filter(|_| !l.every_cpu).map(IdSet::one);
         if l.cpu.is_some() && l.every_cpu {
             self.note("-c: no effect with -a, which measures from every CPU");
@@ -310,7 +315,7 @@ impl Translator<'_> {
             Some(_) if l.directory.is_some() => self.note("-j: no effect with -J"),
             Some(node) => {
                 spec.nodes = Some(IdSet::one(node));
-                if spec.chase.touch.take().is_some() {
+                if spec.task.chase_mut().and_then(|chase| chase.touch.take()).is_some() {
                     self.note("-i: no effect with -j");
                 }
             }
@@ -328,22 +333,26 @@ impl Translator<'_> {
     }
 
     /// One spec for all mixes, or one for each if their buffers differ.
-    fn by_mix(&mut self, spec: Spec, mixes: &[Mix]) -> Result<Vec<Spec>, String> {
+    fn by_mix(&mut self, spec: &Spec, shape: &BandwidthShape, mixes: &[Mix]) -> Result<Vec<Spec>, String> {
         // Only plain loads and stores touch parts of lines. Other mixes get a spec that does not.
         let apart = self.letters.buffer.is_some() || self.letters.part_of_line == Some(true);
         let groups: Vec<Vec<Mix>> = if apart { mixes.iter().map(|m| vec![*m]).collect() } else { vec![mixes.to_vec()] };
         let mut specs = Vec::new();
         for group in groups {
-            let mut spec = Spec { size: group.first().and_then(|m| self.buffer(*m)), mixes: group, ..spec.clone() };
-            self.traffic(&mut spec)?;
-            specs.push(spec);
+            let buffer = group.first().and_then(|m| self.buffer(*m));
+            let mut traffic = TrafficSpec { buffer, ..TrafficSpec::default() };
+            traffic.load.mixes = group;
+            self.traffic(&mut traffic, *shape != BandwidthShape::Matrix)?;
+            let task = Task::Bandwidth(BandwidthSpec { shape: shape.clone(), delays: Vec::new(), traffic });
+            specs.push(Spec { task, ..spec.clone() });
         }
         Ok(specs)
     }
 
     fn peak(&mut self, search: bool) -> Result<Section, String> {
         let l = self.letters;
-        let mut spec = self.spec(Task::Bandwidth(if search { BandwidthShape::Search } else { BandwidthShape::Peak }));
+        let shape = if search { BandwidthShape::Search } else { BandwidthShape::Peak };
+        let mut spec = self.spec(Task::bandwidth(shape.clone()));
         spec.cpus = l.loaders.clone();
         spec.nodes = l.node.map(IdSet::one);
         let mut mixes = if l.shared { vec![Mix::AllReads] } else { PEAK.to_vec() };
@@ -353,20 +362,23 @@ impl Translator<'_> {
             Some(_) => self.note("-W: no effect here: the table has its own mixes, and additional rows for 4, 6 and 12 only"),
             None => {}
         }
-        let specs = self.by_mix(spec, &mixes)?;
-        Ok(self.section(SectionKind::Peak, specs))
+        let specs = self.by_mix(&spec, &shape, &mixes)?;
+        let mut section = self.section(SectionKind::Peak, specs);
+        section.wording.searched = search;
+        Ok(section)
     }
 
     fn bandwidth_matrix(&mut self) -> Result<Section, String> {
-        let spec = self.spec(Task::Bandwidth(BandwidthShape::Matrix));
-        let specs = self.by_mix(spec, &[self.letters.mix.unwrap_or_default()])?;
+        let spec = self.spec(Task::bandwidth(BandwidthShape::Matrix));
+        let specs = self.by_mix(&spec, &BandwidthShape::Matrix, &[self.letters.mix.unwrap_or_default()])?;
         Ok(self.section(SectionKind::BandwidthMatrix, specs))
     }
 
     fn loaded(&mut self) -> Result<Section, String> {
         let l = self.letters;
-        let mut spec = self.spec(if l.bandwidth_only { Task::Bandwidth(BandwidthShape::One) } else { Task::Loaded });
-        spec.delays = match (l.delay, &l.delay_file) {
+        let mut spec = self.spec(if l.bandwidth_only { Task::bandwidth(BandwidthShape::One) } else { Task::loaded() });
+        let mut loaded = LoadedSpec::default();
+        loaded.curve.delays = match (l.delay, &l.delay_file) {
             (Some(delay), _) => vec![delay],
             (None, Some(path)) => files::delays(&(self.inputs.read)(path)?).map_err(|why| format!("{}: {why}", path.display()))?,
             (None, None) => DELAYS.to_vec(),
@@ -374,14 +386,14 @@ impl Translator<'_> {
         spec.cpus = l.loaders.clone();
         // The lines of -o say where the memory of traffic is.
         spec.nodes = l.node.filter(|_| l.threads.is_none()).map(IdSet::one);
-        spec.traffic.burst_lines = BURST_LINES.into();
+        loaded.traffic.burst_lines = BURST_LINES.into();
         let mut mix = l.mix.unwrap_or_default();
         if mix != Mix::AllReads && (l.shared || l.checked) {
             self.note("-W: no effect with -u or -I, which only read");
             mix = Mix::AllReads;
         }
-        spec.mixes = vec![mix];
-        spec.traffic.size = self.buffer(mix);
+        loaded.traffic.load.mixes = vec![mix];
+        loaded.traffic.buffer = self.buffer(mix);
         spec.start_signal = l.signal.clone();
         let latency_cpu = (!l.bandwidth_only).then(|| l.cpu.unwrap_or(self.inputs.first_cpu()));
         if l.bandwidth_only {
@@ -399,43 +411,44 @@ impl Translator<'_> {
                 }
             }
         } else {
-            self.chase(&mut spec);
-            spec.chase.node = l.node;
-            if l.node.is_some() && spec.chase.touch.take().is_some() {
+            (loaded.chase, loaded.order) = (self.chase(), Some(self.order()));
+            loaded.curve.node = l.node;
+            if l.node.is_some() && loaded.chase.touch.take().is_some() {
                 self.note("-i: no effect with -j");
             }
             if l.cpu.is_some() || l.loaders.is_some() || l.threads.is_some() {
-                spec.chase.cpu = latency_cpu;
+                loaded.curve.cpu = latency_cpu;
             }
         }
-        let pmem = self.threads(&mut spec, latency_cpu)?;
-        if l.threads.is_some() && spec.traffic.threads.is_empty() {
-            return Ok(self.unloaded(spec));
+        let pmem = self.threads(&mut spec, &mut loaded, latency_cpu)?;
+        if l.threads.is_some() && loaded.traffic.threads.is_empty() {
+            return Ok(self.unloaded(spec, loaded));
         }
-        self.traffic(&mut spec)?;
-        self.flush(&mut spec, pmem);
-        Ok(self.section(SectionKind::Loaded, vec![spec]))
+        self.traffic(&mut loaded.traffic, true)?;
+        self.flush(&mut loaded.traffic, pmem);
+        let per_thread = l.per_thread || !loaded.traffic.threads.is_empty();
+        spec.task = if l.bandwidth_only {
+            Task::Bandwidth(BandwidthSpec { shape: BandwidthShape::One, delays: loaded.curve.delays, traffic: loaded.traffic })
+        } else {
+            Task::Loaded(loaded)
+        };
+        let mut section = self.section(SectionKind::Loaded, vec![spec]);
+        section.wording.per_thread = per_thread;
+        Ok(section)
     }
 
     /// `-o` with a line for the latency CPU alone: what `loaded` would measure, without load.
-    fn unloaded(&mut self, loaded: Spec) -> Section {
-        let delays = loaded.delays.clone();
+    fn unloaded(&mut self, spec: Spec, loaded: LoadedSpec) -> Section {
+        let delays = loaded.curve.delays;
         if self.letters.checked {
             self.note("-I: no effect: no CPU makes traffic, so nothing is checked");
         }
         if delays.len() > 1 {
             self.note("-o: no CPU makes traffic, so that injection delays have no effect: each row is the latency without load");
         }
-        let spec = Spec {
-            task: Task::Latency(LatencyShape::One),
-            cpus: loaded.chase.cpu.map(IdSet::one),
-            nodes: loaded.chase.node.map(IdSet::one),
-            chase: ChaseSpec { cpu: None, node: None, ..loaded.chase },
-            delays: Vec::new(),
-            mixes: Vec::new(),
-            traffic: TrafficSpec::default(),
-            ..loaded
-        };
+        let latency = LatencySpec { shape: LatencyShape::One, chase: loaded.chase, orders: loaded.order.into_iter().collect() };
+        let spec =
+            Spec { task: Task::Latency(latency), cpus: loaded.curve.cpu.map(IdSet::one), nodes: loaded.curve.node.map(IdSet::one), ..spec };
         let specs = vec![spec; delays.len()];
         Section { delays, ..self.section(SectionKind::Unloaded, specs) }
     }
@@ -443,21 +456,22 @@ impl Translator<'_> {
     fn c2c(&mut self) -> Section {
         let l = self.letters;
         let pair = l.cpu.is_some() || l.writer.is_some();
-        let mut spec = self.spec(Task::C2c(if pair { TransferShape::Representatives } else { TransferShape::NodeMatrix }));
-        // -X does not apply to a pair, and the pairs of the matrix are on different cores anyway.
-        spec.one_thread_per_core = false;
         let stride = 2 * self.inputs.line();
-        spec.window = l.transfer_window.map(|w| Bytes((w.0 / stride).max(2) * stride));
-        self.hops(&mut spec);
+        let mut transfer = TransferSpec {
+            shape: if pair { TransferShape::Representatives } else { TransferShape::NodeMatrix },
+            sharer: l.sharer_or_bucket,
+            buffer: l.buffer,
+            window: l.transfer_window.map(|w| Bytes((w.0 / stride).max(2) * stride)),
+            hops: self.hops(),
+            holder_pushes: l.writer_pushes,
+            reader_pushes: l.reader_pushes,
+            ..TransferSpec::default()
+        };
         if pair {
-            spec.chase.touch = l.touch;
+            transfer.touch = l.touch;
         } else if l.touch.is_some() {
             self.note("-i: no effect on the matrix, which has a buffer for each node; give -c and -w");
         }
-        let transfer = &mut spec.transfer;
-        transfer.holder_pushes = l.writer_pushes;
-        transfer.reader_pushes = l.reader_pushes;
-        transfer.sharer = l.sharer_or_bucket;
         let blocks = l.chase_window_lines.or(l.random_chase.then_some(WINDOW_BLOCKS));
         transfer.chase_window = blocks.map(|blocks| blocks_of(blocks, stride));
         if l.clean {
@@ -465,6 +479,7 @@ impl Translator<'_> {
         } else if pair {
             transfer.states = vec![LineState::Hitm];
         }
+        let mut cpus = None;
         if pair {
             let allowed = self.inputs.machine.default_cpus();
             let other = |than: u32| allowed.iter().find(|&cpu| cpu != than).unwrap_or(than);
@@ -472,10 +487,11 @@ impl Translator<'_> {
                 if l.writer == Some(self.inputs.first_cpu()) { other(self.inputs.first_cpu()) } else { self.inputs.first_cpu() }
             });
             let writer = l.writer.unwrap_or_else(|| other(reader));
-            spec.chase.cpu = Some(reader);
-            spec.transfer.holder = Some(writer);
-            spec.cpus = Some([reader, writer].into_iter().collect());
+            (transfer.reader, transfer.holder) = (Some(reader), Some(writer));
+            cpus = Some([reader, writer].into_iter().collect());
         }
+        // -X does not apply to a pair, and the pairs of the matrix are on different cores anyway.
+        let spec = Spec { cpus, one_thread_per_core: false, ..self.spec(Task::C2c(transfer)) };
         self.section(if pair { SectionKind::OneTransfer } else { SectionKind::C2c }, vec![spec])
     }
 }

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use memgauge_model::directory::MemoryDir;
 use memgauge_model::plan::KernelRow;
 use memgauge_model::result::Report;
-use memgauge_model::spec::Spec;
+use memgauge_model::spec::{Spec, Task, TrafficSpec};
 use memgauge_model::topology::Machine;
 use memgauge_model::traffic::{Access, Form, LineUse, Mix, Width};
 use memgauge_model::units::IdSet;
@@ -115,6 +115,14 @@ fn spec(line: &str) -> Spec {
     assert_eq!(translation.sections.len(), 1, "{line}");
     assert_eq!(translation.sections[0].specs.len(), 1, "{line}");
     translation.sections[0].specs[0].clone()
+}
+
+/// The traffic of a spec.
+fn traffic(spec: &Spec) -> &TrafficSpec {
+    match &spec.task {
+        Task::Bandwidth(bandwidth) => &bandwidth.traffic,
+        task => &options!(task, Loaded).traffic,
+    }
 }
 
 fn ids(list: &str) -> Option<IdSet> {

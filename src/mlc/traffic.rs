@@ -2,7 +2,7 @@
 //! kernels for it.
 
 use memgauge_kernels::Order;
-use memgauge_model::spec::{BandwidthShape, BufferPlace, Spec, Task, WidthRequest};
+use memgauge_model::spec::{BufferPlace, LoadedSpec, Spec, TrafficSpec, WidthRequest};
 use memgauge_model::traffic::{Access, Form, LineUse, Mix, Width};
 use memgauge_model::units::Bytes;
 
@@ -16,7 +16,7 @@ const PARTS: [Mix; 4] = [Mix::AllReads, Mix::R2W1, Mix::R3W1, Mix::R1W1];
 
 impl Translator<'_> {
     /// `-o`: what each thread does. Returns whether one of the buffers is persistent memory.
-    pub(super) fn threads(&mut self, spec: &mut Spec, latency_cpu: Option<u32>) -> Result<bool, String> {
+    pub(super) fn threads(&mut self, spec: &mut Spec, loaded: &mut LoadedSpec, latency_cpu: Option<u32>) -> Result<bool, String> {
         let Some(path) = &self.letters.threads else { return Ok(false) };
         let text = (self.inputs.read)(path)?;
         let threads = files::threads(&text, latency_cpu, self.inputs.directory).map_err(|why| format!("{}: {why}", path.display()))?;
@@ -34,14 +34,14 @@ impl Translator<'_> {
             }
         }
         spec.cpus = None;
-        spec.traffic.threads = threads.traffic;
+        loaded.traffic.threads = threads.traffic;
         let Some((size, place)) = threads.latency else {
-            spec.size = self.letters.buffer;
+            loaded.chase.buffer = self.letters.buffer;
             return Ok(threads.pmem);
         };
-        spec.size = Some(size);
+        loaded.chase.buffer = Some(size);
         if place != BufferPlace::Local {
-            for (given, letter) in [(spec.chase.touch.take().is_some(), "-i"), (self.letters.node.is_some(), "-j")] {
+            for (given, letter) in [(loaded.chase.touch.take().is_some(), "-i"), (self.letters.node.is_some(), "-j")] {
                 if given {
                     self.note(format!("{letter}: no effect where -o says where the latency buffer is"));
                 }
@@ -49,31 +49,31 @@ impl Translator<'_> {
         }
         match place {
             BufferPlace::Local => {}
-            BufferPlace::Node(node) => spec.chase.node = Some(node),
-            BufferPlace::Directory(dir) => (spec.memory_dir, spec.chase.node) = (Some(*dir), None),
+            BufferPlace::Node(node) => loaded.curve.node = Some(node),
+            BufferPlace::Directory(dir) => (spec.memory_dir, loaded.curve.node) = (Some(*dir), None),
         }
         Ok(threads.pmem)
     }
 
     /// `-P` and `-Q`: stored lines are written back; with `-P` only if there is persistent memory.
-    pub(super) fn flush(&mut self, spec: &mut Spec, pmem: bool) {
+    pub(super) fn flush(&mut self, traffic: &mut TrafficSpec, pmem: bool) {
         let l = self.letters;
         // The threads of a file replace the mixes, and have orders of their own.
-        let traffic: Vec<(Mix, Access)> = match spec.traffic.threads.as_slice() {
-            [] => spec.mixes.iter().map(|mix| (*mix, spec.traffic.access)).collect(),
+        let mixes: Vec<(Mix, Access)> = match traffic.threads.as_slice() {
+            [] => traffic.load.mixes.iter().map(|mix| (*mix, traffic.access)).collect(),
             threads => threads.iter().map(|t| (t.mix, t.access)).collect(),
         };
         // Non-temporal stores leave nothing in caches that could be written back. Of the lines of a file, any may have others.
-        let any = !spec.traffic.threads.is_empty();
-        let mut storing = traffic.iter().filter(|(mix, _)| mix.lines().1 > 0 && (any || !mix.non_temporal()));
+        let any = !traffic.threads.is_empty();
+        let mut storing = mixes.iter().filter(|(mix, _)| mix.lines().1 > 0 && (any || !mix.non_temporal()));
         let stores = storing.clone().next().is_some();
         match (l.flush || (l.flush_pmem && pmem), l.flush || l.flush_pmem) {
             (true, _) if stores && !storing.any(|(_, access)| *access == Access::Sequential) => {
                 self.note("-P, -Q: no effect on traffic that is not sequential");
             }
             (true, _) if stores => {
-                spec.traffic.line = LineUse::WrittenBack;
-                self.fit(spec);
+                traffic.line = LineUse::WrittenBack;
+                self.fit(traffic);
             }
             (_, true) if !stores => self.note("-P, -Q: no effect on traffic without stores through the caches"),
             (false, true) => self.note("-P: no effect: no buffer is persistent memory"),
@@ -81,45 +81,45 @@ impl Translator<'_> {
         }
     }
 
-    /// What letters say about traffic, as far as this CPU has kernels for it.
-    pub(super) fn traffic(&mut self, spec: &mut Spec) -> Result<(), String> {
+    /// What letters say about traffic, as far as this CPU has kernels for it. `parts`: small buffers may be loaded in parts of lines.
+    pub(super) fn traffic(&mut self, traffic: &mut TrafficSpec, parts: bool) -> Result<(), String> {
         let l = self.letters;
         // The lines of a file give each CPU a buffer of its own.
-        spec.traffic.shared = l.shared && spec.traffic.threads.is_empty();
+        traffic.shared = l.shared && traffic.threads.is_empty();
         if let Some(path) = &l.contents {
-            spec.traffic.contents = contents::parse(&(self.inputs.read)(path)?).map_err(|why| format!("{}: {why}", path.display()))?;
+            traffic.contents = contents::parse(&(self.inputs.read)(path)?).map_err(|why| format!("{}: {why}", path.display()))?;
         }
         let stride = u64::from(l.stride.unwrap_or(0)).next_multiple_of(self.inputs.line());
-        if !spec.traffic.threads.is_empty() {
+        if !traffic.threads.is_empty() {
             if stride > self.inputs.line() {
                 self.note("-l: with -o, it is the stride of the latency CPU only: lines say seq or rand");
             }
         } else if l.random_traffic {
-            spec.traffic.access = Access::Random;
-            spec.traffic.window = l.lines_or_node.filter(|&n| n > 0).map(|n| self.random_window(n));
+            traffic.access = Access::Random;
+            traffic.window = l.lines_or_node.filter(|&n| n > 0).map(|n| self.random_window(n));
         } else {
             if l.lines_or_node.is_some() {
                 self.note("-n: no effect without -U");
             }
             if stride > self.inputs.line() {
-                spec.traffic.access = Access::Strided;
-                spec.traffic.stride = Some(Bytes(stride));
+                traffic.access = Access::Strided;
+                traffic.stride = Some(Bytes(stride));
             }
         }
-        let ordered = spec.traffic.access == Access::Sequential;
-        let part = l.part_of_line.unwrap_or_else(|| ordered && self.parts_by_default(spec));
-        let unordered = spec.traffic.threads.iter().any(|t| t.access != Access::Sequential);
+        let ordered = traffic.access == Access::Sequential;
+        let part = l.part_of_line.unwrap_or_else(|| ordered && parts && self.parts_by_default(traffic));
+        let unordered = traffic.threads.iter().any(|t| t.access != Access::Sequential);
         if (l.checked || l.part_of_line == Some(true)) && unordered {
             self.note("-K, -I: no effect on the CPUs whose lines of -o say rand: what they read is not checked");
         }
         if (l.checked || part) && !ordered {
             self.note("-K, -I: no effect on traffic that is not sequential");
         } else if l.checked {
-            spec.traffic.line = LineUse::Checked;
+            traffic.line = LineUse::Checked;
         } else if part {
-            spec.traffic.line = LineUse::Part;
+            traffic.line = LineUse::Part;
         }
-        self.fit(spec);
+        self.fit(traffic);
         Ok(())
     }
 
@@ -133,61 +133,60 @@ impl Translator<'_> {
     }
 
     /// Whether parts of lines are touched without `-K`: in small buffers, where this CPU has kernels for it.
-    fn parts_by_default(&self, spec: &Spec) -> bool {
+    fn parts_by_default(&self, traffic: &TrafficSpec) -> bool {
         let kernel = |mix: Mix| self.inputs.kernels.iter().any(|k| k.mix == mix && k.form.line == LineUse::Part);
-        spec.task != Task::Bandwidth(BandwidthShape::Matrix)
-            && spec.traffic.threads.is_empty()
+        traffic.threads.is_empty()
             && self.letters.buffer.is_some_and(|b| b < PARTS_BELOW)
-            && spec.mixes.iter().all(|mix| PARTS.contains(mix) && kernel(*mix))
+            && traffic.load.mixes.iter().all(|mix| PARTS.contains(mix) && kernel(*mix))
     }
 
     /// Drops what no kernel of this CPU can do, and chooses the width: 16 bytes on x86-64 as in the original, or that of `-Y` and `-Z`.
-    fn fit(&mut self, spec: &mut Spec) {
+    fn fit(&mut self, traffic: &mut TrafficSpec) {
         let requested = self.letters.width.unwrap_or(Width::Sse2);
-        if spec.traffic.access == Access::Random {
-            spec.mixes.iter_mut().for_each(|m| *m = m.with_one_read_stream());
+        if traffic.access == Access::Random {
+            traffic.load.mixes.iter_mut().for_each(|m| *m = m.with_one_read_stream());
         }
         let kernels = self.inputs.kernels;
         if kernels.is_empty() {
-            spec.width = WidthRequest::Is(requested);
+            traffic.load.width = WidthRequest::Is(requested);
             return;
         }
-        let has = |spec: &Spec, width: Option<Width>| {
+        let has = |traffic: &TrafficSpec, width: Option<Width>| {
             let one = |mix: Mix, access: Access| {
-                let form = Form::new(mix, access, spec.traffic.line);
+                let form = Form::new(mix, access, traffic.line);
                 kernels.iter().any(|k| k.mix == mix && k.form == form && width.is_none_or(|w| k.width == w))
             };
             // The threads of a file replace the mixes.
-            match spec.traffic.threads.as_slice() {
-                [] => spec.mixes.iter().all(|m| one(*m, spec.traffic.access)),
+            match traffic.threads.as_slice() {
+                [] => traffic.load.mixes.iter().all(|m| one(*m, traffic.access)),
                 threads => threads.iter().all(|t| one(t.mix, t.access)),
             }
         };
-        let mut mixes: Vec<&str> = match spec.traffic.threads.as_slice() {
-            [] => spec.mixes.iter().map(|m| m.name()).collect(),
+        let mut mixes: Vec<&str> = match traffic.threads.as_slice() {
+            [] => traffic.load.mixes.iter().map(|m| m.name()).collect(),
             threads => threads.iter().map(|t| t.mix.name()).collect(),
         };
         mixes.sort_unstable();
         mixes.dedup();
         let mixes = mixes.join(", ");
-        if !has(spec, None) && spec.traffic.line != LineUse::Whole {
-            let letters = match spec.traffic.line {
+        if !has(traffic, None) && traffic.line != LineUse::Whole {
+            let letters = match traffic.line {
                 LineUse::Checked => "-I",
                 LineUse::Part => "-K",
                 _ => "-P, -Q",
             };
             let several = if mixes.contains(',') { "all of " } else { "" };
             self.note(format!("{letters}: no kernel of this CPU does that with {several}{mixes}; whole lines are loaded and stored"));
-            spec.traffic.line = LineUse::Whole;
+            traffic.line = LineUse::Whole;
         }
-        if !has(spec, None) && spec.traffic.access != Access::Sequential {
+        if !has(traffic, None) && traffic.access != Access::Sequential {
             self.note(format!("-U, -l: no kernel of this CPU does that with {mixes}; lines are visited in order"));
-            (spec.traffic.access, spec.traffic.stride, spec.traffic.window) = (Access::Sequential, None, None);
+            (traffic.access, traffic.stride, traffic.window) = (Access::Sequential, None, None);
         }
         let widths = [Width::Avx512, Width::Avx2, Width::Sse2, Width::Neon];
         let from = widths.iter().position(|w| *w == requested).unwrap_or(0);
-        let found = widths[from..].iter().copied().find(|w| has(spec, Some(*w)));
-        spec.width = found.map_or(WidthRequest::Best, WidthRequest::Is);
+        let found = widths[from..].iter().copied().find(|w| has(traffic, Some(*w)));
+        traffic.load.width = found.map_or(WidthRequest::Best, WidthRequest::Is);
         if self.letters.width.is_some() && found != Some(requested) {
             let letter = if requested == Width::Avx512 { 'Z' } else { 'Y' };
             let instead = found.map_or("the fastest there is".to_owned(), |w| w.to_string());

@@ -92,7 +92,7 @@ impl PrefetchGuard {
     /// # Errors
     /// When some of them cannot be switched; the others are put back.
     pub(crate) fn begin(spec: &Spec, plan: &mut Plan, machine: &Machine) -> anyhow::Result<Option<Self>> {
-        let compares = spec.task == Task::Prefetch;
+        let compares = matches!(spec.task, Task::Prefetch(_));
         if !compares && spec.prefetch == PrefetchRequest::Leave {
             return Ok(None);
         }
@@ -324,12 +324,12 @@ mod tests {
     fn parts_have_their_share_of_the_time() {
         let step = |estimated_s| Step { title: String::new(), experiment: Experiment::Bandwidth, cells: Vec::new(), estimated_s };
         let machine = topology::read_machine(Path::new("/")).unwrap();
-        let plan = memgauge_planner::plan(&Spec::new(Task::Prefetch), &machine, &memgauge_kernels::rows()).unwrap();
+        let plan = memgauge_planner::plan(&Spec::new(Task::prefetch()), &machine, &memgauge_kernels::rows()).unwrap();
         let plan = Plan { steps: vec![step(2.0), step(1.0), step(5.0)], estimated_s: 8.0, max_s: 16.0, ..plan };
         let part = part_of(&plan, &plan.steps[..2]);
         assert_eq!((part.steps.len(), part.estimated_s, part.max_s, part.seed), (2, 3.0, 6.0, plan.seed));
         // Real plans are the sum of their steps, of which both states have the same.
-        let plan = memgauge_planner::plan(&Spec::new(Task::Prefetch), &machine, &memgauge_kernels::rows()).unwrap();
+        let plan = memgauge_planner::plan(&Spec::new(Task::prefetch()), &machine, &memgauge_kernels::rows()).unwrap();
         let (on, off) = plan.steps.split_at(plan.steps.len() / 2);
         let sum = part_of(&plan, on).estimated_s + part_of(&plan, off).estimated_s;
         assert!((sum - plan.estimated_s).abs() < 1e-6 * sum, "{sum} {}", plan.estimated_s);

@@ -11,8 +11,7 @@ fn filling(report: &Report, capacity_gbs: f64) -> f64 {
 }
 
 fn ramp(machine: &Machine, model: &Model, counts: &str) -> Report {
-    let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::Ramp));
-    spec.ramp = counts.parse().unwrap();
+    let spec = Spec::new(Task::bandwidth(BandwidthShape::Ramp(counts.parse().unwrap())));
     run(&spec, machine, model, None)
 }
 
@@ -63,7 +62,7 @@ fn a_machine_that_is_too_noisy_gives_no_advice_on_threads() {
 #[test]
 fn a_suite_says_which_command_measures_the_ramp() {
     let machine = TWO_NODES.machine();
-    let report = run(&Spec::new(Task::Suite), &machine, &Model::new(&machine, None, 7), None);
+    let report = run(&Spec::new(Task::suite()), &machine, &Model::new(&machine, None, 7), None);
     let advice = advise(&[("suite.json", &report)], &[]);
     let topics: Vec<Topic> = advice.recommendations.iter().map(|r| r.topic).collect();
     assert!(topics.contains(&Topic::Placement) && topics.contains(&Topic::Load) && !topics.contains(&Topic::Threads), "{topics:?}");

@@ -32,7 +32,7 @@ fn a_run(machine: &Machine, scatter: Scatter, seed: u64, slower: f64) -> Report 
     let idle = model.idle_ns(0, 0).unwrap();
     model.nodes.values_mut().for_each(|(_, ns)| *ns += idle * longer);
     model.translation_ns *= 1.0 + longer;
-    let mut spec = Spec::new(Task::Latency(LatencyShape::One));
+    let mut spec = Spec::new(Task::latency(LatencyShape::One));
     spec.budget = Some(Duration::from_millis(400));
     let mut report = run(&spec, machine, &model, None);
     report.run.id = format!("{seed:032x}");

@@ -65,7 +65,7 @@ fn quiet_choice(spec: &Spec, machine: &Machine) -> String {
 }
 
 fn one_bandwidth() -> Spec {
-    Spec::new(Task::Bandwidth(BandwidthShape::One))
+    Spec::new(Task::bandwidth(BandwidthShape::One))
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_kernel_that_was_never_tried_in_peace_marks_the_number() {
 #[test]
 fn a_choice_in_trouble_is_made_again_for_the_next_cell() {
     let machine = TWO_NODES.machine();
-    let spec = Spec::new(Task::Bandwidth(BandwidthShape::Matrix));
+    let spec = Spec::new(Task::bandwidth(BandwidthShape::Matrix));
     let quiet = run(&spec, &machine, &with_noise(&machine, Noise::NONE), None);
     let kernel_of = |m: &Measurement| m.evidence.kernel.clone();
     let trials = AtomicUsize::new(0);
@@ -132,8 +132,8 @@ fn a_choice_in_trouble_is_made_again_for_the_next_cell() {
 fn beside_neighbours(neighbours: fn(usize) -> (f64, f64)) -> Measurement {
     let machine = TWO_NODES.machine();
     let model = Beside { neighbours, ..Beside::new(with_noise(&machine, Noise::NONE), |_, _: &[LoadWork], _| 0.0) };
-    let mut spec = Spec::new(Task::Latency(LatencyShape::One));
-    spec.size = Some(Bytes::mib(256));
+    let mut spec = Spec::new(Task::latency(LatencyShape::One));
+    options!(&mut spec.task, Latency).chase.buffer = Some(Bytes::mib(256));
     run(&spec, &machine, &model, None).results[0].clone()
 }
 

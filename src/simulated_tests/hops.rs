@@ -20,11 +20,11 @@ fn latencies(spec: &Spec, machine: &Machine, model: &Model) -> Vec<f64> {
 #[test]
 fn hops_on_their_way_when_a_window_ends_change_no_latency() {
     let machine = TWO_NODES.machine();
-    let mut sweep = Spec::new(Task::Sweep(SweepShape::One));
-    sweep.sweep.metrics = vec![Metric::Latency];
-    let mut loaded = Spec::new(Task::Loaded);
-    loaded.delays = vec![0, 1000];
-    for spec in [Spec::new(Task::Latency(LatencyShape::One)), sweep, loaded] {
+    let mut sweep = Spec::new(Task::sweep(SweepShape::One));
+    options!(&mut sweep.task, Sweep).metrics = vec![Metric::Latency];
+    let mut loaded = Spec::new(Task::loaded());
+    options!(&mut loaded.task, Loaded).curve.delays = vec![0, 1000];
+    for spec in [Spec::new(Task::latency(LatencyShape::One)), sweep, loaded] {
         // Both in blocks, because a machine that counts by windows has whole units in them only. 16 hops hide the readings of the clock, too.
         let (few, many) = (latencies(&spec, &machine, &model(&machine, 16)), latencies(&spec, &machine, &model(&machine, 100)));
         assert!(few.len() >= 2 && few.len() == many.len(), "{few:?} {many:?}");
@@ -37,12 +37,12 @@ fn hops_on_their_way_when_a_window_ends_change_no_latency() {
 #[test]
 fn an_exact_chase_does_not_begin_cold() {
     let machine = TWO_NODES.machine();
-    let mut spec = Spec::new(Task::Latency(LatencyShape::One));
+    let mut spec = Spec::new(Task::latency(LatencyShape::One));
     let by_time = latencies(&spec, &machine, &model(&machine, 80));
     let mut cold = model(&machine, 80);
     cold.cold = (60.0, Duration::from_millis(12));
     for hops in [100_000, 1_000_000, 5_000_000] {
-        spec.chase.hops = Some(Hops::Count(hops));
+        options!(&mut spec.task, Latency).chase.hops = Some(Hops::Count(hops));
         let exact = latencies(&spec, &machine, &cold);
         assert_eq!(by_time.len(), exact.len());
         for (timed, exact) in by_time.iter().zip(&exact) {

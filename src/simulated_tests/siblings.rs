@@ -9,7 +9,7 @@ use super::*;
 /// Twelve runs on machines of one kind, as a fleet knows them. What this system says of itself (kernel, privileges) is the same in all.
 fn siblings(machine: &Machine, slower: f64) -> Vec<Report> {
     let run_of = |number: u64| {
-        let mut report = run(&Spec::new(Task::Quick), machine, &slow(machine, slower).again(100 + number), None);
+        let mut report = run(&Spec::new(Task::quick()), machine, &slow(machine, slower).again(100 + number), None);
         report.run.host = Some(Host { hostname: Some(format!("n{number}")), machine_id_hash: None });
         report.run.id = format!("{number:032x}");
         report
@@ -31,10 +31,10 @@ fn a_machine_is_judged_by_its_siblings_in_a_fleet() {
     let fleet = baseline(&fleet);
     let check = |by: f64| {
         let model = slow(&machine, by).again(7);
-        let probe = run(&Spec::new(Task::Quick), &machine, &model, None);
+        let probe = run(&Spec::new(Task::quick()), &machine, &model, None);
         let group = group_for(&fleet, &Fingerprint::from_report(&probe)).unwrap();
         let references = Baselines { fleet: Some(FleetSiblings::Group(group)), ..Baselines::default() };
-        let health = run_beside(&Spec::new(Task::Quick), &machine, &model, references).health.unwrap();
+        let health = run_beside(&Spec::new(Task::quick()), &machine, &model, references).health.unwrap();
         assert!(health.compared_with.iter().any(|with| with == "fleet"), "{health:?}");
         health.findings.iter().any(|f| f.code == "slower-than-fleet")
     };

@@ -20,7 +20,7 @@ fn with_far_tier() -> (Machine, Model) {
 fn weights_are_found_on_a_machine_with_a_far_tier() {
     let (machine, model) = with_far_tier();
     let (near, far) = (model.nodes[&0].0, model.nodes[&2].0);
-    let mut spec = Spec::new(Task::Interleave);
+    let mut spec = Spec::new(Task::interleave());
     spec.cpus = Some(machine.topology.cpus.iter().filter(|c| c.package == 0).map(|c| c.id).collect());
     let report = run(&spec, &machine, &model, None);
     let [found] = &report.interleaves[..] else { panic!("{:?}", report.notes) };
@@ -43,20 +43,20 @@ fn weights_are_found_on_a_machine_with_a_far_tier() {
     let as_good = |weights| found.trial(weights).unwrap().bandwidth_gbs.value >= best_gbs / 1.0101;
     assert!(found.plateau.iter().all(as_good), "{:?} {:?}", found.plateau, found.trials);
     // A search for each number of CPUs; what is more than all is all.
-    spec.threads = vec![1, 3, 400];
+    options!(&mut spec.task, Interleave).threads = vec![1, 3, 400];
     let report = run(&spec, &machine, &model, None);
     let loading: Vec<usize> = report.interleaves.iter().map(|found| found.at.cpus.as_ref().unwrap().len()).collect();
     assert_eq!(loading, [1, 3, 14], "eight cores, of which one chases");
-    spec.threads = Vec::new();
+    options!(&mut spec.task, Interleave).threads = Vec::new();
     let json: Report = serde_json::from_slice(&report.render(Format::JSON, &Appearance::default()).unwrap()).unwrap();
     assert_eq!(json.interleaves, report.interleaves);
     // Most of the latency of half the near tier's bandwidth is the far tier's.
-    spec.demand_gbs = Some(near / 4.0);
+    options!(&mut spec.task, Interleave).demand_gbs = Some(near / 4.0);
     let report = run(&spec, &machine, &model, None);
     let [found] = &report.interleaves[..] else { panic!("{:?}", report.notes) };
     assert_eq!(found.recommended.only_node(), Some(0), "{:?}", found.trials);
     // More than the near tier has needs both.
-    spec.demand_gbs = Some(near * 1.2);
+    options!(&mut spec.task, Interleave).demand_gbs = Some(near * 1.2);
     let report = run(&spec, &machine, &model, None);
     let share = report.interleaves[0].recommended.share(0);
     assert!(share > 0.5 && share < 0.9, "{:?}", report.interleaves[0].trials);
@@ -96,7 +96,7 @@ impl SimulatedMachine for Starved {
 #[test]
 fn a_search_for_weights_whose_threads_get_no_time_does_not_ask_for_more_of_it() {
     let (machine, model) = with_far_tier();
-    let mut spec = Spec::new(Task::Interleave);
+    let mut spec = Spec::new(Task::interleave());
     spec.cpus = Some(machine.topology.cpus.iter().filter(|c| c.package == 0).map(|c| c.id).collect());
     let report = run(&spec, &machine, &Starved(model), None);
     assert_eq!((report.complete, &report.incomplete), (false, &Some(Incomplete::CellsMissing)));
@@ -108,7 +108,7 @@ fn a_search_for_weights_whose_threads_get_no_time_does_not_ask_for_more_of_it() 
 #[test]
 fn a_machine_without_a_second_tier_has_no_weights_to_find() {
     let machine = TWO_NODES.machine();
-    let error = memgauge_planner::plan(&Spec::new(Task::Interleave), &machine, &kernels()).unwrap_err();
+    let error = memgauge_planner::plan(&Spec::new(Task::interleave()), &machine, &kernels()).unwrap_err();
     assert!(error.to_string().contains("no second tier of memory"), "{error}");
 }
 
@@ -116,7 +116,7 @@ fn a_machine_without_a_second_tier_has_no_weights_to_find() {
 fn tiers_are_compared_alone_and_disturbed() {
     let (machine, model) = with_far_tier();
     let (near, far) = (model.nodes[&0].0, model.nodes[&2].0);
-    let mut spec = Spec::new(Task::Tiers);
+    let mut spec = Spec::new(Task::tiers());
     spec.cpus = Some(machine.topology.cpus.iter().filter(|c| c.package == 0).map(|c| c.id).collect());
     let report = run(&spec, &machine, &model, None);
     assert!(report.complete, "{:?}", report.notes);
@@ -153,8 +153,8 @@ fn the_callers_memory_policy_says_which_tier_is_measured() {
     use memgauge_model::experiment::MemoryPlace;
     use memgauge_model::policy::{MemoryPolicy, PolicyMode};
     let (mut machine, model) = with_far_tier();
-    let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::One));
-    spec.mixes = vec![Mix::AllReads];
+    let mut spec = Spec::new(Task::bandwidth(BandwidthShape::One));
+    options!(&mut spec.task, Bandwidth).traffic.load.mixes = vec![Mix::AllReads];
     spec.cpus = Some(machine.topology.cpus.iter().filter(|c| c.package == 0).map(|c| c.id).collect());
     let mut under = |mode, nodes: &str| {
         machine.allowed.memory_policy = Some(MemoryPolicy { mode, nodes: nodes.parse().unwrap(), weights: None });

@@ -8,7 +8,7 @@ fn checked(fault: Option<Fault>) -> Report {
     let machine = TWO_NODES.machine();
     let mut model = Model::new(&machine, fault, 11);
     model.turbo = 0.35;
-    run(&Spec::new(Task::Quick), &machine, &model, None)
+    run(&Spec::new(Task::quick()), &machine, &model, None)
 }
 
 #[test]

@@ -6,9 +6,9 @@ use crate::prefetch::guard::unmeasured;
 #[test]
 fn a_cell_that_is_not_measured_is_missing_what_it_would_have_measured() {
     let machine = TWO_NODES.machine();
-    let mut sweep = Spec::new(Task::Sweep(SweepShape::One));
-    sweep.sweep.metrics = vec![Metric::Latency];
-    let tasks = [Task::Latency(LatencyShape::One), Task::Bandwidth(BandwidthShape::One), Task::C2c(TransferShape::Representatives)];
+    let mut sweep = Spec::new(Task::sweep(SweepShape::One));
+    options!(&mut sweep.task, Sweep).metrics = vec![Metric::Latency];
+    let tasks = [Task::latency(LatencyShape::One), Task::bandwidth(BandwidthShape::One), Task::c2c(TransferShape::Representatives)];
     for spec in tasks.into_iter().map(Spec::new).chain([sweep]) {
         let measured = run(&spec, &machine, &with_noise(&machine, Noise::NONE), None);
         let plan = memgauge_planner::plan(&spec, &machine, &kernels()).unwrap();

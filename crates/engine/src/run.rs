@@ -217,7 +217,7 @@ mod tests {
 
     use memgauge_model::estimate::NotMeasured;
     use memgauge_model::plan::Step;
-    use memgauge_model::spec::{LatencyShape, Spec, Task};
+    use memgauge_model::spec::{LatencyShape, LatencySpec, Spec, Task};
     use memgauge_os::clock::Clock;
 
     use memgauge_model::note::Severity;
@@ -245,7 +245,7 @@ mod tests {
         let Ok(machine) = memgauge_os::topology::read_machine(root) else {
             not_tested!("no sysfs");
         };
-        let mut plan = memgauge_planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
+        let mut plan = memgauge_planner::plan(&Spec::new(Task::latency(LatencyShape::One)), &machine, &[]).unwrap();
         plan.start_signal = Some(format!("memgauge-test-deadline-{}", std::process::id()));
         let (stop, deadline) = (std::sync::Arc::new(AtomicBool::new(false)), Some(Instant::now() + Duration::from_millis(100)));
         let context = RunContext { deadline, ..RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop) };
@@ -269,7 +269,7 @@ mod tests {
         let Ok(machine) = memgauge_os::topology::read_machine(root) else {
             not_tested!("no sysfs");
         };
-        let plan = memgauge_planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
+        let plan = memgauge_planner::plan(&Spec::new(Task::latency(LatencyShape::One)), &machine, &[]).unwrap();
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let (context, mut silent) = (RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop), Silent);
         let mut session = Session::new(&plan, &context, &mut silent);
@@ -303,8 +303,9 @@ mod tests {
         let Ok(machine) = memgauge_os::topology::read_machine(root) else {
             not_tested!("no sysfs");
         };
-        let mut spec = Spec::new(Task::Latency(LatencyShape::One));
-        spec.size = Some(memgauge_model::units::Bytes::mib(16));
+        let mut latency = LatencySpec::default();
+        latency.chase.buffer = Some(memgauge_model::units::Bytes::mib(16));
+        let mut spec = Spec::new(Task::Latency(latency));
         let mut run_for = |seconds| {
             // Twelve bursts in each of two orders, each longer than the run: it ends within the first of them.
             spec.time = Some(Duration::from_secs(18 * seconds));

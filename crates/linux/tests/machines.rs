@@ -453,9 +453,9 @@ fn arm_cores_of_two_designs(machine: &Machine) {
 fn all_advice(root: &Path, machine: &Machine) -> Vec<String> {
     let advice = |notes: Vec<Note>| notes.into_iter().filter_map(|note| Some(note.advice?.to_string())).collect::<Vec<_>>();
     let mut all = advice(read_environment(root, machine).limits);
-    for task in [Task::Suite, Task::Quick, Task::Scan, Task::Latency(LatencyShape::Matrix), Task::Bandwidth(BandwidthShape::Peak)] {
+    for task in [Task::suite(), Task::quick(), Task::scan(), Task::latency(LatencyShape::Matrix), Task::bandwidth(BandwidthShape::Peak)] {
         for pages in [PageRequest::Auto, PageRequest::Huge2M, PageRequest::Huge1G] {
-            let mut spec = Spec::new(task);
+            let mut spec = Spec::new(task.clone());
             spec.pages = pages;
             match plan(&spec, machine, &[]) {
                 Ok(plan) => all.extend(advice(plan.notes)),
@@ -464,7 +464,7 @@ fn all_advice(root: &Path, machine: &Machine) -> Vec<String> {
         }
     }
     let offline = machine.topology.offline.first().map(IdSet::one);
-    let spec = Spec { cpus: offline.clone(), ..Spec::new(Task::Suite) };
+    let spec = Spec { cpus: offline.clone(), ..Spec::new(Task::suite()) };
     all.extend(offline.and_then(|_| plan(&spec, machine, &[]).err()).map(|error| error.to_string()));
     all
 }

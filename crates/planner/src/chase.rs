@@ -40,7 +40,7 @@ pub(super) fn seconds(hops: Hops, probe: &Probe) -> f64 {
 
 impl Planner<'_> {
     pub(super) fn latency(&mut self, shape: LatencyShape) -> Result<Step, PlanError> {
-        let orders = self.spec.chase.distinct_orders();
+        let orders = distinct(self.requested.orders);
         let matrix = shape == LatencyShape::Matrix;
         let several = self.spec.cpus.is_some() && self.cpus.len() > 1;
         let per_cpu = shape == LatencyShape::PerCpu || (!matrix && several);
@@ -49,7 +49,7 @@ impl Planner<'_> {
             () if per_cpu => self.cpus.iter().collect(),
             () => self.cpus.first().into_iter().collect(),
         };
-        let all = self.device.is_none() && self.spec.chase.touch.is_none() && (matrix || self.spec.nodes.is_some());
+        let all = self.device.is_none() && self.requested.chase.touch.is_none() && (matrix || self.spec.nodes.is_some());
         let mut pairs = Vec::new();
         for cpu in cpus {
             let nodes = if all { self.nodes.clone() } else { IdSet::one(self.chase_home(cpu)) };
@@ -58,7 +58,7 @@ impl Planner<'_> {
         let experiment = if per_cpu { Experiment::IdleLatencyPerCpu } else { Experiment::IdleLatency };
         let allocations = match pairs.len() {
             n if n > LARGE_MATRIX => FEW_ALLOCATIONS,
-            _ if matches!(self.spec.task, Task::Suite | Task::Tiers) => SUITE_ALLOCATIONS,
+            _ if matches!(self.spec.task, Task::Suite(_) | Task::Tiers(_)) => SUITE_ALLOCATIONS,
             _ => ALLOCATIONS,
         };
         let mut cells = Vec::new();
@@ -73,7 +73,7 @@ impl Planner<'_> {
             }
             // Another allocation of so much of a node's memory is mostly the same memory.
             let allocations = if slow { 1 } else { allocations };
-            let allocations = self.spec.chase.hops.map_or(allocations, |hops| self.allocations_for(hops, &probe, allocations));
+            let allocations = self.requested.chase.hops.map_or(allocations, |hops| self.allocations_for(hops, &probe, allocations));
             cells.push(self.latency_cell(probe, allocations, orders));
         }
         Ok(self.step("Idle latency", experiment, cells))
@@ -88,14 +88,14 @@ impl Planner<'_> {
 
     /// A chase alone.
     pub(super) fn latency_cell(&self, probe: Probe, allocations: u32, orders: Vec<ChaseOrder>) -> Cell {
-        let ChaseSpec { hops, histogram, .. } = self.spec.chase;
+        let ChaseSpec { hops, histogram, .. } = self.requested.chase;
         Cell::new(self.chase_at(&probe), Work::Latency { probe, allocations, orders, hops, histogram })
     }
 
     pub(super) fn probe(&mut self, cpu: u32, node: u32) -> Result<Probe, PlanError> {
         let stride = self.sizes.stride()?;
         let buffer = self.sizes.probe_buffer(cpu, node, &mut self.notes)?;
-        if self.spec.chase.orders.contains(&ChaseOrder::FullRandom) && self.sizes.too_long(buffer.bytes) {
+        if self.requested.orders.contains(&ChaseOrder::FullRandom) && self.sizes.too_long(buffer.bytes) {
             return invalid(Problem::new(too_long(buffer.bytes), Way::Smaller(Knob::Size).either_or(words!["another ", Knob::Order])));
         }
         let window = self.sizes.window(buffer.bytes, stride)?;
@@ -104,7 +104,7 @@ impl Planner<'_> {
 
     /// The node of the chase's buffer when none is named: that of the CPU that touches it, otherwise that of the CPU that chases.
     pub(super) fn chase_home(&mut self, cpu: u32) -> u32 {
-        match self.spec.chase.touch {
+        match self.requested.chase.touch {
             // Nodes that are named may be those of the loaders.
             Some(touch) if self.device.is_none() && self.machine.allowed.nodes.contains(self.cpu_node(touch)) => self.cpu_node(touch),
             touch => self.local_node(touch.unwrap_or(cpu)),
@@ -115,6 +115,12 @@ impl Planner<'_> {
     pub(super) fn allocations_for(&self, hops: Hops, probe: &Probe, most: u32) -> u32 {
         ((self.budget() / seconds(hops, probe)) as u32).clamp(1, most)
     }
+}
+
+/// These orders, each once.
+fn distinct(orders: &[ChaseOrder]) -> Vec<ChaseOrder> {
+    let first = |(i, order): &(usize, &ChaseOrder)| !orders[..*i].contains(order);
+    orders.iter().enumerate().filter(first).map(|(_, order)| *order).collect()
 }
 
 /// Why there is no full-random chase over so large a buffer: its links number lines with 32 bits.

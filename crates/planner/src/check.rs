@@ -13,6 +13,8 @@ use memgauge_model::units::{Bytes, IdSet};
 use memgauge_model::words;
 use memgauge_model::words::{Knob, Problem, Verb, Way, Ways, Words};
 
+use crate::requested::Requested;
+
 /// Bytes of a cache line: the step of every kernel here, and the line size where the machine states none.
 pub(super) const LINE: u64 = 64;
 
@@ -73,7 +75,7 @@ pub(super) fn check_cpus(requested: &IdSet, machine: &Machine) -> Result<IdSet, 
 pub(super) fn check_directory(spec: &Spec, machine: &Machine) -> Result<(), PlanError> {
     let Some(dir) = &spec.memory_dir else { return Ok(()) };
     let path = &dir.file.path;
-    if matches!(spec.task, Task::Suite | Task::C2c { .. } | Task::Scan) {
+    if matches!(spec.task, Task::Suite(_) | Task::C2c(_) | Task::Scan(_)) {
         return invalid(words![Knob::MemoryDir, " is for 'latency', 'bandwidth' and 'loaded'"]);
     }
     if spec.pages != PageRequest::Auto {
@@ -130,8 +132,8 @@ pub(super) fn check_nodes(requested: &IdSet, machine: &Machine) -> Result<IdSet,
 }
 
 /// Checks that the options of the loaders' traffic fit together.
-pub(super) fn check_traffic(spec: &Spec) -> Result<(), PlanError> {
-    let traffic = &spec.traffic;
+pub(super) fn check_traffic(spec: &Spec, requested: &Requested<'_>) -> Result<(), PlanError> {
+    let traffic = requested.traffic;
     if let Some(stride) = traffic.stride.filter(|s| s.0 < LINE || s.0 % LINE != 0) {
         return invalid(format!("a stride of {stride} is not a multiple of {LINE} B"));
     }
@@ -151,9 +153,13 @@ pub(super) fn check_traffic(spec: &Spec) -> Result<(), PlanError> {
         return invalid(words!["a hold time is for lines that are checked; add ", Knob::Line, " check"]);
     }
     let reads = |mix: &Mix| *mix == Mix::AllReads;
-    let writes = spec.mixes.iter().find(|m| !reads(m)).copied();
-    let peak = matches!(spec.task, Task::Suite | Task::Bandwidth(BandwidthShape::Peak | BandwidthShape::Search));
-    let writes = writes.or((peak && spec.mixes.is_empty()).then_some(Mix::R1W1));
+    let writes = requested.mixes.iter().find(|m| !reads(m)).copied();
+    let peak = match &spec.task {
+        Task::Suite(_) => true,
+        Task::Bandwidth(bandwidth) => matches!(bandwidth.shape, BandwidthShape::Peak | BandwidthShape::Search),
+        _ => false,
+    };
+    let writes = writes.or((peak && requested.mixes.is_empty()).then_some(Mix::R1W1));
     match writes {
         Some(mix) if traffic.shared => invalid(format!("loaders that share one buffer can only read it; the mix {mix} writes")),
         Some(mix) if traffic.line == LineUse::Checked => {
@@ -166,7 +172,9 @@ pub(super) fn check_traffic(spec: &Spec) -> Result<(), PlanError> {
 /// Checks that a pool named with `--pages` has pages enough for at least one cell. Where it has, the cells that lack pages say so themselves.
 pub(super) fn check_pool(spec: &Spec, machine: &Machine, steps: &[Step]) -> Result<(), PlanError> {
     // Scans take what there is, and interleaved pages are on several nodes.
-    let Some(page) = machine.pool_page(spec.pages).filter(|_| !matches!(spec.task, Task::Scan | Task::Interleave)) else { return Ok(()) };
+    let Some(page) = machine.pool_page(spec.pages).filter(|_| !matches!(spec.task, Task::Scan(_) | Task::Interleave(_))) else {
+        return Ok(());
+    };
     let pool = |node: u32| machine.topology.node(node).and_then(|node| node.pools.iter().find(|pool| pool.page == page));
     let lacks = |buffer: &&BufferPlan| {
         let lacks = |node| buffer.bytes_on(node).div_ceil(page.0) > pool(node).map_or(0, |pool| pool.free);
@@ -222,24 +230,34 @@ pub(super) fn no_pool(page: Bytes, pages: u64) -> (String, String) {
 const MAX_NAME_BYTES: usize = 255;
 
 /// Checks that what the options of the chase name exists, may be used and fits together.
-pub(super) fn check_chase(spec: &Spec, machine: &Machine) -> Result<(), PlanError> {
-    let chase = &spec.chase;
+pub(super) fn check_chase(spec: &Spec, requested: &Requested<'_>, machine: &Machine) -> Result<(), PlanError> {
+    let chase = &requested.chase;
+    let (chaser, node) = match &spec.task {
+        Task::Loaded(loaded) => (loaded.curve.cpu, loaded.curve.node),
+        Task::C2c(transfer) => (transfer.reader, None),
+        _ => (None, None),
+    };
     let chasing: Words = "the chase's CPU".into();
-    for (what, cpu) in [(chasing, chase.cpu), (Knob::TouchCpu.into(), chase.touch)] {
+    for (what, cpu) in [(chasing, chaser), (Knob::TouchCpu.into(), chase.touch)] {
         if let Some(cpu) = cpu {
             check_cpus(&IdSet::one(cpu), machine).map_err(|e| named(what, e))?;
         }
     }
-    if let Some(node) = chase.node {
+    if let Some(node) = node {
         check_nodes(&IdSet::one(node), machine).map_err(|e| named(Knob::ProbeNode, e))?;
         if chase.touch.is_some() {
             return invalid(both(Knob::ProbeNode, Knob::TouchCpu, "where the chase's buffer is"));
         }
     }
-    if chase.touch.is_some() && spec.nodes.is_some() && spec.task != Task::Loaded {
+    if chase.touch.is_some() && spec.nodes.is_some() && !matches!(spec.task, Task::Loaded(_)) {
         return invalid(both(Knob::Node, Knob::TouchCpu, "where the buffer is"));
     }
-    if chase.touch.is_some() && matches!(spec.task, Task::Latency(LatencyShape::Matrix) | Task::C2c(TransferShape::NodeMatrix)) {
+    let matrix = match &spec.task {
+        Task::Latency(latency) => latency.shape == LatencyShape::Matrix,
+        Task::C2c(transfer) => transfer.shape == TransferShape::NodeMatrix,
+        _ => false,
+    };
+    if chase.touch.is_some() && matrix {
         return invalid(words![Knob::TouchCpu, " places one buffer, and a matrix has one for each node"].advise(words![
             "leave ",
             Knob::Matrix,
@@ -249,7 +267,7 @@ pub(super) fn check_chase(spec: &Spec, machine: &Machine) -> Result<(), PlanErro
         ]));
     }
     let backing = spec.memory_dir.as_ref().map(|d| d.file.backing);
-    if chase.node.is_some() && matches!(backing, Some(FileBacking::Dax | FileBacking::PageCache)) {
+    if node.is_some() && matches!(backing, Some(FileBacking::Dax | FileBacking::PageCache)) {
         return invalid(
             words![Knob::ProbeNode, " does not go with this ", Knob::MemoryDir, ": its files are not placed by node"]
                 .advise(Way::LeaveOut(Knob::ProbeNode)),
@@ -263,9 +281,6 @@ pub(super) fn check_chase(spec: &Spec, machine: &Machine) -> Result<(), PlanErro
     }
     if let Some(batch) = chase.histogram.filter(|batch| !BATCHES.contains(batch)) {
         return invalid(format!("a histogram cannot have batches of {batch} hops; give 1, 8 or 64"));
-    }
-    if spec.task == Task::Loaded && chase.orders.len() > 1 {
-        return invalid(Problem::new("latency under load is one chase, in one order", words!["name one ", Knob::Order]));
     }
     match &spec.start_signal {
         Some(name) if !is_name(name) => invalid(format!(

@@ -9,6 +9,7 @@ use memgauge_model::experiment::ChaseOrder;
 use memgauge_model::note::{Note, NoteCode};
 use memgauge_model::plan::{BufferPlan, Cell, Coarsened, Coarsening, Delays, Step, StopRule, Work};
 use memgauge_model::protocol;
+use memgauge_model::spec::Task;
 use memgauge_model::units::Bytes;
 use memgauge_model::words;
 use memgauge_model::words::Knob;
@@ -138,7 +139,7 @@ impl Planner<'_> {
             (Coarsening::Repetitions, Work::Latency { allocations, hops: None, .. }) => lower(allocations, FEWEST_ALLOCATIONS),
             (Coarsening::Repetitions, Work::Scan(scan)) => lower(&mut scan.passes, 1),
             // So much memory was asked for.
-            (Coarsening::Regions, Work::Scan(_)) if self.spec.size.is_some() => false,
+            (Coarsening::Regions, Work::Scan(_)) if matches!(&self.spec.task, Task::Scan(scan) if scan.memory.is_some()) => false,
             (Coarsening::Regions, Work::Scan(scan)) => lower(&mut scan.regions, FEW_REGIONS as u32),
             (Coarsening::Points, Work::Curve { delays: Delays::Adaptive { points }, .. }) => lower(points, FEWEST_POINTS as u32),
             (Coarsening::Points, Work::Curve { delays: Delays::Cycles(list), .. }) => thin(list, FEWEST_POINTS),
@@ -206,7 +207,8 @@ impl Planner<'_> {
 
     fn fewer_sizes(&self, sizes: &mut Vec<Bytes>, least: u64) -> bool {
         let last = sizes.last().map_or(0, |s| s.0);
-        if self.spec.sweep.max.is_some() || last / 2 < least {
+        let named = matches!(&self.spec.task, Task::Sweep(sweep) if sweep.max.is_some());
+        if named || last / 2 < least {
             return false;
         }
         sizes.retain(|s| s.0 <= last / 2);

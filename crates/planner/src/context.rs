@@ -15,6 +15,7 @@ use memgauge_model::words::{Knob, Way, Ways};
 
 use crate::check::{PlanError, check_chase, check_cpus, check_directory, check_nodes, unavailable};
 use crate::inherited::Inherited;
+use crate::requested::Requested;
 use crate::room::pool_room;
 use crate::sizes::{IN_TURN, LEAST_BUFFER, Sizes, approximately};
 
@@ -51,6 +52,7 @@ pub(super) const DEFAULT_SEED: u64 = 1;
 
 pub(super) struct Planner<'a> {
     pub(super) spec: &'a Spec,
+    pub(super) requested: Requested<'a>,
     pub(super) machine: &'a Machine,
     pub(super) kernels: &'a [KernelRow],
     /// CPUs to measure from.
@@ -69,6 +71,7 @@ pub(super) struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     pub(super) fn new(spec: &'a Spec, machine: &'a Machine, kernels: &'a [KernelRow]) -> Result<Self, PlanError> {
+        let requested = Requested::by(&spec.task);
         let mut cpus = match &spec.cpus {
             Some(requested) => check_cpus(requested, machine)?,
             None => machine.default_cpus(),
@@ -77,7 +80,7 @@ impl<'a> Planner<'a> {
             return unavailable(machine.identity.system.words().no_cpu_allowed);
         }
         check_directory(spec, machine)?;
-        check_chase(spec, machine)?;
+        check_chase(spec, &requested, machine)?;
         let mut nodes = match &spec.nodes {
             Some(requested) => check_nodes(requested, machine)?,
             None => machine.allowed.nodes.clone(),
@@ -88,7 +91,7 @@ impl<'a> Planner<'a> {
         if spec.one_thread_per_core {
             cpus = machine.topology.one_per_core(&cpus);
         }
-        let short = if spec.nodes.is_none() { short_nodes(spec, machine, &cpus, &nodes) } else { Vec::new() };
+        let short = if spec.nodes.is_none() { short_nodes(spec, &requested, machine, &cpus, &nodes) } else { Vec::new() };
         nodes = nodes.iter().filter(|node| short.iter().all(|(short, _)| short != node)).collect();
         let backing = spec.memory_dir.as_ref().map(|d| d.file.backing);
         let mut notes: Vec<Note> = spec.memory_dir.iter().flat_map(|d| d.notes()).collect();
@@ -106,12 +109,12 @@ impl<'a> Planner<'a> {
         // A node that is not online has no CPUs to touch from, and nothing to compare with.
         let device_node = || spec.memory_dir.as_ref()?.file.device_node.filter(|n| machine.topology.node(*n).is_some());
         let device = (backing == Some(FileBacking::Dax)).then(device_node);
-        for note in spec.traffic.thread_directories().iter().flat_map(MemoryDir::notes) {
+        for note in requested.traffic.thread_directories().iter().flat_map(MemoryDir::notes) {
             if !notes.contains(&note) {
                 notes.push(note);
             }
         }
-        if machine.identity.may_be_virtual() && spec.confidence.is_none() && spec.task != Task::Scan {
+        if machine.identity.may_be_virtual() && spec.confidence.is_none() && !matches!(spec.task, Task::Scan(_)) {
             let why = match machine.identity.is_virtual() {
                 Some(_) => "neighbours share this virtual machine's host",
                 None => "this may be a virtual machine, whose host neighbours share",
@@ -120,7 +123,8 @@ impl<'a> Planner<'a> {
             let advice = words!["ask for narrower ones with ", Knob::Confidence, " 1%, where the host is yours"];
             notes.push(Note::info(NoteCode::GuestIntervals, message).advise(advice));
         }
-        if machine.allowed.memory.is_none() && spec.size.is_none() {
+        let amount = matches!(&spec.task, Task::Scan(scan) if scan.memory.is_some());
+        if machine.allowed.memory.is_none() && requested.buffer().is_none() && !amount {
             let why = &machine.allowed.memory_limited_by;
             let message = format!("buffers have their usual sizes, because how much memory may be taken is not known: {why}");
             notes.push(Note::info(NoteCode::MemoryNotKnown, message));
@@ -136,26 +140,26 @@ impl<'a> Planner<'a> {
             notes.push(Note::info(NoteCode::NodesShareCpus, message));
         }
         let turns = inherited.as_ref().and_then(|inherited| inherited.turns.clone());
-        let sizes = Sizes::new(spec, machine, turns);
+        let sizes = Sizes::new(spec, requested, machine, turns);
         notes.extend(sizes.without_caches(&cpus));
         let isolated = cpus.intersection(&machine.allowed.isolated);
         if spec.cpus.is_none() && !isolated.is_empty() {
             let message = format!("isolated CPUs are measured, because their nodes have no others: {isolated}");
             notes.push(Note::info(NoteCode::IsolatedCpusUsed, message).advise(Way::name("other CPUs", Knob::Cpus).to("leave them alone")));
         }
-        Ok(Self { spec, machine, kernels, cpus, nodes, device, inherited, sizes, notes, coarsened: Vec::new() })
+        Ok(Self { spec, requested, machine, kernels, cpus, nodes, device, inherited, sizes, notes, coarsened: Vec::new() })
     }
 
     pub(super) fn stop_rule(&self, steps: &[Step]) -> StopRule {
         let large = steps.iter().any(|s| s.cells.len() > LARGE_MATRIX);
         let command_s = if large { LARGE_MATRIX_BUDGET_S } else { COMMAND_BUDGET_S };
         let (half_width, budget_s) = match self.spec.task {
-            Task::Quick => (QUICK_HALF_WIDTH, QUICK_BUDGET_S),
+            Task::Quick(_) => (QUICK_HALF_WIDTH, QUICK_BUDGET_S),
             Task::Sweep(_) if self.spec.counters => (SWEEP_HALF_WIDTH, SWEEP_COUNTED_BUDGET_S),
             Task::Sweep(_) => (SWEEP_HALF_WIDTH, SWEEP_BUDGET_S),
-            Task::Suite | Task::Pmem | Task::Tiers => (DEFAULT_HALF_WIDTH, SUITE_BUDGET_S),
-            Task::Scan => (SCAN_HALF_WIDTH, command_s),
-            Task::Interleave => (DEFAULT_HALF_WIDTH, INTERLEAVE_BUDGET_S),
+            Task::Suite(_) | Task::Pmem(_) | Task::Tiers(_) => (DEFAULT_HALF_WIDTH, SUITE_BUDGET_S),
+            Task::Scan(_) => (SCAN_HALF_WIDTH, command_s),
+            Task::Interleave(_) => (DEFAULT_HALF_WIDTH, INTERLEAVE_BUDGET_S),
             _ => (DEFAULT_HALF_WIDTH, command_s),
         };
         let guest = self.machine.identity.may_be_virtual();
@@ -324,9 +328,9 @@ impl<'a> Planner<'a> {
 
 /// The nodes on which there is too little memory for the buffers of a cell, and why. None if that is so of all nodes: then the request is refused
 /// for a reason that is not one node's.
-fn short_nodes(spec: &Spec, machine: &Machine, cpus: &IdSet, nodes: &IdSet) -> Vec<(u32, String)> {
+fn short_nodes(spec: &Spec, requested: &Requested<'_>, machine: &Machine, cpus: &IdSet, nodes: &IdSet) -> Vec<(u32, String)> {
     // Scans take what there is. Files are not bound by the free memory of a node alone.
-    if spec.task == Task::Scan || spec.memory_dir.is_some() {
+    if matches!(spec.task, Task::Scan(_)) || spec.memory_dir.is_some() {
         return Vec::new();
     }
     let mut by_node: BTreeMap<u32, u64> = BTreeMap::new();
@@ -338,7 +342,7 @@ fn short_nodes(spec: &Spec, machine: &Machine, cpus: &IdSet, nodes: &IdSet) -> V
         Task::Latency(_) => 2,
         _ => by_node.values().copied().max().unwrap_or(0) + 1,
     };
-    let needed = match (spec.size, spec.task) {
+    let needed = match (requested.buffer(), &spec.task) {
         (Some(size), Task::Latency(_)) => size.0,
         (Some(size), _) => size.0.saturating_mul(buffers - 1),
         (None, _) => LEAST_BUFFER.saturating_mul(buffers),

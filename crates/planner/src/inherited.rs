@@ -21,7 +21,7 @@ impl Inherited {
     /// Applies the inherited policy to this request and adds a note; `None` if the policy changes nothing: each CPU's own node may be used, the
     /// request names nodes, or the experiment itself does.
     pub(super) fn read(spec: &Spec, machine: &Machine, notes: &mut Vec<Note>) -> Option<Self> {
-        if spec.nodes.is_some() || names_nodes(spec.task) {
+        if spec.nodes.is_some() || names_nodes(&spec.task) {
             return None;
         }
         let policy = machine.allowed.inherited_policy()?;
@@ -50,15 +50,12 @@ impl Inherited {
 }
 
 /// Whether an experiment names the nodes of its memory itself: each cell of a matrix does, and what compares nodes.
-const fn names_nodes(task: Task) -> bool {
-    matches!(
-        task,
-        Task::Latency(LatencyShape::Matrix)
-            | Task::Bandwidth(BandwidthShape::Matrix)
-            | Task::C2c(TransferShape::NodeMatrix)
-            | Task::Interleave
-            | Task::Prefetch
-            | Task::Tiers
-            | Task::Pmem
-    )
+fn names_nodes(task: &Task) -> bool {
+    match task {
+        Task::Latency(latency) => latency.shape == LatencyShape::Matrix,
+        Task::Bandwidth(bandwidth) => bandwidth.shape == BandwidthShape::Matrix,
+        Task::C2c(transfer) => transfer.shape == TransferShape::NodeMatrix,
+        Task::Interleave(_) | Task::Prefetch(_) | Task::Tiers(_) | Task::Pmem(_) => true,
+        Task::Suite(_) | Task::Loaded(_) | Task::Scan(_) | Task::Sweep(_) | Task::Quick(_) => false,
+    }
 }

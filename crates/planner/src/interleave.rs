@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use memgauge_model::experiment::{Coordinates, Experiment, PageRequest};
 use memgauge_model::interleave::{Goal, MAX_TOTAL, Weights};
 use memgauge_model::plan::{Cell, InterleaveSearch, Loader, Step, Work};
+use memgauge_model::spec::InterleaveSpec;
 use memgauge_model::traffic::Mix;
 use memgauge_model::units::{Bytes, IdSet};
 use memgauge_model::words;
@@ -22,8 +23,8 @@ const HUGE_PAGE: Bytes = Bytes::mib(2);
 
 impl Planner<'_> {
     /// A search for each package whose CPUs may be used, over its nearest node and those beyond it.
-    pub(super) fn interleave(&mut self) -> Result<Step, PlanError> {
-        if self.spec.memory_dir.is_some() || !self.spec.traffic.threads.is_empty() || self.spec.traffic.shared {
+    pub(super) fn interleave(&mut self, request: &InterleaveSpec) -> Result<Step, PlanError> {
+        if self.spec.memory_dir.is_some() {
             return invalid("pages can be placed on nodes in turn only in memory of the loaders' own");
         }
         let mixes = self.mixes(&[Mix::AllReads])?;
@@ -49,11 +50,11 @@ impl Planner<'_> {
             let loading = self.machine.topology.spread(&others);
             let all = loading.len();
             // What is more than all counts as all, once.
-            let counts: BTreeSet<usize> = self.spec.threads.iter().map(|threads| all.min(*threads as usize)).collect();
+            let counts: BTreeSet<usize> = request.threads.iter().map(|threads| all.min(*threads as usize)).collect();
             let counts = if counts.is_empty() { BTreeSet::from([all]) } else { counts };
             for mix in &mixes {
                 for count in &counts {
-                    cells.push(self.interleave_cell(chaser, &loading[..*count], &nodes, *mix)?);
+                    cells.push(self.interleave_cell(request, chaser, &loading[..*count], &nodes, *mix)?);
                 }
             }
         }
@@ -92,7 +93,14 @@ impl Planner<'_> {
         nodes
     }
 
-    fn interleave_cell(&mut self, chaser: u32, loading: &[u32], nodes: &[u32], mix: Mix) -> Result<Cell, PlanError> {
+    fn interleave_cell(
+        &mut self,
+        request: &InterleaveSpec,
+        chaser: u32,
+        loading: &[u32],
+        nodes: &[u32],
+        mix: Mix,
+    ) -> Result<Cell, PlanError> {
         let near = nodes[0];
         let mut probe = self.probe(chaser, near)?;
         let mut loaders = self.loaders(loading, Some(near), Reserved::Buffer(&probe.buffer))?;
@@ -100,10 +108,9 @@ impl Planner<'_> {
         let room = nodes.iter().filter_map(|node| self.machine.allowed.node_memory.get(node)).map(|bytes| bytes.0).min();
         let room = room.unwrap_or(u64::MAX).min(self.machine.allowed.room()) / (loaders.len() as u64 + 1);
         let round = HUGE_PAGE.0 * u64::from(MAX_TOTAL);
-        let named = self.spec.size.or(self.spec.traffic.size);
         for buffer in loaders.iter_mut().map(|l| &mut l.buffer).chain([&mut probe.buffer]) {
             let whole = if self.spec.pages == PageRequest::Base { 1 } else { HUGE_ROUNDS * round };
-            if named.is_none() {
+            if request.buffer.is_none() {
                 // Whole huge pages, and no more than the smallest node has.
                 buffer.bytes = Bytes(buffer.bytes.0.max(whole).min(room / HUGE_PAGE.0 * HUGE_PAGE.0));
             }
@@ -129,7 +136,7 @@ impl Planner<'_> {
             mix: Some(mix),
             ..self.chase_at(&probe)
         };
-        let goal = self.spec.demand_gbs.map_or(Goal::Bandwidth, Goal::LatencyAt);
+        let goal = request.demand_gbs.map_or(Goal::Bandwidth, Goal::LatencyAt);
         let (traffic, nodes) = (self.traffic(mix)?, nodes.to_vec());
         let search = InterleaveSearch { probe, loaders, traffic, nodes, kernel, goal };
         Ok(Cell::new(Coordinates { memory: None, ..at }, Work::Interleave(Box::new(search))))

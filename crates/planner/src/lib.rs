@@ -17,6 +17,7 @@ mod loops;
 pub mod pmem;
 mod prefetch;
 pub mod quick;
+mod requested;
 mod room;
 mod scan;
 mod sizes;

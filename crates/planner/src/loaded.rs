@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment};
 use memgauge_model::note::{Note, NoteCode};
 use memgauge_model::plan::{Cell, Delays, Loader, Probe, Step, Work};
-use memgauge_model::spec::ChaseSpec;
+use memgauge_model::spec::{ChaseSpec, CurveSpec};
 use memgauge_model::traffic::Mix;
 use memgauge_model::units::IdSet;
 use memgauge_model::words;
@@ -21,43 +21,44 @@ pub(super) const CURVE_POINTS: u32 = 12;
 
 impl Planner<'_> {
     /// One curve for each mix. The first CPU chases and the others load; the SMT siblings of the first stay idle.
-    pub(super) fn loaded(&mut self) -> Result<Vec<Step>, PlanError> {
-        let chaser = self.spec.chase.cpu.or_else(|| self.cpus.first()).unwrap_or(0);
+    pub(super) fn loaded(&mut self, curve: &CurveSpec) -> Result<Step, PlanError> {
+        let chaser = curve.cpu.or_else(|| self.cpus.first()).unwrap_or(0);
         let siblings = self.machine.topology.cpu(chaser).map(|c| c.siblings.clone()).unwrap_or_default();
         let others = self.cpus.difference(&siblings).difference(&IdSet::one(chaser));
-        if others.is_empty() && self.spec.traffic.threads.is_empty() {
+        if others.is_empty() && self.requested.traffic.threads.is_empty() {
             return unavailable(Problem::new(format!("latency under load needs a second core besides CPU {chaser}"), self.another_core()));
         }
         let loading = self.machine.topology.spread(&others);
         let fixed_node = self.one_node()?;
-        let home = match (self.spec.chase.node, self.spec.chase.touch, fixed_node) {
+        let home = match (curve.node, self.requested.chase.touch, fixed_node) {
             (Some(node), ..) => node,
             (None, None, Some(node)) => node,
             _ => self.chase_home(chaser),
         };
-        let delays = match self.spec.delays.as_slice() {
+        let delays = match curve.delays.as_slice() {
             [] => Delays::Adaptive { points: CURVE_POINTS },
             given => Delays::Cycles(given.to_vec()),
         };
         let mut cells = Vec::new();
-        let threads = !self.spec.traffic.threads.is_empty();
-        let mixes = if threads { vec![self.spec.traffic.threads[0].mix] } else { self.mixes(&[Mix::AllReads])? };
+        let threads = !self.requested.traffic.threads.is_empty();
+        let mixes = if threads { vec![self.requested.traffic.threads[0].mix] } else { self.mixes(&[Mix::AllReads])? };
         for mix in mixes {
             let probe = self.probe(chaser, home)?;
             let reserved = Reserved::Buffer(&probe.buffer);
-            let load_nodes = self.spec.load_nodes.clone();
-            let loaders = match &load_nodes {
+            let loaders = match &curve.load_nodes {
                 _ if threads => self.threads(reserved, &IdSet::one(chaser))?,
                 Some(nodes) => self.loaders_on(&loading, nodes, reserved)?,
                 None => self.loaders(&loading, fixed_node, reserved)?,
             };
             let mut cell = self.curve_cell(probe, loaders, mix, delays.clone())?;
-            cell.at.load_nodes = load_nodes;
+            cell.at.load_nodes.clone_from(&curve.load_nodes);
             cell.at.mix = (!threads).then_some(mix);
+            if let Work::Curve { at_percent, .. } = &mut cell.work {
+                at_percent.clone_from(&curve.at_percent);
+            }
             cells.push(cell);
         }
-        let step = self.step(&self.titled("Latency under load"), Experiment::LoadedLatency, cells);
-        Ok(vec![step])
+        Ok(self.step(&self.titled("Latency under load"), Experiment::LoadedLatency, cells))
     }
 
     /// The CPU of this node that chases, and those that load beside it. `None`, with a note, if it has only one core.
@@ -75,10 +76,10 @@ impl Planner<'_> {
 
     /// The curve of this chase alongside these loaders.
     pub(super) fn curve_cell(&self, probe: Probe, loaders: Vec<Loader>, mix: Mix, delays: Delays) -> Result<Cell, PlanError> {
-        let ChaseSpec { hops, histogram, ref orders, .. } = self.spec.chase;
-        let order = orders.first().copied();
+        let ChaseSpec { hops, histogram, .. } = self.requested.chase;
+        let order = self.requested.orders.first().copied();
         let at = Coordinates { cpus: Some(loaders.iter().map(|l| l.cpu).collect()), order, mix: Some(mix), ..self.chase_at(&probe) };
-        let (traffic, at_percent) = (self.traffic(mix)?, self.spec.at_percent.clone());
+        let (traffic, at_percent) = (self.traffic(mix)?, Vec::new());
         let order = order.unwrap_or(ChaseOrder::WindowLocal);
         Ok(Cell::new(at, Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram }))
     }
@@ -87,7 +88,7 @@ impl Planner<'_> {
     /// has some. CPUs that are nearest to several of the nodes are divided among them, in the order of `cpus`.
     pub(super) fn loaders_on(&mut self, cpus: &[u32], nodes: &IdSet, reserved: Reserved<'_>) -> Result<Vec<Loader>, PlanError> {
         let nodes = check_nodes(nodes, self.machine)?;
-        if self.spec.traffic.shared {
+        if self.requested.traffic.shared {
             return invalid(Problem::new(
                 "loaders that share one buffer cannot load several nodes",
                 words!["leave out ", Knob::SharedBuffer, " or ", Knob::LoadNode],

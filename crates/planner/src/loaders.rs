@@ -21,7 +21,7 @@ pub(super) const SEARCH_DELAYS: [u32; 5] = [0, 10, 25, 50, 80];
 impl Planner<'_> {
     /// The form for a mix with this access, and the mix that has kernels in it.
     fn form(&self, mix: Mix, access: Access) -> (Form, Mix) {
-        let requested = &self.spec.traffic;
+        let requested = self.requested.traffic;
         let strided = access == Access::Sequential && requested.stride.is_some_and(|s| s.0 > LINE);
         let form = Form::new(mix, if strided { Access::Strided } else { access }, requested.line);
         (form, if access == Access::Random { mix.with_one_read_stream() } else { mix })
@@ -29,18 +29,20 @@ impl Planner<'_> {
 
     /// The requested mixes, or the default ones.
     pub(super) fn mixes(&self, default: &[Mix]) -> Result<Vec<Mix>, PlanError> {
-        let requested = if self.spec.mixes.is_empty() { default } else { &self.spec.mixes };
-        let runnable = |m: &Mix| self.has_kernel(*m, self.spec.traffic.access);
+        let requested = if self.requested.mixes.is_empty() { default } else { self.requested.mixes };
+        let runnable = |m: &Mix| self.has_kernel(*m, self.requested.traffic.access);
         let mixes: Vec<Mix> = requested.iter().copied().filter(runnable).collect();
         match requested.iter().find(|m| !runnable(m)) {
-            Some(missing) if !self.spec.mixes.is_empty() || mixes.is_empty() => invalid(self.no_kernel(*missing, self.spec.traffic.access)),
+            Some(missing) if !self.requested.mixes.is_empty() || mixes.is_empty() => {
+                invalid(self.no_kernel(*missing, self.requested.traffic.access))
+            }
             _ => Ok(mixes),
         }
     }
 
     fn no_kernel(&self, mix: Mix, access: Access) -> Words {
         let widths: BTreeSet<&str> = self.matching_kernels(mix, access).map(|k| k.width.name()).collect();
-        match self.spec.width {
+        match self.requested.width {
             WidthRequest::Is(width) if !widths.is_empty() => {
                 let widths = Vec::from_iter(widths).join(", ");
                 words!["this CPU has no {width} kernel for the mix {mix}; it has {widths}: use one of these or ", Knob::Width, " best"]
@@ -70,7 +72,7 @@ impl Planner<'_> {
 
     fn candidates(&self, mix: Mix, access: Access) -> Vec<String> {
         self.matching_kernels(mix, access)
-            .filter(|k| match self.spec.width {
+            .filter(|k| match self.requested.width {
                 WidthRequest::Best => true,
                 // The fill mix exists only as a string instruction. A requested width applies to the other mixes.
                 WidthRequest::Is(width) => k.width == width || (mix == Mix::Fill && k.width == Width::String),
@@ -81,7 +83,7 @@ impl Planner<'_> {
 
     /// The traffic of loaders with this mix.
     pub(super) fn traffic(&self, mix: Mix) -> Result<Traffic, PlanError> {
-        self.traffic_with_access(mix, self.spec.traffic.access)
+        self.traffic_with_access(mix, self.requested.traffic.access)
     }
 
     pub(super) fn traffic_with_access(&self, mix: Mix, access: Access) -> Result<Traffic, PlanError> {
@@ -89,7 +91,7 @@ impl Planner<'_> {
         if kernels.is_empty() && !self.kernels.is_empty() {
             return invalid(self.no_kernel(mix, access));
         }
-        let requested = &self.spec.traffic;
+        let requested = self.requested.traffic;
         let burst_lines = requested.burst_lines.get(&mix).copied();
         let (form, mix) = self.form(mix, access);
         Ok(Traffic {
@@ -111,7 +113,7 @@ impl Planner<'_> {
 
     /// A step's title, with whatever is unusual about its traffic.
     pub(super) fn titled(&self, title: &str) -> String {
-        let requested = &self.spec.traffic;
+        let requested = self.requested.traffic;
         let mut title = title.to_owned();
         let form = self.form(Mix::R1W1, requested.access).0;
         if let (true, Some(stride)) = (form.access == Access::Strided && form.line == LineUse::Whole, requested.stride) {
@@ -126,7 +128,7 @@ impl Planner<'_> {
 
     /// Loaders on `cpus` with memory on `node`, or each on its own node.
     pub(super) fn loaders(&mut self, cpus: &[u32], node: Option<u32>, reserved: Reserved<'_>) -> Result<Vec<Loader>, PlanError> {
-        if self.spec.traffic.shared {
+        if self.requested.traffic.shared {
             let first = cpus.first().copied().unwrap_or(0);
             let home = (first, node.unwrap_or_else(|| self.local_node(first)));
             let one = self.sizes.loader_buffers(&[home], reserved, &mut self.notes)?;

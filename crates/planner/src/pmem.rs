@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment};
 use memgauge_model::note::{Note, NoteCode};
 use memgauge_model::plan::{Cell, Delays, KernelRow, Loader, Step, Traffic, Work};
-use memgauge_model::spec::Spec;
+use memgauge_model::spec::{PmemSpec, Spec};
 use memgauge_model::traffic::{Access, Form, LineUse, Mix, PersistMethod};
 use memgauge_model::units::{Bytes, IdSet};
 use memgauge_model::words::Knob;
@@ -36,25 +36,25 @@ const PERSISTED_BLOCKS: [Bytes; 4] = [Bytes(64), Bytes(256), Bytes(1024), Bytes(
 
 impl Planner<'_> {
     /// The steps of each directory, one directory after the other, so that one's files do not take the other's space or time.
-    pub(super) fn pmem(&mut self) -> Result<Vec<Step>, PlanError> {
+    pub(super) fn pmem(&mut self, request: &PmemSpec) -> Result<Vec<Step>, PlanError> {
         let mut seen = BTreeSet::new();
-        if let Some(twice) = self.spec.pmem.directories.iter().find(|dir| !seen.insert(&dir.file.path)) {
+        if let Some(twice) = request.directories.iter().find(|dir| !seen.insert(&dir.file.path)) {
             return invalid(format!("the directory {} is given twice; name each once", twice.file.path));
         }
-        let cpus = self.measuring_cpus()?;
+        let cpus = self.measuring_cpus(request)?;
         let mut steps = Vec::new();
-        for dir in &self.spec.pmem.directories {
+        for dir in &request.directories {
             let own = Spec { memory_dir: Some(dir.clone()), cpus: Some(cpus.clone()), ..self.spec.clone() };
             let mut planner = Planner::new(&own, self.machine, self.kernels)?;
-            steps.extend(planner.directory()?);
+            steps.extend(planner.directory(request)?);
             self.notes.extend(planner.notes);
         }
         Ok(steps)
     }
 
     /// The CPUs of the nodes that were named.
-    fn measuring_cpus(&self) -> Result<IdSet, PlanError> {
-        let Some(nodes) = &self.spec.pmem.cpu_nodes else { return Ok(self.cpus.clone()) };
+    fn measuring_cpus(&self, request: &PmemSpec) -> Result<IdSet, PlanError> {
+        let Some(nodes) = &request.cpu_nodes else { return Ok(self.cpus.clone()) };
         for node in nodes.iter() {
             if self.cpus_on(node).is_empty() {
                 let all = self.cpu_nodes();
@@ -68,18 +68,14 @@ impl Planner<'_> {
     }
 
     /// All that is measured of one directory.
-    fn directory(&mut self) -> Result<Vec<Step>, PlanError> {
+    fn directory(&mut self, request: &PmemSpec) -> Result<Vec<Step>, PlanError> {
         let rows = self.cpu_nodes();
         let mut latencies = Vec::new();
         for row in rows.iter() {
             let Some(cpu) = self.cpus_on(row).first() else { continue };
             let home = self.local_node(cpu);
             let probe = self.probe(cpu, home)?;
-            let orders = match self.spec.chase.distinct_orders() {
-                named if named.is_empty() => vec![ChaseOrder::Sequential, ChaseOrder::WindowLocal],
-                named => named,
-            };
-            latencies.push(self.latency_cell(probe, ALLOCATIONS, orders));
+            latencies.push(self.latency_cell(probe, ALLOCATIONS, vec![ChaseOrder::Sequential, ChaseOrder::WindowLocal]));
         }
         let mut steps = vec![self.step("Idle latency", Experiment::IdleLatency, latencies)];
         steps.extend(self.runs("Bandwidth by mix", Experiment::Bandwidth, &MIXES, |all| vec![all])?);
@@ -87,10 +83,10 @@ impl Planner<'_> {
         steps.extend(self.of_order(Access::Sequential, title, Experiment::BandwidthRamp, &[Mix::NtWrite], writer_counts)?);
         steps.extend(self.access_sizes()?);
         steps.extend(self.persist_latencies()?);
-        if self.spec.pmem.ramp {
+        if request.ramp {
             steps.extend(self.runs("Bandwidth by number of CPUs", Experiment::BandwidthRamp, &RAMP_MIXES, ramp_counts)?);
         }
-        if self.spec.pmem.loaded {
+        if request.loaded {
             for access in ORDERS {
                 steps.extend(self.loaded_rows(access)?);
             }
@@ -217,7 +213,7 @@ impl Planner<'_> {
     fn file_loaders(&mut self, cpus: &[u32], sharers: usize, reserved: Reserved<'_>) -> Result<Vec<Loader>, PlanError> {
         let Some(home) = cpus.first().map(|cpu| self.local_node(*cpu)) else { return Ok(Vec::new()) };
         let mut loaders = self.loaders(cpus, Some(home), reserved)?;
-        if self.spec.size.is_none() {
+        if self.requested.buffer().is_none() {
             let sharers = sharers as u64;
             let (room, _) = self.sizes.max_bytes(home, sharers, sharers);
             let room = room.saturating_sub(reserved.in_all().div_ceil(sharers)) / STEP * STEP;

@@ -64,7 +64,7 @@ impl Reserved<'_> {
 /// Free bytes of the node's pool that buffers may come from.
 pub(super) fn pool_room(node: &Node, spec: &Spec) -> u64 {
     match spec.pages {
-        PageRequest::Auto if spec.task != Task::Quick => {
+        PageRequest::Auto if !matches!(spec.task, Task::Quick(_)) => {
             [PageRequest::Huge2M, PageRequest::Huge1G].into_iter().map(|pages| pool_bytes(node, pages)).max().unwrap_or(0)
         }
         pages => pool_bytes(node, pages),

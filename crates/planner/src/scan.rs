@@ -3,7 +3,8 @@
 use memgauge_model::experiment::{Coordinates, Experiment, MemoryPlace};
 use memgauge_model::integrity::{self, TestPattern};
 use memgauge_model::note::{Note, NoteCode};
-use memgauge_model::plan::{Cell, Scan, Step, Work};
+use memgauge_model::plan::{Cell, Scan, Step, Traffic, Work};
+use memgauge_model::spec::ScanSpec;
 use memgauge_model::topology::{Node, Topology};
 use memgauge_model::traffic::Mix;
 use memgauge_model::units::{Bytes, IdSet};
@@ -50,21 +51,14 @@ struct NodeRoom {
 
 impl Planner<'_> {
     /// One cell for each node.
-    pub(super) fn scan(&mut self) -> Result<Step, PlanError> {
-        let scan = &self.spec.scan;
-        if scan.passes == Some(0) {
+    pub(super) fn scan(&mut self, request: &ScanSpec) -> Result<Step, PlanError> {
+        if request.passes == Some(0) {
             return invalid(words![Knob::Passes, " 0 measures nothing"].advise("give 1 or more"));
         }
-        if scan.bucket_gbs.is_some_and(|b| !(b.is_finite() && b > 0.0)) {
+        if request.bucket_gbs.is_some_and(|b| !(b.is_finite() && b > 0.0)) {
             return invalid("the width of a histogram's bucket must be more than 0 GB/s");
         }
-        let mix = self.mixes(&[Mix::AllReads])?;
-        let [mix] = mix[..] else {
-            return invalid("a scan has one mix of traffic at a time");
-        };
-        if mix != Mix::AllReads {
-            return invalid(format!("a scan only reads memory (all-reads), but {mix} was asked for"));
-        }
+        let traffic = self.traffic(Mix::AllReads)?;
         let mut cells = Vec::new();
         let mut scanned = Vec::new();
         // A scan takes the memory that the process may have, and no other under an inherited policy.
@@ -73,7 +67,7 @@ impl Planner<'_> {
             let cpus = self.scan_cpus(node);
             let allowed = &self.machine.allowed;
             let unknown = allowed.memory.is_none() && !allowed.node_memory.contains_key(&node);
-            if unknown && self.spec.size.is_none() && self.machine.pool_page(self.spec.pages).is_none() {
+            if unknown && request.memory.is_none() && self.machine.pool_page(self.spec.pages).is_none() {
                 let why = &allowed.memory_limited_by;
                 return unavailable(Problem::new(
                     format!("how much memory of node {node} may be scanned is not known ({why})"),
@@ -81,18 +75,18 @@ impl Planner<'_> {
                 ));
             }
             let room = self.node_room(node);
-            let scan = self.node_scan(node, cpus.clone(), mix, &room)?;
+            let scan = self.node_scan(request, node, cpus.clone(), &traffic, &room)?;
             scanned.push((node, scan.bytes().0, room.limited_by.into()));
             let at = Coordinates {
                 cpu_node: cpus.first().map(|c| self.cpu_node(c)).filter(|&n| cpus.iter().all(|c| self.cpu_node(c) == n)),
                 memory: Some(MemoryPlace::Node(node)),
                 cpus: Some(cpus),
-                mix: Some(mix),
+                mix: Some(Mix::AllReads),
                 ..Default::default()
             };
             cells.push(Cell::new(at, Work::Scan(scan)));
         }
-        if self.spec.size.is_none() {
+        if request.memory.is_none() {
             self.notes.extend(share_note(&scanned, &self.machine.topology));
         }
         Ok(self.step("Memory scan", Experiment::MemoryScan, cells))
@@ -120,8 +114,8 @@ impl Planner<'_> {
         near.map_or_else(|| self.cpus.clone(), |near| self.cpus_on(near))
     }
 
-    fn node_scan(&mut self, node: u32, cpus: IdSet, mix: Mix, room: &NodeRoom) -> Result<Scan, PlanError> {
-        let bytes = match self.spec.size {
+    fn node_scan(&mut self, request: &ScanSpec, node: u32, cpus: IdSet, traffic: &Traffic, room: &NodeRoom) -> Result<Scan, PlanError> {
+        let bytes = match request.memory {
             Some(Bytes(requested)) if requested > room.bytes => {
                 let smaller = Ways::from(Way::Smaller(Knob::Size));
                 let advice = self.reserve(node, requested).into_iter().fold(smaller, Ways::or);
@@ -134,7 +128,7 @@ impl Planner<'_> {
             Some(Bytes(requested)) => requested,
             None => room.bytes,
         };
-        let region = self.region(node, bytes, room)?;
+        let region = self.region(request, node, bytes, room)?;
         let regions = u32::try_from(bytes / region).unwrap_or(u32::MAX);
         let mut plan = self.sizes.buffer(Bytes(region), node, false);
         if plan.touch.is_empty() {
@@ -145,22 +139,22 @@ impl Planner<'_> {
             region: plan,
             regions,
             margin: Bytes(room.margin),
-            passes: self.spec.scan.passes.unwrap_or(PASSES),
-            traffic: self.traffic(mix)?,
-            bucket_gbs: self.spec.scan.bucket_gbs.unwrap_or(BUCKET_GBS),
-            integrity: self.spec.scan.integrity,
+            passes: request.passes.unwrap_or(PASSES),
+            traffic: traffic.clone(),
+            bucket_gbs: request.bucket_gbs.unwrap_or(BUCKET_GBS),
+            integrity: request.integrity,
             patterns: Vec::new(),
-            hold_s: self.spec.scan.hold.map_or(0.0, |hold| hold.as_secs_f64()),
+            hold_s: request.hold.map_or(0.0, |hold| hold.as_secs_f64()),
         };
-        let patterns = if scan.integrity { self.patterns(node, &scan) } else { Vec::new() };
+        let patterns = if scan.integrity { self.patterns(request, node, &scan) } else { Vec::new() };
         let scan = Scan { patterns, ..scan };
         self.warn_of_caches(node, &scan);
         Ok(scan)
     }
 
     /// The patterns asked for, otherwise as many as fit the time, the first of them in any case.
-    fn patterns(&mut self, node: u32, scan: &Scan) -> Vec<TestPattern> {
-        let requested = integrity::each_once(&self.spec.scan.patterns);
+    fn patterns(&mut self, request: &ScanSpec, node: u32, scan: &Scan) -> Vec<TestPattern> {
+        let requested = integrity::each_once(&request.patterns);
         if !requested.is_empty() {
             return requested;
         }
@@ -235,7 +229,7 @@ impl Planner<'_> {
     }
 
     /// Bytes of a region when `bytes` are scanned.
-    fn region(&mut self, node: u32, bytes: u64, room: &NodeRoom) -> Result<u64, PlanError> {
+    fn region(&mut self, request: &ScanSpec, node: u32, bytes: u64, room: &NodeRoom) -> Result<u64, PlanError> {
         let pool_page = self.spec.pages.pool_page();
         let page = pool_page.unwrap_or(MIN_REGION);
         let more = |region: Bytes| match self.reserve(node, region.0) {
@@ -253,8 +247,8 @@ impl Planner<'_> {
             if region.0 <= most {
                 return Ok(region.0);
             }
-            if let Some(size) = self.spec.size {
-                let regions = if self.spec.scan.region.is_none() && page != REGION { WANTED_REGIONS } else { 1 };
+            if let Some(size) = request.memory {
+                let regions = if request.region.is_none() && page != REGION { WANTED_REGIONS } else { 1 };
                 let least = Bytes(region.0 * regions);
                 return invalid(words!["a ", Knob::Size, " of {size} has no room for a region of {region}: give {least} or more"]);
             }
@@ -264,7 +258,7 @@ impl Planner<'_> {
                 advice,
             ))
         };
-        if let Some(requested) = self.spec.scan.region {
+        if let Some(requested) = request.region {
             if requested < page || !requested.0.is_multiple_of(page.0) {
                 return invalid(format!("a region of {requested} is not a multiple of {page}"));
             }

@@ -15,6 +15,7 @@ use memgauge_model::words;
 use memgauge_model::words::{Knob, Problem, Way, Ways};
 
 use crate::check::{PlanError, invalid};
+use crate::requested::Requested;
 use crate::room::{Reserved, Room, in_turn, pool_bytes};
 
 pub(super) use memgauge_model::reserve::amount as approximately;
@@ -55,6 +56,7 @@ const HANDOFF_WINDOW: u64 = 128 << 10;
 
 pub(super) struct Sizes<'a> {
     spec: &'a Spec,
+    requested: Requested<'a>,
     machine: &'a Machine,
     line: u64,
     /// Computed once, because a plan for 1,024 CPUs uses it a million times.
@@ -78,12 +80,12 @@ struct CpuCaches {
 }
 
 impl<'a> Sizes<'a> {
-    pub(super) fn new(spec: &'a Spec, machine: &'a Machine, turns: Option<Weights>) -> Self {
+    pub(super) fn new(spec: &'a Spec, requested: Requested<'a>, machine: &'a Machine, turns: Option<Weights>) -> Self {
         let line = machine.topology.line().0.max(16);
         let touch = machine.topology.nodes.iter().map(|n| (n.id, touchers(machine, n))).collect();
         let caches = cpu_caches(&machine.topology);
         let domains = caches.values().map(|c| c.domain).collect::<BTreeSet<u32>>().len().max(1) as u64;
-        Self { spec, machine, line, caches, domains, touch, turns }
+        Self { spec, requested, machine, line, caches, domains, touch, turns }
     }
 
     fn caches(&self, cpu: u32) -> CpuCaches {
@@ -106,14 +108,14 @@ impl<'a> Sizes<'a> {
             ])
         };
         // The others' buffers follow from other sizes.
-        let derived = self.spec.size.is_none() && !matches!(self.spec.task, Task::Scan | Task::Sweep(_));
+        let derived = self.requested.buffer().is_none() && !matches!(self.spec.task, Task::Scan(_) | Task::Sweep(_));
         (derived && !without.is_empty()).then(note)
     }
 
     /// The distance between chased lines: two lines by default, because adjacent-line prefetchers fetch pairs.
     pub(super) fn stride(&self) -> Result<Bytes, PlanError> {
         let line = self.line;
-        match self.spec.stride {
+        match self.requested.chase.stride {
             None => Ok(Bytes(2 * line)),
             Some(Bytes(s)) if s >= line && s.is_multiple_of(line) => Ok(Bytes(s)),
             Some(s) => invalid(format!("a stride of {s} is not a multiple of the {line} B cache line")),
@@ -123,11 +125,8 @@ impl<'a> Sizes<'a> {
     /// The chase window, no larger than the buffer.
     pub(super) fn window(&self, buffer: Bytes, stride: Bytes) -> Result<Bytes, PlanError> {
         let derived = || Bytes((WINDOW.0 / stride.0).max(2).saturating_mul(stride.0));
-        let window = self.spec.window.unwrap_or_else(derived);
-        if window.0 / 2 < stride.0 || !window.0.is_multiple_of(stride.0) {
-            return invalid(format!("a window of {window} must be a multiple of the stride ({stride}) and at least twice it"));
-        }
-        if self.spec.window.is_some() && window > buffer {
+        let window = whole_strides(self.requested.chase.window.unwrap_or_else(derived), stride)?;
+        if self.requested.chase.window.is_some() && window > buffer {
             return invalid(Problem::new(
                 format!("the window of {window} is larger than the buffer of {buffer}"),
                 Way::Smaller(Knob::Window).either_or(words!["a larger ", Knob::Size]),
@@ -138,9 +137,9 @@ impl<'a> Sizes<'a> {
 
     /// The transfer window: half of the holder's L2, so that it stays there while it is handed over, and at most half of the buffer, so
     /// that the next window is a different one.
-    pub(super) fn handoff_window(&self, holder: u32, stride: Bytes, buffer: Bytes) -> Result<Bytes, PlanError> {
-        if self.spec.window.is_some() {
-            let window = self.window(Bytes(u64::MAX), stride)?;
+    pub(super) fn handoff_window(&self, named: Option<Bytes>, holder: u32, stride: Bytes, buffer: Bytes) -> Result<Bytes, PlanError> {
+        if let Some(window) = named {
+            let window = whole_strides(window, stride)?;
             if window.0 > buffer.0 / 2 {
                 return invalid(Problem::new(
                     format!("a window of {window} is too large for a buffer of {buffer}, which must hold two of them"),
@@ -184,7 +183,7 @@ impl<'a> Sizes<'a> {
             directory,
             shared: false,
             weights,
-            leave_pools: self.spec.task == Task::Quick && self.spec.pages == PageRequest::Auto,
+            leave_pools: matches!(self.spec.task, Task::Quick(_)) && self.spec.pages == PageRequest::Auto,
         }
     }
 
@@ -231,7 +230,7 @@ impl<'a> Sizes<'a> {
             let bytes = memory.bytes + self.in_pool(node) / on_node;
             return Room { bytes, pool: self.pool_beside(node, reserved.on(node), on_node), ..memory };
         };
-        let free = if self.spec.size.is_some() { dir.capacity() } else { dir.room() };
+        let free = if self.requested.buffer().is_some() { dir.capacity() } else { dir.room() };
         let bytes = free.saturating_sub(reserved.in_all()) / in_all;
         if dir.is_dax() || bytes < memory.bytes { Room::in_directory(dir, bytes) } else { memory }
     }
@@ -239,7 +238,7 @@ impl<'a> Sizes<'a> {
     /// The pages of a pool to take where free memory is too short for a buffer and no pages were asked for, and the bytes that each of `on_node`
     /// buffers may have of them. A health check leaves pools to those for whom they were made.
     fn pool_beside(&self, node: u32, reserved: u64, on_node: u64) -> Option<(PageRequest, u64)> {
-        if self.spec.pages != PageRequest::Auto || self.spec.task == Task::Quick {
+        if self.spec.pages != PageRequest::Auto || matches!(self.spec.task, Task::Quick(_)) {
             return None;
         }
         let of_pool = |pages: PageRequest| {
@@ -292,7 +291,7 @@ impl<'a> Sizes<'a> {
     pub(super) fn probe_buffer(&self, cpu: u32, node: u32, notes: &mut Vec<Note>) -> Result<BufferPlan, PlanError> {
         // The other half is for loaders, which run beside some chases.
         let room = self.room(node, Reserved::Bytes(0), 1, 1).most() / 2;
-        let behind = match self.spec.size {
+        let behind = match self.requested.chase.buffer {
             Some(given) => {
                 self.warn_if_in_caches(given, given.0, cpu, notes);
                 0
@@ -321,7 +320,7 @@ impl<'a> Sizes<'a> {
         notes: &mut Vec<Note>,
     ) -> Result<BufferPlan, PlanError> {
         let room = self.room(node, reserved, 1, 1);
-        if let Some(requested) = self.spec.size {
+        if let Some(requested) = self.requested.chase.buffer {
             let stride = self.stride()?;
             if requested.0 < 2 * stride.0 {
                 return invalid(format!("a buffer of {requested} does not hold two lines {stride} apart"));
@@ -338,7 +337,7 @@ impl<'a> Sizes<'a> {
 
     fn chase_buffer(&self, room: &Room, bytes: u64, node: u32, derived: bool) -> BufferPlan {
         let buffer = self.buffer_in(room, Bytes(bytes), node, derived);
-        BufferPlan { touch: self.spec.chase.touch.map_or(buffer.touch, IdSet::one), ..buffer }
+        BufferPlan { touch: self.requested.chase.touch.map_or(buffer.touch, IdSet::one), ..buffer }
     }
 
     /// Bytes of each of `on_node` buffers that together are [`MEMORY_SIDE_TIMES`] the memory-side cache before the node's memory; the largest
@@ -420,7 +419,7 @@ impl<'a> Sizes<'a> {
             .map(|&(cpu, node)| {
                 let sharers = in_domain.get(&domain(cpu)).copied().unwrap_or(1);
                 let room = self.room(node, reserved, on_node.get(&node).copied().unwrap_or(1), total);
-                if let Some(requested) = self.spec.traffic.size.or(self.spec.size) {
+                if let Some(requested) = self.requested.loader_buffer {
                     if requested < MIN_LOADER_SIZE {
                         return invalid(format!("a loader's buffer of {requested} is less than {MIN_LOADER_SIZE}"));
                     }
@@ -513,6 +512,14 @@ impl<'a> Sizes<'a> {
         let domains: BTreeMap<u32, u64> = cpus.iter().map(|cpu| (self.caches(cpu).domain, self.caches(cpu).reach)).collect();
         domains.values().sum()
     }
+}
+
+/// This window, if it is a whole number of strides and at least two.
+fn whole_strides(window: Bytes, stride: Bytes) -> Result<Bytes, PlanError> {
+    if window.0 / 2 < stride.0 || !window.0.is_multiple_of(stride.0) {
+        return invalid(format!("a window of {window} must be a multiple of the stride ({stride}) and at least twice it"));
+    }
+    Ok(window)
 }
 
 /// CPUs that touch a node's memory first: its own, or any when it has none.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, Metric};
 use memgauge_model::note::{Note, NoteCode};
 use memgauge_model::plan::{BandwidthSweep, Cell, LatencySweep, Loader, Probe, Step, Work};
-use memgauge_model::spec::SweepShape;
+use memgauge_model::spec::{SweepShape, SweepSpec};
 use memgauge_model::traffic::Mix;
 use memgauge_model::units::{Bytes, IdSet};
 use memgauge_model::words;
@@ -41,23 +41,21 @@ pub(super) fn sizes(min: Bytes, max: Bytes, points: u32, granule: u64) -> Vec<By
 
 impl Planner<'_> {
     /// A step for latency and one for bandwidth, each with a cell for each curve.
-    pub(super) fn sweep(&mut self, shape: SweepShape) -> Result<Vec<Step>, PlanError> {
-        let wants = |metric: Metric| self.spec.sweep.metrics.is_empty() || self.spec.sweep.metrics.contains(&metric);
+    pub(super) fn sweep(&mut self, request: &SweepSpec) -> Result<Vec<Step>, PlanError> {
+        let wants = |metric: Metric| request.metrics.is_empty() || request.metrics.contains(&metric);
         let (latency, bandwidth) = (wants(Metric::Latency), wants(Metric::Bandwidth));
-        if self.spec.chase.orders.len() > 1 {
-            return invalid(Problem::new("a sweep chases in one order", words!["name one ", Knob::Order]));
-        }
-        let groups = self.sweep_groups(shape);
+        let groups = self.sweep_groups(request.shape);
         let mut steps = Vec::new();
         if latency {
-            let cells = groups.iter().filter_map(|group| group.first()).map(|&cpu| self.latency_sweep(cpu)).collect::<Result<_, _>>()?;
+            let cells =
+                groups.iter().filter_map(|group| group.first()).map(|&cpu| self.latency_sweep(request, cpu)).collect::<Result<_, _>>()?;
             steps.push(self.step("Latency by working set", Experiment::Sweep, cells));
         }
         if bandwidth {
             let mut cells = Vec::new();
             for mix in self.mixes(&[Mix::AllReads])? {
                 for group in &groups {
-                    cells.push(self.bandwidth_sweep(group, mix)?);
+                    cells.push(self.bandwidth_sweep(request, group, mix)?);
                 }
             }
             steps.push(self.step(&self.titled("Bandwidth by working set"), Experiment::Sweep, cells));
@@ -81,23 +79,23 @@ impl Planner<'_> {
         }
     }
 
-    fn latency_sweep(&mut self, cpu: u32) -> Result<Cell, PlanError> {
+    fn latency_sweep(&mut self, request: &SweepSpec, cpu: u32) -> Result<Cell, PlanError> {
         let node = self.sweep_home(cpu)?;
         let stride = self.sizes.stride()?;
         let spread = self.sizes.spread(stride);
-        let sizes = self.working_sets(&[(cpu, node)], stride.0, spread)?;
+        let sizes = self.working_sets(request, &[(cpu, node)], stride.0, spread)?;
         let largest = Bytes(sizes.last().copied().unwrap_or(MIN).0 * spread);
         let probe = Probe { cpu, buffer: self.sizes.buffer(largest, node, false), stride, window: self.sizes.window(largest, stride)? };
-        let order = self.spec.chase.orders.first().copied().unwrap_or(ChaseOrder::WindowLocal);
+        let order = request.order.unwrap_or(ChaseOrder::WindowLocal);
         let at = Coordinates { order: Some(order), ..self.chase_at(&probe) };
         Ok(Cell::new(at, Work::LatencySweep(LatencySweep { probe, order, sizes })))
     }
 
-    fn bandwidth_sweep(&mut self, cpus: &[u32], mix: Mix) -> Result<Cell, PlanError> {
+    fn bandwidth_sweep(&mut self, request: &SweepSpec, cpus: &[u32], mix: Mix) -> Result<Cell, PlanError> {
         let homes = cpus.iter().map(|&cpu| Ok((cpu, self.sweep_home(cpu)?))).collect::<Result<Vec<_>, _>>()?;
         // The same sizes as for latency, so that both curves have the same points.
         let stride = self.sizes.stride()?;
-        let sizes = self.working_sets(&homes, stride.0, 1)?;
+        let sizes = self.working_sets(request, &homes, stride.0, 1)?;
         let largest = sizes.last().copied().unwrap_or(MIN);
         let loaders = homes.iter().map(|&(cpu, node)| Loader { cpu, buffer: self.sizes.buffer(largest, node, false), own: None }).collect();
         let nodes: IdSet = homes.iter().map(|h| h.1).collect();
@@ -120,9 +118,8 @@ impl Planner<'_> {
     }
 
     /// The working sets for buffers given as (CPU, node), within what each may use. Each is spread over `spread` times its size.
-    fn working_sets(&mut self, homes: &[(u32, u32)], granule: u64, spread: u64) -> Result<Vec<Bytes>, PlanError> {
-        let requested = &self.spec.sweep;
-        let (min, points) = (requested.min.unwrap_or(MIN), requested.points_per_octave.unwrap_or(POINTS_PER_OCTAVE));
+    fn working_sets(&mut self, request: &SweepSpec, homes: &[(u32, u32)], granule: u64, spread: u64) -> Result<Vec<Bytes>, PlanError> {
+        let (min, points) = (request.min.unwrap_or(MIN), request.points_per_octave.unwrap_or(POINTS_PER_OCTAVE));
         if points == 0 || points > MAX_POINTS {
             return invalid(format!("a sweep cannot have {points} sizes in each doubling; give 1 to {MAX_POINTS}"));
         }
@@ -133,9 +130,9 @@ impl Planner<'_> {
         let on_node = |node: u32| homes.iter().filter(|home| home.1 == node).count() as u64;
         let least = nodes.iter().map(|node| self.sizes.max_bytes(node, on_node(node), homes.len() as u64)).min();
         let (most, limited_by) = least.map_or((u64::MAX, String::new()), |(most, by)| (most / spread, by));
-        let mut max = requested.max.unwrap_or(MAX.max(min));
+        let mut max = request.max.unwrap_or(MAX.max(min));
         if max.0 > most {
-            if requested.max.is_some() || most < MIN.0.max(min.0) {
+            if request.max.is_some() || most < MIN.0.max(min.0) {
                 let (what, may) =
                     if homes.len() == 1 { ("a working set", "is more than the") } else { ("working sets", "are more than the") };
                 let each = if homes.len() == 1 { "it" } else { "each" };

@@ -5,7 +5,7 @@ use memgauge_model::note::{Note, NoteCode};
 use memgauge_model::plan::{Cell, KernelRow, MIN_TRANSFER_S, Plan, Step, StopRule, Work};
 use memgauge_model::prefetchers;
 use memgauge_model::protocol::MANY_CELLS;
-use memgauge_model::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
+use memgauge_model::spec::{BandwidthShape, CurveSpec, LatencyShape, Spec, Task, TransferSpec};
 use memgauge_model::tiers;
 use memgauge_model::topology::Machine;
 use memgauge_model::units::IdSet;
@@ -29,29 +29,31 @@ const FRAME_S: f64 = 0.25;
 /// process may not use, or needs more memory or CPUs than there are.
 pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Plan, PlanError> {
     let mut planner = Planner::new(spec, machine, kernels)?;
-    check_traffic(spec)?;
-    let mut steps = match spec.task {
-        Task::Suite => planner.suite()?,
-        Task::Latency(shape) => vec![planner.latency(shape)?],
-        Task::Bandwidth(shape) => vec![planner.bandwidth(shape)?],
-        Task::Loaded => planner.loaded()?,
-        Task::Interleave => vec![planner.interleave()?],
-        Task::C2c(shape) => vec![planner.c2c(shape)?],
-        Task::Scan => vec![planner.scan()?],
-        Task::Sweep(shape) => planner.sweep(shape)?,
-        Task::Quick => planner.quick()?,
-        Task::Prefetch => planner.prefetch()?,
-        Task::Pmem => planner.pmem()?,
-        Task::Tiers => planner.tiers()?,
+    check_traffic(spec, &planner.requested)?;
+    let mut steps = match &spec.task {
+        Task::Suite(_) => planner.suite()?,
+        Task::Latency(latency) => vec![planner.latency(latency.shape)?],
+        Task::Bandwidth(bandwidth) => vec![planner.bandwidth(&bandwidth.shape, &bandwidth.delays)?],
+        Task::Loaded(loaded) => vec![planner.loaded(&loaded.curve)?],
+        Task::Interleave(interleave) => vec![planner.interleave(interleave)?],
+        Task::C2c(transfer) => vec![planner.c2c(transfer)?],
+        Task::Scan(scan) => vec![planner.scan(scan)?],
+        Task::Sweep(sweep) => planner.sweep(sweep)?,
+        Task::Quick(_) => planner.quick()?,
+        Task::Prefetch(_) => planner.prefetch()?,
+        Task::Pmem(pmem) => planner.pmem(pmem)?,
+        Task::Tiers(_) => planner.tiers()?,
     };
     check_pool(spec, machine, &steps)?;
     let (stop, max_s) = planner.set_times(&mut steps);
     let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
     let keep_awake = keep_awake(spec, machine)?;
-    let directories = spec.memory_dir.iter().chain(&spec.pmem.directories).cloned().chain(spec.traffic.thread_directories()).collect();
+    let traffic = planner.requested.traffic;
+    let of_pmem = if let Task::Pmem(pmem) = &spec.task { pmem.directories.as_slice() } else { &[] };
+    let directories = spec.memory_dir.iter().chain(of_pmem).cloned().chain(traffic.thread_directories()).collect();
     let at_once = steps.iter().flat_map(|s| &s.cells).map(|c| c.work.cpus().len()).max().unwrap_or(0);
     let mut notes: Vec<Note> = quota_note(machine, at_once).into_iter().chain(planner.notes).collect();
-    if spec.task == Task::Prefetch || spec.prefetch != PrefetchRequest::Leave {
+    if matches!(spec.task, Task::Prefetch(_)) || spec.prefetch != PrefetchRequest::Leave {
         notes.push(prefetchers::taint_note());
     }
     let mut seen = std::collections::BTreeSet::new();
@@ -62,14 +64,14 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         seed: spec.seed.unwrap_or(DEFAULT_SEED),
         keep_awake,
         keep_awake_named: spec.keep_awake.is_some(),
-        compared_cores: if spec.task == Task::Quick { machine.topology.one_per_core(&planner.cpus) } else { IdSet::new() },
+        compared_cores: if matches!(spec.task, Task::Quick(_)) { machine.topology.one_per_core(&planner.cpus) } else { IdSet::new() },
         directories,
-        tiers: if spec.task == Task::Tiers { tiers::kinds(machine) } else { Vec::new() },
+        tiers: if matches!(spec.task, Task::Tiers(_)) { tiers::kinds(machine) } else { Vec::new() },
         estimated_s,
         max_s,
         within_s: spec.within.map(|t| t.as_secs_f64()),
         coarsened: planner.coarsened,
-        contents: spec.traffic.contents.clone(),
+        contents: traffic.contents.clone(),
         start_signal: spec.start_signal.clone(),
         peak_gbs: spec.peak_gbs,
         counters: spec.counters,
@@ -110,19 +112,19 @@ fn quota_note(machine: &Machine, at_once: usize) -> Option<Note> {
 
 impl Planner<'_> {
     fn suite(&mut self) -> Result<Vec<Step>, PlanError> {
-        let mut steps = vec![self.latency(LatencyShape::Matrix)?, self.bandwidth(BandwidthShape::Peak)?];
+        let mut steps = vec![self.latency(LatencyShape::Matrix)?, self.bandwidth(&BandwidthShape::Peak, &[])?];
         if self.nodes.len() > 1 || self.cpu_nodes().len() > 1 {
-            steps.push(self.bandwidth(BandwidthShape::Matrix)?);
+            steps.push(self.bandwidth(&BandwidthShape::Matrix, &[])?);
         }
         if self.cpus.len() > 1 {
             // Virtual machines of two CPUs often have one core.
             if self.machine.topology.one_per_core(&self.cpus).len() > 1 {
-                steps.extend(self.loaded()?);
+                steps.push(self.loaded(&CurveSpec::default())?);
             } else {
                 let note = Note::warning(NoteCode::OneCore, "only one core may be used: latency under load needs two");
                 self.notes.push(note.advise(format!("allow another core ({}) to measure it", self.cpu_limits())));
             }
-            steps.push(self.c2c(TransferShape::Representatives)?);
+            steps.push(self.c2c(&TransferSpec::default())?);
         } else {
             let note =
                 Note::warning(NoteCode::OneCpu, "only one CPU may be used: latency under load and cache-to-cache transfers need two");
@@ -140,7 +142,7 @@ impl Planner<'_> {
     /// measured becomes coarser until it fits.
     fn set_times(&mut self, steps: &mut [Step]) -> (StopRule, f64) {
         let mut stop = self.stop_rule(steps);
-        let quick = self.spec.task == Task::Quick;
+        let quick = matches!(self.spec.task, Task::Quick(_));
         let within_s = if quick { Some(self.quick_within()) } else { self.spec.within.map(|t| t.as_secs_f64()) };
         let planned_s = within_s.map(|within_s| within_s * if quick { FIRST_ROUND_SHARE } else { WITHIN } - FRAME_S);
         if let Some(planned_s) = planned_s {

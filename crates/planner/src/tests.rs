@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, LineState, PageRequest};
 use memgauge_model::plan::{Cell, Delays, Handoff, KernelRow, Plan, Step, Work};
-use memgauge_model::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape, WidthRequest};
+use memgauge_model::spec::{BandwidthShape, ChaseSpec, CurveSpec, LatencyShape, Spec, Task, TrafficSpec, TransferShape, WidthRequest};
 use memgauge_model::topology::{Allowed, Cache, Cpu, Identity, Machine, MemorySideCache, Node, PagePool, Topology};
 use memgauge_model::traffic::{Access, Form, LineUse, Mix, Width};
 use memgauge_model::units::{Bytes, IdSet};
@@ -80,6 +80,37 @@ fn kernels() -> Vec<KernelRow> {
     ]
 }
 
+/// The options of a chase.
+fn chase(spec: &mut Spec) -> &mut ChaseSpec {
+    spec.task.chase_mut().unwrap()
+}
+
+/// The options of a curve.
+fn curve(spec: &mut Spec) -> &mut CurveSpec {
+    let Task::Loaded(loaded) = &mut spec.task else { panic!("another task") };
+    &mut loaded.curve
+}
+
+/// The options of loaders.
+fn traffic(spec: &mut Spec) -> &mut TrafficSpec {
+    match &mut spec.task {
+        Task::Bandwidth(bandwidth) => &mut bandwidth.traffic,
+        Task::Loaded(loaded) => &mut loaded.traffic,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Sets the size of all buffers.
+fn set_size(spec: &mut Spec, size: Option<Bytes>) {
+    match &mut spec.task {
+        Task::Latency(latency) => latency.chase.buffer = size,
+        Task::Bandwidth(bandwidth) => bandwidth.traffic.buffer = size,
+        Task::Loaded(loaded) => (loaded.chase.buffer, loaded.traffic.buffer) = (size, size),
+        Task::C2c(transfer) => transfer.buffer = size,
+        other => panic!("{other:?}"),
+    }
+}
+
 fn planned(task: Task, change: impl FnOnce(&mut Spec)) -> Result<Plan, PlanError> {
     let mut spec = Spec::new(task);
     change(&mut spec);
@@ -95,7 +126,7 @@ fn matrix_cells(step: &Step) -> Vec<(u32, u32)> {
 
 #[test]
 fn a_matrix_has_a_row_for_each_node_with_cpus_and_a_column_for_each_with_memory() {
-    for task in [Task::Latency(LatencyShape::Matrix), Task::Bandwidth(BandwidthShape::Matrix)] {
+    for task in [Task::latency(LatencyShape::Matrix), Task::bandwidth(BandwidthShape::Matrix)] {
         let plan = planned(task, |_| ()).unwrap();
         assert_eq!(matrix_cells(&plan.steps[0]), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]);
         let last = plan.steps[0].cells.last().unwrap();
@@ -106,7 +137,7 @@ fn a_matrix_has_a_row_for_each_node_with_cpus_and_a_column_for_each_with_memory(
 
 #[test]
 fn buffers_are_four_times_the_caches_that_could_hold_them() {
-    let plan = planned(Task::Latency(LatencyShape::One), |_| ()).unwrap();
+    let plan = planned(Task::latency(LatencyShape::One), |_| ()).unwrap();
     let Work::Latency { probe, .. } = &plan.steps[0].cells[0].work else { panic!() };
     // 4 x (16 MiB + 2 x 1 MiB), rounded up to a power of two.
     assert_eq!(probe.buffer.bytes, Bytes::mib(128));
@@ -116,14 +147,14 @@ fn buffers_are_four_times_the_caches_that_could_hold_them() {
 
 #[test]
 fn touching_cpus_of_a_node_without_cpus_are_any_allowed() {
-    let plan = planned(Task::Latency(LatencyShape::One), |s| s.nodes = Some(IdSet::one(2))).unwrap();
+    let plan = planned(Task::latency(LatencyShape::One), |s| s.nodes = Some(IdSet::one(2))).unwrap();
     let Work::Latency { probe, .. } = &plan.steps[0].cells[0].work else { panic!() };
     assert_eq!((probe.buffer.node, probe.buffer.touch.to_string().as_str()), (2, "0,2,4,6"));
 }
 
 #[test]
 fn the_suite_has_every_measurement_and_ends_with_a_control() {
-    let plan = planned(Task::Suite, |_| ()).unwrap();
+    let plan = planned(Task::suite(), |_| ()).unwrap();
     let experiments: Vec<_> = plan.steps.iter().map(|s| s.experiment).collect();
     use memgauge_model::experiment::Experiment::*;
     assert_eq!(experiments, [IdleLatency, Bandwidth, BandwidthMatrix, LoadedLatency, CacheToCache, IdleLatency]);
@@ -137,36 +168,36 @@ fn the_suite_has_every_measurement_and_ends_with_a_control() {
 
 #[test]
 fn one_cpu_gets_a_suite_without_what_needs_two() {
-    let plan = planned(Task::Suite, |s| s.cpus = Some(IdSet::one(3))).unwrap();
+    let plan = planned(Task::suite(), |s| s.cpus = Some(IdSet::one(3))).unwrap();
     assert!(plan.steps.iter().all(|s| !matches!(s.experiment, Experiment::LoadedLatency | Experiment::CacheToCache)));
     assert!(plan.notes.iter().any(|n| n.code == memgauge_model::note::NoteCode::OneCpu));
-    assert!(matches!(planned(Task::C2c(TransferShape::Representatives), |s| s.cpus = Some(IdSet::one(3))), Err(PlanError::Unavailable(_))));
+    assert!(matches!(planned(Task::c2c(TransferShape::Representatives), |s| s.cpus = Some(IdSet::one(3))), Err(PlanError::Unavailable(_))));
 }
 
 #[test]
 fn one_core_of_two_threads_gets_a_suite_without_latency_under_load() {
-    let plan = planned(Task::Suite, |s| s.cpus = Some("2-3".parse().unwrap())).unwrap();
+    let plan = planned(Task::suite(), |s| s.cpus = Some("2-3".parse().unwrap())).unwrap();
     assert!(plan.steps.iter().any(|s| s.experiment == Experiment::CacheToCache));
     assert!(plan.steps.iter().all(|s| s.experiment != Experiment::LoadedLatency));
     assert!(plan.notes.iter().any(|n| n.code == memgauge_model::note::NoteCode::OneCore));
-    assert!(matches!(planned(Task::Loaded, |s| s.cpus = Some("2-3".parse().unwrap())), Err(PlanError::Unavailable(_))));
+    assert!(matches!(planned(Task::loaded(), |s| s.cpus = Some("2-3".parse().unwrap())), Err(PlanError::Unavailable(_))));
 }
 
 #[test]
 fn the_chaser_has_its_core_for_itself() {
-    let plan = planned(Task::Loaded, |_| ()).unwrap();
+    let plan = planned(Task::loaded(), |_| ()).unwrap();
     let Work::Curve { probe, loaders, .. } = &plan.steps[0].cells[0].work else { panic!() };
     assert_eq!(probe.cpu, 0);
     let cpus: Vec<u32> = loaders.iter().map(|l| l.cpu).collect();
     assert_eq!(cpus, [2, 4, 6, 3, 5, 7], "CPU 1 is CPU 0's sibling; first threads first, over both packages");
     assert!(loaders.iter().all(|l| l.buffer.node == l.cpu / 4), "each loads its own node");
-    let error = planned(Task::Loaded, |s| s.cpus = Some("0,1".parse().unwrap())).unwrap_err();
+    let error = planned(Task::loaded(), |s| s.cpus = Some("0,1".parse().unwrap())).unwrap_err();
     assert!(error.to_string().contains("second core besides CPU 0"), "{error}");
 }
 
 #[test]
 fn representatives_are_one_of_each_distance() {
-    let plan = planned(Task::C2c(TransferShape::Representatives), |_| ()).unwrap();
+    let plan = planned(Task::c2c(TransferShape::Representatives), |_| ()).unwrap();
     let pairs: std::collections::BTreeSet<_> = plan.steps[0].cells.iter().map(|c| (c.at.cpu.unwrap(), c.at.holder_cpu.unwrap())).collect();
     assert_eq!(pairs.into_iter().collect::<Vec<_>>(), [(0, 1), (0, 2), (0, 4)], "sibling, same cache, other package");
     let homes: IdSet = plan.steps[0].cells.iter().filter(|c| c.at.holder_cpu == Some(4)).filter_map(|c| c.at.memory_node()).collect();
@@ -175,7 +206,7 @@ fn representatives_are_one_of_each_distance() {
 
 #[test]
 fn a_full_core_to_core_matrix_has_every_ordered_pair_in_both_states() {
-    let plan = planned(Task::C2c(TransferShape::CpuMatrix), |_| ()).unwrap();
+    let plan = planned(Task::c2c(TransferShape::CpuMatrix), |_| ()).unwrap();
     assert_eq!(plan.steps[0].experiment, Experiment::CacheToCacheMatrix);
     let [Cell { work: Work::Transfers(all), .. }] = &plan.steps[0].cells[..] else { panic!() };
     assert_eq!((all.pairs(), all.results()), (8 * 7, 8 * 7 * 2));
@@ -186,7 +217,7 @@ fn a_full_core_to_core_matrix_has_every_ordered_pair_in_both_states() {
     // Four cores of two threads: three turns of four rounds, and one in which the threads of each core meet.
     assert_eq!((all.rounds, all.at_once), (13, 4));
     assert!(all.representatives.is_empty() && all.one_by_one_s < 600.0);
-    let two = planned(Task::C2c(TransferShape::CpuMatrix), |s| s.nodes = Some([0, 1].into_iter().collect())).unwrap();
+    let two = planned(Task::c2c(TransferShape::CpuMatrix), |s| s.nodes = Some([0, 1].into_iter().collect())).unwrap();
     let Work::Transfers(two) = &two.steps[0].cells[0].work else { panic!() };
     assert_eq!((two.homes(), two.results()), (2, 2 * 8 * 7 * 2));
 }
@@ -197,8 +228,8 @@ fn a_matrix_of_a_thousand_cpus_says_what_it_would_cost() {
     let model = machine.topology.cpus[0].clone();
     machine.topology.cpus = (0..1024).map(|id| Cpu { id, siblings: IdSet::one(id), core: id, ..model.clone() }).collect();
     machine.allowed.cpus = (0..1024).collect();
-    let mut spec = Spec::new(Task::C2c(TransferShape::CpuMatrix));
-    spec.size = Some(Bytes::mib(1));
+    let mut spec = Spec::new(Task::c2c(TransferShape::CpuMatrix));
+    set_size(&mut spec, Some(Bytes::mib(1)));
     let plan = plan(&spec, &machine, &kernels()).unwrap();
     let Work::Transfers(all) = &plan.steps[0].cells[0].work else { panic!() };
     assert_eq!((all.rounds, all.at_once, all.results()), (1023, 512, 1024 * 1023 * 2));
@@ -213,12 +244,12 @@ fn a_matrix_of_a_thousand_cpus_says_what_it_would_cost() {
 
 #[test]
 fn a_ramp_spreads_over_packages_first() {
-    let plan = planned(Task::Bandwidth(BandwidthShape::Ramp), |_| ()).unwrap();
+    let plan = planned(Task::bandwidth(BandwidthShape::Ramp(IdSet::new())), |_| ()).unwrap();
     let cpus: Vec<String> = plan.steps[0].cells.iter().map(|c| c.at.cpus.as_ref().unwrap().to_string()).collect();
     assert_eq!(cpus, ["0", "0,4", "0,2,4,6", "0-7"]);
     let named = |list: &str| {
         let list = list.parse().unwrap();
-        planned(Task::Bandwidth(BandwidthShape::Ramp), |s| s.ramp = list)
+        planned(Task::bandwidth(BandwidthShape::Ramp(list)), |_| ())
     };
     let counts: Vec<usize> = named("1,3-7:2").unwrap().steps[0].cells.iter().map(|c| c.at.cpus.as_ref().unwrap().len()).collect();
     assert_eq!(counts, [1, 3, 5, 7]);
@@ -229,30 +260,30 @@ fn a_ramp_spreads_over_packages_first() {
 
 #[test]
 fn what_does_not_exist_is_named_with_what_does() {
-    let message = |change: fn(&mut Spec)| planned(Task::Latency(LatencyShape::One), change).unwrap_err().to_string();
+    let message = |change: fn(&mut Spec)| planned(Task::latency(LatencyShape::One), change).unwrap_err().to_string();
     assert_eq!(message(|s| s.cpus = Some(IdSet::one(8))), "there is no CPU 8; online are 0-7");
     assert_eq!(message(|s| s.nodes = Some(IdSet::one(7))), "there is no node 7; nodes with memory are 0-2");
     assert!(
-        message(|s| s.size = Some(Bytes::gib(5)))
+        message(|s| set_size(s, Some(Bytes::gib(5))))
             .starts_with("a buffer of 5 GiB on node 0 is more than the 4.0 GiB that may be taken there")
     );
-    assert!(message(|s| s.stride = Some(Bytes(100))).contains("not a multiple of the 64 B cache line"));
-    assert!(message(|s| s.size = Some(Bytes(64))).contains("does not hold two lines"));
-    assert!(message(|s| { s.window = Some(Bytes::gib(1)) }).contains("larger than the buffer"));
+    assert!(message(|s| chase(s).stride = Some(Bytes(100))).contains("not a multiple of the 64 B cache line"));
+    assert!(message(|s| set_size(s, Some(Bytes(64)))).contains("does not hold two lines"));
+    assert!(message(|s| { chase(s).window = Some(Bytes::gib(1)) }).contains("larger than the buffer"));
 }
 
 #[test]
 fn everything_named_is_measured_or_refused() {
     let both = |s: &mut Spec| (s.cpus, s.nodes) = (Some("1,5".parse().unwrap()), Some("0,2".parse().unwrap()));
-    let plan = planned(Task::Latency(LatencyShape::One), both).unwrap();
+    let plan = planned(Task::latency(LatencyShape::One), both).unwrap();
     let mut cells: Vec<_> =
         plan.steps[0].cells.iter().filter(|c| !c.repeat).map(|c| (c.at.cpu.unwrap(), c.at.memory_node().unwrap())).collect();
     cells.sort_unstable();
     assert_eq!(cells, [(1, 0), (1, 2), (5, 0), (5, 2)]);
-    for task in [Task::Bandwidth(BandwidthShape::One), Task::Bandwidth(BandwidthShape::Ramp), Task::Loaded] {
+    for task in [Task::bandwidth(BandwidthShape::One), Task::bandwidth(BandwidthShape::Ramp(IdSet::new())), Task::loaded()] {
         assert!(matches!(planned(task, both), Err(PlanError::Request(m)) if m.to_string().contains("one node's memory")));
     }
-    let suite = planned(Task::Suite, both).unwrap();
+    let suite = planned(Task::suite(), both).unwrap();
     let Work::Bandwidth { loaders, .. } = &suite.steps[1].cells[0].work else { panic!() };
     assert_eq!(loaders.iter().map(|l| l.buffer.node).collect::<Vec<_>>(), [0, 0], "the nearest of the nodes named");
 }
@@ -262,7 +293,7 @@ fn what_may_not_be_used_is_refused_with_the_reason() {
     let mut machine = machine();
     machine.allowed.cpus = "4-7".parse().unwrap();
     machine.allowed.nodes = IdSet::one(1);
-    let mut spec = Spec::new(Task::Latency(LatencyShape::Matrix));
+    let mut spec = Spec::new(Task::latency(LatencyShape::Matrix));
     let plan_all = plan(&spec, &machine, &kernels()).unwrap();
     assert_eq!(matrix_cells(&plan_all.steps[0]), [(1, 1)]);
     spec.cpus = Some(IdSet::one(0));
@@ -276,7 +307,7 @@ fn what_may_not_be_used_is_refused_with_the_reason() {
 fn cpus_without_local_memory_use_the_nearest_and_say_so() {
     let mut machine = machine();
     machine.allowed.nodes = "1-2".parse().unwrap();
-    let plan = plan(&Spec::new(Task::Bandwidth(BandwidthShape::One)), &machine, &kernels()).unwrap();
+    let plan = plan(&Spec::new(Task::bandwidth(BandwidthShape::One)), &machine, &kernels()).unwrap();
     let Work::Bandwidth { loaders, .. } = &plan.steps[0].cells[0].work else { panic!() };
     assert!(loaders.iter().all(|l| l.buffer.node == 1));
     assert_eq!(plan.notes.iter().filter(|n| n.code == memgauge_model::note::NoteCode::NoLocalMemory).count(), 1, "said once");
@@ -286,7 +317,7 @@ fn cpus_without_local_memory_use_the_nearest_and_say_so() {
 fn little_memory_shrinks_derived_buffers_and_says_so() {
     let mut machine = machine();
     machine.allowed.memory = Some(Bytes::mib(100));
-    let plan = plan(&Spec::new(Task::Suite), &machine, &kernels()).unwrap();
+    let plan = plan(&Spec::new(Task::suite()), &machine, &kernels()).unwrap();
     assert!(plan.notes.iter().any(|n| n.code == memgauge_model::note::NoteCode::SmallBuffer));
     for cell in plan.steps.iter().flat_map(|s| &s.cells) {
         let total: u64 = cell.work.buffers().iter().map(|b| b.bytes.0).sum();
@@ -297,19 +328,19 @@ fn little_memory_shrinks_derived_buffers_and_says_so() {
 #[test]
 fn a_size_that_caches_hold_is_planned_with_a_warning() {
     let warns = |task: Task, size: Bytes| {
-        let plan = planned(task, |s| s.size = Some(size)).unwrap();
+        let plan = planned(task, |s| set_size(s, Some(size))).unwrap();
         plan.notes
             .iter()
             .filter(|n| n.code == memgauge_model::note::NoteCode::SizeInCaches && n.message.to_string().contains(&size.to_string()))
             .count()
     };
     // 16 MiB of L3, and two L2 of 1 MiB before it.
-    let latency = Task::Latency(LatencyShape::Matrix);
-    assert_eq!([35, 36].map(|mib| warns(latency, Bytes::mib(mib))), [1, 0]);
+    let latency = Task::latency(LatencyShape::Matrix);
+    assert_eq!([35, 36].map(|mib| warns(latency.clone(), Bytes::mib(mib))), [1, 0]);
     // Several loaders share it.
-    let bandwidth = Task::Bandwidth(BandwidthShape::One);
-    assert_eq!([4, 32].map(|mib| warns(bandwidth, Bytes::mib(mib))), [1, 0]);
-    assert_eq!(warns(Task::C2c(TransferShape::Representatives), Bytes::kib(64)), 0, "transfers are between caches");
+    let bandwidth = Task::bandwidth(BandwidthShape::One);
+    assert_eq!([4, 32].map(|mib| warns(bandwidth.clone(), Bytes::mib(mib))), [1, 0]);
+    assert_eq!(warns(Task::c2c(TransferShape::Representatives), Bytes::kib(64)), 0, "transfers are between caches");
 }
 
 #[test]
@@ -318,11 +349,11 @@ fn pages_of_a_pool_are_room_beside_free_memory() {
     machine.allowed.node_memory.insert(1, Bytes::mib(16));
     machine.topology.nodes[1].pools = vec![PagePool { page: Bytes::mib(2), total: 64, free: 64 }];
     let requested = |pages| {
-        let mut spec = Spec::new(Task::Latency(LatencyShape::One));
+        let mut spec = Spec::new(Task::latency(LatencyShape::One));
         spec.pages = pages;
         spec.cpus = Some("4".parse().unwrap());
         spec.nodes = Some("1".parse().unwrap());
-        spec.size = Some(Bytes::mib(128));
+        set_size(&mut spec, Some(Bytes::mib(128)));
         plan(&spec, &machine, &kernels())
     };
     for pages in [PageRequest::Huge2M, PageRequest::Auto] {
@@ -350,19 +381,19 @@ fn a_pool_stands_in_where_free_memory_is_short_but_not_in_a_health_check() {
         let small = plan.notes.iter().filter(|n| n.code == memgauge_model::note::NoteCode::SmallBuffer).count();
         (buffers.map(|b| b.pages.name()).collect::<std::collections::BTreeSet<_>>(), small > 0)
     };
-    for task in [Task::Suite, Task::Latency(LatencyShape::Matrix), Task::Bandwidth(BandwidthShape::Matrix)] {
-        assert_eq!(pages(task), (["1g"].into(), false), "{task:?}");
+    for task in [Task::suite(), Task::latency(LatencyShape::Matrix), Task::bandwidth(BandwidthShape::Matrix)] {
+        assert_eq!(pages(task.clone()), (["1g"].into(), false), "{task:?}");
     }
-    assert_eq!(pages(Task::Quick), (["auto"].into(), true));
+    assert_eq!(pages(Task::quick()), (["auto"].into(), true));
     let leaves = |task| {
         let plan = plan(&Spec::new(task), &machine, &kernels()).unwrap();
         plan.steps.iter().flat_map(|s| &s.cells).flat_map(|c| c.work.buffers()).all(|b| b.leave_pools)
     };
-    assert!(leaves(Task::Quick) && !leaves(Task::Latency(LatencyShape::One)), "a health check leaves a pool to whom it was made for");
+    assert!(leaves(Task::quick()) && !leaves(Task::latency(LatencyShape::One)), "a health check leaves a pool to whom it was made for");
     // Nothing to take, in a pool or not: no size helps.
     machine.allowed.memory = Some(Bytes(0));
     machine.topology.nodes.iter_mut().for_each(|node| node.pools.clear());
-    let error = plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &kernels()).unwrap_err().to_string();
+    let error = plan(&Spec::new(Task::latency(LatencyShape::One)), &machine, &kernels()).unwrap_err().to_string();
     assert!(error.ends_with("free memory on node 0"), "{error}");
 }
 
@@ -373,8 +404,9 @@ fn a_pool_that_is_too_small_for_every_cell_is_refused_in_one_line() {
     machine.topology.nodes[0].pools = pool(4, 3);
     machine.topology.nodes[1].pools = pool(64, 64);
     let requested = |node: &str, size| {
-        let mut spec = Spec::new(Task::Latency(LatencyShape::Matrix));
-        (spec.pages, spec.nodes, spec.size) = (PageRequest::Huge2M, Some(node.parse().unwrap()), Some(Bytes::mib(size)));
+        let mut spec = Spec::new(Task::latency(LatencyShape::Matrix));
+        (spec.pages, spec.nodes) = (PageRequest::Huge2M, Some(node.parse().unwrap()));
+        set_size(&mut spec, Some(Bytes::mib(size)));
         plan(&spec, &machine, &kernels()).map(|_| ()).map_err(|e| e.to_string())
     };
     let error = requested("0", 16).unwrap_err();
@@ -383,8 +415,9 @@ fn a_pool_that_is_too_small_for_every_cell_is_refused_in_one_line() {
     assert_eq!((requested("0", 6), requested("0-1", 16)), (Ok(()), Ok(())), "what one node lacks, another may have");
     assert!(requested("0-1", 256).is_err());
     machine.allowed.settings = memgauge_model::topology::SettingsFrom::OutsideContainer;
-    let mut spec = Spec::new(Task::Latency(LatencyShape::One));
-    (spec.pages, spec.size) = (PageRequest::Huge2M, Some(Bytes::mib(16)));
+    let mut spec = Spec::new(Task::latency(LatencyShape::One));
+    spec.pages = PageRequest::Huge2M;
+    set_size(&mut spec, Some(Bytes::mib(16)));
     let error = plan(&spec, &machine, &kernels()).unwrap_err().to_string();
     assert!(error.contains("reserve pages outside of this container, as root: set /sys/") && !error.contains("echo"), "{error}");
     // The pools of an only node, which may be that of a kernel without NUMA, are where those of the machine are.
@@ -396,7 +429,7 @@ fn a_pool_that_is_too_small_for_every_cell_is_refused_in_one_line() {
 
 #[test]
 fn a_width_that_a_mix_lacks_is_refused_with_those_it_has() {
-    let error = planned(Task::Bandwidth(BandwidthShape::One), |s| s.width = WidthRequest::Is(Width::Neon)).unwrap_err();
+    let error = planned(Task::bandwidth(BandwidthShape::One), |s| traffic(s).load.width = WidthRequest::Is(Width::Neon)).unwrap_err();
     assert!(error.to_string().contains("it has avx2, sse2"), "{error}");
 }
 
@@ -413,16 +446,16 @@ fn buffers_are_eight_times_a_memory_side_cache_where_memory_allows() {
     };
     let mut machine = machine();
     machine.topology.nodes[0].memory_side_caches.push(MemorySideCache { level: 1, size: Bytes::gib(96), line: None });
-    let suite = plan(&Spec::new(Task::Suite), &machine, &kernels()).unwrap();
+    let suite = plan(&Spec::new(Task::suite()), &machine, &kernels()).unwrap();
     assert_eq!(
         suite.notes.iter().filter(|n| n.code == memgauge_model::note::NoteCode::MemorySideCache).count(),
         1,
         "once for a node: {:?}",
         suite.notes
     );
-    let (latency, bandwidth) = (Task::Latency(LatencyShape::One), Task::Bandwidth(BandwidthShape::One));
-    assert_eq!(bytes(Bytes::mib(256), latency), (2 << 30, false));
-    assert_eq!(bytes(Bytes::mib(256), bandwidth), (2 << 30, false), "both loaders together");
+    let (latency, bandwidth) = (Task::latency(LatencyShape::One), Task::bandwidth(BandwidthShape::One));
+    assert_eq!(bytes(Bytes::mib(256), latency.clone()), (2 << 30, false));
+    assert_eq!(bytes(Bytes::mib(256), bandwidth.clone()), (2 << 30, false), "both loaders together");
     // As much as may be taken, half of it by a chase, and a note that it is not enough.
     assert_eq!(bytes(Bytes::gib(96), latency), (2 << 30, true));
     assert_eq!(bytes(Bytes::gib(96), bandwidth), (4 << 30, true));
@@ -434,7 +467,7 @@ fn a_health_check_fits_machines_with_very_large_caches() {
     machine.topology.caches.iter_mut().filter(|c| c.level == 3).for_each(|c| c.size = Bytes::mib(504));
     machine.allowed.memory = Some(Bytes::gib(900));
     machine.allowed.node_memory = (0..3).map(|n| (n, Bytes::gib(300))).collect();
-    let plan = plan(&Spec::new(Task::Quick), &machine, &kernels()).unwrap();
+    let plan = plan(&Spec::new(Task::quick()), &machine, &kernels()).unwrap();
     let most: f64 = super::cost::cells(&plan).iter().map(|c| c.most_s).sum();
     assert!(most <= super::quick::FIRST_ROUND_SHARE * super::quick::DEFAULT_WITHIN_S, "{most}");
     let latencies = plan.steps[0].cells.iter().filter_map(|c| c.work.probe()).collect::<Vec<_>>();
@@ -457,9 +490,9 @@ fn memory_of_unknown_size_is_measured_by_buffers_of_the_usual_size() {
     machine.topology.nodes.iter_mut().for_each(|node| (node.memory, node.free) = (None, None));
     (machine.allowed.memory, machine.allowed.memory_limited_by) = (None, "/proc/meminfo is missing".into());
     machine.allowed.node_memory.clear();
-    for task in [Task::Suite, Task::Quick, Task::Latency(LatencyShape::Matrix), Task::Bandwidth(BandwidthShape::Peak)] {
-        let unknown = plan(&Spec::new(task), &machine, &kernels()).unwrap();
-        let usual = planned(task, |_| ()).unwrap();
+    for task in [Task::suite(), Task::quick(), Task::latency(LatencyShape::Matrix), Task::bandwidth(BandwidthShape::Peak)] {
+        let unknown = plan(&Spec::new(task.clone()), &machine, &kernels()).unwrap();
+        let usual = planned(task.clone(), |_| ()).unwrap();
         let buffers = |plan: &Plan| plan.steps.iter().flat_map(|s| &s.cells).flat_map(|c| c.work.buffers()).map(|b| b.bytes).max();
         assert_eq!(buffers(&unknown), buffers(&usual), "{task:?}");
         assert!(unknown.notes.iter().all(|note| note.code != memgauge_model::note::NoteCode::NoLocalMemory), "{:?}", unknown.notes);
@@ -469,13 +502,13 @@ fn memory_of_unknown_size_is_measured_by_buffers_of_the_usual_size() {
             unknown.notes
         );
     }
-    let scan = plan(&Spec::new(Task::Scan), &machine, &kernels()).unwrap_err().to_string();
+    let scan = plan(&Spec::new(Task::scan()), &machine, &kernels()).unwrap_err().to_string();
     assert!(scan.contains("is not known (/proc/meminfo is missing); give --size"), "{scan}");
 }
 
 #[test]
 fn the_same_seed_gives_the_same_order_of_cells() {
-    let order = |seed| matrix_order(planned(Task::Latency(LatencyShape::Matrix), |s| s.seed = Some(seed)).unwrap());
+    let order = |seed| matrix_order(planned(Task::latency(LatencyShape::Matrix), |s| s.seed = Some(seed)).unwrap());
     assert_eq!(order(3), order(3));
     assert!((0..20).any(|s| order(s) != order(3)));
 }
@@ -486,7 +519,7 @@ fn matrix_order(plan: Plan) -> Vec<(u32, u32)> {
 
 #[test]
 fn a_health_check_samples_nodes_and_ends_in_time() {
-    let plan = planned(Task::Quick, |_| ()).unwrap();
+    let plan = planned(Task::quick(), |_| ()).unwrap();
     let tables: Vec<_> = plan.steps.iter().map(|s| (s.experiment, s.cells.len())).collect();
     // Own memory of two nodes, one remote pair, one node of memory only; two nodes with the one mix that has a kernel, and the one of memory
     // only; no second cache domain; two packages that read from each other.
@@ -513,7 +546,7 @@ fn a_health_check_reads_every_memory_without_cpus_from_the_nearest_cores() {
     }
     machine.allowed.nodes = "0-6".parse().unwrap();
     machine.allowed.node_memory = (0..7).map(|n| (n, Bytes::gib(4))).collect();
-    let plan = plan(&Spec::new(Task::Quick), &machine, &kernels()).unwrap();
+    let plan = plan(&Spec::new(Task::quick()), &machine, &kernels()).unwrap();
     assert_eq!(matrix_cells(&plan.steps[1]), [(0, 0), (0, 2), (0, 4), (0, 6), (1, 1), (1, 3), (1, 5)]);
     let latencies: Vec<_> = plan.steps[0].cells.iter().map(|c| (c.at.cpu.unwrap(), c.at.memory_node().unwrap())).collect();
     assert_eq!(latencies, [(0, 0), (4, 1), (0, 1), (0, 2), (4, 3), (0, 4), (4, 5), (0, 6)]);
@@ -530,7 +563,7 @@ fn isolated_cpus_are_for_those_who_name_them() {
         let used = plan.steps.iter().flat_map(|s| &s.cells).fold(IdSet::new(), |all, c| all.union(&c.work.cpus()));
         (used.to_string(), plan.notes.iter().any(|n| n.code == memgauge_model::note::NoteCode::IsolatedCpusUsed))
     };
-    let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::Peak));
+    let mut spec = Spec::new(Task::bandwidth(BandwidthShape::Peak));
     assert_eq!(cpus(&spec), ("0,4-7".to_owned(), true));
     spec.cpus = Some("1-2".parse().unwrap());
     assert_eq!(cpus(&spec), ("1-2".to_owned(), false));

@@ -15,17 +15,17 @@ use crate::sizes::approximately;
 
 impl Planner<'_> {
     /// The threads that the user describes, without a chase.
-    pub(super) fn threads_alone(&mut self) -> Result<Vec<Cell>, PlanError> {
+    pub(super) fn threads_alone(&mut self, delays: &[u32]) -> Result<Vec<Cell>, PlanError> {
         let loaders = self.threads(Reserved::Bytes(0), &IdSet::new())?;
         let at = Coordinates { cpus: Some(loaders.iter().map(|l| l.cpu).collect()), ..Default::default() };
         let traffic = loaders.first().and_then(|l| l.own.as_ref()).map(|own| own.traffic.clone()).unwrap_or_default();
-        Ok(with_delays(Cell::new(at, Work::Bandwidth { loaders, traffic, delay: 0 }), &self.spec.delays))
+        Ok(with_delays(Cell::new(at, Work::Bandwidth { loaders, traffic, delay: 0 }), delays))
     }
 
     /// The threads that the user describes, alongside a chase on `chaser` whose buffer is reserved.
     pub(super) fn threads(&mut self, reserved: Reserved<'_>, chaser: &IdSet) -> Result<Vec<Loader>, PlanError> {
         let mut loaders: Vec<Loader> = Vec::new();
-        for thread in &self.spec.traffic.threads {
+        for thread in &self.requested.traffic.threads {
             check_cpus(&thread.cpus, self.machine)?;
             let twice: IdSet = loaders.iter().map(|l| l.cpu).chain(chaser.iter()).collect::<IdSet>().intersection(&thread.cpus);
             if !twice.is_empty() {
@@ -86,7 +86,7 @@ impl Planner<'_> {
             let room = room.saturating_sub(reserved.on(*node));
             check(*needed, room, &format!(" on node {node}"), &allowed.limit_of_node(*node))?;
         }
-        for dir in self.spec.traffic.thread_directories() {
+        for dir in self.requested.traffic.thread_directories() {
             let needed = in_directory.get(dir.file.path.as_str()).copied().unwrap_or(0);
             check(needed, dir.capacity(), &format!(" in {}", dir.file.path), &dir.limited_by())?;
         }

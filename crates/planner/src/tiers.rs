@@ -29,7 +29,7 @@ impl Planner<'_> {
             return unavailable(self.one_tier());
         }
         let columns = self.columns();
-        let bandwidths = self.bandwidth_cells(BandwidthShape::Matrix, &MIXES, &columns)?;
+        let bandwidths = self.bandwidth_cells(&BandwidthShape::Matrix, &[], &MIXES, &columns)?;
         let mut steps = vec![self.latency(LatencyShape::Matrix)?, self.step("Bandwidth by node", Experiment::BandwidthMatrix, bandwidths)];
         let (mut alone, mut disturbed, mut together) = (Vec::new(), Vec::new(), Vec::new());
         for (row, tiers) in &rows {

@@ -6,7 +6,7 @@ use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, LineState,
 use memgauge_model::note::{Note, NoteCode};
 use memgauge_model::pairing::Rounds;
 use memgauge_model::plan::{BufferPlan, Cell, Handoff, MIN_TRANSFER_S, Step, TransferEnd, Transfers, Work};
-use memgauge_model::spec::TransferShape;
+use memgauge_model::spec::{TransferShape, TransferSpec};
 use memgauge_model::units::{Bytes, IdSet};
 use memgauge_model::words;
 use memgauge_model::words::{Command, Knob, Problem, Verb, Way};
@@ -31,8 +31,8 @@ struct Transfer {
 }
 
 impl Planner<'_> {
-    pub(super) fn c2c(&mut self, shape: TransferShape) -> Result<Step, PlanError> {
-        let (pair, sharer) = (self.pair(shape)?, self.sharer(shape)?);
+    pub(super) fn c2c(&mut self, request: &TransferSpec) -> Result<Step, PlanError> {
+        let (pair, sharer) = (self.pair(request)?, self.sharer(request)?);
         if pair.is_none() && self.cpus.len() < 2 {
             let limits = self.cpu_limits();
             return unavailable(Problem::new(
@@ -40,13 +40,13 @@ impl Planner<'_> {
                 Way::from(format!("allow another ({limits})")).either_or(Way::name("two", Knob::Cpus)),
             ));
         }
-        let transfers = match (pair, shape) {
-            (Some(pair), _) => self.in_states(&[pair]),
-            (None, TransferShape::Representatives) => self.in_states(&self.representative_pairs()),
-            (None, TransferShape::CpuMatrix) => return self.all_pairs(),
+        let transfers = match (pair, request.shape) {
+            (Some(pair), _) => self.in_states(request, &[pair]),
+            (None, TransferShape::Representatives) => self.in_states(request, &self.representative_pairs(request)),
+            (None, TransferShape::CpuMatrix) => return self.all_pairs(request),
             (None, TransferShape::NodeMatrix) => {
                 self.notes.extend(self.one_node_note());
-                self.between_nodes()?
+                self.between_nodes(request)?
             }
         };
         if transfers.is_empty() {
@@ -58,8 +58,8 @@ impl Planner<'_> {
                 let does = if cpu == transfer.reader { "reads" } else { "holds" };
                 return invalid(words![Knob::Sharer, " names CPU {cpu}, which {does} the lines"].advise("name a third CPU"));
             }
-            let mut cell = self.transfer(&transfer, sharer)?;
-            cell.at.holder_node = (shape == TransferShape::NodeMatrix).then(|| self.cpu_node(transfer.holder));
+            let mut cell = self.transfer(request, &transfer, sharer)?;
+            cell.at.holder_node = (request.shape == TransferShape::NodeMatrix).then(|| self.cpu_node(transfer.holder));
             cells.push(cell);
         }
         Ok(self.step("Cache to cache", Experiment::CacheToCache, cells))
@@ -74,8 +74,8 @@ impl Planner<'_> {
     }
 
     /// The pair that the user names.
-    fn pair(&self, shape: TransferShape) -> Result<Option<(u32, u32)>, PlanError> {
-        if shape != TransferShape::Representatives && (self.spec.transfer.holder.is_some() || self.spec.chase.cpu.is_some()) {
+    fn pair(&self, request: &TransferSpec) -> Result<Option<(u32, u32)>, PlanError> {
+        if request.shape != TransferShape::Representatives && (request.holder.is_some() || request.reader.is_some()) {
             return invalid(words![Knob::Reader, " and ", Knob::Holder, " name one pair, but a matrix has all pairs"].advise(words![
                 "leave out ",
                 Knob::Reader,
@@ -84,9 +84,9 @@ impl Planner<'_> {
                 ", or the matrix"
             ]));
         }
-        let Some(holder) = self.spec.transfer.holder else { return Ok(None) };
+        let Some(holder) = request.holder else { return Ok(None) };
         check_cpus(&IdSet::one(holder), self.machine).map_err(|e| named(Knob::Holder, e))?;
-        match self.spec.chase.cpu {
+        match request.reader {
             None => {
                 invalid(words![Knob::Holder, " {holder} names only half of a pair"].advise(Way::name("the CPU that reads", Knob::Reader)))
             }
@@ -98,10 +98,10 @@ impl Planner<'_> {
         }
     }
 
-    fn sharer(&self, shape: TransferShape) -> Result<Option<u32>, PlanError> {
-        let Some(sharer) = self.spec.transfer.sharer else { return Ok(None) };
+    fn sharer(&self, request: &TransferSpec) -> Result<Option<u32>, PlanError> {
+        let Some(sharer) = request.sharer else { return Ok(None) };
         check_cpus(&IdSet::one(sharer), self.machine).map_err(|e| named(Knob::Sharer, e))?;
-        if self.spec.transfer.holder.is_none() || shape != TransferShape::Representatives {
+        if request.holder.is_none() || request.shape != TransferShape::Representatives {
             return invalid(words![Knob::Sharer, " {sharer} joins one pair"].advise(words![
                 "name that with ",
                 Knob::Reader,
@@ -113,18 +113,17 @@ impl Planner<'_> {
     }
 
     /// Every ordered pair in every state: one cell, which names each CPU once.
-    fn all_pairs(&mut self) -> Result<Step, PlanError> {
-        let requested = &self.spec.transfer;
+    fn all_pairs(&mut self, request: &TransferSpec) -> Result<Step, PlanError> {
         let stride = self.sizes.stride()?;
-        let ends = self.transfer_ends(stride)?;
+        let ends = self.transfer_ends(request, stride)?;
         let rounds = Rounds::new(&self.cpus, &self.machine.topology);
         let mut transfers = Transfers {
             ends,
-            states: requested.selected_states(),
+            states: request.selected_states(),
             stride,
-            order: requested.order,
-            holder_pushes: requested.holder_pushes,
-            reader_pushes: requested.reader_pushes,
+            order: request.order,
+            holder_pushes: request.holder_pushes,
+            reader_pushes: request.reader_pushes,
             rounds: rounds.count() as u64,
             at_once: rounds.iter().map(|r| r.len()).max().unwrap_or(0) as u32,
             representatives: Vec::new(),
@@ -138,18 +137,18 @@ impl Planner<'_> {
         }
         transfers.one_by_one_s = transfers.results() as f64 * transfers.one_s();
         if transfers.at_once > 1 && transfers.one_by_one_s > MAX_ONE_BY_ONE_S {
-            transfers.representatives = self.representative_pairs();
+            transfers.representatives = self.representative_pairs(request);
         }
         if transfers.at_once > 1 {
             self.notes.push(at_once_note(&transfers));
         }
-        let at = Coordinates { cpus: Some(self.cpus.clone()), order: requested.order, ..Coordinates::default() };
+        let at = Coordinates { cpus: Some(self.cpus.clone()), order: request.order, ..Coordinates::default() };
         let cell = Cell::new(at, Work::Transfers(transfers));
         Ok(self.step("Cache to cache", Experiment::CacheToCacheMatrix, vec![cell]))
     }
 
     /// Each CPU as reader and as holder, with its buffers.
-    fn transfer_ends(&mut self, stride: Bytes) -> Result<Vec<TransferEnd>, PlanError> {
+    fn transfer_ends(&mut self, request: &TransferSpec, stride: Bytes) -> Result<Vec<TransferEnd>, PlanError> {
         let cpus = self.cpus.clone();
         let mut homes = Vec::new();
         for cpu in cpus.iter() {
@@ -158,9 +157,9 @@ impl Planner<'_> {
                 None => homes.push((cpu, self.chase_home(cpu))),
             }
         }
-        let pushes = self.spec.transfer.holder_pushes.0.saturating_add(self.spec.transfer.reader_pushes.0);
+        let pushes = request.holder_pushes.0.saturating_add(request.reader_pushes.0);
         let mut buffers = self.readers_buffers(&homes, Reserved::Bytes(pushes.saturating_mul(cpus.len() as u64)))?;
-        if let Some(touch) = self.spec.chase.touch {
+        if let Some(touch) = request.touch {
             buffers.iter_mut().for_each(|buffer| buffer.touch = IdSet::one(touch));
         }
         let smallest = buffers.iter().map(|b| b.bytes).min().unwrap_or_default();
@@ -168,33 +167,33 @@ impl Planner<'_> {
         let mut buffers = buffers.into_iter();
         let mut ends = Vec::with_capacity(cpus.len());
         for cpu in cpus.iter() {
-            let window = self.sizes.handoff_window(cpu, stride, smallest)?;
+            let window = self.sizes.handoff_window(request.window, cpu, stride, smallest)?;
             ends.push(TransferEnd { cpu, node: self.cpu_node(cpu), buffers: buffers.by_ref().take(homes_per_cpu).collect(), window });
         }
         if let Some(first) = cpus.first() {
-            let clean = self.spec.transfer.selected_states().contains(&LineState::Hit);
+            let clean = request.selected_states().contains(&LineState::Hit);
             self.warn_of_own_cache(first, smallest, stride, clean);
         }
         Ok(ends)
     }
 
     /// These pairs of reader and holder in every state, with the lines' home on each node that matters.
-    fn in_states(&mut self, pairs: &[(u32, u32)]) -> Vec<Transfer> {
+    fn in_states(&mut self, request: &TransferSpec, pairs: &[(u32, u32)]) -> Vec<Transfer> {
         let mut transfers = Vec::new();
         for &(reader, holder) in pairs {
-            let homes = match (&self.spec.nodes, self.spec.chase.touch) {
+            let homes = match (&self.spec.nodes, request.touch) {
                 (Some(_), _) => self.nodes.iter().collect(),
                 (None, Some(_)) => vec![self.chase_home(reader)],
                 (None, None) => self.homes_of(reader, holder),
             };
-            transfers.extend(homes.into_iter().flat_map(|home| self.in_each_state(reader, holder, home)));
+            transfers.extend(homes.into_iter().flat_map(|home| in_each_state(request, reader, holder, home)));
         }
         transfers
     }
 
     /// A near pair in every state, and modified lines from every node with CPUs to every other, with their home at the holder and at the
     /// reader.
-    fn between_nodes(&mut self) -> Result<Vec<Transfer>, PlanError> {
+    fn between_nodes(&mut self, request: &TransferSpec) -> Result<Vec<Transfer>, PlanError> {
         if self.spec.nodes.is_some() {
             return invalid(
                 words![Knob::NodeMatrix, " measures lines with their home at each CPU of a pair"].advise(Way::LeaveOut(Knob::Node)),
@@ -203,9 +202,9 @@ impl Planner<'_> {
         let mut transfers = Vec::new();
         if let Some((reader, holder)) = self.near_pair() {
             let home = self.local_node(reader);
-            transfers.extend(self.in_each_state(reader, holder, home));
+            transfers.extend(in_each_state(request, reader, holder, home));
         }
-        if !self.spec.transfer.selected_states().contains(&LineState::Hitm) {
+        if !request.selected_states().contains(&LineState::Hitm) {
             return Ok(transfers);
         }
         let firsts: Vec<u32> = self.cpu_nodes().iter().filter_map(|node| self.cpus_on(node).first()).collect();
@@ -216,10 +215,6 @@ impl Planner<'_> {
             }
         }
         Ok(transfers)
-    }
-
-    fn in_each_state(&self, reader: u32, holder: u32, home: u32) -> impl Iterator<Item = Transfer> + use<> {
-        self.spec.transfer.selected_states().into_iter().map(move |state| Transfer { reader, holder, home, state })
     }
 
     /// The node of each CPU's local memory, once if it is the same.
@@ -243,15 +238,14 @@ impl Planner<'_> {
         Some((reader.id, holder))
     }
 
-    fn transfer(&mut self, transfer: &Transfer, sharer: Option<u32>) -> Result<Cell, PlanError> {
+    fn transfer(&mut self, request: &TransferSpec, transfer: &Transfer, sharer: Option<u32>) -> Result<Cell, PlanError> {
         let &Transfer { reader, holder, home, state } = transfer;
-        let requested = &self.spec.transfer;
-        let (holder_pushes, reader_pushes, order) = (requested.holder_pushes, requested.reader_pushes, requested.order);
+        let (holder_pushes, reader_pushes, order) = (request.holder_pushes, request.reader_pushes, request.order);
         let stride = self.sizes.stride()?;
         let reserved = Reserved::Bytes(holder_pushes.0.saturating_add(reader_pushes.0));
         let buffer = self.sizes.transfer_buffer(reader, home, reserved, 0, &mut self.notes)?;
-        let window = self.sizes.handoff_window(holder, stride, buffer.bytes)?;
-        let chase_window = self.transfer_chase_window(stride, buffer.bytes)?;
+        let window = self.sizes.handoff_window(request.window, holder, stride, buffer.bytes)?;
+        let chase_window = transfer_chase_window(request, stride, buffer.bytes)?;
         self.warn_of_own_cache(reader, buffer.bytes, stride, state == LineState::Hit);
         let weights = buffer.weights.clone();
         let at = Coordinates {
@@ -266,20 +260,10 @@ impl Planner<'_> {
             ..Default::default()
         };
         let order = order.unwrap_or(ChaseOrder::WindowLocal);
-        let hops = self.spec.chase.hops;
+        let hops = request.hops;
         let work =
             Handoff { holder, reader, state, buffer, window, stride, order, chase_window, hops, sharer, holder_pushes, reader_pushes };
         Ok(Cell::new(at, Work::Handoff(work)))
-    }
-
-    /// The window within which the chase is random, if it is named; no larger than the buffer.
-    fn transfer_chase_window(&self, stride: Bytes, buffer: Bytes) -> Result<Option<Bytes>, PlanError> {
-        match self.spec.transfer.chase_window {
-            Some(window) if window.0 / 2 < stride.0 || !window.0.is_multiple_of(stride.0) => {
-                invalid(format!("a random window of {window} must be a multiple of the stride ({stride}) and at least twice it"))
-            }
-            named => Ok(named.map(|window| window.min(buffer))),
-        }
     }
 
     /// Warns that the reader may find clean lines in its own caches, where they were left one lap over the buffer ago.
@@ -313,9 +297,9 @@ impl Planner<'_> {
     }
 
     /// One reader, and a holder at each kind of distance: same core, same L2, same last-level cache, same package, each other package.
-    fn representative_pairs(&self) -> Vec<(u32, u32)> {
+    fn representative_pairs(&self, request: &TransferSpec) -> Vec<(u32, u32)> {
         let topology = &self.machine.topology;
-        let Some(reader) = self.spec.chase.cpu.or_else(|| self.cpus.first()) else { return Vec::new() };
+        let Some(reader) = request.reader.or_else(|| self.cpus.first()) else { return Vec::new() };
         let mut seen = std::collections::BTreeSet::new();
         let mut pairs = Vec::new();
         for holder in self.cpus.iter().filter(|&c| c != reader) {
@@ -334,6 +318,20 @@ impl Planner<'_> {
             }
         }
         pairs
+    }
+}
+
+fn in_each_state(request: &TransferSpec, reader: u32, holder: u32, home: u32) -> impl Iterator<Item = Transfer> + use<> {
+    request.selected_states().into_iter().map(move |state| Transfer { reader, holder, home, state })
+}
+
+/// The window within which the chase is random, if it is named; no larger than the buffer.
+fn transfer_chase_window(request: &TransferSpec, stride: Bytes, buffer: Bytes) -> Result<Option<Bytes>, PlanError> {
+    match request.chase_window {
+        Some(window) if window.0 / 2 < stride.0 || !window.0.is_multiple_of(stride.0) => {
+            invalid(format!("a random window of {window} must be a multiple of the stride ({stride}) and at least twice it"))
+        }
+        named => Ok(named.map(|window| window.min(buffer))),
     }
 }
 

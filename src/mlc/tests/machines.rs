@@ -14,14 +14,15 @@ use super::*;
 #[test]
 fn a_buffer_is_taken_again_for_writes() {
     let translation = ask("--peak_injection_bandwidth -b1m");
-    let sizes: Vec<_> = translation.sections[0].specs.iter().map(|s| (s.mixes[0], s.size)).collect();
+    let sizes: Vec<_> = translation.sections[0].specs.iter().map(|s| (traffic(s).load.mixes[0], traffic(s).buffer)).collect();
     let (one, two) = (Some(Bytes::mib(1)), Some(Bytes::mib(2)));
     assert_eq!(sizes, [(Mix::AllReads, one), (Mix::R3W1, two), (Mix::R2W1, two), (Mix::R1W1, one), (Mix::R2W1Nt, two)]);
 }
 
 #[test]
 fn parts_of_lines_are_for_the_mixes_that_have_them() {
-    let lines: Vec<_> = ask("--peak_injection_bandwidth -K1").sections[0].specs.iter().map(|s| (s.mixes.clone(), s.traffic.line)).collect();
+    let lines: Vec<_> =
+        ask("--peak_injection_bandwidth -K1").sections[0].specs.iter().map(|s| (traffic(s).load.mixes.clone(), traffic(s).line)).collect();
     assert_eq!(lines.len(), 5);
     assert_eq!(lines[0], (vec![Mix::AllReads], LineUse::Part));
     assert_eq!(lines[4], (vec![Mix::R2W1Nt], LineUse::Whole));
@@ -29,7 +30,7 @@ fn parts_of_lines_are_for_the_mixes_that_have_them() {
 
 #[test]
 fn small_buffers_are_touched_in_part_unless_whole_lines_are_asked_for() {
-    let lines = |line: &str| -> Vec<LineUse> { ask(line).sections[0].specs.iter().map(|s| s.traffic.line).collect() };
+    let lines = |line: &str| -> Vec<LineUse> { ask(line).sections[0].specs.iter().map(|s| traffic(s).line).collect() };
     use LineUse::{Checked, Part, Whole, WrittenBack};
     for mode in ["--peak_injection_bandwidth", "--max_bandwidth"] {
         assert_eq!(lines(&format!("{mode} -b1m")), [Part, Part, Part, Part, Whole], "{mode}");
@@ -50,7 +51,7 @@ fn small_buffers_are_touched_in_part_unless_whole_lines_are_asked_for() {
         ("", Whole),
     ] {
         let got = ask(&format!("--loaded_latency {options}"));
-        assert_eq!((got.sections[0].specs[0].traffic.line, got.notes.len()), (line, 0), "{options}: {:?}", got.notes);
+        assert_eq!((traffic(&got.sections[0].specs[0]).line, got.notes.len()), (line, 0), "{options}: {:?}", got.notes);
     }
     assert_eq!(lines("--bandwidth_matrix -b1m"), [Whole]);
 }
@@ -105,7 +106,7 @@ fn a_coarse_clock_makes_histograms_of_batches() {
     let batches = |step_ns: f64| {
         let mut translation = ask("--idle_latency -f5");
         let note = translation.suit_clock(step_ns);
-        (translation.sections[0].specs[0].chase.histogram, note)
+        (options!(&translation.sections[0].specs[0].task, Latency).chase.histogram, note)
     };
     assert_eq!(batches(0.4), (Some(1), None));
     for (step_ns, batch) in [(10.0, 8), (40.0, 8), (52.1, 64)] {
@@ -120,9 +121,10 @@ fn a_coarse_clock_makes_histograms_of_batches() {
 #[test]
 fn latency_of_every_cpu() {
     let matrix = spec("--latency_matrix -a -X");
-    assert_eq!((matrix.task, matrix.nodes, matrix.one_thread_per_core), (Task::Latency(LatencyShape::PerCpu), ids("0-1"), true));
+    assert_eq!((matrix.nodes, matrix.one_thread_per_core), (ids("0-1"), true));
+    assert_eq!(options!(matrix.task, Latency).shape, LatencyShape::PerCpu);
     let idle = spec("--idle_latency -a -c3");
-    assert_eq!((idle.task, &idle.cpus, &idle.nodes), (Task::Latency(LatencyShape::PerCpu), &None, &None));
+    assert_eq!((options!(&idle.task, Latency).shape, &idle.cpus, &idle.nodes), (LatencyShape::PerCpu, &None, &None));
     let of_cores = spec("--idle_latency -a -X");
     assert!(of_cores.one_thread_per_core && !idle.one_thread_per_core);
     let rows =
@@ -136,16 +138,16 @@ fn latency_of_every_cpu() {
 
 #[test]
 fn a_file_of_threads() {
-    let got = spec("--loaded_latency -othreads -d0");
-    assert_eq!((got.size, got.chase.node, got.chase.cpu), (Some(Bytes::mib(1)), Some(1), Some(0)));
+    let got = options!(spec("--loaded_latency -othreads -d0").task, Loaded);
+    assert_eq!((got.chase.buffer, got.curve.node, got.curve.cpu), (Some(Bytes::mib(1)), Some(1), Some(0)));
     let cpus: Vec<String> = got.traffic.threads.iter().map(|t| t.cpus.to_string()).collect();
     assert_eq!(cpus, ["1-3", "4-5", "6"]);
     assert_eq!((got.traffic.threads[0].delay, got.traffic.threads[0].access), (Some(100), Access::Random));
     assert!(matches!(&got.traffic.threads[1].place, BufferPlace::Directory(d) if d.file.path == "/pmemfs0"));
     assert!(ask("--loaded_latency -othreads").sections[0].wording.per_thread);
     // CPU 0 makes traffic if nothing measures latency.
-    assert_eq!(spec("--loaded_latency -T -othreads").traffic.threads[0].cpus, IdSet::one(0));
-    assert_eq!(spec("--loaded_latency -othreads -P").traffic.line, LineUse::WrittenBack);
+    assert_eq!(traffic(&spec("--loaded_latency -T -othreads")).threads[0].cpus, IdSet::one(0));
+    assert_eq!(traffic(&spec("--loaded_latency -othreads -P")).line, LineUse::WrittenBack);
     assert!(ask_on("--loaded_latency -onowhere", &X86).unwrap_err().contains("nowhere"));
     assert!(ask_on("--loaded_latency -gpattern", &X86).unwrap_err().contains("pattern: line 1"));
     assert!(ask_on("--loaded_latency -Mdelays", &X86).unwrap_err().contains("delays: line 1"));
@@ -157,8 +159,9 @@ fn a_file_may_name_the_latency_cpu_alone() {
     let section = &translation.sections[0];
     assert!(section.kind == SectionKind::Unloaded && section.chases(), "{section:?}");
     let spec = &section.specs[0];
-    assert_eq!((spec.task, &spec.cpus, &spec.nodes), (Task::Latency(LatencyShape::One), &ids("0"), &ids("1")));
-    assert_eq!((spec.size, spec.chase.touch), (Some(Bytes::kib(40_000)), None));
+    let latency = options!(&spec.task, Latency);
+    assert_eq!((latency.shape, &spec.cpus, &spec.nodes), (LatencyShape::One, &ids("0"), &ids("1")));
+    assert_eq!((latency.chase.buffer, latency.chase.touch), (Some(Bytes::kib(40_000)), None));
     plan(spec, &MACHINE, &KERNELS).unwrap();
     let says = |letter: &str| translation.notes.iter().filter(|note| note.starts_with(letter)).count();
     assert_eq!((says("-i:"), says("-o:"), translation.notes.len()), (1, 1, 2), "{:?}", translation.notes);
@@ -170,8 +173,8 @@ fn a_file_may_name_the_latency_cpu_alone() {
 #[test]
 fn a_file_that_says_where_the_latency_buffer_is_needs_no_cpu_that_touches_it() {
     let translation = ask("--loaded_latency -i0 -othreads -d0");
-    let spec = &translation.sections[0].specs[0];
-    assert_eq!((spec.chase.touch, spec.chase.node), (None, Some(1)));
+    let loaded = options!(&translation.sections[0].specs[0].task, Loaded);
+    assert_eq!((loaded.chase.touch, loaded.curve.node), (None, Some(1)));
     assert_eq!(translation.notes.len(), 1, "{:?}", translation.notes);
 }
 
@@ -179,7 +182,7 @@ fn a_file_that_says_where_the_latency_buffer_is_needs_no_cpu_that_touches_it() {
 fn stores_of_sequential_lines_are_written_back_whatever_the_stride() {
     for letters in ["-Q", "-Q -l256", "-l256 -Q -Z -r", "-Q -U"] {
         let translation = ask(&format!("--loaded_latency -ostores {letters}"));
-        assert_eq!(translation.sections[0].specs[0].traffic.line, LineUse::WrittenBack, "{letters}");
+        assert_eq!(traffic(&translation.sections[0].specs[0]).line, LineUse::WrittenBack, "{letters}");
         assert!(translation.notes.iter().all(|note| !note.contains("-Q")), "{letters}: {:?}", translation.notes);
     }
 }
@@ -192,11 +195,14 @@ fn prefetchers_that_are_off_leave_the_chase_in_order() {
     };
     for mode in ["--latency_matrix", "--idle_latency", "--loaded_latency", "--loaded_latency -oalone"] {
         let translation = off(mode);
-        let spec = &translation.sections[0].specs[0];
-        assert_eq!((&spec.chase.orders[..], spec.stride), (&[ChaseOrder::Sequential][..], Some(Bytes(64))), "{mode}");
+        let chase = |translation: &Translation| match &translation.sections[0].specs[0].task {
+            Task::Latency(latency) => (latency.orders.clone(), latency.chase.stride),
+            task => (options!(task, Loaded).order.into_iter().collect(), options!(task, Loaded).chase.stride),
+        };
+        assert_eq!(chase(&translation), (vec![ChaseOrder::Sequential], Some(Bytes(64))), "{mode}");
         assert!(translation.prefetchers_off && !translation.prefetchers_on, "{mode}");
         let random = off(&format!("{mode} -r"));
-        assert_eq!(random.sections[0].specs[0].chase.orders, [ChaseOrder::WindowLocal], "{mode}");
+        assert_eq!(chase(&random).0, [ChaseOrder::WindowLocal], "{mode}");
         assert!(random.prefetchers_off && !off(&format!("{mode} -e")).prefetchers_off, "{mode}");
     }
     let chases: Vec<bool> = off("").sections.iter().map(Section::chases).collect();
@@ -207,11 +213,13 @@ fn prefetchers_that_are_off_leave_the_chase_in_order() {
 #[test]
 fn a_scan() {
     let plain = spec("--memory_bandwidth_scan");
-    assert_eq!((plain.task, plain.nodes, plain.cpus, plain.time), (Task::Scan, Some(IdSet::one(0)), None, None));
-    assert_eq!((plain.scan.passes, plain.scan.bucket_gbs), (Some(10), Some(5.0)));
+    assert_eq!((plain.nodes, plain.cpus, plain.time), (Some(IdSet::one(0)), None, None));
+    let scan = options!(plain.task, Scan);
+    assert_eq!((scan.passes, scan.bucket_gbs), (Some(10), Some(5.0)));
     let all = spec("--memory_bandwidth_scan -j1 -n0 -t2 -q3 -S1000");
     assert_eq!((all.nodes, all.cpus.map(|c| c.len())), (Some(IdSet::one(1)), Some(2)));
-    assert_eq!((all.scan.passes, all.scan.bucket_gbs), (Some(3), Some(1.0)));
+    let scan = options!(all.task, Scan);
+    assert_eq!((scan.passes, scan.bucket_gbs), (Some(3), Some(1.0)));
     assert!(ask_on("--memory_bandwidth_scan -n9", &X86).unwrap_err().contains("no such node"));
     let mut machine = two_nodes();
     machine.topology.nodes[0].pools.push(PagePool { page: Bytes::gib(1), total: 4, free: 3 });
@@ -227,13 +235,13 @@ fn a_scan() {
 #[test]
 fn widths_fall_back_and_say_so() {
     let without = ask_on("--loaded_latency -Z", &[Width::Sse2, Width::Avx2]).unwrap();
-    assert_eq!(without.sections[0].specs[0].width, WidthRequest::Is(Width::Avx2));
+    assert_eq!(traffic(&without.sections[0].specs[0]).load.width, WidthRequest::Is(Width::Avx2));
     assert!(without.notes.iter().any(|n| n.starts_with("-Z")), "{:?}", without.notes);
     let arm = ask_on("--loaded_latency", &[Width::Neon]).unwrap();
-    assert_eq!(arm.sections[0].specs[0].width, WidthRequest::Is(Width::Neon));
+    assert_eq!(traffic(&arm.sections[0].specs[0]).load.width, WidthRequest::Is(Width::Neon));
     assert!(arm.notes.is_empty());
     let other = ask_on("--bandwidth_matrix -Y", &[Width::Scalar]).unwrap();
-    assert_eq!(other.sections[0].specs[0].width, WidthRequest::Best);
+    assert_eq!(traffic(&other.sections[0].specs[0]).load.width, WidthRequest::Best);
     assert!(!other.notes.is_empty());
 }
 

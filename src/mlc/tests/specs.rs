@@ -17,47 +17,70 @@ use super::*;
 
 /// The spec of a mode without letters.
 fn plain(mode: &str) -> Spec {
-    let two_seconds = Some(Duration::from_secs(2));
-    let mut spec = Spec { time: two_seconds, ..Spec::new(Task::Suite) };
-    let random = |spec: &mut Spec| {
-        spec.chase.orders = vec![ChaseOrder::WindowLocal];
-        spec.stride = Some(Bytes(128));
+    let stride = Some(Bytes(128));
+    let latency = |shape| {
+        let chase = ChaseSpec { stride, ..ChaseSpec::default() };
+        Task::Latency(LatencySpec { shape, chase, orders: vec![ChaseOrder::WindowLocal] })
     };
-    let sse2 = WidthRequest::Is(Width::Sse2);
-    match mode {
-        "--latency_matrix" => {
-            spec.task = Task::Latency(LatencyShape::Matrix);
-            random(&mut spec);
-        }
-        "--idle_latency" => {
-            spec.task = Task::Latency(LatencyShape::One);
-            random(&mut spec);
-        }
-        "--bandwidth_matrix" => {
-            spec = Spec { task: Task::Bandwidth(BandwidthShape::Matrix), mixes: vec![Mix::AllReads], width: sse2, ..spec };
-        }
-        "--peak_injection_bandwidth" | "--peak_bandwidth" | "--max_bandwidth" => {
-            let shape = if mode == "--max_bandwidth" { BandwidthShape::Search } else { BandwidthShape::Peak };
-            let mixes = vec![Mix::AllReads, Mix::R3W1, Mix::R2W1, Mix::R1W1, Mix::R2W1Nt];
-            spec = Spec { task: Task::Bandwidth(shape), mixes, width: sse2, ..spec };
-        }
-        "--loaded_latency" => {
-            spec = Spec { task: Task::Loaded, mixes: vec![Mix::AllReads], width: sse2, delays: DELAYS.to_vec(), ..spec };
-            spec.traffic.burst_lines = BURST_LINES.into();
-            random(&mut spec);
-        }
-        "--c2c_latency" => spec.task = Task::C2c(TransferShape::NodeMatrix),
+    let load = |mixes: &[Mix]| LoadSpec { mixes: mixes.to_vec(), width: WidthRequest::Is(Width::Sse2) };
+    let bandwidth = |shape, mixes| {
+        let traffic = TrafficSpec { load: load(mixes), ..TrafficSpec::default() };
+        Task::Bandwidth(BandwidthSpec { shape, delays: Vec::new(), traffic })
+    };
+    let peak = [Mix::AllReads, Mix::R3W1, Mix::R2W1, Mix::R1W1, Mix::R2W1Nt];
+    let task = match mode {
+        "--latency_matrix" => latency(LatencyShape::Matrix),
+        "--idle_latency" => latency(LatencyShape::One),
+        "--bandwidth_matrix" => bandwidth(BandwidthShape::Matrix, &[Mix::AllReads]),
+        "--peak_injection_bandwidth" | "--peak_bandwidth" => bandwidth(BandwidthShape::Peak, &peak),
+        "--max_bandwidth" => bandwidth(BandwidthShape::Search, &peak),
+        "--loaded_latency" => Task::Loaded(LoadedSpec {
+            chase: ChaseSpec { stride, ..ChaseSpec::default() },
+            order: Some(ChaseOrder::WindowLocal),
+            curve: CurveSpec { delays: DELAYS.to_vec(), ..CurveSpec::default() },
+            traffic: TrafficSpec { load: load(&[Mix::AllReads]), burst_lines: BURST_LINES.into(), ..TrafficSpec::default() },
+        }),
+        "--c2c_latency" => Task::c2c(TransferShape::NodeMatrix),
         other => panic!("{other}"),
+    };
+    Spec { time: Some(Duration::from_secs(2)), ..Spec::new(task) }
+}
+
+fn chase(s: &mut Spec) -> &mut ChaseSpec {
+    s.task.chase_mut().unwrap()
+}
+
+fn curve(s: &mut Spec) -> &mut CurveSpec {
+    &mut options!(&mut s.task, Loaded).curve
+}
+
+fn transfer(s: &mut Spec) -> &mut TransferSpec {
+    options!(&mut s.task, C2c)
+}
+
+/// The traffic of a bandwidth, or of a curve.
+fn load(s: &mut Spec) -> &mut TrafficSpec {
+    match &mut s.task {
+        Task::Bandwidth(bandwidth) => &mut bandwidth.traffic,
+        task => &mut options!(task, Loaded).traffic,
     }
-    spec
+}
+
+/// The curve's bandwidths only, at these delays.
+fn bandwidth_only(s: &mut Spec, delays: &[u32]) {
+    let traffic = load(s).clone();
+    s.task = Task::Bandwidth(BandwidthSpec { shape: BandwidthShape::One, delays: delays.to_vec(), traffic });
 }
 
 /// What letters change in a mode's plain spec.
 type Change = fn(&mut Spec);
 
 fn sequential(s: &mut Spec) {
-    s.chase.orders = vec![ChaseOrder::Sequential];
-    s.stride = Some(Bytes(64));
+    chase(s).stride = Some(Bytes(64));
+    match &mut s.task {
+        Task::Latency(latency) => latency.orders = vec![ChaseOrder::Sequential],
+        task => options!(task, Loaded).order = Some(ChaseOrder::Sequential),
+    }
 }
 
 #[rustfmt::skip]
@@ -67,41 +90,41 @@ const TABLE: &[(&str, &str, Change)] = &[
     ("--latency_matrix", "-e0", |_| {}),
     ("--latency_matrix", "-e -r", |_| {}),
     ("--latency_matrix", "-r", |_| {}),
-    ("--latency_matrix", "-e -l256", |s| { sequential(s); s.stride = Some(Bytes(256)); }),
-    ("--latency_matrix", "-b2g", |s| s.size = Some(Bytes::gib(2))),
-    ("--latency_matrix", "-b512K -b1000M", |s| s.size = Some(Bytes::mib(1000))),
+    ("--latency_matrix", "-e -l256", |s| { sequential(s); chase(s).stride = Some(Bytes(256)); }),
+    ("--latency_matrix", "-b2g", |s| chase(s).buffer = Some(Bytes::gib(2))),
+    ("--latency_matrix", "-b512K -b1000M", |s| chase(s).buffer = Some(Bytes::mib(1000))),
     ("--latency_matrix", "-t5", |s| s.time = Some(Duration::from_secs(5))),
     ("--latency_matrix", "-t0.05", |s| s.time = Some(Duration::from_millis(50))),
-    ("--latency_matrix", "-x7", |s| { s.time = None; s.chase.hops = Some(Hops::Count(7_000_000)); }),
-    ("--latency_matrix", "-x0", |s| { s.time = None; s.chase.hops = Some(Hops::OnePass); }),
-    ("--latency_matrix", "-D8192", |s| s.window = Some(Bytes::mib(1))),
-    ("--latency_matrix", "-D8192 -b512", |s| { s.size = Some(Bytes::kib(512)); s.window = Some(Bytes::kib(512)); }),
+    ("--latency_matrix", "-x7", |s| { s.time = None; chase(s).hops = Some(Hops::Count(7_000_000)); }),
+    ("--latency_matrix", "-x0", |s| { s.time = None; chase(s).hops = Some(Hops::OnePass); }),
+    ("--latency_matrix", "-D8192", |s| chase(s).window = Some(Bytes::mib(1))),
+    ("--latency_matrix", "-D8192 -b512", |s| { chase(s).buffer = Some(Bytes::kib(512)); chase(s).window = Some(Bytes::kib(512)); }),
     ("--latency_matrix", "-L", |s| s.pages = PageRequest::Huge2M),
     ("--latency_matrix", "-L -h", |s| s.pages = PageRequest::Huge1G),
     ("--latency_matrix", "-X", |s| s.one_thread_per_core = true),
     ("--idle_latency", "", |_| {}),
     ("--idle_latency", "-c3", |s| s.cpus = ids("3")),
     ("--idle_latency", "-e -c3 -j1", |s| { sequential(s); s.cpus = ids("3"); s.nodes = ids("1"); }),
-    ("--idle_latency", "-c3 -i17", |s| { s.cpus = ids("3"); s.chase.touch = Some(17); }),
+    ("--idle_latency", "-c3 -i17", |s| { s.cpus = ids("3"); chase(s).touch = Some(17); }),
     ("--idle_latency", "-j1 -i17", |s| s.nodes = ids("1")),
     ("--idle_latency", "-p0,16", |s| s.keep_awake = ids("0,16")),
     ("--idle_latency", "-J/mnt/p -j1", |s| s.memory_dir = Some(pmem(Path::new("/mnt/p")).unwrap())),
     ("--idle_latency", "-J/mnt/p -L", |s| s.memory_dir = Some(pmem(Path::new("/mnt/p")).unwrap())),
-    ("--idle_latency", "-f5", |s| s.chase.histogram = Some(1)),
+    ("--idle_latency", "-f5", |s| chase(s).histogram = Some(1)),
     ("--idle_latency", "-Z -X -k1-3 -W5", |_| {}),
     ("--bandwidth_matrix", "", |_| {}),
-    ("--bandwidth_matrix", "-W3", |s| s.mixes = vec![Mix::R3W1]),
+    ("--bandwidth_matrix", "-W3", |s| load(s).load.mixes = vec![Mix::R3W1]),
     ("--bandwidth_matrix", "-W3 -R", |_| {}),
-    ("--bandwidth_matrix", "-W3 -b1m", |s| { s.mixes = vec![Mix::R3W1]; s.size = Some(Bytes::mib(2)); }),
-    ("--bandwidth_matrix", "-W6 -b1m", |s| { s.mixes = vec![Mix::NtWrite]; s.size = Some(Bytes::mib(1)); }),
-    ("--bandwidth_matrix", "-b100000", |s| s.size = Some(Bytes::kib(100_000))),
-    ("--bandwidth_matrix", "-Y", |s| s.width = WidthRequest::Is(Width::Avx2)),
-    ("--bandwidth_matrix", "-Y -Z", |s| s.width = WidthRequest::Is(Width::Avx512)),
-    ("--bandwidth_matrix", "-l256 -W2", |s| { s.mixes = vec![Mix::R2W1]; s.traffic.access = Access::Strided; s.traffic.stride = Some(Bytes(256)); }),
+    ("--bandwidth_matrix", "-W3 -b1m", |s| { load(s).load.mixes = vec![Mix::R3W1]; load(s).buffer = Some(Bytes::mib(2)); }),
+    ("--bandwidth_matrix", "-W6 -b1m", |s| { load(s).load.mixes = vec![Mix::NtWrite]; load(s).buffer = Some(Bytes::mib(1)); }),
+    ("--bandwidth_matrix", "-b100000", |s| load(s).buffer = Some(Bytes::kib(100_000))),
+    ("--bandwidth_matrix", "-Y", |s| load(s).load.width = WidthRequest::Is(Width::Avx2)),
+    ("--bandwidth_matrix", "-Y -Z", |s| load(s).load.width = WidthRequest::Is(Width::Avx512)),
+    ("--bandwidth_matrix", "-l256 -W2", |s| { load(s).load.mixes = vec![Mix::R2W1]; load(s).access = Access::Strided; load(s).stride = Some(Bytes(256)); }),
     ("--bandwidth_matrix", "-l64", |_| {}),
-    ("--bandwidth_matrix", "-U", |s| s.traffic.access = Access::Random),
-    ("--bandwidth_matrix", "-U -W10", |s| { s.traffic.access = Access::Random; s.mixes = vec![Mix::R2W1NtX1]; }),
-    ("--bandwidth_matrix", "-Mpattern", |s| s.traffic.contents = vec![LineContent([0x5a; 64])]),
+    ("--bandwidth_matrix", "-U", |s| load(s).access = Access::Random),
+    ("--bandwidth_matrix", "-U -W10", |s| { load(s).access = Access::Random; load(s).load.mixes = vec![Mix::R2W1NtX1]; }),
+    ("--bandwidth_matrix", "-Mpattern", |s| load(s).contents = vec![LineContent([0x5a; 64])]),
     ("--bandwidth_matrix", "-X -h", |s| { s.one_thread_per_core = true; s.pages = PageRequest::Huge1G; }),
     ("--peak_injection_bandwidth", "", |_| {}),
     ("--peak_bandwidth", "-k1-3,8", |s| s.cpus = ids("1-3,8")),
@@ -109,72 +132,68 @@ const TABLE: &[(&str, &str, Change)] = &[
     ("--peak_injection_bandwidth", "-m0x08", |s| s.cpus = ids("3")),
     ("--peak_injection_bandwidth", "-m2", |s| s.cpus = ids("1")),
     ("--peak_injection_bandwidth", "-K1 -K0", |_| {}),
-    ("--peak_injection_bandwidth", "-W6", |s| s.mixes.push(Mix::NtWrite)),
-    ("--peak_injection_bandwidth", "-W4", |s| s.mixes.push(Mix::R3W2)),
-    ("--peak_injection_bandwidth", "-W12", |s| s.mixes.push(Mix::R4W1)),
+    ("--peak_injection_bandwidth", "-W6", |s| load(s).load.mixes.push(Mix::NtWrite)),
+    ("--peak_injection_bandwidth", "-W4", |s| load(s).load.mixes.push(Mix::R3W2)),
+    ("--peak_injection_bandwidth", "-W12", |s| load(s).load.mixes.push(Mix::R4W1)),
     ("--peak_injection_bandwidth", "-j1", |s| s.nodes = ids("1")),
     ("--max_bandwidth", "-j1", |s| s.nodes = ids("1")),
     ("--peak_injection_bandwidth", "-W3", |_| {}),
     ("--max_bandwidth", "", |_| {}),
-    ("--max_bandwidth", "-u", |s| { s.mixes = vec![Mix::AllReads]; s.traffic.shared = true; }),
-    ("--max_bandwidth", "-X -Z -t1", |s| { s.one_thread_per_core = true; s.width = WidthRequest::Is(Width::Avx512); s.time = Some(Duration::from_secs(1)); }),
+    ("--max_bandwidth", "-u", |s| { load(s).load.mixes = vec![Mix::AllReads]; load(s).shared = true; }),
+    ("--max_bandwidth", "-X -Z -t1", |s| { s.one_thread_per_core = true; load(s).load.width = WidthRequest::Is(Width::Avx512); s.time = Some(Duration::from_secs(1)); }),
     ("--loaded_latency", "", |_| {}),
-    ("--loaded_latency", "-d0 -e", |s| { sequential(s); s.delays = vec![0]; }),
-    ("--loaded_latency", "-d0 -gdelays", |s| s.delays = vec![0, 300]),
-    ("--loaded_latency", "-gdelays -d7", |s| s.delays = vec![7]),
-    ("--loaded_latency", "-c4", |s| s.chase.cpu = Some(4)),
-    ("--loaded_latency", "-k1-7", |s| { s.cpus = ids("1-7"); s.chase.cpu = Some(0); }),
-    ("--loaded_latency", "-c2 -mf0", |s| { s.cpus = ids("4-7"); s.chase.cpu = Some(2); }),
-    ("--loaded_latency", "-T -d0 -k0-63", |s| { s.task = Task::Bandwidth(BandwidthShape::One); s.delays = vec![0]; s.cpus = ids("0-63"); s.chase = ChaseSpec::default(); s.stride = None; }),
-    ("--loaded_latency", "-T -c3 -r", |s| { s.task = Task::Bandwidth(BandwidthShape::One); s.chase = ChaseSpec::default(); s.stride = None; }),
-    ("--loaded_latency", "-j1", |s| { s.chase.node = Some(1); s.nodes = ids("1"); }),
-    ("--loaded_latency", "-T -d0 -R -j1", |s| { s.task = Task::Bandwidth(BandwidthShape::One); s.delays = vec![0]; s.chase = ChaseSpec::default(); s.stride = None; s.nodes = ids("1"); }),
-    ("--loaded_latency", "-b100000 -W2", |s| { s.mixes = vec![Mix::R2W1]; s.size = Some(Bytes::kib(100_000)); s.traffic.size = Some(Bytes::kib(200_000)); }),
-    ("--loaded_latency", "-i16", |s| s.chase.touch = Some(16)),
-    ("--loaded_latency", "-U -n1024 -W2", |s| { s.mixes = vec![Mix::R2W1]; s.traffic.access = Access::Random; s.traffic.window = Some(Bytes::kib(64)); }),
+    ("--loaded_latency", "-d0 -e", |s| { sequential(s); curve(s).delays = vec![0]; }),
+    ("--loaded_latency", "-d0 -gdelays", |s| curve(s).delays = vec![0, 300]),
+    ("--loaded_latency", "-gdelays -d7", |s| curve(s).delays = vec![7]),
+    ("--loaded_latency", "-c4", |s| curve(s).cpu = Some(4)),
+    ("--loaded_latency", "-k1-7", |s| { s.cpus = ids("1-7"); curve(s).cpu = Some(0); }),
+    ("--loaded_latency", "-c2 -mf0", |s| { s.cpus = ids("4-7"); curve(s).cpu = Some(2); }),
+    ("--loaded_latency", "-T -d0 -k0-63", |s| { bandwidth_only(s, &[0]); s.cpus = ids("0-63"); }),
+    ("--loaded_latency", "-T -c3 -r", |s| { bandwidth_only(s, &DELAYS); }),
+    ("--loaded_latency", "-j1", |s| { curve(s).node = Some(1); s.nodes = ids("1"); }),
+    ("--loaded_latency", "-T -d0 -R -j1", |s| { bandwidth_only(s, &[0]); s.nodes = ids("1"); }),
+    ("--loaded_latency", "-b100000 -W2", |s| { load(s).load.mixes = vec![Mix::R2W1]; chase(s).buffer = Some(Bytes::kib(100_000)); load(s).buffer = Some(Bytes::kib(200_000)); }),
+    ("--loaded_latency", "-i16", |s| chase(s).touch = Some(16)),
+    ("--loaded_latency", "-U -n1024 -W2", |s| { load(s).load.mixes = vec![Mix::R2W1]; load(s).access = Access::Random; load(s).window = Some(Bytes::kib(64)); }),
     ("--loaded_latency", "-n1024", |_| {}),
-    ("--loaded_latency", "-l256", |s| { s.stride = Some(Bytes(256)); s.traffic.access = Access::Strided; s.traffic.stride = Some(Bytes(256)); }),
-    ("--loaded_latency", "-U -n1", |s| { s.traffic.access = Access::Random; s.traffic.window = Some(Bytes(36 * 64)); }),
+    ("--loaded_latency", "-l256", |s| { chase(s).stride = Some(Bytes(256)); load(s).access = Access::Strided; load(s).stride = Some(Bytes(256)); }),
+    ("--loaded_latency", "-U -n1", |s| { load(s).access = Access::Random; load(s).window = Some(Bytes(36 * 64)); }),
     ("--loaded_latency", "-T -d0 -b12", |s| {
-        s.task = Task::Bandwidth(BandwidthShape::One);
-        (s.delays, s.chase, s.stride) = (vec![0], ChaseSpec::default(), None);
-        (s.size, s.traffic.size, s.traffic.line) = (Some(Bytes::kib(12)), Some(Bytes::kib(12)), LineUse::Part);
+        bandwidth_only(s, &[0]);
+        (load(s).buffer, load(s).line) = (Some(Bytes::kib(12)), LineUse::Part);
     }),
-    ("--bandwidth_matrix", "-b1", |s| s.size = Some(Bytes::kib(1))),
-    ("--loaded_latency", "-I", |s| s.traffic.line = LineUse::Checked),
-    ("--loaded_latency", "-I -W5", |s| s.traffic.line = LineUse::Checked),
-    ("--loaded_latency", "-I -U", |s| s.traffic.access = Access::Random),
-    ("--loaded_latency", "-Q -Z -W5", |s| { s.mixes = vec![Mix::R1W1]; s.traffic.line = LineUse::WrittenBack; s.width = WidthRequest::Is(Width::Avx512); }),
+    ("--bandwidth_matrix", "-b1", |s| load(s).buffer = Some(Bytes::kib(1))),
+    ("--loaded_latency", "-I", |s| load(s).line = LineUse::Checked),
+    ("--loaded_latency", "-I -W5", |s| load(s).line = LineUse::Checked),
+    ("--loaded_latency", "-I -U", |s| load(s).access = Access::Random),
+    ("--loaded_latency", "-Q -Z -W5", |s| { load(s).load.mixes = vec![Mix::R1W1]; load(s).line = LineUse::WrittenBack; load(s).load.width = WidthRequest::Is(Width::Avx512); }),
     ("--loaded_latency", "-Q", |_| {}),
-    ("--loaded_latency", "-P -W5", |s| s.mixes = vec![Mix::R1W1]),
-    ("--loaded_latency", "-u -W5", |s| s.traffic.shared = true),
+    ("--loaded_latency", "-P -W5", |s| load(s).load.mixes = vec![Mix::R1W1]),
+    ("--loaded_latency", "-u -W5", |s| load(s).shared = true),
     ("--loaded_latency", "-sgo", |s| s.start_signal = Some("go".into())),
-    ("--loaded_latency", "-B -v -f4", |s| s.chase.histogram = Some(1)),
-    ("--loaded_latency", "-x3", |s| { s.time = None; s.chase.hops = Some(Hops::Count(3_000_000)); }),
-    ("--loaded_latency", "-W4", |s| s.mixes = vec![Mix::R3W2]),
-    ("--loaded_latency", "-W12", |s| s.mixes = vec![Mix::R4W1]),
-    ("--loaded_latency", "-K1 -W5", |s| { s.mixes = vec![Mix::R1W1]; s.traffic.line = LineUse::Part; }),
-    ("--loaded_latency", "-Mpattern -Y", |s| { s.traffic.contents = vec![LineContent([0x5a; 64])]; s.width = WidthRequest::Is(Width::Avx2); }),
+    ("--loaded_latency", "-B -v -f4", |s| chase(s).histogram = Some(1)),
+    ("--loaded_latency", "-x3", |s| { s.time = None; chase(s).hops = Some(Hops::Count(3_000_000)); }),
+    ("--loaded_latency", "-W4", |s| load(s).load.mixes = vec![Mix::R3W2]),
+    ("--loaded_latency", "-W12", |s| load(s).load.mixes = vec![Mix::R4W1]),
+    ("--loaded_latency", "-K1 -W5", |s| { load(s).load.mixes = vec![Mix::R1W1]; load(s).line = LineUse::Part; }),
+    ("--loaded_latency", "-Mpattern -Y", |s| { load(s).contents = vec![LineContent([0x5a; 64])]; load(s).load.width = WidthRequest::Is(Width::Avx2); }),
     ("--c2c_latency", "", |_| {}),
     ("--c2c_latency", "-e", |_| {}),
-    ("--c2c_latency", "-C500k -b10m", |s| { s.window = Some(Bytes::kib(500)); s.size = Some(Bytes::mib(10)); }),
-    ("--c2c_latency", "-E100 -G200 -S5", |s| { s.transfer.holder_pushes = Bytes::kib(100); s.transfer.reader_pushes = Bytes::kib(200); s.transfer.sharer = Some(5); }),
-    ("--c2c_latency", "-H", |s| s.transfer.states = vec![LineState::Hit]),
-    ("--c2c_latency", "-r", |s| s.transfer.chase_window = Some(Bytes::kib(512))),
-    ("--c2c_latency", "-r -D64", |s| s.transfer.chase_window = Some(Bytes::kib(8))),
-    ("--c2c_latency", "-x5", |s| { s.time = None; s.chase.hops = Some(Hops::Count(5_000_000)); }),
-    ("--c2c_latency", "-x0 -C2000", |s| { s.time = None; s.chase.hops = Some(Hops::OnePass); s.window = Some(Bytes::kib(2000)); }),
+    ("--c2c_latency", "-C500k -b10m", |s| { transfer(s).window = Some(Bytes::kib(500)); transfer(s).buffer = Some(Bytes::mib(10)); }),
+    ("--c2c_latency", "-E100 -G200 -S5", |s| { transfer(s).holder_pushes = Bytes::kib(100); transfer(s).reader_pushes = Bytes::kib(200); transfer(s).sharer = Some(5); }),
+    ("--c2c_latency", "-H", |s| transfer(s).states = vec![LineState::Hit]),
+    ("--c2c_latency", "-r", |s| transfer(s).chase_window = Some(Bytes::kib(512))),
+    ("--c2c_latency", "-r -D64", |s| transfer(s).chase_window = Some(Bytes::kib(8))),
+    ("--c2c_latency", "-x5", |s| { s.time = None; transfer(s).hops = Some(Hops::Count(5_000_000)); }),
+    ("--c2c_latency", "-x0 -C2000", |s| { s.time = None; transfer(s).hops = Some(Hops::OnePass); transfer(s).window = Some(Bytes::kib(2000)); }),
     ("--c2c_latency", "-c1 -w17 -i16", |s| {
-        s.task = Task::C2c(TransferShape::Representatives);
         s.cpus = ids("1,17");
-        s.chase = ChaseSpec { cpu: Some(1), touch: Some(16), ..ChaseSpec::default() };
-        s.transfer = TransferSpec { holder: Some(17), states: vec![LineState::Hitm], ..TransferSpec::default() };
+        let (reader, holder, touch) = (Some(1), Some(17), Some(16));
+        s.task = Task::C2c(TransferSpec { reader, holder, touch, states: vec![LineState::Hitm], ..TransferSpec::default() });
     }),
     ("--c2c_latency", "-w0 -H", |s| {
-        s.task = Task::C2c(TransferShape::Representatives);
         s.cpus = ids("0,1");
-        s.chase.cpu = Some(1);
-        s.transfer = TransferSpec { holder: Some(0), states: vec![LineState::Hit], ..TransferSpec::default() };
+        s.task = Task::C2c(TransferSpec { reader: Some(1), holder: Some(0), states: vec![LineState::Hit], ..TransferSpec::default() });
     }),
 ];
 
@@ -216,9 +235,9 @@ fn every_ratio_has_its_mix() {
     ];
     for (code, mix) in table {
         for mode in ["--loaded_latency", "--bandwidth_matrix"] {
-            assert_eq!(spec(&format!("{mode} -W{code}")).mixes, [mix], "-W{code}");
+            assert_eq!(traffic(&spec(&format!("{mode} -W{code}"))).load.mixes, [mix], "-W{code}");
         }
-        assert_eq!(spec(&format!("--loaded_latency -U -Z -W{code}")).mixes, [mix.with_one_read_stream()], "-U -W{code}");
+        assert_eq!(traffic(&spec(&format!("--loaded_latency -U -Z -W{code}"))).load.mixes, [mix.with_one_read_stream()], "-U -W{code}");
     }
     for code in [0, 1, 13, 21, 23, 27, 100] {
         assert!(parse(&arguments(&format!("--loaded_latency -W{code}"))).is_err(), "-W{code}");
@@ -234,7 +253,7 @@ fn a_full_run_is_five_sections_in_order() {
     for section in &all.sections {
         assert!(section.specs.iter().all(|s| s.time == Some(Duration::from_secs(1))));
     }
-    assert_eq!(all.sections[0].specs[0].chase.orders, [ChaseOrder::WindowLocal]);
+    assert_eq!(options!(&all.sections[0].specs[0].task, Latency).orders, [ChaseOrder::WindowLocal]);
     assert!(ask("").prefetchers_on);
     let lines = [OperatingSystem::Linux, OperatingSystem::Windows].map(prefetchers_on);
     assert!(lines[0].contains("modprobe msr") && !lines[1].contains("modprobe") && lines[1].contains("driver"), "{lines:?}");

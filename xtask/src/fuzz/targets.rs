@@ -264,7 +264,7 @@ fn trees() -> Result<Run> {
     Ok(Box::new(move |bytes| {
         let files: Vec<String> = bytes.split(|byte| *byte == NEXT_FILE).take(MAX_FILES).filter_map(|file| put(&root, file)).collect();
         if let Ok(machine) = read_machine(&root) {
-            for task in [Task::Suite, Task::Quick] {
+            for task in [Task::suite(), Task::quick()] {
                 let _ = memgauge_planner::plan(&Spec::new(task), &machine, &[]).map(|plan| plan.estimated_s);
             }
         }

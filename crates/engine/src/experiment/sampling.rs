@@ -481,7 +481,7 @@ mod sampler_tests {
         }
         let root = Path::new("/");
         let machine = memgauge_os::topology::read_machine(root).unwrap();
-        let mut plan = memgauge_planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
+        let mut plan = memgauge_planner::plan(&Spec::new(Task::latency(LatencyShape::One)), &machine, &[]).unwrap();
         plan.stop = StopRule { relative_half_width: 0.01, budget_s: 10.0 * ROUND.as_secs_f64(), fixed_time };
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let context = RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop);

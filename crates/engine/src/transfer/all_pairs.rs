@@ -397,7 +397,7 @@ fn run_pairs(session: &mut Session<'_>, transfers: &mut [PairTransfer], memory: 
 mod tests {
     use super::*;
     use memgauge_model::plan::Work;
-    use memgauge_model::spec::{Spec, Task, TransferShape};
+    use memgauge_model::spec::{Spec, Task, TransferShape, TransferSpec};
     use memgauge_model::units::Bytes;
     use memgauge_os::clock::Clock;
     use memgauge_testing::not_tested;
@@ -422,9 +422,9 @@ mod tests {
         let Ok(machine) = memgauge_os::topology::read_machine(root) else {
             not_tested!("no sysfs");
         };
-        let mut spec = Spec::new(Task::C2c(TransferShape::CpuMatrix));
+        let (shape, buffer) = (TransferShape::CpuMatrix, Some(Bytes::mib(4)));
+        let mut spec = Spec::new(Task::C2c(TransferSpec { shape, buffer, ..TransferSpec::default() }));
         spec.cpus = Some(machine.topology.one_per_core(&machine.allowed.cpus).iter().take(6).collect());
-        spec.size = Some(Bytes::mib(4));
         spec.time = Some(Duration::from_millis(150));
         let Ok(plan) = memgauge_planner::plan(&spec, &machine, &[]) else {
             not_tested!("fewer than two cores");

@@ -9,8 +9,8 @@ fn homes(plan: &Plan) -> Vec<(u32, u32)> {
 }
 
 fn loading(nodes: &str, change: impl FnOnce(&mut Spec)) -> Result<Plan, PlanError> {
-    planned(Task::Loaded, |s| {
-        s.load_nodes = Some(nodes.parse().unwrap());
+    planned(Task::loaded(), |s| {
+        curve(s).load_nodes = Some(nodes.parse().unwrap());
         change(s);
     })
 }
@@ -38,7 +38,7 @@ fn several_nodes_are_all_loaded() {
     assert_eq!(homes(&loading("0-1", |_| ()).unwrap()), [(2, 0), (3, 0), (4, 1), (5, 1), (6, 1), (7, 1)]);
     // CPUs 4 to 7 are near to both nodes 1 and 2 and are divided among them.
     assert_eq!(homes(&loading("1-2", |_| ()).unwrap()), [(4, 1), (5, 1), (6, 2), (7, 2)]);
-    let other_chase = |s: &mut Spec| (s.chase.cpu, s.nodes) = (Some(4), Some(IdSet::one(2)));
+    let other_chase = |s: &mut Spec| (curve(s).cpu, s.nodes) = (Some(4), Some(IdSet::one(2)));
     let plan = loading("1", other_chase).unwrap();
     let Work::Curve { probe, .. } = &plan.steps[0].cells[0].work else { panic!() };
     assert_eq!((probe.cpu, probe.buffer.node, homes(&plan)), (4, 2, vec![(6, 1), (7, 1)]));
@@ -49,13 +49,13 @@ fn what_cannot_be_loaded_is_refused() {
     let refused = |nodes: &str, change: fn(&mut Spec)| loading(nodes, change).unwrap_err().to_string();
     assert!(refused("7", |_| ()).contains('7'));
     assert!(refused("1-2", |s| s.cpus = Some("0,4".parse().unwrap())).contains("no CPU is left to load the memory of node 2"));
-    assert!(refused("1", |s| s.traffic.shared = true).contains("leave out --shared-buffer or"));
+    assert!(refused("1", |s| traffic(s).shared = true).contains("leave out --shared-buffer or"));
 }
 
 #[test]
 fn shares_of_the_peak_are_planned_with_their_time() {
-    let plain = planned(Task::Loaded, |_| ()).unwrap();
-    let with = planned(Task::Loaded, |s| s.at_percent = vec![50, 90]).unwrap();
+    let plain = planned(Task::loaded(), |_| ()).unwrap();
+    let with = planned(Task::loaded(), |s| curve(s).at_percent = vec![50, 90]).unwrap();
     let Work::Curve { at_percent, .. } = &with.steps[0].cells[0].work else { panic!() };
     assert_eq!(*at_percent, [50, 90]);
     assert!(with.max_s > plain.max_s + 2.0 * plain.stop.budget_s);
@@ -63,7 +63,7 @@ fn shares_of_the_peak_are_planned_with_their_time() {
 
 #[test]
 fn each_mix_has_a_curve_of_its_own() {
-    let plan = planned(Task::Loaded, |s| s.mixes = vec![Mix::AllReads, Mix::R1W1]).unwrap();
+    let plan = planned(Task::loaded(), |s| traffic(s).load.mixes = vec![Mix::AllReads, Mix::R1W1]).unwrap();
     let mixes: Vec<Option<Mix>> = plan.steps[0].cells.iter().map(|c| c.at.mix).collect();
     assert_eq!(mixes, [Some(Mix::AllReads), Some(Mix::R1W1)]);
 }

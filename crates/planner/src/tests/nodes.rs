@@ -38,8 +38,8 @@ fn traffic_is_on_all_nodes_that_list_its_cpus() {
     for nodes in [2, 3, 4, 8, 13] {
         let machine = emulated(nodes);
         let all: IdSet = (0..nodes).collect();
-        for task in [Task::Suite, Task::Quick, Task::Bandwidth(BandwidthShape::Peak)] {
-            let plan = plan_on(&machine, task);
+        for task in [Task::suite(), Task::quick(), Task::bandwidth(BandwidthShape::Peak)] {
+            let plan = plan_on(&machine, task.clone());
             let at_full = plan.steps.iter().flat_map(|s| &s.cells).filter(|c| c.at.cpus.as_ref().is_some_and(|cpus| cpus.len() >= 2));
             let own: Vec<&Cell> = at_full.filter(|c| c.at.memory.is_none_or(|m| m == MemoryPlace::Own)).collect();
             assert!(!own.is_empty(), "{task:?}");
@@ -54,7 +54,7 @@ fn traffic_is_on_all_nodes_that_list_its_cpus() {
         }
     }
     let shared: IdSet = "0-7".parse().unwrap();
-    let plan = plan_on(&emulated(8), Task::Bandwidth(BandwidthShape::One));
+    let plan = plan_on(&emulated(8), Task::bandwidth(BandwidthShape::One));
     for loader in plan.steps[0].cells[0].work.loaders() {
         let weights = loader.buffer.weights.as_ref().unwrap();
         assert!(weights.nodes().is_subset(&shared) && weights.nodes().len() == 2);
@@ -64,7 +64,7 @@ fn traffic_is_on_all_nodes_that_list_its_cpus() {
 
 #[test]
 fn nodes_that_share_no_cpus_are_used_as_before() {
-    let plan = planned(Task::Bandwidth(BandwidthShape::One), |_| ()).unwrap();
+    let plan = planned(Task::bandwidth(BandwidthShape::One), |_| ()).unwrap();
     let homes: Vec<(u32, u32)> = plan.steps[0].cells[0].work.loaders().iter().map(|l| (l.cpu, l.buffer.node)).collect();
     assert!(homes.iter().all(|(cpu, node)| cpu / 4 == *node), "{homes:?}");
     assert!(plan.steps[0].cells[0].work.loaders().iter().all(|l| l.buffer.weights.is_none()));
@@ -94,7 +94,7 @@ fn four(without: &[u32]) -> Machine {
 #[test]
 fn nodes_without_memory_take_the_nearest_by_turns_and_no_control_group_is_blamed() {
     for (without, expected) in [(&[0, 3][..], [1, 1, 2, 2]), (&[1, 2], [0, 0, 3, 3]), (&[0, 1, 2], [3, 3, 3, 3]), (&[3], [0, 1, 2, 0])] {
-        let plan = plan_on(&four(without), Task::Bandwidth(BandwidthShape::One));
+        let plan = plan_on(&four(without), Task::bandwidth(BandwidthShape::One));
         let home = |node: u32| plan.steps[0].cells[0].work.loaders().iter().find(|l| l.cpu / 2 == node).unwrap().buffer.node;
         assert_eq!([0, 1, 2, 3].map(home), expected, "{without:?}");
         for node in without {
@@ -111,18 +111,19 @@ fn nodes_without_memory_take_the_nearest_by_turns_and_no_control_group_is_blamed
     // Of a node that has memory and may not be used, the control group is the cause.
     let mut machine = machine();
     machine.allowed.nodes = IdSet::one(1);
-    let plan = plan_on(&machine, Task::Bandwidth(BandwidthShape::One));
+    let plan = plan_on(&machine, Task::bandwidth(BandwidthShape::One));
     assert!(plan.notes.iter().any(|n| n.code == memgauge_model::note::NoteCode::NoLocalMemory
         && n.advice.as_ref().map(ToString::to_string).as_deref().is_some_and(|a| a.contains("cpuset.mems"))));
 }
 
 #[test]
 fn a_node_short_of_memory_costs_its_cells_only() {
-    for task in [Task::Suite, Task::Quick, Task::Latency(LatencyShape::Matrix), Task::Bandwidth(BandwidthShape::Matrix), Task::Loaded] {
+    for task in [Task::suite(), Task::quick(), Task::latency(LatencyShape::Matrix), Task::bandwidth(BandwidthShape::Matrix), Task::loaded()]
+    {
         for room in [0, 100 << 10] {
             let mut machine = machine();
             machine.allowed.node_memory.insert(1, Bytes(room));
-            let plan = plan_on(&machine, task);
+            let plan = plan_on(&machine, task.clone());
             let used: IdSet = plan
                 .steps
                 .iter()
@@ -138,7 +139,8 @@ fn a_node_short_of_memory_costs_its_cells_only() {
     // A size that one node cannot hold.
     let mut machine = machine();
     machine.allowed.node_memory.insert(1, Bytes::mib(200));
-    let spec = Spec { size: Some(Bytes::mib(256)), ..Spec::new(Task::Latency(LatencyShape::Matrix)) };
+    let mut spec = Spec::new(Task::latency(LatencyShape::Matrix));
+    set_size(&mut spec, Some(Bytes::mib(256)));
     assert_eq!(messages(&plan(&spec, &machine, &kernels()).unwrap(), "node-short-of-memory").len(), 1);
     // The request is refused if it names the node, or if all nodes are short.
     let named = Spec { nodes: Some(IdSet::one(1)), ..spec.clone() };
@@ -149,10 +151,10 @@ fn a_node_short_of_memory_costs_its_cells_only() {
 
 #[test]
 fn a_chase_leaves_other_nodes_their_memory() {
-    for task in [Task::Suite, Task::Loaded] {
+    for task in [Task::suite(), Task::loaded()] {
         let mut machine = machine();
         machine.allowed.node_memory.insert(1, Bytes::mib(100));
-        let plan = plan_on(&machine, task);
+        let plan = plan_on(&machine, task.clone());
         let loaded = plan.steps.iter().flat_map(|s| &s.cells).find(|c| matches!(c.work, Work::Curve { .. })).unwrap();
         let buffers = loaded.work.loaders().iter().map(|l| &l.buffer).filter(|b| b.node == 1).collect::<Vec<_>>();
         assert!(!buffers.is_empty() && buffers.iter().all(|b| b.bytes >= Bytes::mib(4)), "{task:?}: {buffers:?}");

@@ -28,8 +28,7 @@ fn kernels() -> Vec<KernelRow> {
 }
 
 fn suite(pmem: PmemSpec, kernels: &[KernelRow]) -> Result<Plan, PlanError> {
-    let spec = Spec { pmem, ..Spec::new(Task::Pmem) };
-    crate::plan(&spec, &machine(), kernels)
+    crate::plan(&Spec::new(Task::Pmem(pmem)), &machine(), kernels)
 }
 
 fn directories() -> Vec<MemoryDir> {

@@ -7,7 +7,7 @@ use super::*;
 
 #[test]
 fn every_node_is_measured_from_one_cpu_in_both_states() {
-    let plan = planned(Task::Prefetch, |_| ()).unwrap();
+    let plan = planned(Task::prefetch(), |_| ()).unwrap();
     let cells: Vec<_> = plan.steps.iter().flat_map(|s| &s.cells).collect();
     let of = |state: PrefetchRequest| cells.iter().filter(move |c| c.at.prefetch == Some(state)).map(|c| c.at.memory_node().unwrap());
     for state in [On, Off] {
@@ -26,7 +26,7 @@ fn every_node_is_measured_from_one_cpu_in_both_states() {
             other => panic!("{other:?}"),
         }
     }
-    let named = planned(Task::Prefetch, |s| (s.cpus, s.nodes) = (Some("4-6".parse().unwrap()), Some(IdSet::one(2)))).unwrap();
+    let named = planned(Task::prefetch(), |s| (s.cpus, s.nodes) = (Some("4-6".parse().unwrap()), Some(IdSet::one(2)))).unwrap();
     assert_eq!(named.steps[0].cells[0].work.cpus(), "4-6".parse().unwrap());
     assert_eq!(named.steps[1].cells[0].work.cpus(), IdSet::one(4));
 }
@@ -34,8 +34,8 @@ fn every_node_is_measured_from_one_cpu_in_both_states() {
 #[test]
 fn what_taints_the_kernel_says_so_in_its_plan() {
     let tainted = |plan: Plan| plan.notes.iter().any(|n| n.code == memgauge_model::note::NoteCode::KernelTainted);
-    let latency = Task::Latency(LatencyShape::One);
-    assert!(tainted(planned(Task::Prefetch, |_| ()).unwrap()));
-    assert!(tainted(planned(latency, |s| s.prefetch = Off).unwrap()));
+    let latency = Task::latency(LatencyShape::One);
+    assert!(tainted(planned(Task::prefetch(), |_| ()).unwrap()));
+    assert!(tainted(planned(latency.clone(), |s| s.prefetch = Off).unwrap()));
     assert!(!tainted(planned(latency, |_| ()).unwrap()));
 }

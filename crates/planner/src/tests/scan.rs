@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use memgauge_model::integrity::TestPattern;
 use memgauge_model::plan::{Coarsening, Scan};
+use memgauge_model::spec::ScanSpec;
 
 use super::*;
 
@@ -17,9 +18,14 @@ fn has_note(plan: &Plan, code: &str) -> bool {
     plan.notes.iter().any(|n| n.code.word() == code)
 }
 
+fn options(spec: &mut Spec) -> &mut ScanSpec {
+    let Task::Scan(scan) = &mut spec.task else { panic!("another task") };
+    scan
+}
+
 #[test]
 fn a_scan_takes_what_each_node_leaves_and_the_nodes_own_cpus_read_it() {
-    let plan = planned(Task::Scan, |_| ()).unwrap();
+    let plan = planned(Task::scan(), |_| ()).unwrap();
     let nodes: Vec<_> = plan.steps[0].cells.iter().map(|c| c.at.memory_node().unwrap()).collect();
     assert_eq!(nodes, [0, 1, 2]);
     let cpus: Vec<String> = scans(&plan).iter().map(|s| s.cpus.to_string()).collect();
@@ -34,7 +40,7 @@ fn a_scan_takes_what_each_node_leaves_and_the_nodes_own_cpus_read_it() {
     }
     assert!(has_note(&plan, "scan-share") && !has_note(&plan, "scan-in-cache"));
     assert!((plan.stop.relative_half_width - 0.05).abs() < 1e-12);
-    let named = planned(Task::Scan, |s| (s.cpus, s.nodes) = (Some("0,5".parse().unwrap()), Some(IdSet::one(2)))).unwrap();
+    let named = planned(Task::scan(), |s| (s.cpus, s.nodes) = (Some("0,5".parse().unwrap()), Some(IdSet::one(2)))).unwrap();
     assert_eq!(scans(&named)[0].cpus, "0,5".parse().unwrap());
     assert_eq!(named.steps[0].cells[0].at.cpu_node, None, "CPUs of two nodes");
 }
@@ -46,7 +52,7 @@ fn a_scan_keeps_its_margin_and_says_where_it_is_smaller() {
         machine.topology.nodes[0].memory = Some(memory);
         machine.topology.nodes[0].free = Some(free);
         machine.allowed.node_memory.insert(0, allowed);
-        let mut spec = Spec::new(Task::Scan);
+        let mut spec = Spec::new(Task::scan());
         spec.nodes = Some(IdSet::one(0));
         plan(&spec, &machine, &kernels())
     };
@@ -76,22 +82,21 @@ fn a_scan_keeps_its_margin_and_says_where_it_is_smaller() {
 
 #[test]
 fn a_scan_of_a_size_in_regions() {
-    let some = planned(Task::Scan, |s| (s.size, s.scan.region) = (Some(Bytes::mib(64)), Some(Bytes::mib(16)))).unwrap();
+    let some = planned(Task::scan(), |s| (options(s).memory, options(s).region) = (Some(Bytes::mib(64)), Some(Bytes::mib(16)))).unwrap();
     assert_eq!((scans(&some)[0].region.bytes, scans(&some)[0].regions), (Bytes::mib(16), 4));
     assert!(has_note(&some, "scan-in-cache") && !has_note(&some, "scan-share"));
-    let refused = |change: fn(&mut Spec)| planned(Task::Scan, change).unwrap_err();
-    let too_much = refused(|s| s.size = Some(Bytes::gib(5)));
+    let refused = |change: fn(&mut Spec)| planned(Task::scan(), change).unwrap_err();
+    let too_much = refused(|s| options(s).memory = Some(Bytes::gib(5)));
     assert!(
         matches!(&too_much, PlanError::Unavailable(text) if text.to_string().contains("--size") && text.to_string().contains("4.0 GiB")),
         "{too_much}"
     );
-    let too_large = refused(|s| s.scan.region = Some(Bytes::gib(8)));
+    let too_large = refused(|s| options(s).region = Some(Bytes::gib(8)));
     assert!(matches!(&too_large, PlanError::Unavailable(text) if text.to_string().contains("region of 8 GiB")), "{too_large}");
     for wrong in [
-        refused(|s| s.scan.region = Some(Bytes::kib(100))),
-        refused(|s| s.scan.passes = Some(0)),
-        refused(|s| s.scan.bucket_gbs = Some(0.0)),
-        refused(|s| s.mixes = vec![Mix::R1W1]),
+        refused(|s| options(s).region = Some(Bytes::kib(100))),
+        refused(|s| options(s).passes = Some(0)),
+        refused(|s| options(s).bucket_gbs = Some(0.0)),
     ] {
         assert!(matches!(wrong, PlanError::Request(_)), "{wrong}");
     }
@@ -100,8 +105,8 @@ fn a_scan_of_a_size_in_regions() {
 #[test]
 fn a_scan_that_must_end_soon_reads_fewer_regions_and_says_so() {
     let within = |seconds, size| {
-        let plan = planned(Task::Scan, |s| {
-            (s.nodes, s.scan.region, s.within, s.size) = (Some(IdSet::one(0)), Some(Bytes::mib(256)), seconds, size)
+        let plan = planned(Task::scan(), |s| {
+            (s.nodes, options(s).region, s.within, options(s).memory) = (Some(IdSet::one(0)), Some(Bytes::mib(256)), seconds, size)
         });
         plan.unwrap()
     };
@@ -125,8 +130,8 @@ fn a_scan_that_must_end_soon_reads_fewer_regions_and_says_so() {
 #[test]
 fn patterns_are_those_asked_for_or_those_that_fit_the_time() {
     let integrity = |change: fn(&mut Spec)| {
-        let plan = planned(Task::Scan, |s| {
-            s.scan.integrity = true;
+        let plan = planned(Task::scan(), |s| {
+            options(s).integrity = true;
             change(s);
         });
         let plan = plan.unwrap();
@@ -134,7 +139,7 @@ fn patterns_are_those_asked_for_or_those_that_fit_the_time() {
     };
     let all = TestPattern::ALL.map(|(_, pattern)| pattern);
     // 64 MiB.
-    let (scan, left_out, _) = integrity(|s| (s.size, s.scan.region) = (Some(Bytes::mib(64)), Some(Bytes::mib(16))));
+    let (scan, left_out, _) = integrity(|s| (options(s).memory, options(s).region) = (Some(Bytes::mib(64)), Some(Bytes::mib(16))));
     assert_eq!((&scan.patterns[..], left_out, scan.pattern_writes(), scan.hold_s), (&all[..], false, 137, 0.0));
     // 4 GiB each of three nodes: a sweep takes 1.4 s.
     let (scan, left_out, plan) = integrity(|s| s.within = Some(Duration::from_secs(120)));
@@ -145,8 +150,8 @@ fn patterns_are_those_asked_for_or_those_that_fit_the_time() {
     assert_eq!(scan.patterns, [TestPattern::Random], "one in any case");
     // With a hold of 100 s, ten of these would not fit.
     let (named, left_out, plan) = integrity(|s| {
-        s.scan.patterns = vec![TestPattern::WalkingOnes, TestPattern::Address, TestPattern::WalkingOnes];
-        s.scan.hold = Some(Duration::from_secs(10));
+        options(s).patterns = vec![TestPattern::WalkingOnes, TestPattern::Address, TestPattern::WalkingOnes];
+        options(s).hold = Some(Duration::from_secs(10));
     });
     assert_eq!((named.patterns, named.hold_s, left_out), (vec![TestPattern::WalkingOnes, TestPattern::Address], 10.0, false));
     assert!(plan.estimated_s > 3.0 * 66.0 * 10.0, "{}", plan.estimated_s);
@@ -157,7 +162,7 @@ fn a_scan_of_pool_pages_takes_the_pool_and_no_free_memory() {
     let pooled = |pages, free| {
         let mut machine = machine();
         machine.topology.nodes[0].pools = vec![PagePool { page: Bytes::gib(1), total: free, free }];
-        let mut spec = Spec::new(Task::Scan);
+        let mut spec = Spec::new(Task::scan());
         (spec.nodes, spec.pages) = (Some(IdSet::one(0)), pages);
         plan(&spec, &machine, &kernels())
     };

@@ -9,7 +9,7 @@ fn curves(plan: &Plan) -> Vec<(u32, u32, String)> {
 }
 
 fn tiers(change: impl FnOnce(&mut Spec, &mut Machine)) -> Result<Plan, PlanError> {
-    let (mut spec, mut machine) = (Spec::new(Task::Tiers), machine());
+    let (mut spec, mut machine) = (Spec::new(Task::tiers()), machine());
     change(&mut spec, &mut machine);
     crate::plan(&spec, &machine, &[])
 }

@@ -22,9 +22,9 @@ fn rows() -> Vec<KernelRow> {
 
 /// Bandwidth of all CPUs with these words about its traffic.
 fn shaped(mixes: &[Mix], change: impl FnOnce(&mut memgauge_model::spec::TrafficSpec)) -> Result<Plan, PlanError> {
-    let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::One));
-    spec.mixes = mixes.to_vec();
-    change(&mut spec.traffic);
+    let mut spec = Spec::new(Task::bandwidth(BandwidthShape::One));
+    traffic(&mut spec).load.mixes = mixes.to_vec();
+    change(traffic(&mut spec));
     plan(&spec, &machine(), &rows())
 }
 
@@ -113,8 +113,8 @@ fn a_shared_buffer_exists_once() {
 
 #[test]
 fn a_search_tries_fewer_cpus_and_longer_delays() {
-    let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::Search));
-    spec.mixes = vec![Mix::AllReads];
+    let mut spec = Spec::new(Task::bandwidth(BandwidthShape::Search));
+    traffic(&mut spec).load.mixes = vec![Mix::AllReads];
     let plan = plan(&spec, &machine(), &rows()).unwrap();
     let cells = &plan.steps[0].cells;
     let counts: std::collections::BTreeSet<usize> = cells.iter().map(|c| c.at.cpus.as_ref().unwrap().len()).collect();
@@ -138,9 +138,9 @@ fn threads_do_what_each_was_given() {
         ThreadSpec { mix: Mix::R1W1, delay: Some(50), ..thread("1-2", BufferPlace::Node(2)) },
         ThreadSpec { second: Some(SecondStream { place: BufferPlace::Node(2), percent: 25 }), ..thread("5", BufferPlace::Local) },
     ];
-    for task in [Task::Bandwidth(BandwidthShape::One), Task::Loaded] {
+    for task in [Task::bandwidth(BandwidthShape::One), Task::loaded()] {
         let mut spec = Spec::new(task);
-        spec.traffic.threads.clone_from(&two);
+        traffic(&mut spec).threads.clone_from(&two);
         let made = plan(&spec, &machine(), &rows()).unwrap();
         let cell = &made.steps[0].cells[0];
         let (Work::Bandwidth { loaders, .. } | Work::Curve { loaders, .. }) = &cell.work else { panic!() };
@@ -152,8 +152,8 @@ fn threads_do_what_each_was_given() {
         assert!(own(2).second.as_ref().is_some_and(|b| b.node == 2) && own(2).second_percent == 25);
     }
     let refused = |threads: Vec<ThreadSpec>| {
-        let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::One));
-        spec.traffic.threads = threads;
+        let mut spec = Spec::new(Task::bandwidth(BandwidthShape::One));
+        traffic(&mut spec).threads = threads;
         plan(&spec, &machine(), &rows()).unwrap_err().to_string()
     };
     assert!(refused(vec![thread("1-2", BufferPlace::Local), thread("2", BufferPlace::Local)]).contains("CPU 2 is given two things"));
@@ -165,8 +165,8 @@ fn threads_do_what_each_was_given() {
     let beside_a_chase = |node: u32, size: Bytes| {
         let mut machine = machine();
         machine.allowed.node_memory.insert(1, Bytes::mib(40));
-        let mut spec = Spec::new(Task::Loaded);
-        spec.traffic.threads = vec![ThreadSpec { size: Some(size), ..thread("5", BufferPlace::Node(node)) }];
+        let mut spec = Spec::new(Task::loaded());
+        traffic(&mut spec).threads = vec![ThreadSpec { size: Some(size), ..thread("5", BufferPlace::Node(node)) }];
         plan(&spec, &machine, &rows()).map_err(|error| error.to_string())
     };
     assert!(beside_a_chase(1, Bytes::mib(16)).is_ok());
@@ -185,7 +185,7 @@ fn loaders_of_a_guest_go_over_more_than_a_hidden_cache_holds() {
             machine.identity.hypervisor = hypervisor.map(Into::into);
         }
         machine.allowed.memory = Some(memory);
-        let plan = plan(&Spec::new(Task::Bandwidth(BandwidthShape::One)), &machine, &rows()).unwrap();
+        let plan = plan(&Spec::new(Task::bandwidth(BandwidthShape::One)), &machine, &rows()).unwrap();
         let Work::Bandwidth { loaders, .. } = &plan.steps[0].cells[0].work else { panic!("{plan:?}") };
         let behind_first_cache: u64 = loaders.iter().filter(|l| l.cpu < 4).map(|l| l.buffer.bytes.0).sum();
         assert!(loaders.iter().all(|l| l.buffer.bytes == loaders[0].buffer.bytes), "{loaders:?}");
@@ -207,7 +207,7 @@ fn loaders_whose_caches_are_not_known_are_taken_to_share_one_on_each_node() {
         machine.topology.caches.clear();
         machine.identity.hypervisor = hypervisor.map(Into::into);
         machine.allowed.memory = Some(Bytes::gib(64));
-        let plan = plan(&Spec::new(Task::Bandwidth(BandwidthShape::One)), &machine, &rows()).unwrap();
+        let plan = plan(&Spec::new(Task::bandwidth(BandwidthShape::One)), &machine, &rows()).unwrap();
         let Work::Bandwidth { loaders, .. } = &plan.steps[0].cells[0].work else { panic!("{plan:?}") };
         Bytes(loaders.iter().map(|l| l.buffer.bytes.0).sum())
     };
@@ -219,7 +219,8 @@ fn buffers_that_no_known_cache_gives_a_size_come_with_a_warning() {
     let warned = |size: Option<Bytes>, change: fn(&mut Machine)| {
         let mut machine = machine();
         change(&mut machine);
-        let spec = Spec { size, ..Spec::new(Task::Latency(LatencyShape::One)) };
+        let mut spec = Spec::new(Task::latency(LatencyShape::One));
+        set_size(&mut spec, size);
         let plan = plan(&spec, &machine, &rows()).unwrap();
         plan.notes.into_iter().find(|note| note.code == memgauge_model::note::NoteCode::CachesNotKnown).map(|note| note.message.to_string())
     };

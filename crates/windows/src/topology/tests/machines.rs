@@ -76,10 +76,10 @@ fn check(name: &str, what: &str, text: &str) {
 /// Compares the texts, and the plans with what the machine has.
 fn machine_is_planned(name: &str, machine: &Machine) {
     for (what, task) in [
-        ("suite", Task::Suite),
-        ("latency-matrix", Task::Latency(LatencyShape::Matrix)),
-        ("bandwidth-matrix", Task::Bandwidth(BandwidthShape::Matrix)),
-        ("c2c", Task::C2c(TransferShape::Representatives)),
+        ("suite", Task::suite()),
+        ("latency-matrix", Task::latency(LatencyShape::Matrix)),
+        ("bandwidth-matrix", Task::bandwidth(BandwidthShape::Matrix)),
+        ("c2c", Task::c2c(TransferShape::Representatives)),
     ] {
         let plan = plan(&Spec::new(task), machine, &kernels()).unwrap();
         check(name, what, &PlannedRun { plan: &plan, machine }.text(&Appearance::default()));

@@ -1,0 +1,89 @@
+//! What a task requests of its chases and loaders, in one form for the code that plans them for several tasks.
+
+use std::collections::BTreeMap;
+
+use memgauge_model::experiment::ChaseOrder;
+use memgauge_model::spec::{ChaseSpec, LoadSpec, Task, TrafficSpec, WidthRequest};
+use memgauge_model::traffic::{Access, LineUse, Mix};
+use memgauge_model::units::Bytes;
+
+/// The request. What a task has no option for is not given.
+#[derive(Clone, Copy)]
+pub(super) struct Requested<'a> {
+    pub(super) chase: ChaseSpec,
+    /// Orders of the chase.
+    pub(super) orders: &'a [ChaseOrder],
+    /// Bytes of each loader's buffer.
+    pub(super) loader_buffer: Option<Bytes>,
+    /// Mixes of traffic.
+    pub(super) mixes: &'a [Mix],
+    /// Width of loads and stores.
+    pub(super) width: WidthRequest,
+    pub(super) traffic: &'a TrafficSpec,
+}
+
+/// Every line, in order.
+static PLAIN: TrafficSpec = TrafficSpec {
+    load: LoadSpec { mixes: Vec::new(), width: WidthRequest::Best },
+    buffer: None,
+    access: Access::Sequential,
+    stride: None,
+    window: None,
+    line: LineUse::Whole,
+    patterns: Vec::new(),
+    hold: None,
+    shared: false,
+    contents: Vec::new(),
+    burst_lines: BTreeMap::new(),
+    threads: Vec::new(),
+};
+
+impl<'a> Requested<'a> {
+    pub(super) fn by(task: &'a Task) -> Self {
+        match task {
+            Task::Suite(suite) => Self::sized(suite.buffer).loading(&suite.load),
+            Task::Latency(latency) => Self { chase: latency.chase, orders: &latency.orders, ..Self::sized(None) },
+            Task::Bandwidth(bandwidth) => Self::sized(None).with_traffic(&bandwidth.traffic),
+            Task::Loaded(loaded) => {
+                Self { chase: loaded.chase, orders: loaded.order.as_slice(), ..Self::sized(None).with_traffic(&loaded.traffic) }
+            }
+            Task::Interleave(interleave) => Self::sized(interleave.buffer).loading(&interleave.load),
+            Task::C2c(transfer) => {
+                let (stride, touch, hops) = (transfer.stride, transfer.touch, transfer.hops);
+                let sized = Self::sized(transfer.buffer);
+                Self { chase: ChaseSpec { stride, touch, hops, ..sized.chase }, ..sized }
+            }
+            Task::Scan(scan) => Self { width: scan.width, ..Self::sized(None) },
+            Task::Sweep(sweep) => {
+                let chase = ChaseSpec { stride: sweep.stride, window: sweep.window, ..ChaseSpec::default() };
+                Self { chase, orders: sweep.order.as_slice(), ..Self::sized(None).loading(&sweep.load) }
+            }
+            Task::Quick(quick) => Self::sized(quick.buffer),
+            Task::Prefetch(prefetch) => Self::sized(prefetch.buffer),
+            Task::Pmem(pmem) => Self::sized(pmem.file),
+            Task::Tiers(tiers) => {
+                let sized = Self::sized(tiers.buffer).loading(&tiers.load);
+                Self { chase: ChaseSpec { hops: tiers.hops, histogram: tiers.histogram, ..sized.chase }, ..sized }
+            }
+        }
+    }
+
+    /// Chases and loaders with buffers of this size, and plain traffic.
+    fn sized(buffer: Option<Bytes>) -> Self {
+        let chase = ChaseSpec { buffer, ..ChaseSpec::default() };
+        Self { chase, orders: &[], loader_buffer: buffer, mixes: &[], width: WidthRequest::Best, traffic: &PLAIN }
+    }
+
+    fn loading(self, load: &'a LoadSpec) -> Self {
+        Self { mixes: &load.mixes, width: load.width, ..self }
+    }
+
+    fn with_traffic(self, traffic: &'a TrafficSpec) -> Self {
+        Self { loader_buffer: traffic.buffer, traffic, ..self.loading(&traffic.load) }
+    }
+
+    /// The size of buffers, if it is given.
+    pub(super) fn buffer(&self) -> Option<Bytes> {
+        self.chase.buffer.or(self.loader_buffer)
+    }
+}
