@@ -65,7 +65,7 @@ const BANDWIDTH: u16 = BANDWIDTH_MATRIX | PEAK_AND_MAX | LOADED;
 const ALL: u16 = FULL | LATENCY_MATRIX | IDLE | C2C | BANDWIDTH | SCAN;
 const MEASURING: u16 = ALL & !SCAN;
 
-/// The values of all letters that have an effect in the mode.
+/// The values of all letters that have an effect in the mode. A letter that means one thing in a scan and another elsewhere sets both fields.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Letters {
     pub(crate) every_cpu: bool,
@@ -90,7 +90,8 @@ pub(crate) struct Letters {
     pub(crate) part_of_line: Option<bool>,
     pub(crate) stride: Option<u32>,
     pub(crate) contents: Option<PathBuf>,
-    pub(crate) lines_or_node: Option<u32>,
+    pub(crate) random_window_lines: Option<u32>,
+    pub(crate) cpu_node: Option<u32>,
     pub(crate) threads: Option<PathBuf>,
     pub(crate) keep_awake: Option<IdSet>,
     pub(crate) flush_pmem: bool,
@@ -98,8 +99,10 @@ pub(crate) struct Letters {
     pub(crate) passes: Option<u32>,
     pub(crate) random_chase: bool,
     pub(crate) signal: Option<String>,
-    pub(crate) sharer_or_bucket: Option<u32>,
-    pub(crate) seconds_or_threads: Option<f64>,
+    pub(crate) sharer: Option<u32>,
+    pub(crate) bucket_mbs: Option<u32>,
+    pub(crate) seconds: Option<f64>,
+    pub(crate) scan_threads: Option<usize>,
     pub(crate) bandwidth_only: bool,
     pub(crate) shared: bool,
     pub(crate) random_traffic: bool,
@@ -168,7 +171,7 @@ pub(crate) const LETTERS: [Letter; 45] = [
     letter('L', "", MEASURING, "huge pages of 2 MiB", |l, v| nothing(v).map(|()| l.pages = PageRequest::Huge2M)),
     letter('m', "MASK", PEAK_AND_MAX | LOADED, "CPUs that make traffic, as a hexadecimal mask", |l, v| cpu_mask(v).map(|cpus| l.loaders = Some(cpus))),
     letter('M', "FILE", BANDWIDTH, "content of memory: lines of 128 hexadecimal digits", |l, v| name(v).map(|name| l.contents = Some(name.into()))),
-    letter('n', "N", LOADED | BANDWIDTH_MATRIX | SCAN, "with -U: window of random traffic in lines; scan: node of the CPUs", |l, v| number(v, u32::MAX).map(|n| l.lines_or_node = Some(n))),
+    letter('n', "N", LOADED | BANDWIDTH_MATRIX | SCAN, "with -U: window of random traffic in lines; scan: node of the CPUs", |l, v| number(v, u32::MAX).map(|n| (l.random_window_lines, l.cpu_node) = (Some(n), Some(n)))),
     letter('o', "FILE", LOADED, "what each thread does: CPUs, traffic, pattern, size, place, delay", |l, v| name(v).map(|name| l.threads = Some(name.into()))),
     letter('p', "LIST", IDLE, "CPUs to keep awake meanwhile", |l, v| cpu_list(v).map(|cpus| l.keep_awake = Some(cpus))),
     letter('P', "", LOADED, "write stored lines back at once if they are persistent memory", |l, v| nothing(v).map(|()| l.flush_pmem = true)),
@@ -177,8 +180,8 @@ pub(crate) const LETTERS: [Letter; 45] = [
     letter('r', "", FULL | IDLE | LATENCY_MATRIX | LOADED | C2C, "random chase, stride 128", |l, v| nothing(v).map(|()| l.random_chase = true)),
     letter('R', "", BANDWIDTH_MATRIX | LOADED, "reads only", |l, v| nothing(v).map(|()| l.mix = Some(Mix::AllReads))),
     letter('s', "NAME", LOADED, "wait for value 1 in the shared-memory word NAME before measuring; with -T before each delay", |l, v| name(v).map(|name| l.signal = name.into_string().ok())),
-    letter('S', "N", C2C | SCAN, "c2c: CPU that reads the lines in between; scan: bucket of the histogram in MB/s", |l, v| number(v, u32::MAX).map(|n| l.sharer_or_bucket = Some(n))),
-    letter('t', "SECONDS", ALL, "time of each point, 2 without; scan: threads", |l, v| seconds(v).map(|s| l.seconds_or_threads = Some(s))),
+    letter('S', "N", C2C | SCAN, "c2c: CPU that reads the lines in between; scan: bucket of the histogram in MB/s", |l, v| number(v, u32::MAX).map(|n| (l.sharer, l.bucket_mbs) = (Some(n), Some(n)))),
+    letter('t', "SECONDS", ALL, "time of each point, 2 without; scan: threads", |l, v| seconds(v).map(|s| (l.seconds, l.scan_threads) = (Some(s), Some(s as usize)))),
     letter('T', "", LOADED, "bandwidth only", |l, v| nothing(v).map(|()| l.bandwidth_only = true)),
     letter('u', "", LOADED | MAX, "all threads read one buffer", |l, v| nothing(v).map(|()| l.shared = true)),
     letter('U', "", LOADED | BANDWIDTH_MATRIX, "traffic in random order", |l, v| nothing(v).map(|()| l.random_traffic = true)),

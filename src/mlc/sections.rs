@@ -196,7 +196,7 @@ impl Translator<'_> {
         let mut spec = Spec::new(task);
         // A number of loads instead of a time is for chases.
         let timed = self.hops().is_none() || matches!(spec.task, Task::Bandwidth(_));
-        spec.time = timed.then(|| Duration::from_secs_f64(l.seconds_or_threads.unwrap_or(DEFAULT_SECONDS)));
+        spec.time = timed.then(|| Duration::from_secs_f64(l.seconds.unwrap_or(DEFAULT_SECONDS)));
         spec.pages = l.pages;
         spec.one_thread_per_core = l.one_thread_per_core;
         spec
@@ -221,21 +221,21 @@ impl Translator<'_> {
         let l = self.letters;
         let mut spec = Spec::new(Task::Scan(ScanSpec {
             passes: Some(l.passes.unwrap_or(PASSES).max(1)),
-            bucket_gbs: Some(f64::from(l.sharer_or_bucket.unwrap_or(BUCKET_MBS).max(1)) / 1e3),
+            bucket_gbs: Some(f64::from(l.bucket_mbs.unwrap_or(BUCKET_MBS).max(1)) / 1e3),
             ..ScanSpec::default()
         }));
         let allowed = &self.inputs.machine.allowed;
         let inherited = || allowed.inherited_policy().and_then(|policy| policy.nodes.intersection(&allowed.nodes).first());
         let node = l.node.or_else(inherited).or_else(|| allowed.nodes.first());
         spec.nodes = node.map(IdSet::one);
-        let cpu_node = l.lines_or_node.or_else(|| l.seconds_or_threads.and(node));
+        let cpu_node = l.cpu_node.or_else(|| l.scan_threads.and(node));
         if let Some(id) = cpu_node {
             let own = self.inputs.machine.topology.node(id).ok_or_else(|| format!("-n{id}: there is no such node"))?;
             let cpus = own.cpus.intersection(&self.inputs.machine.default_cpus());
-            let max = l.seconds_or_threads.map_or(usize::MAX, |n| n as usize);
+            let max = l.scan_threads.unwrap_or(usize::MAX);
             let some: IdSet = self.inputs.machine.topology.spread(&cpus).into_iter().take(max.max(1)).collect();
             spec.cpus = Some(some).filter(|some| !some.is_empty());
-            if spec.cpus.is_none() && l.lines_or_node.is_some() {
+            if spec.cpus.is_none() && l.cpu_node.is_some() {
                 return Err(format!("-n{id}: this node has no CPU that may be used"));
             }
         }
@@ -459,7 +459,7 @@ impl Translator<'_> {
         let stride = 2 * self.inputs.line();
         let mut transfer = TransferSpec {
             shape: if pair { TransferShape::Representatives } else { TransferShape::NodeMatrix },
-            sharer: l.sharer_or_bucket,
+            sharer: l.sharer,
             buffer: l.buffer,
             window: l.transfer_window.map(|w| Bytes((w.0 / stride).max(2) * stride)),
             hops: self.hops(),

@@ -26,7 +26,7 @@ impl Translator<'_> {
             (l.loaders.is_some(), "-k, -m"),
             (l.random_traffic, "-U"),
             (l.shared, "-u"),
-            (l.lines_or_node.is_some(), "-n"),
+            (l.random_window_lines.is_some(), "-n"),
         ];
         for (given, letters) in said_by_lines {
             if given {
@@ -96,9 +96,9 @@ impl Translator<'_> {
             }
         } else if l.random_traffic {
             traffic.access = Access::Random;
-            traffic.window = l.lines_or_node.filter(|&n| n > 0).map(|n| self.random_window(n));
+            traffic.window = l.random_window_lines.filter(|&n| n > 0).map(|n| self.random_window(n));
         } else {
-            if l.lines_or_node.is_some() {
+            if l.random_window_lines.is_some() {
                 self.note("-n: no effect without -U");
             }
             if stride > self.inputs.line() {
