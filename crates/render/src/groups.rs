@@ -8,12 +8,15 @@ use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, Metric, Pr
 use memgauge_model::experiment_table::EXPERIMENTS;
 use memgauge_model::plan::{Scan, Work};
 use memgauge_model::result::{LevelSummary, Measurement, Report};
-use memgauge_model::traffic::Mix;
+use memgauge_model::traffic::{Access, Mix};
 use memgauge_model::units::IdSet;
 use memgauge_model::wording;
 
 use crate::number::value_of;
+use crate::pivot::{Pivot, layers};
 
+pub(crate) mod blocks;
+pub(crate) mod nodes;
 pub(crate) mod transfers;
 
 /// Which table a measurement belongs to; in the order in which they are shown.
@@ -40,6 +43,15 @@ impl Section {
     pub(crate) fn title(self) -> String {
         format!("{}{}", self.experiment.row().title, if self.by_node { " by node" } else { "" })
     }
+}
+
+/// What the results of one table have in common: section, directory, access.
+pub(crate) type Table<'a> = (Section, Option<&'a str>, Option<Access>);
+
+/// The results of a report by table, in the order in which they are shown.
+pub(crate) fn tables(report: &Report) -> BTreeMap<Table<'_>, Vec<&Measurement>> {
+    let all: Vec<&Measurement> = report.results.iter().collect();
+    layers(&all, |m| (Section::for_measurement(m), m.at.memory_dir.as_deref(), m.at.access))
 }
 
 /// What a chase in this order measures.
@@ -111,10 +123,7 @@ pub(crate) struct LoadedPoint<'a> {
 
 /// The curves among these measurements, in the order of their coordinates.
 pub(crate) fn loaded_curves<'a>(ms: &[&'a Measurement]) -> Vec<LoadedCurve<'a>> {
-    let mut curves: BTreeMap<Coordinates, Vec<&Measurement>> = BTreeMap::new();
-    for &m in ms {
-        curves.entry(Coordinates { delay_cycles: None, ..m.at.clone() }).or_default().push(m);
-    }
+    let curves = layers(ms, |m| Coordinates { delay_cycles: None, ..m.at.clone() });
     curves.into_iter().map(|(at, measurements)| LoadedCurve { at, points: points(&measurements), measurements }).collect()
 }
 
@@ -130,16 +139,12 @@ pub(crate) fn measured_by(at: &Coordinates) -> String {
 }
 
 fn points<'a>(ms: &[&'a Measurement]) -> Vec<LoadedPoint<'a>> {
-    let mut points: BTreeMap<Option<u32>, LoadedPoint<'a>> = BTreeMap::new();
-    for &m in ms {
-        let delay = m.at.delay_cycles;
-        let point = points.entry(delay).or_insert(LoadedPoint { delay, latency: None, bandwidth: None });
-        match m.metric {
-            Metric::Latency => point.latency.get_or_insert(m),
-            Metric::Bandwidth => point.bandwidth.get_or_insert(m),
-        };
-    }
-    points.into_values().rev().collect()
+    let table = Pivot::new(ms, |m| (m.at.delay_cycles, m.metric));
+    let point = |delay: &Option<u32>| {
+        let at = |metric| table.get(delay, &metric);
+        LoadedPoint { delay: *delay, latency: at(Metric::Latency), bandwidth: at(Metric::Bandwidth) }
+    };
+    table.rows.iter().rev().map(point).collect()
 }
 
 /// A curve over the working set: what its points share, and the points by growing size.
@@ -158,31 +163,29 @@ impl Sweep<'_> {
 
 /// The curves among these measurements, latencies first, in the order of their coordinates.
 pub(crate) fn sweeps<'a>(ms: &[&'a Measurement]) -> Vec<Sweep<'a>> {
-    let mut sweeps: BTreeMap<(Metric, Coordinates), Vec<&Measurement>> = BTreeMap::new();
-    for &m in ms {
-        sweeps.entry((m.metric, Coordinates { working_set: None, ..m.at.clone() })).or_default().push(m);
-    }
     let by_size = |((metric, at), mut points): ((Metric, Coordinates), Vec<&'a Measurement>)| {
         points.sort_by_key(|m| m.at.working_set);
         Sweep { metric, at, points }
     };
-    sweeps.into_iter().map(by_size).collect()
+    layers(ms, |m| (m.metric, Coordinates { working_set: None, ..m.at.clone() })).into_iter().map(by_size).collect()
 }
 
-/// Which result is looked for.
-#[derive(Clone, Copy)]
-pub(crate) struct PrefetchCell {
-    pub(crate) node: Option<u32>,
-    pub(crate) state: Option<PrefetchRequest>,
-    pub(crate) metric: Metric,
-    pub(crate) order: Option<ChaseOrder>,
+/// A row for each node and state of the prefetchers, a column for each metric and order.
+pub(crate) type PrefetchTable<'a> = Pivot<'a, PrefetchRow, (Metric, Option<ChaseOrder>)>;
+
+/// Node of the memory, and the state of the prefetchers.
+pub(crate) type PrefetchRow = (Option<u32>, Option<PrefetchRequest>);
+
+/// The table of these results.
+pub(crate) fn by_prefetch<'a>(ms: &[&'a Measurement]) -> PrefetchTable<'a> {
+    Pivot::new(ms, |m| ((m.at.memory_node(), m.at.prefetch), (m.metric, m.at.order)))
 }
 
-/// Finds a result. A state that could not be set has one result for all orders.
-pub(crate) fn find_prefetch<'a>(ms: &[&'a Measurement], cell: PrefetchCell) -> Option<&'a Measurement> {
-    let of_cell = |m: &&Measurement| (m.at.memory_node(), m.at.prefetch, m.metric) == (cell.node, cell.state, cell.metric);
-    let candidates = || ms.iter().copied().filter(of_cell);
-    candidates().find(|m| m.at.order == cell.order).or_else(|| candidates().find(|m| m.at.order.is_none()))
+impl<'a> PrefetchTable<'a> {
+    /// A state that could not be set has one result for all orders.
+    pub(crate) fn find(&self, row: PrefetchRow, metric: Metric, order: Option<ChaseOrder>) -> Option<&'a Measurement> {
+        self.get(&row, &(metric, order)).or_else(|| self.get(&row, &(metric, None)))
+    }
 }
 
 /// What the plan says of the scan of this node.

@@ -25,6 +25,7 @@ mod mlc_scan;
 mod number;
 mod openmetrics;
 mod pages;
+mod pivot;
 mod text;
 
 pub use appearance::{Appearance, FILE_WIDTH, FigureOptions, FigureWidth, PageOptions, Picture};

@@ -15,6 +15,8 @@ use memgauge_model::result::{Measurement, Report, TrafficRates};
 use memgauge_model::traffic::{Mix, Rfo};
 use memgauge_model::units::IdSet;
 
+use crate::pivot::Pivot;
+
 /// All sections that a report has results for, in the order of a full run.
 pub fn all_sections(report: &Report) -> String {
     type Section = fn(&Report) -> String;
@@ -79,8 +81,8 @@ pub fn latency_matrix(report: &Report) -> String {
     let order = chase_order(&cells);
     let access = if order == Some(ChaseOrder::Sequential) { "sequential" } else { "random" };
     let mut text = format!("Measuring idle latencies for {access} access (in ns)...\n");
-    let cells = cells.into_iter().filter(|m| m.at.order == order);
-    matrix(&mut text, report, by_nodes(cells, |m| m.estimate.value), 6);
+    let cells: Vec<&Measurement> = cells.into_iter().filter(|m| m.at.order == order).collect();
+    matrix(&mut text, report, &cells, |m| m.estimate.value, 6);
     text
 }
 
@@ -150,7 +152,7 @@ pub fn bandwidth_matrix(report: &Report, wording: Wording) -> String {
     let traffic = traffic(cells.first().and_then(|m| m.at.mix));
     let threads = wording.threads();
     let mut text = format!("Measuring Memory Bandwidths between nodes within system \n{MEGABYTES}\n{threads}\n{traffic}");
-    matrix(&mut text, report, by_nodes(cells.into_iter(), megabytes), 7);
+    matrix(&mut text, report, &cells, megabytes, 7);
     text
 }
 
@@ -357,19 +359,6 @@ fn columns(report: &Report) -> IdSet {
     report.machine.allowed.nodes.iter().chain(measured).collect()
 }
 
-fn by_nodes<'a>(
-    cells: impl Iterator<Item = &'a Measurement>,
-    value: impl Fn(&Measurement) -> Option<f64>,
-) -> BTreeMap<(u32, u32), Option<f64>> {
-    let mut map = BTreeMap::new();
-    for m in cells {
-        if let (Some(row), Some(column)) = (m.at.cpu_node, m.at.memory_node()) {
-            map.entry((row, column)).or_insert_with(|| value(m));
-        }
-    }
-    map
-}
-
 /// The numbers of the columns, then a line for each row: its number with at least so many places, as with `printf`, and its cells.
 fn rows(text: &mut String, rows: &IdSet, columns: &IdSet, places: usize, cell: impl Fn(u32, u32) -> String) {
     let head: String = columns.iter().map(|column| format!("{column:6}\t")).collect();
@@ -381,10 +370,12 @@ fn rows(text: &mut String, rows: &IdSet, columns: &IdSet, places: usize, cell: i
 }
 
 /// A row for each node with CPUs, a column for each node with memory; numbers with at least `width` places.
-fn matrix(text: &mut String, report: &Report, cells: BTreeMap<(u32, u32), Option<f64>>, width: usize) {
+fn matrix(text: &mut String, report: &Report, ms: &[&Measurement], value: impl Fn(&Measurement) -> Option<f64>, width: usize) {
     text.push_str("\t\tNuma node\nNuma node\t");
-    let nodes: IdSet = cells.keys().map(|(row, _)| *row).collect();
-    rows(text, &nodes, &columns(report), 8, |row, column| number(cells.get(&(row, column)).copied().flatten(), width, 1));
+    let table = Pivot::new(ms, |m| (m.at.cpu_node, m.at.memory_node()));
+    let nodes: IdSet = ms.iter().filter(|m| m.at.memory_node().is_some()).filter_map(|m| m.at.cpu_node).collect();
+    let cell = |row, column| table.get(&Some(row), &Some(column)).and_then(&value);
+    rows(text, &nodes, &columns(report), 8, |row, column| number(cell(row, column), width, 1));
 }
 
 fn number(value: Option<f64>, width: usize, digits: usize) -> String {

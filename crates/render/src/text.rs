@@ -24,6 +24,7 @@ mod latency;
 mod load;
 mod loops;
 mod machine;
+mod nodes;
 mod notes;
 pub(crate) mod one_line;
 mod page;

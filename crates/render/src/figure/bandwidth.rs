@@ -12,12 +12,13 @@ use super::bars::{Bar, BarRow, Bars};
 use super::chart::{Chart, Guide, PointLabel, Sample, Series, reach};
 use super::frame::{Caption, Panel};
 use super::labels::{ABOVE, BELOW, LEFT, UPPER_LEFT};
-use super::node_matrix::node_matrix;
+use super::node_matrix::node_map;
 use super::palette::{GREY, INK, Style, series};
 use super::source::{MAX_SERIES, ResultSet, caption, part_of, sample, shared_title};
 use crate::groups::{highest_by_mix, thread_count};
 use crate::limit::{Limit, MAX_LIMIT_RATIO, bus_moves_what_is_asked, limit, limit_note, limit_of_program, limits};
 use crate::number::number;
+use crate::pivot::layers;
 
 /// Node of the CPUs and node of the memory.
 type Place = (Option<u32>, Option<u32>);
@@ -117,11 +118,7 @@ pub(crate) fn ramps(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
     let several = |node: fn(&Place) -> Option<u32>| places.iter().map(node).collect::<BTreeSet<_>>().len() > 1;
     let mut lines: Vec<(Option<String>, Vec<&Measurement>)> = Vec::new();
     for set in sets {
-        let mut by_line: BTreeMap<(Option<Mix>, Place), Vec<&Measurement>> = BTreeMap::new();
-        for m in &set.ms {
-            by_line.entry((m.at.mix, place(&m.at))).or_default().push(m);
-        }
-        for ((mix, (from, memory)), mut ms) in by_line {
+        for ((mix, (from, memory)), mut ms) in layers(&set.ms, |m| (m.at.mix, place(&m.at))) {
             ms.sort_by_key(|m| thread_count(m));
             let mut parts: Vec<String> = set.name.iter().map(|n| (*n).to_owned()).collect();
             parts.extend(mix.filter(|_| mixes.len() > 1).map(|m| m.to_string()));
@@ -171,13 +168,12 @@ fn ramp(sets: &[ResultSet<'_>], title: &str, lines: &[(Option<String>, Vec<&Meas
 
 /// A matrix by node of the CPUs and node of the memory, for each mix.
 pub(crate) fn matrices(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
-    let mut panels: Vec<Box<dyn Panel>> = Vec::new();
-    for mix in mixes(std::slice::from_ref(&set)) {
-        let of_mix = set.only(|m| m.at.mix == mix);
+    let panel = |(mix, ms): (Option<Mix>, Vec<_>)| {
+        let of_mix = ResultSet { ms, ..set };
         let name = mix.map(|m| format!(", {m}")).unwrap_or_default();
         let counted = "GB/s that programs read and write, all CPUs of a node together";
         let caption = caption(std::slice::from_ref(&of_mix), &format!("Bandwidth by node{name}"), &[counted], false);
-        panels.push(Box::new(node_matrix(caption, "GB/s", &of_mix)));
-    }
-    panels
+        Box::new(node_map(caption, &of_mix)) as Box<dyn Panel>
+    };
+    layers(&set.ms, |m| m.at.mix).into_iter().map(panel).collect()
 }

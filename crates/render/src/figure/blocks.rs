@@ -1,6 +1,6 @@
 //! Lines over the size of blocks: bandwidth of random accesses, and the time until a block is durable.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use memgauge_model::result::Measurement;
 use memgauge_model::traffic::LineUse;
@@ -10,38 +10,31 @@ use super::chart::{Chart, Sample, Series};
 use super::frame::Panel;
 use super::palette::Style;
 use super::source::{MAX_SERIES, ResultSet, caption, part_of, sample};
+use crate::groups::blocks::by_block;
 use crate::number::bounds;
 
 /// A line for each mix.
 pub(crate) fn access_sizes(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
-    let name = |m: &Measurement| m.at.mix.map(|mix| mix.to_string()).unwrap_or_default();
-    charts(sets, "Bandwidth by access size", "GB/s of blocks in random order, with the 95 % interval", "Bandwidth (GB/s)", name)
+    charts(sets, "Bandwidth by access size", "GB/s of blocks in random order, with the 95 % interval", "Bandwidth (GB/s)")
 }
 
 /// A line for each method; what is read again has one size only and is in the table.
 pub(crate) fn persist_latencies(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
     let stored: Vec<ResultSet<'_>> = sets.iter().map(|set| set.only(|m| !matches!(m.at.line, Some(LineUse::ReadBack(_))))).collect();
-    let name = |m: &Measurement| m.at.line.and_then(LineUse::persists).map_or("", |method| method.name()).to_owned();
-    charts(&stored, "Persist latency", "time to store a block and have it durable, with the 95 % interval", "Latency (ns)", name)
+    charts(&stored, "Persist latency", "time to store a block and have it durable, with the 95 % interval", "Latency (ns)")
 }
 
-fn charts(sets: &[ResultSet<'_>], title: &str, what: &str, axis: &str, name: impl Fn(&Measurement) -> String) -> Vec<Box<dyn Panel>> {
+fn charts(sets: &[ResultSet<'_>], title: &str, what: &str, axis: &str) -> Vec<Box<dyn Panel>> {
     let nodes: BTreeSet<Option<u32>> = sets.iter().flat_map(|s| &s.ms).map(|m| m.at.cpu_node).collect();
-    let mut lines: BTreeMap<(usize, Option<u32>, String), Vec<&Measurement>> = BTreeMap::new();
-    for (index, set) in sets.iter().enumerate() {
-        for &m in &set.ms {
-            lines.entry((index, m.at.cpu_node, name(m))).or_default().push(m);
-        }
+    let mut lines: Vec<(String, Vec<&Measurement>)> = Vec::new();
+    for set in sets {
+        let table = by_block(&set.ms);
+        lines.extend(table.rows.iter().map(|row| {
+            let from = row.0.filter(|_| nodes.len() > 1).map(|node| format!("from node {node}"));
+            let parts = [set.name.map(str::to_owned), Some(row.1.clone()), from];
+            (parts.into_iter().flatten().collect::<Vec<_>>().join(", "), table.row(row).collect())
+        }));
     }
-    let lines: Vec<(String, Vec<&Measurement>)> = lines
-        .into_iter()
-        .map(|((index, node, name), mut ms)| {
-            ms.sort_by_key(|m| m.at.block);
-            let from = node.filter(|_| nodes.len() > 1).map(|node| format!("from node {node}"));
-            let parts = [sets[index].name.map(str::to_owned), Some(name), from];
-            (parts.into_iter().flatten().collect::<Vec<_>>().join(", "), ms)
-        })
-        .collect();
     let parts = lines.len().div_ceil(MAX_SERIES);
     let chart = |(part, lines): (usize, &[(String, Vec<&Measurement>)])| {
         let all = || lines.iter().flat_map(|(_, ms)| ms.iter().copied());

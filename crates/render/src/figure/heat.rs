@@ -1,5 +1,6 @@
 //! A matrix as a heat map, its cells legible as long as there is room for text.
 
+use memgauge_model::experiment::Metric;
 use memgauge_model::result::Measurement;
 use memgauge_model::stats::median;
 
@@ -9,7 +10,8 @@ use super::frame::{Caption, HALF, LABEL, Panel, Space};
 use super::palette::{Colour, EMPTY, GREY, INK, Map, NEUTRAL, STRUCK, WHITE, text_on};
 use super::scene::{Anchor, Area, Item, Point, Scene, Stroke, Text};
 use super::source::interval;
-use crate::number::{number, percent, range, value_of};
+use crate::number::{number, percent, range, unit, value_of};
+use crate::pivot::Pivot;
 
 /// Up to this many rows and columns, cells show their numbers. More of them would make a figure wider than a page.
 const NUMBERED: usize = 32;
@@ -175,6 +177,27 @@ fn widest(names: &[String], size: f64) -> f64 {
 }
 
 impl HeatMap {
+    /// The map of a table; unit and direction are those of its measurements.
+    pub(crate) fn of<R: Ord + Clone, C: Ord + Clone>(
+        caption: Caption,
+        table: &Pivot<'_, R, C>,
+        row_name: impl Fn(&R) -> String,
+        column_name: impl Fn(&C) -> String,
+    ) -> Self {
+        let all: Vec<Option<&Measurement>> = table.cells().collect();
+        let ms: Vec<&Measurement> = all.iter().flatten().copied().collect();
+        Self {
+            caption,
+            unit: ms.first().map_or("", |m| unit(m.unit)),
+            rows: table.rows.iter().map(row_name).collect(),
+            columns: table.columns.iter().map(column_name).collect(),
+            cells: all.into_iter().map(HeatCell::for_measurement).collect(),
+            more_is_faster: ms.iter().any(|m| m.metric == Metric::Bandwidth),
+            noise: noise(&ms),
+            ..Self::default()
+        }
+    }
+
     /// The reliable values, which the colours span.
     fn values(&self) -> impl Iterator<Item = f64> + '_ {
         self.cells.iter().filter(|c| matches!(c, HeatCell::Value(_))).filter_map(HeatCell::number)

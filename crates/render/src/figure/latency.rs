@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_model::experiment::{ChaseOrder, MemoryPlace};
+use memgauge_model::experiment::ChaseOrder;
 use memgauge_model::result::Measurement;
 use memgauge_model::topology::Topology;
 use memgauge_model::wording;
@@ -12,11 +12,13 @@ use super::bars::{Bar, BarRow, Bars};
 use super::chart::{Band, Chart, PointLabel, Sample, Series, reach};
 use super::frame::Panel;
 use super::labels::{ABOVE, BELOW, LEFT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
-use super::node_matrix::{node_label, node_matrix};
+use super::node_matrix::{node_label, node_map};
 use super::palette::{INK, Style, series};
 use super::source::{MAX_SERIES, ResultSet, caption, part_of, sample};
+use crate::groups::nodes::{Way, way};
 use crate::groups::order_meaning;
 use crate::number::number;
+use crate::pivot::{Pivot, layers};
 
 /// Fewer pairs than this are easier to compare as bars.
 const MIN_MATRIX: usize = 3;
@@ -27,46 +29,33 @@ fn order_name(order: Option<ChaseOrder>) -> &'static str {
 
 /// A matrix by node of the CPU and node of the memory, for each order of chase; bars for one or two pairs.
 pub(crate) fn matrices(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
-    let pairs: BTreeSet<Key> = set.ms.iter().map(|m| key(m)).collect();
-    if pairs.len() < MIN_MATRIX {
-        return vec![Box::new(few(set, &pairs))];
+    let ways = Pivot::new(&set.ms, |m| (way(m), m.at.order));
+    if ways.rows.len() < MIN_MATRIX {
+        return vec![Box::new(few(&set, &ways))];
     }
-    let orders: BTreeSet<Option<ChaseOrder>> = set.ms.iter().map(|m| m.at.order).collect();
-    let mut panels: Vec<Box<dyn Panel>> = Vec::new();
-    for order in orders {
-        let of_order = set.only(|m| m.at.order == order);
+    let panel = |(order, ms): (Option<ChaseOrder>, Vec<_>)| {
+        let of_order = ResultSet { ms, ..set };
         let parts = ["ns per dependent load", order.map_or("", order_meaning)];
         let caption = caption(std::slice::from_ref(&of_order), &format!("Idle latency, {}", order_name(order)), &parts, false);
-        panels.push(Box::new(node_matrix(caption, "ns", &of_order)));
-    }
-    panels
+        Box::new(node_map(caption, &of_order)) as Box<dyn Panel>
+    };
+    layers(&set.ms, |m| m.at.order).into_iter().map(panel).collect()
 }
 
-/// Node and CPU of the probe, and place of the memory.
-type Key = (Option<u32>, Option<u32>, Option<MemoryPlace>);
-
-fn key(m: &Measurement) -> Key {
-    (m.at.cpu_node, m.at.cpu, m.at.memory)
-}
-
-/// One or two pairs of node and memory as bars, a bar for each order.
-fn few(set: ResultSet<'_>, pairs: &BTreeSet<Key>) -> Bars {
-    let orders: BTreeSet<Option<ChaseOrder>> = set.ms.iter().map(|m| m.at.order).collect();
+/// One or two ways from a node to memory as bars, a bar for each order.
+fn few(set: &ResultSet<'_>, ways: &Pivot<'_, Way<'_>, Option<ChaseOrder>>) -> Bars {
     let mut rows = Vec::new();
-    for pair in pairs {
-        for (i, order) in orders.iter().enumerate() {
-            let found = set.ms.iter().copied().find(|m| key(m) == *pair && m.at.order == *order);
-            let (cpu_node, cpu, memory) = *pair;
-            let who = cpu.map_or_else(|| format!("node {}", node_label(cpu_node)), |c| format!("CPU {c}"));
-            if let Some(m) = found {
-                let name = format!("{who}, {}", wording::place(memory));
+    for way @ (from, memory) in &ways.rows {
+        let who = from.cpu.map_or_else(|| format!("node {}", node_label(from.node)), |c| format!("CPU {c}"));
+        for (i, order) in ways.columns.iter().enumerate() {
+            if let Some(m) = ways.get(way, order) {
+                let name = format!("{who}, {}", wording::place(*memory));
                 rows.push(BarRow { name, detail: order_name(*order).into(), bars: vec![Bar::for_measurement(Some(m), series(i))] });
             }
         }
     }
-    let sets = [set];
-    let caption = caption(&sets, "Idle latency", &["ns per dependent load, with its 95 % interval"], false);
-    Bars { caption, unit: "ns", rows, limit_name: None }
+    let parts = ["ns per dependent load, with its 95 % interval"];
+    Bars { caption: caption(std::slice::from_ref(set), "Idle latency", &parts, false), unit: "ns", rows, limit_name: None }
 }
 
 /// The name of a series and its points.

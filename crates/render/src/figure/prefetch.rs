@@ -1,14 +1,13 @@
 //! Prefetchers on and off: bandwidth and latency of each node's memory, a bar for each state.
 
-use std::collections::BTreeSet;
-
 use memgauge_model::experiment::{ChaseOrder, Metric, PrefetchRequest};
 
 use super::bars::{Bar, BarRow, Bars};
 use super::frame::Panel;
 use super::palette::{Style, series};
 use super::source::{ResultSet, caption};
-use crate::groups::{PrefetchCell, find_prefetch};
+use crate::groups::by_prefetch;
+use crate::pivot::sorted;
 use memgauge_model::wording;
 
 /// Bandwidth and latency of one result.
@@ -24,9 +23,8 @@ fn bars(all: &ResultSet<'_>, metric: Metric) -> Option<Bars> {
     let set = all.only(|m| m.metric == metric);
     let first = *set.ms.first()?;
     let latency = metric == Metric::Latency;
-    let states: Vec<Option<PrefetchRequest>> = set.ms.iter().map(|m| m.at.prefetch).collect::<BTreeSet<_>>().into_iter().collect();
-    let nodes: BTreeSet<Option<u32>> = set.ms.iter().map(|m| m.at.memory_node()).collect();
-    let find_cell = |node, order, state| find_prefetch(&set.ms, PrefetchCell { node, state, metric, order });
+    let table = by_prefetch(&set.ms);
+    let (nodes, states) = (sorted(table.rows.iter().map(|row| row.0)), sorted(table.rows.iter().map(|row| row.1)));
     let orders: &[(Option<ChaseOrder>, &str)] =
         if latency { &[(Some(ChaseOrder::Sequential), "sequential"), (Some(ChaseOrder::WindowLocal), "random")] } else { &[(None, "")] };
     let rows =
@@ -38,7 +36,7 @@ fn bars(all: &ResultSet<'_>, metric: Metric) -> Option<Bars> {
                 bars: states
                     .iter()
                     .enumerate()
-                    .map(|(i, s)| Bar { limit: None, ..Bar::for_measurement(find_cell(node, order, *s), series(i)) })
+                    .map(|(i, s)| Bar { limit: None, ..Bar::for_measurement(table.find((node, *s), metric, order), series(i)) })
                     .collect(),
             }
         });

@@ -1,7 +1,5 @@
 //! A scan of memory: bandwidth of each region, the weak ones named.
 
-use std::collections::BTreeSet;
-
 use memgauge_analysis::conclusions::scan;
 use memgauge_model::result::{LimitSource, Measurement};
 use memgauge_model::stats;
@@ -14,18 +12,18 @@ use super::labels::{ABOVE, BELOW, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LE
 use super::palette::{GREY, INK, Style};
 use super::source::{ResultSet, caption, sample};
 use crate::number::{bounds, count, human, number, value_of};
+use crate::pivot::layers;
 
 /// Weak regions that are named. The JSON result has all.
 const NAMED: usize = 8;
 
 /// A panel for each node.
 pub(crate) fn panels(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
-    let nodes: BTreeSet<Option<u32>> = set.ms.iter().map(|m| m.at.memory_node()).collect();
-    nodes.into_iter().map(|node| Box::new(chart(&set, node)) as Box<dyn Panel>).collect()
+    let panel = |(node, ms)| Box::new(chart(ResultSet { ms, ..set }, node)) as Box<dyn Panel>;
+    layers(&set.ms, |m| m.at.memory_node()).into_iter().map(panel).collect()
 }
 
-fn chart(all: &ResultSet<'_>, node: Option<u32>) -> Chart {
-    let mut set = all.only(|m| m.at.memory_node() == node);
+fn chart(mut set: ResultSet<'_>, node: Option<u32>) -> Chart {
     set.ms.sort_by_key(|m| m.at.region);
     let values: Vec<f64> = set.ms.iter().filter_map(|m| value_of(&m.estimate)).collect();
     let median = stats::median(&values).filter(|m| m.is_finite());

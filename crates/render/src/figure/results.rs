@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_model::experiment::Experiment;
 use memgauge_model::experiment_table::PanelName;
-use memgauge_model::result::{Measurement, Report};
-use memgauge_model::traffic::Access;
+use memgauge_model::result::Report;
 
 use super::bars::Bars;
 use super::frame::{NamedPanel, Panel};
@@ -14,7 +13,7 @@ use super::source::{MAX_SERIES, ResultSet};
 use super::{bandwidth, blocks, distribution, interleave, latency, loaded, no_figure, node_pairs, prefetch, regions, sweep, transfer};
 use crate::appearance::{FigureOptions, Picture};
 use crate::format::{Named, RenderError};
-use crate::groups::Section;
+use crate::groups::{Section, Table, tables};
 use crate::number::count;
 
 impl Figure {
@@ -54,9 +53,6 @@ fn reports<'a>(results: &[Named<'a>]) -> Vec<&'a Report> {
     results.iter().map(|r| r.report).collect()
 }
 
-/// What results of one table have in common: section, directory, access.
-pub(crate) type Table<'a> = (Section, Option<&'a str>, Option<Access>);
-
 fn all_panels(results: &[Named<'_>]) -> Vec<NamedPanel> {
     let mut all: Vec<NamedPanel> = panels_by_table(results).into_iter().flat_map(|(_, panels)| panels).collect();
     all.extend(matrix_panels(results));
@@ -75,13 +71,9 @@ pub(crate) fn matrix_panels(results: &[Named<'_>]) -> Vec<NamedPanel> {
 pub(crate) fn panels_by_table<'a>(results: &[Named<'a>]) -> Vec<(Table<'a>, Vec<NamedPanel>)> {
     let mut sets: BTreeMap<Table<'_>, Vec<ResultSet<'_>>> = BTreeMap::new();
     for result in results {
-        let mut own: BTreeMap<Table<'_>, Vec<&Measurement>> = BTreeMap::new();
-        for m in &result.report.results {
-            own.entry((Section::for_measurement(m), m.at.memory_dir.as_deref(), m.at.access)).or_default().push(m);
-        }
-        for ((section, directory, access), ms) in own {
-            let name = (results.len() > 1).then_some(result.name);
-            sets.entry((section, directory, access)).or_default().push(ResultSet { name, report: result.report, ms });
+        let name = (results.len() > 1).then_some(result.name);
+        for (table, ms) in tables(result.report) {
+            sets.entry(table).or_default().push(ResultSet { name, report: result.report, ms });
         }
     }
     sets.into_iter().map(|(table, sets)| (table, panels(table.0, sets))).collect()

@@ -28,19 +28,20 @@ fn state_name(state: Option<LineState>) -> &'static str {
 
 /// Chosen pairs as bars, one for each state of the line.
 pub(crate) fn representatives(set: ResultSet<'_>) -> Bars {
-    let pairs = transfers::pairs(&set.ms, &set.report.machine.topology);
-    let states: Vec<Option<LineState>> = STATES.into_iter().map(|s| s.0).filter(|s| set.ms.iter().any(|m| m.at.state == *s)).collect();
+    let table = transfers::by_pair(&set.ms, &set.report.machine.topology);
+    let pairs = &table.rows;
+    let states: Vec<Option<LineState>> = STATES.into_iter().map(|s| s.0).filter(|state| table.columns.contains(state)).collect();
     let rows = if pairs.len() > LISTED {
         by_relation(&set, &states)
     } else {
         let cpu = |id: Option<u32>| id.map_or_else(|| "?".to_owned(), |id| id.to_string());
-        let row = |(relation, pair): &(Relation, Pair)| {
+        let row = |of: &(Relation, Pair)| {
+            let (relation, pair) = of;
             let home = pair.2.map(|n| format!(", home node {n}")).unwrap_or_default();
-            let find = |state| set.ms.iter().copied().find(|m| transfers::pair(m) == *pair && m.at.state == state);
             BarRow {
                 name: format!("CPU {} from {}", cpu(pair.0), cpu(pair.1)),
                 detail: format!("{}{home}", relation.name()),
-                bars: states.iter().enumerate().map(|(i, s)| Bar::for_measurement(find(*s), series(i))).collect(),
+                bars: states.iter().enumerate().map(|(i, state)| Bar::for_measurement(table.get(of, state), series(i))).collect(),
             }
         };
         pairs.iter().map(row).collect()
@@ -76,24 +77,23 @@ fn by_relation(set: &ResultSet<'_>, states: &[Option<LineState>]) -> Vec<BarRow>
 
 /// All pairs as a map, one for each state of the line and, where they differ, each home.
 pub(crate) fn maps(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
-    let map = |m: PairMap<'_>| {
+    let panel = |m: PairMap<'_>| {
+        let part = ResultSet { ms: m.table.cells().flatten().collect(), ..set };
         let home = match m.home {
             PairHome::Node(node) => format!("lines at home on node {node}"),
-            PairHome::Reader if m.ms.iter().any(|m| m.at.memory_node().is_some()) => "lines at home on the reader's node".to_owned(),
+            PairHome::Reader if part.ms.iter().any(|m| m.at.memory_node().is_some()) => "lines at home on the reader's node".to_owned(),
             PairHome::Reader => String::new(),
         };
         let (title, state) = match m.state {
             Some(state) => (format!("Core-to-core latency, {}", m.state_name), state_name(Some(state))),
             None => ("Core-to-core latency".to_owned(), ""),
         };
-        let part = ResultSet { ms: m.ms, ..set };
         let caption = caption(std::slice::from_ref(&part), &title, &["ns per line", state, &home], false);
-        let ids = part.ms.iter().flat_map(|m| [m.at.cpu, m.at.holder_cpu]).flatten().collect();
         let noise = noise(&part.ms);
         let cells = part.ms.iter().filter_map(|m| Some((m.at.cpu?, m.at.holder_cpu?, HeatCell::for_measurement(Some(m)))));
-        Box::new(HeatMap { noise, ..map(caption, &set.report.machine.topology, &ids, cells) }) as Box<dyn Panel>
+        Box::new(HeatMap { noise, ..map(caption, &set.report.machine.topology, &transfers::cpus(&part.ms), cells) }) as Box<dyn Panel>
     };
-    pair_maps(&set.ms).into_iter().map(map).collect()
+    pair_maps(&set.ms).into_iter().map(panel).collect()
 }
 
 /// All pairs of many CPUs as a map.

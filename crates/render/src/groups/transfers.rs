@@ -7,6 +7,7 @@ use memgauge_model::result::{Measurement, PairMatrix};
 use memgauge_model::topology::Topology;
 
 use crate::number::value_of;
+use crate::pivot::{Pivot, layers};
 
 /// The states of a line, in the order in which they are shown.
 pub(crate) const STATES: [(Option<LineState>, &str); 3] =
@@ -54,15 +55,13 @@ impl Relation {
 /// Reader, holder, and the home node of the lines.
 pub(crate) type Pair = (Option<u32>, Option<u32>, Option<u32>);
 
-/// The pair that a transfer was measured between.
-pub(crate) fn pair(m: &Measurement) -> Pair {
-    (m.at.cpu, m.at.holder_cpu, m.at.memory_node())
-}
+/// A row for each pair, nearest first, a column for each state of the line.
+pub(crate) type PairTable<'a> = Pivot<'a, (Relation, Pair), Option<LineState>>;
 
-/// The pairs, nearest first.
-pub(crate) fn pairs(ms: &[&Measurement], topology: &Topology) -> Vec<(Relation, Pair)> {
-    let pairs: BTreeSet<(Relation, Pair)> = ms.iter().map(|m| (Relation::between(topology, m.at.cpu, m.at.holder_cpu), pair(m))).collect();
-    pairs.into_iter().collect()
+/// The table of these pairs.
+pub(crate) fn by_pair<'a>(ms: &[&'a Measurement], topology: &Topology) -> PairTable<'a> {
+    let pair = |m: &Measurement| (m.at.cpu, m.at.holder_cpu, m.at.memory_node());
+    Pivot::new(ms, |m| ((Relation::between(topology, m.at.cpu, m.at.holder_cpu), pair(m)), m.at.state))
 }
 
 /// The reliable values of all pairs by relation and state of the line.
@@ -94,7 +93,13 @@ pub(crate) struct PairMap<'a> {
     /// What the state is called.
     pub(crate) state_name: &'static str,
     pub(crate) home: PairHome,
-    pub(crate) ms: Vec<&'a Measurement>,
+    /// A row for each reader, a column for each holder, both of them all CPUs.
+    pub(crate) table: Pivot<'a, Option<u32>, Option<u32>>,
+}
+
+/// The CPUs that read or hold.
+pub(crate) fn cpus(ms: &[&Measurement]) -> BTreeSet<u32> {
+    ms.iter().flat_map(|m| [m.at.cpu, m.at.holder_cpu]).flatten().collect()
 }
 
 /// Where the lines of all pairs of a map are at home.
@@ -110,38 +115,42 @@ pub(crate) enum PairHome {
 pub(crate) fn pair_maps<'a>(ms: &[&'a Measurement]) -> Vec<PairMap<'a>> {
     let own = ms.iter().all(|m| m.at.memory_node().is_none() || m.at.memory_node() == m.at.cpu_node);
     let home = |m: &Measurement| m.at.memory_node().filter(|_| !own).map_or(PairHome::Reader, PairHome::Node);
+    let all: Vec<Option<u32>> = cpus(ms).into_iter().map(Some).collect();
     let mut maps: Vec<PairMap<'a>> = Vec::new();
     for (state, state_name) in STATES {
-        let of_state = || ms.iter().copied().filter(move |m| m.at.state == state);
-        let homes: BTreeSet<PairHome> = of_state().map(home).collect();
-        for of_map in homes {
-            maps.push(PairMap { state, state_name, home: of_map, ms: of_state().filter(|m| home(m) == of_map).collect() });
+        let of_state: Vec<&Measurement> = ms.iter().copied().filter(|m| m.at.state == state).collect();
+        for (home, ms) in layers(&of_state, home) {
+            let table = Pivot::new(&ms, |m| (m.at.cpu, m.at.holder_cpu)).over(&all, &all);
+            maps.push(PairMap { state, state_name, home, table });
         }
     }
     maps
 }
 
-/// Where lines are at home, in words, and whether the lines of a result are at home there.
-pub(crate) type Home = (&'static str, fn(&Measurement) -> bool);
+/// Where lines are at home, in words.
+const HOMES: [&str; 3] =
+    ["at home on the holder's node", "at home on the reader's node", "at home on a third node, the nearest that may be used"];
 
-/// The homes of transfers by node.
-pub(crate) const HOMES: [Home; 3] = [
-    ("at home on the holder's node", |m| m.at.memory_node() == m.at.holder_node),
-    ("at home on the reader's node", |m| m.at.memory_node() != m.at.holder_node && m.at.memory_node() == m.at.cpu_node),
-    ("at home on a third node, the nearest that may be used", |m| {
-        m.at.memory_node() != m.at.holder_node && m.at.memory_node() != m.at.cpu_node
-    }),
-];
+/// Which of these is the home of a transfer between nodes.
+fn home(m: &Measurement) -> usize {
+    let nodes = [m.at.holder_node, m.at.cpu_node];
+    nodes.iter().position(|node| *node == m.at.memory_node()).unwrap_or(nodes.len())
+}
 
 /// Whether it belongs to the near pair: within a node, or unmodified lines, which no other pair has. Where each node has one CPU, the
 /// modified lines of the near pair are in the matrix.
-pub(crate) fn is_near(m: &Measurement) -> bool {
+fn is_near(m: &Measurement) -> bool {
     m.at.holder_node == m.at.cpu_node || m.at.state != Some(LineState::Hitm)
 }
 
-/// The nodes of the holders and of the readers.
-pub(crate) fn holder_and_reader_nodes(ms: &[&Measurement]) -> (Vec<Option<u32>>, Vec<Option<u32>>) {
-    let holders: BTreeSet<Option<u32>> = ms.iter().map(|m| m.at.holder_node).collect();
-    let readers: BTreeSet<Option<u32>> = ms.iter().map(|m| m.at.cpu_node).collect();
-    (holders.into_iter().collect(), readers.into_iter().collect())
+/// A row for each holder's node, a column for each reader's.
+pub(crate) type NodeTable<'a> = Pivot<'a, Option<u32>, Option<u32>>;
+
+/// The near pair, and the transfers between nodes by the home of their lines, all of the same rows and columns.
+pub(crate) fn by_node<'a>(ms: &[&'a Measurement]) -> (Vec<&'a Measurement>, Vec<(&'static str, NodeTable<'a>)>) {
+    let (near, far): (Vec<&Measurement>, Vec<&Measurement>) = ms.iter().copied().partition(|m| is_near(m));
+    let table = |ms: &[&'a Measurement]| Pivot::new(ms, |m| (m.at.holder_node, m.at.cpu_node));
+    let all = table(&far);
+    let of_home = |(home, ms): (usize, Vec<_>)| (HOMES[home], table(&ms).over(&all.rows, &all.columns));
+    (near, layers(&far, home).into_iter().map(of_home).collect())
 }

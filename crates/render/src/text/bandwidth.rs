@@ -7,18 +7,20 @@ use memgauge_model::experiment::{Coordinates, MemoryPlace};
 use memgauge_model::interleave::Reading;
 use memgauge_model::result::{BestWriters, Measurement, RfoReason, TrafficRates, VerdictStatus};
 use memgauge_model::traffic::{Mix, Rfo};
-use memgauge_model::units::IdSet;
 use memgauge_model::wording::{self, reasons};
 
 use super::context::{Context, memory_only};
 use super::evidence::{evidence, widest_interval};
 use super::faults::checksums;
 use super::footnotes::Footnotes;
-use super::grid::{CLAIMED, Cell, Column, column_name, matrix as matrix_table, row_names, without_half};
+use super::grid::{Cell, Column};
+use super::nodes::node_table;
 use super::page::{INDENT, Page, Style};
+use crate::groups::nodes::{Prober, node_matrix};
 use crate::groups::{highest_by_mix, thread_count};
 use crate::limit::share_of_limit;
 use crate::number::{bar, bounds, count, half_width_of, marked, maybe, number, percent, value_of};
+use crate::pivot::layers;
 
 /// What the numbers are. Who wants to know it exactly asks for the verbose page.
 const fn about(page: &Page) -> &'static str {
@@ -287,29 +289,17 @@ fn one_ramp(page: &mut Page, context: &mut Context<'_>, mut ms: Vec<&Measurement
 pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     context.heading(page, ms, "Bandwidth by node", about(page));
     let mut footnotes = Footnotes::new(context, ms);
-    let mixes: BTreeSet<Option<Mix>> = ms.iter().map(|m| m.at.mix).collect();
-    let places: BTreeSet<Option<MemoryPlace>> = ms.iter().map(|m| m.at.memory).collect();
+    let places = node_matrix(ms).columns;
     let detailed = context.has_room(places.len());
-    let columns: Vec<_> = places.iter().map(|&memory| (memory, column_name(memory, detailed))).collect();
-    for mix in mixes {
-        let of_mix: Vec<&Measurement> = ms.iter().copied().filter(|m| m.at.mix == mix).collect();
-        let mut cells: BTreeMap<(Row<'_>, Option<MemoryPlace>), &Measurement> = BTreeMap::new();
-        for &m in &of_mix {
-            cells.entry((row(m), m.at.memory)).or_insert(m);
-        }
-        let claim = |row: Row<'_>, memory| {
-            let claimed = context.claim(row.0, memory).filter(|_| mix == Some(Mix::AllReads) && detailed)?;
+    for (mix, of_mix) in layers(ms, |m| m.at.mix) {
+        let mut table = node_matrix(&of_mix);
+        table.columns.clone_from(&places);
+        let claim = |from: &Prober<'_>, memory: &Option<MemoryPlace>| {
+            let claimed = context.claim(from.node, *memory).filter(|_| mix == Some(Mix::AllReads))?;
             claimed.read_bandwidth_mbs.map(|mbs| number(mbs as f64 / 1e3))
         };
-        let rows: Vec<Row<'_>> = of_mix.iter().map(|m| row(m)).collect::<BTreeSet<_>>().into_iter().collect();
-        let rows = row_names(&rows, wording::cpus);
-        let claimed = rows.iter().any(|(row, _)| places.iter().any(|&memory| claim(*row, memory).is_some()));
         let about = mix.map_or_else(String::new, |m| if page.verbose { format!("{m}: {}", m.description()) } else { m.to_string() });
-        page.paragraph(Style::Plain, &(about + if claimed { CLAIMED } else { "" }));
-        matrix_table(page, "CPUs ↓  memory →", &rows, &columns, |&row, &memory| {
-            let claim = claim(row, memory).unwrap_or_default();
-            without_half(footnotes.claimed(cells.get(&(row, memory)).copied(), claim), detailed)
-        });
+        node_table(page, &mut footnotes, (&about, "CPUs ↓  memory →"), &table, detailed, claim);
     }
     footnotes.print(page, &mut context.advised);
     if !detailed {
@@ -317,11 +307,4 @@ pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
     }
     page.items(Style::Detail, INDENT, evidence(ms));
     page.items(Style::Dim, INDENT, memory_only(context.report, places.iter().copied()));
-}
-
-/// A row of the matrix: the node of the CPUs, and the CPUs.
-type Row<'a> = (Option<u32>, Option<&'a IdSet>);
-
-fn row(m: &Measurement) -> Row<'_> {
-    (m.at.cpu_node, m.at.cpus.as_ref())
 }

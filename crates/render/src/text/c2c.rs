@@ -12,7 +12,7 @@ use super::evidence::{evidence, left_out};
 use super::footnotes::Footnotes;
 use super::grid::{Column, column_name, matrix, spread_columns, without_half};
 use super::page::{INDENT, Page, Style};
-use crate::groups::transfers::{self, HOMES, PairHome, STATES, holder_and_reader_nodes, is_near, pair_maps};
+use crate::groups::transfers::{self, PairHome, STATES, pair_maps};
 use crate::number::human;
 
 const ABOUT: &str = "ns per line";
@@ -51,26 +51,25 @@ pub(super) fn representatives(page: &mut Page, context: &mut Context<'_>, ms: &[
 pub(super) fn by_node(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     context.heading(page, ms, "Cache-to-cache transfers by node", "ns per line");
     let mut footnotes = Footnotes::new(context, ms);
-    let (near, far): (Vec<&Measurement>, Vec<&Measurement>) = ms.iter().copied().partition(|m| is_near(m));
+    let (near, maps) = transfers::by_node(ms);
     if !near.is_empty() {
         list(page, context, &mut footnotes, &near);
     }
-    let (holders, readers) = holder_and_reader_nodes(&far);
-    let detailed = context.has_room(readers.len());
-    let rows: Vec<_> = holders.into_iter().map(|node| (node, wording::node(node))).collect();
-    let columns: Vec<_> = readers.into_iter().map(|node| (node, column_name(node.map(MemoryPlace::Node), detailed))).collect();
-    for (home, is_home) in HOMES {
-        let here: Vec<&Measurement> = far.iter().copied().filter(|m| is_home(m)).collect();
-        if here.is_empty() {
-            continue;
-        }
+    for (home, table) in maps {
+        let detailed = context.has_room(table.columns.len());
+        let reader = |node: &Option<u32>| column_name(node.map(MemoryPlace::Node), detailed);
         page.paragraph(Style::Plain, format!("HITM, lines {home}"));
-        matrix(page, "holder ↓  reader →", &rows, &columns, |&holder, &reader| {
-            match here.iter().copied().find(|m| m.at.holder_node == holder && m.at.cpu_node == reader) {
+        matrix(
+            page,
+            "holder ↓  reader →",
+            &table,
+            |node| wording::node(*node),
+            reader,
+            |m, holder, reader| match m {
                 None if holder == reader => "· ".into(),
                 m => without_half(footnotes.cell(m), detailed),
-            }
-        });
+            },
+        );
     }
     finish(page, context, footnotes, ms);
 }
@@ -78,7 +77,8 @@ pub(super) fn by_node(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
 /// Pairs one line each, or summed up where they are too many.
 fn list(page: &mut Page, context: &Context<'_>, footnotes: &mut Footnotes<'_>, ms: &[&Measurement]) {
     let topology = &context.report.machine.topology;
-    let pairs = transfers::pairs(ms, topology);
+    let table = transfers::by_pair(ms, topology);
+    let pairs = &table.rows;
     if pairs.len() > LISTED_PAIRS {
         by_relation(page, ms, topology);
         if !page.verbose {
@@ -95,8 +95,7 @@ fn list(page: &mut Page, context: &Context<'_>, footnotes: &mut Footnotes<'_>, m
         Column::text("home", pairs.iter().map(|(_, p)| p.2.map(|n| wording::node(Some(n))))),
     ];
     for (state, head) in STATES {
-        let find = |pair| ms.iter().copied().find(|m| m.at.state == state && transfers::pair(m) == pair);
-        columns.push(Column::numbers(head, pairs.iter().map(|(_, p)| footnotes.cell(find(*p)))));
+        columns.push(Column::numbers(head, pairs.iter().map(|pair| footnotes.cell(table.get(pair, &state)))));
     }
     page.table(columns);
 }
@@ -115,21 +114,25 @@ pub(super) fn pairs(page: &mut Page, context: &mut Context<'_>, ms: &[&Measureme
     context.heading(page, ms, "Cache-to-cache transfers by pair of CPUs", ABOUT);
     let mut footnotes = Footnotes::new(context, ms);
     let topology = &context.report.machine.topology;
-    let cpus: BTreeSet<u32> = ms.iter().flat_map(|m| [m.at.cpu, m.at.holder_cpu]).flatten().collect();
-    let readers: Vec<_> = cpus.iter().map(|&cpu| (cpu, format!("CPU {cpu}"))).collect();
-    let holders: Vec<_> = cpus.iter().map(|&cpu| (cpu, cpu.to_string())).collect();
+    let cpus = transfers::cpus(ms);
     for map in pair_maps(ms).iter().filter(|_| cpus.len() <= MATRIX_CPUS) {
         let home = match map.home {
             PairHome::Node(node) => format!(", lines at home on node {node}"),
             PairHome::Reader => String::new(),
         };
         page.paragraph(Style::Plain, format!("{}{home}", map.state_name));
-        matrix(page, "reader ↓  holder →", &readers, &holders, |&reader, &holder| {
-            match map.ms.iter().copied().find(|m| m.at.cpu == Some(reader) && m.at.holder_cpu == Some(holder)) {
+        let name = |cpu: &Option<u32>| cpu.map(|cpu| cpu.to_string()).unwrap_or_default();
+        matrix(
+            page,
+            "reader ↓  holder →",
+            &map.table,
+            |cpu| format!("CPU {}", name(cpu)),
+            name,
+            |m, reader, holder| match m {
                 None if reader == holder => "· ".into(),
                 m => without_half(footnotes.cell(m), cpus.len() <= 4),
-            }
-        });
+            },
+        );
     }
     if cpus.len() > 4 {
         by_relation(page, ms, topology);

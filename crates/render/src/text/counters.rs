@@ -10,7 +10,7 @@ use memgauge_model::result::{Measurement, Report};
 use memgauge_model::wording;
 
 use super::block::Part;
-use super::grid::{Cell, Column, matrix};
+use super::grid::{Cell, Column};
 use super::page::{INDENT, Page, Style};
 use super::{machine, notes, sweep};
 use crate::groups::sweeps;
@@ -75,9 +75,8 @@ fn single_cells(page: &mut Page, all: &[Counted<'_>]) -> Vec<CounterMetric> {
     let cell = |c: &Counters, m: CounterMetric| cell(c, m, &suffix(m, c));
     if all.len() <= MAX_COLUMNS {
         let shown = available(all);
-        let rows: Vec<_> = shown.iter().map(|m| (*m, title(*m))).collect();
-        let columns: Vec<_> = all.iter().map(|(m, c)| (*c, head(m))).collect();
-        matrix(page, "metric", &rows, &columns, |metric, counters| cell(counters, *metric));
+        let column = |(m, c): &Counted<'_>| Column::numbers(head(m), shown.iter().map(|metric| cell(c, *metric)));
+        page.matrix(Column::text("metric", shown.iter().map(|m| title(*m))), all.iter().map(column).collect());
         return shown;
     }
     let shown = main_metrics(all);

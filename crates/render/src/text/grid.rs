@@ -2,6 +2,7 @@
 
 use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
 use memgauge_model::experiment::MemoryPlace;
+use memgauge_model::result::Measurement;
 use memgauge_model::stats::median;
 use memgauge_model::wording;
 
@@ -9,6 +10,7 @@ use super::block::Block;
 pub(super) use super::column::{Cell, Column};
 use super::page::{INDENT, LONGEST, Page, clean, width};
 use crate::number::{DASH, bounds, number};
+use crate::pivot::Pivot;
 
 impl Column {
     /// The head and the cells, all of one width.
@@ -83,6 +85,17 @@ impl Page {
             self.table_lines(&grid(columns, self.width));
         }
     }
+
+    /// Prints a matrix, `lead` naming its rows; columns that do not fit stand below the others.
+    pub(super) fn matrix(&mut self, lead: Column, columns: Vec<Column>) {
+        if self.keeps_blocks() {
+            self.keep(|| Block::Table([lead].into_iter().chain(columns).collect()));
+            return;
+        }
+        for block in blocks(&lead, &columns, self.width) {
+            self.table_lines(&block);
+        }
+    }
 }
 
 /// Without the columns that have none.
@@ -151,46 +164,24 @@ fn draw(laid: &[(String, Vec<String>)], gap: usize) -> Vec<String> {
     table.lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// What is said of a matrix that shows firmware's claims, too.
-pub(super) const CLAIMED: &str = "; in brackets: what firmware claims (HMAT)";
-
 /// With more columns than this a matrix shows values only, so that it stays readable.
 pub(super) const DETAILED_COLUMNS: usize = 16;
 
-/// Prints a matrix; `corner` is the head of the rows' names. Cells are made column by column, which is the order of their footnotes.
-pub(super) fn matrix<R, C, T: Into<Cell>>(
+/// Prints measurements in rows and columns by their names; `corner` is the head of the rows' names. Cells are made from the measurement and
+/// its place, column by column, which is the order of their footnotes.
+pub(super) fn matrix<R: Ord + Clone, C: Ord + Clone>(
     page: &mut Page,
     corner: &str,
-    rows: &[(R, String)],
-    columns: &[(C, String)],
-    mut cell: impl FnMut(&R, &C) -> T,
+    table: &Pivot<'_, R, C>,
+    row_name: impl Fn(&R) -> String,
+    column_name: impl Fn(&C) -> String,
+    mut cell: impl FnMut(Option<&Measurement>, &R, &C) -> Cell,
 ) {
-    let lead = Column::text(corner, rows.iter().map(|(_, name)| name.as_str()));
-    let mut column = |(key, name): &(C, String)| Column::numbers(name.as_str(), rows.iter().map(|(row, _)| cell(row, key)));
-    let columns: Vec<Column> = columns.iter().map(&mut column).collect();
-    if page.keeps_blocks() {
-        let all = [lead].into_iter().chain(columns).collect();
-        page.keep(|| Block::Table(all));
-        return;
-    }
-    for block in blocks(&lead, &columns, page.width) {
-        page.table_lines(&block);
-    }
+    let lead = Column::text(corner, table.rows.iter().map(row_name));
+    let mut cells = |column| table.rows.iter().map(|row| cell(table.get(row, column), row, column)).collect::<Vec<_>>();
+    let columns: Vec<Column> = table.columns.iter().map(|column| Column::numbers(column_name(column), cells(column))).collect();
+    page.matrix(lead, columns);
 }
-
-/// The names of rows, each a node and CPUs of it: the CPUs are named where a node has several rows.
-pub(super) fn row_names<C: Copy>(rows: &[(Option<u32>, Option<C>)], name_cpus: impl Fn(C) -> String) -> Vec<NamedRow<C>> {
-    let several = |node: Option<u32>| rows.iter().filter(|r| r.0 == node).count() > 1;
-    let name = |&(node, cpus): &(Option<u32>, Option<C>)| match cpus {
-        Some(cpus) if node.is_none() => name_cpus(cpus),
-        Some(cpus) if several(node) => format!("{}, {}", wording::node(node), name_cpus(cpus)),
-        _ => wording::node(node),
-    };
-    rows.iter().map(|row| (*row, name(row))).collect()
-}
-
-/// A node, CPUs of it, and what the two are called.
-type NamedRow<C> = ((Option<u32>, Option<C>), String);
 
 /// The head of a column for a node's memory: only the node's number where there are many.
 pub(super) fn column_name(memory: Option<MemoryPlace>, detailed: bool) -> String {

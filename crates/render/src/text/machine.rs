@@ -8,7 +8,7 @@ use memgauge_model::topology::{Identity, Machine, Node, OperatingSystem, Topolog
 use memgauge_model::units::{Bytes, IdSet};
 use memgauge_model::wording;
 
-use super::grid::{Cell, Column, matrix};
+use super::grid::{Cell, Column};
 use super::page::{INDENT, Page, Style};
 use super::{notes, places, tiers};
 use crate::number::{bounds, count, from_to, human, number};
@@ -341,9 +341,9 @@ fn distances(page: &mut Page, t: &Topology) {
         page.items(Style::Plain, INDENT, &items);
         return;
     }
-    let rows: Vec<_> = t.nodes.iter().map(|n| (n, wording::node(Some(n.id)))).collect();
-    let columns: Vec<_> = ids.iter().map(|to| (*to, to.to_string())).collect();
-    matrix(page, "from ↓  to →", &rows, &columns, |from, to| from.distances.get(to).map(|d| d.to_string()));
+    let column = |to: &u32| Column::numbers(to.to_string(), t.nodes.iter().map(|n| n.distances.get(to).map(u32::to_string)));
+    let lead = Column::text("from ↓  to →", t.nodes.iter().map(|n| wording::node(Some(n.id))));
+    page.matrix(lead, ids.iter().map(column).collect());
 }
 
 fn allowed(page: &mut Page, m: &Machine) {

@@ -1,7 +1,5 @@
 //! Nodes and directories: what stands behind a directory, and what each node's CPUs get from each.
 
-use std::collections::BTreeSet;
-
 use memgauge_model::directory::MemoryDir;
 use memgauge_model::experiment::{ChaseOrder, Experiment};
 use memgauge_model::persistent::{PersistentDevice, PersistentModule};
@@ -14,6 +12,7 @@ use super::footnotes::Footnotes;
 use super::grid::matrix;
 use super::page::{Page, Style};
 use crate::number::human;
+use crate::pivot::{Pivot, sorted};
 
 /// The namespace, region and modules behind a directory; empty where it is on something else.
 pub(super) fn device(dir: &MemoryDir) -> Vec<String> {
@@ -61,7 +60,7 @@ type Keep<'a> = &'a dyn Fn(&Measurement) -> bool;
 pub(super) fn matrices(page: &mut Page, context: &mut Context<'_>) {
     let wanted = |m: &&Measurement| m.at.memory_dir.is_some() && m.at.cpu_node.is_some();
     let ms: Vec<&Measurement> = context.report.results.iter().filter(wanted).collect();
-    let columns: BTreeSet<&str> = ms.iter().filter_map(|m| m.at.memory_dir.as_deref()).collect();
+    let directories = sorted(ms.iter().filter_map(|m| m.at.memory_dir.as_deref()));
     let latency = |m: &Measurement| m.experiment == Experiment::IdleLatency && m.at.order == Some(ChaseOrder::WindowLocal);
     let reads = |m: &Measurement| {
         m.experiment == Experiment::Bandwidth && m.at.mix == Some(Mix::AllReads) && m.at.access == Some(Access::Sequential)
@@ -73,8 +72,9 @@ pub(super) fn matrices(page: &mut Page, context: &mut Context<'_>) {
     let mut headed = false;
     for (title, kind) in kinds {
         let cells: Vec<&Measurement> = ms.iter().copied().filter(|m| kind(m)).collect();
-        let rows: BTreeSet<Option<u32>> = cells.iter().map(|m| m.at.cpu_node).collect();
-        if rows.len() * columns.len() < 2 {
+        let mut table = Pivot::new(&cells, |m| (m.at.cpu_node, m.at.memory_dir.as_deref().unwrap_or_default()));
+        table.columns.clone_from(&directories);
+        if table.rows.len() * table.columns.len() < 2 {
             continue;
         }
         if !std::mem::replace(&mut headed, true) {
@@ -87,12 +87,7 @@ pub(super) fn matrices(page: &mut Page, context: &mut Context<'_>) {
             let node = home.and_then(|file| file.device_node).map(|node| format!(" (node {node})")).unwrap_or_default();
             home.map_or_else(|| directory.to_owned(), memgauge_model::directory::FileEvidence::label) + &node
         };
-        let rows: Vec<_> = rows.into_iter().map(|row| (row, wording::node(row))).collect();
-        let columns: Vec<_> = columns.iter().map(|directory| (*directory, name(directory))).collect();
-        matrix(page, "CPUs ↓  files →", &rows, &columns, |row, directory| {
-            let here = |m: &&&Measurement| m.at.cpu_node == *row && m.at.memory_dir.as_deref() == Some(*directory);
-            footnotes.cell(cells.iter().find(here).copied())
-        });
+        matrix(page, "CPUs ↓  files →", &table, |row| wording::node(*row), |directory| name(directory), |m, _, _| footnotes.cell(m));
         footnotes.print(page, &mut context.advised);
     }
 }

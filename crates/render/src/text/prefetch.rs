@@ -1,7 +1,5 @@
 //! Prefetchers: their state, and what they are worth.
 
-use std::collections::BTreeSet;
-
 use memgauge_model::experiment::{ChaseOrder, Metric, PrefetchRequest};
 use memgauge_model::prefetchers::{PrefetchGroup, PrefetchState, PrefetchStatus};
 use memgauge_model::result::{Measurement, Report};
@@ -14,8 +12,9 @@ use super::footnotes::Footnotes;
 use super::grid::{Cell, Column};
 use super::page::{INDENT, Page, Style};
 use super::{machine, notes};
-use crate::groups::{PrefetchCell, find_prefetch};
+use crate::groups::{PrefetchTable, by_prefetch};
 use crate::number::value_of;
+use crate::pivot::sorted;
 
 /// The page of `prefetch status`.
 pub(super) fn status(page: &mut Page, report: &Report, state: &PrefetchState) {
@@ -76,10 +75,9 @@ pub(super) fn compare(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
     let about = context.about("GB/s: 10⁹ bytes a second, ns per dependent load");
     page.heading("Prefetchers on and off", &about);
     let mut footnotes = Footnotes::new(context, ms);
-    let rows: BTreeSet<(Option<u32>, Option<PrefetchRequest>)> = ms.iter().map(|m| (m.at.memory_node(), m.at.prefetch)).collect();
-    let mut cells = |metric, order| -> Vec<Cell> {
-        rows.iter().map(|&(node, state)| footnotes.cell(find_prefetch(ms, PrefetchCell { node, state, metric, order }))).collect()
-    };
+    let table = by_prefetch(ms);
+    let rows = &table.rows;
+    let mut cells = |metric, order| -> Vec<Cell> { rows.iter().map(|row| footnotes.cell(table.find(*row, metric, order))).collect() };
     page.table([
         Column::text("memory", rows.iter().map(|r| wording::node(r.0))),
         Column::text("prefetchers", rows.iter().map(|r| r.1.map_or("?", state_name))),
@@ -92,7 +90,7 @@ pub(super) fn compare(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
         let text = "the registers say off, but the latencies contradict them (see the notes)";
         page.text(Style::Warning, "  ! ", "    ", text);
     }
-    let mut items: Vec<String> = rows.iter().map(|r| r.0).collect::<BTreeSet<_>>().into_iter().flat_map(|node| ratios(ms, node)).collect();
+    let mut items: Vec<String> = sorted(rows.iter().map(|r| r.0)).into_iter().flat_map(|node| ratios(&table, node)).collect();
     let cpus = ms.iter().find_map(|m| m.at.cpus.as_ref().filter(|_| m.metric == Metric::Bandwidth));
     items.extend(cpus.map(|c| format!("{} read", wording::cpus(c))));
     items.extend(ms.iter().find_map(|m| m.at.cpu).map(|c| format!("{} chases", context.cpu_name(c))));
@@ -112,8 +110,8 @@ const SEQUENTIAL: Option<ChaseOrder> = Some(ChaseOrder::Sequential);
 const RANDOM: Option<ChaseOrder> = Some(ChaseOrder::WindowLocal);
 
 /// What prefetchers are worth for the memory of a node, and how random order compares with sequential order in each state.
-fn ratios(ms: &[&Measurement], node: Option<u32>) -> Vec<String> {
-    let cell = |state, metric, order| find_prefetch(ms, PrefetchCell { node, state: Some(state), metric, order });
+fn ratios(table: &PrefetchTable<'_>, node: Option<u32>) -> Vec<String> {
+    let cell = |state, metric, order| table.find((node, Some(state)), metric, order);
     let value = |state, metric, order| cell(state, metric, order).and_then(|m| value_of(&m.estimate));
     let on_over_off = |metric, order| {
         let (on, off) = (value(PrefetchRequest::On, metric, order)?, value(PrefetchRequest::Off, metric, order)?);

@@ -1,10 +1,7 @@
 //! A whole report as text.
 
-use std::collections::BTreeSet;
-
 use memgauge_model::experiment::Experiment;
 use memgauge_model::result::{Finding, Health, HealthStatus, Measurement, Report};
-use memgauge_model::traffic::Access;
 use memgauge_model::wording::reasons;
 
 use super::block::{Block, Part};
@@ -16,7 +13,7 @@ use super::{
     plan, prefetch, published, scan, sweep, tiers,
 };
 use crate::appearance::Appearance;
-use crate::groups::{Section, corrupted_results};
+use crate::groups::{Section, corrupted_results, tables};
 use crate::number::{count, measured, seconds};
 
 /// Aligned tables for people: the machine or its prefetchers for a report without plan and results, as `info` and `prefetch status` make it,
@@ -60,9 +57,8 @@ fn results(page: &mut Page, report: &Report) {
         page.gap();
         page.text(if corrupted_results(report) > 0 { Style::Error } else { Style::Bold }, "", "  ", &answer);
     }
-    let sections: BTreeSet<(Section, Option<String>, Option<Access>)> =
-        report.results.iter().map(|m| (Section::for_measurement(m), m.at.memory_dir.clone(), m.at.access)).collect();
-    let has_headline = sections.len() > 1 || report.health.is_some();
+    let tables = tables(report);
+    let has_headline = tables.len() > 1 || report.health.is_some();
     let summary = report.summary.as_ref().filter(|_| has_headline || !report.is_empty());
     if let Some(summary) = summary {
         page.part(Part::Headline);
@@ -75,16 +71,13 @@ fn results(page: &mut Page, report: &Report) {
         tiers::nodes(page, plan, &report.machine);
         tiers::loads(page, report);
     }
-    for (section, directory, access) in sections {
-        let place = (section, &directory, access);
-        let in_section = |m: &&Measurement| (Section::for_measurement(m), &m.at.memory_dir, m.at.access) == place;
-        let ms: Vec<&Measurement> = report.results.iter().filter(in_section).collect();
-        context.directory.clone_from(&directory);
+    for ((section, directory, access), ms) in tables {
+        context.directory = directory.map(str::to_owned);
         // A health check says what it found; its tables are evidence.
         if context.brief && (report.health.is_some() || headline::says_all(section, &ms)) {
             continue;
         }
-        page.part(Part::Table(section, directory, access));
+        page.part(Part::Table(section, directory.map(str::to_owned), access));
         table(page, &mut context, section, &ms);
     }
     page.part(Part::Matrices);

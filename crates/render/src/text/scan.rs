@@ -1,7 +1,5 @@
 //! A scan of memory: how the regions' bandwidths are spread, and the weakest of them. A machine has hundreds; all of them are in the JSON.
 
-use std::collections::BTreeSet;
-
 use memgauge_analysis::conclusions::scan;
 use memgauge_model::result::{LimitSource, Measurement, QualityLevel, QualityReason, VerdictReason};
 use memgauge_model::stats;
@@ -15,6 +13,7 @@ use super::grid::{Cell, Column};
 use super::page::{INDENT, Page, Style};
 use crate::groups::planned_scan;
 use crate::number::{bar, count, human, maybe, number, range, value_of};
+use crate::pivot::layers;
 
 /// Regions that are listed. Nobody reads more, and the result has all of them.
 const LISTED: usize = 10;
@@ -28,12 +27,10 @@ const MAX_BUCKETS: usize = 24;
 /// One histogram and one list for each node.
 pub(super) fn scans(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     context.heading(page, ms, "Memory scan", "GB/s: 10⁹ bytes per second that all CPUs named together read from a region");
-    let nodes: BTreeSet<Option<u32>> = ms.iter().map(|m| m.at.memory_node()).collect();
-    for (i, node) in nodes.into_iter().enumerate() {
+    for (i, (node, mut regions)) in layers(ms, |m| m.at.memory_node()).into_iter().enumerate() {
         if i > 0 {
             page.gap();
         }
-        let mut regions: Vec<&Measurement> = ms.iter().copied().filter(|m| m.at.memory_node() == node).collect();
         regions.sort_by_key(|m| m.at.region);
         one_node(page, context, node, &regions);
     }
