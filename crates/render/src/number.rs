@@ -178,16 +178,6 @@ pub(crate) fn bounds(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)
     })
 }
 
-/// A bar of eighths of blocks, `share` (0 to 1) of `width` columns long.
-pub(crate) fn bar(share: f64, width: usize) -> String {
-    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    if !share.is_finite() {
-        return String::new();
-    }
-    let eighths = ((share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize).max(1);
-    format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,12 +218,5 @@ mod tests {
         assert_eq!(sizes.map(size), ["1.25 MiB", "1.75 MiB", "2.5 MiB", "48 MiB", "3 B", "1 GiB", "1.3 MiB"]);
         assert_eq!([0.83, 48.2, 200.0, 7500.0].map(seconds), ["0.8 s", "48 s", "3 min 20 s", "2 h 05 min"]);
         assert_eq!([0.64, 0.013, 0.01, 0.004, 0.0].map(percent), ["64 %", "1.3 %", "1 %", "0.4 %", "0 %"]);
-    }
-
-    #[test]
-    fn bars_are_as_long_as_their_share() {
-        assert_eq!(bar(0.5, 4), "██");
-        assert_eq!(bar(0.0, 4), "▏");
-        assert_eq!(bar(9.0, 2), "██");
     }
 }

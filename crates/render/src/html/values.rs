@@ -12,7 +12,7 @@ use crate::format::Named;
 use crate::groups::Section;
 use crate::limit::share_of_limit;
 use crate::number::{DASH, half_width, number, percent, unit, value_of};
-use crate::text::column::{Cell, Column};
+use crate::text::column::{Cell, Column, Value};
 use crate::text::comparison::{place, quantity};
 
 /// What was measured, in words.
@@ -27,7 +27,7 @@ fn cell(m: &Measurement) -> Cell {
         Some(v) => (number(v), half_width(&m.estimate)),
         None => (DASH.to_owned(), String::new()),
     };
-    Cell::Value { number, half, claim: String::new(), marks: String::new() }
+    Value { number, half, ..Value::default() }.into()
 }
 
 /// Whether to trust it, and why not; why there is none.

@@ -1,7 +1,7 @@
 //! What templates show: blocks of the text, as elements of a page.
 
 use crate::text::block::{Block, Style};
-use crate::text::column::{Cell, Column};
+use crate::text::column::{Alignment, Cell, Column, padded};
 
 /// An element of a page.
 pub(super) enum View {
@@ -77,11 +77,6 @@ const fn class(style: Style) -> &'static str {
     }
 }
 
-/// Characters that draw a bar or a sketch.
-fn is_drawn(text: &str) -> bool {
-    text.contains(|c| ('▁'..='▏').contains(&c))
-}
-
 /// Adds a block to what is there. Facts and commands in a row are one list; advice belongs to the sentence before it. Headings and parts are
 /// not elements of their own.
 pub(super) fn add(views: &mut Vec<View>, block: Block) {
@@ -93,8 +88,6 @@ pub(super) fn add(views: &mut Vec<View>, block: Block) {
         (Block::Command(line), _) => views.push(View::Commands(vec![line])),
         (Block::Advice(text), Some(View::Text { advice, .. })) => *advice = Some(text),
         (Block::Advice(text), _) => views.push(View::Text { class: "", sign: "→".to_owned(), text, advice: None }),
-        // A sketch of a curve, which the figure draws better.
-        (Block::Text { text, .. }, _) if is_drawn(&text) => {}
         (Block::Text { style, sign, text }, _) => views.push(View::Text { class: class(style), sign, text, advice: None }),
         (Block::Items { style, items }, _) => views.push(View::Items { class: class(style), text: items.join(" · ") }),
         (Block::Table(columns), _) => views.push(View::Table(table(&columns))),
@@ -104,15 +97,10 @@ pub(super) fn add(views: &mut Vec<View>, block: Block) {
 /// Tables of more rows than this can be sorted.
 const SORTED: usize = 3;
 
-/// Without a bar, which the figure draws better.
-fn undrawn(text: &str) -> String {
-    text.trim_matches(|c: char| c.is_whitespace() || ('▁'..='▏').contains(&c)).to_owned()
-}
-
-/// Whether a column has nothing but bars.
+/// Whether a column has nothing but bars, which the figure draws better.
 fn is_bars(column: &Column) -> bool {
-    let bar = |cell: &Cell| matches!(cell, Cell::Text(text) if is_drawn(text) && undrawn(text).is_empty());
-    column.cells.iter().any(bar) && column.cells.iter().all(|cell| bar(cell) || cell.is_blank())
+    let bar = |cell: &Cell| matches!(cell, Cell::Bar { after, .. } if after.is_empty());
+    column.cells.iter().all(|cell| bar(cell) || cell.is_blank()) && column.cells.iter().any(bar)
 }
 
 /// A table, its rows named by their first column.
@@ -122,66 +110,24 @@ pub(super) fn table(columns: &[Column]) -> Table {
     let count = columns.iter().map(|c| c.cells.len()).max().unwrap_or(0);
     let mut rows: Vec<Vec<Entry>> = (0..count).map(|_| Vec::with_capacity(columns.len())).collect();
     for (i, column) in columns.iter().enumerate() {
-        let widths = Widths::from_column(column);
+        let aligned = Alignment::of(&column.cells);
         for (row, cell) in rows.iter_mut().zip(&column.cells) {
-            row.push(Entry { head: i == 0, ..entry(cell, column.right, &widths) });
+            row.push(Entry { head: i == 0, ..entry(cell, column.right, &aligned) });
         }
     }
     Table { name: String::new(), heads, rows, sorted: count >= SORTED, searched: false, stacked: false }
 }
 
-/// Characters that the parts of a column's numbers take at most.
-#[derive(Default)]
-struct Widths {
-    fraction: usize,
-    half: usize,
-    after: usize,
-}
-
-fn fraction(number: &str) -> usize {
-    number.split_once('.').map_or(0, |(_, digits)| digits.chars().count() + 1)
-}
-
-impl Widths {
-    fn from_column(column: &Column) -> Self {
-        let mut widths = Self::default();
-        for cell in &column.cells {
-            if let Cell::Value { number, half, .. } = cell {
-                widths.fraction = widths.fraction.max(fraction(number));
-                widths.half = widths.half.max(half.chars().count());
-            }
-        }
-        for cell in &column.cells {
-            if let Cell::Value { half, claim, marks, .. } = cell {
-                widths.after = widths.after.max(after(half, claim, marks, widths.half).chars().count());
-            }
-        }
-        widths
-    }
-}
-
-/// What stands after a number, its parts in columns of their own.
-fn after(half: &str, claim: &str, marks: &str, half_width: usize) -> String {
-    let mut text = if half.is_empty() && claim.is_empty() { String::new() } else { format!(" {half}") };
-    if !claim.is_empty() {
-        text = format!("{text:0$} ({claim})", half_width + 1);
-    }
-    if !marks.is_empty() {
-        text = format!("{text} {marks}");
-    }
-    text
-}
-
-fn entry(cell: &Cell, right: bool, widths: &Widths) -> Entry {
+fn entry(cell: &Cell, right: bool, aligned: &Alignment) -> Entry {
     let class = if right { "n" } else { "" };
     match cell {
         Cell::Blank => Entry { class, ..Entry::default() },
-        Cell::Text(text) => Entry { class, text: undrawn(text), ..Entry::default() },
-        Cell::Value { number, half, claim, marks } => {
+        Cell::Text(text) | Cell::Bar { after: text, .. } => Entry { class, text: text.trim().to_owned(), ..Entry::default() },
+        Cell::Value(value) => {
             // Blanks behind what is aligned to the right bring the points below each other.
-            let gap = " ".repeat(widths.fraction - fraction(number));
-            let after = format!("{gap}{}", after(half, claim, marks, widths.half));
-            Entry { class, text: number.clone(), after: format!("{after:0$}", gap.len() + widths.after), ..Entry::default() }
+            let blanks = " ".repeat(aligned.blanks(value).1);
+            let after = format!("{blanks}{}", padded(&aligned.tail(value), aligned.tail, false));
+            Entry { class, text: value.number.clone(), after, ..Entry::default() }
         }
     }
 }
@@ -189,11 +135,12 @@ fn entry(cell: &Cell, right: bool, widths: &Widths) -> Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::column::Value;
 
     #[test]
     fn bars_are_left_to_figures() {
-        let bars = Column::text("shape", ["██▌", "█"]);
-        let named = Column::text("latency", ["██▌", "█▌ ◂ knee"]);
+        let bars = Column::text("shape", [0.8, 0.4].map(|share| Cell::bar(share, 3)));
+        let named = Column::text("latency", [None, Some("knee")].map(|name| Cell::named_bar(Some(0.5), 3, name)));
         let table = table(&[Column::text("size", ["1", "2"]), bars, named]);
         let shown: Vec<&str> = table.rows.iter().flatten().map(|entry| entry.text.as_str()).collect();
         assert_eq!(shown, ["1", "", "2", "◂ knee"]);
@@ -201,8 +148,7 @@ mod tests {
 
     #[test]
     fn points_are_below_each_other() {
-        let value =
-            |number: &str, half: &str| Cell::Value { number: number.into(), half: half.into(), claim: String::new(), marks: String::new() };
+        let value = |number: &str, half: &str| Cell::Value(Value { number: number.into(), half: half.into(), ..Value::default() });
         let column = Column::numbers("ns", [value("98.2", "±0.4"), value("1204", "±12"), value("9.81", "")]);
         let table = table(&[Column::text("where", ["a", "b", "c"]), column]);
         let shown: Vec<String> = table.rows.iter().map(|row| format!("{:>12}", format!("{}{}", row[1].text, row[1].after))).collect();

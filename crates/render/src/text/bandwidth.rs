@@ -13,13 +13,13 @@ use super::context::{Context, memory_only};
 use super::evidence::{evidence, widest_interval};
 use super::faults::checksums;
 use super::footnotes::Footnotes;
-use super::grid::{Cell, Column};
+use super::grid::{Cell, Column, Value};
 use super::nodes::node_table;
 use super::page::{INDENT, Page, Style};
 use crate::groups::nodes::{Prober, node_matrix};
 use crate::groups::{highest_by_mix, thread_count};
 use crate::limit::share_of_limit;
-use crate::number::{bar, bounds, count, half_width_of, marked, maybe, number, percent, value_of};
+use crate::number::{bounds, count, half_width_of, marked, maybe, number, percent, value_of};
 use crate::pivot::layers;
 
 /// What the numbers are. Who wants to know it exactly asks for the verbose page.
@@ -186,7 +186,7 @@ fn of_limit(m: &Measurement) -> Cell {
         VerdictStatus::Ok | VerdictStatus::Unknown => "",
     };
     match share_of_limit(m) {
-        Some(share) => Cell::Value { number: percent(share), half: String::new(), claim: String::new(), marks: word.to_owned() },
+        Some(share) => Value { number: percent(share), marks: word.to_owned(), ..Value::default() }.into(),
         None if value_of(&m.estimate).is_some() && !word.is_empty() => word.into(),
         None => Cell::Blank,
     }
@@ -264,7 +264,7 @@ fn one_ramp(page: &mut Page, context: &mut Context<'_>, mut ms: Vec<&Measurement
     let highest = bounds(ms.iter().filter_map(|m| value_of(&m.estimate))).map(|b| b.1);
     let mixes: BTreeSet<_> = ms.iter().map(|m| m.at.mix).collect();
     let per_cpu = |m: &Measurement| value_of(&m.estimate).map(|v| Cell::number(marked(m, v / thread_count(m).max(1) as f64)));
-    let shape = |m: &Measurement| value_of(&m.estimate).zip(highest).map(|(v, highest)| bar(v / highest, BAR));
+    let shape = |m: &Measurement| value_of(&m.estimate).zip(highest).map(|(v, highest)| Cell::bar(v / highest, BAR));
     page.table([
         Column::text("mix", ms.iter().map(|m| m.at.mix.map(Mix::name))).only_if(mixes.len() > 1),
         Column::text("from", ms.iter().map(|m| row_node(m))).only_if(differ(&ms, row_node)),

@@ -1,20 +1,45 @@
 //! Columns of tables, and what stands in their cells.
 
+use super::page::width;
+
 /// What stands in a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cell {
     Blank,
     Text(String),
-    Value {
-        /// Digits, or a dash.
-        number: String,
-        /// `±0.4` or `(16.0–44.2)`, or empty.
-        half: String,
-        /// What firmware claims, or empty.
-        claim: String,
-        /// Numbers of footnotes, or empty.
-        marks: String,
+    Value(Value),
+    /// A sketch of a number, which figures draw better, and what stands after it.
+    Bar {
+        bar: String,
+        after: String,
     },
+}
+
+/// A number and what stands beside it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Value {
+    /// Digits, or a dash.
+    pub(crate) number: String,
+    /// `±0.4` or `(16.0–44.2)`, or empty.
+    pub(crate) half: String,
+    /// What firmware claims, or empty.
+    pub(crate) claim: String,
+    /// Numbers of footnotes, or empty.
+    pub(crate) marks: String,
+}
+
+impl Value {
+    /// Columns before the point, and from it on.
+    fn widths(&self) -> (usize, usize) {
+        let whole = self.number.split('.').next().map_or(0, width);
+        (whole, width(&self.number) - whole)
+    }
+}
+
+impl From<Value> for Cell {
+    fn from(value: Value) -> Self {
+        Self::Value(value)
+    }
 }
 
 /// A text, or nothing where an option is empty.
@@ -39,14 +64,33 @@ impl From<&str> for Cell {
 impl Cell {
     /// A number without interval.
     pub(crate) fn number(number: String) -> Self {
-        Self::Value { number, half: String::new(), claim: String::new(), marks: String::new() }
+        Self::Value(Value { number, ..Value::default() })
+    }
+    /// A bar of eighths of blocks, `share` (0 to 1) of so many columns long.
+    pub(crate) fn bar(share: f64, columns: usize) -> Self {
+        const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+        let bar = if share.is_finite() {
+            let eighths = ((share.clamp(0.0, 1.0) * columns as f64 * 8.0).round() as usize).max(1);
+            format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
+        } else {
+            String::new()
+        };
+        Self::Bar { bar, after: String::new() }
+    }
+    /// A bar with a name after it.
+    pub(crate) fn named_bar(share: Option<f64>, columns: usize, name: Option<&str>) -> Self {
+        match Self::bar(share.unwrap_or(f64::NAN), columns) {
+            Self::Bar { bar, .. } => Self::Bar { bar, after: name.map(|name| format!("◂ {name}")).unwrap_or_default() },
+            other => other,
+        }
     }
     pub(crate) fn is_blank(&self) -> bool {
         match self {
             Self::Blank => true,
             Self::Text(t) => t.is_empty(),
+            Self::Bar { bar, after } => bar.is_empty() && after.is_empty(),
             // A dash says that something was not measured.
-            Self::Value { .. } => false,
+            Self::Value(_) => false,
         }
     }
 }
@@ -77,5 +121,67 @@ impl Column {
     pub(crate) fn only_if(mut self, shown: bool) -> Self {
         self.cells.retain(|_| shown);
         self
+    }
+}
+
+/// How many columns the parts of a column's numbers take, so that those of a kind are below each other.
+#[derive(Default)]
+pub(crate) struct Alignment {
+    pub(crate) whole: usize,
+    pub(crate) fraction: usize,
+    half: usize,
+    pub(crate) tail: usize,
+}
+
+impl Alignment {
+    pub(crate) fn of(cells: &[Cell]) -> Self {
+        let values = || cells.iter().filter_map(|cell| if let Cell::Value(value) = cell { Some(value) } else { None });
+        let mut all = Self::default();
+        for value in values() {
+            let (whole, fraction) = value.widths();
+            all.whole = all.whole.max(whole);
+            all.fraction = all.fraction.max(fraction);
+            all.half = all.half.max(if value.half.is_empty() { 0 } else { width(&value.half) + 1 });
+        }
+        all.tail = values().map(|value| width(&all.tail(value))).max().unwrap_or(0);
+        all
+    }
+
+    /// Blanks before a number and behind it that bring the points below each other.
+    pub(crate) fn blanks(&self, value: &Value) -> (usize, usize) {
+        let (whole, fraction) = value.widths();
+        (self.whole - whole, self.fraction - fraction)
+    }
+
+    /// What stands after a number, its parts in columns of their own.
+    pub(crate) fn tail(&self, Value { half, claim, marks, .. }: &Value) -> String {
+        let mut tail = if half.is_empty() { String::new() } else { format!(" {half}") };
+        if !claim.is_empty() {
+            tail = format!("{} ({claim})", padded(&tail, self.half, false));
+        }
+        if !marks.is_empty() {
+            tail = format!("{tail} {marks}");
+        }
+        tail
+    }
+}
+
+/// A text with blanks before or behind it, so that it takes so many columns.
+pub(crate) fn padded(text: &str, columns: usize, right: bool) -> String {
+    let blanks = " ".repeat(columns.saturating_sub(width(text)));
+    if right { format!("{blanks}{text}") } else { format!("{text}{blanks}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_as_long_as_their_share() {
+        let bar = |share, columns| if let Cell::Bar { bar, .. } = Cell::bar(share, columns) { bar } else { String::new() };
+        assert_eq!(bar(0.5, 4), "██");
+        assert_eq!(bar(0.0, 4), "▏");
+        assert_eq!(bar(9.0, 2), "██");
+        assert!(Cell::bar(f64::NAN, 2).is_blank());
     }
 }

@@ -11,11 +11,11 @@ use super::distribution::distributions;
 use super::evidence::evidence;
 use super::faults::checksums;
 use super::footnotes::Footnotes;
-use super::grid::{Cell, Column};
+use super::grid::{Cell, Column, Value};
 use super::load::SummaryNumbers;
 use super::page::{INDENT, Page, Style};
 use crate::groups::{LoadedCurve, LoadedPoint, loaded_curves, measured_by};
-use crate::number::{bar, bounds, half_width, number, value_of};
+use crate::number::{bounds, half_width, number, value_of};
 
 /// Columns of a full bar.
 const BAR: usize = 24;
@@ -42,8 +42,8 @@ fn one_curve(page: &mut Page, context: &mut Context<'_>, curve: &LoadedCurve<'_>
     let points: Vec<&LoadedPoint<'_>> = if context.brief { few_points(all, knee) } else { all.iter().collect() };
     let in_flight = points.iter().map(|p| p.bandwidth.and_then(|m| m.lines_in_flight));
     let shape = |p: &&LoadedPoint<'_>| {
-        let shape = latency(p.latency).zip(highest).map(|(v, highest)| bar(v / highest, BAR)).unwrap_or_default();
-        if p.delay.is_some() && p.delay == knee { format!("{shape} ◂ knee") } else { shape }
+        let share = latency(p.latency).zip(highest).map(|(v, highest)| v / highest);
+        Cell::named_bar(share, BAR, (p.delay.is_some() && p.delay == knee).then_some("knee"))
     };
     page.table([
         Column::numbers("delay", points.iter().map(|p| p.delay.map(|d| d.to_string()))),
@@ -98,9 +98,7 @@ fn shares(page: &mut Page, summary: &CurveSummary, points: &[LoadedPoint<'_>], f
         let point = points.iter().find(|p| p.delay.is_some() && p.delay == share.delay_cycles);
         match point.and_then(of_point) {
             Some(m) => footnotes.cell(Some(m)),
-            None => value_of(e)
-                .map(|v| Cell::Value { number: number(v), half: half_width(e), claim: String::new(), marks: String::new() })
-                .into(),
+            None => value_of(e).map(|v| Value { number: number(v), half: half_width(e), ..Value::default() }).into(),
         }
     };
     let bandwidths: Vec<Cell> = summary.shares.iter().map(|s| value(s, |p| p.bandwidth, &s.bandwidth)).collect();

@@ -10,7 +10,7 @@ use memgauge_model::words;
 use memgauge_model::words::{Knob, Way, Ways};
 
 use super::context::{Context, common_reasons};
-use super::grid::Cell;
+use super::grid::{Cell, Value};
 use super::page::{INDENT, Page, Style};
 use crate::number::{DASH, SUPERSCRIPTS, bounds, half_width, number, percent, unit, value_of};
 
@@ -52,10 +52,10 @@ impl<'a> Footnotes<'a> {
         let marks = self.marks(m);
         match value_of(&m.estimate) {
             Some(v) if m.quality.level == QualityLevel::Unreliable => {
-                Cell::Value { number: format!("~{}", number(v)), half: half_width(&m.estimate), claim, marks }
+                Value { number: format!("~{}", number(v)), half: half_width(&m.estimate), claim, marks }.into()
             }
-            Some(v) => Cell::Value { number: number(v), half: half_width(&m.estimate), claim, marks },
-            None => Cell::Value { number: DASH.to_owned(), half: String::new(), claim, marks },
+            Some(v) => Value { number: number(v), half: half_width(&m.estimate), claim, marks }.into(),
+            None => Value { number: DASH.to_owned(), half: String::new(), claim, marks }.into(),
         }
     }
 

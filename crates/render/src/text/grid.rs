@@ -1,13 +1,13 @@
 //! Tables and matrices: columns aligned at the decimal point, those that do not fit left out or moved to a block below.
 
-use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
 use memgauge_model::experiment::MemoryPlace;
 use memgauge_model::result::Measurement;
 use memgauge_model::stats::median;
 use memgauge_model::wording;
 
 use super::block::Block;
-pub(super) use super::column::{Cell, Column};
+use super::column::{Alignment, padded};
+pub(super) use super::column::{Cell, Column, Value};
 use super::page::{INDENT, LONGEST, Page, clean, width};
 use crate::number::{DASH, bounds, number};
 use crate::pivot::Pivot;
@@ -15,53 +15,23 @@ use crate::pivot::Pivot;
 impl Column {
     /// The head and the cells, all of one width.
     fn lay_out(&self) -> (String, Vec<String>) {
-        let parts = |number: &str| {
-            let whole = number.split('.').next().map_or(0, width);
-            (whole, width(number) - whole)
+        let aligned = Alignment::of(&self.cells);
+        let text = |cell: &Cell| match cell {
+            Cell::Blank => String::new(),
+            Cell::Text(text) => clipped(text),
+            Cell::Bar { bar, after } if after.is_empty() => bar.clone(),
+            Cell::Bar { bar, after } => clipped(&format!("{bar} {after}")),
+            Cell::Value(value) => {
+                let (before, behind) = aligned.blanks(value);
+                let behind = if value.number == DASH { 0 } else { behind };
+                let number = format!("{}{}{}", " ".repeat(before), value.number, " ".repeat(behind));
+                padded(&(number + &aligned.tail(value)), aligned.whole + aligned.fraction + aligned.tail, false)
+            }
         };
-        let (mut whole, mut fraction, mut half_width, mut tail_width) = (0, 0, 0, 0);
-        let tail = |half: &str, half_width: usize, claim: &str, marks: &str| {
-            let mut t = if half.is_empty() { String::new() } else { format!(" {half}") };
-            if !claim.is_empty() {
-                t = format!("{t:half_width$} ({claim})");
-            }
-            if !marks.is_empty() {
-                t = format!("{t} {marks}");
-            }
-            t
-        };
-        for cell in &self.cells {
-            if let Cell::Value { number, half, .. } = cell {
-                let (w, f) = parts(number);
-                whole = whole.max(w);
-                fraction = fraction.max(f);
-                half_width = half_width.max(if half.is_empty() { 0 } else { width(half) + 1 });
-            }
-        }
-        for cell in &self.cells {
-            if let Cell::Value { half, claim, marks, .. } = cell {
-                tail_width = tail_width.max(width(&tail(half, half_width, claim, marks)));
-            }
-        }
-        let texts: Vec<String> = self
-            .cells
-            .iter()
-            .map(|cell| match cell {
-                Cell::Blank => String::new(),
-                Cell::Text(t) => clipped(t),
-                Cell::Value { number, half, claim, marks } => {
-                    let (w, f) = parts(number);
-                    let gap = if number == DASH { String::new() } else { " ".repeat(fraction - f) };
-                    let number = format!("{}{number}{gap}", " ".repeat(whole - w));
-                    let text = format!("{number}{}", tail(half, half_width, claim, marks));
-                    format!("{text:0$}", whole + fraction + tail_width)
-                }
-            })
-            .collect();
+        let texts: Vec<String> = self.cells.iter().map(text).collect();
         let head = clipped(&self.head);
-        let full = texts.iter().map(|t| width(t)).max().unwrap_or(0).max(width(&head));
-        let padded = |text: &String| if self.right { format!("{text:>full$}") } else { format!("{text:full$}") };
-        (padded(&head), texts.iter().map(padded).collect())
+        let full = texts.iter().chain([&head]).map(|t| width(t)).max().unwrap_or(0);
+        (padded(&head, full, self.right), texts.iter().map(|text| padded(text, full, self.right)).collect())
     }
 }
 
@@ -149,19 +119,11 @@ fn draw(laid: &[(String, Vec<String>)], gap: usize) -> Vec<String> {
     if laid.is_empty() {
         return Vec::new();
     }
-    let mut table = Table::new();
-    let rule = LineStyle::none().fill('─');
-    table.load_style(TableStyle::new().header_separator(rule)).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(laid.iter().map(|(head, _)| head));
+    let line = |cells: Vec<&str>| cells.join(&" ".repeat(gap)).trim_end().to_owned();
     let rows = laid.iter().map(|(_, cells)| cells.len()).max().unwrap_or(0);
-    for row in 0..rows {
-        table.add_row(laid.iter().map(|(_, cells)| cells.get(row).map_or("", String::as_str)));
-    }
-    let last = laid.len() - 1;
-    for (i, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, if i == last { 0 } else { gap as u16 }));
-    }
-    table.lines().map(|line| line.trim_end().to_owned()).collect()
+    let row = |i: usize| line(laid.iter().map(|(_, cells)| cells.get(i).map_or("", String::as_str)).collect());
+    let head = [line(laid.iter().map(|(head, _)| head.as_str()).collect()), "─".repeat(total(laid, gap))];
+    head.into_iter().chain((0..rows).map(row)).collect()
 }
 
 /// With more columns than this a matrix shows values only, so that it stays readable.
@@ -194,7 +156,7 @@ pub(super) fn column_name(memory: Option<MemoryPlace>, detailed: bool) -> String
 /// Drops the interval from a cell of a matrix that is too wide for it.
 pub(super) fn without_half(cell: Cell, detailed: bool) -> Cell {
     match cell {
-        Cell::Value { number, claim, marks, .. } if !detailed => Cell::Value { number, half: String::new(), claim, marks },
+        Cell::Value(value) if !detailed => Value { half: String::new(), ..value }.into(),
         other => other,
     }
 }
@@ -215,7 +177,7 @@ mod tests {
     use super::*;
 
     fn value(number: &str, half: &str, marks: &str) -> Cell {
-        Cell::Value { number: number.into(), half: half.into(), claim: String::new(), marks: marks.into() }
+        Value { number: number.into(), half: half.into(), marks: marks.into(), ..Value::default() }.into()
     }
 
     #[test]

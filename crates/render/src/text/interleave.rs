@@ -8,9 +8,9 @@ use memgauge_model::wording;
 
 use super::context::Context;
 use super::evidence::evidence;
-use super::grid::{Cell, Column};
+use super::grid::{Cell, Column, Value};
 use super::page::{INDENT, Page, Style};
-use crate::number::{bar, number};
+use crate::number::number;
 
 /// Columns of a full bar.
 const BAR: usize = 24;
@@ -41,7 +41,7 @@ fn one_search(page: &mut Page, context: &mut Context<'_>, summary: &InterleaveSu
         Column::text("weights", shown.iter().map(|t| ratio(summary, &t.weights))),
         Column::numbers("GB/s", shown.iter().map(|t| value(t.bandwidth_gbs))),
         Column::numbers(at, shown.iter().map(|t| t.latency_ns.map(value))),
-        Column::text("bandwidth", shown.iter().map(|t| bar(t.bandwidth_gbs.value / most, BAR))).optional(),
+        Column::text("bandwidth", shown.iter().map(|t| Cell::bar(t.bandwidth_gbs.value / most, BAR))).optional(),
         Column::text("", shown.iter().map(|t| remarks(summary, t))),
     ]);
     page.gap();
@@ -195,7 +195,7 @@ fn global(page: &mut Page, all: &[InterleaveSummary]) {
 
 fn value(reading: Reading) -> Cell {
     let half = if reading.half > 0.0 { format!("±{}", number(reading.half)) } else { String::new() };
-    Cell::Value { number: number(reading.value), half, claim: String::new(), marks: String::new() }
+    Value { number: number(reading.value), half, ..Value::default() }.into()
 }
 
 fn join(nodes: &[u32]) -> String {

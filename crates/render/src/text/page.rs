@@ -2,6 +2,7 @@
 
 use memgauge_model::printable::is_obeyed;
 use memgauge_model::words::Ways;
+use unicode_width::UnicodeWidthStr;
 
 pub(super) use super::block::Style;
 use super::block::{Block, Part};
@@ -177,6 +178,13 @@ impl Page {
         }
     }
 
+    /// A curve in one line of block characters. Pages that are no text have a figure instead.
+    pub(super) fn sketch(&mut self, text: &str) {
+        if !self.keeps_blocks() {
+            self.paragraph(Style::Plain, text);
+        }
+    }
+
     /// Words below a heading or a table.
     pub(super) fn paragraph(&mut self, style: Style, text: impl AsRef<str>) {
         self.text(style, INDENT, INDENT, text.as_ref());
@@ -250,9 +258,9 @@ pub(super) const LONGEST: usize = 60;
 /// Indentation of everything below a heading.
 pub(super) const INDENT: &str = "  ";
 
-/// Columns that a text takes, one for each character. Exotic model names may have wider ones; they only wrap early or late.
+/// Columns that a text takes in a terminal.
 pub(super) fn width(text: &str) -> usize {
-    text.chars().count()
+    text.width()
 }
 
 /// The text without what a terminal would obey: a report may come from anywhere.

@@ -12,7 +12,7 @@ use super::footnotes::Footnotes;
 use super::grid::{Cell, Column};
 use super::page::{INDENT, Page, Style};
 use crate::groups::planned_scan;
-use crate::number::{bar, count, human, maybe, number, range, value_of};
+use crate::number::{count, human, maybe, number, range, value_of};
 use crate::pivot::layers;
 
 /// Regions that are listed. Nobody reads more, and the result has all of them.
@@ -106,7 +106,7 @@ fn histogram(page: &mut Page, values: &[f64], bucket: f64) {
     page.table([
         Column::text("GB/s", buckets.iter().map(|(low, _)| format!("{}–{}", end(*low), end(low + bucket)))),
         Column::numbers("regions", buckets.iter().map(|(_, n)| Cell::number(n.to_string()))),
-        Column::text("", buckets.iter().map(|(_, n)| bar(*n as f64 / largest as f64, BAR))).optional(),
+        Column::text("", buckets.iter().map(|(_, n)| Cell::bar(*n as f64 / largest as f64, BAR))).optional(),
     ]);
 }
 

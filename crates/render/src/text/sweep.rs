@@ -12,7 +12,7 @@ use super::footnotes::Footnotes;
 use super::grid::{Cell, Column};
 use super::page::{INDENT, Page, Style};
 use crate::groups::{Sweep, sweeps};
-use crate::number::{bar, bounds, human, number, range, size, unit, value_of};
+use crate::number::{bounds, human, number, range, size, unit, value_of};
 
 /// Columns of a full bar.
 const BAR: usize = 24;
@@ -45,14 +45,13 @@ fn one_sweep(page: &mut Page, context: &mut Context<'_>, sweep: &Sweep<'_>) {
         let beside = INDENT.len() + ends.0.chars().count() + ends.1.chars().count() + 2;
         let sketch = sketch(all, &scale, page.width.saturating_sub(beside));
         page.gap();
-        page.paragraph(Style::Plain, format!("{} {sketch} {}", ends.0, ends.1));
+        page.sketch(&format!("{} {sketch} {}", ends.0, ends.1));
     }
     let listed = listed(all, levels);
     let mut footnotes = Footnotes::new(context, &listed);
     let shape = |m: &&Measurement| {
-        let bar = value_of(&m.estimate).map(|v| bar(scale.share(v), BAR)).unwrap_or_default();
         let level = m.at.working_set.zip(levels).and_then(|(bytes, levels)| level_ending_at(levels, bytes));
-        level.map_or(bar.clone(), |name| format!("{bar} ◂ {name}"))
+        Cell::named_bar(value_of(&m.estimate).map(|v| scale.share(v)), BAR, level)
     };
     page.table([
         Column::numbers("working set", listed.iter().map(|m| m.at.working_set.map(size))),
