@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::palette::{Colour, WHITE, is_neutral};
-use super::png;
-use super::scene::{Area, DASH, Item, RIM, Scene, Stroke, Text};
-use super::svg::{base64, corners, escape, hex, number, space, text_element};
+use super::scene::{Area, Item, RIM, Scene, Stroke, Text};
+use super::svg::{Colours, draw, escape, fill_and_pen, hex, number, space};
 
 /// More areas than this would make the page large; the numbers are in its tables.
 const MAX_HINTS: usize = 512;
@@ -35,10 +34,8 @@ pub(crate) fn write(scene: &Scene, class: &str, named_by: &str, hints: bool, use
     let mut out = format!(
         "<svg class=\"{class}\" role=\"img\" aria-labelledby=\"{named_by}\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\">\n"
     );
-    for (i, item) in scene.items.iter().enumerate() {
-        // Writing to a String cannot fail.
-        let _ = draw(&mut out, item, &scene.items[..i], used);
-    }
+    // Writing to a String cannot fail.
+    let _ = draw(&mut out, scene, used);
     if hints && scene.hints.len() <= MAX_HINTS {
         for (area, text) in &scene.hints {
             let lines: Vec<String> = text.lines().map(escape).collect();
@@ -54,55 +51,31 @@ pub(crate) fn write(scene: &Scene, class: &str, named_by: &str, hints: bool, use
     out
 }
 
-fn draw(out: &mut String, item: &Item, below: &[Item], used: &mut Used) -> std::fmt::Result {
-    match item {
-        // The colours of values stay: text on them was chosen for them.
-        Item::Rect { area, fill } if is_neutral(*fill) => writeln!(out, "<rect{}{}/>", space(area), paint(Some(*fill), None, used)),
-        Item::Rect { area, fill } => writeln!(out, "<rect{} fill=\"{}\"/>", space(area), hex(*fill)),
-        Item::Line { points, stroke } => match points.as_slice() {
-            [a, b] => {
-                let [x1, y1, x2, y2] = [a.0, a.1, b.0, b.1].map(number);
-                writeln!(out, "<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"{}/>", paint(None, Some(*stroke), used))
-            }
-            _ => {
-                let pen = paint(None, Some(*stroke), used);
-                writeln!(out, "<polyline points=\"{}\" fill=\"none\" stroke-linejoin=\"round\"{pen}/>", corners(points))
-            }
-        },
-        Item::Dot { centre, radius, fill, rim } => {
-            let [x, y, r] = [centre.0, centre.1, *radius].map(number);
-            writeln!(out, "<circle cx=\"{x}\" cy=\"{y}\" r=\"{r}\"{}/>", paint(Some(*fill), *rim, used))
-        }
-        Item::Shape { points, fill, rim } => {
-            writeln!(out, "<polygon points=\"{}\"{}/>", corners(points), paint(Some(*fill), *rim, used))
-        }
-        Item::Text(text) => write_text(out, text, is_on_value(text, below), used),
-        Item::Pixels { area, columns, rows, colours } => {
-            let image = base64(&png::pixels(*columns, *rows, colours).unwrap_or_default());
-            let how = "preserveAspectRatio=\"none\" image-rendering=\"pixelated\"";
-            writeln!(out, "<image{} {how} href=\"data:image/png;base64,{image}\"/>", space(area))
-        }
-    }
-}
-
 /// Colours as attributes, which hold on light paper and on printed pages, and the classes by which a dark page replaces them.
-fn paint(fill: Option<Colour>, stroke: Option<Stroke>, used: &mut Used) -> String {
-    let mut classes = Vec::new();
-    let mut attributes = String::new();
-    if let Some(colour) = fill {
-        used.fills.insert(colour);
-        classes.push(fill_class(colour));
-        attributes += &format!(" fill=\"{}\"", hex(colour));
+impl Colours for Used {
+    const PIXELATED: &'static str = "image-rendering=\"pixelated\"";
+
+    fn attributes(&mut self, fill: Option<Colour>, stroke: Option<Stroke>) -> String {
+        self.fills.extend(fill);
+        self.strokes.extend(stroke.map(|stroke| stroke.colour));
+        let classes = [fill.map(fill_class), stroke.map(|stroke| stroke_class(stroke.colour))];
+        let classes: Vec<String> = classes.into_iter().flatten().collect();
+        format!(" class=\"{}\"{}", classes.join(" "), fill_and_pen(fill, stroke))
     }
-    if let Some(stroke) = stroke {
-        used.strokes.insert(stroke.colour);
-        classes.push(stroke_class(stroke.colour));
-        attributes += &format!(" stroke=\"{}\" stroke-width=\"{}\"", hex(stroke.colour), number(stroke.width));
-        if stroke.dashed {
-            attributes += &format!(" stroke-dasharray=\"{} {}\"", DASH[0], DASH[1]);
+
+    /// The colours of values stay: text on them was chosen for them.
+    fn of_area(&mut self, fill: Colour) -> String {
+        if is_neutral(fill) { self.attributes(Some(fill), None) } else { fill_and_pen(Some(fill), None) }
+    }
+
+    fn of_text(&mut self, text: &Text, below: &[Item]) -> (String, String) {
+        if is_on_value(text, below) {
+            return (fill_and_pen(Some(text.colour), None), String::new());
         }
+        let rim = text.rim.then_some(Stroke::new(WHITE, RIM));
+        let order = if text.rim { " paint-order=\"stroke\" stroke-linejoin=\"round\"" } else { "" };
+        (self.attributes(Some(text.colour), rim), order.to_owned())
     }
-    format!(" class=\"{}\"{attributes}", classes.join(" "))
 }
 
 /// Whether a text stands on the colour of a value or a bar.
@@ -115,13 +88,6 @@ fn is_on_value(text: &Text, below: &[Item]) -> bool {
         _ => None,
     });
     under.unwrap_or(false)
-}
-
-fn write_text(out: &mut String, text: &Text, fixed: bool, used: &mut Used) -> std::fmt::Result {
-    let rim = text.rim.then_some(Stroke { colour: WHITE, width: RIM, dashed: false });
-    let colours = if fixed { format!(" fill=\"{}\"", hex(text.colour)) } else { paint(Some(text.colour), rim, used) };
-    let rim = if rim.is_some() && !fixed { " paint-order=\"stroke\" stroke-linejoin=\"round\"" } else { "" };
-    text_element(out, text, &colours, rim)
 }
 
 #[cfg(test)]

@@ -16,45 +16,81 @@ pub(crate) fn write(scene: &Scene) -> String {
          font-family=\"Inter, 'Helvetica Neue', Arial, sans-serif\">\n<title>{}</title>\n<rect width=\"{w}\" height=\"{h}\" fill=\"#fff\"/>\n",
         escape(&scene.title)
     );
-    for item in &scene.items {
-        // Writing to a String cannot fail.
-        let _ = draw(&mut out, item);
-    }
+    // Writing to a String cannot fail.
+    let _ = draw(&mut out, scene, &mut Fixed);
     out.push_str("</svg>\n");
     out
 }
 
-fn draw(out: &mut String, item: &Item) -> std::fmt::Result {
+/// How colours are written.
+pub(super) trait Colours {
+    /// The attribute of an image whose pixels are not smoothed.
+    const PIXELATED: &'static str;
+    /// Attributes of what is filled, or drawn with a pen, or both.
+    fn attributes(&mut self, fill: Option<Colour>, stroke: Option<Stroke>) -> String;
+    /// Attributes of a rectangle.
+    fn of_area(&mut self, fill: Colour) -> String {
+        self.attributes(Some(fill), None)
+    }
+    /// Attributes of a text for its colours, and what it needs for its rim. `below`: what was drawn before it.
+    fn of_text(&mut self, text: &Text, below: &[Item]) -> (String, String);
+}
+
+/// Colours as they are.
+struct Fixed;
+
+impl Colours for Fixed {
+    const PIXELATED: &'static str = "style=\"image-rendering:pixelated\"";
+
+    fn attributes(&mut self, fill: Option<Colour>, stroke: Option<Stroke>) -> String {
+        fill_and_pen(fill, stroke)
+    }
+
+    fn of_text(&mut self, text: &Text, _: &[Item]) -> (String, String) {
+        let pen = fill_and_pen(None, Some(Stroke::new(WHITE, RIM)));
+        let rim = if text.rim { format!(" paint-order=\"stroke\"{pen} stroke-linejoin=\"round\"") } else { String::new() };
+        (fill_and_pen(Some(text.colour), None), rim)
+    }
+}
+
+/// Draws all items.
+pub(super) fn draw(out: &mut String, scene: &Scene, colours: &mut impl Colours) -> std::fmt::Result {
+    scene.items.iter().enumerate().try_for_each(|(i, item)| draw_item(out, item, &scene.items[..i], colours))
+}
+
+fn draw_item<C: Colours>(out: &mut String, item: &Item, below: &[Item], colours: &mut C) -> std::fmt::Result {
     match item {
-        Item::Rect { area, fill } => writeln!(out, "<rect{} fill=\"{}\"/>", space(area), hex(*fill)),
-        Item::Line { points, stroke } => match points.as_slice() {
-            [a, b] => {
-                let [x1, y1, x2, y2] = [a.0, a.1, b.0, b.1].map(number);
-                writeln!(out, "<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"{}/>", pen(*stroke))
+        Item::Rect { area, fill } => writeln!(out, "<rect{}{}/>", space(area), colours.of_area(*fill)),
+        Item::Line { points, stroke } => {
+            let pen = colours.attributes(None, Some(*stroke));
+            match points.as_slice() {
+                [a, b] => {
+                    let [x1, y1, x2, y2] = [a.0, a.1, b.0, b.1].map(number);
+                    writeln!(out, "<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"{pen}/>")
+                }
+                _ => writeln!(out, "<polyline points=\"{}\" fill=\"none\" stroke-linejoin=\"round\"{pen}/>", corners(points)),
             }
-            _ => {
-                writeln!(out, "<polyline points=\"{}\" fill=\"none\" stroke-linejoin=\"round\"{}/>", corners(points), pen(*stroke))
-            }
-        },
+        }
         Item::Dot { centre, radius, fill, rim } => {
             let [x, y, r] = [centre.0, centre.1, *radius].map(number);
-            let rim = rim.map(pen).unwrap_or_default();
-            writeln!(out, "<circle cx=\"{x}\" cy=\"{y}\" r=\"{r}\" fill=\"{}\"{rim}/>", hex(*fill))
+            writeln!(out, "<circle cx=\"{x}\" cy=\"{y}\" r=\"{r}\"{}/>", colours.attributes(Some(*fill), *rim))
         }
         Item::Shape { points, fill, rim } => {
-            let rim = rim.map(pen).unwrap_or_default();
-            writeln!(out, "<polygon points=\"{}\" fill=\"{}\"{rim}/>", corners(points), hex(*fill))
+            writeln!(out, "<polygon points=\"{}\"{}/>", corners(points), colours.attributes(Some(*fill), *rim))
         }
-        Item::Text(text) => write_text(out, text),
+        Item::Text(text) => {
+            let (colours, rim) = colours.of_text(text, below);
+            text_element(out, text, &colours, &rim)
+        }
         Item::Pixels { area, columns, rows, colours } => {
             let image = base64(&png::pixels(*columns, *rows, colours).unwrap_or_default());
-            let style = "preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\"";
-            writeln!(out, "<image{} {style} href=\"data:image/png;base64,{image}\"/>", space(area))
+            let pixelated = C::PIXELATED;
+            writeln!(out, "<image{} preserveAspectRatio=\"none\" {pixelated} href=\"data:image/png;base64,{image}\"/>", space(area))
         }
     }
 }
 
-pub(super) fn corners(points: &[Point]) -> String {
+fn corners(points: &[Point]) -> String {
     points.iter().map(|p| format!("{},{}", number(p.0), number(p.1))).collect::<Vec<_>>().join(" ")
 }
 
@@ -64,17 +100,8 @@ pub(super) fn space(area: &Area) -> String {
     format!(" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"")
 }
 
-fn write_text(out: &mut String, text: &Text) -> std::fmt::Result {
-    let rim = if text.rim {
-        format!(" paint-order=\"stroke\" stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\"", hex(WHITE), number(RIM))
-    } else {
-        String::new()
-    };
-    text_element(out, text, &format!(" fill=\"{}\"", hex(text.colour)), &rim)
-}
-
 /// An element of text with attributes for its colours and for its rim.
-pub(super) fn text_element(out: &mut String, text: &Text, colours: &str, rim: &str) -> std::fmt::Result {
+fn text_element(out: &mut String, text: &Text, colours: &str, rim: &str) -> std::fmt::Result {
     let (x, y) = (number(text.at.0), number(text.at.1));
     write!(out, "<text x=\"{x}\" y=\"{y}\" font-size=\"{}\"{colours}", number(text.size))?;
     if text.weight.css() != 400 {
@@ -96,9 +123,12 @@ pub(super) fn text_element(out: &mut String, text: &Text, colours: &str, rim: &s
     writeln!(out, ">{}</text>", escape(&text.content))
 }
 
-fn pen(stroke: Stroke) -> String {
-    let dashes = if stroke.dashed { format!(" stroke-dasharray=\"{} {}\"", DASH[0], DASH[1]) } else { String::new() };
-    format!(" stroke=\"{}\" stroke-width=\"{}\"{dashes}", hex(stroke.colour), number(stroke.width))
+/// Colours as attributes.
+pub(super) fn fill_and_pen(fill: Option<Colour>, stroke: Option<Stroke>) -> String {
+    let fill = fill.map(|fill| format!(" fill=\"{}\"", hex(fill))).unwrap_or_default();
+    let Some(Stroke { colour, width, dashed }) = stroke else { return fill };
+    let dashes = if dashed { format!(" stroke-dasharray=\"{} {}\"", DASH[0], DASH[1]) } else { String::new() };
+    format!("{fill} stroke=\"{}\" stroke-width=\"{}\"{dashes}", hex(colour), number(width))
 }
 
 /// Hundredths are finer than any screen or printer shows.
@@ -132,7 +162,7 @@ pub(super) fn escape(text: &str) -> String {
 }
 
 /// RFC 4648, with padding.
-pub(super) fn base64(bytes: &[u8]) -> String {
+fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
