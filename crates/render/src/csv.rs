@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use memgauge_analysis::comparison::Comparison;
+use memgauge_analysis::comparison::{CellComparison, Comparison};
 use memgauge_model::counters::ProgramCount;
 use memgauge_model::estimate::{Estimate, NotMeasured};
 use memgauge_model::experiment::{ChaseOrder, Coordinates, LineState, MemoryPlace, Metric, PrefetchRequest, Unit};
@@ -31,7 +31,7 @@ pub(crate) fn results_csv(results: &[Named<'_>]) -> Result<Vec<u8>, RenderError>
 }
 
 /// The bytes that were written, without characters that a terminal would obey.
-pub(crate) fn finish(writer: Writer) -> Result<Vec<u8>, RenderError> {
+fn finish(writer: Writer) -> Result<Vec<u8>, RenderError> {
     let bytes = writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
     // Columns are separated and quoted by characters that stay.
     Ok(match std::str::from_utf8(&bytes).map(escape_within_lines) {
@@ -136,54 +136,50 @@ columns! {
 /// # Errors
 /// When the writer refuses a row.
 pub(crate) fn comparison_csv(comparison: &Comparison) -> Result<Vec<u8>, RenderError> {
+    let columns: [CsvColumn<'_, &CellComparison>; 16] = [
+        ("experiment", &|cell| cell.experiment.name().to_owned()),
+        ("what", &|cell| what(cell)),
+        ("where", &|cell| coordinates(&cell.at)),
+        ("metric", &|cell| spelled(&cell.metric)),
+        ("unit", &|cell| spelled(&cell.unit)),
+        ("before", &|cell| cell.before.to_string()),
+        ("after", &|cell| cell.after.to_string()),
+        ("runs_before", &|cell| cell.runs.0.to_string()),
+        ("runs_after", &|cell| cell.runs.1.to_string()),
+        ("ratio", &|cell| cell.ratio.to_string()),
+        ("ratio_low", &|cell| maybe(cell.ratio_low)),
+        ("ratio_high", &|cell| maybe(cell.ratio_high)),
+        ("q", &|cell| maybe(cell.q)),
+        ("verdict", &|cell| spelled(&cell.verdict)),
+        ("open", &|cell| cell.open.as_ref().map(spelled).unwrap_or_default()),
+        ("runs_to_settle", &|cell| cell.runs_to_settle.map(|n| n.to_string()).unwrap_or_default()),
+    ];
+    table_csv(&columns, comparison.cells.iter())
+}
+
+/// A column of a table: its name, and what a row has there.
+pub(crate) type CsvColumn<'a, Row> = (&'static str, &'a dyn Fn(&Row) -> String);
+
+/// The header and the rows.
+pub(crate) fn table_csv<Row>(columns: &[CsvColumn<'_, Row>], rows: impl Iterator<Item = Row>) -> Result<Vec<u8>, RenderError> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record([
-        "experiment",
-        "what",
-        "where",
-        "metric",
-        "unit",
-        "before",
-        "after",
-        "runs_before",
-        "runs_after",
-        "ratio",
-        "ratio_low",
-        "ratio_high",
-        "q",
-        "verdict",
-        "open",
-        "runs_to_settle",
-    ])?;
-    for cell in &comparison.cells {
-        let maybe = |v: Option<f64>| v.map(|v| v.to_string()).unwrap_or_default();
-        writer.write_record([
-            cell.experiment.name().to_owned(),
-            what(cell),
-            coordinates(&cell.at),
-            spelled(&cell.metric),
-            spelled(&cell.unit),
-            cell.before.to_string(),
-            cell.after.to_string(),
-            cell.runs.0.to_string(),
-            cell.runs.1.to_string(),
-            cell.ratio.to_string(),
-            maybe(cell.ratio_low),
-            maybe(cell.ratio_high),
-            maybe(cell.q),
-            spelled(&cell.verdict),
-            cell.open.as_ref().map(spelled).unwrap_or_default(),
-            cell.runs_to_settle.map(|n| n.to_string()).unwrap_or_default(),
-        ])?;
+    writer.write_record(columns.iter().map(|column| column.0))?;
+    for row in rows {
+        writer.write_record(columns.iter().map(|column| column.1(&row)))?;
     }
     finish(writer)
+}
+
+/// Empty where it is not known.
+pub(crate) fn maybe(value: Option<f64>) -> String {
+    value.map(|v| v.to_string()).unwrap_or_default()
 }
 
 /// The method of hardware counters, and the unit of plain counts.
 const COUNTERS: &str = "counters";
 const COUNT: &str = "count";
 
-pub(crate) type Writer = csv::Writer<Vec<u8>>;
+type Writer = csv::Writer<Vec<u8>>;
 
 fn write(writer: &mut Writer, report: &Report) -> Result<(), RenderError> {
     let labels: Vec<String> = report.run.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();

@@ -1,28 +1,15 @@
 //! What is said of a fleet as CSV. What is not known is empty.
 
-use memgauge_analysis::fleet::{FleetBaseline, FleetHistory, FleetOutliers, UnknownReason};
-use memgauge_model::experiment::{Coordinates, Experiment, Metric, Unit};
+use memgauge_analysis::fleet::{
+    BaselineNumber, FleetBaseline, FleetHistory, FleetOutliers, HistoryRun, HostGroup, HostName, Series, SeriesPoint, SlowHost, SlowNumber,
+    UnknownReason,
+};
 use memgauge_model::result::PageKind;
 use memgauge_model::wording::spelled;
 
-use crate::csv::finish;
+use crate::csv::{CsvColumn, maybe, table_csv};
 use crate::format::RenderError;
 use crate::text::fleet::{group_words, pattern, spot};
-
-fn written(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Result<Vec<u8>, RenderError> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(header)?;
-    rows.into_iter().try_for_each(|row| writer.write_record(row))?;
-    finish(writer)
-}
-
-fn maybe(value: Option<f64>) -> String {
-    value.map(|v| v.to_string()).unwrap_or_default()
-}
-
-fn cell(experiment: Experiment, at: &Coordinates, metric: Metric, unit: Unit) -> [String; 4] {
-    [experiment.name().to_owned(), spot(at), spelled(&metric), spelled(&unit)]
-}
 
 fn pages(of: Option<PageKind>) -> String {
     of.as_ref().map(spelled).unwrap_or_default()
@@ -47,52 +34,37 @@ const fn reason(of: &UnknownReason) -> &'static str {
 /// # Errors
 /// When the writer refuses a row.
 pub(crate) fn fleet_outliers_csv(found: &FleetOutliers) -> Result<Vec<u8>, RenderError> {
-    let header = [
-        "host",
-        "machine_id_hash",
-        "run_id",
-        "status",
-        "what",
-        "experiment",
-        "where",
-        "metric",
-        "unit",
-        "value",
-        "siblings_median",
-        "ratio",
-        "ratio_low",
-        "ratio_high",
-        "robust_z",
-        "siblings",
-        "group",
-        "measured",
-        "reason",
-        "pages",
+    type Slow<'a> = (&'a SlowHost, &'a SlowNumber);
+    type Row<'a> = (&'a HostName, Result<Slow<'a>, &'a UnknownReason>);
+    let slow = found.slow.iter().flat_map(|host| host.numbers.iter().map(move |number| (&host.name, Ok((host, number)))));
+    let unknown = found.unknown.iter().flat_map(|host| host.reasons.iter().map(move |why| (&host.name, Err(why))));
+    fn of(row: &Row<'_>, value: impl Fn(&SlowHost, &SlowNumber) -> String) -> String {
+        row.1.map(|(host, number)| value(host, number)).unwrap_or_default()
+    }
+    let group = |host: &SlowHost| found.groups.get(host.group as usize).map(group_words).unwrap_or_default();
+    let columns: [CsvColumn<'_, Row<'_>>; 20] = [
+        ("host", &|row| row.0.host.clone()),
+        ("machine_id_hash", &|row| row.0.machine_id_hash.clone().unwrap_or_default()),
+        ("run_id", &|row| row.0.run_id.clone()),
+        ("status", &|row| if row.1.is_ok() { "slow" } else { "unknown" }.to_owned()),
+        ("what", &|row| of(row, |host, _| pattern(host))),
+        ("experiment", &|row| of(row, |_, n| n.experiment.name().to_owned())),
+        ("where", &|row| of(row, |_, n| spot(&n.at))),
+        ("metric", &|row| of(row, |_, n| spelled(&n.metric))),
+        ("unit", &|row| of(row, |_, n| spelled(&n.unit))),
+        ("value", &|row| of(row, |_, n| n.value.to_string())),
+        ("siblings_median", &|row| of(row, |_, n| n.siblings_median.to_string())),
+        ("ratio", &|row| of(row, |_, n| n.ratio.to_string())),
+        ("ratio_low", &|row| of(row, |_, n| maybe(n.ratio_low))),
+        ("ratio_high", &|row| of(row, |_, n| maybe(n.ratio_high))),
+        ("robust_z", &|row| of(row, |_, n| n.robust_z.to_string())),
+        ("siblings", &|row| of(row, |_, n| n.siblings.to_string())),
+        ("group", &|row| of(row, |host, _| group(host))),
+        ("measured", &|row| of(row, |_, n| n.measured.clone())),
+        ("reason", &|row| row.1.err().map_or("", reason).to_owned()),
+        ("pages", &|row| of(row, |_, n| pages(n.pages))),
     ];
-    let name = |name: &memgauge_analysis::fleet::HostName, status: &str| {
-        vec![name.host.clone(), name.machine_id_hash.clone().unwrap_or_default(), name.run_id.clone(), status.to_owned()]
-    };
-    let slow = found.slow.iter().flat_map(|host| {
-        let group = found.groups.get(host.group as usize).map(group_words).unwrap_or_default();
-        host.numbers.iter().map(move |number| {
-            let mut row = name(&host.name, "slow");
-            row.push(pattern(host));
-            row.extend(cell(number.experiment, &number.at, number.metric, number.unit));
-            row.extend([number.value, number.siblings_median, number.ratio].map(|v| v.to_string()));
-            row.extend([maybe(number.ratio_low), maybe(number.ratio_high), number.robust_z.to_string(), number.siblings.to_string()]);
-            row.extend([group.clone(), number.measured.clone(), String::new(), pages(number.pages)]);
-            row
-        })
-    });
-    let unknown = found.unknown.iter().flat_map(|host| {
-        host.reasons.iter().map(move |why| {
-            let mut row = name(&host.name, "unknown");
-            row.resize(header.len() - 2, String::new());
-            row.extend([reason(why).to_owned(), String::new()]);
-            row
-        })
-    });
-    written(&header, slow.chain(unknown))
+    table_csv(&columns, slow.chain(unknown))
 }
 
 /// A row for each number of each group.
@@ -100,35 +72,25 @@ pub(crate) fn fleet_outliers_csv(found: &FleetOutliers) -> Result<Vec<u8>, Rende
 /// # Errors
 /// When the writer refuses a row.
 pub(crate) fn fleet_baseline_csv(baseline: &FleetBaseline) -> Result<Vec<u8>, RenderError> {
-    let header = [
-        "group",
-        "group_hosts",
-        "level",
-        "experiment",
-        "where",
-        "metric",
-        "unit",
-        "hosts",
-        "median",
-        "median_low",
-        "median_high",
-        "spread",
-        "flagged_beyond",
-        "slower_population",
-        "pages",
+    let rows = baseline.groups.iter().flat_map(|group| group.numbers.iter().map(|number| (&group.group, number)));
+    let columns: [CsvColumn<'_, (&HostGroup, &BaselineNumber)>; 15] = [
+        ("group", &|(group, _)| group_words(group)),
+        ("group_hosts", &|(group, _)| group.hosts.to_string()),
+        ("level", &|(group, _)| spelled(&group.level)),
+        ("experiment", &|(_, n)| n.experiment.name().to_owned()),
+        ("where", &|(_, n)| spot(&n.at)),
+        ("metric", &|(_, n)| spelled(&n.metric)),
+        ("unit", &|(_, n)| spelled(&n.unit)),
+        ("hosts", &|(_, n)| n.hosts.to_string()),
+        ("median", &|(_, n)| n.median.to_string()),
+        ("median_low", &|(_, n)| n.median_low.to_string()),
+        ("median_high", &|(_, n)| n.median_high.to_string()),
+        ("spread", &|(_, n)| n.spread.to_string()),
+        ("flagged_beyond", &|(_, n)| n.flagged_beyond.to_string()),
+        ("slower_population", &|(_, n)| maybe(n.slower_population)),
+        ("pages", &|(_, n)| pages(n.pages)),
     ];
-    let rows = baseline.groups.iter().flat_map(|group| {
-        let words = group_words(&group.group);
-        group.numbers.iter().map(move |number| {
-            let mut row = vec![words.clone(), group.group.hosts.to_string(), spelled(&group.group.level)];
-            row.extend(cell(number.experiment, &number.at, number.metric, number.unit));
-            row.push(number.hosts.to_string());
-            row.extend([number.median, number.median_low, number.median_high, number.spread, number.flagged_beyond].map(|v| v.to_string()));
-            row.extend([maybe(number.slower_population), pages(number.pages)]);
-            row
-        })
-    });
-    written(&header, rows)
+    table_csv(&columns, rows)
 }
 
 /// A row for each value of each run, with the level that it is of.
@@ -136,35 +98,24 @@ pub(crate) fn fleet_baseline_csv(baseline: &FleetBaseline) -> Result<Vec<u8>, Re
 /// # Errors
 /// When the writer refuses a row.
 pub(crate) fn fleet_history_csv(history: &FleetHistory) -> Result<Vec<u8>, RenderError> {
-    let header = [
-        "host",
-        "run_id",
-        "started",
-        "experiment",
-        "where",
-        "metric",
-        "unit",
-        "value",
-        "low",
-        "high",
-        "quality",
-        "not_measured",
-        "level",
-        "level_median",
+    let run = |point: &SeriesPoint| history.runs.get(point.run as usize);
+    let rows = history.series.iter().flat_map(|s| s.points.iter().filter_map(move |point| Some((s, point, run(point)?))));
+    let level = |s: &Series, p: &SeriesPoint| s.levels.iter().position(|level| (level.first_run..=level.last_run).contains(&p.run));
+    let columns: [CsvColumn<'_, (&Series, &SeriesPoint, &HistoryRun)>; 14] = [
+        ("host", &|_| history.host.clone()),
+        ("run_id", &|(.., run)| run.run_id.clone()),
+        ("started", &|(.., run)| run.started.clone()),
+        ("experiment", &|(s, ..)| s.experiment.name().to_owned()),
+        ("where", &|(s, ..)| spot(&s.at)),
+        ("metric", &|(s, ..)| spelled(&s.metric)),
+        ("unit", &|(s, ..)| spelled(&s.unit)),
+        ("value", &|(_, p, _)| maybe(p.value)),
+        ("low", &|(_, p, _)| maybe(p.low)),
+        ("high", &|(_, p, _)| maybe(p.high)),
+        ("quality", &|(_, p, _)| p.quality.as_ref().map(spelled).unwrap_or_default()),
+        ("not_measured", &|(_, p, _)| p.not_measured.clone().unwrap_or_default()),
+        ("level", &|(s, p, _)| level(s, p).map(|level| (level + 1).to_string()).unwrap_or_default()),
+        ("level_median", &|(s, p, _)| maybe(level(s, p).map(|level| s.levels[level].median))),
     ];
-    let rows = history.series.iter().flat_map(|series| {
-        series.points.iter().filter_map(move |point| {
-            let run = history.runs.get(point.run as usize)?;
-            let mut row = vec![history.host.clone(), run.run_id.clone(), run.started.clone()];
-            row.extend(cell(series.experiment, &series.at, series.metric, series.unit));
-            row.extend([maybe(point.value), maybe(point.low), maybe(point.high)]);
-            row.push(point.quality.as_ref().map(spelled).unwrap_or_default());
-            row.push(point.not_measured.clone().unwrap_or_default());
-            let level = series.levels.iter().position(|l| (l.first_run..=l.last_run).contains(&point.run));
-            row.push(level.map(|level| (level + 1).to_string()).unwrap_or_default());
-            row.push(maybe(level.map(|level| series.levels[level].median)));
-            Some(row)
-        })
-    });
-    written(&header, rows)
+    table_csv(&columns, rows)
 }

@@ -7,7 +7,7 @@ use memgauge_model::topology::OperatingSystem;
 use memgauge_model::wording::{nodes, spelled};
 
 use super::comparison::{place, quantity};
-use super::grid::{Cell, Column, grid};
+use super::grid::{Cell, Column};
 use super::page::{Page, Style};
 use crate::number::{half_width_of, human, maybe, number, unit};
 
@@ -59,19 +59,15 @@ fn tokens(page: &mut Page, ceilings: &[Ceiling]) {
         WeightsPlace::Interleaved { weights } => format!("interleaved {weights}"),
     };
     let fits = |c: &Ceiling| if c.fits { String::new() } else { format!("only {}", human(c.memory)) };
-    let lines = grid(
-        [
-            Column::text("model", ceilings.iter().map(|c| words::model(&c.model))),
-            Column::text("bytes", ceilings.iter().map(|c| human(c.model.bytes))).only_if(ceilings.iter().any(|c| c.model.name.is_some())),
-            Column::text("weights on", ceilings.iter().map(weights)),
-            Column::numbers("GB/s", ceilings.iter().map(|c| Cell::number(number(c.read_gbs)))),
-            Column::numbers("tokens/s", ceilings.iter().map(|c| format!("≤ {}", number(c.tokens_per_s)))),
-            Column::text("", ceilings.iter().map(|c| half_width_of(c.tokens_per_s, Some(c.low), Some(c.high)))),
-            Column::text("memory", ceilings.iter().map(fits)).optional(),
-        ],
-        page.width,
-    );
-    page.table_lines(&lines);
+    page.table([
+        Column::text("model", ceilings.iter().map(|c| words::model(&c.model))),
+        Column::text("bytes", ceilings.iter().map(|c| human(c.model.bytes))).only_if(ceilings.iter().any(|c| c.model.name.is_some())),
+        Column::text("weights on", ceilings.iter().map(weights)),
+        Column::numbers("GB/s", ceilings.iter().map(|c| Cell::number(number(c.read_gbs)))),
+        Column::numbers("tokens/s", ceilings.iter().map(|c| format!("≤ {}", number(c.tokens_per_s)))),
+        Column::text("", ceilings.iter().map(|c| half_width_of(c.tokens_per_s, Some(c.low), Some(c.high)))),
+        Column::text("memory", ceilings.iter().map(fits)).optional(),
+    ]);
     if ceilings.iter().any(|c| matches!(c.place, WeightsPlace::OwnNodes { .. })) {
         page.paragraph(Style::Dim, "Own nodes: weights are divided among the nodes, and each thread reads those on its own.");
     }

@@ -8,8 +8,8 @@ use memgauge_model::wording::{coordinates, number_of, spelled};
 use memgauge_model::words::Ways;
 
 use super::block::Block;
-use super::grid::{Cell, Column, grid};
-use super::page::{INDENT, Page, Style, width};
+use super::grid::{Cell, Column};
+use super::page::{Page, Style};
 use crate::number::{number, percent, unit};
 
 /// Rows of a table on a page that does not explain everything.
@@ -151,7 +151,7 @@ fn table(page: &mut Page, title: &str, cells: &[&CellComparison]) {
         return;
     }
     page.heading(title, "largest change first; ratio of medians with its 95 % interval");
-    let shown = if page.verbose { cells.len() } else { cells.len().min(BRIEF_ROWS) };
+    let shown = page.shown(cells.len(), BRIEF_ROWS);
     let rows = || cells.iter().copied().take(shown);
     let settle = |c: &CellComparison| match (c.open, c.runs_to_settle) {
         (Some(_), Some(runs)) => Some(format!("{runs} runs")),
@@ -168,32 +168,16 @@ fn table(page: &mut Page, title: &str, cells: &[&CellComparison]) {
         Column::text("interval", rows().map(interval)),
         Column::text("settled by", rows().map(settle)).optional(),
     ];
-    if page.keeps_blocks() {
-        return page.table(columns);
-    }
-    let lines = grid(columns, page.width);
-    if lines.iter().all(|line| INDENT.len() + width(line) <= page.width) {
-        page.table_lines(&lines);
-    } else {
-        rows().for_each(|cell| two_lines(page, cell, settle(cell)));
-    }
-    if shown < cells.len() {
-        page.paragraph(Style::Dim, format!("and {} more: -v", cells.len() - shown));
-    }
+    page.table_or_lines(columns, rows().map(|cell| two_lines(cell, settle(cell))));
+    page.and_more(cells.len(), shown);
 }
 
 /// A number where a table does not fit.
-fn two_lines(page: &mut Page, cell: &CellComparison, settled: Option<String>) {
-    page.text(Style::Plain, "  ", "    ", &format!("{}, {}", what(cell), place(&cell.at)));
+fn two_lines(cell: &CellComparison, settled: Option<String>) -> [String; 2] {
     let interval = interval(cell).map(|ends| format!(" ({ends})")).unwrap_or_default();
     let settled = settled.map(|runs| format!(" · settled by {runs}")).unwrap_or_default();
-    let change = format!("{}{interval}", change(cell.ratio));
-    page.text(
-        Style::Plain,
-        "    ",
-        "    ",
-        &format!("{change} · {} → {} {}{settled}", number(cell.before), number(cell.after), unit(cell.unit)),
-    );
+    let values = format!("{} → {} {}", number(cell.before), number(cell.after), unit(cell.unit));
+    [format!("{}, {}", what(cell), place(&cell.at)), format!("{}{interval} · {values}{settled}", change(cell.ratio))]
 }
 
 /// The coordinates, without the node of CPUs that are named, and the state of a line that is transferred.
@@ -234,9 +218,14 @@ pub(crate) fn change(ratio: f64) -> String {
     format!("{:+.1} %", 100.0 * (ratio - 1.0)).replace('-', "−")
 }
 
-fn interval(cell: &CellComparison) -> Option<String> {
+/// `−5.1 to +2.0`.
+pub(crate) fn changes(low: Option<f64>, high: Option<f64>) -> Option<String> {
     let end = |ratio: f64| format!("{:+.1}", 100.0 * (ratio - 1.0)).replace('-', "−");
-    Some(format!("{} to {}", end(cell.ratio_low?), end(cell.ratio_high?)))
+    Some(format!("{} to {}", end(low?), end(high?)))
+}
+
+fn interval(cell: &CellComparison) -> Option<String> {
+    changes(cell.ratio_low, cell.ratio_high)
 }
 
 fn means(page: &mut Page, comparison: &Comparison) {

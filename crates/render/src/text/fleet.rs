@@ -7,9 +7,9 @@ use memgauge_analysis::fleet::{
 use memgauge_model::experiment::{Coordinates, Experiment, Metric};
 use memgauge_model::wording::{ids, number_of, spelled};
 
-use super::comparison::{change, field, place, quantity};
-use super::grid::{Cell, Column, grid};
-use super::page::{INDENT, Page, Style, width};
+use super::comparison::{change, changes, field, place, quantity};
+use super::grid::{Cell, Column};
+use super::page::{Page, Style};
 use crate::number::{number, percent, unit};
 
 /// Rows of a table on a page that does not show everything.
@@ -59,7 +59,7 @@ fn slow_hosts(page: &mut Page, found: &FleetOutliers) {
         return;
     }
     page.heading("Slower than their siblings", "worst first; the worst number against the median of the group, with its 95 % interval");
-    let shown = if page.verbose { found.slow.len() } else { found.slow.len().min(BRIEF_ROWS) };
+    let shown = page.shown(found.slow.len(), BRIEF_ROWS);
     let rows = || found.slow.iter().take(shown);
     let worst = |host: &SlowHost| host.numbers.first().cloned();
     let columns = [
@@ -70,10 +70,8 @@ fn slow_hosts(page: &mut Page, found: &FleetOutliers) {
         Column::numbers("group", rows().map(|host| Cell::number((host.group + 1).to_string()))).optional(),
         Column::text("measured", rows().map(|host| worst(host).map(|n| day(&n.measured).to_owned()))).optional(),
     ];
-    table_or_lines(page, columns, rows().map(two_lines));
-    if shown < found.slow.len() {
-        page.paragraph(Style::Dim, format!("and {} more: -v", found.slow.len() - shown));
-    }
+    page.table_or_lines(columns, rows().map(two_lines));
+    page.and_more(found.slow.len(), shown);
     if page.verbose {
         rows().for_each(|host| slow_numbers(page, host));
     }
@@ -90,19 +88,6 @@ fn two_lines(host: &SlowHost) -> [String; 2] {
         format!("{}{interval} · group {} · measured {}", change(worst.ratio), host.group + 1, day(&worst.measured))
     });
     [format!("{}: {}", host.name.host, pattern(host)), worst.unwrap_or_default()]
-}
-
-/// A table, or where it is wider than the page two lines for each of its rows.
-pub(super) fn table_or_lines(page: &mut Page, columns: impl IntoIterator<Item = Column>, rows: impl Iterator<Item = [String; 2]>) {
-    let lines = grid(columns, page.width);
-    if lines.iter().all(|line| INDENT.len() + width(line) <= page.width) {
-        page.table_lines(&lines);
-        return;
-    }
-    for [first, second] in rows {
-        page.text(Style::Plain, "  ", "    ", &first);
-        page.text(Style::Plain, "    ", "    ", &second);
-    }
 }
 
 /// What was measured, and where.
@@ -143,7 +128,7 @@ fn slow_numbers(page: &mut Page, host: &SlowHost) {
         Column::numbers("z", rows().map(|n| Cell::number(format!("{:.1}", n.robust_z)))).optional(),
         Column::numbers("hosts", rows().map(|n| Cell::number(n.siblings.to_string()))).optional(),
     ];
-    table_or_lines(page, columns, rows().map(lines));
+    page.table_or_lines(columns, rows().map(lines));
     if host.unknown_numbers > 0 {
         page.paragraph(Style::Warning, format!("{} could not be judged.", number_of(u64::from(host.unknown_numbers), "number", "numbers")));
     }
@@ -175,8 +160,7 @@ fn place_words(place: &SlowPlace) -> String {
 }
 
 fn interval(number: &SlowNumber) -> Option<String> {
-    let end = |ratio: f64| format!("{:+.1}", 100.0 * (ratio - 1.0)).replace('-', "−");
-    Some(format!("{} to {}", end(number.ratio_low?), end(number.ratio_high?)))
+    changes(number.ratio_low, number.ratio_high)
 }
 
 fn populations(page: &mut Page, all: &[Populations]) {
@@ -267,7 +251,7 @@ fn duplicates(page: &mut Page, all: &[Duplicate]) {
         return;
     }
     page.heading("Names and machine ids", "that do not go together one to one");
-    let shown = if page.verbose { all.len() } else { all.len().min(BRIEF_ROWS) };
+    let shown = page.shown(all.len(), BRIEF_ROWS);
     for duplicate in &all[..shown] {
         let text = match duplicate {
             Duplicate::OneIdManyNames { hosts, .. } => {
@@ -283,9 +267,7 @@ fn duplicates(page: &mut Page, all: &[Duplicate]) {
         };
         page.text(Style::Plain, "  ", "    ", &text);
     }
-    if shown < all.len() {
-        page.paragraph(Style::Dim, format!("and {} more: -v", all.len() - shown));
-    }
+    page.and_more(all.len(), shown);
 }
 
 fn not_judged(page: &mut Page, found: &FleetOutliers) {
@@ -345,7 +327,7 @@ pub(crate) fn fleet_baseline_text(baseline: &FleetBaseline, columns: usize, colo
 fn group_baseline(page: &mut Page, group: &GroupBaseline) {
     page.heading(&number_of(group.numbers.len() as u64, "number", "numbers"), "");
     page.paragraph(Style::Dim, group_words(&group.group));
-    let shown = if page.verbose { group.numbers.len() } else { group.numbers.len().min(BRIEF_ROWS) };
+    let shown = page.shown(group.numbers.len(), BRIEF_ROWS);
     let rows = || group.numbers.iter().take(shown);
     let lines = |n: &BaselineNumber| {
         let values = format!("{} {} · flagged {}", number(n.median), unit(n.unit), flagged(n));
@@ -361,10 +343,8 @@ fn group_baseline(page: &mut Page, group: &GroupBaseline) {
         Column::numbers("hosts", rows().map(|n| Cell::number(n.hosts.to_string()))).optional(),
         Column::text("pages", rows().map(|n| n.pages.as_ref().map(spelled))).optional(),
     ];
-    table_or_lines(page, columns, rows().map(lines));
-    if shown < group.numbers.len() {
-        page.paragraph(Style::Dim, format!("and {} more: -v", group.numbers.len() - shown));
-    }
+    page.table_or_lines(columns, rows().map(lines));
+    page.and_more(group.numbers.len(), shown);
 }
 
 fn flagged(of: &BaselineNumber) -> String {

@@ -4,7 +4,7 @@ use memgauge_analysis::fleet::{Change, ChangedNumber, FleetHistory, Series};
 use memgauge_model::wording::number_of;
 
 use super::comparison::{change, field, quantity};
-use super::fleet::{day, number_words, spot, table_or_lines};
+use super::fleet::{day, number_words, spot};
 use super::grid::{Cell, Column};
 use super::page::{Page, Style};
 use crate::number::{number, percent, unit};
@@ -84,7 +84,7 @@ fn one_change(page: &mut Page, history: &FleetHistory, at: &Change) {
     let numbers = number_of(history.series.len() as u64, "number", "numbers");
     let nothing = if at.differences.is_empty() { "; nothing else that is recorded changed" } else { "" };
     page.paragraph(if worse > 0 { Style::Warning } else { Style::Plain }, format!("of {numbers} {}{nothing}", counts.join(", ")));
-    let shown = if page.verbose { at.numbers.len() } else { at.numbers.len().min(BRIEF_ROWS) };
+    let shown = page.shown(at.numbers.len(), BRIEF_ROWS);
     let rows = || at.numbers.iter().take(shown).filter_map(|n| Some((n, history.series.get(n.series as usize)?)));
     let lines = |(n, s): (&ChangedNumber, &Series)| {
         let values = format!("{} → {} {}", number(n.before), number(n.after), unit(s.unit));
@@ -99,10 +99,8 @@ fn one_change(page: &mut Page, history: &FleetHistory, at: &Change) {
         Column::text("", rows().map(|(_, s)| unit(s.unit))),
         Column::numbers("change", rows().map(|(n, _)| change(n.ratio))),
     ];
-    table_or_lines(page, columns, rows().map(lines));
-    if shown < at.numbers.len() {
-        page.paragraph(Style::Dim, format!("and {} more: -v", at.numbers.len() - shown));
-    }
+    page.table_or_lines(columns, rows().map(lines));
+    page.and_more(at.numbers.len(), shown);
 }
 
 fn series(page: &mut Page, history: &FleetHistory) {
@@ -126,5 +124,5 @@ fn series(page: &mut Page, history: &FleetHistory) {
         Column::text("levels (values)", rows().map(levels)),
         Column::text("", rows().map(|s| unit(s.unit))),
     ];
-    table_or_lines(page, columns, rows().map(lines));
+    page.table_or_lines(columns, rows().map(lines));
 }

@@ -8,7 +8,7 @@ use memgauge_model::wording;
 use super::block::Block;
 use super::column::{Alignment, padded};
 pub(super) use super::column::{Cell, Column, Value};
-use super::page::{INDENT, LONGEST, Page, clean, width};
+use super::page::{INDENT, LONGEST, Page, Style, clean, width};
 use crate::number::{DASH, bounds, number};
 use crate::pivot::Pivot;
 
@@ -53,6 +53,33 @@ impl Page {
             self.keep(|| Block::Table(columns));
         } else {
             self.table_lines(&grid(columns, self.width));
+        }
+    }
+
+    /// Prints a table, or where it is wider than the page two lines for each of its rows.
+    pub(super) fn table_or_lines(&mut self, columns: impl IntoIterator<Item = Column>, rows: impl Iterator<Item = [String; 2]>) {
+        if self.keeps_blocks() {
+            return self.table(columns);
+        }
+        let lines = grid(columns, self.width);
+        if lines.iter().all(|line| INDENT.len() + width(line) <= self.width) {
+            return self.table_lines(&lines);
+        }
+        for [first, second] in rows {
+            self.text(Style::Plain, "  ", "    ", &first);
+            self.text(Style::Plain, "    ", "    ", &second);
+        }
+    }
+
+    /// How many of so many rows are shown: all of them on a page that shows everything.
+    pub(super) fn shown(&self, all: usize, most: usize) -> usize {
+        if self.verbose { all } else { all.min(most) }
+    }
+
+    /// Says how many rows are not shown.
+    pub(super) fn and_more(&mut self, all: usize, shown: usize) {
+        if shown < all {
+            self.paragraph(Style::Dim, format!("and {} more: -v", all - shown));
         }
     }
 
