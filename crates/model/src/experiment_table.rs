@@ -18,10 +18,45 @@ pub struct Row {
     pub shuffled: bool,
     /// What it measures.
     pub measures: Measures,
+    /// What its results are arranged by, in tables and figures.
+    pub shape: Shape,
     /// Its panels in figures.
     pub panels: &'static [PanelName],
     /// Whether hops can be timed one by one, for [`PanelName::DISTRIBUTION`].
     pub histogram: bool,
+}
+
+/// What results are arranged by. An experiment whose shape exists has tables and panels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Nodes of CPUs and places of memory: a matrix for each order or mix.
+    Nodes,
+    /// CPUs.
+    Cpus,
+    /// Mixes of traffic.
+    Mixes,
+    /// The same, of each mix the highest of what was tried.
+    BestOfMixes,
+    /// Numbers of CPUs.
+    CpuCounts,
+    /// Sizes of access.
+    Blocks,
+    /// Injection delays: a curve.
+    Delays,
+    /// Interleave weights.
+    Weights,
+    /// Pairs of CPUs, or of nodes.
+    Pairs,
+    /// All pairs of CPUs.
+    AllPairs,
+    /// Regions of memory.
+    Regions,
+    /// States of the prefetchers.
+    Prefetchers,
+    /// Working sets: a curve.
+    WorkingSets,
+    /// One loop, over one working set or several.
+    Loop,
 }
 
 /// The quantities of an experiment.
@@ -128,6 +163,7 @@ const ROW: Row = Row {
     title: "",
     shuffled: false,
     measures: Measures::Latency(IDLE),
+    shape: Shape::Nodes,
     panels: &[],
     histogram: false,
 };
@@ -140,6 +176,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         title: "Idle latency",
         shuffled: true,
         measures: Measures::Latency(IDLE),
+        shape: Shape::Nodes,
         panels: &[PanelName("idle-latency")],
         histogram: true,
     },
@@ -152,6 +189,7 @@ pub static EXPERIMENTS: [Row; 18] = [
             series: series("cpu_idle_latency", "Idle latency of single CPUs, over the CPUs of a node", SeriesOf::Nodes),
             ..IDLE
         }),
+        shape: Shape::Cpus,
         panels: &[PanelName("latency-by-cpu")],
         ..ROW
     },
@@ -160,6 +198,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         name: "bandwidth",
         title: "Bandwidth by mix of traffic",
         measures: Measures::Bandwidth(BANDWIDTH),
+        shape: Shape::Mixes,
         panels: &[PanelName("bandwidth")],
         ..ROW
     },
@@ -168,6 +207,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         name: "bandwidth-search",
         title: "Highest bandwidth by mix",
         measures: Measures::Bandwidth(BANDWIDTH),
+        shape: Shape::BestOfMixes,
         panels: &[PanelName("bandwidth")],
         ..ROW
     },
@@ -176,6 +216,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         name: "bandwidth-ramp",
         title: "Bandwidth by number of CPUs",
         measures: Measures::Bandwidth(BANDWIDTH),
+        shape: Shape::CpuCounts,
         panels: &[PanelName("bandwidth-by-cpus")],
         ..ROW
     },
@@ -185,6 +226,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         title: "Bandwidth by node",
         shuffled: true,
         measures: Measures::Bandwidth(BANDWIDTH),
+        shape: Shape::Nodes,
         panels: &[PanelName("bandwidth-by-node")],
         ..ROW
     },
@@ -193,6 +235,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         name: "bandwidth-per-cache",
         title: "Bandwidth by last-level cache",
         measures: Measures::Bandwidth(BANDWIDTH),
+        shape: Shape::Mixes,
         panels: &[PanelName("bandwidth-by-cache")],
         ..ROW
     },
@@ -201,6 +244,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         name: "access-size",
         title: "Bandwidth by access size",
         measures: Measures::Bandwidth(BANDWIDTH),
+        shape: Shape::Blocks,
         panels: &[PanelName("access-sizes")],
         ..ROW
     },
@@ -214,6 +258,7 @@ pub static EXPERIMENTS: [Row; 18] = [
             short: "latency",
             series: series("persist_latency", "Time until a stored block is durable", SeriesOf::Results),
         }),
+        shape: Shape::Blocks,
         panels: &[PanelName("persist-latency")],
         ..ROW
     },
@@ -222,6 +267,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         name: "loaded-latency",
         title: "Latency under load",
         measures: Measures::Both { latency: LOADED, bandwidth: ALONGSIDE },
+        shape: Shape::Delays,
         panels: &[PanelName("loaded-latency")],
         histogram: true,
         ..ROW
@@ -231,6 +277,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         name: "interleave",
         title: "Weighted interleave",
         measures: Measures::Both { latency: Quantity { series: None, ..LOADED }, bandwidth: Quantity { series: None, ..ALONGSIDE } },
+        shape: Shape::Weights,
         panels: &[PanelName("interleave")],
         ..ROW
     },
@@ -240,6 +287,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         title: "Cache-to-cache transfers",
         shuffled: true,
         measures: Measures::Latency(TRANSFER),
+        shape: Shape::Pairs,
         panels: &[PanelName::TRANSFERS, PanelName::TRANSFERS_BY_NODE],
         ..ROW
     },
@@ -256,6 +304,7 @@ pub static EXPERIMENTS: [Row; 18] = [
             ),
             ..TRANSFER
         }),
+        shape: Shape::AllPairs,
         panels: &[PanelName("core-to-core")],
         ..ROW
     },
@@ -268,6 +317,7 @@ pub static EXPERIMENTS: [Row; 18] = [
             series: series("scan_bandwidth", "Bandwidth of a region of memory, over the regions of a node", SeriesOf::Nodes),
             ..BANDWIDTH
         }),
+        shape: Shape::Regions,
         panels: &[PanelName("regions")],
         ..ROW
     },
@@ -276,6 +326,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         name: "prefetch-comparison",
         title: "Prefetchers on and off",
         measures: Measures::Both { latency: IDLE, bandwidth: BANDWIDTH },
+        shape: Shape::Prefetchers,
         panels: &[PanelName("prefetchers")],
         ..ROW
     },
@@ -297,6 +348,7 @@ pub static EXPERIMENTS: [Row; 18] = [
                 ..BANDWIDTH
             },
         },
+        shape: Shape::WorkingSets,
         panels: &[PanelName::LATENCY_BY_SIZE, PanelName::BANDWIDTH_BY_SIZE, PanelName::MISSES],
         ..ROW
     },
@@ -305,6 +357,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         name: "stream",
         title: "Loops",
         measures: Measures::Bandwidth(BANDWIDTH),
+        shape: Shape::Loop,
         panels: &[PanelName::LATENCY_BY_SIZE, PanelName::BANDWIDTH_BY_SIZE],
         ..ROW
     },
@@ -313,6 +366,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         name: "chase",
         title: "Loops",
         measures: Measures::Latency(IDLE),
+        shape: Shape::Loop,
         panels: &[PanelName::LATENCY_BY_SIZE, PanelName::BANDWIDTH_BY_SIZE],
         ..ROW
     },

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use memgauge_analysis::conclusions::scan;
 use memgauge_model::directory::{FileEvidence, STAND_IN};
 use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, Metric, PrefetchRequest};
-use memgauge_model::experiment_table::EXPERIMENTS;
+use memgauge_model::experiment_table::{EXPERIMENTS, Measures, Shape};
 use memgauge_model::plan::{Scan, Work};
 use memgauge_model::result::{LevelSummary, Measurement, Report};
 use memgauge_model::traffic::{Access, Mix};
@@ -37,6 +37,16 @@ impl Section {
     pub(crate) fn of_experiment(experiment: Experiment) -> Self {
         let first = EXPERIMENTS.iter().find(|row| row.title == experiment.row().title);
         Self { experiment: first.map_or(experiment, |row| row.experiment), by_node: false }
+    }
+
+    /// What its results are arranged by.
+    pub(crate) fn shape(self) -> Shape {
+        self.experiment.row().shape
+    }
+
+    /// Whether they are latencies and nothing else.
+    pub(crate) fn is_latency(self) -> bool {
+        matches!(self.experiment.row().measures, Measures::Latency(_))
     }
 
     /// The title where several results are shown.

@@ -10,12 +10,12 @@ use memgauge_model::wording;
 use super::axis::Axis;
 use super::bars::{Bar, BarRow, Bars};
 use super::chart::{Chart, Guide, PointLabel, Sample, Series, reach};
-use super::frame::{Caption, Panel};
+use super::frame::{Panel, boxed};
 use super::labels::{ABOVE, BELOW, LEFT, UPPER_LEFT};
 use super::node_matrix::node_map;
 use super::palette::{GREY, INK, Style, series};
-use super::source::{MAX_SERIES, ResultSet, caption, part_of, sample, shared_title};
-use crate::groups::{highest_by_mix, thread_count};
+use super::source::{ResultSet, caption, sample};
+use crate::groups::{Section, highest_by_mix, thread_count};
 use crate::limit::{Limit, MAX_LIMIT_RATIO, bus_moves_what_is_asked, limit, limit_note, limit_of_program, limits};
 use crate::number::number;
 use crate::pivot::layers;
@@ -33,14 +33,8 @@ fn mixes(sets: &[ResultSet<'_>]) -> BTreeSet<Option<Mix>> {
     sets.iter().flat_map(|s| &s.ms).map(|m| m.at.mix).collect()
 }
 
-/// The same for the CPUs behind each last-level cache.
-pub(crate) fn by_domain(sets: &[ResultSet<'_>]) -> Bars {
-    let bars = by_mix(sets);
-    Bars { caption: Caption { title: shared_title(sets, "Bandwidth by last-level cache"), ..bars.caption }, ..bars }
-}
-
 /// Bars, a group for each mix and a bar for each result.
-pub(crate) fn by_mix(sets: &[ResultSet<'_>]) -> Bars {
+pub(crate) fn by_mix(section: Section, sets: &[ResultSet<'_>]) -> Bars {
     // The nth result of a mix stands beside the nth of the same mix in the other results, whichever CPUs their machines have.
     let count = |s: &ResultSet<'_>, mix| s.ms.iter().filter(|m| m.at.mix == mix).count();
     let mut rows = Vec::new();
@@ -52,7 +46,7 @@ pub(crate) fn by_mix(sets: &[ResultSet<'_>]) -> Bars {
             rows.push(row(mix, first.map(|m| variant(&m.at)), &found));
         }
     }
-    bars(sets, "Bandwidth by mix of traffic", rows)
+    bars(sets, &section.title(), rows)
 }
 
 /// A row of one mix: a bar for each result. The detail is the mix's description where nothing else is given.
@@ -129,16 +123,7 @@ pub(crate) fn ramps(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
     }
     let only = mixes.iter().next().filter(|_| mixes.len() == 1).copied().flatten().map(|m| format!(", {m}")).unwrap_or_default();
     let title = format!("Bandwidth by number of CPUs{only}");
-    let parts = lines.len().div_ceil(MAX_SERIES).max(1);
-    // All charts have the same axes, so that they compare.
-    let whole = ramp(sets, &title, &lines);
-    let each = lines.len().div_ceil(parts).max(1);
-    let chart = |part: usize| {
-        let mut chart = whole.part(part * each, each, parts > 1);
-        chart.caption.title.push_str(&part_of(part, parts));
-        Box::new(chart) as Box<dyn Panel>
-    };
-    (0..parts).map(chart).collect()
+    boxed(ramp(sets, &title, &lines).in_parts(false))
 }
 
 fn ramp(sets: &[ResultSet<'_>], title: &str, lines: &[(Option<String>, Vec<&Measurement>)]) -> Chart {
@@ -167,13 +152,12 @@ fn ramp(sets: &[ResultSet<'_>], title: &str, lines: &[(Option<String>, Vec<&Meas
 }
 
 /// A matrix by node of the CPUs and node of the memory, for each mix.
-pub(crate) fn matrices(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
-    let panel = |(mix, ms): (Option<Mix>, Vec<_>)| {
-        let of_mix = ResultSet { ms, ..set };
+pub(crate) fn matrices(set: &ResultSet<'_>) -> Vec<Box<dyn Panel>> {
+    boxed(layers(&set.ms, |m| m.at.mix).into_iter().map(|(mix, ms)| {
+        let of_mix = ResultSet { ms, ..*set };
         let name = mix.map(|m| format!(", {m}")).unwrap_or_default();
         let counted = "GB/s that programs read and write, all CPUs of a node together";
-        let caption = caption(std::slice::from_ref(&of_mix), &format!("Bandwidth by node{name}"), &[counted], false);
-        Box::new(node_map(caption, &of_mix)) as Box<dyn Panel>
-    };
-    layers(&set.ms, |m| m.at.mix).into_iter().map(panel).collect()
+        let caption = of_mix.caption(&format!("Bandwidth by node{name}"), &[counted], false);
+        node_map(caption, &of_mix)
+    }))
 }

@@ -6,28 +6,24 @@ use memgauge_model::result::Measurement;
 use memgauge_model::traffic::LineUse;
 
 use super::axis::Axis;
-use super::chart::{Chart, Sample, Series};
-use super::frame::Panel;
+use super::chart::{Chart, MAX_SERIES, Sample, Series, part_of};
+use super::frame::{Panel, boxed};
 use super::palette::Style;
-use super::source::{MAX_SERIES, ResultSet, caption, part_of, sample};
+use super::source::{ResultSet, caption, sample};
+use crate::groups::Section;
 use crate::groups::blocks::by_block;
 use crate::number::bounds;
 
-/// A line for each mix.
-pub(crate) fn access_sizes(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
-    charts(sets, "Bandwidth by access size", "GB/s of blocks in random order, with the 95 % interval", "Bandwidth (GB/s)")
-}
-
-/// A line for each method; what is read again has one size only and is in the table.
-pub(crate) fn persist_latencies(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
-    let stored: Vec<ResultSet<'_>> = sets.iter().map(|set| set.only(|m| !matches!(m.at.line, Some(LineUse::ReadBack(_))))).collect();
-    charts(&stored, "Persist latency", "time to store a block and have it durable, with the 95 % interval", "Latency (ns)")
-}
-
-fn charts(sets: &[ResultSet<'_>], title: &str, what: &str, axis: &str) -> Vec<Box<dyn Panel>> {
+/// A line for each mix or method. What is read again has one size only and is in the table.
+pub(crate) fn charts(section: Section, sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
+    let (what, axis) = match section.is_latency() {
+        true => ("time to store a block and have it durable, with the 95 % interval", "Latency (ns)"),
+        false => ("GB/s of blocks in random order, with the 95 % interval", "Bandwidth (GB/s)"),
+    };
+    let sets: Vec<ResultSet<'_>> = sets.iter().map(|set| set.only(|m| !matches!(m.at.line, Some(LineUse::ReadBack(_))))).collect();
     let nodes: BTreeSet<Option<u32>> = sets.iter().flat_map(|s| &s.ms).map(|m| m.at.cpu_node).collect();
     let mut lines: Vec<(String, Vec<&Measurement>)> = Vec::new();
-    for set in sets {
+    for set in &sets {
         let table = by_block(&set.ms);
         lines.extend(table.rows.iter().map(|row| {
             let from = row.0.filter(|_| nodes.len() > 1).map(|node| format!("from node {node}"));
@@ -42,14 +38,14 @@ fn charts(sets: &[ResultSet<'_>], title: &str, what: &str, axis: &str) -> Vec<Bo
         let highest = bounds(all().filter_map(|m| sample(0.0, m)).map(|s| s.y_interval.map_or(s.y, |i| i.1))).map_or(1.0, |b| b.1);
         let sizes =
             bounds(all().filter_map(|m| m.at.block).map(|b| b.0 as f64)).map_or((64, 4096), |(low, high)| (low as u64, high as u64));
-        let mut caption = caption(sets, title, &[what], true);
+        let mut caption = caption(&sets, &section.title(), &[what], true);
         caption.title.push_str(&part_of(part, parts));
         let x = Axis::doublings("Block (bytes)", sizes.0.max(1), sizes.1.max(2 * sizes.0.max(1)), 8);
         let mut chart = Chart::new(caption, x, Axis::linear(axis, 0.0, highest, 7));
         for (i, (name, ms)) in lines.iter().enumerate() {
             chart.series.push(Series { name: Some(name.clone()), style: Style::of_points(i), samples: samples(ms), joined: true });
         }
-        Box::new(chart) as Box<dyn Panel>
+        chart
     };
-    lines.chunks(MAX_SERIES).enumerate().map(chart).collect()
+    boxed(lines.chunks(MAX_SERIES).enumerate().map(chart))
 }

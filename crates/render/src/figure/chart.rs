@@ -5,7 +5,7 @@ use super::font::{self, CAPITALS, DESCENT, Weight};
 use super::frame::{Caption, LABEL, Panel, Space, WIDTH, shorten};
 use super::guides;
 use super::labels::{ABOVE, BELOW, Direction, LEFT, LOWER_LEFT, LOWER_RIGHT, Placer, RIGHT, UPPER_LEFT, UPPER_RIGHT};
-use super::palette::{BAND, Colour, GREY, GRID, INK, Style, WHITE, text_of};
+use super::palette::{BAND, Colour, GREY, GRID, INK, SERIES, Style, WHITE, text_of};
 use super::scene::{Anchor, Area, Point, Scene, Stroke, Text};
 use crate::number::bounds;
 
@@ -146,16 +146,32 @@ fn widest<'a>(ticks: impl Iterator<Item = &'a Tick>) -> f64 {
     ticks.filter_map(|t| t.label.as_deref()).map(|l| font::width(l, LABEL, Weight::Regular)).fold(0.0, f64::max)
 }
 
+/// Lines in one chart, one for each colour. More could not be told apart.
+pub(crate) const MAX_SERIES: usize = SERIES.len();
+
+/// What follows the title of the nth chart of several: ` (2 of 3)`.
+pub(crate) fn part_of(n: usize, parts: usize) -> String {
+    if parts > 1 { format!(" ({} of {parts})", n + 1) } else { String::new() }
+}
+
 impl Chart {
     pub(crate) fn new(caption: Caption, x: Axis, y: Axis) -> Self {
         Self { caption, x, y, series: Vec::new(), bands: Vec::new(), guides: Vec::new(), point_labels: Vec::new(), columns: false }
     }
 
-    /// A part of the series over the same axes; the labels of their points too, or none.
-    pub(crate) fn part(&self, first: usize, count: usize, unlabelled: bool) -> Self {
-        let series = self.series.iter().skip(first).take(count).cloned().collect();
-        let point_labels = if unlabelled { Vec::new() } else { self.point_labels.clone() };
-        Self { series, point_labels, ..self.clone() }
+    /// Charts of about as many series, at most as there are colours, all over the same axes, so that they compare. Without any series there
+    /// is one chart still, which says why. `labelled`: several charts have the labels of all points.
+    pub(crate) fn in_parts(self, labelled: bool) -> Vec<Self> {
+        let parts = self.series.len().div_ceil(MAX_SERIES).max(1);
+        let each = self.series.len().div_ceil(parts).max(1);
+        let part = |i: usize| {
+            let series = self.series.iter().skip(i * each).take(each).cloned().collect();
+            let point_labels = if parts > 1 && !labelled { Vec::new() } else { self.point_labels.clone() };
+            let mut part = Self { series, point_labels, ..self.clone() };
+            part.caption.title.push_str(&part_of(i, parts));
+            part
+        };
+        (0..parts).map(part).collect()
     }
 
     /// Width of the labels and the title left of the plot.

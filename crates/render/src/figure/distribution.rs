@@ -5,7 +5,7 @@ use memgauge_model::experiment::Coordinates;
 use memgauge_model::result::Measurement;
 use memgauge_model::wording;
 
-use super::frame::{Caption, Panel};
+use super::frame::{Caption, Panel, boxed};
 use super::histogram::Histogram;
 use super::no_figure::TextPanel;
 use super::source::{ResultSet, about};
@@ -26,8 +26,7 @@ const WIDE: f64 = 20.0;
 /// The panels; nothing where no measurement has a distribution.
 pub(crate) fn panels(set: &ResultSet<'_>) -> Vec<Box<dyn Panel>> {
     let all: Vec<(&Measurement, &Distribution)> = set.ms.iter().filter_map(|m| Some((*m, m.distribution.as_ref()?))).collect();
-    let mut panels: Vec<Box<dyn Panel>> =
-        all.iter().take(MAX_HISTOGRAMS).map(|(m, d)| Box::new(histogram(set, m, d).chart()) as Box<dyn Panel>).collect();
+    let mut panels = boxed(all.iter().take(MAX_HISTOGRAMS).map(|(m, d)| histogram(set, m, d).chart()));
     if all.len() > MAX_HISTOGRAMS {
         let more = count(all.len() - MAX_HISTOGRAMS, "more distribution is", "more distributions are");
         let caption =

@@ -7,7 +7,7 @@ use memgauge_model::words::Verb;
 
 use super::axis::Axis;
 use super::chart::{Chart, Guide, PointLabel, Sample, Series, reach};
-use super::frame::{Caption, Panel};
+use super::frame::{Caption, boxed};
 use super::labels::{ABOVE, BELOW, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
 use super::layout::Figure;
 use super::palette::{GREY, INK, Style};
@@ -38,7 +38,7 @@ pub(crate) fn fleet_outliers_figure(
     if numbers.is_empty() {
         return Err(RenderError::NothingToDraw("no number was measured on eight comparable hosts".to_owned()));
     }
-    let panels = numbers.iter().take(PANELS).map(|of| Box::new(chart(found, of)) as Box<dyn Panel>).collect();
+    let panels = boxed(numbers.iter().take(PANELS).map(|of| chart(found, of)));
     let left_out = (numbers.len() > PANELS).then(|| format!("{} more have slow hosts of their own", numbers.len() - PANELS));
     let parts = [
         Some(number_of(u64::from(found.hosts), "host", "hosts")),

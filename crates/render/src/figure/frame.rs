@@ -54,6 +54,11 @@ pub(crate) trait Panel {
     fn caption(&mut self) -> &mut Caption;
 }
 
+/// Panels of one kind as panels of any.
+pub(crate) fn boxed<P: Panel + 'static>(panels: impl IntoIterator<Item = P>) -> Vec<Box<dyn Panel>> {
+    panels.into_iter().map(|panel| Box::new(panel) as Box<dyn Panel>).collect()
+}
+
 /// A panel, and the name that it can be asked for by.
 pub(crate) type NamedPanel = (PanelName, Box<dyn Panel>);
 

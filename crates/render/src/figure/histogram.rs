@@ -2,7 +2,7 @@
 
 use super::axis::Axis;
 use super::chart::{Chart, Guide, Sample, Series};
-use super::frame::{Caption, Panel};
+use super::frame::{Caption, boxed};
 use super::layout::Figure;
 use super::palette::{GREY, Style};
 use crate::number::{bounds, number};
@@ -32,7 +32,7 @@ const WIDE: f64 = 20.0;
 impl Histogram {
     /// The figure.
     pub fn figure(&self) -> Figure {
-        Figure::new(&self.title, vec![Box::new(self.chart()) as Box<dyn Panel>], Vec::new())
+        Figure::new(&self.title, boxed([self.chart()]), Vec::new())
     }
 
     pub(super) fn chart(&self) -> Chart {

@@ -6,19 +6,19 @@ use memgauge_model::wording;
 
 use super::axis::Axis;
 use super::chart::{Band, Chart, PointLabel, Sample, Series};
-use super::frame::Panel;
+use super::frame::{Panel, boxed};
 use super::labels::{ABOVE, BELOW, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
 use super::palette::{GREY, INK, Style};
-use super::source::{ResultSet, caption};
+use super::source::ResultSet;
 use crate::number::{bounds, number};
 
 /// Two charts for each search.
 pub(crate) fn panels(set: &ResultSet<'_>) -> Vec<Box<dyn Panel>> {
-    set.report.interleaves.iter().flat_map(|summary| [chart(set, summary, false), chart(set, summary, true)]).flatten().collect()
+    boxed(set.report.interleaves.iter().flat_map(|summary| [chart(set, summary, false), chart(set, summary, true)]).flatten())
 }
 
 /// Bandwidth, or latency; `None` where there is none.
-fn chart(set: &ResultSet<'_>, summary: &InterleaveSummary, latency: bool) -> Option<Box<dyn Panel>> {
+fn chart(set: &ResultSet<'_>, summary: &InterleaveSummary, latency: bool) -> Option<Chart> {
     let near = *summary.nodes.first()?;
     let reading = |trial: &Trial| if latency { trial.latency_ns } else { Some(trial.bandwidth_gbs) };
     let beyond = |weights: &Weights| 100.0 * (1.0 - weights.share(near));
@@ -43,7 +43,7 @@ fn chart(set: &ResultSet<'_>, summary: &InterleaveSummary, latency: bool) -> Opt
     let plateau = bounds(shares).filter(|(from, to)| from < to);
     // Most plateaus are too narrow for words of their own.
     let shaded = if plateau.is_some() { "shaded: within 1 % of the best" } else { "" };
-    let caption = caption(std::slice::from_ref(set), &format!("{what} by interleave weights{mix}"), &[&cpus, &demand, shaded], false);
+    let caption = set.caption(&format!("{what} by interleave weights{mix}"), &[&cpus, &demand, shaded], false);
     let unit = if latency { "Latency (ns)" } else { "Bandwidth (GB/s)" };
     let mut chart = Chart::new(caption, Axis::linear(axis, 0.0, 100.0, 10), Axis::linear(unit, 0.0, highest, 7));
     // Between more than two nodes one share has several ratios, which are no line.
@@ -58,7 +58,7 @@ fn chart(set: &ResultSet<'_>, summary: &InterleaveSummary, latency: bool) -> Opt
         let label = PointLabel::new((point.x, point.y), format!("{name}: {}", number(point.y)), if ring { INK } else { GREY }, &directions);
         chart.point_labels.push(PointLabel { ring, ..label });
     }
-    Some(Box::new(chart))
+    Some(chart)
 }
 
 /// Weights that have a name.

@@ -10,11 +10,11 @@ use memgauge_model::wording;
 use super::axis::Axis;
 use super::bars::{Bar, BarRow, Bars};
 use super::chart::{Band, Chart, PointLabel, Sample, Series, reach};
-use super::frame::Panel;
+use super::frame::{Panel, boxed};
 use super::labels::{ABOVE, BELOW, LEFT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
 use super::node_matrix::{node_label, node_map};
 use super::palette::{INK, Style, series};
-use super::source::{MAX_SERIES, ResultSet, caption, part_of, sample};
+use super::source::{ResultSet, caption, sample};
 use crate::groups::nodes::{Way, way};
 use crate::groups::order_meaning;
 use crate::number::number;
@@ -28,18 +28,17 @@ fn order_name(order: Option<ChaseOrder>) -> &'static str {
 }
 
 /// A matrix by node of the CPU and node of the memory, for each order of chase; bars for one or two pairs.
-pub(crate) fn matrices(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
+pub(crate) fn matrices(set: &ResultSet<'_>) -> Vec<Box<dyn Panel>> {
     let ways = Pivot::new(&set.ms, |m| (way(m), m.at.order));
     if ways.rows.len() < MIN_MATRIX {
-        return vec![Box::new(few(&set, &ways))];
+        return vec![Box::new(few(set, &ways))];
     }
-    let panel = |(order, ms): (Option<ChaseOrder>, Vec<_>)| {
-        let of_order = ResultSet { ms, ..set };
+    boxed(layers(&set.ms, |m| m.at.order).into_iter().map(|(order, ms)| {
+        let of_order = ResultSet { ms, ..*set };
         let parts = ["ns per dependent load", order.map_or("", order_meaning)];
-        let caption = caption(std::slice::from_ref(&of_order), &format!("Idle latency, {}", order_name(order)), &parts, false);
-        Box::new(node_map(caption, &of_order)) as Box<dyn Panel>
-    };
-    layers(&set.ms, |m| m.at.order).into_iter().map(panel).collect()
+        let caption = of_order.caption(&format!("Idle latency, {}", order_name(order)), &parts, false);
+        node_map(caption, &of_order)
+    }))
 }
 
 /// One or two ways from a node to memory as bars, a bar for each order.
@@ -55,7 +54,7 @@ fn few(set: &ResultSet<'_>, ways: &Pivot<'_, Way<'_>, Option<ChaseOrder>>) -> Ba
         }
     }
     let parts = ["ns per dependent load, with its 95 % interval"];
-    Bars { caption: caption(std::slice::from_ref(set), "Idle latency", &parts, false), unit: "ns", rows, limit_name: None }
+    Bars { caption: set.caption("Idle latency", &parts, false), unit: "ns", rows, limit_name: None }
 }
 
 /// The name of a series and its points.
@@ -76,18 +75,10 @@ pub(crate) fn per_cpu(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
     if let [(_, samples)] = lines.as_slice() {
         whole.point_labels = extremes(samples, &ids);
     }
-    // All charts have the same axes, so that they compare. Where nothing has a value, one without series says why.
-    let parts = lines.len().div_ceil(MAX_SERIES).max(1);
-    let each = lines.len().div_ceil(parts).max(1);
     for (i, (name, samples)) in lines.into_iter().enumerate() {
         whole.series.push(Series { name, style: Style::of_points(i), samples, joined: false });
     }
-    let chart = |part: usize| {
-        let mut chart = whole.part(part * each, each, false);
-        chart.caption.title.push_str(&part_of(part, parts));
-        Box::new(chart) as Box<dyn Panel>
-    };
-    (0..parts).map(chart).collect()
+    boxed(whole.in_parts(true))
 }
 
 /// An axis for all values and, within reason, their intervals.

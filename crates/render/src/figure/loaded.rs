@@ -9,11 +9,11 @@ use memgauge_model::units::IdSet;
 use memgauge_model::wording;
 
 use super::axis::Axis;
-use super::chart::{Chart, Guide, PointLabel, Sample, Series, reach};
-use super::frame::{Caption, Panel};
+use super::chart::{Chart, Guide, MAX_SERIES, PointLabel, Sample, Series, part_of, reach};
+use super::frame::{Caption, Panel, boxed};
 use super::labels::{ABOVE, BELOW, Direction, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
 use super::palette::{Colour, GREY, INK, Style, text_of};
-use super::source::{MAX_SERIES, ResultSet, caption, interval, is_degraded, is_disturbed, part_of};
+use super::source::{ResultSet, caption, interval, is_degraded, is_disturbed};
 use crate::groups::{LoadedCurve, LoadedPoint, loaded_curves, measured_by};
 use crate::limit::{Limit, MAX_LIMIT_RATIO, bus_moves_what_is_asked, limit, limit_note};
 use crate::number::{bounds, number, value_of};
@@ -51,9 +51,9 @@ pub(crate) fn charts(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
     let chart = |(part, curves)| {
         let mut chart = chart(sets, curves, &axes);
         chart.caption.title.push_str(&part_of(part, parts));
-        Box::new(chart) as Box<dyn Panel>
+        chart
     };
-    list.chunks(list.len().div_ceil(parts).max(1)).enumerate().map(chart).collect()
+    boxed(list.chunks(list.len().div_ceil(parts).max(1)).enumerate().map(chart))
 }
 
 /// A curve as it is drawn.

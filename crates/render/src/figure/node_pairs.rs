@@ -4,21 +4,21 @@ use memgauge_model::experiment_table::PanelName;
 
 use super::frame::NamedPanel;
 use super::heat::HeatMap;
-use super::source::{ResultSet, caption};
+use super::source::ResultSet;
 use super::transfer::representatives;
 use crate::groups::transfers::by_node;
 
 /// The near pair as bars, then the maps.
-pub(crate) fn panels(set: ResultSet<'_>) -> Vec<NamedPanel> {
+pub(crate) fn panels(set: &ResultSet<'_>) -> Vec<NamedPanel> {
     let (near, maps) = by_node(&set.ms);
     let mut panels: Vec<NamedPanel> = Vec::new();
     if !near.is_empty() {
-        panels.push((PanelName::TRANSFERS, Box::new(representatives(ResultSet { ms: near, ..set }))));
+        panels.push((PanelName::TRANSFERS, Box::new(representatives(&ResultSet { ms: near, ..*set }))));
     }
     for (home, table) in maps {
-        let here = ResultSet { ms: table.cells().flatten().collect(), ..set };
+        let here = ResultSet { ms: table.cells().flatten().collect(), ..*set };
         let parts = ["ns per line, HITM", &format!("lines {home}")];
-        let caption = caption(std::slice::from_ref(&here), "Transfers of modified lines between nodes", &parts, false);
+        let caption = here.caption("Transfers of modified lines between nodes", &parts, false);
         let name = |n: &Option<u32>| n.map_or_else(|| "?".to_owned(), |n| n.to_string());
         let map = HeatMap {
             row_title: "holder's node ↓".into(),

@@ -3,20 +3,16 @@
 use memgauge_model::experiment::{ChaseOrder, Metric, PrefetchRequest};
 
 use super::bars::{Bar, BarRow, Bars};
-use super::frame::Panel;
+use super::frame::{Panel, boxed};
 use super::palette::{Style, series};
-use super::source::{ResultSet, caption};
+use super::source::ResultSet;
 use crate::groups::by_prefetch;
 use crate::pivot::sorted;
 use memgauge_model::wording;
 
 /// Bandwidth and latency of one result.
-pub(crate) fn panels(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
-    [Metric::Bandwidth, Metric::Latency]
-        .into_iter()
-        .filter_map(|metric| bars(&set, metric))
-        .map(|b| Box::new(b) as Box<dyn Panel>)
-        .collect()
+pub(crate) fn panels(set: &ResultSet<'_>) -> Vec<Box<dyn Panel>> {
+    boxed([Metric::Bandwidth, Metric::Latency].into_iter().filter_map(|metric| bars(set, metric)))
 }
 
 fn bars(all: &ResultSet<'_>, metric: Metric) -> Option<Bars> {
@@ -50,7 +46,7 @@ fn bars(all: &ResultSet<'_>, metric: Metric) -> Option<Bars> {
         (false, _, Some(cpus)) => wording::cpus(cpus),
         _ => String::new(),
     };
-    let mut caption = caption(std::slice::from_ref(&set), title, &[numbers, &cpus], false);
+    let mut caption = set.caption(title, &[numbers, &cpus], false);
     caption.key = states
         .iter()
         .enumerate()

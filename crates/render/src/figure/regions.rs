@@ -7,10 +7,10 @@ use memgauge_model::wording;
 
 use super::axis::Axis;
 use super::chart::{Chart, Guide, PointLabel, Sample, Series, reach};
-use super::frame::Panel;
+use super::frame::{Panel, boxed};
 use super::labels::{ABOVE, BELOW, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
 use super::palette::{GREY, INK, Style};
-use super::source::{ResultSet, caption, sample};
+use super::source::{ResultSet, sample};
 use crate::number::{bounds, count, human, number, value_of};
 use crate::pivot::layers;
 
@@ -18,9 +18,8 @@ use crate::pivot::layers;
 const NAMED: usize = 8;
 
 /// A panel for each node.
-pub(crate) fn panels(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
-    let panel = |(node, ms)| Box::new(chart(ResultSet { ms, ..set }, node)) as Box<dyn Panel>;
-    layers(&set.ms, |m| m.at.memory_node()).into_iter().map(panel).collect()
+pub(crate) fn panels(set: &ResultSet<'_>) -> Vec<Box<dyn Panel>> {
+    boxed(layers(&set.ms, |m| m.at.memory_node()).into_iter().map(|(node, ms)| chart(ResultSet { ms, ..*set }, node)))
 }
 
 fn chart(mut set: ResultSet<'_>, node: Option<u32>) -> Chart {
@@ -41,7 +40,7 @@ fn chart(mut set: ResultSet<'_>, node: Option<u32>) -> Chart {
         .map(|m| format!("{} of {}", count(set.ms.len(), "region", "regions"), human(m.evidence.buffer)));
     let readers = set.ms.first().and_then(|m| m.at.cpus.as_ref()).map(|c| format!("read by {} together", wording::cpus(c)));
     let parts = [size.unwrap_or_default(), readers.unwrap_or_default()];
-    let caption = caption(std::slice::from_ref(&set), &title, &parts.each_ref().map(String::as_str), true);
+    let caption = set.caption(&title, &parts.each_ref().map(String::as_str), true);
     let names: Vec<String> = set.ms.iter().map(|m| m.at.region.map_or_else(|| "?".to_owned(), |r| r.to_string())).collect();
     let x = Axis::indices("Region", &names, 10);
     let mut chart = Chart::new(caption, x, Axis::linear("Bandwidth (GB/s)", low.max(0.0), high, 7));

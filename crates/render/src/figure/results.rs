@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_model::experiment::Experiment;
-use memgauge_model::experiment_table::PanelName;
+use memgauge_model::experiment_table::{PanelName, Shape};
 use memgauge_model::result::Report;
 
-use super::bars::Bars;
-use super::frame::{NamedPanel, Panel};
+use super::chart::MAX_SERIES;
+use super::frame::{NamedPanel, Panel, boxed};
 use super::layout::Figure;
-use super::source::{MAX_SERIES, ResultSet};
+use super::source::ResultSet;
 use super::{bandwidth, blocks, distribution, interleave, latency, loaded, no_figure, node_pairs, prefetch, regions, sweep, transfer};
 use crate::appearance::{FigureOptions, Picture};
 use crate::format::{Named, RenderError};
@@ -85,45 +85,42 @@ fn named(name: PanelName, panels: impl IntoIterator<Item = Box<dyn Panel>>) -> V
 
 /// The panels of one section, then those of its distributions.
 fn panels(section: Section, sets: Vec<ResultSet<'_>>) -> Vec<NamedPanel> {
-    let spread = named(PanelName::DISTRIBUTION, sets.iter().flat_map(distribution::panels));
-    let mut panels = section_panels(section, sets);
-    panels.extend(spread);
+    let mut panels = section_panels(section, &sets);
+    panels.extend(named(PanelName::DISTRIBUTION, each(&sets, distribution::panels)));
     panels
 }
 
 /// The panels of one section. Its first kind is the one that its row of the table names first.
-fn section_panels(section: Section, sets: Vec<ResultSet<'_>>) -> Vec<NamedPanel> {
-    use Experiment as E;
-    let plain = match section.experiment {
-        E::IdleLatency => sets.into_iter().flat_map(latency::matrices).collect(),
-        E::IdleLatencyPerCpu => latency::per_cpu(&sets),
-        E::Bandwidth => chunked(&sets, bandwidth::by_mix),
-        E::BandwidthSearch => chunked(&sets, bandwidth::search),
-        E::BandwidthRamp => bandwidth::ramps(&sets),
-        E::AccessSize => blocks::access_sizes(&sets),
-        E::PersistLatency => blocks::persist_latencies(&sets),
-        E::BandwidthMatrix => sets.into_iter().flat_map(bandwidth::matrices).collect(),
-        E::BandwidthPerCache => chunked(&sets, bandwidth::by_domain),
-        E::LoadedLatency => loaded::charts(&sets),
-        E::Interleave => sets.iter().flat_map(interleave::panels).collect(),
-        E::CacheToCache if section.by_node => return sets.into_iter().flat_map(node_pairs::panels).collect(),
-        E::CacheToCache => sets.into_iter().map(|s| Box::new(transfer::representatives(s)) as Box<dyn Panel>).collect(),
-        E::CacheToCacheMatrix => sets.into_iter().flat_map(transfer::maps).collect(),
-        E::MemoryScan => sets.into_iter().flat_map(regions::panels).collect(),
-        E::PrefetchComparison => sets.into_iter().flat_map(prefetch::panels).collect(),
-        E::Sweep => return sweep::panels(&sets),
+fn section_panels(section: Section, sets: &[ResultSet<'_>]) -> Vec<NamedPanel> {
+    let plain = match section.shape() {
+        Shape::Nodes if section.is_latency() => each(sets, latency::matrices),
+        Shape::Nodes => each(sets, bandwidth::matrices),
+        Shape::Cpus => latency::per_cpu(sets),
+        // Bars of as many results at once as there are colours.
+        Shape::Mixes => boxed(sets.chunks(MAX_SERIES).map(|some| bandwidth::by_mix(section, some))),
+        Shape::BestOfMixes => boxed(sets.chunks(MAX_SERIES).map(bandwidth::search)),
+        Shape::CpuCounts => bandwidth::ramps(sets),
+        Shape::Blocks => blocks::charts(section, sets),
+        Shape::Delays => loaded::charts(sets),
+        Shape::Weights => each(sets, interleave::panels),
+        Shape::Pairs if section.by_node => return sets.iter().flat_map(node_pairs::panels).collect(),
+        Shape::Pairs => boxed(sets.iter().map(transfer::representatives)),
+        Shape::AllPairs => each(sets, transfer::maps),
+        Shape::Regions => each(sets, regions::panels),
+        Shape::Prefetchers => each(sets, prefetch::panels),
+        Shape::WorkingSets => return sweep::panels(sets),
         // A loop over one size is a single number.
-        E::Stream | E::Chase => {
+        Shape::Loop => {
             let sizes: BTreeSet<_> = sets.iter().flat_map(|s| &s.ms).filter_map(|m| m.at.working_set).collect();
-            return if sizes.len() > 1 { sweep::panels(&sets) } else { Vec::new() };
+            return if sizes.len() > 1 { sweep::panels(sets) } else { Vec::new() };
         }
     };
     named(section.experiment.row().panels[0], plain)
 }
 
-/// Bars of as many results at once as there are colours.
-fn chunked(sets: &[ResultSet<'_>], bars: impl Fn(&[ResultSet<'_>]) -> Bars) -> Vec<Box<dyn Panel>> {
-    sets.chunks(MAX_SERIES).map(|some| Box::new(bars(some)) as Box<dyn Panel>).collect()
+/// The panels of each result.
+fn each(sets: &[ResultSet<'_>], panels: impl Fn(&ResultSet<'_>) -> Vec<Box<dyn Panel>>) -> Vec<Box<dyn Panel>> {
+    sets.iter().flat_map(panels).collect()
 }
 
 /// Where a result comes from: machine, program, time.

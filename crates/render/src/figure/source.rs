@@ -8,7 +8,6 @@ use memgauge_model::wording::reasons::not_measured;
 
 use super::chart::Sample;
 use super::frame::Caption;
-use super::palette::SERIES;
 use crate::groups::{Sweep, sweeps, where_and_how};
 use crate::number::{measured, value_of};
 use crate::pages::pages;
@@ -37,6 +36,11 @@ impl<'a> ResultSet<'a> {
         self.ms.first().map(|m| where_and_how(m)).unwrap_or_default()
     }
 
+    /// The caption of a panel of these results alone.
+    pub(crate) fn caption(&self, title: &str, parts: &[&str], hollow: bool) -> Caption {
+        caption(std::slice::from_ref(self), title, parts, hollow)
+    }
+
     /// The title, with what distinguishes it from panels of the same kind.
     pub(crate) fn title(&self, title: &str) -> String {
         let place = self.place();
@@ -45,14 +49,6 @@ impl<'a> ResultSet<'a> {
             None => format!("{title}{place}"),
         }
     }
-}
-
-/// Lines in one chart, one for each colour. More could not be told apart.
-pub(crate) const MAX_SERIES: usize = SERIES.len();
-
-/// What follows the title of the nth chart of several: ` (2 of 3)`.
-pub(crate) fn part_of(n: usize, parts: usize) -> String {
-    if parts > 1 { format!(" ({} of {parts})", n + 1) } else { String::new() }
 }
 
 /// The title of a panel that shows several results together.

@@ -7,7 +7,7 @@ use memgauge_model::result::CacheSize;
 use memgauge_model::wording;
 
 use super::chart::Chart;
-use super::frame::{Caption, NamedPanel, Panel};
+use super::frame::{Caption, NamedPanel, boxed};
 use super::misses;
 use super::source::{ResultSet, about, common_pages, interval, is_degraded, notes, shared_title};
 use super::working_set::{WorkingSet, WorkingSetLine, WorkingSetPoint};
@@ -20,7 +20,7 @@ pub(crate) fn panels(sets: &[ResultSet<'_>]) -> Vec<NamedPanel> {
     let metrics = [(PanelName::LATENCY_BY_SIZE, Metric::Latency), (PanelName::BANDWIDTH_BY_SIZE, Metric::Bandwidth)];
     let mut all: Vec<NamedPanel> = Vec::new();
     for (kind, metric) in metrics {
-        all.extend(charts(sets, metric).into_iter().map(|c| (kind, Box::new(c) as Box<dyn Panel>)));
+        all.extend(boxed(charts(sets, metric)).into_iter().map(|panel| (kind, panel)));
     }
     // Below the last chart, because they are about the panels that would follow it.
     if let Some((_, last)) = all.last_mut() {

@@ -8,11 +8,11 @@ use memgauge_model::stats::median;
 use memgauge_model::topology::Topology;
 
 use super::bars::{Bar, BarRow, Bars};
-use super::frame::{Caption, Panel};
+use super::frame::{Caption, Panel, boxed};
 use super::heat::{HeatCell, HeatMap, breaks, noise};
 use super::palette::{Style, series};
-use super::source::{ResultSet, about, caption};
-use crate::groups::transfers::{self, Pair, PairHome, PairMap, Relation, STATES, pair_maps};
+use super::source::{ResultSet, about};
+use crate::groups::transfers::{self, Pair, PairHome, Relation, STATES, pair_maps};
 use crate::number::{bounds, number, value_of};
 
 /// More pairs than this are summed up by the relation of their CPUs.
@@ -27,12 +27,12 @@ fn state_name(state: Option<LineState>) -> &'static str {
 }
 
 /// Chosen pairs as bars, one for each state of the line.
-pub(crate) fn representatives(set: ResultSet<'_>) -> Bars {
+pub(crate) fn representatives(set: &ResultSet<'_>) -> Bars {
     let table = transfers::by_pair(&set.ms, &set.report.machine.topology);
     let pairs = &table.rows;
     let states: Vec<Option<LineState>> = STATES.into_iter().map(|s| s.0).filter(|state| table.columns.contains(state)).collect();
     let rows = if pairs.len() > LISTED {
-        by_relation(&set, &states)
+        by_relation(set, &states)
     } else {
         let cpu = |id: Option<u32>| id.map_or_else(|| "?".to_owned(), |id| id.to_string());
         let row = |of: &(Relation, Pair)| {
@@ -47,7 +47,7 @@ pub(crate) fn representatives(set: ResultSet<'_>) -> Bars {
         pairs.iter().map(row).collect()
     };
     let parts = ["ns per line", "home: the node of the line's memory"];
-    let mut caption = caption(std::slice::from_ref(&set), "Cache-to-cache transfers", &parts, false);
+    let mut caption = set.caption("Cache-to-cache transfers", &parts, false);
     caption.key = states.iter().enumerate().map(|(i, s)| (Style::of_bars(i), state_name(*s).to_owned())).collect();
     if pairs.len() > LISTED && set.ms.iter().any(|m| value_of(&m.estimate).is_some() && !m.is_reliable()) {
         caption.notes.push("Medians and ranges are of what is reliable.".to_owned());
@@ -76,9 +76,9 @@ fn by_relation(set: &ResultSet<'_>, states: &[Option<LineState>]) -> Vec<BarRow>
 }
 
 /// All pairs as a map, one for each state of the line and, where they differ, each home.
-pub(crate) fn maps(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
-    let panel = |m: PairMap<'_>| {
-        let part = ResultSet { ms: m.table.cells().flatten().collect(), ..set };
+pub(crate) fn maps(set: &ResultSet<'_>) -> Vec<Box<dyn Panel>> {
+    boxed(pair_maps(&set.ms).into_iter().map(|m| {
+        let part = ResultSet { ms: m.table.cells().flatten().collect(), ..*set };
         let home = match m.home {
             PairHome::Node(node) => format!("lines at home on node {node}"),
             PairHome::Reader if part.ms.iter().any(|m| m.at.memory_node().is_some()) => "lines at home on the reader's node".to_owned(),
@@ -88,12 +88,11 @@ pub(crate) fn maps(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
             Some(state) => (format!("Core-to-core latency, {}", m.state_name), state_name(Some(state))),
             None => ("Core-to-core latency".to_owned(), ""),
         };
-        let caption = caption(std::slice::from_ref(&part), &title, &["ns per line", state, &home], false);
+        let caption = part.caption(&title, &["ns per line", state, &home], false);
         let noise = noise(&part.ms);
         let cells = part.ms.iter().filter_map(|m| Some((m.at.cpu?, m.at.holder_cpu?, HeatCell::for_measurement(Some(m)))));
-        Box::new(HeatMap { noise, ..map(caption, &set.report.machine.topology, &transfers::cpus(&part.ms), cells) }) as Box<dyn Panel>
-    };
-    pair_maps(&set.ms).into_iter().map(panel).collect()
+        HeatMap { noise, ..map(caption, &set.report.machine.topology, &transfers::cpus(&part.ms), cells) }
+    }))
 }
 
 /// All pairs of many CPUs as a map.

@@ -4,11 +4,10 @@ use memgauge_model::units::Bytes;
 
 use super::axis::Axis;
 use super::chart::{Band, Chart, PointLabel, Sample, Series};
-use super::frame::{Caption, Panel};
+use super::frame::{Caption, boxed};
 use super::labels::{ABOVE, BELOW, LOWER_RIGHT, UPPER_LEFT};
 use super::layout::Figure;
 use super::palette::{INK, Style, series, text_of};
-use super::source::{MAX_SERIES, part_of};
 use crate::number::{bounds, number};
 
 /// A quantity by working set, as a figure shows it.
@@ -67,21 +66,12 @@ const REACH: f64 = 1.5;
 impl WorkingSet {
     /// The figure.
     pub fn figure(&self) -> Figure {
-        Figure::new(&self.title, self.charts().into_iter().map(|c| Box::new(c) as Box<dyn Panel>).collect(), Vec::new())
+        Figure::new(&self.title, boxed(self.charts()), Vec::new())
     }
 
     /// A chart for every few lines, so that each has a colour of its own; all over the same axes.
     pub(super) fn charts(&self) -> Vec<Chart> {
-        // A chart without lines still has notes that say why.
-        let parts = self.lines.len().div_ceil(MAX_SERIES).max(1);
-        let each = self.lines.len().div_ceil(parts).max(1);
-        let whole = self.chart_over(None, None);
-        let chart = |part: usize| {
-            let mut chart = whole.part(part * each, each, false);
-            chart.caption.title.push_str(&part_of(part, parts));
-            chart
-        };
-        (0..parts).map(chart).collect()
+        self.chart_over(None, None).in_parts(true)
     }
 
     /// The chart of all lines from one size to another, where those are given, whatever the lines span.

@@ -13,14 +13,23 @@ use super::evidence::evidence;
 use super::footnotes::Footnotes;
 use super::grid::matrix;
 use super::page::{INDENT, Page, Style};
+use crate::groups::Section;
 use crate::groups::blocks::{BlockRow, by_block, row};
 use crate::number::{human, percent};
 
-/// A row for each node and mix, a column for each size.
-pub(super) fn access_sizes(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
-    context.heading(page, ms, "Bandwidth by access size", "GB/s of blocks in random order");
-    block_table(page, context, ms, "mix");
+/// A row for each node and mix or method, a column for each size.
+pub(super) fn table(page: &mut Page, context: &mut Context<'_>, section: Section, ms: &[&Measurement]) {
+    let (about, corner) = match section.is_latency() {
+        true => ("ns to store a block and have it durable", "method ↓  block →"),
+        false => ("GB/s of blocks in random order", "mix ↓  block →"),
+    };
+    context.heading(page, ms, &section.title(), about);
+    by_size(page, context, ms, corner);
     knees(page, context, ms);
+    let read_back = "then read: each line is loaded again once it is durable, and the time of that is included";
+    if ms.iter().any(|m| matches!(m.at.line, Some(LineUse::ReadBack(_)))) {
+        page.paragraph(Style::Dim, read_back);
+    }
 }
 
 /// `all-reads: blocks of 256 B have what the memory gives, blocks of 64 B 24 % of it`, of each row.
@@ -43,17 +52,7 @@ fn knees(page: &mut Page, context: &Context<'_>, ms: &[&Measurement]) {
     }
 }
 
-/// A row for each node and method, a column for each size.
-pub(super) fn persist_latencies(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
-    context.heading(page, ms, "Persist latency", "ns to store a block and have it durable");
-    block_table(page, context, ms, "method");
-    let read_back = "then read: each line is loaded again once it is durable, and the time of that is included";
-    if ms.iter().any(|m| matches!(m.at.line, Some(LineUse::ReadBack(_)))) {
-        page.paragraph(Style::Dim, read_back);
-    }
-}
-
-fn block_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement], what: &str) {
+fn by_size(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement], corner: &str) {
     let mut footnotes = Footnotes::new(context, ms);
     let mut table = by_block(ms);
     // In the order in which they were planned.
@@ -64,7 +63,7 @@ fn block_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement], 
         format!("{access}{node}")
     };
     let size = |size: &Option<Bytes>| size.map(human).unwrap_or_default();
-    matrix(page, &format!("{what} ↓  block →"), &table, name, size, |m, _, _| footnotes.cell(m));
+    matrix(page, corner, &table, name, size, |m, _, _| footnotes.cell(m));
     footnotes.print(page, &mut context.advised);
     page.items(Style::Detail, INDENT, evidence(ms));
 }

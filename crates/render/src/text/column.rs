@@ -1,6 +1,6 @@
 //! Columns of tables, and what stands in their cells.
 
-use super::page::width;
+use unicode_width::UnicodeWidthStr;
 
 /// What stands in a cell.
 #[derive(Debug, Clone, PartialEq)]
@@ -164,6 +164,11 @@ impl Alignment {
         }
         tail
     }
+}
+
+/// Columns that a text takes in a terminal.
+pub(super) fn width(text: &str) -> usize {
+    text.width()
 }
 
 /// A text with blanks before or behind it, so that it takes so many columns.

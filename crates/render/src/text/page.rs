@@ -2,10 +2,10 @@
 
 use memgauge_model::printable::is_obeyed;
 use memgauge_model::words::Ways;
-use unicode_width::UnicodeWidthStr;
 
 pub(super) use super::block::Style;
 use super::block::{Block, Part};
+pub(super) use super::column::width;
 use crate::number::{DASH, SUPERSCRIPTS};
 
 impl Style {
@@ -257,11 +257,6 @@ pub(super) const LONGEST: usize = 60;
 
 /// Indentation of everything below a heading.
 pub(super) const INDENT: &str = "  ";
-
-/// Columns that a text takes in a terminal.
-pub(super) fn width(text: &str) -> usize {
-    text.width()
-}
 
 /// The text without what a terminal would obey: a report may come from anywhere.
 pub(super) fn clean(text: &str) -> String {

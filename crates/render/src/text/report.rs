@@ -1,6 +1,6 @@
 //! A whole report as text.
 
-use memgauge_model::experiment::Experiment;
+use memgauge_model::experiment_table::Shape;
 use memgauge_model::result::{Finding, Health, HealthStatus, Measurement, Report};
 use memgauge_model::wording::reasons;
 
@@ -113,25 +113,23 @@ fn results(page: &mut Page, report: &Report) {
 
 /// The table of a section.
 fn table(page: &mut Page, context: &mut Context<'_>, section: Section, ms: &[&Measurement]) {
-    use Experiment as E;
-    match section.experiment {
-        E::IdleLatency => latency::matrix(page, context, ms),
-        E::IdleLatencyPerCpu => latency::per_cpu(page, context, ms),
-        E::Bandwidth | E::BandwidthPerCache => bandwidth::by_mix(page, context, ms),
-        E::BandwidthSearch => bandwidth::search(page, context, ms),
-        E::BandwidthRamp => bandwidth::ramp(page, context, ms),
-        E::AccessSize => blocks::access_sizes(page, context, ms),
-        E::PersistLatency => blocks::persist_latencies(page, context, ms),
-        E::BandwidthMatrix => bandwidth::matrix(page, context, ms),
-        E::LoadedLatency => curve::curves(page, context, ms),
-        E::Interleave => interleave::searches(page, context, ms),
-        E::CacheToCache if section.by_node => c2c::by_node(page, context, ms),
-        E::CacheToCache => c2c::representatives(page, context, ms),
-        E::CacheToCacheMatrix => c2c::pairs(page, context, ms),
-        E::MemoryScan => scan::scans(page, context, ms),
-        E::PrefetchComparison => prefetch::compare(page, context, ms),
-        E::Sweep => sweep::tables(page, context, ms),
-        E::Stream | E::Chase => loops::section(page, ms),
+    match section.shape() {
+        Shape::Nodes if section.is_latency() => latency::matrix(page, context, ms),
+        Shape::Nodes => bandwidth::matrix(page, context, ms),
+        Shape::Cpus => latency::per_cpu(page, context, ms),
+        Shape::Mixes => bandwidth::by_mix(page, context, ms),
+        Shape::BestOfMixes => bandwidth::search(page, context, ms),
+        Shape::CpuCounts => bandwidth::ramp(page, context, ms),
+        Shape::Blocks => blocks::table(page, context, section, ms),
+        Shape::Delays => curve::curves(page, context, ms),
+        Shape::Weights => interleave::searches(page, context, ms),
+        Shape::Pairs if section.by_node => c2c::by_node(page, context, ms),
+        Shape::Pairs => c2c::representatives(page, context, ms),
+        Shape::AllPairs => c2c::pairs(page, context, ms),
+        Shape::Regions => scan::scans(page, context, ms),
+        Shape::Prefetchers => prefetch::compare(page, context, ms),
+        Shape::WorkingSets => sweep::tables(page, context, ms),
+        Shape::Loop => loops::section(page, ms),
     }
 }
 
