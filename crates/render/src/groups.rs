@@ -6,6 +6,7 @@ use memgauge_analysis::conclusions::scan;
 use memgauge_model::directory::{FileEvidence, STAND_IN};
 use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, Metric, PrefetchRequest};
 use memgauge_model::experiment_table::{EXPERIMENTS, Measures, Shape};
+use memgauge_model::interleave::Weights;
 use memgauge_model::plan::{Scan, Work};
 use memgauge_model::result::{LevelSummary, Measurement, Report};
 use memgauge_model::traffic::{Access, Mix};
@@ -196,6 +197,12 @@ impl<'a> PrefetchTable<'a> {
     pub(crate) fn find(&self, row: PrefetchRow, metric: Metric, order: Option<ChaseOrder>) -> Option<&'a Measurement> {
         self.get(&row, &(metric, order)).or_else(|| self.get(&row, &(metric, None)))
     }
+}
+
+/// `3:1` in the order of the nodes.
+pub(crate) fn weights_ratio(nodes: &[u32], weights: &Weights) -> String {
+    let weight = |node: &u32| weights.iter().find(|(n, _)| n == node).map_or(0, |(_, weight)| weight).to_string();
+    nodes.iter().map(weight).collect::<Vec<_>>().join(":")
 }
 
 /// What the plan says of the scan of this node.

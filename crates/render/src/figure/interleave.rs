@@ -10,6 +10,7 @@ use super::frame::{Panel, boxed};
 use super::labels::{ABOVE, BELOW, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
 use super::palette::{GREY, INK, Style};
 use super::source::ResultSet;
+use crate::groups::weights_ratio;
 use crate::number::{bounds, number};
 
 /// Two charts for each search.
@@ -63,10 +64,7 @@ fn chart(set: &ResultSet<'_>, summary: &InterleaveSummary, latency: bool) -> Opt
 
 /// Weights that have a name.
 fn marked(summary: &InterleaveSummary) -> Vec<(&Weights, String)> {
-    let ratio = |weights: &Weights| {
-        let weight = |node: &u32| weights.iter().find(|(n, _)| n == node).map_or(0, |(_, w)| w).to_string();
-        summary.nodes.iter().map(weight).collect::<Vec<_>>().join(":")
-    };
+    let ratio = |weights: &Weights| weights_ratio(&summary.nodes, weights);
     let recommended = match summary.recommended.only_node() {
         Some(node) => format!("use node {node} only"),
         None => format!("use {}", ratio(&summary.recommended)),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use memgauge_model::experiment::{Coordinates, Experiment, Metric};
-use memgauge_model::result::{Measurement, QualityLevel};
+use memgauge_model::result::Measurement;
 use memgauge_model::wording::reasons::not_measured;
 use memgauge_model::wording::spelled;
 
@@ -11,23 +11,13 @@ use super::view::{Table, View, table};
 use crate::format::Named;
 use crate::groups::Section;
 use crate::limit::share_of_limit;
-use crate::number::{DASH, half_width, number, percent, unit, value_of};
+use crate::number::{maybe, number, percent, unit, value_of};
 use crate::text::column::{Cell, Column, Value};
 use crate::text::comparison::{place, quantity};
 
 /// What was measured, in words.
 fn what(m: &Measurement) -> String {
     quantity(m.experiment, m.metric)
-}
-
-/// The number with its interval; a dash without one. An unreliable one has a sign.
-fn cell(m: &Measurement) -> Cell {
-    let (number, half) = match value_of(&m.estimate) {
-        Some(v) if m.quality.level == QualityLevel::Unreliable => (format!("~{}", number(v)), half_width(&m.estimate)),
-        Some(v) => (number(v), half_width(&m.estimate)),
-        None => (DASH.to_owned(), String::new()),
-    };
-    Value { number, half, ..Value::default() }.into()
 }
 
 /// Whether to trust it, and why not; why there is none.
@@ -63,11 +53,10 @@ pub(super) fn all(ms: &[Measurement]) -> Option<AllValues> {
         return None;
     }
     let end = |end: Option<f64>| end.filter(|e| e.is_finite()).map(|e| Cell::number(number(e)));
-    let value = |m: &Measurement| value_of(&m.estimate).map_or_else(|| DASH.to_owned(), number);
     let columns = [
         Column::text("what", ms.iter().map(what)),
         Column::text("where", ms.iter().map(|m| place(&m.at))),
-        Column::numbers("value", ms.iter().map(|m| Cell::number(value(m)))),
+        Column::numbers("value", ms.iter().map(|m| Cell::number(maybe(value_of(&m.estimate))))),
         Column::text("unit", ms.iter().map(|m| unit(m.unit))),
         Column::numbers("95 % from", ms.iter().map(|m| end(m.estimate.ci95_low))),
         Column::numbers("to", ms.iter().map(|m| end(m.estimate.ci95_high))),
@@ -107,7 +96,7 @@ pub(super) fn beside(results: &[Named<'_>], section: Section) -> Option<View> {
         Column::text("what", in_order.iter().map(|row| one(row, what))),
     ];
     for (i, result) in results.iter().enumerate() {
-        columns.push(Column::numbers(result.name, in_order.iter().map(|row| row[i].map(cell))));
+        columns.push(Column::numbers(result.name, in_order.iter().map(|row| row[i].map(Value::of))));
     }
     columns.push(Column::text("unit", in_order.iter().map(|row| one(row, |m| unit(m.unit).to_owned()))));
     if results.len() == 2 {

@@ -1,6 +1,9 @@
 //! Columns of tables, and what stands in their cells.
 
+use memgauge_model::result::{Measurement, QualityLevel};
 use unicode_width::UnicodeWidthStr;
+
+use crate::number::{DASH, doubted, half_width, value_of};
 
 /// What stands in a cell.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +32,13 @@ pub(crate) struct Value {
 }
 
 impl Value {
+    /// The number with its interval; a dash without one. An unreliable one has a sign.
+    pub(crate) fn of(m: &Measurement) -> Self {
+        let Some(value) = value_of(&m.estimate) else { return Self { number: DASH.to_owned(), ..Self::default() } };
+        let number = doubted(m.quality.level == QualityLevel::Unreliable, value);
+        Self { number, half: half_width(&m.estimate), ..Self::default() }
+    }
+
     /// Columns before the point, and from it on.
     fn widths(&self) -> (usize, usize) {
         let whole = self.number.split('.').next().map_or(0, width);

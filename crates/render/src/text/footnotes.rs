@@ -12,7 +12,7 @@ use memgauge_model::words::{Knob, Way, Ways};
 use super::context::{Context, common_reasons};
 use super::grid::{Cell, Value};
 use super::page::{INDENT, Page, Style};
-use crate::number::{DASH, SUPERSCRIPTS, bounds, half_width, number, percent, unit, value_of};
+use crate::number::{DASH, SUPERSCRIPTS, bounds, number, percent, unit, value_of};
 
 /// Nobody reads more footnotes than this; the rest is in the JSON result.
 const MAX_FOOTNOTES: usize = 12;
@@ -49,14 +49,7 @@ impl<'a> Footnotes<'a> {
     /// The same with a claim of firmware beside it.
     pub(super) fn claimed(&mut self, m: Option<&Measurement>, claim: String) -> Cell {
         let Some(m) = m else { return Cell::Blank };
-        let marks = self.marks(m);
-        match value_of(&m.estimate) {
-            Some(v) if m.quality.level == QualityLevel::Unreliable => {
-                Value { number: format!("~{}", number(v)), half: half_width(&m.estimate), claim, marks }.into()
-            }
-            Some(v) => Value { number: number(v), half: half_width(&m.estimate), claim, marks }.into(),
-            None => Value { number: DASH.to_owned(), half: String::new(), claim, marks }.into(),
-        }
+        Value { claim, marks: self.marks(m), ..Value::of(m) }.into()
     }
 
     /// The marks of a measurement, such as `¹·²`.

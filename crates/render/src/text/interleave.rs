@@ -10,6 +10,7 @@ use super::context::Context;
 use super::evidence::evidence;
 use super::grid::{Cell, Column, Value};
 use super::page::{INDENT, Page, Style};
+use crate::groups::weights_ratio;
 use crate::number::number;
 
 /// Columns of a full bar.
@@ -73,10 +74,7 @@ fn notable(summary: &InterleaveSummary, trial: &Trial) -> bool {
 fn ratio(summary: &InterleaveSummary, weights: &Weights) -> String {
     match weights.only_node() {
         Some(node) => format!("node {node} only"),
-        None => {
-            let weight = |node: &u32| weights.iter().find(|(n, _)| n == node).map_or(0, |(_, weight)| weight).to_string();
-            summary.nodes.iter().map(weight).collect::<Vec<_>>().join(":")
-        }
+        None => weights_ratio(&summary.nodes, weights),
     }
 }
 
