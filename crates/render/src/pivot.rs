@@ -40,6 +40,11 @@ impl<'a, R: Ord + Clone, C: Ord + Clone> Pivot<'a, R, C> {
         self.rows.iter().flat_map(move |row| self.columns.iter().map(move |column| self.get(row, column)))
     }
 
+    /// The measurements that its cells have.
+    pub(crate) fn measurements(&self) -> Vec<&'a Measurement> {
+        self.cells.values().copied().collect()
+    }
+
     /// What was measured in a row, in the order of the columns.
     pub(crate) fn row(&self, row: &R) -> impl Iterator<Item = &'a Measurement> {
         self.columns.iter().filter_map(move |column| self.get(row, column))

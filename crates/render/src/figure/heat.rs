@@ -184,14 +184,13 @@ impl HeatMap {
         row_name: impl Fn(&R) -> String,
         column_name: impl Fn(&C) -> String,
     ) -> Self {
-        let all: Vec<Option<&Measurement>> = table.cells().collect();
-        let ms: Vec<&Measurement> = all.iter().flatten().copied().collect();
+        let ms = table.measurements();
         Self {
             caption,
             unit: ms.first().map_or("", |m| unit(m.unit)),
             rows: table.rows.iter().map(row_name).collect(),
             columns: table.columns.iter().map(column_name).collect(),
-            cells: all.into_iter().map(HeatCell::for_measurement).collect(),
+            cells: table.cells().map(HeatCell::for_measurement).collect(),
             more_is_faster: ms.iter().any(|m| m.metric == Metric::Bandwidth),
             noise: noise(&ms),
             ..Self::default()

@@ -16,7 +16,7 @@ pub(crate) fn panels(set: &ResultSet<'_>) -> Vec<NamedPanel> {
         panels.push((PanelName::TRANSFERS, Box::new(representatives(&ResultSet { ms: near, ..*set }))));
     }
     for (home, table) in maps {
-        let here = ResultSet { ms: table.cells().flatten().collect(), ..*set };
+        let here = ResultSet { ms: table.measurements(), ..*set };
         let parts = ["ns per line, HITM", &format!("lines {home}")];
         let caption = here.caption("Transfers of modified lines between nodes", &parts, false);
         let name = |n: &Option<u32>| n.map_or_else(|| "?".to_owned(), |n| n.to_string());

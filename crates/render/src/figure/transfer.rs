@@ -78,7 +78,7 @@ fn by_relation(set: &ResultSet<'_>, states: &[Option<LineState>]) -> Vec<BarRow>
 /// All pairs as a map, one for each state of the line and, where they differ, each home.
 pub(crate) fn maps(set: &ResultSet<'_>) -> Vec<Box<dyn Panel>> {
     boxed(pair_maps(&set.ms).into_iter().map(|m| {
-        let part = ResultSet { ms: m.table.cells().flatten().collect(), ..*set };
+        let part = ResultSet { ms: m.table.measurements(), ..*set };
         let home = match m.home {
             PairHome::Node(node) => format!("lines at home on node {node}"),
             PairHome::Reader if part.ms.iter().any(|m| m.at.memory_node().is_some()) => "lines at home on the reader's node".to_owned(),

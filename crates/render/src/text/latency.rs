@@ -142,8 +142,7 @@ fn matrices(page: &mut Page, ways: &Ways<'_>, context: &Context<'_>, footnotes: 
         node_table(page, footnotes, (&about, "CPU ↓  memory →"), &table, detailed, claim);
     }
     if !detailed {
-        let all: Vec<&Measurement> = ways.table.cells().flatten().collect();
-        page.paragraph(Style::Dim, widest_interval(all.iter(), columns.len()).unwrap_or_default());
+        page.paragraph(Style::Dim, widest_interval(ways.table.measurements().iter(), columns.len()).unwrap_or_default());
     }
 }
 
