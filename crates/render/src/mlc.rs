@@ -93,9 +93,9 @@ pub fn latency_per_cpu(report: &Report) -> String {
     let mut text = String::from("Measuring idle latencies (in ns) for all cores...\n\t\tNuma node\nCPU\t");
     let columns: IdSet = cells.iter().filter_map(|m| m.at.memory_node()).collect();
     let cpus: IdSet = cells.iter().filter_map(|m| m.at.cpu).collect();
+    let table = Pivot::new(&cells, |m| ((m.at.cpu, m.at.order), m.at.memory_node()));
     rows(&mut text, &cpus, &columns, 6, |cpu, node| {
-        let cell = cells.iter().find(|m| m.at.cpu == Some(cpu) && m.at.memory_node() == Some(node) && m.at.order == order);
-        number(cell.and_then(|m| m.estimate.value), 6, 1)
+        number(table.get(&(Some(cpu), order), &Some(node)).and_then(|m| m.estimate.value), 6, 1)
     });
     text
 }
@@ -254,23 +254,22 @@ pub fn cache_to_cache(report: &Report) -> String {
     let modified = cells.iter().any(|m| m.at.state == Some(LineState::Hitm));
     let (state, name_of_state) = if modified { (LineState::Hitm, "HITM") } else { (LineState::Hit, "HIT") };
     for (homed, name) in [(true, "writer"), (false, "reader")] {
-        let remote = cells.iter().filter(|m| m.at.state == Some(state) && node(m.at.cpu) != node(m.at.holder_cpu));
-        let mut ns: BTreeMap<(u32, u32), Option<f64>> = BTreeMap::new();
-        for m in remote {
-            let (Some(writer), Some(reader)) = (node(m.at.holder_cpu), node(m.at.cpu)) else { continue };
-            if m.at.memory_node() == Some(if homed { writer } else { reader }) {
-                ns.entry((writer, reader)).or_insert(m.estimate.value);
-            }
-        }
-        if ns.is_empty() {
+        let shown = |m: &&Measurement| {
+            let (writer, reader) = (node(m.at.holder_cpu), node(m.at.cpu));
+            let home = m.at.memory_node().filter(|_| writer.is_some() && reader.is_some() && writer != reader);
+            m.at.state == Some(state) && home.is_some() && home == if homed { writer } else { reader }
+        };
+        let remote: Vec<&Measurement> = cells.iter().copied().filter(shown).collect();
+        if remote.is_empty() {
             continue;
         }
+        let table = Pivot::new(&remote, |m| (node(m.at.holder_cpu), node(m.at.cpu)));
         let _ =
             writeln!(text, "Remote Socket L2->L2 {name_of_state} latency (data address homed in {name} socket)\n\t\t\tReader Numa Node");
         text.push_str("Writer Numa Node");
-        let nodes: IdSet = ns.keys().flat_map(|(writer, reader)| [*writer, *reader]).collect();
+        let nodes: IdSet = table.rows.iter().chain(&table.columns).copied().flatten().collect();
         rows(&mut text, &nodes, &nodes, 13, |writer, reader| {
-            ns.get(&(writer, reader)).map_or_else(|| "     -".to_owned(), |ns| number(*ns, 6, 1))
+            table.get(&Some(writer), &Some(reader)).map_or_else(|| "     -".to_owned(), |m| number(m.estimate.value, 6, 1))
         });
     }
     text

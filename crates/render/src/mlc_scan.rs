@@ -4,7 +4,6 @@
 //! out. Rows have three columns whatever the pages, because scripts take the third; the original's part in 4 KB pages has two. Titles of
 //! the lists are this program's own.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use memgauge_analysis::conclusions::scan;
@@ -13,6 +12,7 @@ use memgauge_model::result::{Measurement, Report};
 use memgauge_model::units::Bytes;
 
 use crate::groups::planned_scan;
+use crate::pivot::layers;
 
 /// Width of a bucket where the plan does not say it, in MB/s.
 const BUCKET_MBS: f64 = 5000.0;
@@ -21,13 +21,11 @@ const GIB: u64 = 1 << 30;
 /// The scan of each node of a report: what was taken, the histogram, and each region's address and MB/s. The middle column is the
 /// number of the GiB that the address lies in. `nan`: not measured, or an address that may not be known.
 pub fn mlc_scan(report: &Report) -> String {
-    let mut nodes: BTreeMap<Option<u32>, Vec<&Measurement>> = BTreeMap::new();
-    for m in report.results.iter().filter(|m| m.experiment == Experiment::MemoryScan && m.at.region.is_some()) {
-        nodes.entry(m.at.memory_node()).or_default().push(m);
-    }
+    let is_region = |m: &&Measurement| m.experiment == Experiment::MemoryScan && m.at.region.is_some();
+    let regions: Vec<&Measurement> = report.results.iter().filter(is_region).collect();
     let mut text = String::new();
-    for (node, regions) in &nodes {
-        one_node(&mut text, report, *node, regions);
+    for (node, regions) in layers(&regions, |m| m.at.memory_node()) {
+        one_node(&mut text, report, node, &regions);
     }
     text
 }

@@ -11,7 +11,7 @@ use super::view::{Table, View, table};
 use crate::format::Named;
 use crate::groups::Section;
 use crate::limit::share_of_limit;
-use crate::number::{maybe, number, percent, unit, value_of};
+use crate::number::{maybe, percent, unit, value_of};
 use crate::text::column::{Cell, Column, Value};
 use crate::text::comparison::{place, quantity};
 
@@ -52,7 +52,7 @@ pub(super) fn all(ms: &[Measurement]) -> Option<AllValues> {
     if ms.is_empty() {
         return None;
     }
-    let end = |end: Option<f64>| end.filter(|e| e.is_finite()).map(|e| Cell::number(number(e)));
+    let end = |end: Option<f64>| end.filter(|e| e.is_finite());
     let columns = [
         Column::text("what", ms.iter().map(what)),
         Column::text("where", ms.iter().map(|m| place(&m.at))),

@@ -7,7 +7,7 @@ use memgauge_model::topology::OperatingSystem;
 use memgauge_model::wording::{nodes, spelled};
 
 use super::comparison::{place, quantity};
-use super::grid::{Cell, Column};
+use super::grid::Column;
 use super::page::{Page, Style};
 use crate::number::{half_width_of, human, maybe, number, unit};
 
@@ -63,7 +63,7 @@ fn tokens(page: &mut Page, ceilings: &[Ceiling]) {
         Column::text("model", ceilings.iter().map(|c| words::model(&c.model))),
         Column::text("bytes", ceilings.iter().map(|c| human(c.model.bytes))).only_if(ceilings.iter().any(|c| c.model.name.is_some())),
         Column::text("weights on", ceilings.iter().map(weights)),
-        Column::numbers("GB/s", ceilings.iter().map(|c| Cell::number(number(c.read_gbs)))),
+        Column::numbers("GB/s", ceilings.iter().map(|c| c.read_gbs)),
         Column::numbers("tokens/s", ceilings.iter().map(|c| format!("≤ {}", number(c.tokens_per_s)))),
         Column::text("", ceilings.iter().map(|c| half_width_of(c.tokens_per_s, Some(c.low), Some(c.high)))),
         Column::text("memory", ceilings.iter().map(fits)).optional(),

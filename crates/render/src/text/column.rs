@@ -3,7 +3,7 @@
 use memgauge_model::result::{Measurement, QualityLevel};
 use unicode_width::UnicodeWidthStr;
 
-use crate::number::{DASH, doubted, half_width, value_of};
+use crate::number::{DASH, doubted, half_width, number, value_of};
 
 /// What stands in a cell.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +43,13 @@ impl Value {
     fn widths(&self) -> (usize, usize) {
         let whole = self.number.split('.').next().map_or(0, width);
         (whole, width(&self.number) - whole)
+    }
+}
+
+/// A number with the digits that its size asks for.
+impl From<f64> for Cell {
+    fn from(value: f64) -> Self {
+        Self::number(number(value))
     }
 }
 

@@ -8,7 +8,7 @@ use memgauge_model::wording::{coordinates, number_of, spelled};
 use memgauge_model::words::Ways;
 
 use super::block::Block;
-use super::grid::{Cell, Column};
+use super::grid::Column;
 use super::page::{Page, Style};
 use crate::number::{number, percent, unit};
 
@@ -161,8 +161,8 @@ fn table(page: &mut Page, title: &str, cells: &[&CellComparison]) {
     let columns = [
         Column::text("what", rows().map(what)),
         Column::text("where", rows().map(|c| place(&c.at))),
-        Column::numbers("before", rows().map(|c| Cell::number(number(c.before)))),
-        Column::numbers("after", rows().map(|c| Cell::number(number(c.after)))),
+        Column::numbers("before", rows().map(|c| c.before)),
+        Column::numbers("after", rows().map(|c| c.after)),
         Column::text("", rows().map(|c| unit(c.unit))),
         Column::numbers("change", rows().map(|c| change(c.ratio))),
         Column::text("interval", rows().map(interval)),

@@ -49,7 +49,7 @@ fn one_curve(page: &mut Page, context: &mut Context<'_>, curve: &LoadedCurve<'_>
         Column::numbers("delay", points.iter().map(|p| p.delay.map(|d| d.to_string()))),
         Column::numbers("GB/s", points.iter().map(|p| footnotes.cell(p.bandwidth))),
         Column::numbers("ns", points.iter().map(|p| footnotes.cell(p.latency))),
-        Column::numbers("in flight", in_flight.map(|n| n.map(|n| Cell::number(number(n))))).optional().only_if(page.verbose),
+        Column::numbers("in flight", in_flight).optional().only_if(page.verbose),
         Column::text("latency", points.iter().map(shape)),
     ]);
     let latencies: Vec<&Measurement> = points.iter().filter_map(|p| p.latency).collect();

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use memgauge_model::distribution::Distribution;
 use memgauge_model::result::Measurement;
 
-use super::grid::{Cell, Column};
+use super::grid::Column;
 use super::page::{Page, Style};
-use crate::number::{count, number, range};
+use crate::number::{count, range};
 
 /// With more lines than this, distributions are left to the JSON result.
 const LISTED: usize = 32;
@@ -33,14 +33,14 @@ pub(super) fn distributions(page: &mut Page, ms: &[&Measurement], head: &str, na
         Column::numbers("batches", rows.iter().map(|(_, d)| d.samples.to_string())),
     ];
     for percent in first.percentiles.iter().map(|p| p.percent) {
-        let values = rows.iter().map(|(_, d)| d.percentile(percent).map(|ns| Cell::number(number(ns))));
+        let values = rows.iter().map(|(_, d)| d.percentile(percent));
         let column = Column::numbers(format!("{percent} %"), values);
         columns.push(if OPTIONAL.contains(&percent) { column.optional() } else { column });
     }
-    columns.push(Column::numbers("max", rows.iter().map(|(_, d)| Cell::number(number(d.max_ns)))));
+    columns.push(Column::numbers("max", rows.iter().map(|(_, d)| d.max_ns)));
     let interrupted: Vec<(&Measurement, f64)> = rows.iter().filter_map(|(m, d)| Some((*m, d.lowest_mode_ns?))).collect();
     if !interrupted.is_empty() {
-        let modes = rows.iter().map(|(_, d)| d.lowest_mode_ns.map(|ns| Cell::number(number(ns))));
+        let modes = rows.iter().map(|(_, d)| d.lowest_mode_ns);
         columns.push(Column::numbers("lowest mode", modes));
     }
     page.table(columns);

@@ -119,8 +119,8 @@ fn slow_numbers(page: &mut Page, host: &SlowHost) {
     let columns = [
         Column::text("what", rows().map(|n| quantity(n.experiment, n.metric))),
         Column::text("where", rows().map(|n| spot(&n.at))),
-        Column::numbers("here", rows().map(|n| Cell::number(number(n.value)))),
-        Column::numbers("siblings", rows().map(|n| Cell::number(number(n.siblings_median)))),
+        Column::numbers("here", rows().map(|n| n.value)),
+        Column::numbers("siblings", rows().map(|n| n.siblings_median)),
         Column::text("", rows().map(|n| unit(n.unit))),
         Column::numbers("change", rows().map(|n| change(n.ratio))),
         Column::text("interval", rows().map(interval)).optional(),
@@ -178,7 +178,7 @@ fn populations(page: &mut Page, all: &[Populations]) {
         let differ = format!("{} of {} differ", found.numbers.len(), number_of(u64::from(found.of_numbers), "number", "numbers"));
         page.text(Style::Warning, "  ! ", "    ", &format!("{differ}; {by}"));
         let worst = found.numbers.first();
-        let median = |i: usize| worst.and_then(|n| n.medians.get(i).copied().flatten()).map(|m| Cell::number(number(m)));
+        let median = |i: usize| worst.and_then(|n| n.medians.get(i).copied().flatten());
         let rows = || found.populations.iter().enumerate();
         page.table([
             Column::text("population", rows().map(|(_, p)| p.values.join(", "))),
@@ -336,7 +336,7 @@ fn group_baseline(page: &mut Page, group: &GroupBaseline) {
     let columns = [
         Column::text("what", rows().map(|n| quantity(n.experiment, n.metric))),
         Column::text("where", rows().map(|n| spot(&n.at))),
-        Column::numbers("median", rows().map(|n| Cell::number(number(n.median)))),
+        Column::numbers("median", rows().map(|n| n.median)),
         Column::text("", rows().map(|n| unit(n.unit))),
         Column::numbers("spread", rows().map(|n| percent(n.spread))).optional(),
         Column::numbers("flagged", rows().map(flagged)),

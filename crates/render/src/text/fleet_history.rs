@@ -90,12 +90,11 @@ fn one_change(page: &mut Page, history: &FleetHistory, at: &Change) {
         let values = format!("{} → {} {}", number(n.before), number(n.after), unit(s.unit));
         [number_words(s.experiment, s.metric, &s.at), format!("{} · {values}", change(n.ratio))]
     };
-    let cell = |value: fn(&ChangedNumber) -> f64| rows().map(move |(n, _)| Cell::number(number(value(n)))).collect::<Vec<_>>();
     let columns = [
         Column::text("what", rows().map(|(_, s)| quantity(s.experiment, s.metric))),
         Column::text("where", rows().map(|(_, s)| spot(&s.at))),
-        Column::numbers("before", cell(|n| n.before)),
-        Column::numbers("after", cell(|n| n.after)),
+        Column::numbers("before", rows().map(|(n, _)| n.before)),
+        Column::numbers("after", rows().map(|(n, _)| n.after)),
         Column::text("", rows().map(|(_, s)| unit(s.unit))),
         Column::numbers("change", rows().map(|(n, _)| change(n.ratio))),
     ];

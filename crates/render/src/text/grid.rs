@@ -9,7 +9,7 @@ use super::block::Block;
 use super::column::{Alignment, padded};
 pub(super) use super::column::{Cell, Column, Value};
 use super::page::{INDENT, LONGEST, Page, Style, clean, width};
-use crate::number::{DASH, bounds, number};
+use crate::number::{DASH, bounds};
 use crate::pivot::Pivot;
 
 impl Column {
@@ -190,12 +190,11 @@ pub(super) fn without_half(cell: Cell, detailed: bool) -> Cell {
 
 /// Columns of the fastest, median and slowest of each group of latencies.
 pub(super) fn spread_columns<'g>(groups: impl Iterator<Item = &'g Vec<f64>> + Clone) -> [Column; 3] {
-    let cell = |v: Option<f64>| v.map(|v| Cell::number(number(v)));
     let ends = |group: &Vec<f64>| bounds(group.iter().copied());
     [
-        Column::numbers("fastest", groups.clone().map(|g| cell(ends(g).map(|b| b.0)))),
-        Column::numbers("median", groups.clone().map(|g| cell(median(g)))),
-        Column::numbers("slowest", groups.map(|g| cell(ends(g).map(|b| b.1)))),
+        Column::numbers("fastest", groups.clone().map(|g| ends(g).map(|b| b.0))),
+        Column::numbers("median", groups.clone().map(|g| median(g))),
+        Column::numbers("slowest", groups.map(|g| ends(g).map(|b| b.1))),
     ]
 }
 

@@ -8,7 +8,7 @@ use memgauge_model::topology::{Identity, Machine, Node, OperatingSystem, Topolog
 use memgauge_model::units::{Bytes, IdSet};
 use memgauge_model::wording;
 
-use super::grid::{Cell, Column};
+use super::grid::Column;
 use super::page::{INDENT, Page, Style};
 use super::{notes, places, tiers};
 use crate::number::{bounds, count, from_to, human, number};
@@ -314,7 +314,7 @@ fn firmware_claims(page: &mut Page, t: &Topology) {
     let source = if computed { "Claims of firmware (HMAT) and of CXL devices (CDAT)" } else { "Firmware's claims (HMAT)" };
     page.heading(source, "read / written; not measured");
     let ns = |v: Option<u64>| v.map(|v| v.to_string());
-    let gbs = |v: Option<u64>| v.map(|v| Cell::number(number(v as f64 / 1e3)));
+    let gbs = |v: Option<u64>| v.map(|v| v as f64 / 1e3);
     page.table([
         Column::text("memory", rows.iter().map(|(n, _)| wording::node(Some(*n)))),
         Column::text("from nodes", rows.iter().map(|(_, h)| h.initiators.to_string())),

@@ -12,7 +12,7 @@ use super::footnotes::Footnotes;
 use super::grid::{Cell, Column};
 use super::page::{INDENT, Page, Style};
 use crate::groups::{Sweep, sweeps};
-use crate::number::{bounds, human, number, range, size, unit, value_of};
+use crate::number::{bounds, human, range, size, unit, value_of};
 
 /// Columns of a full bar.
 const BAR: usize = 24;
@@ -113,7 +113,7 @@ fn level_table(page: &mut Page, summary: &LevelSummary, unit: &str) {
     };
     page.table([
         Column::text("level", summary.levels.iter().map(|l| l.name.clone())),
-        Column::numbers(unit, summary.levels.iter().map(|l| Cell::number(number(l.value)))),
+        Column::numbers(unit, summary.levels.iter().map(|l| l.value)),
         Column::text("95 %", summary.levels.iter().map(|l| range([l.low, l.high]))).optional(),
         Column::text("flat", summary.levels.iter().map(|l| format!("{} – {}", size(l.from), size(l.to)))),
         Column::text("ends between", summary.levels.iter().map(end)),
