@@ -6,9 +6,9 @@ use memgauge_model::result::Measurement;
 use memgauge_model::traffic::LineUse;
 
 use super::axis::Axis;
-use super::chart::{Chart, MAX_SERIES, Sample, Series, part_of};
-use super::frame::{Panel, boxed};
-use super::palette::Style;
+use super::chart::{Chart, Sample, Series};
+use super::frame::{Panel, boxed, part_of};
+use super::palette::{MAX_SERIES, Style};
 use super::source::{ResultSet, caption, sample};
 use crate::groups::Section;
 use crate::groups::blocks::by_block;

@@ -2,10 +2,10 @@
 
 use super::axis::{Axis, Scale, Tick};
 use super::font::{self, CAPITALS, DESCENT, Weight};
-use super::frame::{Caption, LABEL, Panel, Space, WIDTH, shorten};
+use super::frame::{Caption, LABEL, Panel, Space, WIDTH, part_of, shorten};
 use super::guides;
 use super::labels::{ABOVE, BELOW, Direction, LEFT, LOWER_LEFT, LOWER_RIGHT, Placer, RIGHT, UPPER_LEFT, UPPER_RIGHT};
-use super::palette::{BAND, Colour, GREY, GRID, INK, SERIES, Style, WHITE, text_of};
+use super::palette::{BAND, Colour, GREY, GRID, INK, MAX_SERIES, Style, WHITE, text_of};
 use super::scene::{Anchor, Area, Point, Scene, Stroke, Text};
 use crate::number::bounds;
 
@@ -144,14 +144,6 @@ struct Plot {
 /// The widest label.
 fn widest<'a>(ticks: impl Iterator<Item = &'a Tick>) -> f64 {
     ticks.filter_map(|t| t.label.as_deref()).map(|l| font::width(l, LABEL, Weight::Regular)).fold(0.0, f64::max)
-}
-
-/// Lines in one chart, one for each colour. More could not be told apart.
-pub(crate) const MAX_SERIES: usize = SERIES.len();
-
-/// What follows the title of the nth chart of several: ` (2 of 3)`.
-pub(crate) fn part_of(n: usize, parts: usize) -> String {
-    if parts > 1 { format!(" ({} of {parts})", n + 1) } else { String::new() }
 }
 
 impl Chart {

@@ -54,6 +54,11 @@ pub(crate) trait Panel {
     fn caption(&mut self) -> &mut Caption;
 }
 
+/// What follows the title of the nth chart of several: ` (2 of 3)`.
+pub(crate) fn part_of(n: usize, parts: usize) -> String {
+    if parts > 1 { format!(" ({} of {parts})", n + 1) } else { String::new() }
+}
+
 /// Panels of one kind as panels of any.
 pub(crate) fn boxed<P: Panel + 'static>(panels: impl IntoIterator<Item = P>) -> Vec<Box<dyn Panel>> {
     panels.into_iter().map(|panel| Box::new(panel) as Box<dyn Panel>).collect()

@@ -9,10 +9,10 @@ use memgauge_model::units::IdSet;
 use memgauge_model::wording;
 
 use super::axis::Axis;
-use super::chart::{Chart, Guide, MAX_SERIES, PointLabel, Sample, Series, part_of, reach};
-use super::frame::{Caption, Panel, boxed};
+use super::chart::{Chart, Guide, PointLabel, Sample, Series, reach};
+use super::frame::{Caption, Panel, boxed, part_of};
 use super::labels::{ABOVE, BELOW, Direction, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
-use super::palette::{Colour, GREY, INK, Style, text_of};
+use super::palette::{Colour, GREY, INK, MAX_SERIES, Style, text_of};
 use super::source::{ResultSet, caption, interval, is_degraded, is_disturbed};
 use crate::groups::{LoadedCurve, LoadedPoint, loaded_curves, measured_by};
 use crate::limit::{Limit, MAX_LIMIT_RATIO, bus_moves_what_is_asked, limit, limit_note};

@@ -34,6 +34,9 @@ pub(crate) const STRUCK: Colour = [190, 190, 196];
 /// left out, and black, which text has.
 pub(crate) const SERIES: [Colour; 6] = [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167], [230, 159, 0], [86, 180, 233]];
 
+/// Lines in one chart, one for each colour. More could not be told apart.
+pub(crate) const MAX_SERIES: usize = SERIES.len();
+
 /// For more series than that: dark ones, which lightness tells from the first six whatever the colour vision.
 const DARK: [Colour; 6] = [[0, 40, 100], [125, 45, 0], [0, 80, 40], [110, 30, 110], [120, 110, 0], [70, 70, 75]];
 

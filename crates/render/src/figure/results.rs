@@ -6,9 +6,9 @@ use memgauge_model::experiment::Experiment;
 use memgauge_model::experiment_table::{PanelName, Shape};
 use memgauge_model::result::Report;
 
-use super::chart::MAX_SERIES;
 use super::frame::{NamedPanel, Panel, boxed};
 use super::layout::Figure;
+use super::palette::MAX_SERIES;
 use super::source::ResultSet;
 use super::{bandwidth, blocks, distribution, interleave, latency, loaded, no_figure, node_pairs, prefetch, regions, sweep, transfer};
 use crate::appearance::{FigureOptions, Picture};
