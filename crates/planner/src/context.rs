@@ -95,7 +95,7 @@ impl<'a> Planner<'a> {
         nodes = nodes.iter().filter(|node| short.iter().all(|(short, _)| short != node)).collect();
         let backing = spec.memory_dir.as_ref().map(|d| d.file.backing);
         let mut notes: Vec<Note> = spec.memory_dir.iter().flat_map(|d| d.notes()).collect();
-        let inherited = Inherited::read(spec, machine, &mut notes);
+        let inherited = Inherited::read(spec, &requested, machine, &mut notes);
         if backing == Some(FileBacking::PageCache) && inherited.is_none() {
             // No policy binds the page cache. Its pages are where they are first touched, so their node needs a CPU.
             let touchable = |n: &u32| machine.topology.node(*n).is_some_and(|n| !n.cpus.intersection(&machine.allowed.cpus).is_empty());

@@ -3,11 +3,13 @@
 use memgauge_model::directory::FileBacking;
 use memgauge_model::interleave::Weights;
 use memgauge_model::note::{Note, NoteCode};
-use memgauge_model::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
+use memgauge_model::spec::Spec;
 use memgauge_model::topology::Machine;
 use memgauge_model::units::IdSet;
 use memgauge_model::wording;
 use memgauge_model::words::{Knob, Way};
+
+use crate::requested::Requested;
 
 /// Where memory is for which no option names a node.
 pub(super) struct Inherited {
@@ -20,8 +22,8 @@ pub(super) struct Inherited {
 impl Inherited {
     /// Applies the inherited policy to this request and adds a note; `None` if the policy changes nothing: each CPU's own node may be used, the
     /// request names nodes, or the experiment itself does.
-    pub(super) fn read(spec: &Spec, machine: &Machine, notes: &mut Vec<Note>) -> Option<Self> {
-        if spec.nodes.is_some() || names_nodes(&spec.task) {
+    pub(super) fn read(spec: &Spec, requested: &Requested<'_>, machine: &Machine, notes: &mut Vec<Note>) -> Option<Self> {
+        if spec.nodes.is_some() || requested.names_nodes {
             return None;
         }
         let policy = machine.allowed.inherited_policy()?;
@@ -46,16 +48,5 @@ impl Inherited {
         let message = format!("memory for which no option names a node follows the inherited memory policy: {words}");
         notes.push(Note::info(NoteCode::MemoryPolicy, message).advise(Way::name("a node", Knob::Node).to("measure another")));
         Some(Self { nodes, turns })
-    }
-}
-
-/// Whether an experiment names the nodes of its memory itself: each cell of a matrix does, and what compares nodes.
-fn names_nodes(task: &Task) -> bool {
-    match task {
-        Task::Latency(latency) => latency.shape == LatencyShape::Matrix,
-        Task::Bandwidth(bandwidth) => bandwidth.shape == BandwidthShape::Matrix,
-        Task::C2c(transfer) => transfer.shape == TransferShape::NodeMatrix,
-        Task::Interleave(_) | Task::Prefetch(_) | Task::Tiers(_) | Task::Pmem(_) => true,
-        Task::Suite(_) | Task::Loaded(_) | Task::Scan(_) | Task::Sweep(_) | Task::Quick(_) => false,
     }
 }
