@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment};
-use memgauge_model::plan::{Delays, Plan, Work};
+use memgauge_model::plan::{Delays, LoadCurve, Plan, Work};
 use memgauge_model::result::{Measurement, Report};
 use memgauge_model::traffic::{Access, Mix};
 use memgauge_model::units::IdSet;
@@ -81,7 +81,8 @@ impl RunFolder {
 /// The injection delays of the curves.
 fn delays(plan: &Plan) -> Vec<u32> {
     let mut cells = plan.steps.iter().flat_map(|step| &step.cells);
-    let listed = |work: &Work| if let Work::Curve { delays: Delays::Cycles(list), .. } = work { Some(list.clone()) } else { None };
+    let listed =
+        |work: &Work| if let Work::Curve(LoadCurve { delays: Delays::Cycles(list), .. }) = work { Some(list.clone()) } else { None };
     cells.find_map(|cell| listed(&cell.work)).unwrap_or_default()
 }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use flate2::read::GzDecoder;
-use memgauge_model::plan::{Cell, Plan, Work};
+use memgauge_model::plan::{Cell, IdleChase, LoadCurve, Loading, Plan, Work};
 use memgauge_model::result::Report;
 use memgauge_model::topology::Machine;
 use memgauge_model::units::IdSet;
@@ -220,16 +220,16 @@ fn is_allowed(plan: &Plan, machine: &Machine, what: &str) {
             assert!(*bytes <= allowed.node_memory[node].0, "{what}: takes {bytes} bytes of node {node}");
         }
         assert!(taken.values().sum::<u64>() <= allowed.room(), "{what}: takes more than there is");
-        if let (Some(node), Work::Latency { probe, .. }) = (at.cpu_node, &cell.work) {
+        if let (Some(node), Work::Latency(IdleChase { probe, .. })) = (at.cpu_node, &cell.work) {
             assert_eq!(machine.topology.cpu(probe.cpu).unwrap().node, node, "{what}: chases on CPU {}", probe.cpu);
         }
-        if let (Some(node), Work::Bandwidth { loaders, .. }) = (at.cpu_node, &cell.work) {
+        if let (Some(node), Work::Bandwidth(Loading { loaders, .. })) = (at.cpu_node, &cell.work) {
             let own = |cpu: u32| machine.topology.cpu(cpu).unwrap().node == node;
             assert!(loaders.iter().all(|l| own(l.cpu)), "{what}: loads from other nodes' CPUs");
         }
         // On a curve this is the probe's node; loaders use their own.
         let placed = match &cell.work {
-            Work::Curve { probe, .. } => vec![&probe.buffer],
+            Work::Curve(LoadCurve { probe, .. }) => vec![&probe.buffer],
             work => work.buffers(),
         };
         if let Some(node) = at.memory_node() {
@@ -282,7 +282,7 @@ fn lines_of_128_and_256_bytes_are_the_machines() {
         let cells = plan.steps.iter().flat_map(|step| &step.cells);
         let strides: Vec<Option<u64>> = cells
             .filter_map(|cell| match &cell.work {
-                Work::Bandwidth { traffic, .. } => Some(traffic.stride.map(|s| s.0)),
+                Work::Bandwidth(Loading { traffic, .. }) => Some(traffic.stride.map(|s| s.0)),
                 _ => None,
             })
             .collect();

@@ -241,7 +241,7 @@ fn firmware_claim(topology: &Topology, method: Method, at: &Coordinates) -> Opti
 mod tests {
     use memgauge_model::distribution;
     use memgauge_model::experiment::{ChaseOrder, PageRequest};
-    use memgauge_model::plan::{BufferPlan, Probe};
+    use memgauge_model::plan::{BufferPlan, IdleChase, Probe};
     use memgauge_model::result::{Noise, QualityLevel};
     use memgauge_model::units::{Bytes, IdSet};
 
@@ -281,7 +281,8 @@ mod tests {
         let failed = |orders: Vec<ChaseOrder>, window: u64| {
             let buffer = BufferPlan { touch: IdSet::one(1), ..BufferPlan::plain(Bytes::mib(4), 0, PageRequest::Auto) };
             let probe = Probe { cpu: 1, buffer, stride: Bytes(128), window: Bytes(window) };
-            let (at, work) = (Coordinates::default(), Work::Latency { probe, allocations: 3, orders, hops: None, histogram: None });
+            let (at, work) =
+                (Coordinates::default(), Work::Latency(IdleChase { probe, allocations: 3, orders, hops: None, histogram: None }));
             let mut measured = Measured::default();
             let subject = Subject { topology: &topology, experiment: Experiment::IdleLatency, at: &at };
             measured.fail(subject, &work, &NotMeasured::NoCpuTime { cpu: 1 });

@@ -147,18 +147,9 @@ fn measure(session: &mut Session<'_>, subject: Subject<'_>, work: &Work, measure
         session.memory.keep_loader_buffers(&[]);
     }
     match work {
-        Work::Latency { probe, allocations, orders, hops, histogram } => {
-            let chase = latency::IdleChase { probe, allocations: *allocations, orders, hops: *hops, histogram: *histogram };
-            latency::measure(session, subject, &chase, measured)
-        }
-        Work::Bandwidth { loaders, traffic, delay } => {
-            let bandwidth = loaded::Bandwidth { loaders, traffic, delay: *delay };
-            loaded::measure_bandwidth(session, subject, &bandwidth, measured)
-        }
-        Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram } => {
-            let curve = loaded::Curve { probe, loaders, traffic, delays, at_percent, order: *order, hops: *hops, histogram: *histogram };
-            loaded::measure_curve(session, subject, &curve, measured)
-        }
+        Work::Latency(chase) => latency::measure(session, subject, chase, measured),
+        Work::Bandwidth(loading) => loaded::measure_bandwidth(session, subject, loading, measured),
+        Work::Curve(curve) => loaded::measure_curve(session, subject, curve, measured),
         Work::Interleave(search) => interleave::measure(session, subject, search, measured),
         Work::Handoff(handoff) => pair::measure(session, subject, handoff, measured),
         Work::Transfers(transfers) => all_pairs::measure(session, subject, transfers, measured),
@@ -216,7 +207,7 @@ mod tests {
     use std::time::Duration;
 
     use memgauge_model::estimate::NotMeasured;
-    use memgauge_model::plan::Step;
+    use memgauge_model::plan::{IdleChase, Step};
     use memgauge_model::spec::{LatencyShape, LatencySpec, Spec, Task};
     use memgauge_os::clock::Clock;
 
@@ -273,7 +264,7 @@ mod tests {
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let (context, mut silent) = (RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop), Silent);
         let mut session = Session::new(&plan, &context, &mut silent);
-        let Some(Work::Latency { probe, .. }) = plan.steps[0].cells.first().map(|cell| &cell.work) else { panic!("{plan:?}") };
+        let Some(Work::Latency(IdleChase { probe, .. })) = plan.steps[0].cells.first().map(|cell| &cell.work) else { panic!("{plan:?}") };
         let wanted = memgauge_model::plan::BufferPlan { bytes: memgauge_model::units::Bytes::mib(2), ..probe.buffer.clone() };
         let buffer = |session: &mut Session<'_>| session.memory.loader_buffer(&mut session.noise, probe.cpu, 0, &wanted).unwrap();
         let first = buffer(&mut session);

@@ -7,5 +7,7 @@ mod transfers;
 
 pub use loaders::{BufferPlan, Delays, KernelRow, Loader, OwnTraffic, Probe, Traffic};
 pub use scan::{Scan, more_passes, pass_order, shuffle};
-pub use steps::{BandwidthSweep, Cell, Coarsened, Coarsening, InterleaveSearch, LatencySweep, Plan, Step, StopRule, Work};
+pub use steps::{
+    BandwidthSweep, Cell, Coarsened, Coarsening, IdleChase, InterleaveSearch, LatencySweep, LoadCurve, Loading, Plan, Step, StopRule, Work,
+};
 pub use transfers::{Handoff, MIN_TRANSFER_S, TransferEnd, Transfers};

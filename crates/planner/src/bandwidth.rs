@@ -1,7 +1,7 @@
 //! Bandwidth: one CPU set, all mixes, all pairs of nodes, growing numbers of CPUs, or a search.
 
 use memgauge_model::experiment::{Coordinates, Experiment};
-use memgauge_model::plan::{Cell, Step, Work};
+use memgauge_model::plan::{Cell, Loading, Step, Work};
 use memgauge_model::spec::{BandwidthShape, Task};
 use memgauge_model::traffic::Mix;
 use memgauge_model::units::IdSet;
@@ -80,7 +80,7 @@ impl Planner<'_> {
             mix: Some(mix),
             ..Default::default()
         };
-        Ok(Cell::new(at, Work::Bandwidth { loaders, traffic: self.traffic(mix)?, delay: 0 }))
+        Ok(Cell::new(at, Work::Bandwidth(Loading { loaders, traffic: self.traffic(mix)?, delay: 0 })))
     }
 
     /// The requested node, for measurements that use one node at a time, or that of the inherited policy.

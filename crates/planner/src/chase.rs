@@ -2,7 +2,7 @@
 
 use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, Hops};
 use memgauge_model::note::{Note, NoteCode};
-use memgauge_model::plan::{Cell, Probe, Step, Work};
+use memgauge_model::plan::{Cell, IdleChase, Probe, Step, Work};
 use memgauge_model::spec::{ChaseSpec, LatencyShape, Task};
 use memgauge_model::units::{Bytes, IdSet};
 use memgauge_model::words;
@@ -89,7 +89,7 @@ impl Planner<'_> {
     /// A chase alone.
     pub(super) fn latency_cell(&self, probe: Probe, allocations: u32, orders: Vec<ChaseOrder>) -> Cell {
         let ChaseSpec { hops, histogram, .. } = self.requested.chase;
-        Cell::new(self.chase_at(&probe), Work::Latency { probe, allocations, orders, hops, histogram })
+        Cell::new(self.chase_at(&probe), Work::Latency(IdleChase { probe, allocations, orders, hops, histogram }))
     }
 
     pub(super) fn probe(&mut self, cpu: u32, node: u32) -> Result<Probe, PlanError> {

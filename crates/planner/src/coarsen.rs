@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use memgauge_model::experiment::ChaseOrder;
 use memgauge_model::note::{Note, NoteCode};
-use memgauge_model::plan::{BufferPlan, Cell, Coarsened, Coarsening, Delays, Step, StopRule, Work};
+use memgauge_model::plan::{BufferPlan, Cell, Coarsened, Coarsening, Delays, IdleChase, LoadCurve, Loading, Step, StopRule, Work};
 use memgauge_model::protocol;
 use memgauge_model::spec::Task;
 use memgauge_model::units::Bytes;
@@ -136,22 +136,24 @@ impl Planner<'_> {
 
     fn coarsen_work(&self, Reduction { what, from }: Reduction, work: &mut Work) -> bool {
         match (what, work) {
-            (Coarsening::Repetitions, Work::Latency { allocations, hops: None, .. }) => lower(allocations, FEWEST_ALLOCATIONS),
+            (Coarsening::Repetitions, Work::Latency(IdleChase { allocations, hops: None, .. })) => lower(allocations, FEWEST_ALLOCATIONS),
             (Coarsening::Repetitions, Work::Scan(scan)) => lower(&mut scan.passes, 1),
             // So much memory was asked for.
             (Coarsening::Regions, Work::Scan(_)) if matches!(&self.spec.task, Task::Scan(scan) if scan.memory.is_some()) => false,
             (Coarsening::Regions, Work::Scan(scan)) => lower(&mut scan.regions, FEW_REGIONS as u32),
-            (Coarsening::Points, Work::Curve { delays: Delays::Adaptive { points }, .. }) => lower(points, FEWEST_POINTS as u32),
-            (Coarsening::Points, Work::Curve { delays: Delays::Cycles(list), .. }) => thin(list, FEWEST_POINTS),
+            (Coarsening::Points, Work::Curve(LoadCurve { delays: Delays::Adaptive { points }, .. })) => lower(points, FEWEST_POINTS as u32),
+            (Coarsening::Points, Work::Curve(LoadCurve { delays: Delays::Cycles(list), .. })) => thin(list, FEWEST_POINTS),
             (Coarsening::Points, Work::LatencySweep(sweep)) => thin(&mut sweep.sizes, FEWEST_SIZES),
             (Coarsening::Points, Work::BandwidthSweep(sweep)) => thin(&mut sweep.sizes, FEWEST_SIZES),
-            (Coarsening::Orders, Work::Latency { probe, orders, .. })
+            (Coarsening::Orders, Work::Latency(IdleChase { probe, orders, .. }))
                 if orders.is_empty() && probe.orders(orders).len() > 1 && probe.buffer.bytes >= from =>
             {
                 orders.push(ChaseOrder::WindowLocal);
                 true
             }
-            (Coarsening::Kernels, Work::Bandwidth { traffic, .. } | Work::Curve { traffic, .. }) => self.widest(&mut traffic.kernels),
+            (Coarsening::Kernels, Work::Bandwidth(Loading { traffic, .. }) | Work::Curve(LoadCurve { traffic, .. })) => {
+                self.widest(&mut traffic.kernels)
+            }
             (Coarsening::Kernels, Work::BandwidthSweep(sweep)) => self.widest(&mut sweep.traffic.kernels),
             _ => false,
         }
@@ -187,9 +189,11 @@ impl Planner<'_> {
                 sweep.loaders.iter_mut().for_each(|l| l.buffer.bytes = bytes);
                 changed
             }
-            Work::Latency { probe, .. } => halve(&mut probe.buffer, self.sizes.least_probe(probe.cpu)),
-            Work::Bandwidth { loaders, .. } => self.halve_loaders(loaders),
-            Work::Curve { probe, loaders, .. } => halve(&mut probe.buffer, self.sizes.least_probe(probe.cpu)) | self.halve_loaders(loaders),
+            Work::Latency(chase) => halve(&mut chase.probe.buffer, self.sizes.least_probe(chase.probe.cpu)),
+            Work::Bandwidth(loading) => self.halve_loaders(&mut loading.loaders),
+            Work::Curve(curve) => {
+                halve(&mut curve.probe.buffer, self.sizes.least_probe(curve.probe.cpu)) | self.halve_loaders(&mut curve.loaders)
+            }
             _ => false,
         }
     }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use memgauge_model::experiment::{ChaseOrder, Hops};
 use memgauge_model::interleave::Goal;
 use memgauge_model::plan::{
-    BandwidthSweep, BufferPlan, Cell, Delays, InterleaveSearch, LatencySweep, Loader, Plan, Probe, Scan, Step, StopRule, Traffic,
-    Transfers, Work, more_passes,
+    BandwidthSweep, BufferPlan, Cell, Delays, IdleChase, InterleaveSearch, LatencySweep, LoadCurve, Loader, Loading, Plan, Probe, Scan,
+    Step, StopRule, Traffic, Transfers, Work, more_passes,
 };
 use memgauge_model::protocol;
 use memgauge_model::traffic::{Access, LineUse, Mix};
@@ -281,17 +281,17 @@ impl<'a> Costs<'a> {
 
     /// Seconds of a cell.
     fn cell(&mut self, cell: &'a Cell) -> f64 {
-        if !matches!(cell.work, Work::Bandwidth { .. } | Work::Curve { .. }) {
+        if !matches!(cell.work, Work::Bandwidth(_) | Work::Curve(_)) {
             self.loading = &[];
         }
         let own = match &cell.work {
-            Work::Latency { probe, allocations, orders, hops, histogram } => {
+            Work::Latency(IdleChase { probe, allocations, orders, hops, histogram }) => {
                 self.latency(probe, *allocations, orders, *hops, with_batches(*histogram))
             }
-            Work::Bandwidth { loaders, traffic, .. } => {
+            Work::Bandwidth(Loading { loaders, traffic, .. }) => {
                 self.loaders(loaders) + self.trials(loaders, traffic) + line_check_s(loaders, traffic, 1.0) + self.bursts(MIN_BURSTS, 1.0)
             }
-            Work::Curve { probe, order, loaders, traffic, delays, at_percent, hops, histogram, .. } => {
+            Work::Curve(LoadCurve { probe, order, loaders, traffic, delays, at_percent, hops, histogram, .. }) => {
                 let timed = with_batches(*histogram);
                 let points = curve_points(delays, at_percent) as f64;
                 let point = hops.map_or_else(|| self.bursts(MIN_BURSTS, timed), |hops| chase::seconds(hops, probe));
@@ -332,7 +332,7 @@ impl<'a> Costs<'a> {
             }
         };
         let files = cell.work.buffers().iter().filter(|b| b.directory.is_some()).map(|b| b.bytes.0).sum::<u64>() as f64;
-        let points = if let Work::Curve { delays, at_percent, .. } = &cell.work { curve_points(delays, at_percent) } else { 1 };
+        let points = if let Work::Curve(LoadCurve { delays, at_percent, .. }) = &cell.work { curve_points(delays, at_percent) } else { 1 };
         self.warm_up() + WATCH_S + points as f64 * files / READ_BACK_FILE_BYTES_S + own
     }
 

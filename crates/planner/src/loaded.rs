@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment};
 use memgauge_model::note::{Note, NoteCode};
-use memgauge_model::plan::{Cell, Delays, Loader, Probe, Step, Work};
+use memgauge_model::plan::{Cell, Delays, LoadCurve, Loader, Probe, Step, Work};
 use memgauge_model::spec::{ChaseSpec, CurveSpec};
 use memgauge_model::traffic::Mix;
 use memgauge_model::units::IdSet;
@@ -53,8 +53,8 @@ impl Planner<'_> {
             let mut cell = self.curve_cell(probe, loaders, mix, delays.clone())?;
             cell.at.load_nodes.clone_from(&curve.load_nodes);
             cell.at.mix = (!threads).then_some(mix);
-            if let Work::Curve { at_percent, .. } = &mut cell.work {
-                at_percent.clone_from(&curve.at_percent);
+            if let Work::Curve(planned) = &mut cell.work {
+                planned.at_percent.clone_from(&curve.at_percent);
             }
             cells.push(cell);
         }
@@ -81,7 +81,7 @@ impl Planner<'_> {
         let at = Coordinates { cpus: Some(loaders.iter().map(|l| l.cpu).collect()), order, mix: Some(mix), ..self.chase_at(&probe) };
         let (traffic, at_percent) = (self.traffic(mix)?, Vec::new());
         let order = order.unwrap_or(ChaseOrder::WindowLocal);
-        Ok(Cell::new(at, Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram }))
+        Ok(Cell::new(at, Work::Curve(LoadCurve { probe, loaders, traffic, delays, at_percent, order, hops, histogram })))
     }
 
     /// Loaders of memory on `nodes`, on the nearest of `cpus`: a node's own CPUs, or for a node without CPUs those of the nearest node that

@@ -162,8 +162,8 @@ impl Planner<'_> {
 pub(super) fn with_delays(cell: Cell, delays: &[u32]) -> Vec<Cell> {
     let delayed = |cycles: &u32| {
         let mut cell = cell.clone();
-        if let Work::Bandwidth { delay, .. } = &mut cell.work {
-            *delay = *cycles;
+        if let Work::Bandwidth(loading) = &mut cell.work {
+            loading.delay = *cycles;
         }
         cell.at.delay_cycles = Some(*cycles);
         cell

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment};
 use memgauge_model::note::{Note, NoteCode};
-use memgauge_model::plan::{Cell, Delays, KernelRow, Loader, Step, Traffic, Work};
+use memgauge_model::plan::{Cell, Delays, KernelRow, Loader, Loading, Step, Traffic, Work};
 use memgauge_model::spec::{PmemSpec, Spec};
 use memgauge_model::traffic::{Access, Form, LineUse, Mix, PersistMethod};
 use memgauge_model::units::{Bytes, IdSet};
@@ -142,7 +142,7 @@ impl Planner<'_> {
             access: Some(access),
             ..Coordinates::default()
         };
-        Ok(Cell::new(at, Work::Bandwidth { loaders, traffic: self.traffic_with_access(mix, access)?, delay: 0 }))
+        Ok(Cell::new(at, Work::Bandwidth(Loading { loaders, traffic: self.traffic_with_access(mix, access)?, delay: 0 })))
     }
 
     /// Bandwidth of all CPUs of a row by the size of the blocks that they visit in random order: loads, and stores past the caches.
@@ -155,8 +155,8 @@ impl Planner<'_> {
                 for block in BLOCKS {
                     let mut cell = self.file_cell(row, loaders.clone(), mix, Access::Blocks)?;
                     cell.at = Coordinates { access: None, block: Some(block), ..cell.at };
-                    if let Work::Bandwidth { traffic, .. } = &mut cell.work {
-                        traffic.block = Some(block);
+                    if let Work::Bandwidth(loading) = &mut cell.work {
+                        loading.traffic.block = Some(block);
                     }
                     cells.push(cell);
                 }
@@ -187,7 +187,7 @@ impl Planner<'_> {
                         line: Some(line),
                         ..Coordinates::default()
                     };
-                    cells.push(Cell::new(at, Work::Bandwidth { loaders: loaders.clone(), traffic, delay: 0 }));
+                    cells.push(Cell::new(at, Work::Bandwidth(Loading { loaders: loaders.clone(), traffic, delay: 0 })));
                 }
             }
         }
@@ -235,9 +235,9 @@ impl Planner<'_> {
             let mut cell = self.curve_cell(probe, loaders, Mix::AllReads, Delays::Cycles(DELAYS.to_vec()))?;
             let chase = if access == Access::Random { ChaseOrder::WindowLocal } else { ChaseOrder::Sequential };
             (cell.at.access, cell.at.order) = (Some(access), Some(chase));
-            if let Work::Curve { traffic, order, .. } = &mut cell.work {
-                *traffic = self.traffic_with_access(Mix::AllReads, access)?;
-                *order = chase;
+            if let Work::Curve(curve) = &mut cell.work {
+                curve.traffic = self.traffic_with_access(Mix::AllReads, access)?;
+                curve.order = chase;
             }
             cells.push(cell);
         }

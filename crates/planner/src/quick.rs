@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use memgauge_model::experiment::{Coordinates, Experiment};
-use memgauge_model::plan::{Cell, Delays, Step, Work};
+use memgauge_model::plan::{Cell, Delays, Loading, Step, Work};
 use memgauge_model::protocol::IDLE_DELAY_CYCLES;
 use memgauge_model::traffic::Mix;
 use memgauge_model::units::IdSet;
@@ -219,7 +219,7 @@ impl Planner<'_> {
                 mix: Some(Mix::AllReads),
                 ..Coordinates::default()
             };
-            cells.push(Cell::new(at, Work::Bandwidth { loaders, traffic: self.traffic(Mix::AllReads)?, delay: 0 }));
+            cells.push(Cell::new(at, Work::Bandwidth(Loading { loaders, traffic: self.traffic(Mix::AllReads)?, delay: 0 })));
         }
         Ok((!cells.is_empty()).then(|| quick_step("Bandwidth between packages, sampled", Experiment::Bandwidth, cells)))
     }

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, LineState, PageRequest};
-use memgauge_model::plan::{Cell, Delays, Handoff, KernelRow, Plan, Step, Work};
+use memgauge_model::plan::{Cell, Delays, Handoff, IdleChase, KernelRow, LoadCurve, Loading, Plan, Step, Work};
 use memgauge_model::spec::{BandwidthShape, ChaseSpec, CurveSpec, LatencyShape, Spec, Task, TrafficSpec, TransferShape, WidthRequest};
 use memgauge_model::topology::{Allowed, Cache, Cpu, Identity, Machine, MemorySideCache, Node, PagePool, Topology};
 use memgauge_model::traffic::{Access, Form, LineUse, Mix, Width};
@@ -138,7 +138,7 @@ fn a_matrix_has_a_row_for_each_node_with_cpus_and_a_column_for_each_with_memory(
 #[test]
 fn buffers_are_four_times_the_caches_that_could_hold_them() {
     let plan = planned(Task::latency(LatencyShape::One), |_| ()).unwrap();
-    let Work::Latency { probe, .. } = &plan.steps[0].cells[0].work else { panic!() };
+    let Work::Latency(IdleChase { probe, .. }) = &plan.steps[0].cells[0].work else { panic!() };
     // 4 x (16 MiB + 2 x 1 MiB), rounded up to a power of two.
     assert_eq!(probe.buffer.bytes, Bytes::mib(128));
     assert_eq!(probe.stride, Bytes(128));
@@ -148,7 +148,7 @@ fn buffers_are_four_times_the_caches_that_could_hold_them() {
 #[test]
 fn touching_cpus_of_a_node_without_cpus_are_any_allowed() {
     let plan = planned(Task::latency(LatencyShape::One), |s| s.nodes = Some(IdSet::one(2))).unwrap();
-    let Work::Latency { probe, .. } = &plan.steps[0].cells[0].work else { panic!() };
+    let Work::Latency(IdleChase { probe, .. }) = &plan.steps[0].cells[0].work else { panic!() };
     assert_eq!((probe.buffer.node, probe.buffer.touch.to_string().as_str()), (2, "0,2,4,6"));
 }
 
@@ -162,7 +162,7 @@ fn the_suite_has_every_measurement_and_ends_with_a_control() {
     assert_eq!(plan.keep_awake.to_string(), "0,4", "a CPU of each package");
     let mixes: Vec<Mix> = plan.steps[1].cells.iter().filter_map(|c| c.at.mix).collect();
     assert_eq!(mixes, [Mix::AllReads, Mix::R1W1, Mix::Fill], "only mixes that have a kernel");
-    let Work::Bandwidth { traffic, .. } = &plan.steps[1].cells[0].work else { panic!() };
+    let Work::Bandwidth(Loading { traffic, .. }) = &plan.steps[1].cells[0].work else { panic!() };
     assert_eq!(traffic.kernels, ["load-sse2", "load-avx2"], "of one form");
 }
 
@@ -186,7 +186,7 @@ fn one_core_of_two_threads_gets_a_suite_without_latency_under_load() {
 #[test]
 fn the_chaser_has_its_core_for_itself() {
     let plan = planned(Task::loaded(), |_| ()).unwrap();
-    let Work::Curve { probe, loaders, .. } = &plan.steps[0].cells[0].work else { panic!() };
+    let Work::Curve(LoadCurve { probe, loaders, .. }) = &plan.steps[0].cells[0].work else { panic!() };
     assert_eq!(probe.cpu, 0);
     let cpus: Vec<u32> = loaders.iter().map(|l| l.cpu).collect();
     assert_eq!(cpus, [2, 4, 6, 3, 5, 7], "CPU 1 is CPU 0's sibling; first threads first, over both packages");
@@ -284,7 +284,7 @@ fn everything_named_is_measured_or_refused() {
         assert!(matches!(planned(task, both), Err(PlanError::Request(m)) if m.to_string().contains("one node's memory")));
     }
     let suite = planned(Task::suite(), both).unwrap();
-    let Work::Bandwidth { loaders, .. } = &suite.steps[1].cells[0].work else { panic!() };
+    let Work::Bandwidth(Loading { loaders, .. }) = &suite.steps[1].cells[0].work else { panic!() };
     assert_eq!(loaders.iter().map(|l| l.buffer.node).collect::<Vec<_>>(), [0, 0], "the nearest of the nodes named");
 }
 
@@ -308,7 +308,7 @@ fn cpus_without_local_memory_use_the_nearest_and_say_so() {
     let mut machine = machine();
     machine.allowed.nodes = "1-2".parse().unwrap();
     let plan = plan(&Spec::new(Task::bandwidth(BandwidthShape::One)), &machine, &kernels()).unwrap();
-    let Work::Bandwidth { loaders, .. } = &plan.steps[0].cells[0].work else { panic!() };
+    let Work::Bandwidth(Loading { loaders, .. }) = &plan.steps[0].cells[0].work else { panic!() };
     assert!(loaders.iter().all(|l| l.buffer.node == 1));
     assert_eq!(plan.notes.iter().filter(|n| n.code == memgauge_model::note::NoteCode::NoLocalMemory).count(), 1, "said once");
 }
@@ -474,7 +474,7 @@ fn a_health_check_fits_machines_with_very_large_caches() {
     assert_eq!(latencies.len(), 4, "nothing is left out");
     assert!(latencies.iter().all(|p| p.buffer.bytes >= Bytes::gib(1)), "twice the cache at least: {latencies:?}");
     // The lines of some GiB are not shuffled by one thread.
-    let shuffled = |c: &Cell| matches!(&c.work, Work::Latency { orders, .. } if orders.is_empty());
+    let shuffled = |c: &Cell| matches!(&c.work, Work::Latency(IdleChase { orders, .. }) if orders.is_empty());
     assert!(
         !plan.steps[0].cells.iter().any(shuffled) && plan.notes.iter().any(|n| n.code == memgauge_model::note::NoteCode::Coarsened),
         "{:?}",
@@ -528,9 +528,9 @@ fn a_health_check_samples_nodes_and_ends_in_time() {
     assert_eq!(tables, expected);
     assert_eq!(plan.compared_cores, machine().topology.one_per_core(&machine().allowed.cpus));
     assert!(plan.estimated_s <= super::quick::FIRST_ROUND_SHARE * super::quick::DEFAULT_WITHIN_S, "{}", plan.estimated_s);
-    let Work::Curve { delays, .. } = &plan.steps[3].cells[0].work else { panic!() };
+    let Work::Curve(LoadCurve { delays, .. }) = &plan.steps[3].cells[0].work else { panic!() };
     assert_eq!(*delays, Delays::Cycles(vec![0, 20_000]), "full load, and one that should be as fast as idle");
-    let Work::Bandwidth { loaders, .. } = &plan.steps[1].cells[1].work else { panic!() };
+    let Work::Bandwidth(Loading { loaders, .. }) = &plan.steps[1].cells[1].work else { panic!() };
     assert_eq!(loaders.iter().map(|l| (l.cpu, l.buffer.node)).collect::<Vec<_>>(), [(4, 1), (6, 1)], "one thread of each core, own memory");
 }
 

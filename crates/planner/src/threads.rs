@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use memgauge_model::experiment::Coordinates;
-use memgauge_model::plan::{BufferPlan, Cell, Loader, OwnTraffic, Work};
+use memgauge_model::plan::{BufferPlan, Cell, Loader, Loading, OwnTraffic, Work};
 use memgauge_model::spec::{BufferPlace, ThreadSpec};
 use memgauge_model::units::{Bytes, IdSet};
 
@@ -19,7 +19,7 @@ impl Planner<'_> {
         let loaders = self.threads(Reserved::Bytes(0), &IdSet::new())?;
         let at = Coordinates { cpus: Some(loaders.iter().map(|l| l.cpu).collect()), ..Default::default() };
         let traffic = loaders.first().and_then(|l| l.own.as_ref()).map(|own| own.traffic.clone()).unwrap_or_default();
-        Ok(with_delays(Cell::new(at, Work::Bandwidth { loaders, traffic, delay: 0 }), delays))
+        Ok(with_delays(Cell::new(at, Work::Bandwidth(Loading { loaders, traffic, delay: 0 })), delays))
     }
 
     /// The threads that the user describes, alongside a chase on `chaser` whose buffer is reserved.

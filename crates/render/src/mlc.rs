@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, LineState, Method, Metric};
-use memgauge_model::plan::Work;
+use memgauge_model::plan::{LoadCurve, Loading, Work};
 use memgauge_model::result::{Measurement, Report, TrafficRates};
 use memgauge_model::traffic::{Mix, Rfo};
 use memgauge_model::units::IdSet;
@@ -213,7 +213,7 @@ fn per_thread(report: &Report, cells: &[&Measurement]) -> String {
 fn own_delays(report: &Report) -> BTreeMap<u32, u32> {
     let works = report.plan.iter().flat_map(|p| &p.steps).flat_map(|s| &s.cells).map(|c| &c.work);
     let loaders = works.flat_map(|work| match work {
-        Work::Bandwidth { loaders, .. } | Work::Curve { loaders, .. } => loaders.as_slice(),
+        Work::Bandwidth(Loading { loaders, .. }) | Work::Curve(LoadCurve { loaders, .. }) => loaders.as_slice(),
         _ => &[],
     });
     loaders.filter_map(|l| Some((l.cpu, l.own.as_ref()?.delay?))).collect()

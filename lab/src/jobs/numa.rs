@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use memgauge_model::experiment::{Experiment, Metric};
-use memgauge_model::plan::Work;
+use memgauge_model::plan::{Loading, Work};
 use memgauge_model::result::{PlacementStatus, QualityReason, Report, ShareMissed};
 use memgauge_model::topology::Topology;
 use memgauge_model::units::{Bytes, IdSet};
@@ -169,7 +169,7 @@ fn firmware_beside(report: &Report, right: impl Fn(f64) -> bool) -> Result<()> {
 /// The order in which the plan adds loaders.
 fn loaders(report: &Report) -> Result<Vec<u32>> {
     let work = works(report)?.next().context("a plan without cells")?;
-    let Work::Bandwidth { loaders, .. } = work else { anyhow::bail!("{work:?}") };
+    let Work::Bandwidth(Loading { loaders, .. }) = work else { anyhow::bail!("{work:?}") };
     Ok(loaders.iter().map(|l| l.cpu).collect())
 }
 

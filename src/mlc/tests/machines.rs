@@ -1,7 +1,7 @@
 //! What letters mean on a machine: its nodes, kernels, clock and pools, and files that letters name.
 
 use memgauge_model::experiment::{ChaseOrder, PageRequest};
-use memgauge_model::plan::Work;
+use memgauge_model::plan::{LoadCurve, Loading, Work};
 use memgauge_model::spec::*;
 use memgauge_model::topology::PagePool;
 use memgauge_model::traffic::{Access, LineUse, Mix, Width};
@@ -60,7 +60,7 @@ fn small_buffers_are_touched_in_part_unless_whole_lines_are_asked_for() {
 fn only_the_buffers_of_traffic_are_taken_again_for_writes() {
     for (line, chased, loaded) in [("-b20m -W2", 20, 40), ("-b20m -W6", 20, 20), ("-b20m", 20, 20)] {
         let plan = plan(&spec(&format!("--loaded_latency {line}")), &MACHINE, &KERNELS).unwrap();
-        let Work::Curve { probe, loaders, .. } = &plan.steps[0].cells[0].work else { panic!("{plan:?}") };
+        let Work::Curve(LoadCurve { probe, loaders, .. }) = &plan.steps[0].cells[0].work else { panic!("{plan:?}") };
         assert_eq!((probe.buffer.bytes, loaders[0].buffer.bytes), (Bytes::mib(chased), Bytes::mib(loaded)), "{line}");
     }
 }
@@ -93,11 +93,13 @@ fn lines_between_two_delays_are_those_of_public_curves() {
         ("-T -W5", Some(1.0)),
     ] {
         let plan = plan(&spec(&format!("--loaded_latency {line}")), &MACHINE, &KERNELS).unwrap();
-        let (Work::Curve { traffic, .. } | Work::Bandwidth { traffic, .. }) = &plan.steps[0].cells[0].work else { panic!("{plan:?}") };
+        let (Work::Curve(LoadCurve { traffic, .. }) | Work::Bandwidth(Loading { traffic, .. })) = &plan.steps[0].cells[0].work else {
+            panic!("{plan:?}")
+        };
         assert_eq!(traffic.burst_lines, lines, "{line}");
     }
     let threads = plan(&spec("--loaded_latency -ostores -d0"), &MACHINE, &KERNELS).unwrap();
-    let Work::Curve { loaders, .. } = &threads.steps[0].cells[0].work else { panic!("{threads:?}") };
+    let Work::Curve(LoadCurve { loaders, .. }) = &threads.steps[0].cells[0].work else { panic!("{threads:?}") };
     assert_eq!(loaders[0].own.as_ref().unwrap().traffic.burst_lines, Some(1.0), "of a line of -o too");
 }
 

@@ -4,12 +4,12 @@ use memgauge_analysis::conclusions::curve;
 use memgauge_model::estimate::{Estimate, NotMeasured};
 use memgauge_model::experiment::{ChaseOrder, Coordinates, Metric, PageRequest};
 use memgauge_model::interleave::{Goal, Reading, Search, Trial, Weights};
-use memgauge_model::plan::{BufferPlan, Delays, InterleaveSearch, Loader, Probe};
+use memgauge_model::plan::{BufferPlan, Delays, InterleaveSearch, LoadCurve, Loader, Probe};
 use memgauge_model::result::{CurvePoint, InterleaveSummary};
 use memgauge_model::units::Bytes;
 use memgauge_planner::cost;
 
-use super::loaded::{self, Curve};
+use super::loaded;
 use crate::error::Result;
 use crate::measured::{Measured, Subject};
 use crate::session::Session;
@@ -97,8 +97,16 @@ fn point(
     delay: u32,
     measured: &mut Measured,
 ) -> Result<(Estimate, Estimate)> {
-    let (delays, order) = (Delays::Cycles(vec![delay]), ChaseOrder::WindowLocal);
-    let curve = Curve { probe, loaders, traffic: &plan.traffic, delays: &delays, at_percent: &[], order, hops: None, histogram: None };
+    let curve = LoadCurve {
+        probe: probe.clone(),
+        loaders: loaders.to_vec(),
+        traffic: plan.traffic.clone(),
+        delays: Delays::Cycles(vec![delay]),
+        at_percent: Vec::new(),
+        order: ChaseOrder::WindowLocal,
+        hops: None,
+        histogram: None,
+    };
     let mut point = Measured::new(measured.again);
     let ended = loaded::measure_curve(session, subject, &curve, &mut point);
     // Its one point is no curve.

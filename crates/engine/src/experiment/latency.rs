@@ -10,8 +10,8 @@ use memgauge_model::counters::WorkUnit;
 use memgauge_model::directory::FileEvidence;
 use memgauge_model::distribution::Recorder;
 use memgauge_model::estimate::{Estimate, NotMeasured};
-use memgauge_model::experiment::{ChaseOrder, Hops, Metric, PageRequest};
-use memgauge_model::plan::{BufferPlan, Probe};
+use memgauge_model::experiment::{ChaseOrder, Metric, PageRequest};
+use memgauge_model::plan::{BufferPlan, IdleChase, Probe};
 use memgauge_model::protocol::{COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOUBLINGS, MAX_REPEATS, MIN_BURST_WINDOWS, WINDOW};
 use memgauge_model::result::{Evidence, Measurement, PageEvidence, Placement, Plateau, PrefetchEvidence};
 use memgauge_model::stats;
@@ -27,15 +27,6 @@ use crate::error::{Result, chase_lost};
 use crate::measured::{Measured, Subject};
 use crate::memory::combined_pages;
 use crate::session::Session;
-
-pub(crate) struct IdleChase<'a> {
-    pub(crate) probe: &'a Probe,
-    pub(crate) allocations: u32,
-    /// None: window-local, and full-random where the buffer is larger than the window.
-    pub(crate) orders: &'a [ChaseOrder],
-    pub(crate) hops: Option<Hops>,
-    pub(crate) histogram: Option<u32>,
-}
 
 /// The rounds of an idle chase: in each a fresh allocation, chased in every order.
 struct AllocationSampler<'a> {
@@ -134,13 +125,13 @@ fn sequential_ns((ns, clean): (f64, bool)) -> Option<f64> {
     clean.then_some(ns)
 }
 
-pub(crate) fn measure(session: &mut Session<'_>, subject: Subject<'_>, idle: &IdleChase<'_>, measured: &mut Measured) -> Result {
+pub(crate) fn measure(session: &mut Session<'_>, subject: Subject<'_>, idle: &IdleChase, measured: &mut Measured) -> Result {
     let workload = |probe, order| Workload { probe: Some(probe), loaders: None, axis: Axis::Allocation { min: idle.allocations, order } };
-    workload(idle.probe, ChaseOrder::WindowLocal).watch(session)?;
+    workload(&idle.probe, ChaseOrder::WindowLocal).watch(session)?;
     let mut probe = idle.probe.clone();
     let plateau = if probe.buffer.derived { find_plateau(session, &mut probe)? } else { None };
     // By the size of the buffer that the search for the plateau may have changed.
-    let orders = probe.orders(idle.orders);
+    let orders = probe.orders(&idle.orders);
     let series: Vec<(ChaseOrder, Series)> =
         orders.iter().map(|&order| (order, workload(&probe, order).series(None, Vec::new(), idle.histogram))).collect();
     let axis = Axis::Allocation { min: idle.allocations, order: ChaseOrder::WindowLocal };

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use memgauge_analysis::conclusions::curve;
 use memgauge_model::counters::WorkUnit;
 use memgauge_model::estimate::{Estimate, NotMeasured};
-use memgauge_model::experiment::{ChaseOrder, Coordinates, Hops, Metric};
+use memgauge_model::experiment::{Coordinates, Metric};
 use memgauge_model::metrics;
-use memgauge_model::plan::{Delays, Loader, Probe, Traffic};
+use memgauge_model::plan::{Delays, LoadCurve, Loading, Traffic};
 use memgauge_model::result::{CurvePoint, CurveSummary, Evidence, Measurement, Placement};
 use memgauge_model::traffic::LineUse;
 use memgauge_model::units::Bytes;
@@ -30,19 +30,9 @@ use crate::memory::combined_pages;
 use crate::session::Session;
 use crate::stores::StoresRead;
 
-pub(crate) struct Bandwidth<'a> {
-    pub(crate) loaders: &'a [Loader],
-    pub(crate) traffic: &'a Traffic,
-    pub(crate) delay: u32,
-}
-
-pub(crate) fn measure_bandwidth(
-    session: &mut Session<'_>,
-    subject: Subject<'_>,
-    bandwidth: &Bandwidth<'_>,
-    measured: &mut Measured,
-) -> Result {
-    let Bandwidth { loaders, traffic, delay } = *bandwidth;
+pub(crate) fn measure_bandwidth(session: &mut Session<'_>, subject: Subject<'_>, loading: &Loading, measured: &mut Measured) -> Result {
+    let Loading { loaders, traffic, delay } = loading;
+    let delay = *delay;
     let group = LoaderGroup::prepare(session, loaders, traffic)?;
     let checked = group.write_checked(session)?;
     let workload = Workload { probe: None, loaders: Some(&group), axis: Axis::Nothing };
@@ -89,18 +79,6 @@ fn persisted_block(traffic: &Traffic) -> Option<Bytes> {
 /// Points are added while two neighbours are further apart than this share of the peak.
 const LARGEST_GAP: f64 = 0.08;
 
-pub(crate) struct Curve<'a> {
-    pub(crate) probe: &'a Probe,
-    pub(crate) loaders: &'a [Loader],
-    pub(crate) traffic: &'a Traffic,
-    pub(crate) delays: &'a Delays,
-    /// Shares of the peak whose latency is looked for.
-    pub(crate) at_percent: &'a [u32],
-    pub(crate) order: ChaseOrder,
-    pub(crate) hops: Option<Hops>,
-    pub(crate) histogram: Option<u32>,
-}
-
 /// The delay that an adaptive curve needs next; `None` when it needs none, or needs one that was tried and left no point: its threads got
 /// no time in many times its budget, and would get none again.
 fn adaptive(points: &[CurvePoint], max_points: u32, tried: impl Fn(u32) -> bool) -> Option<u32> {
@@ -117,8 +95,8 @@ struct NextDelay<'a> {
 }
 
 impl<'a> NextDelay<'a> {
-    fn new(curve: &Curve<'a>) -> Self {
-        let (planned, max_adaptive) = match curve.delays {
+    fn new(curve: &'a LoadCurve) -> Self {
+        let (planned, max_adaptive) = match &curve.delays {
             Delays::Cycles(list) => (list.clone(), None),
             // `curve::next_delay` begins with the two ends itself.
             Delays::Adaptive { points } => (Vec::new(), Some(*points)),
@@ -146,7 +124,7 @@ impl<'a> NextDelay<'a> {
 }
 
 struct Setup<'a> {
-    curve: &'a Curve<'a>,
+    curve: &'a LoadCurve,
     group: LoaderGroup,
     chosen: ChosenKernels,
     /// What plain stores do without delay.
@@ -155,16 +133,16 @@ struct Setup<'a> {
     checked: Option<CheckedBuffers>,
 }
 
-pub(crate) fn measure_curve(session: &mut Session<'_>, subject: Subject<'_>, curve: &Curve<'_>, measured: &mut Measured) -> Result {
-    let group = LoaderGroup::prepare(session, curve.loaders, curve.traffic)?;
+pub(crate) fn measure_curve(session: &mut Session<'_>, subject: Subject<'_>, curve: &LoadCurve, measured: &mut Measured) -> Result {
+    let group = LoaderGroup::prepare(session, &curve.loaders, &curve.traffic)?;
     let checked = group.write_checked(session)?;
     let chosen = trials::choose_kernels(session, &group)?;
     let stores = trials::stores_read(session, &group, &chosen)?;
     let buffer = session.chase_buffer(&curve.probe.buffer, 0)?;
-    let chase = Chase::new(session.ring(curve.probe, curve.order, &buffer, 0)?);
+    let chase = Chase::new(session.ring(&curve.probe, curve.order, &buffer, 0)?);
     let mut chase = session.settle(curve.probe.cpu, chase, curve.order, curve.probe.buffer.bytes)?;
     let mut setup = Setup { curve, group, chosen, stores, buffer, checked };
-    let (mut delays, most_points) = (NextDelay::new(curve), cost::curve_points(curve.delays, curve.at_percent));
+    let (mut delays, most_points) = (NextDelay::new(curve), cost::curve_points(&curve.delays, &curve.at_percent));
     let mut points = MeasuredPoints::default();
     let outcome = loop {
         let Some(delay) = delays.next(&points.points, |delay| points.by_delay.contains_key(&delay)) else { break Ok(()) };
@@ -182,7 +160,7 @@ pub(crate) fn measure_curve(session: &mut Session<'_>, subject: Subject<'_>, cur
         points.add(delay, point);
         session.progress.within_cell(points.by_delay.len() as f64 / most_points.max(1) as f64);
     };
-    measured.curves.push(points.summarise(subject.at, curve.at_percent));
+    measured.curves.push(points.summarise(subject.at, &curve.at_percent));
     outcome
 }
 
@@ -228,7 +206,7 @@ fn measure_point(
     measured: &mut Measured,
 ) -> Result<(MeasuredPoint, Chase)> {
     let Setup { curve, group, chosen, buffer, checked, .. } = &mut *setup;
-    let probe = curve.probe;
+    let probe = &curve.probe;
     let workload = Workload { probe: Some(probe), loaders: Some(group), axis: Axis::Delay(delay) };
     let loads = group.loads(chosen, delay)?;
     workload.watch(session)?;

@@ -185,58 +185,11 @@ impl Cell {
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
     /// A probe alone: window-local, full-random and sequential chase over the same buffers.
-    Latency {
-        /// The probe.
-        probe: Probe,
-        /// The smallest number of fresh allocations.
-        allocations: u32,
-        /// Orders of the chase. If empty: window-local, and also full-random if the buffer is larger than the chase window.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        orders: Vec<ChaseOrder>,
-        /// Length of each chase, if it was given instead of a time.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        hops: Option<Hops>,
-        /// Hops per batch, if a histogram was asked for.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        histogram: Option<u32>,
-    },
+    Latency(IdleChase),
     /// Loaders alone.
-    Bandwidth {
-        /// The loaders.
-        #[serde(with = "alike")]
-        #[cfg_attr(feature = "schema", schemars(with = "Vec<AlikeLoaders>"))]
-        loaders: Vec<Loader>,
-        /// Their traffic.
-        traffic: Traffic,
-        /// Injection delay, in core cycles after every four lines.
-        #[serde(default, skip_serializing_if = "crate::units::is_default")]
-        delay: u32,
-    },
+    Bandwidth(Loading),
     /// A probe and loaders at several injection delays.
-    Curve {
-        /// The probe.
-        probe: Probe,
-        /// The loaders.
-        #[serde(with = "alike")]
-        #[cfg_attr(feature = "schema", schemars(with = "Vec<AlikeLoaders>"))]
-        loaders: Vec<Loader>,
-        /// Their traffic.
-        traffic: Traffic,
-        /// Which delays.
-        delays: Delays,
-        /// Shares of the peak bandwidth, in percent, at which the latency is determined after the curve.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        at_percent: Vec<u32>,
-        /// Order of the chase.
-        #[serde(default, skip_serializing_if = "crate::units::is_default")]
-        order: ChaseOrder,
-        /// Length of the chase at each delay, if it was given instead of a time.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        hops: Option<Hops>,
-        /// Hops per batch, if a histogram was asked for.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        histogram: Option<u32>,
-    },
+    Curve(LoadCurve),
     /// A probe and loaders over memory whose pages are on several nodes in turn, with weights that are searched for.
     Interleave(Box<InterleaveSearch>),
     /// One CPU's cache to another's.
@@ -255,7 +208,7 @@ impl Work {
     /// The chase, if there is one.
     pub const fn probe(&self) -> Option<&Probe> {
         match self {
-            Self::Latency { probe, .. } | Self::Curve { probe, .. } => Some(probe),
+            Self::Latency(IdleChase { probe, .. }) | Self::Curve(LoadCurve { probe, .. }) => Some(probe),
             Self::Interleave(search) => Some(&search.probe),
             Self::LatencySweep(sweep) => Some(&sweep.probe),
             _ => None,
@@ -265,7 +218,7 @@ impl Work {
     /// The loaders.
     pub fn loaders(&self) -> &[Loader] {
         match self {
-            Self::Bandwidth { loaders, .. } | Self::Curve { loaders, .. } => loaders,
+            Self::Bandwidth(Loading { loaders, .. }) | Self::Curve(LoadCurve { loaders, .. }) => loaders,
             Self::BandwidthSweep(sweep) => &sweep.loaders,
             Self::Interleave(search) => &search.loaders,
             _ => &[],
@@ -275,7 +228,7 @@ impl Work {
     /// The traffic of the loaders that have none of their own.
     pub const fn traffic(&self) -> Option<&Traffic> {
         match self {
-            Self::Bandwidth { traffic, .. } | Self::Curve { traffic, .. } => Some(traffic),
+            Self::Bandwidth(Loading { traffic, .. }) | Self::Curve(LoadCurve { traffic, .. }) => Some(traffic),
             Self::BandwidthSweep(sweep) => Some(&sweep.traffic),
             Self::Interleave(search) => Some(&search.traffic),
             _ => None,
@@ -285,7 +238,7 @@ impl Work {
     /// The injection delays of a curve.
     pub const fn delays(&self) -> Option<&Delays> {
         match self {
-            Self::Curve { delays, .. } => Some(delays),
+            Self::Curve(LoadCurve { delays, .. }) => Some(delays),
             _ => None,
         }
     }
@@ -301,7 +254,7 @@ impl Work {
     /// The buffer of a chase that other cells may chase over as well.
     pub const fn shared_chase(&self) -> Option<&BufferPlan> {
         match self {
-            Self::Latency { probe, .. } | Self::Curve { probe, .. } => Some(&probe.buffer),
+            Self::Latency(IdleChase { probe, .. }) | Self::Curve(LoadCurve { probe, .. }) => Some(&probe.buffer),
             Self::Handoff(handoff) => Some(&handoff.buffer),
             _ => None,
         }
@@ -310,7 +263,7 @@ impl Work {
     /// Where the results of a cell at `at` stand if it fails: one for each order of an idle chase.
     pub fn places(&self, at: &Coordinates) -> Vec<Coordinates> {
         match self {
-            Self::Latency { probe, orders, .. } => {
+            Self::Latency(IdleChase { probe, orders, .. }) => {
                 probe.orders(orders).iter().map(|order| Coordinates { order: Some(*order), ..at.clone() }).collect()
             }
             _ => vec![at.clone()],
@@ -320,14 +273,14 @@ impl Work {
     /// How much there is of what is measured more coarsely where the time is short.
     pub fn amount(&self, what: Coarsening) -> f64 {
         match (what, self) {
-            (Coarsening::Repetitions, Self::Latency { allocations, .. }) => f64::from(*allocations),
+            (Coarsening::Repetitions, Self::Latency(IdleChase { allocations, .. })) => f64::from(*allocations),
             (Coarsening::Repetitions, Self::Scan(scan)) => f64::from(scan.passes),
-            (Coarsening::Points, Self::Curve { delays: Delays::Adaptive { points }, .. }) => f64::from(*points),
-            (Coarsening::Points, Self::Curve { delays: Delays::Cycles(list), .. }) => list.len() as f64,
+            (Coarsening::Points, Self::Curve(LoadCurve { delays: Delays::Adaptive { points }, .. })) => f64::from(*points),
+            (Coarsening::Points, Self::Curve(LoadCurve { delays: Delays::Cycles(list), .. })) => list.len() as f64,
             (Coarsening::Points, Self::LatencySweep(sweep)) => sweep.sizes.len() as f64,
             (Coarsening::Points, Self::BandwidthSweep(sweep)) => sweep.sizes.len() as f64,
-            (Coarsening::Orders, Self::Latency { orders, .. }) if orders.is_empty() => 2.0,
-            (Coarsening::Orders, Self::Latency { orders, .. }) => orders.len() as f64,
+            (Coarsening::Orders, Self::Latency(IdleChase { orders, .. })) if orders.is_empty() => 2.0,
+            (Coarsening::Orders, Self::Latency(IdleChase { orders, .. })) => orders.len() as f64,
             (Coarsening::BufferBytes, work) => work.buffers().iter().map(|b| b.bytes.0).max().unwrap_or(0) as f64,
             // All kernels are tried for each of the weights.
             (Coarsening::Kernels, Self::Interleave(_)) => 0.0,
@@ -340,14 +293,11 @@ impl Work {
     /// What a result of it without a value would have measured.
     pub const fn metric(&self) -> Metric {
         match self {
-            Self::Bandwidth { traffic, .. } if traffic.form.line.persists().is_some() => Metric::Latency,
-            Self::Bandwidth { .. } | Self::BandwidthSweep(_) | Self::Scan(_) => Metric::Bandwidth,
-            Self::Latency { .. }
-            | Self::Curve { .. }
-            | Self::Interleave(_)
-            | Self::Handoff(_)
-            | Self::Transfers(_)
-            | Self::LatencySweep(_) => Metric::Latency,
+            Self::Bandwidth(Loading { traffic, .. }) if traffic.form.line.persists().is_some() => Metric::Latency,
+            Self::Bandwidth(_) | Self::BandwidthSweep(_) | Self::Scan(_) => Metric::Bandwidth,
+            Self::Latency(_) | Self::Curve(_) | Self::Interleave(_) | Self::Handoff(_) | Self::Transfers(_) | Self::LatencySweep(_) => {
+                Metric::Latency
+            }
         }
     }
 
@@ -370,6 +320,68 @@ impl Work {
             _ => self.loaders().iter().flat_map(Loader::buffers).chain(self.probe().map(|p| &p.buffer)).collect(),
         }
     }
+}
+
+/// A chase alone, over fresh allocations.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline, description = ""))]
+pub struct IdleChase {
+    /// The probe.
+    pub probe: Probe,
+    /// The smallest number of fresh allocations.
+    pub allocations: u32,
+    /// Orders of the chase. If empty: window-local, and also full-random if the buffer is larger than the chase window.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub orders: Vec<ChaseOrder>,
+    /// Length of each chase, if it was given instead of a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hops: Option<Hops>,
+    /// Hops per batch, if a histogram was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<u32>,
+}
+
+/// Loaders alone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline, description = ""))]
+pub struct Loading {
+    /// The loaders.
+    #[serde(with = "alike")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<AlikeLoaders>"))]
+    pub loaders: Vec<Loader>,
+    /// Their traffic.
+    pub traffic: Traffic,
+    /// Injection delay, in core cycles after every four lines.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub delay: u32,
+}
+
+/// A chase beside loaders, at several injection delays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline, description = ""))]
+pub struct LoadCurve {
+    /// The probe.
+    pub probe: Probe,
+    /// The loaders.
+    #[serde(with = "alike")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<AlikeLoaders>"))]
+    pub loaders: Vec<Loader>,
+    /// Their traffic.
+    pub traffic: Traffic,
+    /// Which delays.
+    pub delays: Delays,
+    /// Shares of the peak bandwidth, in percent, at which the latency is determined after the curve.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at_percent: Vec<u32>,
+    /// Order of the chase.
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
+    pub order: ChaseOrder,
+    /// Length of the chase at each delay, if it was given instead of a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hops: Option<Hops>,
+    /// Hops per batch, if a histogram was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<u32>,
 }
 
 /// A search for the weights with which loaders move most, or a chase beside them waits least.

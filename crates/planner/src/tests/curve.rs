@@ -2,7 +2,7 @@ use super::*;
 
 /// Where loaders' buffers are, by CPU.
 fn homes(plan: &Plan) -> Vec<(u32, u32)> {
-    let Work::Curve { loaders, .. } = &plan.steps[0].cells[0].work else { panic!() };
+    let Work::Curve(LoadCurve { loaders, .. }) = &plan.steps[0].cells[0].work else { panic!() };
     let mut homes: Vec<(u32, u32)> = loaders.iter().map(|l| (l.cpu, l.buffer.node)).collect();
     homes.sort_unstable();
     homes
@@ -20,7 +20,7 @@ fn another_nodes_own_cpus_load_it_while_the_chase_stays_at_home() {
     let plan = loading("1", |_| ()).unwrap();
     assert_eq!(homes(&plan), [(4, 1), (5, 1), (6, 1), (7, 1)], "CPUs of node 0 would only add traffic between the packages");
     let cell = &plan.steps[0].cells[0];
-    let Work::Curve { probe, .. } = &cell.work else { panic!() };
+    let Work::Curve(LoadCurve { probe, .. }) = &cell.work else { panic!() };
     assert_eq!((probe.cpu, probe.buffer.node), (0, 0));
     assert_eq!((cell.at.memory_node(), cell.at.load_nodes.clone()), (Some(0), Some(IdSet::one(1))));
     assert_eq!(cell.at.cpus, Some("4-7".parse().unwrap()));
@@ -40,7 +40,7 @@ fn several_nodes_are_all_loaded() {
     assert_eq!(homes(&loading("1-2", |_| ()).unwrap()), [(4, 1), (5, 1), (6, 2), (7, 2)]);
     let other_chase = |s: &mut Spec| (curve(s).cpu, s.nodes) = (Some(4), Some(IdSet::one(2)));
     let plan = loading("1", other_chase).unwrap();
-    let Work::Curve { probe, .. } = &plan.steps[0].cells[0].work else { panic!() };
+    let Work::Curve(LoadCurve { probe, .. }) = &plan.steps[0].cells[0].work else { panic!() };
     assert_eq!((probe.cpu, probe.buffer.node, homes(&plan)), (4, 2, vec![(6, 1), (7, 1)]));
 }
 
@@ -56,7 +56,7 @@ fn what_cannot_be_loaded_is_refused() {
 fn shares_of_the_peak_are_planned_with_their_time() {
     let plain = planned(Task::loaded(), |_| ()).unwrap();
     let with = planned(Task::loaded(), |s| curve(s).at_percent = vec![50, 90]).unwrap();
-    let Work::Curve { at_percent, .. } = &with.steps[0].cells[0].work else { panic!() };
+    let Work::Curve(LoadCurve { at_percent, .. }) = &with.steps[0].cells[0].work else { panic!() };
     assert_eq!(*at_percent, [50, 90]);
     assert!(with.max_s > plain.max_s + 2.0 * plain.stop.budget_s);
 }

@@ -155,7 +155,7 @@ fn a_chase_leaves_other_nodes_their_memory() {
         let mut machine = machine();
         machine.allowed.node_memory.insert(1, Bytes::mib(100));
         let plan = plan_on(&machine, task.clone());
-        let loaded = plan.steps.iter().flat_map(|s| &s.cells).find(|c| matches!(c.work, Work::Curve { .. })).unwrap();
+        let loaded = plan.steps.iter().flat_map(|s| &s.cells).find(|c| matches!(c.work, Work::Curve(_))).unwrap();
         let buffers = loaded.work.loaders().iter().map(|l| &l.buffer).filter(|b| b.node == 1).collect::<Vec<_>>();
         assert!(!buffers.is_empty() && buffers.iter().all(|b| b.bytes >= Bytes::mib(4)), "{task:?}: {buffers:?}");
     }

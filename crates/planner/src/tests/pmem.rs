@@ -56,7 +56,7 @@ fn every_node_measures_every_directory() {
         assert_eq!(of(Experiment::Bandwidth, Some(access)).count(), 5 * 4, "{access:?}");
         assert_eq!(of(Experiment::LoadedLatency, Some(access)).count(), 4, "{access:?}");
         let curve = of(Experiment::LoadedLatency, Some(access)).next().unwrap();
-        let Work::Curve { delays: Delays::Cycles(list), traffic, order, .. } = &curve.work else { panic!("{curve:?}") };
+        let Work::Curve(LoadCurve { delays: Delays::Cycles(list), traffic, order, .. }) = &curve.work else { panic!("{curve:?}") };
         assert_eq!((list.len(), list[8], list[19]), (20, 850, 80000), "the delays of the field's script");
         let chase = if access == Access::Random { ChaseOrder::WindowLocal } else { ChaseOrder::Sequential };
         assert_eq!((traffic.form.access, *order, curve.at.order), (access, chase, Some(chase)));

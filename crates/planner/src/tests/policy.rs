@@ -71,11 +71,11 @@ fn nodes_that_an_option_or_an_experiment_names_are_measured_whatever_the_policy(
         assert_eq!(matrix_cells(&planned_on(&far, task, |_| ()).steps[0]), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]);
     }
     let plan = planned_on(&far, Task::loaded(), |s| curve(s).load_nodes = Some(IdSet::one(1)));
-    let Work::Curve { probe, loaders, .. } = &plan.steps[0].cells[0].work else { panic!() };
+    let Work::Curve(LoadCurve { probe, loaders, .. }) = &plan.steps[0].cells[0].work else { panic!() };
     assert_eq!(probe.buffer.node, 2, "the chase has no node of its own");
     assert!(loaders.iter().all(|l| l.buffer.node == 1));
     let plan = planned_on(&far, Task::loaded(), |s| curve(s).node = Some(1));
-    let Work::Curve { probe, loaders, .. } = &plan.steps[0].cells[0].work else { panic!() };
+    let Work::Curve(LoadCurve { probe, loaders, .. }) = &plan.steps[0].cells[0].work else { panic!() };
     assert!(probe.buffer.node == 1 && loaders.iter().all(|l| l.buffer.node == 2));
     let plan = planned_on(&far, Task::latency(LatencyShape::One), |s| chase(s).touch = Some(4));
     assert_eq!(nodes(&plan.steps[0].cells[0]), IdSet::one(1), "a CPU that touches names its node");
@@ -154,7 +154,7 @@ fn sizes_are_planned_by_the_memory_of_the_policys_nodes() {
     let mut machine = under(PolicyMode::Bind, "2");
     machine.allowed.node_memory.insert(2, Bytes::mib(40));
     let short = planned_on(&machine, Task::latency(LatencyShape::One), |_| ());
-    let Work::Latency { probe, .. } = &short.steps[0].cells[0].work else { panic!() };
+    let Work::Latency(IdleChase { probe, .. }) = &short.steps[0].cells[0].work else { panic!() };
     assert_eq!((probe.buffer.bytes, probe.buffer.node), (Bytes::mib(32), 2));
     assert!(
         short.notes.iter().any(|n| n.code == memgauge_model::note::NoteCode::SmallBuffer && n.message.to_string().contains("node 2")),
@@ -163,7 +163,7 @@ fn sizes_are_planned_by_the_memory_of_the_policys_nodes() {
     );
     machine.allowed.memory_policy = under(PolicyMode::Interleave, "1-2").allowed.memory_policy;
     let spread = planned_on(&machine, Task::latency(LatencyShape::One), |_| ());
-    let Work::Latency { probe, .. } = &spread.steps[0].cells[0].work else { panic!() };
+    let Work::Latency(IdleChase { probe, .. }) = &spread.steps[0].cells[0].work else { panic!() };
     assert_eq!(probe.buffer.bytes, Bytes::mib(64), "half of it is on node 2");
     assert!(
         spread.notes.iter().any(|n| n.code == memgauge_model::note::NoteCode::SmallBuffer && n.message.to_string().contains("nodes 1-2")),
@@ -172,6 +172,6 @@ fn sizes_are_planned_by_the_memory_of_the_policys_nodes() {
     );
     machine.allowed.node_memory.insert(2, Bytes::gib(4));
     let large = planned_on(&machine, Task::latency(LatencyShape::One), |s| set_size(s, Some(Bytes::gib(6))));
-    let Work::Latency { probe, .. } = &large.steps[0].cells[0].work else { panic!() };
+    let Work::Latency(IdleChase { probe, .. }) = &large.steps[0].cells[0].work else { panic!() };
     assert_eq!(probe.buffer.bytes, Bytes::gib(6), "more than one node has");
 }

@@ -18,8 +18,8 @@ fn every_node_is_measured_from_one_cpu_in_both_states() {
     assert_eq!(states, [Some(On), Some(On), Some(Off), Some(Off)]);
     for cell in &cells {
         match &cell.work {
-            Work::Bandwidth { loaders, .. } => assert_eq!(loaders.iter().map(|l| l.cpu).collect::<Vec<_>>(), [0]),
-            Work::Latency { probe, orders, .. } => {
+            Work::Bandwidth(Loading { loaders, .. }) => assert_eq!(loaders.iter().map(|l| l.cpu).collect::<Vec<_>>(), [0]),
+            Work::Latency(IdleChase { probe, orders, .. }) => {
                 assert_eq!((probe.cpu, probe.buffer.node), (0, cell.at.memory_node().unwrap()));
                 assert_eq!(orders, &[ChaseOrder::Sequential, ChaseOrder::WindowLocal]);
             }

@@ -20,7 +20,7 @@ fn refused(task: Task, change: impl FnOnce(&mut Spec)) -> String {
 #[test]
 fn a_chase_goes_as_far_and_in_the_orders_asked() {
     let latency = |change: fn(&mut Spec)| match planned(Task::latency(LatencyShape::One), change).unwrap().steps[0].cells[0].work.clone() {
-        Work::Latency { allocations, orders, hops, histogram, .. } => (allocations, orders, hops, histogram),
+        Work::Latency(IdleChase { allocations, orders, hops, histogram, .. }) => (allocations, orders, hops, histogram),
         other => panic!("{other:?}"),
     };
     use memgauge_model::experiment::ChaseOrder::*;
@@ -32,14 +32,14 @@ fn a_chase_goes_as_far_and_in_the_orders_asked() {
     // A hundred million hops of some 100 ns take ten seconds: once is enough.
     for (hops, allocations) in [(Hops::Count(1000), 12), (Hops::OnePass, 12), (Hops::Count(10_000_000), 4), (Hops::Count(100_000_000), 1)] {
         let plan = planned(Task::latency(LatencyShape::One), |s| chase(s).hops = Some(hops)).unwrap();
-        let Work::Latency { allocations: got, hops: requested, .. } = plan.steps[0].cells[0].work else { panic!() };
+        let Work::Latency(IdleChase { allocations: got, hops: requested, .. }) = plan.steps[0].cells[0].work else { panic!() };
         assert_eq!((got, requested), (allocations, Some(hops)));
     }
     let plan = planned(Task::Loaded(LoadedSpec { order: Some(FullRandom), ..Default::default() }), |s| {
         (chase(s).hops, chase(s).histogram) = (Some(Hops::OnePass), Some(8));
     })
     .unwrap();
-    let Work::Curve { order, hops, histogram, .. } = plan.steps[0].cells[0].work else { panic!() };
+    let Work::Curve(LoadCurve { order, hops, histogram, .. }) = plan.steps[0].cells[0].work else { panic!() };
     assert_eq!((order, hops, histogram), (FullRandom, Some(Hops::OnePass), Some(8)));
     assert_eq!(plan.steps[0].cells[0].at.order, Some(FullRandom));
 }
@@ -65,7 +65,7 @@ fn what_cannot_be_chased_is_refused() {
 #[test]
 fn the_chase_and_its_buffer_are_where_they_are_asked_to_be() {
     let buffer = |task: Task, change: fn(&mut Spec)| match planned(task, change).unwrap().steps[0].cells[0].clone() {
-        Cell { at, work: Work::Latency { probe, .. } | Work::Curve { probe, .. }, .. } => {
+        Cell { at, work: Work::Latency(IdleChase { probe, .. }) | Work::Curve(LoadCurve { probe, .. }), .. } => {
             assert_eq!(at.memory_node(), Some(probe.buffer.node));
             (probe.cpu, probe.buffer.node, probe.buffer.touch.to_string())
         }
@@ -78,7 +78,7 @@ fn the_chase_and_its_buffer_are_where_they_are_asked_to_be() {
     assert_eq!(buffer(Task::loaded(), |s| curve(s).node = Some(2)), (0, 2, "0,2,4,6".into()));
     assert_eq!(buffer(Task::loaded(), |s| (chase(s).touch, s.nodes) = (Some(6), Some(IdSet::one(0)))), (0, 1, "6".into()));
     let plan = planned(Task::loaded(), |s| (curve(s).cpu, curve(s).node) = (Some(5), Some(2))).unwrap();
-    let Work::Curve { loaders, .. } = &plan.steps[0].cells[0].work else { panic!() };
+    let Work::Curve(LoadCurve { loaders, .. }) = &plan.steps[0].cells[0].work else { panic!() };
     assert_eq!(loaders.iter().map(|l| l.cpu).collect::<IdSet>().to_string(), "0-3,6-7", "all but the chaser's core");
     assert!(loaders.iter().all(|l| l.buffer.node == l.cpu / 4), "loaders stay with their own memory");
 }
@@ -213,7 +213,7 @@ fn a_chase_over_more_lines_than_can_be_numbered_is_window_local_or_refused() {
     };
     let latency = Task::latency(LatencyShape::One);
     let orders = |plan: &Plan| match &plan.steps[0].cells[0].work {
-        Work::Latency { orders, .. } => orders.clone(),
+        Work::Latency(IdleChase { orders, .. }) => orders.clone(),
         other => panic!("{other:?}"),
     };
     let noted = |plan: &Plan| plan.notes.iter().any(|n| n.code == memgauge_model::note::NoteCode::NoFullRandom);

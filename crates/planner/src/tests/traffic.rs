@@ -33,7 +33,7 @@ fn matching_kernels(plan: &Plan) -> Vec<String> {
         .cells
         .iter()
         .flat_map(|c| match &c.work {
-            Work::Bandwidth { traffic, .. } => traffic.kernels.clone(),
+            Work::Bandwidth(Loading { traffic, .. }) => traffic.kernels.clone(),
             _ => Vec::new(),
         })
         .collect()
@@ -52,7 +52,7 @@ fn each_form_has_its_own_kernels() {
     assert_eq!(names(&[Mix::AllReads], &strided), ["load-strided"]);
     let plan = shaped(&[Mix::AllReads], strided).unwrap();
     assert!(plan.steps[0].title.ends_with("one line every 256 B"), "{}", plan.steps[0].title);
-    assert!(matches!(&plan.steps[0].cells[0].work, Work::Bandwidth { traffic, .. } if traffic.stride == Some(Bytes(256))));
+    assert!(matches!(&plan.steps[0].cells[0].work, Work::Bandwidth(Loading { traffic, .. }) if traffic.stride == Some(Bytes(256))));
     let error = shaped(&[Mix::R4W1], |t| t.access = Access::Random).unwrap_err().to_string();
     assert!(error.contains("random access with the mix 4:1") && error.contains("all-reads"), "{error}");
 }
@@ -80,7 +80,7 @@ fn traffic_that_contradicts_itself_is_refused() {
 fn patterns_of_checked_lines_are_in_the_plan_and_in_its_time() {
     let checked = |patterns: &[TestPattern]| {
         let plan = shaped(&[Mix::AllReads], |t| (t.line, t.patterns) = (LineUse::Checked, patterns.to_vec())).unwrap();
-        let Work::Bandwidth { traffic, .. } = &plan.steps[0].cells[0].work else { panic!() };
+        let Work::Bandwidth(Loading { traffic, .. }) = &plan.steps[0].cells[0].work else { panic!() };
         (traffic.patterns.clone(), plan.estimated_s)
     };
     let (none, two) = (checked(&[]), checked(&[TestPattern::WalkingOnes, TestPattern::Random, TestPattern::WalkingOnes]));
@@ -95,7 +95,7 @@ fn the_time_for_which_checked_lines_are_held_is_in_the_plan_and_in_its_time() {
             (t.line, t.patterns, t.hold) = (LineUse::Checked, vec![TestPattern::Address], hold);
         });
         let plan = plan.unwrap();
-        let Work::Bandwidth { traffic, .. } = &plan.steps[0].cells[0].work else { panic!() };
+        let Work::Bandwidth(Loading { traffic, .. }) = &plan.steps[0].cells[0].work else { panic!() };
         (traffic.hold_s, plan.estimated_s)
     };
     let (not, two) = (held(None), held(Some(Duration::from_secs(2))));
@@ -107,7 +107,7 @@ fn the_time_for_which_checked_lines_are_held_is_in_the_plan_and_in_its_time() {
 #[test]
 fn a_shared_buffer_exists_once() {
     let plan = shaped(&[Mix::AllReads], |t| t.shared = true).unwrap();
-    let Work::Bandwidth { loaders, .. } = &plan.steps[0].cells[0].work else { panic!() };
+    let Work::Bandwidth(Loading { loaders, .. }) = &plan.steps[0].cells[0].work else { panic!() };
     assert!(loaders.len() == 8 && loaders.iter().all(|l| l.buffer == loaders[0].buffer && l.buffer.shared));
 }
 
@@ -143,7 +143,7 @@ fn threads_do_what_each_was_given() {
         traffic(&mut spec).threads.clone_from(&two);
         let made = plan(&spec, &machine(), &rows()).unwrap();
         let cell = &made.steps[0].cells[0];
-        let (Work::Bandwidth { loaders, .. } | Work::Curve { loaders, .. }) = &cell.work else { panic!() };
+        let (Work::Bandwidth(Loading { loaders, .. }) | Work::Curve(LoadCurve { loaders, .. })) = &cell.work else { panic!() };
         assert!(cell.at.mix.is_none());
         let nodes: Vec<(u32, u32)> = loaders.iter().map(|l| (l.cpu, l.buffer.node)).collect();
         assert_eq!(nodes, [(1, 2), (2, 2), (5, 1)]);
@@ -186,7 +186,7 @@ fn loaders_of_a_guest_go_over_more_than_a_hidden_cache_holds() {
         }
         machine.allowed.memory = Some(memory);
         let plan = plan(&Spec::new(Task::bandwidth(BandwidthShape::One)), &machine, &rows()).unwrap();
-        let Work::Bandwidth { loaders, .. } = &plan.steps[0].cells[0].work else { panic!("{plan:?}") };
+        let Work::Bandwidth(Loading { loaders, .. }) = &plan.steps[0].cells[0].work else { panic!("{plan:?}") };
         let behind_first_cache: u64 = loaders.iter().filter(|l| l.cpu < 4).map(|l| l.buffer.bytes.0).sum();
         assert!(loaders.iter().all(|l| l.buffer.bytes == loaders[0].buffer.bytes), "{loaders:?}");
         Bytes(behind_first_cache)
@@ -208,7 +208,7 @@ fn loaders_whose_caches_are_not_known_are_taken_to_share_one_on_each_node() {
         machine.identity.hypervisor = hypervisor.map(Into::into);
         machine.allowed.memory = Some(Bytes::gib(64));
         let plan = plan(&Spec::new(Task::bandwidth(BandwidthShape::One)), &machine, &rows()).unwrap();
-        let Work::Bandwidth { loaders, .. } = &plan.steps[0].cells[0].work else { panic!("{plan:?}") };
+        let Work::Bandwidth(Loading { loaders, .. }) = &plan.steps[0].cells[0].work else { panic!("{plan:?}") };
         Bytes(loaders.iter().map(|l| l.buffer.bytes.0).sum())
     };
     assert_eq!((all(None), all(Some("KVM"))), (Bytes::gib(2), Bytes::gib(2)));

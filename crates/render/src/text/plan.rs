@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use memgauge_model::directory::MemoryDir;
 use memgauge_model::experiment::LineState;
-use memgauge_model::plan::{Cell as PlanCell, Plan, Step, Work};
+use memgauge_model::plan::{Cell as PlanCell, IdleChase, LoadCurve, Plan, Step, Work};
 use memgauge_model::topology::Machine;
 use memgauge_model::units::IdSet;
 use memgauge_model::wording;
@@ -87,7 +87,7 @@ fn stopping_rule(plan: &Plan) -> String {
         return format!("each region {}, in another order each time", count(scan.passes as usize, "time", "times"));
     }
     let stop = &plan.stop;
-    let has_hops = |w: &Work| matches!(w, Work::Latency { hops: Some(_), .. } | Work::Curve { hops: Some(_), .. });
+    let has_hops = |w: &Work| matches!(w, Work::Latency(IdleChase { hops: Some(_), .. }) | Work::Curve(LoadCurve { hops: Some(_), .. }));
     if works().any(has_hops) {
         return "each chase for the number of hops asked for".to_owned();
     }

@@ -4,7 +4,7 @@ use memgauge_model::distribution::Recorder;
 use memgauge_model::distribution::*;
 use memgauge_model::experiment::*;
 use memgauge_model::experiment::{Hops, LineState};
-use memgauge_model::plan::{BufferPlan, Cell, OwnTraffic, Plan, Traffic, Work};
+use memgauge_model::plan::{BufferPlan, Cell, IdleChase, LoadCurve, Loading, OwnTraffic, Plan, Traffic, Work};
 use memgauge_model::result::*;
 use memgauge_model::traffic::{Access, Form, LineUse, Mix};
 use memgauge_model::units::Bytes;
@@ -194,17 +194,17 @@ fn a_plan_says_how_it_chases() {
     plan.start_signal = Some("go".into());
     for cell in plan.steps.iter_mut().flat_map(|s| &mut s.cells) {
         match &mut cell.work {
-            Work::Latency { orders, hops, histogram, allocations, .. } => {
+            Work::Latency(IdleChase { orders, hops, histogram, allocations, .. }) => {
                 (*orders, *hops, *histogram) = (vec![ChaseOrder::Sequential], Some(Hops::Count(1000)), Some(64));
                 *allocations = 1;
             }
-            Work::Curve { order, hops, .. } => (*order, *hops) = (ChaseOrder::FullRandom, Some(Hops::OnePass)),
+            Work::Curve(LoadCurve { order, hops, .. }) => (*order, *hops) = (ChaseOrder::FullRandom, Some(Hops::OnePass)),
             Work::Handoff(h) => {
                 (h.sharer, h.order, h.hops) = (Some(3), ChaseOrder::Sequential, Some(Hops::OnePass));
                 h.chase_window = Some(Bytes::kib(32));
                 (h.holder_pushes, h.reader_pushes) = (Bytes::mib(1), Bytes::kib(64));
             }
-            Work::Bandwidth { .. } | Work::Scan(_) | Work::Transfers(_) => {}
+            Work::Bandwidth(_) | Work::Scan(_) | Work::Transfers(_) => {}
             Work::LatencySweep(_) | Work::BandwidthSweep(_) | Work::Interleave(_) => {}
         }
     }
@@ -224,7 +224,7 @@ fn bandwidth_plan(change: impl Fn(&Cell) -> Vec<Cell>) -> (Plan, Report) {
 fn delayed(cell: &Cell, cycles: u32) -> Cell {
     let mut cell = cell.clone();
     cell.at.delay_cycles = Some(cycles);
-    if let Work::Bandwidth { delay, .. } = &mut cell.work {
+    if let Work::Bandwidth(Loading { delay, .. }) = &mut cell.work {
         *delay = cycles;
     }
     cell
@@ -238,7 +238,7 @@ fn a_plan_tells_delays_apart() {
     let (plan, report) = bandwidth_plan(|cell| {
         let crew = |n: usize| {
             let mut cell = cell.clone();
-            if let Work::Bandwidth { loaders, .. } = &mut cell.work {
+            if let Work::Bandwidth(Loading { loaders, .. }) = &mut cell.work {
                 loaders.truncate(n);
             }
             cell
@@ -256,7 +256,7 @@ fn a_plan_says_what_each_thread_does() {
     let (plan, report) = bandwidth_plan(|cell| {
         let mut cell = cell.clone();
         cell.at.mix = None;
-        if let Work::Bandwidth { loaders, traffic, .. } = &mut cell.work {
+        if let Work::Bandwidth(Loading { loaders, traffic, .. }) = &mut cell.work {
             loaders.truncate(8);
             let random = Form { access: Access::Random, line: LineUse::Whole };
             for (i, loader) in loaders.iter_mut().enumerate() {
@@ -293,7 +293,7 @@ fn a_plan_says_what_each_thread_does() {
 fn one_buffer_that_all_share_is_one() {
     let (plan, report) = bandwidth_plan(|cell| {
         let mut cell = cell.clone();
-        if let Work::Bandwidth { loaders, .. } = &mut cell.work {
+        if let Work::Bandwidth(Loading { loaders, .. }) = &mut cell.work {
             let shared = BufferPlan { shared: true, ..loaders[0].buffer.clone() };
             loaders.iter_mut().for_each(|l| l.buffer = shared.clone());
         }
@@ -311,7 +311,7 @@ fn a_plan_says_where_the_load_is() {
     for cell in plan.steps.iter_mut().flat_map(|s| &mut s.cells) {
         cell.at.load_nodes = Some("1".parse().unwrap());
         cell.at.memory = None;
-        if let Work::Curve { loaders, .. } = &mut cell.work {
+        if let Work::Curve(LoadCurve { loaders, .. }) = &mut cell.work {
             loaders.iter_mut().for_each(|l| l.buffer.node = 1);
         }
     }

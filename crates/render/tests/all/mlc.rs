@@ -1,7 +1,7 @@
 //! The text of the drop-in: golden for saved results, and read back by parsers written here in the styles that scripts have.
 
 use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPlace, Metric};
-use memgauge_model::plan::{Cell, Loader, OwnTraffic, Traffic, Work};
+use memgauge_model::plan::{Cell, Loader, Loading, OwnTraffic, Traffic, Work};
 use memgauge_model::result::Report;
 use memgauge_model::traffic::Mix;
 use memgauge_render::mlc::{self, Wording};
@@ -230,7 +230,7 @@ fn a_thread_with_a_delay_of_its_own_is_labelled_with_it() {
     let buffer = plan.steps.iter().flat_map(|s| &s.cells).flat_map(|c| c.work.buffers()).next().unwrap().clone();
     let own = OwnTraffic { traffic: Traffic::default(), delay: Some(700), second: None, second_percent: 0 };
     let loader = Loader { cpu: 2, buffer, own: Some(Box::new(own)) };
-    let work = Work::Bandwidth { loaders: vec![loader], traffic: Traffic::default(), delay: 0 };
+    let work = Work::Bandwidth(Loading { loaders: vec![loader], traffic: Traffic::default(), delay: 0 });
     plan.steps[0].cells = vec![Cell::new(Coordinates::default(), work)];
     report.plan = Some(plan);
     let text = mlc::loaded(&report, Wording { per_thread: true, ..Wording::default() });

@@ -1,6 +1,6 @@
 use memgauge_model::estimate::NotMeasured;
 use memgauge_model::experiment::{ChaseOrder, Experiment, Metric, PageRequest};
-use memgauge_model::plan::{BufferPlan, Cell, Loader, Plan, Step, StopRule, Traffic, Work};
+use memgauge_model::plan::{BufferPlan, Cell, Loader, Loading, Plan, Step, StopRule, Traffic, Work};
 use memgauge_model::result::PrefetchEvidence;
 use memgauge_model::result::{
     DimmErrors, Health, HealthStatus, Measurement, MemoryErrors, PageKind, Quality, QualityLevel, QualityReason, Report,
@@ -67,7 +67,7 @@ fn plan(results: &[Measurement]) -> Plan {
     };
     let cell = |m: &Measurement| {
         let loaders = vec![Loader { cpu: 0, buffer: buffer(m.at.memory_node().unwrap()), own: None }];
-        Cell::new(m.at.clone(), Work::Bandwidth { loaders, traffic: Traffic::default(), delay: 0 })
+        Cell::new(m.at.clone(), Work::Bandwidth(Loading { loaders, traffic: Traffic::default(), delay: 0 }))
     };
     let step = Step {
         title: "Bandwidth by node".into(),

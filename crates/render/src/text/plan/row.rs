@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use memgauge_model::experiment::{ChaseOrder, Hops, LineState};
 use memgauge_model::integrity::TestPattern;
-use memgauge_model::plan::{BufferPlan, Cell as PlanCell, Delays, Handoff, Probe, Scan, Traffic, Transfers, Work};
+use memgauge_model::plan::{
+    BufferPlan, Cell as PlanCell, Delays, Handoff, IdleChase, LoadCurve, Loading, Probe, Scan, Traffic, Transfers, Work,
+};
 use memgauge_model::units::{Bytes, IdSet};
 use memgauge_model::wording;
 
@@ -94,15 +96,15 @@ impl Row {
 /// Fills in what a cell does, except for its loaders and buffers.
 pub(super) fn describe(row: &mut Row, cell: &PlanCell) {
     match &cell.work {
-        Work::Latency { probe, allocations, orders, hops, histogram } => {
+        Work::Latency(IdleChase { probe, allocations, orders, hops, histogram }) => {
             row.cpu = Some(probe.cpu);
             row.detail = latency(probe, *allocations, orders) + &chase_options(*hops, *histogram);
         }
-        Work::Bandwidth { traffic, delay, .. } => {
+        Work::Bandwidth(Loading { traffic, delay, .. }) => {
             row.delay = row.delay.or((*delay > 0).then_some(*delay));
             row.detail = line_patterns(traffic);
         }
-        Work::Curve { probe, traffic, delays, at_percent, order, hops, histogram, .. } => {
+        Work::Curve(LoadCurve { probe, traffic, delays, at_percent, order, hops, histogram, .. }) => {
             row.cpu = Some(probe.cpu);
             row.detail = curve(delays, at_percent) + &other_order(*order) + &chase_options(*hops, *histogram);
             row.detail.extend(Some(line_patterns(traffic)).filter(|patterns| !patterns.is_empty()).map(|patterns| format!(", {patterns}")));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use memgauge_model::directory::MemoryDir;
-use memgauge_model::plan::{Cell as PlanCell, Loader, OwnTraffic, Traffic, Work};
+use memgauge_model::plan::{Cell as PlanCell, LoadCurve, Loader, Loading, OwnTraffic, Traffic, Work};
 use memgauge_model::traffic::Access;
 use memgauge_model::units::Bytes;
 use memgauge_model::wording;
@@ -70,11 +70,11 @@ fn groups<'a>(loaders: &'a [Loader], traffic: &'a Traffic) -> Vec<Group<'a>> {
 fn cell_rows(cell: &PlanCell) -> Vec<Row> {
     let mut first = Row::new(cell);
     let (groups, mut buffers) = match &cell.work {
-        Work::Bandwidth { loaders, traffic, .. } => (groups(loaders, traffic), Vec::new()),
+        Work::Bandwidth(Loading { loaders, traffic, .. }) => (groups(loaders, traffic), Vec::new()),
         Work::BandwidthSweep(sweep) => (groups(&sweep.loaders, &sweep.traffic), Vec::new()),
         Work::Interleave(search) => (groups(&search.loaders, &search.traffic), vec![&search.probe.buffer]),
-        Work::Curve { loaders, traffic, probe, .. } => (groups(loaders, traffic), vec![&probe.buffer]),
-        Work::Latency { .. } | Work::Handoff(_) | Work::Transfers(_) | Work::Scan(_) | Work::LatencySweep(_) => {
+        Work::Curve(LoadCurve { loaders, traffic, probe, .. }) => (groups(loaders, traffic), vec![&probe.buffer]),
+        Work::Latency(_) | Work::Handoff(_) | Work::Transfers(_) | Work::Scan(_) | Work::LatencySweep(_) => {
             (Vec::new(), cell.work.buffers())
         }
     };

@@ -446,11 +446,15 @@ impl Lab {
         let kernel = m.evidence.kernel.trim_start_matches("chase + ").to_owned();
         let traffic = || Traffic { mix: m.at.mix.unwrap_or(Mix::AllReads), kernels: vec![kernel.clone()], ..Default::default() };
         match m.method() {
-            Method::IdleLatency => {
-                Work::Latency { probe: probe(m.at.cpu.unwrap_or(0)), allocations: 6, orders: vec![], hops: None, histogram: None }
-            }
-            Method::Bandwidth | Method::PersistLatency => Work::Bandwidth { loaders: loaders(), traffic: traffic(), delay: 0 },
-            Method::LoadedLatency => Work::Curve {
+            Method::IdleLatency => Work::Latency(IdleChase {
+                probe: probe(m.at.cpu.unwrap_or(0)),
+                allocations: 6,
+                orders: vec![],
+                hops: None,
+                histogram: None,
+            }),
+            Method::Bandwidth | Method::PersistLatency => Work::Bandwidth(Loading { loaders: loaders(), traffic: traffic(), delay: 0 }),
+            Method::LoadedLatency => Work::Curve(LoadCurve {
                 probe: probe(m.at.cpu.unwrap_or(0)),
                 loaders: loaders(),
                 traffic: traffic(),
@@ -459,7 +463,7 @@ impl Lab {
                 order: ChaseOrder::WindowLocal,
                 hops: None,
                 histogram: None,
-            },
+            }),
             Method::CacheToCache => Work::Handoff(Handoff {
                 holder: m.at.holder_cpu.unwrap_or(0),
                 reader: m.at.cpu.unwrap_or(0),
