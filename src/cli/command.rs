@@ -14,7 +14,7 @@ use super::count::CountArgs;
 use super::fleet::{FleetArgs, FleetCommand};
 use super::help;
 use super::info::InfoArgs;
-use super::interleave::{self, InterleaveArgs, WeightsAction};
+use super::interleave::{self, InterleaveArgs, InterleaveRequest, WeightsAction};
 use super::latency::LatencyArgs;
 use super::loaders::{BandwidthArgs, LoadedArgs};
 use super::loops::{ChaseArgs, LoopRequest, StreamArgs};
@@ -221,8 +221,8 @@ impl Cli {
                 }
             },
             Some(Command::Interleave(args)) => match args.request() {
-                Ok(action) => return Ok(Invocation::Weights(action)),
-                Err(request) => *request,
+                InterleaveRequest::Change(action) => return Ok(Invocation::Weights(action)),
+                InterleaveRequest::Search(request) => *request,
             },
             Some(Command::Info(args)) => return Ok(Invocation::Info(args)),
             Some(Command::Count(args)) => return Ok(Invocation::Count(Box::new(args))),

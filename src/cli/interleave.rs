@@ -87,21 +87,28 @@ pub(crate) enum WeightsAction {
     Restore,
 }
 
+/// What the command asks for.
+pub(super) enum InterleaveRequest {
+    /// A change that needs no measuring.
+    Change(WeightsAction),
+    /// A search for weights.
+    Search(Box<Request>),
+}
+
 impl InterleaveArgs {
-    /// What needs no measuring, or the measurement.
-    pub(super) fn request(self) -> Result<WeightsAction, Box<Request>> {
+    pub(super) fn request(self) -> InterleaveRequest {
         if self.restore {
-            return Ok(WeightsAction::Restore);
+            return InterleaveRequest::Change(WeightsAction::Restore);
         }
         let apply = self.apply.is_some();
         if let Some(Some(weights)) = self.apply {
-            return Ok(WeightsAction::Apply(weights));
+            return InterleaveRequest::Change(WeightsAction::Apply(weights));
         }
         let (prefetch, peak_gbs) = (self.prefetch.prefetch, self.load.limit.peak_gbs);
         let (buffer, load) = (self.common.size, self.load.spec());
         let task = Task::Interleave(InterleaveSpec { buffer, load, demand_gbs: self.demand, threads: self.threads });
         let spec = Spec { prefetch, peak_gbs, ..Spec::new(task) };
-        Err(Box::new(Request { apply_weights: apply, ..self.common.request(spec) }))
+        InterleaveRequest::Search(Box::new(Request { apply_weights: apply, ..self.common.request(spec) }))
     }
 }
 
