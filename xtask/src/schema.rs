@@ -51,7 +51,7 @@ fn without_links(schema: &mut Value) {
     }
 }
 
-/// A description without the brackets and targets of its links: [`name`], [`name`](path) and [words](path), but no [0, 1].
+/// A description without the brackets and targets of its links. Other brackets stay.
 fn words_of(description: &str) -> String {
     let (mut words, mut rest) = (String::new(), description);
     while let Some((before, after)) = rest.split_once('[') {
