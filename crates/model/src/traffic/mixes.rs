@@ -132,6 +132,7 @@ impl Operation {
     }
 
     /// Whether it stores so, or loads.
+    #[allow(dead_code, reason = "Rust 1.88 does not see the constant that uses it")]
     const fn is_of(self, stores: StoreKind) -> bool {
         match self {
             Self::Load | Self::Add => true,
@@ -319,6 +320,7 @@ const _: () = {
 };
 
 impl Mix {
+    #[allow(dead_code, reason = "Rust 1.88 does not see the constant that uses it")]
     const fn check(self) {
         let Properties { burst, stores, .. } = self.properties();
         assert!(matches!(stores, StoreKind::None) == (self.lines().1 == 0), "a mix stores lines, or has StoreKind::None");
@@ -350,6 +352,7 @@ impl Mix {
     }
 
     /// Whether comparing with this mix shows what plain stores of the other one do.
+    #[allow(dead_code, reason = "Rust 1.88 does not see the constant that uses it")]
     const fn can_show(self, plain: Self) -> bool {
         let ((loads, stores), (other_loads, other_stores)) = (self.lines(), plain.lines());
         self.non_temporal() && loads == other_loads && stores == other_stores
