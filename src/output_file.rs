@@ -123,7 +123,7 @@ impl OutputFile {
         // The library's own way names the temporary file in its errors.
         file.as_file_mut().write_all(bytes)?;
         if let Some(old) = old {
-            files::hand_on(target, &old, file.as_file())?;
+            files::copy_owner(target, &old, file.as_file())?;
         }
         // Only then may it take the name: after a power cut, some file systems would have the name without the content.
         file.as_file().sync_all()?;

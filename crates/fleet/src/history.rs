@@ -116,7 +116,7 @@ fn noise(logs: &[f64]) -> Option<f64> {
 }
 
 /// Values that are off alone, drawn to the median of the runs around them.
-fn calmed(logs: &[f64], noise: f64) -> Vec<f64> {
+fn without_spikes(logs: &[f64], noise: f64) -> Vec<f64> {
     let side = NEIGHBOURS / 2;
     let calm = |(i, &value): (usize, &f64)| {
         let around = &logs[i.saturating_sub(side)..(i + side + 1).min(logs.len())];
@@ -129,7 +129,7 @@ fn calmed(logs: &[f64], noise: f64) -> Vec<f64> {
 /// The levels of a series: the first value of each and the one after its last. `tests`: how many values all series of the host have, for
 /// the penalty, so that not one of many series changes by chance.
 fn levels(logs: &[f64], noise: f64, tests: usize) -> Vec<(usize, usize)> {
-    let scaled: Vec<f64> = calmed(logs, noise).iter().map(|v| v / noise).collect();
+    let scaled: Vec<f64> = without_spikes(logs, noise).iter().map(|v| v / noise).collect();
     let penalty = 2.0 * (logs.len().max(2) as f64).ln() + 2.0 * (tests.max(2) as f64).ln();
     let mut levels = pelt(&scaled, penalty);
     // Steps that count as none join what they part; the smallest first.

@@ -100,7 +100,7 @@ pub fn ingest(
     change.add_columns(stop)?;
     let (mut hosts, known): (BTreeSet<HostId>, HashSet<String>) =
         change.runs()?.iter().map(|stored| (stored.run.id(), stored.run.run_id.clone())).unzip();
-    let mut gathering = Gathering {
+    let mut ingest = Ingest {
         change,
         options,
         outcome,
@@ -119,14 +119,14 @@ pub fn ingest(
         |path| read(path, &known, options),
         |index, content| {
             done = index + 1;
-            if gathering.take(&files.found[index], content)? {
+            if ingest.take(&files.found[index], content)? {
                 tell(IngestEvent::Committed { done, files: total });
             }
             Ok::<(), StoreError>(())
         },
     )?;
-    gathering.commit()?;
-    let Gathering { mut outcome, hosts: new_hosts, .. } = gathering;
+    ingest.commit()?;
+    let Ingest { mut outcome, hosts: new_hosts, .. } = ingest;
     outcome.interrupted = done < total;
     outcome.hosts = new_hosts.len() as u64;
     outcome.fleet_runs = known.len() as u64 + outcome.runs;
@@ -184,7 +184,7 @@ fn stored_run(path: &Path, report: &memgauge_model::result::Report) -> StoredRun
 }
 
 /// The batch that is being put together, and what became of the files so far.
-struct Gathering<'a> {
+struct Ingest<'a> {
     change: Change,
     options: &'a IngestOptions,
     outcome: IngestOutcome,
@@ -198,7 +198,7 @@ struct Gathering<'a> {
     cells: BTreeSet<Arc<Cell>>,
 }
 
-impl Gathering<'_> {
+impl Ingest<'_> {
     /// Takes a file's content in. Whether a batch was committed.
     fn take(&mut self, path: &Path, content: Read) -> Result<bool, StoreError> {
         let file = path.display().to_string();

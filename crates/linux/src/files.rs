@@ -116,7 +116,7 @@ pub fn permissions(private: bool) -> Option<Permissions> {
 ///
 /// # Errors
 /// When the permissions cannot be set.
-pub fn hand_on(_path: &Path, old: &Metadata, file: &File) -> io::Result<()> {
+pub fn copy_owner(_path: &Path, old: &Metadata, file: &File) -> io::Result<()> {
     let (new, mode) = (file.metadata()?, old.mode() & 0o777);
     let group_kept = new.gid() == old.gid() || fchown(file, None, Some(old.gid())).is_ok();
     if new.uid() != old.uid() {

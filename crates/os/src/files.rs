@@ -7,7 +7,7 @@ use std::path::Path;
 use memgauge_model::units::Bytes;
 
 pub use crate::system::files::{
-    folder_in_memory, foreign_owner, hand_on, is_open_to_all, is_own, is_stream, link_to, names_open_file, numbering_of_processes,
+    copy_owner, folder_in_memory, foreign_owner, is_open_to_all, is_own, is_stream, link_to, names_open_file, numbering_of_processes,
     open_private, open_regular, open_to_all_advice, permissions, process_has_ended, read_locked, read_to_end, sync_folder, try_lock,
     write_to_stream,
 };

@@ -103,7 +103,7 @@ pub mod noise {
 ///   to come from; [`open_to_all_advice`](files::open_to_all_advice): what to do where everybody may write.
 /// - [`is_stream`](files::is_stream), [`names_open_file`](files::names_open_file), [`write_to_stream`](files::write_to_stream): what is written
 ///   to as it is, not replaced.
-/// - [`permissions`](files::permissions), [`hand_on`](files::hand_on): what a new file gets, or takes over from the one that it replaces.
+/// - [`permissions`](files::permissions), [`copy_owner`](files::copy_owner): what a new file gets, or takes over from the one that it replaces.
 /// - [`open_private`](files::open_private), [`try_lock`](files::try_lock): a file that only one process holds; the system gives its lock back
 ///   when the process ends. Its content can be read meanwhile.
 /// - [`open_regular`](files::open_regular), [`read_regular`](files::read_regular): files that somebody else may have made, read with a bound;

@@ -92,7 +92,7 @@ struct Collected {
 type MetricGroup = (&'static str, Labels);
 
 /// What is known of a result's machine and run.
-struct Known<'a> {
+struct Subject<'a> {
     /// The node of a CPU.
     node: &'a dyn Fn(Option<u32>) -> Option<u32>,
     /// Whether the memory at these coordinates only stands in for persistent memory.
@@ -104,25 +104,25 @@ impl Collected {
         self.add_run(report, shared);
         let mut groups: BTreeMap<MetricGroup, Vec<MetricSample>> = BTreeMap::new();
         let stand_in = |at: &Coordinates| report.stand_in(at).is_some();
-        let known = Known { node: &|cpu| node_of(report, cpu), stand_in: &stand_in };
-        self.add_results(&report.results, &known, shared, &mut groups);
+        let subject = Subject { node: &|cpu| node_of(report, cpu), stand_in: &stand_in };
+        self.add_results(&report.results, &subject, shared, &mut groups);
         Self::add_matrices(report, shared, &mut groups);
         groups.into_iter().for_each(|((series, labels), samples)| self.sum_up(series, &labels, &samples));
-        self.add_curves(&report.results, &report.curves, &known, shared);
-        report.levels.iter().for_each(|levels| self.add_levels(&report.results, levels, &known, shared));
+        self.add_curves(&report.results, &report.curves, &subject, shared);
+        report.levels.iter().for_each(|levels| self.add_levels(&report.results, levels, &subject, shared));
     }
 
     /// Single values; those of which a machine has thousands are put into groups, to be summed up.
     fn add_results(
         &mut self,
         results: &[Measurement],
-        known: &Known<'_>,
+        subject: &Subject<'_>,
         shared: &Labels,
         groups: &mut BTreeMap<MetricGroup, Vec<MetricSample>>,
     ) {
         for m in results {
             let Some(series) = &m.quantity().series else { continue };
-            let stand_in = (known.stand_in)(&m.at);
+            let stand_in = (subject.stand_in)(&m.at);
             let sample = MetricSample::from_measurement(m);
             match series.of {
                 SeriesOf::Results => {
@@ -130,7 +130,7 @@ impl Collected {
                     self.insert(series.name, with(shared, place(&m.at, stand_in).into_iter().chain([each])), sample);
                 }
                 SeriesOf::Nodes => {
-                    let labels = with(shared, place(&by_node(known.node, &m.at), stand_in));
+                    let labels = with(shared, place(&by_node(subject.node, &m.at), stand_in));
                     groups.entry((series.name, labels)).or_default().push(sample);
                 }
                 SeriesOf::Points | SeriesOf::Levels => {}
@@ -186,7 +186,7 @@ impl Collected {
     }
 
     /// Of each curve the points at the lowest and the highest load, the knee, and the shares of the peak that were asked for.
-    fn add_curves(&mut self, results: &[Measurement], curves: &[CurveSummary], known: &Known<'_>, shared: &Labels) {
+    fn add_curves(&mut self, results: &[Measurement], curves: &[CurveSummary], subject: &Subject<'_>, shared: &Labels) {
         let loaded: Vec<&Measurement> = results.iter().filter(|m| m.experiment == Experiment::LoadedLatency).collect();
         for curve in loaded_curves(&loaded) {
             let summary = curves.iter().find(|summary| summary.at == curve.at);
@@ -201,7 +201,7 @@ impl Collected {
             let [lowest, highest] = ends;
             let named = [("lowest-load", lowest), ("knee", knee), ("highest-load", highest)].map(|(name, p)| (name.to_owned(), p));
             for (name, point) in named.into_iter().chain(shares) {
-                let at = place(&curve.at, (known.stand_in)(&curve.at));
+                let at = place(&curve.at, (subject.stand_in)(&curve.at));
                 let labels = with(shared, at.into_iter().chain([label("point", name)]));
                 for m in point.into_iter().flat_map(|p| [p.latency, p.bandwidth]).flatten() {
                     if let Some(series) = &m.quantity().series {
@@ -213,7 +213,7 @@ impl Collected {
     }
 
     /// Each level, with the worst quality of the points on its plateau.
-    fn add_levels(&mut self, results: &[Measurement], levels: &LevelSummary, known: &Known<'_>, shared: &Labels) {
+    fn add_levels(&mut self, results: &[Measurement], levels: &LevelSummary, subject: &Subject<'_>, shared: &Labels) {
         let series = levels.metric.and_then(|metric| Experiment::Sweep.quantity(metric).series.as_ref());
         let Some(series) = series else { return };
         let on_curve = |m: &&Measurement| {
@@ -225,7 +225,7 @@ impl Collected {
         for level in &levels.levels {
             let plateau = points.iter().filter(|(size, _)| (level.from..=level.to).contains(size));
             let quality = plateau.map(|(_, quality)| *quality).max();
-            let labels = with(shared, place(&levels.at, (known.stand_in)(&levels.at)).into_iter().chain([label("level", &level.name)]));
+            let labels = with(shared, place(&levels.at, (subject.stand_in)(&levels.at)).into_iter().chain([label("level", &level.name)]));
             let sample = MetricSample { value: Some(level.value), low: Some(level.low), high: Some(level.high), quality };
             self.insert(series.name, labels, sample);
         }

@@ -130,7 +130,7 @@ pub const fn permissions(_private: bool) -> Option<Permissions> {
 ///
 /// # Errors
 /// None: where it is not allowed, the new file is protected as its folder says.
-pub fn hand_on(path: &Path, _old: &Metadata, file: &File) -> io::Result<()> {
+pub fn copy_owner(path: &Path, _old: &Metadata, file: &File) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.access_mode(READ_CONTROL).custom_flags(FILE_FLAG_OPEN_REPARSE_POINT | FILE_FLAG_BACKUP_SEMANTICS);
     if let Some(old) = options.open(path).ok().and_then(|old| Access::read(&old)).filter(Access::is_own_of_the_file) {

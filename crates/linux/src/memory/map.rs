@@ -126,7 +126,7 @@ impl Mapping {
         }
         let data = NonNull::new(address.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
         let mut mapping = Self::watching(data, len, guard, base_page());
-        mapping.file = another(file);
+        mapping.file = duplicate(file);
         // Some file systems give huge pages only to mappings that ask for them.
         mapping.advise_all(libc::MADV_HUGEPAGE);
         mapping.advise_all(libc::MADV_DONTDUMP);
@@ -208,7 +208,7 @@ impl Drop for Mapping {
 
 /// The file once more, unless the process then comes near its limit on open files, of which other things need some. Descriptors are given
 /// in ascending order.
-fn another(file: &File) -> Option<File> {
+fn duplicate(file: &File) -> Option<File> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the call writes one `rlimit`, and `limit` is one.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;

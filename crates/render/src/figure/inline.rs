@@ -12,7 +12,7 @@ const MAX_HINTS: usize = 512;
 
 /// Colours that a page may replace where the reader prefers a dark one, by the names of their classes.
 #[derive(Debug, Default)]
-pub(crate) struct Used {
+pub(crate) struct UsedColours {
     pub(crate) fills: BTreeSet<Colour>,
     pub(crate) strokes: BTreeSet<Colour>,
 }
@@ -29,7 +29,7 @@ pub(crate) fn stroke_class(colour: Colour) -> String {
 
 /// The element. `class` is its own class, `named_by` the identifiers of the elements that name it; `hints`: areas tell the pointer what they
 /// show.
-pub(crate) fn write(scene: &Scene, class: &str, named_by: &str, hints: bool, used: &mut Used) -> String {
+pub(crate) fn write(scene: &Scene, class: &str, named_by: &str, hints: bool, used: &mut UsedColours) -> String {
     let (w, h) = (number(scene.width), number(scene.height));
     let mut out = format!(
         "<svg class=\"{class}\" role=\"img\" aria-labelledby=\"{named_by}\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\">\n"
@@ -52,7 +52,7 @@ pub(crate) fn write(scene: &Scene, class: &str, named_by: &str, hints: bool, use
 }
 
 /// Colours as attributes, which hold on light paper and on printed pages, and the classes by which a dark page replaces them.
-impl Colours for Used {
+impl Colours for UsedColours {
     const PIXELATED: &'static str = "image-rendering=\"pixelated\"";
 
     fn attributes(&mut self, fill: Option<Colour>, stroke: Option<Stroke>) -> String {
@@ -103,7 +103,7 @@ mod tests {
         scene.text(Text::new("on", (5.0, 15.0), 12.0, text_on(cell)));
         scene.text(Text::new("beside", (70.0, 15.0), 12.0, INK));
         scene.hint(Area::new(0.0, 0.0, 50.0, 20.0), "a <b>\nc");
-        let mut used = Used::default();
+        let mut used = UsedColours::default();
         let svg = write(&scene, "wide", "t", true, &mut used);
         let line = |end: &str| svg.lines().find(|l| l.ends_with(end)).unwrap_or_default().to_owned();
         assert!(!line(">on</text>").contains("class"), "{svg}");

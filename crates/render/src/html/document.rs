@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use memgauge_model::printable::escape_within_lines;
 use sha2::{Digest, Sha256};
 
-use crate::figure::inline::{Used, fill_class, stroke_class};
+use crate::figure::inline::{UsedColours, fill_class, stroke_class};
 use crate::figure::palette::{Colour, on_dark};
 
 const STYLE: &str = include_str!("../../templates/page.css");
@@ -25,7 +25,7 @@ pub(super) struct Document {
 
 impl Document {
     /// `used`: the colours of the page's figures.
-    pub(super) fn new(title: String, used: &Used) -> Self {
+    pub(super) fn new(title: String, used: &UsedColours) -> Self {
         let style = format!("{STYLE}{}", dark_colours(used));
         let policy = format!(
             "default-src 'none'; style-src '{}'; script-src '{}'; img-src data:; base-uri 'none'; form-action 'none'",
@@ -43,7 +43,7 @@ fn hash(text: &str) -> String {
 }
 
 /// The colours of figures where the reader prefers a dark page.
-fn dark_colours(used: &Used) -> String {
+fn dark_colours(used: &UsedColours) -> String {
     let hex = |[r, g, b]: Colour| format!("#{r:02x}{g:02x}{b:02x}");
     let mut rules = String::from("@media screen and (prefers-color-scheme:dark){");
     for colour in &used.fills {

@@ -1,8 +1,8 @@
 //! Panels as figures of a page.
 
 use crate::figure::frame::Panel;
-use crate::figure::inline::{self, Used};
-use crate::figure::plate::Plate;
+use crate::figure::inline::{self, UsedColours};
+use crate::figure::page_panel::PagePanel;
 
 /// A figure: its picture for wide pages and for phones, and its words.
 pub(super) struct Figure {
@@ -21,24 +21,24 @@ pub(super) struct Figure {
 /// Makes figures, each with an identifier of its own, and remembers their colours.
 #[derive(Default)]
 pub(super) struct Figures {
-    pub(super) used: Used,
+    pub(super) used: UsedColours,
     count: usize,
 }
 
 impl Figures {
     pub(super) fn make(&mut self, panels: impl IntoIterator<Item = Box<dyn Panel>>) -> Vec<Figure> {
-        panels.into_iter().map(|panel| self.figure(Plate::new(panel))).collect()
+        panels.into_iter().map(|panel| self.figure(PagePanel::new(panel))).collect()
     }
 
-    fn figure(&mut self, plate: Plate) -> Figure {
+    fn figure(&mut self, panel: PagePanel) -> Figure {
         self.count += 1;
         let id = format!("figure-{}", self.count);
         let named_by = format!("{id}-title {id}-about");
-        let class = if plate.narrow.is_some() { "wide" } else { "any" };
-        let small = plate.is_small();
-        let mut pictures = vec![inline::write(&plate.wide, class, &named_by, true, &mut self.used)];
+        let class = if panel.narrow.is_some() { "wide" } else { "any" };
+        let small = panel.is_small();
+        let mut pictures = vec![inline::write(&panel.wide, class, &named_by, true, &mut self.used)];
         // Phones have no pointer that rests on something.
-        pictures.extend(plate.narrow.map(|scene| inline::write(&scene, "narrow", &named_by, false, &mut self.used)));
-        Figure { id, title: plate.title, repeats: false, about: plate.about, notes: plate.notes, small, pictures }
+        pictures.extend(panel.narrow.map(|scene| inline::write(&scene, "narrow", &named_by, false, &mut self.used)));
+        Figure { id, title: panel.title, repeats: false, about: panel.about, notes: panel.notes, small, pictures }
     }
 }

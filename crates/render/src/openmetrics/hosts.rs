@@ -7,7 +7,7 @@ use memgauge_model::result::{HealthStatus, Measurement, QualityLevel};
 use memgauge_model::wording::spelled;
 
 use super::encode::{Labels, user_labels};
-use super::{Collected, Known, MetricSample, asked, label, place, with};
+use super::{Collected, MetricSample, Subject, asked, label, place, with};
 use crate::format::RenderError;
 
 /// The values of a run on a host.
@@ -61,10 +61,10 @@ pub fn openmetrics_of_hosts(hosts: &[HostValues<'_>]) -> Result<Vec<u8>, RenderE
             all.insert(series.name, labels, MetricSample::from_measurement(m));
         }
         let mut groups = BTreeMap::new();
-        let known = Known { node: &|_| None, stand_in: &stand_in };
-        all.add_results(&results, &known, &shared, &mut groups);
+        let subject = Subject { node: &|_| None, stand_in: &stand_in };
+        all.add_results(&results, &subject, &shared, &mut groups);
         groups.into_iter().for_each(|((quantity, labels), samples)| all.sum_up(quantity, &labels, &samples));
-        all.add_curves(&results, &[], &known, &shared);
+        all.add_curves(&results, &[], &subject, &shared);
     }
     all.encode()
 }

@@ -82,8 +82,8 @@ fn a_new_file_takes_over_and_keeps_its_content() {
     drop(open_private(&old).unwrap());
     fs::write(&new, "new").unwrap();
     let file = OpenOptions::new().write(true).open(&new).unwrap();
-    hand_on(&old, &fs::metadata(&old).unwrap(), &file).unwrap();
-    hand_on(&folder.join("missing"), &fs::metadata(&old).unwrap(), &file).unwrap();
+    copy_owner(&old, &fs::metadata(&old).unwrap(), &file).unwrap();
+    copy_owner(&folder.join("missing"), &fs::metadata(&old).unwrap(), &file).unwrap();
     drop(file);
     assert_eq!(fs::read(&new).unwrap(), b"new");
     fs::remove_dir_all(folder).unwrap();

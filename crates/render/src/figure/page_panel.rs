@@ -10,7 +10,7 @@ const NARROW: f64 = 340.0;
 const MARGIN: f64 = 4.0;
 
 /// A panel of a page.
-pub(crate) struct Plate {
+pub(crate) struct PagePanel {
     pub(crate) title: String,
     /// What is shown and how it was measured.
     pub(crate) about: String,
@@ -21,7 +21,7 @@ pub(crate) struct Plate {
     pub(crate) narrow: Option<Scene>,
 }
 
-impl Plate {
+impl PagePanel {
     /// Whether two have room beside each other.
     pub(crate) fn is_small(&self) -> bool {
         self.wide.width <= HALF + 2.0 * MARGIN
