@@ -9,7 +9,7 @@ use memgauge_model::words::{Knob, Way, Ways};
 
 use super::map::Backing;
 use crate::base_page;
-use crate::pools::pools;
+use crate::pools;
 use crate::tree::{CPU_DIR, NODE_DIR, POOLS_DIR, Tree, field, kib_field};
 
 /// Where the settings of transparent huge pages are, below the root.
@@ -79,7 +79,7 @@ impl NodeState {
             huge_page: huge_page(tree) as usize,
             root: root.to_owned(),
         };
-        state.pools = pools(tree, &state.pool_folder(node));
+        state.pools = pools::pools(tree, &state.pool_folder(node));
         Ok(state)
     }
 
@@ -98,29 +98,19 @@ impl NodeState {
         }
     }
 
-    /// Pages of the pool that can be taken: those free on the node, less what other mappings have reserved. The kernel counts reservations
-    /// for the whole machine only.
+    /// Pages of the pool that can be taken.
     pub(super) fn usable(&self, pool: &PagePool) -> u64 {
-        let tree = Tree::new(&self.root);
-        let count = |file: &str| tree.parsed::<u64>(&format!("{POOLS_DIR}/{}/{file}", folder_name(pool.page.0)));
-        match (count("free_hugepages"), count("resv_hugepages")) {
-            (Some(free), Some(reserved)) => pool.free.min(free.saturating_sub(reserved)),
-            _ => pool.free,
-        }
+        pools::usable(Tree::new(&self.root), pool)
     }
 
     /// The file that sets the size of the node's pool of `page` bytes.
     pub(super) fn pool_file(&self, node: u32, page: u64) -> PathBuf {
-        self.root.join(self.pool_folder(node)).join(folder_name(page)).join("nr_hugepages")
+        self.root.join(self.pool_folder(node)).join(pools::folder_name(Bytes(page))).join("nr_hugepages")
     }
 
     fn pool_folder(&self, node: u32) -> String {
         if self.numa { format!("{NODE_DIR}/node{node}/hugepages") } else { POOLS_DIR.to_owned() }
     }
-}
-
-fn folder_name(page: u64) -> String {
-    format!("hugepages-{}kB", page >> 10)
 }
 
 /// Free and reclaimable bytes by a node's meminfo: free pages, the page cache on disk-backed files, and slabs that can shrink.
@@ -140,7 +130,7 @@ pub(crate) const THP_SWITCH: &str = "sys/kernel/mm/transparent_hugepage/enabled"
 
 /// The file that switches transparent huge pages off here; `None` where none does.
 pub(super) fn thp_switched_off_by(tree: Tree<'_>) -> Option<String> {
-    let own = format!("{THP_DIR}/{}/enabled", folder_name(huge_page(tree)));
+    let own = format!("{THP_DIR}/{}/enabled", pools::folder_name(Bytes(huge_page(tree))));
     match tree.chosen(&own).as_deref() {
         Some("never") => Some(own),
         Some(other) if other != "inherit" => None,
@@ -156,7 +146,7 @@ pub(super) fn thp(root: &Path) -> (Result<usize, String>, String) {
     };
     let page = huge_page(tree);
     // Since Linux 6.8 each size has its own setting; `inherit` follows the global one.
-    let setting = match tree.chosen(&format!("{THP_DIR}/{}/enabled", folder_name(page))) {
+    let setting = match tree.chosen(&format!("{THP_DIR}/{}/enabled", pools::folder_name(Bytes(page)))) {
         Some(own) if own != "inherit" => own,
         _ => global,
     };
