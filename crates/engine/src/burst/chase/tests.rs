@@ -184,15 +184,18 @@ fn batches_are_timed_one_by_one() {
         offset_in_line: 0,
         even: false,
     };
-    let ring = write(&buffer, &order, &cpus, &|| false).unwrap();
     let clock = Clock::calibrate(std::path::Path::new("/"));
     let window = clock.to_ticks(std::time::Duration::from_millis(5));
-    let schedule = Schedule { clock, start: clock.now(), window, windows: 4, counters: None };
-    let (trace, chase) = Chase::new(ring).timing(64).run(&schedule);
-    let (_, batches) = chase.into_parts();
-    let batches = batches.unwrap();
+    // A thread that is off its CPU throughout the windows has none of them.
+    let measured = (0..5).find_map(|_| {
+        let ring = write(&buffer, &order, &cpus, &|| false).unwrap();
+        let schedule = Schedule { clock, start: clock.now(), window, windows: 4, counters: None };
+        let (trace, chase) = Chase::new(ring).timing(64).run(&schedule);
+        let (_, batches) = chase.into_parts();
+        Some((trace.whole()?, batches.unwrap()))
+    });
+    let Some(((all, units), batches)) = measured else { not_tested!("no window in five bursts: other processes use the CPU") };
     let (ticks, overhead) = batches.ticks();
-    let (all, units) = trace.whole().unwrap();
     assert!(ticks.len() > 10 && ticks.len() as u64 >= units, "{} batches timed, {units} done", ticks.len());
     assert!(ticks.iter().sum::<u64>() <= all + all / 2, "batches do not overlap");
     assert!(overhead < clock.to_ticks(std::time::Duration::from_micros(5)), "{overhead} ticks for reading the clock");
