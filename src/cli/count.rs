@@ -1,4 +1,4 @@
-//! What to count, of which program.
+//! The arguments of `memgauge count`.
 
 use std::ffi::OsString;
 

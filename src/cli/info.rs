@@ -1,4 +1,4 @@
-//! Which machine to show.
+//! The arguments of `memgauge info`.
 
 use std::path::PathBuf;
 

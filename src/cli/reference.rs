@@ -1,4 +1,4 @@
-//! Which published values to list.
+//! The arguments of `memgauge reference`.
 
 use clap::Args;
 use memgauge_render::{Document, Format, Published};

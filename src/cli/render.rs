@@ -1,4 +1,4 @@
-//! Which saved results to show.
+//! The arguments of `memgauge render`.
 
 use std::path::PathBuf;
 

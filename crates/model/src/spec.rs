@@ -193,7 +193,7 @@ pub struct SuiteSpec {
 /// The options of idle latency.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LatencySpec {
-    /// What the cells are.
+    /// The cells.
     pub shape: LatencyShape,
     /// How to chase.
     pub chase: ChaseSpec,
@@ -216,11 +216,11 @@ pub enum LatencyShape {
 /// The options of bandwidth.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BandwidthSpec {
-    /// What the cells are.
+    /// The cells.
     pub shape: BandwidthShape,
     /// Injection delays, in core cycles after every four lines: one cell for each. If empty: no delay.
     pub delays: Vec<u32>,
-    /// What the loaders do.
+    /// The loaders' traffic.
     pub traffic: TrafficSpec,
 }
 
@@ -249,7 +249,7 @@ pub struct LoadedSpec {
     pub order: Option<ChaseOrder>,
     /// Which CPU chases, and the points of a curve.
     pub curve: CurveSpec,
-    /// What the loaders do.
+    /// The loaders' traffic.
     pub traffic: TrafficSpec,
 }
 
@@ -480,7 +480,7 @@ pub struct TrafficSpec {
     pub hold: Option<Duration>,
     /// All loaders use one buffer, which they only read.
     pub shared: bool,
-    /// What the buffers contain: these lines in turn, repeated. Stores write the first of them.
+    /// Content of the buffers: these lines in turn, repeated. Stores write the first of them.
     pub contents: Vec<LineContent>,
     /// Lines that a loader loads and stores between two injection delays, by mix; four for a mix that is not named.
     pub burst_lines: BTreeMap<Mix, f64>,

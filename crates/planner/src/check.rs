@@ -6,7 +6,7 @@ use memgauge_model::directory::FileBacking;
 use memgauge_model::distribution::BATCHES;
 use memgauge_model::experiment::{Hops, PageRequest};
 use memgauge_model::plan::{BufferPlan, Step};
-use memgauge_model::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
+use memgauge_model::spec::{BandwidthShape, Spec, Task};
 use memgauge_model::topology::{Machine, PagePool};
 use memgauge_model::traffic::{Access, LineUse, Mix};
 use memgauge_model::units::{Bytes, IdSet};
@@ -252,12 +252,8 @@ pub(super) fn check_chase(spec: &Spec, requested: &Requested<'_>, machine: &Mach
     if chase.touch.is_some() && spec.nodes.is_some() && !matches!(spec.task, Task::Loaded(_)) {
         return invalid(both(Knob::Node, Knob::TouchCpu, "where the buffer is"));
     }
-    let matrix = match &spec.task {
-        Task::Latency(latency) => latency.shape == LatencyShape::Matrix,
-        Task::C2c(transfer) => transfer.shape == TransferShape::NodeMatrix,
-        _ => false,
-    };
-    if chase.touch.is_some() && matrix {
+    // Only matrices among the tasks that name nodes have this option.
+    if chase.touch.is_some() && requested.names_nodes {
         return invalid(words![Knob::TouchCpu, " places one buffer, and a matrix has one for each node"].advise(words![
             "leave ",
             Knob::Matrix,

@@ -223,7 +223,10 @@ impl<'a> Planner<'a> {
                 _ if allowed => (format!("node {own} is short of memory; the nearest, node {near}, is used"), None),
                 limits => (
                     format!("CPUs of node {own} may not use its memory; node {near} is used instead"),
-                    Some(limits.map_or_else(|| elsewhere.clone().into(), |allow| Way::from(allow).or(elsewhere.clone()))),
+                    Some(match limits {
+                        Some(allow) => Way::from(allow).or(elsewhere),
+                        None => elsewhere.into(),
+                    }),
                 ),
             };
             self.notes.push(Note { advice, ..Note::warning(NoteCode::NoLocalMemory, message) });

@@ -1,4 +1,4 @@
-//! What a task requests of its chases and loaders, in one form for the code that plans them for several tasks.
+//! A task's request for its chases and loaders, in one form for the code that plans them for several tasks.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use memgauge_model::spec::{BandwidthShape, ChaseSpec, LatencyShape, LoadSpec, Ta
 use memgauge_model::traffic::{Access, LineUse, Mix};
 use memgauge_model::units::Bytes;
 
-/// The request. What a task has no option for is not given.
+/// The request. Options that a task lacks count as not given.
 #[derive(Clone, Copy)]
 pub(super) struct Requested<'a> {
     pub(super) chase: ChaseSpec,

@@ -40,7 +40,7 @@ impl Section {
         Self { experiment: first.map_or(experiment, |row| row.experiment), by_node: false }
     }
 
-    /// What its results are arranged by.
+    /// The shape of its table.
     pub(crate) fn shape(self) -> Shape {
         self.experiment.row().shape
     }
@@ -56,7 +56,7 @@ impl Section {
     }
 }
 
-/// What the results of one table have in common: section, directory, access.
+/// A table is a section of one directory and kind of access.
 pub(crate) type Table<'a> = (Section, Option<&'a str>, Option<Access>);
 
 /// The results of a report by table, in the order in which they are shown.

@@ -45,7 +45,7 @@ impl<'a, R: Ord + Clone, C: Ord + Clone> Pivot<'a, R, C> {
         self.cells.values().copied().collect()
     }
 
-    /// What was measured in a row, in the order of the columns.
+    /// The measurements of a row, in the order of the columns.
     pub(crate) fn row(&self, row: &R) -> impl Iterator<Item = &'a Measurement> {
         self.columns.iter().filter_map(move |column| self.get(row, column))
     }

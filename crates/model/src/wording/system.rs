@@ -2,10 +2,10 @@
 
 use crate::topology::OperatingSystem;
 
-/// What an operating system calls what memgauge speaks of, and where it keeps it.
+/// An operating system's names for limits, logs and commands, as messages use them.
 #[derive(Debug)]
 pub struct SystemWords {
-    /// What limits a process to some CPUs, and so allows it more of them.
+    /// The settings that limit a process to some CPUs.
     pub cpu_limits: &'static str,
     /// That this process may use no CPU, and where to look.
     pub no_cpu_allowed: &'static str,
@@ -15,21 +15,21 @@ pub struct SystemWords {
     pub switches_cpus: bool,
     /// `prefetch` switches prefetchers.
     pub switches_prefetchers: bool,
-    /// What a process with a quota of CPU time belongs to, and the setting that is its quota.
+    /// The group whose CPU time is limited, and the setting that limits it.
     pub cpu_quota: (&'static str, &'static str),
-    /// What allows a process the memory of another node.
+    /// The setting that allows a process the memory of another node.
     pub node_limits: Option<&'static str>,
-    /// Follows the nodes that this process may use: what says so.
+    /// The setting that lists the nodes which this process may use, in brackets.
     pub node_limits_in_brackets: &'static str,
     /// A kind of directory whose files can be bound to a node.
     pub bindable_directory: Option<&'static str>,
-    /// Where other tiers of memory were looked for in vain.
+    /// The sources that name no other tier of memory.
     pub no_other_tier: &'static str,
     /// Follows the command that shows installed memory devices: the privilege that it needs. On Windows every user may read firmware's table.
     pub for_memory_devices: &'static str,
-    /// Where the system writes what the hardware reported: errors, heat, limits.
+    /// The log of the hardware's reports: errors, heat, limits.
     pub hardware_log: &'static str,
-    /// Where the system writes errors of memory.
+    /// The log of memory errors.
     pub memory_errors_log: &'static str,
     /// How to find the DIMM with errors.
     pub find_bad_dimm: &'static str,
@@ -37,15 +37,15 @@ pub struct SystemWords {
     pub find_memory_errors: &'static str,
     /// How to keep cores at one frequency.
     pub steady_frequency: &'static str,
-    /// What is needed to read back where pages are.
+    /// Advice where pages cannot be read back.
     pub placement: &'static str,
     /// Why nobody, or not everybody, may read physical addresses.
     pub no_addresses: &'static str,
     /// Why prefetchers cannot be switched.
     pub no_registers: &'static str,
-    /// What keeps a program on a node.
+    /// The command that keeps a program on a node.
     pub on_one_node: &'static str,
-    /// What places pages by weights.
+    /// The command that interleaves pages by weights.
     pub by_weights: &'static str,
 }
 
@@ -98,7 +98,7 @@ const WINDOWS: SystemWords = SystemWords {
 };
 
 impl OperatingSystem {
-    /// What it calls what memgauge speaks of.
+    /// Its row.
     pub const fn words(self) -> &'static SystemWords {
         match self {
             Self::Linux => &LINUX,

@@ -34,7 +34,7 @@ pub(crate) const STRUCK: Colour = [190, 190, 196];
 /// left out, and black, which text has.
 pub(crate) const SERIES: [Colour; 6] = [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167], [230, 159, 0], [86, 180, 233]];
 
-/// Lines in one chart, one for each colour. More could not be told apart.
+/// Lines in one chart, one for each colour. Readers cannot distinguish more.
 pub(crate) const MAX_SERIES: usize = SERIES.len();
 
 /// For more series than that: dark ones, which lightness tells from the first six whatever the colour vision.
