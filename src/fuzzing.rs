@@ -9,7 +9,7 @@ use memgauge_analysis::conclusions::findings::Rules;
 use memgauge_model::directory::{FileBacking, FileEvidence, MemoryDir};
 use memgauge_model::units::Bytes;
 
-use crate::cli::command::Cli;
+use crate::cli::Cli;
 use crate::mlc::{files, letters};
 
 /// The command line, as the parser defines it.

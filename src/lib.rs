@@ -34,7 +34,7 @@ mod simulated_tests;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::cli::command::{Cli, Invocation};
+use crate::cli::{Cli, Invocation};
 use crate::commands::{advise, compare, count, fleet, info, interleave, loops, measure, prefetch as prefetchers, reference, render};
 use crate::console::Program;
 use crate::exit::ExitStatus;

@@ -8,7 +8,7 @@ use clap::{Command, CommandFactory};
 use memgauge_model::wording::native::option;
 use memgauge_model::words::{Knob, Verb};
 
-use crate::cli::command::Cli;
+use crate::cli::Cli;
 
 /// Names that stand in files which other versions read.
 const IN_FILES: [&str; 2] = ["memgauge prefetch journal 1", "memgauge interleave journal 1"];

@@ -166,7 +166,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::cli::command::Cli;
+    use crate::cli::Cli;
 
     /// The commands and what they print for help, each with its name.
     fn pages(command: Command, columns: usize) -> Vec<(String, String)> {

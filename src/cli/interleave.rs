@@ -114,7 +114,7 @@ impl InterleaveArgs {
 
 #[cfg(test)]
 mod tests {
-    use crate::cli::command::Cli;
+    use crate::cli::Cli;
     use crate::cli::tests::{refused, spec};
 
     #[test]

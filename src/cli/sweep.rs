@@ -108,7 +108,7 @@ mod tests {
     use memgauge_model::experiment::PrefetchRequest;
 
     use super::*;
-    use crate::cli::command::Cli;
+    use crate::cli::Cli;
     use crate::cli::tests::spec;
 
     #[test]

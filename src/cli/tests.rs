@@ -9,8 +9,8 @@ use memgauge_model::spec::{BandwidthShape, LatencyShape, ScanSpec, Spec, Task, W
 use memgauge_model::traffic::{Mix, Width};
 use memgauge_model::units::{Bytes, IdSet};
 
-use super::command::{Cli, Invocation};
 use super::values::{parse_gbs, parse_percent};
+use super::{Cli, Invocation};
 
 /// What a line asks to measure.
 pub(super) fn spec(line: &str) -> Spec {

@@ -259,7 +259,7 @@ mod tests {
     use memgauge_model::units::IdSet;
 
     use super::hybrid_note;
-    use crate::cli::command::{Cli, Invocation};
+    use crate::cli::{Cli, Invocation};
 
     #[test]
     fn on_a_hybrid_machine_a_note_says_which_cores_are_counted() {

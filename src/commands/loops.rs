@@ -97,7 +97,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::cli::command::{Cli, Invocation};
+    use crate::cli::{Cli, Invocation};
 
     #[test]
     fn loops_over_several_sizes_are_drawn() {
