@@ -16,7 +16,6 @@ use memgauge_model::words::Knob;
 
 use crate::context::Planner;
 use crate::cost;
-use crate::scan::FEW_REGIONS;
 
 /// Cells keep this share of their budget while there is something else to give up that costs less: bursts are then about as long as usual.
 const FIRST_SHARE: f64 = 1.0 / 8.0;
@@ -26,6 +25,8 @@ const FEWEST_ALLOCATIONS: u32 = 3;
 const FEWEST_POINTS: usize = 5;
 /// The fewest sizes of a sweep: one in two doublings from 4 KiB to 1 GiB, so that each level still has one.
 const FEWEST_SIZES: usize = 9;
+/// The fewest regions of a scan: of fewer none can be told from the others.
+pub(super) const FEWEST_REGIONS: u32 = 4;
 /// Full-random chases are given up first over buffers from this size on: the numbers of their lines miss every cache while they are shuffled.
 const LONG_SHUFFLE: Bytes = Bytes::gib(1);
 
@@ -140,7 +141,7 @@ impl Planner<'_> {
             (Coarsening::Repetitions, Work::Scan(scan)) => lower(&mut scan.passes, 1),
             // So much memory was asked for.
             (Coarsening::Regions, Work::Scan(_)) if matches!(&self.spec.task, Task::Scan(scan) if scan.memory.is_some()) => false,
-            (Coarsening::Regions, Work::Scan(scan)) => lower(&mut scan.regions, FEW_REGIONS as u32),
+            (Coarsening::Regions, Work::Scan(scan)) => lower(&mut scan.regions, FEWEST_REGIONS),
             (Coarsening::Points, Work::Curve(LoadCurve { delays: Delays::Adaptive { points }, .. })) => lower(points, FEWEST_POINTS as u32),
             (Coarsening::Points, Work::Curve(LoadCurve { delays: Delays::Cycles(list), .. })) => thin(list, FEWEST_POINTS),
             (Coarsening::Points, Work::LatencySweep(sweep)) => thin(&mut sweep.sizes, FEWEST_SIZES),

@@ -70,8 +70,7 @@ pub(super) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    pub(super) fn new(spec: &'a Spec, machine: &'a Machine, kernels: &'a [KernelRow]) -> Result<Self, PlanError> {
-        let requested = Requested::by(&spec.task);
+    pub(super) fn new(spec: &'a Spec, requested: Requested<'a>, machine: &'a Machine, kernels: &'a [KernelRow]) -> Result<Self, PlanError> {
         let mut cpus = match &spec.cpus {
             Some(requested) => check_cpus(requested, machine)?,
             None => machine.default_cpus(),

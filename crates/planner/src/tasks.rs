@@ -1,20 +1,31 @@
 //! The steps of each task, and how long they take.
 
+mod bandwidth;
+mod interleave;
+mod loaded;
+pub mod pmem;
+mod prefetch;
+pub mod quick;
+mod scan;
+mod sweep;
+mod tiers;
+mod transfer;
+
 use memgauge_model::experiment::{Experiment, PrefetchRequest};
 use memgauge_model::note::{Note, NoteCode};
 use memgauge_model::plan::{Cell, KernelRow, MIN_TRANSFER_S, Plan, Step, StopRule, Work};
 use memgauge_model::prefetchers;
 use memgauge_model::protocol::MANY_CELLS;
-use memgauge_model::spec::{BandwidthShape, CurveSpec, LatencyShape, Spec, Task, TransferSpec};
-use memgauge_model::tiers;
+use memgauge_model::spec::{BandwidthShape, ChaseSpec, CurveSpec, LatencyShape, Spec, Task, TransferShape, TransferSpec};
 use memgauge_model::topology::Machine;
 use memgauge_model::units::IdSet;
 use memgauge_model::words;
 use memgauge_model::words::{Knob, Way};
 
+use self::quick::FIRST_ROUND_SHARE;
 use crate::check::{PlanError, check_cpus, check_pool, check_traffic, named};
 use crate::context::{DEFAULT_SEED, Planner};
-use crate::quick::FIRST_ROUND_SHARE;
+use crate::requested::Requested;
 use crate::{coarsen, cost};
 
 /// The share of the time for the whole run that is planned for cells. The rest is for reading the machine's state and writing the result.
@@ -28,7 +39,7 @@ const FRAME_S: f64 = 0.25;
 /// [`PlanError::Request`] when the request names what does not exist; [`PlanError::Unavailable`] when it names what this
 /// process may not use, or needs more memory or CPUs than there are.
 pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Plan, PlanError> {
-    let mut planner = Planner::new(spec, machine, kernels)?;
+    let mut planner = Planner::new(spec, requested(&spec.task), machine, kernels)?;
     check_traffic(spec, &planner.requested)?;
     let mut steps = match &spec.task {
         Task::Suite(_) => planner.suite()?,
@@ -66,7 +77,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         keep_awake_named: spec.keep_awake.is_some(),
         compared_cores: if matches!(spec.task, Task::Quick(_)) { machine.topology.one_per_core(&planner.cpus) } else { IdSet::new() },
         directories,
-        tiers: if matches!(spec.task, Task::Tiers(_)) { tiers::kinds(machine) } else { Vec::new() },
+        tiers: if matches!(spec.task, Task::Tiers(_)) { memgauge_model::tiers::kinds(machine) } else { Vec::new() },
         estimated_s,
         max_s,
         within_s: spec.within.map(|t| t.as_secs_f64()),
@@ -84,6 +95,43 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         ));
     }
     Ok(plan)
+}
+
+/// What a task requests of its chases and loaders.
+fn requested(task: &Task) -> Requested<'_> {
+    match task {
+        Task::Suite(suite) => Requested::sized(suite.buffer).loading(&suite.load),
+        Task::Latency(latency) => {
+            let names_nodes = latency.shape == LatencyShape::Matrix;
+            Requested { chase: latency.chase, orders: &latency.orders, names_nodes, ..Requested::sized(None) }
+        }
+        Task::Bandwidth(bandwidth) => {
+            Requested { names_nodes: bandwidth.shape == BandwidthShape::Matrix, ..Requested::sized(None).with_traffic(&bandwidth.traffic) }
+        }
+        Task::Loaded(loaded) => {
+            Requested { chase: loaded.chase, orders: loaded.order.as_slice(), ..Requested::sized(None).with_traffic(&loaded.traffic) }
+        }
+        Task::Interleave(interleave) => Requested { names_nodes: true, ..Requested::sized(interleave.buffer).loading(&interleave.load) },
+        Task::C2c(transfer) => {
+            let (stride, touch, hops) = (transfer.stride, transfer.touch, transfer.hops);
+            let sized = Requested::sized(transfer.buffer);
+            let names_nodes = transfer.shape == TransferShape::NodeMatrix;
+            Requested { chase: ChaseSpec { stride, touch, hops, ..sized.chase }, names_nodes, ..sized }
+        }
+        Task::Scan(scan) => Requested { width: scan.width, ..Requested::sized(None) },
+        Task::Sweep(sweep) => {
+            let chase = ChaseSpec { stride: sweep.stride, window: sweep.window, ..ChaseSpec::default() };
+            Requested { chase, orders: sweep.order.as_slice(), ..Requested::sized(None).loading(&sweep.load) }
+        }
+        Task::Quick(quick) => Requested::sized(quick.buffer),
+        Task::Prefetch(prefetch) => Requested { names_nodes: true, ..Requested::sized(prefetch.buffer) },
+        Task::Pmem(pmem) => Requested { names_nodes: true, ..Requested::sized(pmem.file) },
+        Task::Tiers(tiers) => {
+            let sized = Requested::sized(tiers.buffer).loading(&tiers.load);
+            let chase = ChaseSpec { hops: tiers.hops, histogram: tiers.histogram, ..sized.chase };
+            Requested { chase, names_nodes: true, ..sized }
+        }
+    }
 }
 
 /// CPUs to keep busy: those named, or one of each package if there are several packages.

@@ -469,7 +469,7 @@ fn a_health_check_fits_machines_with_very_large_caches() {
     machine.allowed.node_memory = (0..3).map(|n| (n, Bytes::gib(300))).collect();
     let plan = plan(&Spec::new(Task::quick()), &machine, &kernels()).unwrap();
     let most: f64 = super::cost::cells(&plan).iter().map(|c| c.most_s).sum();
-    assert!(most <= super::quick::FIRST_ROUND_SHARE * super::quick::DEFAULT_WITHIN_S, "{most}");
+    assert!(most <= super::tasks::quick::FIRST_ROUND_SHARE * super::quick::DEFAULT_WITHIN_S, "{most}");
     let latencies = plan.steps[0].cells.iter().filter_map(|c| c.work.probe()).collect::<Vec<_>>();
     assert_eq!(latencies.len(), 4, "nothing is left out");
     assert!(latencies.iter().all(|p| p.buffer.bytes >= Bytes::gib(1)), "twice the cache at least: {latencies:?}");
@@ -527,7 +527,7 @@ fn a_health_check_samples_nodes_and_ends_in_time() {
         [(Experiment::IdleLatency, 4), (Experiment::BandwidthMatrix, 3), (Experiment::Bandwidth, 2), (Experiment::LoadedLatency, 1)];
     assert_eq!(tables, expected);
     assert_eq!(plan.compared_cores, machine().topology.one_per_core(&machine().allowed.cpus));
-    assert!(plan.estimated_s <= super::quick::FIRST_ROUND_SHARE * super::quick::DEFAULT_WITHIN_S, "{}", plan.estimated_s);
+    assert!(plan.estimated_s <= super::tasks::quick::FIRST_ROUND_SHARE * super::quick::DEFAULT_WITHIN_S, "{}", plan.estimated_s);
     let Work::Curve(LoadCurve { delays, .. }) = &plan.steps[3].cells[0].work else { panic!() };
     assert_eq!(*delays, Delays::Cycles(vec![0, 20_000]), "full load, and one that should be as fast as idle");
     let Work::Bandwidth(Loading { loaders, .. }) = &plan.steps[1].cells[1].work else { panic!() };
@@ -550,7 +550,7 @@ fn a_health_check_reads_every_memory_without_cpus_from_the_nearest_cores() {
     assert_eq!(matrix_cells(&plan.steps[1]), [(0, 0), (0, 2), (0, 4), (0, 6), (1, 1), (1, 3), (1, 5)]);
     let latencies: Vec<_> = plan.steps[0].cells.iter().map(|c| (c.at.cpu.unwrap(), c.at.memory_node().unwrap())).collect();
     assert_eq!(latencies, [(0, 0), (4, 1), (0, 1), (0, 2), (4, 3), (0, 4), (4, 5), (0, 6)]);
-    assert!(plan.estimated_s <= super::quick::FIRST_ROUND_SHARE * super::quick::DEFAULT_WITHIN_S, "{}", plan.estimated_s);
+    assert!(plan.estimated_s <= super::tasks::quick::FIRST_ROUND_SHARE * super::quick::DEFAULT_WITHIN_S, "{}", plan.estimated_s);
 }
 
 /// With CPUs 1-7 isolated, node 0 is measured from CPU 0 and node 1 from its isolated CPUs; a named CPU is always measured.

@@ -45,7 +45,7 @@ impl Planner<'_> {
         let mut steps = Vec::new();
         for dir in &request.directories {
             let own = Spec { memory_dir: Some(dir.clone()), cpus: Some(cpus.clone()), ..self.spec.clone() };
-            let mut planner = Planner::new(&own, self.machine, self.kernels)?;
+            let mut planner = Planner::new(&own, self.requested, self.machine, self.kernels)?;
             steps.extend(planner.directory(request)?);
             self.notes.extend(planner.notes);
         }

@@ -12,6 +12,7 @@ use memgauge_model::words;
 use memgauge_model::words::{Knob, Problem, Way, Ways, Words};
 
 use crate::check::{PlanError, invalid, no_pool, unavailable};
+use crate::coarsen::FEWEST_REGIONS;
 use crate::context::Planner;
 use crate::cost;
 use crate::sizes::{approximately, floor_power_of_two};
@@ -20,8 +21,6 @@ use crate::sizes::{approximately, floor_power_of_two};
 const REGION: Bytes = Bytes::gib(1);
 /// The smallest region: several threads need some huge pages each for a pass that is longer than their start.
 const MIN_REGION: Bytes = Bytes::mib(1);
-/// With fewer regions none can be told from the others.
-pub(super) const FEW_REGIONS: u64 = 4;
 /// The number of regions to aim for if the default region is too large.
 const WANTED_REGIONS: u64 = 8;
 /// Passes over each region. With ten, the interval of the median leaves out the fastest and the slowest.
@@ -93,7 +92,7 @@ impl Planner<'_> {
     }
 
     /// Says how much memory is scanned once more, where the time allows for less.
-    pub(super) fn say_what_is_scanned(&mut self, steps: &[Step]) {
+    pub(crate) fn say_what_is_scanned(&mut self, steps: &[Step]) {
         let scans = steps.iter().flat_map(|step| &step.cells).filter_map(|cell| cell.work.scan());
         let scans = scans.map(|scan| (scan.region.node, scan.bytes().0, Knob::Within.into()));
         let note = share_note(&scans.collect::<Vec<_>>(), &self.machine.topology);
@@ -264,7 +263,7 @@ impl Planner<'_> {
             }
             return fitting(requested, bytes);
         }
-        if bytes / REGION.0 >= FEW_REGIONS || page == REGION {
+        if bytes / REGION.0 >= u64::from(FEWEST_REGIONS) || page == REGION {
             return fitting(REGION, bytes);
         }
         let region = floor_power_of_two(bytes / WANTED_REGIONS);

@@ -13,9 +13,9 @@ use memgauge_model::units::IdSet;
 use memgauge_model::words;
 use memgauge_model::words::{Knob, Problem, Verb, Way};
 
+use super::loaded::CURVE_POINTS;
 use crate::check::{PlanError, unavailable};
 use crate::context::Planner;
-use crate::loaded::CURVE_POINTS;
 use crate::room::Reserved;
 
 /// Reads, and two reads to a write: a duplex link such as CXL's may move more of the second.
