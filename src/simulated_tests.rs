@@ -63,7 +63,7 @@ fn run_beside(spec: &Spec, machine: &Machine, model: &dyn SimulatedMachine, refe
     let stop = Stop::raised(None);
     let mut context = RunContext::new(machine, *CLOCK, root.into(), stop.flag()).simulated(model);
     let deadlines = matches!(spec.task, Task::Quick(_)).then(|| Deadlines::begin(context.now(), spec.within));
-    context.deadline = deadlines.map(|d| d.end(0));
+    context.deadline = deadlines.map(|d| d.end(0)).or_else(|| spec.within.map(|within| context.now() + within));
     let mut report = report::blank(machine.clone(), root, &HostIdentity::withheld());
     report.environment.root = true;
     let mut runner = Runner::begin(context, &stop, true);

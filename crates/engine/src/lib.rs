@@ -24,11 +24,11 @@ mod run;
 mod runner;
 mod scan;
 mod session;
-mod shares;
 #[cfg(feature = "simulate")]
 mod simulated;
 mod stores;
 mod this_machine;
+mod time;
 mod transfer;
 
 pub use context::{Observer, RunContext};

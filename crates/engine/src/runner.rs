@@ -18,10 +18,11 @@ use crate::burst::result::{BurstResult, BurstShape};
 use crate::burst::threads::Threads;
 use crate::burst::windows::Trace;
 use crate::burst::workers::SchedulerNoise;
-use crate::context::{RunContext, TimeBudget};
+use crate::context::RunContext;
 use crate::error::{Result, WorkerError, no_buffer};
 use crate::neighbours::Others;
 use crate::platform::Bursts;
+use crate::time::TimeBudget;
 
 /// The core's clock has settled after this long at most (method: 100–500 ms).
 const WARM_UP: Duration = Duration::from_millis(300);

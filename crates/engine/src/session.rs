@@ -19,7 +19,7 @@ use crate::burst::load::Load;
 use crate::burst::result::{BurstResult, BurstShape};
 use crate::burst::windows::shortest_window;
 use crate::burst::workers::SchedulerNoise;
-use crate::context::{Observer, Progress, RunContext, TimeBudget};
+use crate::context::{Observer, Progress, RunContext};
 use crate::cutoff::Cutoff;
 use crate::error::{Result, chase_lost};
 use crate::kernel_choice::KnownTrial;
@@ -27,8 +27,8 @@ use crate::measured::Measured;
 use crate::memory::MemoryStore;
 use crate::noise::NoiseWatch;
 use crate::runner::BurstRunner;
-use crate::shares::Shares;
 use crate::stores::KnownStores;
+use crate::time::{Shares, TimeBudget};
 
 pub(crate) struct Session<'a> {
     pub(crate) context: &'a RunContext<'a>,

@@ -4,6 +4,7 @@ mod loaders;
 mod scan;
 mod steps;
 mod transfers;
+pub mod worth;
 
 pub use loaders::{BufferPlan, Delays, KernelRow, Loader, OwnTraffic, Probe, Traffic};
 pub use scan::{Scan, more_passes, pass_order, shuffle};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use memgauge_model::experiment::ChaseOrder;
 use memgauge_model::note::{Note, NoteCode};
-use memgauge_model::plan::{BufferPlan, Cell, Coarsened, Coarsening, Delays, IdleChase, LoadCurve, Loading, Step, StopRule, Work};
+use memgauge_model::plan::{BufferPlan, Coarsened, Coarsening, Delays, IdleChase, LoadCurve, Loading, Step, StopRule, Work, worth};
 use memgauge_model::protocol;
 use memgauge_model::spec::Task;
 use memgauge_model::units::Bytes;
@@ -130,7 +130,8 @@ impl Planner<'_> {
     /// Reduces something in a step once. Returns whether that changed anything.
     fn coarsen(&self, reduction: Reduction, step: &mut Step) -> bool {
         if reduction.what == Coarsening::Cells {
-            return fewer_cells(&mut step.cells);
+            let ranks = worth::cell_ranks(&step.cells);
+            return drop_least(&mut step.cells, &ranks);
         }
         step.cells.iter_mut().fold(false, |any, cell| self.coarsen_work(reduction, &mut cell.work) | any)
     }
@@ -281,16 +282,15 @@ fn lower(number: &mut u32, least: u32) -> bool {
 
 /// Keeps every second, and both ends, while at least `least` are left.
 fn thin<T>(list: &mut Vec<T>, least: usize) -> bool {
-    let last = list.len().saturating_sub(1);
-    if last / 2 + 1 < least {
-        return false;
-    }
-    let mut index = 0usize;
-    list.retain(|_| {
-        index += 1;
-        (index - 1).is_multiple_of(2) || index - 1 == last
-    });
-    true
+    list.len().div_ceil(2) >= least && drop_least(list, &worth::point_ranks(list.len()))
+}
+
+/// Drops what is worth least: what has the highest rank. Returns whether anything was.
+fn drop_least<T>(list: &mut Vec<T>, ranks: &[u32]) -> bool {
+    let highest = ranks.iter().copied().max().unwrap_or(0);
+    let mut ranks = ranks.iter();
+    list.retain(|_| highest == 0 || ranks.next() != Some(&highest));
+    highest > 0
 }
 
 /// Halves a derived buffer that is still at least `least` bytes then.
@@ -300,34 +300,4 @@ fn halve(buffer: &mut BufferPlan, least: u64) -> bool {
         buffer.bytes = Bytes((buffer.bytes.0 / 2).next_multiple_of(1 << 20));
     }
     fits
-}
-
-/// Leaves out repeats, then all of a matrix but each node's own memory and one other node's, then every second cell. One stays.
-fn fewer_cells(cells: &mut Vec<Cell>) -> bool {
-    let before = cells.len();
-    if before < 2 {
-        return false;
-    }
-    if cells.iter().any(|c| c.repeat) && cells.iter().any(|c| !c.repeat) {
-        cells.retain(|c| !c.repeat);
-        return true;
-    }
-    // The most distant number of a node: neighbours in one package have neighbouring numbers.
-    let pair = |c: &Cell| c.at.cpu_node.zip(c.at.memory_node());
-    let mut far: BTreeMap<u32, u32> = BTreeMap::new();
-    for (row, column) in cells.iter().filter_map(pair).filter(|(row, column)| row != column) {
-        let most = far.entry(row).or_insert(column);
-        if column.abs_diff(row) > most.abs_diff(row) {
-            *most = column;
-        }
-    }
-    cells.retain(|c| pair(c).is_none_or(|(row, column)| row == column || far.get(&row) == Some(&column)));
-    if cells.len() == before {
-        let mut index = 0;
-        cells.retain(|_| {
-            index += 1;
-            index % 2 == 1
-        });
-    }
-    true
 }

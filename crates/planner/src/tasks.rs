@@ -208,7 +208,7 @@ impl Planner<'_> {
         if let (Some(within_s), Some(planned_s)) = (within_s, planned_s.filter(|planned_s| max_s > *planned_s)) {
             let least_s = max_s + within_s - planned_s;
             let message = format!(
-                "even the coarsest plan may take {least_s:.1} s, and the run ends after {within_s:.0} s: what comes first is measured first"
+                "even the coarsest plan may take {least_s:.1} s, and the run ends after {within_s:.0} s: the cells that say most are measured"
             );
             let advice = Way::from("name fewer CPUs, nodes, mixes or sizes").or(words!["give it more time with ", Knob::Within]);
             self.notes.push(Note::warning(NoteCode::WithinTooShort, message).advise(advice));

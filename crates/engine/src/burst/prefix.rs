@@ -41,6 +41,8 @@ pub(crate) fn write(
         };
         return Ok((chase::relink(buffer, &ChainSpec { bytes: size, ..whole.clone() }, exits)?, window));
     }
+    // This writes over the first of the shared windows.
+    *exits = None;
     // Windows of equal size, so that none of the working set is left over.
     let random_in = if local { window } else { whole.bytes };
     let windows = size.0.div_ceil(random_in.0.max(1)).max(1);

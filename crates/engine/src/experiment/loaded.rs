@@ -29,6 +29,7 @@ use crate::measured::{Measured, Subject};
 use crate::memory::combined_pages;
 use crate::session::Session;
 use crate::stores::StoresRead;
+use crate::time::TimeBudget;
 
 pub(crate) fn measure_bandwidth(session: &mut Session<'_>, subject: Subject<'_>, loading: &Loading, measured: &mut Measured) -> Result {
     let Loading { loaders, traffic, delay } = loading;
@@ -95,9 +96,9 @@ struct NextDelay<'a> {
 }
 
 impl<'a> NextDelay<'a> {
-    fn new(curve: &'a LoadCurve) -> Self {
+    fn new(curve: &'a LoadCurve, budget: &TimeBudget<'_>) -> Self {
         let (planned, max_adaptive) = match &curve.delays {
-            Delays::Cycles(list) => (list.clone(), None),
+            Delays::Cycles(list) => (budget.point_order(list.len()).into_iter().map(|index| list[index]).collect(), None),
             // `curve::next_delay` begins with the two ends itself.
             Delays::Adaptive { points } => (Vec::new(), Some(*points)),
         };
@@ -142,7 +143,7 @@ pub(crate) fn measure_curve(session: &mut Session<'_>, subject: Subject<'_>, cur
     let chase = Chase::new(session.ring(&curve.probe, curve.order, &buffer, 0)?);
     let mut chase = session.settle(curve.probe.cpu, chase, curve.order, curve.probe.buffer.bytes)?;
     let mut setup = Setup { curve, group, chosen, stores, buffer, checked };
-    let (mut delays, most_points) = (NextDelay::new(curve), cost::curve_points(&curve.delays, &curve.at_percent));
+    let (mut delays, most_points) = (NextDelay::new(curve, &session.budget), cost::curve_points(&curve.delays, &curve.at_percent));
     let mut points = MeasuredPoints::default();
     let outcome = loop {
         let Some(delay) = delays.next(&points.points, |delay| points.by_delay.contains_key(&delay)) else { break Ok(()) };

@@ -1,6 +1,8 @@
 //! Sweeps over working sets. Each CPU has one buffer, touched once, of which every working set is a prefix. Chains of large working sets
 //! share their windows and differ only in the order of these.
 
+use std::collections::BTreeMap;
+
 use memgauge_analysis::conclusions::{levels, limit};
 use memgauge_kernels::Kernel;
 use memgauge_model::counters::{Counters, WorkUnit};
@@ -109,7 +111,7 @@ pub(crate) fn measure_bandwidth(
     let workload = |axis| Workload { probe: None, loaders: Some(&group), axis };
     workload(Axis::Nothing).watch(session)?;
     let caches = levels::caches(&session.context.machine.topology, subject.at).iter().map(|c| c.size).collect();
-    let mut kernels = LevelKernels { group: &group, sweep, caches, chosen: None };
+    let mut kernels = LevelKernels { group: &group, sweep, caches, chosen: BTreeMap::new() };
     let (points, outcome) = measure_sizes(session, &sweep.sizes, measured, |session, measured, size| {
         let chosen = kernels.at(session, size)?;
         let loads = session.unwatched(|_| group.prefix_loads(|index| chosen.kernels[index], size))?;
@@ -151,32 +153,36 @@ fn shorten(session: &mut Session<'_>, sizes: &mut Vec<Bytes>, buffers: &[&Buffer
     }
 }
 
-/// Measures size after size until the run is interrupted or one fails. Returns the points before, and why there are no more.
+/// Measures size after size until the run is interrupted or one fails. Returns the points before, by size, and why there are no more.
 fn measure_sizes(
     session: &mut Session<'_>,
     sizes: &[Bytes],
     measured: &mut Measured,
     mut measure: impl FnMut(&mut Session<'_>, &mut Measured, Bytes) -> Result<Point>,
 ) -> (Vec<Point>, Result) {
-    let mut points = Vec::with_capacity(sizes.len());
-    for (i, &size) in sizes.iter().enumerate() {
-        session.budget.begin_point(sizes.len() - i);
+    let (mut points, mut failure) = (Vec::with_capacity(sizes.len()), None);
+    for (done, index) in session.budget.point_order(sizes.len()).into_iter().enumerate() {
+        session.budget.begin_point(sizes.len() - done);
         if session.interrupted() {
             measured.cut_short(Incomplete::OutOfTime);
             break;
         }
-        session.progress.within_cell(i as f64 / sizes.len() as f64);
-        match measure(session, measured, size) {
-            Ok(point) => points.push(point),
+        session.progress.within_cell(done as f64 / sizes.len() as f64);
+        match measure(session, measured, sizes[index]) {
+            Ok(point) => points.push((index, point)),
             Err(NotMeasured::Interrupted) if !points.is_empty() => {
                 measured.cut_short(Incomplete::OutOfTime);
                 break;
             }
-            Err(error) => return (points, Err(error)),
+            Err(error) => {
+                failure = Some(error);
+                break;
+            }
         }
     }
-    let outcome = if points.is_empty() { Err(NotMeasured::Interrupted) } else { Ok(()) };
-    (points, outcome)
+    points.sort_by_key(|(index, _)| *index);
+    let failure = failure.or_else(|| points.is_empty().then_some(NotMeasured::Interrupted));
+    (points.into_iter().map(|(_, point)| point).collect(), failure.map_or(Ok(()), Err))
 }
 
 fn point(session: &Session<'_>, series: Series, evidence: Evidence, counters: Option<Box<Counters>>) -> Point {
@@ -217,8 +223,8 @@ struct LevelKernels<'a> {
     sweep: &'a BandwidthSweep,
     /// Sizes of the caches.
     caches: Vec<Bytes>,
-    /// The level of the last trial, and what was chosen.
-    chosen: Option<(usize, ChosenKernels)>,
+    /// By level what was chosen last.
+    chosen: BTreeMap<usize, ChosenKernels>,
 }
 
 impl LevelKernels<'_> {
@@ -230,13 +236,13 @@ impl LevelKernels<'_> {
         let level = self.level(size);
         // A choice by disturbed trials is made anew at the next size.
         let stands = |chosen: &ChosenKernels| !chosen.busy && chosen.kernels.iter().all(|k| fills(k, size));
-        if let Some((_, chosen)) = self.chosen.as_ref().filter(|(l, chosen)| *l == level && stands(chosen)) {
+        if let Some(chosen) = self.chosen.get(&level).filter(|chosen| stands(chosen)) {
             return Ok(chosen.clone());
         }
-        let ahead: Vec<Bytes> = self.sweep.sizes.iter().copied().filter(|s| *s >= size && self.level(*s) == level).collect();
-        let middle = ahead.get(ahead.len() / 2).copied().unwrap_or(size);
+        let alike: Vec<Bytes> = self.sweep.sizes.iter().copied().filter(|s| self.level(*s) == level).collect();
+        let middle = alike.get(alike.len() / 2).copied().unwrap_or(size);
         let chosen = self.choose(session, size, middle)?;
-        self.chosen = Some((level, chosen.clone()));
+        self.chosen.insert(level, chosen.clone());
         Ok(chosen)
     }
 

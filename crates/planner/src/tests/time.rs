@@ -152,3 +152,20 @@ fn what_earlier_cells_set_up_is_not_paid_again() {
     let point = (longer.estimated_s - long.estimated_s) / 2.0;
     assert!(point > 0.4 && point < 4.1, "{point}");
 }
+
+#[test]
+fn of_a_matrix_each_nodes_own_memory_and_the_farthest_are_worth_most() {
+    use memgauge_model::plan::worth::cell_ranks;
+    let step = planned(Task::bandwidth(BandwidthShape::Matrix), |_| ()).unwrap().steps.remove(0);
+    let ranks = cell_ranks(&step.cells);
+    let of = |rank: u32| {
+        let cells = step.cells.iter().zip(&ranks).filter(|(_, r)| **r == rank).map(|(c, _)| c);
+        cells.map(|c| (c.at.cpu_node.unwrap(), c.at.memory_node().unwrap(), c.repeat)).collect::<Vec<_>>()
+    };
+    let highest = *ranks.iter().max().unwrap();
+    assert!(matches!(of(highest)[..], [(_, _, true)]), "the repeat: {ranks:?}");
+    let mut others = of(highest - 1);
+    others.sort_unstable();
+    assert_eq!(others, [(0, 1, false), (1, 0, false)], "node 2 is as far from both");
+    assert_eq!(of(0).len(), 1);
+}
