@@ -164,8 +164,8 @@ fn of_a_matrix_each_nodes_own_memory_and_the_farthest_are_worth_most() {
     };
     let highest = *ranks.iter().max().unwrap();
     assert!(matches!(of(highest)[..], [(_, _, true)]), "the repeat: {ranks:?}");
-    let mut others = of(highest - 1);
-    others.sort_unstable();
-    assert_eq!(others, [(0, 1, false), (1, 0, false)], "node 2 is as far from both");
+    // Node 2 has no CPUs. Nodes 0 and 2 are as far from node 1, and of those one stays.
+    let others = of(highest - 1);
+    assert!(others.len() == 2 && others.contains(&(0, 1, false)) && !others.contains(&(0, 2, false)), "{others:?}");
     assert_eq!(of(0).len(), 1);
 }
