@@ -1,4 +1,4 @@
-//! Where a run takes place, when it ends, and who watches its progress.
+//! The machine and the clock of a run, its end, and the observer of its progress.
 
 use std::path::PathBuf;
 use std::sync::Arc;

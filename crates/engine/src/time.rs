@@ -1,6 +1,6 @@
 //! The time of a run that must end. One rule: what is left to measure gets, in order of its worth, the least that it needs; the rest of the time
 //! is divided by what each can use. It is applied anew before each cell and each point, so that one that took longer than planned takes from all
-//! that follow, and one that took less leaves its time to them. What gets no time is left out.
+//! that follow, and one that took less leaves its time to them. Cells and points without time are left out.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::cutoff::WORKER_TIMEOUT;
 
 /// A cell may take this many times its share where the others have more than they need at least.
 const OVERRUN: f64 = 2.0;
-/// What is planned to take up to so many times the time that is left may still fit: estimates err.
+/// A plan that exceeds the time left by up to this factor may still fit: estimates err.
 const TOLERANCE: f64 = 1.2;
 
 /// The time that a run and each of its cells may take.
@@ -53,7 +53,7 @@ impl<'a> TimeBudget<'a> {
         self.context.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether the cell must end now: the user stopped the run, or there is no more time.
+    /// Whether the cell must end now: the user stopped the run, or its time is over.
     pub(crate) fn interrupted(&self) -> bool {
         self.stopped() || self.over()
     }
@@ -77,7 +77,7 @@ impl<'a> TimeBudget<'a> {
         self.until(self.fill_end.into_iter().chain(self.context.deadline).min())
     }
 
-    /// Whether there is no time for something that takes as long as `this`.
+    /// Whether the time left is shorter than `this`.
     pub(crate) fn too_short_for(&self, this: Duration) -> bool {
         self.left().is_some_and(|left| left < this)
     }
@@ -140,7 +140,7 @@ pub(crate) struct Shares {
     stop: StopRule,
 }
 
-/// What a cell gets.
+/// The time of a cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Share {
     /// Seconds that it, or each point of it, measures.
@@ -164,7 +164,7 @@ impl Shares {
     }
 
     /// The share of the next cell, with `left_s` seconds for it and all that follow. `None` if others of more worth need that time. The first
-    /// cell of a run is measured in any case.
+    /// cell of a run is always measured.
     pub(crate) fn next(&mut self, left_s: f64) -> Option<Share> {
         let this = self.next;
         let own = *self.costs.get(this)?;
@@ -178,7 +178,7 @@ impl Shares {
             }
         }
         let part = part(left_s, all);
-        // Where even the least is too much, all get less in proportion.
+        // If even the least is too much, all get less in proportion.
         let planned_s = (own.least_s + part * (own.most_s - own.least_s)) * (left_s / all.least_s.max(1e-9)).min(1.0);
         let unplanned_s = (left_s - all.most_s).max(0.0);
         let fill_s = planned_s + unplanned_s / (self.costs.len() - this) as f64;
@@ -259,6 +259,6 @@ mod tests {
         assert_eq!(run(5.0, least).1, "xxxx-x");
         assert_eq!(run(3.0, least).1, "x-xx--");
         assert_eq!(run(2.0, least).1, "x--x--");
-        assert_eq!(run(0.1, least).1, "x-----", "the first is measured in any case");
+        assert_eq!(run(0.1, least).1, "x-----", "the first is always measured");
     }
 }

@@ -25,7 +25,7 @@ const FEWEST_ALLOCATIONS: u32 = 3;
 const FEWEST_POINTS: usize = 5;
 /// The fewest sizes of a sweep: one in two doublings from 4 KiB to 1 GiB, so that each level still has one.
 const FEWEST_SIZES: usize = 9;
-/// The fewest regions of a scan: of fewer none can be told from the others.
+/// The fewest regions of a scan: a weak one among fewer does not stand out.
 pub(super) const FEWEST_REGIONS: u32 = 4;
 /// Full-random chases are given up first over buffers from this size on: the numbers of their lines miss every cache while they are shuffled.
 const LONG_SHUFFLE: Bytes = Bytes::gib(1);

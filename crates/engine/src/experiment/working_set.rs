@@ -153,7 +153,7 @@ fn shorten(session: &mut Session<'_>, sizes: &mut Vec<Bytes>, buffers: &[&Buffer
     }
 }
 
-/// Measures size after size until the run is interrupted or one fails. Returns the points before, by size, and why there are no more.
+/// Measures size after size until the run is interrupted or one fails. Returns the points measured, by size, and the reason if some are missing.
 fn measure_sizes(
     session: &mut Session<'_>,
     sizes: &[Bytes],

@@ -1,4 +1,4 @@
-//! What a run measures first, and keeps, where its time is short. Parts are ranked: 0 for what a table or a curve needs most, and so on.
+//! The order in which parts of a plan are given up when time is short. Each cell and each point has a rank: those of rank 0 stay longest.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,8 @@ pub fn cell_ranks(cells: &[Cell]) -> Vec<u32> {
     cells.iter().map(rank).collect()
 }
 
-/// How often `n` things, of which each time every second one from the first on stays, can be halved with the one at `index` left out last.
+/// The rank of the item at `index` among `n`, if the list is halved again and again by dropping every second item: items dropped first have the
+/// highest rank.
 const fn halvings(index: usize, n: usize) -> u32 {
     match index {
         0 => 0,
