@@ -3,7 +3,7 @@
 
 mod arguments;
 mod bench;
-#[path = "../../tests/support/confined.rs"]
+#[path = "../../tests/all/support/confined.rs"]
 mod confined;
 mod confinement;
 mod registers;

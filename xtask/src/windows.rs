@@ -170,7 +170,7 @@ fn build() -> Result<PathBuf> {
     Ok(target_folder().join(TARGET).join("debug"))
 }
 
-/// Help, and errors of the command line, as they are on Linux: the same files as those of `tests/commands.rs`.
+/// Help, and errors of the command line, as they are on Linux: the same files as those of `tests/all/commands.rs`.
 fn goldens(wine: &Wine, programs: &Path, tally: &mut Tally) -> Result<()> {
     // A program is called in its help as its file is.
     let folder = target_folder().join("windows-goldens");

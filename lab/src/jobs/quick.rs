@@ -1,6 +1,6 @@
 //! The health check on a machine with a node that is smaller than its sibling, and in little time.
 //!
-//! An emulated machine's times mean nothing, so verdicts on speed are tested on the simulated machine (tests/program.rs).
+//! An emulated machine's times mean nothing, so verdicts on speed are tested on the simulated machine (tests/all/program.rs).
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,4 @@
 //! `memgauge compare` as a black box: saved results of which one side was made slower, wrong input, commands in turn.
-#![allow(clippy::unwrap_used, reason = "a panic is the failure report of its test")]
-
-mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +8,7 @@ use std::time::{Duration, Instant};
 use memgauge_analysis::comparison::{Comparison, ComparisonVerdict};
 use memgauge_model::result::{QualityLevel, Report};
 
-use support::{first_cpu, measured_by, program, report, temporary, text, write_script};
+use crate::support::{first_cpu, measured_by, program, report, temporary, text, write_script};
 
 /// Writes runs of which every sample is `factor` times as high as in `base`. Runs differ by a tenth of a percent.
 fn write_runs(base: &Report, folder: &Path, count: u32, factor: f64) {

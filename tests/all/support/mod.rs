@@ -1,8 +1,8 @@
 //! Running the program as a black box.
 
-#![allow(clippy::unwrap_used, reason = "a panic is the failure report of its test")]
-#![allow(dead_code, reason = "no test program needs all of it")]
-
+pub(crate) mod confined;
+pub(crate) mod injector;
+pub(crate) mod registers;
 pub(crate) mod simulated;
 pub(crate) mod watch;
 
@@ -177,9 +177,11 @@ pub(crate) fn refused(line: &str, code: i32) -> String {
     text(&output.stderr).to_owned()
 }
 
-/// A directory for one test.
+/// A directory for one test; tests of other files may use the same name.
+#[track_caller]
 pub(crate) fn temporary(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    let of = Path::new(std::panic::Location::caller().file()).file_stem().unwrap().to_string_lossy();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{of}-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }

@@ -1,11 +1,6 @@
 //! Less memory, CPU time, threads, files, stack and system calls than usual: measured smaller, or refused with the reason; never killed, and
 //! never a panic.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic in a helper is the failure report of its test")]
 #![allow(clippy::unnecessary_cast, reason = "the type of resources' numbers differs between C libraries")]
-
-#[path = "support/confined.rs"]
-mod confined;
-mod support;
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Output};
@@ -16,8 +11,9 @@ use memgauge_model::result::{Incomplete, PlacementSource, PlacementStatus, Repor
 use memgauge_model::units::Bytes;
 use memgauge_testing::{not_tested, not_tested_in_part};
 
-use confined::{CONTAINER, Group, PODMAN, PODMAN_ABSENT, SYSTEM_SERVICE, fails};
-use support::{beside_another, had_no_cpu_time, measured, program, text};
+use crate::support;
+use crate::support::confined::{self, CONTAINER, Group, PODMAN, PODMAN_ABSENT, SYSTEM_SERVICE, fails};
+use crate::support::{beside_another, had_no_cpu_time, measured, program, text};
 
 /// Short runs of everything that allocates.
 const COMMANDS: [&str; 6] = [

@@ -1,8 +1,4 @@
 //! Memory that changes or goes away while it is measured. As root, another process can do that to any program.
-// A panic in a helper is the failure report of its test. A test that is skipped prints why.
-#![allow(clippy::unwrap_used, clippy::print_stderr, clippy::print_stdout)]
-
-mod support;
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -15,8 +11,8 @@ use memgauge_model::result::{Measurement, Report};
 use memgauge_model::traffic::Mix;
 use memgauge_testing::{not_tested, not_tested_in_part};
 
-use support::watch::{HANGS, Watched};
-use support::{alone, program, temporary, text};
+use crate::support::watch::{HANGS, Watched};
+use crate::support::{alone, program, temporary, text};
 
 /// How often pointers are changed.
 const BETWEEN_FLIPS: Duration = Duration::from_millis(20);

@@ -1,8 +1,4 @@
 //! The program as a black box: what it measures, what it refuses, how it ends.
-// A panic in a helper is the failure report of its test. A test that is skipped prints why.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
-
-mod support;
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -21,8 +17,8 @@ use memgauge_model::traffic::Rfo;
 use memgauge_model::units::IdSet;
 use memgauge_testing::{not_tested, not_tested_in_part};
 
-use support::watch::{HANGS, InTime, Watched};
-use support::{beside_another, hangup, measured, program, refused, report, run, simulated, temporary, text};
+use crate::support::watch::{HANGS, InTime, Watched};
+use crate::support::{beside_another, hangup, measured, program, refused, report, run, simulated, temporary, text};
 
 /// CPUs that this test may use.
 fn allowed_cpus() -> IdSet {

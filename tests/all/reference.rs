@@ -1,9 +1,6 @@
 //! `memgauge reference` as a black box.
-#![allow(clippy::unwrap_used, reason = "a panic is the failure report of its test")]
 
-mod support;
-
-use support::{program, refused, run, text};
+use crate::support::{program, refused, run, text};
 
 #[test]
 fn generations_are_listed_and_values_have_sources() {

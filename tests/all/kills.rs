@@ -1,12 +1,6 @@
 //! SIGKILL at random moments: no partial file, no changed register, and nothing left behind that the next run does not remove.
 //!
 //! `MEMGAUGE_KILLS` is the number of kills, `MEMGAUGE_SEED` repeats the moments of an earlier run.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is the failure report of its test, and the seed must be seen")]
-
-#[path = "support/registers.rs"]
-#[allow(dead_code, reason = "no test program needs all of it")]
-mod registers;
-mod support;
 
 use memgauge_model::random::{GOLDEN, split_mix};
 use memgauge_testing::not_tested_in_part;
@@ -17,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use registers::Registers;
+use crate::support::registers::Registers;
 
-use support::{beside_another, program, simulated, temporary};
+use crate::support::{beside_another, program, simulated, temporary};
 
 /// Kills in the usual run of the tests; a thousand take some minutes. Weights of interleaving are the kernel's alone, and applied in the lab.
 const KILLS: u64 = 48;

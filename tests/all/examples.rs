@@ -1,13 +1,6 @@
 //! The examples of README.md and docs/*.md run: every command in a fenced block and in a table of wishes, in the order of the page, each
 //! page in a folder of its own, on a simulated machine of 16 CPUs and three nodes. Commands that no model answers for run on this machine: they
 //! get little time and small buffers, and nothing else about them is changed.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a panic is the failure report of its test; a test that is skipped prints why"
-)]
-
-mod support;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +10,7 @@ use std::time::Instant;
 
 use memgauge_testing::not_tested_in_part;
 
-use support::{beside_another, report, simulated, temporary};
+use crate::support::{beside_another, report, simulated, temporary};
 
 /// What an example needs that not every machine has.
 #[derive(Debug, Clone, Copy)]

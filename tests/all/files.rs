@@ -1,7 +1,4 @@
 //! What is written and what is read: links, pipes, limits, full disks, hostile input, what killed runs leave.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is the failure report of its test, and what a test skips it says")]
-
-mod support;
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown, lchown, symlink};
@@ -12,8 +9,8 @@ use std::time::Duration;
 use memgauge_model::result::Report;
 use memgauge_testing::{not_tested, not_tested_in_part};
 
-use support::watch::{InTime, Watched};
-use support::{beside_another, had_no_cpu_time, hangup, measured, program, temporary, text};
+use crate::support::watch::{InTime, Watched};
+use crate::support::{beside_another, had_no_cpu_time, hangup, measured, program, temporary, text};
 
 /// A user that is neither root nor the one that runs the tests.
 const NOBODY: u32 = 65_534;

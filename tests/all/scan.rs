@@ -1,8 +1,4 @@
 //! Memory scans as a black box: every region, the integrity check, and what is refused.
-// A panic in a helper is the failure report of its test.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -13,8 +9,8 @@ use memgauge_model::result::{Incomplete, PlacementStatus, Report};
 
 use memgauge_testing::not_tested;
 
-use support::watch::{InTime, Watched};
-use support::{alone, program, refused, report, run, temporary, text};
+use crate::support::watch::{InTime, Watched};
+use crate::support::{alone, program, refused, report, run, temporary, text};
 
 #[test]
 fn a_scan_measures_every_region_and_checks_what_it_keeps() {

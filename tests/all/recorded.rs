@@ -1,8 +1,7 @@
 //! Machines recorded elsewhere, or generated: how the program describes each, and what it would do there.
 //!
 //! Each `tests/machines/NAME.tar.gz` is unpacked; what is printed is compared with the texts in `tests/machines/NAME/`.
-//! `SNAPSHOTS=overwrite cargo test --test recorded` writes those anew.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test reports by panics and by what it prints")]
+//! `SNAPSHOTS=overwrite cargo test --test all recorded` writes those anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -132,7 +131,7 @@ fn overwriting() -> bool {
 }
 
 fn check(path: &Path, text: String) {
-    let advice = "SNAPSHOTS=overwrite cargo test --test recorded writes it; read it before committing it";
+    let advice = "SNAPSHOTS=overwrite cargo test --test all recorded writes it; read it before committing it";
     assert!(path.exists() || overwriting(), "{} is missing: {advice}", path.display());
     snapbox::Assert::new().action_env("SNAPSHOTS").eq(Data::text(text).raw(), Data::read_from(path, None).raw());
 }

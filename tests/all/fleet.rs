@@ -1,7 +1,4 @@
 //! `memgauge fleet` as a black box: an inbox with everything in it, kills, two ingests at once, exports.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is the failure report of its test, and the seed must be seen")]
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,9 +10,9 @@ use memgauge_analysis::fleet::FleetHistory;
 use memgauge_fleet::{IngestOutcome, SkipReason, Store, read};
 use memgauge_model::result::{Host, Report};
 
-use support::{program, temporary, text};
+use crate::support::{program, temporary, text};
 
-const VM: &str = include_str!("results/vm-2-cpus.json");
+const VM: &str = include_str!("../results/vm-2-cpus.json");
 
 /// Writes runs `first..` of a host each.
 fn write_runs(inbox: &Path, runs: std::ops::Range<u32>) {

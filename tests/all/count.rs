@@ -1,9 +1,5 @@
 //! `memgauge count` and `--counters` as a black box. Software events are correct within bounds on every machine that allows them. Hardware
 //! events have a value or a reason.
-// A panic in a helper is the failure report of its test. A test that is skipped prints why.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
-
-mod support;
 
 use std::io::Read;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -218,7 +214,7 @@ fn what_cannot_be_counted_is_said_once() {
 #[test]
 fn a_measurement_has_counters_or_one_reason() {
     let line = ["latency", "--size", "64K", "--window", "16K", "--time", "60ms", "--counters", "--format", "json"];
-    let output = support::measured(&mut program(&line));
+    let output = crate::support::measured(&mut program(&line));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let report: Report = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report.results.len(), 2);

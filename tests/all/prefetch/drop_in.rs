@@ -5,9 +5,9 @@ use std::process::{Command, Stdio};
 
 use memgauge_testing::not_tested;
 
-use super::registers::Registers;
-use super::support::{beside_another, had_no_cpu_time, measured, measured_by, text};
 use super::{signal, until};
+use crate::support::registers::Registers;
+use crate::support::{beside_another, had_no_cpu_time, measured, measured_by, text};
 
 /// The drop-in with these registers. `obeys`: they are taken to do what they say.
 pub(crate) fn mlc(registers: &Registers, line: &str, obeys: bool) -> Command {

@@ -1,8 +1,4 @@
 //! What the build script finds out about the commit, in a clone, in a worktree, and in sources without git.
-// A panic in a helper is the failure report of its test.
-#![allow(clippy::unwrap_used)]
-// Cargo reads what a build script prints.
-#![allow(clippy::print_stdout)]
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +6,7 @@ use std::process::Command;
 
 use memgauge_testing::not_tested;
 
-#[path = "../build.rs"]
+#[path = "../../build.rs"]
 mod build;
 
 fn git(folder: &Path, line: &str) -> String {

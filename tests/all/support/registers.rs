@@ -1,7 +1,5 @@
 //! A file system in place of `/dev/cpu`, whose registers keep, lose or refuse what is written, as a test requires.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is the failure report of its test, and what a test skips it says")]
-
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

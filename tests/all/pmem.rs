@@ -1,7 +1,4 @@
 //! The suite for persistent memory, on a directory that stands in for it.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is the failure report of its test, and what a test skips it says")]
-
-mod support;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,8 +11,8 @@ use memgauge_model::experiment::Experiment;
 use memgauge_model::result::{Incomplete, Measurement, Report};
 use memgauge_testing::not_tested;
 
-use support::watch::{InTime, Watched};
-use support::{beside_another, program, simulated, temporary, text};
+use crate::support::watch::{InTime, Watched};
+use crate::support::{beside_another, program, simulated, temporary, text};
 
 fn names(folder: &Path) -> BTreeSet<String> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()

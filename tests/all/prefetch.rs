@@ -1,11 +1,6 @@
 //! Prefetcher registers end to end, with a file system in place of `/dev/cpu`.
-#![allow(clippy::unwrap_used, reason = "a panic in a helper is the failure report of its test")]
 
-#[path = "prefetch/drop_in.rs"]
 mod drop_in;
-#[path = "support/registers.rs"]
-mod registers;
-mod support;
 
 use std::collections::BTreeMap;
 use std::process::{Child, Command, Output, Stdio};
@@ -19,9 +14,10 @@ use memgauge_model::result::Report;
 use memgauge_model::units::Bytes;
 use memgauge_testing::not_tested;
 
+use crate::support;
+use crate::support::registers::Registers;
+use crate::support::{beside_another, measured, measured_by, program, text};
 use drop_in::{UNABLE, mlc};
-use registers::Registers;
-use support::{beside_another, measured, measured_by, program, text};
 
 fn run(registers: &Registers, line: &str) -> Output {
     let _permit = beside_another();

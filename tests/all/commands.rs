@@ -1,5 +1,5 @@
 //! Golden command lines: some pages of help, and the errors that do not depend on the machine. All help is in the man pages, which
-//! `cargo xtask docs --check` compares. Update with `TRYCMD=overwrite cargo test --test commands`.
+//! `cargo xtask docs --check` compares. Update with `TRYCMD=overwrite cargo test --test all commands`.
 //! `cargo xtask windows` compares the program for Windows with them, too.
 
 #[test]

@@ -1,8 +1,4 @@
 //! How runs end that a signal or their time cuts short: soon, and with what was measured.
-// A panic in a helper is the failure report of its test. A test that is skipped prints why.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
-
-mod support;
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
@@ -11,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use memgauge_model::result::{Incomplete, Report};
 use memgauge_testing::{not_tested, not_tested_in_part};
 
-use support::watch::{Ended, InTime, Watched};
-use support::{alone, first_cpu, had_no_cpu_time, hangup, program, temporary, text};
+use crate::support::watch::{Ended, InTime, Watched};
+use crate::support::{alone, first_cpu, had_no_cpu_time, hangup, program, temporary, text};
 
 /// Runs end half a second after a signal.
 const SOON: Duration = Duration::from_secs(3);

@@ -1,7 +1,4 @@
 //! What a run reports when something else uses its CPU, and when its time is over.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +10,7 @@ use memgauge_model::result::{HealthStatus, Incomplete, Measurement, QualityLevel
 use memgauge_os::cpu;
 use memgauge_testing::not_tested_in_part;
 
-use support::{had_no_cpu_time, program, report, text};
+use crate::support::{had_no_cpu_time, program, report, text};
 
 /// One test at a time: the competitor of another test would disturb it.
 fn alone() -> MutexGuard<'static, ()> {
@@ -110,7 +107,7 @@ fn a_run_whose_cpu_is_shared_says_so() {
             );
             // The name of this process, of which the kernel keeps 15 bytes.
             let named = &report.environment.disturbing_processes;
-            assert!(named.iter().any(|process| process.name.starts_with("disturbance")), "{command}: {named:?}");
+            assert!(named.iter().any(|process| process.name.starts_with(env!("CARGO_CRATE_NAME"))), "{command}: {named:?}");
         }
         // Beside six loops a competitor more is hardly seen.
         if quiet.iter().all(|report| only(report).evidence.noise.others.is_some_and(|share| share > 0.3)) {

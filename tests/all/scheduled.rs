@@ -1,9 +1,4 @@
 //! Checks that a timer or a scheduler starts: one at a time, the newest results kept, whatever happens to them.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is the failure report of its test, and what a test skips it says")]
-
-#[path = "support/confined.rs"]
-mod confined;
-mod support;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -15,8 +10,8 @@ use std::time::{Duration, Instant};
 use memgauge_model::result::{Incomplete, Report};
 use memgauge_testing::not_tested;
 
-use confined::Group;
-use support::{beside_another, copy_program, program, simulated, temporary, text};
+use crate::support::confined::Group;
+use crate::support::{beside_another, copy_program, program, simulated, temporary, text};
 
 /// A user that is neither root nor the one that runs the tests.
 const NOBODY: u32 = 65_534;

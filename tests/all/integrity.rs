@@ -1,11 +1,6 @@
 //! Bits that are stuck or flip are found by every mode that claims to compare with what was written: another process damages the buffers.
 //!
-//! `MEMGAUGE_INJECTIONS=100 cargo test --test integrity -- --nocapture` injects 100 faults in each mode.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is the failure report of its test, and the shares found are printed")]
-
-#[path = "support/injector.rs"]
-mod injector;
-mod support;
+//! `MEMGAUGE_INJECTIONS=100 cargo test --test all integrity -- --nocapture` injects 100 faults in each mode.
 
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -15,9 +10,9 @@ use memgauge_model::result::{Incomplete, Mismatch, Report, WrongWordKind};
 
 use memgauge_testing::{not_tested, not_tested_in_part};
 
-use injector::{Damage, Fault, Injection, Injector};
-use support::watch::{Ended, InTime, Watched};
-use support::{beside_another, program, temporary, text};
+use crate::support::injector::{Damage, Fault, Injection, Injector};
+use crate::support::watch::{Ended, InTime, Watched};
+use crate::support::{beside_another, program, temporary, text};
 
 /// Faults in each mode where nothing else is said: of the first content, and of a later one.
 const INJECTIONS: u32 = 2;

@@ -1,8 +1,5 @@
 //! `memgauge fleet outliers`, `baseline`, `history` and `quick --baseline` as a black box: files of results of simulated hosts are ingested,
 //! then asked about.
-#![allow(clippy::unwrap_used, reason = "a panic is the failure report of its test")]
-
-mod support;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +13,7 @@ use memgauge_model::experiment::Experiment;
 use memgauge_model::result::Report;
 use memgauge_simulation::fleet::{FleetShape, reports};
 
-use support::{program, simulated, temporary, text};
+use crate::support::{program, simulated, temporary, text};
 
 fn saved(name: &str) -> Report {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results").join(name);
@@ -242,7 +239,7 @@ fn sixty_numbers() -> Report {
     report
 }
 
-/// 10,000 hosts: `cargo test --release --workspace --test outliers -- --ignored --nocapture`.
+/// 10,000 hosts: `cargo test --release --workspace --test all outliers -- --ignored --nocapture`.
 #[test]
 #[ignore = "writes 10,000 files, takes minutes"]
 fn answers_about_ten_thousand_hosts() {

@@ -1,7 +1,4 @@
 //! `memgauge advise` as a black box: saved results, several of them, and wrong input.
-#![allow(clippy::unwrap_used, reason = "a panic is the failure report of its test")]
-
-mod support;
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +7,7 @@ use std::process::Output;
 use memgauge_analysis::advice::{Action, Advice, Topic, Why};
 use memgauge_model::result::{QualityLevel, Report};
 
-use support::{program, temporary, text};
+use crate::support::{program, temporary, text};
 
 /// A result that the renderers' tests keep, too.
 fn kept(name: &str) -> String {

@@ -1,8 +1,4 @@
 //! The drop-in as a black box: what scripts rely on, read with parsers that are written here.
-// A panic in a helper is the failure report of its test. A test that is skipped prints why.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
-
-mod support;
 
 use memgauge_testing::not_tested;
 use std::ffi::{OsStr, OsString};
@@ -13,13 +9,13 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::{beside_another, measured, own_cpus, simulated};
 use proptest::prelude::*;
-use support::{beside_another, measured, own_cpus, simulated};
 
 fn mlc() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mlc"));
     command.stdin(Stdio::null()).env_remove("MEMGAUGE_MLC_BANNER").env_remove("MEMGAUGE_MLC_VERSION");
-    // Whoever runs the tests as root did not ask for registers to be written; tests/prefetch.rs has files in their place.
+    // Whoever runs the tests as root did not ask for registers to be written; tests/all/prefetch.rs has files in their place.
     command.env("MEMGAUGE_MLC_PREFETCH", "leave");
     command
 }

@@ -1,9 +1,4 @@
 //! The checked-in completions, in the shells that are installed.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a panic is the failure report of its test; a test that is skipped prints why"
-)]
 
 use memgauge_testing::not_tested;
 use std::path::Path;

@@ -1,8 +1,4 @@
 //! Options of the chase and of transfers, with the program as a black box.
-// A panic in a helper is the failure report of its test. A test that is skipped prints why.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
-
-mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -13,7 +9,7 @@ use memgauge_model::result::{Measurement, Report};
 use memgauge_model::units::Bytes;
 use memgauge_testing::{not_tested, not_tested_in_part};
 
-use support::{alone, first_cpu, had_no_cpu_time, program, report, run, text};
+use crate::support::{alone, first_cpu, had_no_cpu_time, program, report, run, text};
 
 fn refused(line: &str, word: &str) {
     let output = run(line);
