@@ -86,16 +86,6 @@ fn names() -> String {
     TARGETS.iter().map(|t| t.name).collect::<Vec<_>>().join(", ")
 }
 
-/// How many targets there are.
-pub(crate) const fn targets() -> u32 {
-    TARGETS.len() as u32
-}
-
-/// Fuzzes all targets, each for so long. Returns the number of executions and of findings.
-pub(crate) fn run_all(time: Duration, seed: u64) -> Result<(u64, usize)> {
-    run_targets(&TARGETS.iter().collect::<Vec<_>>(), time, seed)
-}
-
 fn run_targets(targets: &[&Target], time: Duration, seed: u64) -> Result<(u64, usize)> {
     let folder = target_folder().join("fuzz");
     fs::create_dir_all(&folder)?;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::bench::{Bench, Dice, Outcome, wait};
+use super::bench::{Bench, Dice, Outcome};
 
 /// Runs of all commands that measure, which would take seconds and more.
 const LINES: [&str; 23] = [
@@ -71,55 +71,4 @@ fn signalled(bench: &Bench, line: &str, signal: libc::c_int, after: Duration) ->
         outcome => outcome,
     };
     Ok((outcome, sent.elapsed()))
-}
-
-/// Runs that write files, which take their names when they are whole.
-const WRITING: [&str; 6] = [
-    "info -q -o x.json -o x.svg -o x.html",
-    "latency --time 20ms --size 1M -q -o x.json -o x.svg",
-    "bandwidth --time 20ms --size 1M -q -o x.json -o x.csv",
-    "stream 1M --passes 2 -q -o x.json",
-    "pmem --within 2s --size 1M --out x .",
-    "quick --within 2s --state x",
-];
-/// The longest that a run which writes goes on before it is killed.
-const KILLED_MS: u64 = 400;
-
-/// SIGKILL while a run writes: what has its name is whole, and the next run removes the rest.
-pub(super) fn killed(bench: &Bench, dice: &mut Dice) -> Result<(String, Outcome)> {
-    let line = *dice.pick(&WRITING);
-    let after = Duration::from_micros(dice.next() % (KILLED_MS * 1000));
-    let what = format!("{line}, killed after {after:?}");
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let mut child = bench.command(&words).spawn()?;
-    std::thread::sleep(after);
-    child.kill()?;
-    wait(&mut child, super::bench::LONGEST)?;
-    let mut partial = Vec::new();
-    for folder in [bench.folder.clone(), bench.folder.join("x")] {
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            let (name, bytes) = (entry.file_name().to_string_lossy().into_owned(), std::fs::read(entry.path()).unwrap_or_default());
-            let whole = match name.rsplit('.').next() {
-                Some("json") => serde_json::from_slice::<memgauge_model::result::Report>(&bytes).is_ok(),
-                Some("svg") => bytes.ends_with(b"</svg>\n"),
-                Some("html") => bytes.ends_with(b"</html>\n"),
-                _ => true,
-            };
-            // What has no name yet is hidden, and known by it.
-            if !whole && !name.starts_with('.') {
-                partial.push(format!("{name} has {} bytes", bytes.len()));
-            }
-        }
-    }
-    // The next run knows what is left by its name. A folder of results is for one run only.
-    if !line.starts_with("pmem") {
-        if wait(&mut bench.command(&words).spawn()?, super::bench::LONGEST)?.is_none() {
-            partial.push("the next run does not end".to_owned());
-        }
-        let inside = std::fs::read_dir(bench.folder.join("x")).into_iter().flatten().flatten();
-        partial.extend(inside.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(|name| name.starts_with('.')));
-    }
-    let mut left = bench.tidy()?;
-    left.extend(partial);
-    Ok((what, if left.is_empty() { Outcome::Passed } else { Outcome::Failed(left.join(", ")) }))
 }
