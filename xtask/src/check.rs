@@ -6,8 +6,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::circles::{self, CirclesArgs};
-use crate::folders::{machines_folder, project_folder};
-use crate::{docs, font, machines, schema};
+use crate::folders::project_folder;
+use crate::{docs, font, schema};
 
 /// The arguments of `cargo xtask check`.
 #[derive(Debug, clap::Args)]
@@ -62,8 +62,7 @@ fn cargo(words: &[&str]) -> Result<()> {
 fn files() -> Result<()> {
     schema::schema(true)?;
     docs::docs(true)?;
-    font::font(true)?;
-    machines::check(&machines_folder())
+    font::font(true)
 }
 
 /// The tests by the command that README.md names.

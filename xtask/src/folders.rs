@@ -11,8 +11,3 @@ pub(crate) fn project_folder() -> PathBuf {
 pub(crate) fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| project_folder().join("target"), |folder| project_folder().join(folder))
 }
-
-/// Where recorded machines are.
-pub(crate) fn machines_folder() -> PathBuf {
-    project_folder().join("tests/machines")
-}

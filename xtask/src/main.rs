@@ -14,7 +14,6 @@ mod font;
 mod fuzz;
 mod generated;
 mod lab;
-mod machines;
 mod programs;
 mod recipes;
 mod schema;
@@ -46,12 +45,6 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
-    /// Write the recorded machines that exist only as a description
-    Machines {
-        /// Only check that the archives are up to date
-        #[arg(long)]
-        check: bool,
-    },
     /// Run memgauge in virtual machines that have what this one lacks
     Lab(lab::LabArgs),
     /// Run every parser and format with mutated input
@@ -74,8 +67,6 @@ fn main() -> ExitCode {
         Command::Schema { check } => schema::schema(check),
         Command::Docs { check } => docs::docs(check),
         Command::Font { check } => font::font(check),
-        Command::Machines { check: false } => machines::write(&folders::machines_folder()),
-        Command::Machines { check: true } => machines::check(&folders::machines_folder()),
         Command::Lab(args) => lab::lab(&args),
         Command::Fuzz(args) => fuzz::fuzz(&args),
         Command::Torture(args) => torture::torture(&args),
