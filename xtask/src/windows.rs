@@ -1,7 +1,6 @@
 //! `cargo xtask windows`: the programs for Windows, built here and run under Wine.
 
 mod cases;
-mod compare;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -52,15 +51,6 @@ pub(crate) struct WindowsArgs {
     /// Only what the programs print: help, errors and commands, without tests of crates
     #[arg(long, conflicts_with = "edge")]
     commands: bool,
-    /// Instead of tests, measure with the program of this system and with that of Windows in turn, so many times each, and show both medians
-    #[arg(long, value_name = "N", conflicts_with_all = ["edge", "commands"], value_parser = clap::value_parser!(u32).range(1..))]
-    compare: Option<u32>,
-    /// Instead of tests, write what a suite and mlc print on either into this folder
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["edge", "commands"])]
-    transcript: Option<PathBuf>,
-    /// Cargo's profile of the programs that --compare and --transcript run
-    #[arg(long, value_name = "NAME", default_value = "release")]
-    profile: String,
 }
 
 pub(crate) fn windows(args: &WindowsArgs) -> Result<()> {
@@ -75,9 +65,6 @@ pub(crate) fn windows(args: &WindowsArgs) -> Result<()> {
     };
     if let Err(why) = has_target() {
         return missing(&why);
-    }
-    if args.compare.is_some() || args.transcript.is_some() {
-        return compare::compare(&wine, args.compare, args.transcript.as_deref(), &args.profile);
     }
     let mut tally = Tally::default();
     if !args.commands {
@@ -143,13 +130,20 @@ fn cargo(wine: &Wine) -> Command {
     cargo
 }
 
-/// The unit and property tests of crates.
-fn units(wine: &Wine, edge: bool, tally: &mut Tally) -> Result<()> {
+/// Cargo with the unit and property tests of crates.
+fn tests(wine: &Wine, edge: bool) -> Command {
     let mut command = cargo(wine);
     command.args(["test", "--quiet", "--no-fail-fast", "--lib", "--target", TARGET]);
     command.args(if edge { &UNOPTIMISED[..] } else { &[] });
     let crates = EDGE.iter().chain(if edge { &[] } else { REST });
-    command.args(crates.flat_map(|name| ["-p", name])).arg("--").args(LEFT_OUT.iter().flat_map(|name| ["--skip", name]));
+    command.args(crates.flat_map(|name| ["-p", name]));
+    command
+}
+
+/// Runs them.
+fn units(wine: &Wine, edge: bool, tally: &mut Tally) -> Result<()> {
+    let mut command = tests(wine, edge);
+    command.arg("--").args(LEFT_OUT.iter().flat_map(|name| ["--skip", name]));
     let before = tally.passed;
     let output = command.stdin(Stdio::null()).output()?;
     tally.add_cargos(&String::from_utf8_lossy(&output.stdout));
