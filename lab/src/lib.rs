@@ -14,8 +14,6 @@ mod job;
 mod jobs;
 pub mod memory;
 pub mod program;
-pub mod record;
-pub mod recorded;
 
 pub use contract::Outcome;
 pub use job::{Arch, Job, Machine, PLAIN, Release, Test};

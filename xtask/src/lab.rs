@@ -8,7 +8,6 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use memgauge_lab::contract::{DONE, OUTCOMES};
-use memgauge_lab::recorded::Archived;
 use memgauge_lab::{Arch, JOBS, Job, Outcome, Release};
 
 mod emulate;
@@ -31,9 +30,6 @@ pub(crate) struct LabArgs {
     /// Keep what the guests wrote, in target/lab/jobs, even if all tests pass
     #[arg(long)]
     keep: bool,
-    /// Save the machines that guests recorded to tests/machines, where they differ from the saved ones
-    #[arg(long)]
-    record: bool,
     /// Boot the job's machine with a shell on this terminal instead of its tests
     #[arg(long)]
     shell: bool,
@@ -86,7 +82,7 @@ pub(crate) fn lab(args: &LabArgs) -> Result<()> {
         for _ in 0..PARALLEL_JOBS {
             scope.spawn(|| {
                 while let Some(next) = next_job(&work) {
-                    let result = next.run(args.record);
+                    let result = next.run();
                     totals.lock().unwrap_or_else(PoisonError::into_inner).count(&next, result, args.keep);
                 }
             });
@@ -118,8 +114,6 @@ fn next_job(work: &Mutex<VecDeque<Work>>) -> Option<Work> {
 struct JobResult {
     outcomes: Vec<Outcome>,
     seconds: f64,
-    /// What to print in addition to its tests.
-    remarks: Vec<String>,
 }
 
 impl Work {
@@ -130,9 +124,8 @@ impl Work {
         }
     }
 
-    fn run(&self, record: bool) -> JobResult {
-        let began = Instant::now();
-        let (mut outcomes, mut remarks) = (Vec::new(), Vec::new());
+    fn run(&self) -> JobResult {
+        let (began, mut outcomes) = (Instant::now(), Vec::new());
         let ended = match self {
             Self::Guest(job, prepared) => prepared.run(job, &mut outcomes),
             Self::Emulated(target) => emulate::run_tests(target, &mut outcomes),
@@ -141,14 +134,8 @@ impl Work {
         // A job that dies has not passed, even if all its tests did.
         if let Err(error) = ended {
             outcomes.push(Outcome { test: "end".into(), seconds: 0.0, failure: Some(format!("{error:#}")), not_tested: None });
-        } else if let Self::Guest(_, prepared) = self
-            && record
-            && outcomes.iter().all(|o| o.failure.is_none())
-        {
-            let kept = keep_recordings(&prepared.share, &prepared.own.join("recorded"));
-            remarks = kept.unwrap_or_else(|error| vec![format!("not recorded: {error:#}")]);
         }
-        JobResult { outcomes, seconds, remarks }
+        JobResult { outcomes, seconds }
     }
 }
 
@@ -301,25 +288,6 @@ fn build(arch: Arch) -> Result<PathBuf> {
     build_static(&arch.to_string(), profile, &["memgauge", "memgauge-lab"])
 }
 
-/// Copies the machines that a guest recorded, by way of the folder `scratch`. A file that is there already is kept if it differs only in
-/// counters.
-fn keep_recordings(share: &Path, scratch: &Path) -> Result<Vec<String>> {
-    let mut remarks = Vec::new();
-    for entry in fs::read_dir(share)? {
-        let new = entry?.path();
-        let Some(name) = new.file_name().and_then(|n| n.to_str()).filter(|n| n.ends_with(".tar.gz")) else { continue };
-        let kept = crate::folders::project_folder().join("tests/machines").join(name);
-        let known = kept.exists().then(|| Archived::read(&kept, scratch)).transpose()?;
-        if known == Some(Archived::read(&new, scratch)?) {
-            remarks.push(format!("unchanged: {}", kept.display()));
-        } else {
-            fs::copy(&new, &kept).with_context(|| format!("cannot write {}", kept.display()))?;
-            remarks.push(format!("recorded: {}", kept.display()));
-        }
-    }
-    Ok(remarks)
-}
-
 impl Totals {
     /// Prints a job's tests in one piece and counts them; what the guest wrote stays when it failed, or to `keep`.
     fn count(&mut self, work: &Work, result: JobResult, keep: bool) {
@@ -341,9 +309,6 @@ impl Totals {
             }
         }
         println!("job {job}: {:.1} s", result.seconds);
-        for remark in result.remarks {
-            println!("{remark}");
-        }
         if let Work::Guest(_, prepared) = work {
             let _ = fs::remove_dir_all(prepared.own.join("root"));
             if keep || self.failed.len() > failed_before {

@@ -22,16 +22,7 @@ pub(crate) const JOB: Job = Job {
         release: Release::Backports,
         ..PLAIN
     },
-    tests: tests![
-        region_becomes_memory,
-        info_shows_the_node,
-        latency_matrix,
-        bandwidth_matrix,
-        loaded,
-        tiers,
-        more_than_the_node_has,
-        recorded
-    ],
+    tests: tests![region_becomes_memory, info_shows_the_node, latency_matrix, bandwidth_matrix, loaded, tiers, more_than_the_node_has],
 };
 
 /// In a virtual machine that says that it is one the kernel refuses to write its caches back, and with that the region.
@@ -84,8 +75,4 @@ fn info_shows_the_node() -> Result<()> {
 
 fn tiers() -> Result<()> {
     compares_tiers(MemoryKind::Cxl, NodeDeviceKind::Cxl, "CXL dax0.0")
-}
-
-fn recorded() -> Result<()> {
-    crate::recorded::to_share("cxl")
 }

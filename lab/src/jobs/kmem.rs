@@ -30,7 +30,6 @@ pub(crate) const JOB: Job = Job {
         tiers,
         info_shows_kinds_and_the_region,
         more_than_the_node_has,
-        recorded,
         node_goes_away,
     ],
 };
@@ -219,10 +218,6 @@ pub(crate) fn more_than_the_node_has() -> Result<()> {
     let ran = memgauge(&format!("latency --node 1 --size {}", node.0 + (1 << 20))).run()?;
     ensure!(ran.report.is_none(), "it measured all the same");
     ran.refused(4, &["node 1", "--size"])
-}
-
-fn recorded() -> Result<()> {
-    crate::recorded::to_share("kmem")
 }
 
 /// Once its memory is taken away again, the node is gone, and asking for it says so.

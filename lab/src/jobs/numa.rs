@@ -35,7 +35,6 @@ pub(crate) const JOB: Job = Job {
         files_of_tmpfs_follow_the_nodes,
         the_drop_ins_matrices,
         pages_that_move_are_noticed,
-        recorded,
     ],
 };
 
@@ -315,8 +314,4 @@ fn the_drop_ins_matrices() -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn recorded() -> Result<()> {
-    crate::recorded::to_share("numa")
 }

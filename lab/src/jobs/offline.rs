@@ -23,7 +23,6 @@ pub(crate) const JOB: Job = Job {
         second_threads_off,
         cpus_offline,
         a_cpu_that_is_offline_is_refused,
-        recorded,
         all_back_online,
         a_cpu_that_goes_loses_its_cells_only,
         a_cpu_that_goes_while_it_measures_loses_its_cell,
@@ -123,9 +122,6 @@ fn a_cpu_that_is_offline_is_refused() -> Result<()> {
 }
 
 /// As it is between these tests: nodes 0, 1 and 3, the first one without a CPU, second threads off.
-fn recorded() -> Result<()> {
-    crate::recorded::to_share("offline")
-}
 
 fn all_back_online() -> Result<()> {
     set_online(0, true)?;
