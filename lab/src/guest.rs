@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -66,6 +67,24 @@ pub fn unmount(target: &str) -> Result<()> {
     // SAFETY: a string that ends in zero and lives until the call has ended.
     ensure!(unsafe { libc::umount2(to.as_ptr(), 0) } == 0, "umount {target}: {}", std::io::Error::last_os_error());
     Ok(())
+}
+
+/// Runs a program.
+///
+/// # Errors
+/// When it fails.
+pub fn call(line: &[&str]) -> Result<()> {
+    let output = Command::new(line[0]).args(&line[1..]).output().with_context(|| line[0].to_owned())?;
+    ensure!(output.status.success(), "{line:?}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+/// Makes a file system of the kind ext4 on a device.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn format(device: &str) -> Result<()> {
+    call(&["/tools/mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096", "-E", "nodiscard", device])
 }
 
 /// Loads a module of the kernel.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::guest;
 use crate::program::Running;
@@ -135,13 +135,19 @@ pub fn blocks(node: u32) -> Result<BTreeMap<u32, bool>> {
     Ok(blocks)
 }
 
-/// Takes a block of memory offline, or back online for pages that can be moved.
+/// Takes a block of memory offline, or back online for pages that can be moved. Pages in passing use make the kernel refuse; it has them moved a
+/// moment later.
 ///
 /// # Errors
-/// When the kernel refuses.
+/// When the kernel refuses for long.
 pub fn set_block(number: u32, online: bool) -> Result<()> {
     let state = Path::new("/sys/devices/system/memory").join(format!("memory{number}/state"));
-    guest::write(state, if online { "online_movable" } else { "offline" })
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while let Err(error) = guest::write(&state, if online { "online_movable" } else { "offline" }) {
+        ensure!(Instant::now() < deadline, error);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

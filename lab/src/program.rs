@@ -22,6 +22,8 @@ use crate::guest;
 /// Where the image has it.
 const MEMGAUGE: &str = "/bin/memgauge";
 
+/// Far more than a short run needs on a guest: what takes longer hangs.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a run is made whose CPUs others had.
 const TRIES: u32 = 4;
 

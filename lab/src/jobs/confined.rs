@@ -2,8 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use memgauge_model::wording::reasons;
@@ -11,7 +9,7 @@ use memgauge_model::wording::reasons;
 use super::limits::{CELLS, COMMANDS, has_ended_well};
 use crate::guest;
 use crate::job::{Job, Machine, PLAIN, tests};
-use crate::program::{Memgauge, measured, memgauge};
+use crate::program::{Memgauge, PATIENCE, measured, memgauge};
 
 pub(crate) const JOB: Job = Job {
     name: "confined",
@@ -57,9 +55,6 @@ fn documented() -> Result<String> {
     Ok(rules.replace("/usr/bin/", "/bin/") + "  /share/** rw,\n  /tmp/cells r,\n")
 }
 
-/// Far more than any of these runs needs here: what takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// Runs of memgauge that begin from now on may do this and nothing else.
 fn confine(rules: &str) -> Result<()> {
     let (file, kernel) = ("/tmp/profile", "/sys/kernel/security");
@@ -67,9 +62,7 @@ fn confine(rules: &str) -> Result<()> {
         guest::mount("securityfs", kernel, "securityfs", "")?;
     }
     fs::write(file, format!("profile confined /bin/memgauge {{{rules}}}\n"))?;
-    let output = Command::new("/tools/apparmor_parser").args(["--replace", "--skip-cache", "--quiet", file]).output()?;
-    ensure!(output.status.success(), "apparmor_parser: {}: {}", output.status, String::from_utf8_lossy(&output.stderr));
-    Ok(())
+    guest::call(&["/tools/apparmor_parser", "--replace", "--skip-cache", "--quiet", file])
 }
 
 fn the_profile_is_in_force() -> Result<()> {

@@ -11,7 +11,7 @@ use memgauge_model::wording::reasons;
 use crate::guest;
 use crate::job::{Job, Machine, PLAIN, tests};
 use crate::memory::{blocks, set_block};
-use crate::program::{Ran, Running, is_matrix, measured, memgauge};
+use crate::program::{PATIENCE, Ran, Running, is_matrix, measured, memgauge};
 
 pub(crate) const JOB: Job = Job {
     name: "hotplug",
@@ -45,13 +45,10 @@ const QEMU: &[&str] = &[
 
 /// The node of the module.
 const NODE: u32 = 1;
-/// Far more than any of these runs needs here: what takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// Sets all blocks of the module, of which the kernel may have put some online by itself.
 fn set_all(online: bool) -> Result<()> {
     for (block, _) in blocks(NODE)?.into_iter().filter(|(_, is)| *is != online) {
-        set(block, online)?;
+        set_block(block, online)?;
     }
     // The kernel adds the node to what processes may use a moment after its memory is online, and memgauge refuses the node until then.
     let deadline = Instant::now() + PATIENCE;
@@ -67,16 +64,6 @@ fn mems_allowed() -> Result<IdSet> {
     let status = guest::read("/proc/self/status")?;
     let nodes = status.lines().find_map(|line| line.strip_prefix("Mems_allowed_list:")).context("no Mems_allowed_list")?;
     Ok(nodes.trim().parse()?)
-}
-
-/// Pages in passing use make the kernel refuse; it has them moved a moment later.
-fn set(block: u32, online: bool) -> Result<()> {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while let Err(error) = set_block(block, online) {
-        ensure!(Instant::now() < deadline, error);
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
 }
 
 /// The state of one of the module's blocks.
@@ -162,7 +149,7 @@ fn comes_online_in_the_middle() -> Result<()> {
 /// on the node again.
 fn a_part_goes_and_the_rest_has_room() -> Result<()> {
     let running = memgauge("bandwidth --cpu 0-1 --node 1 --mix all-reads,1:1,copy,fill --size 16M --time 800ms").start()?;
-    let gone = uses_the_node(&running, 32 << 20).and_then(|()| set(first()?, false));
+    let gone = uses_the_node(&running, 32 << 20).and_then(|()| set_block(first()?, false));
     let ran = running.within(PATIENCE)?;
     gone?;
     ensure!(ran.status == Some(0) && ran.report()?.complete, "exit status {:?}: {}", ran.status, ran.stderr);
@@ -172,7 +159,7 @@ fn a_part_goes_and_the_rest_has_room() -> Result<()> {
     ensure!(is_there(last, NODE), "{:?}: {:?}", last.at, last.evidence.placement);
     let node = memgauge("info").measure()?.machine.topology.node(NODE).context("no node 1")?.clone();
     ensure!(node.memory == Some(Bytes::mib(128)), "{node:?}");
-    set(first()?, true)
+    set_block(first()?, true)
 }
 
 /// The kernel moves the pages to node 0. The cell that ran says so, and those after it are not measured elsewhere.
@@ -240,7 +227,7 @@ fn all_of_it_goes_and_comes_back() -> Result<()> {
 /// A scan holds most of the node: what does not fit in the rest of it goes to node 0, and no word of it changes on the way.
 fn a_part_goes_under_a_scan() -> Result<()> {
     let running = memgauge("scan --node 1 --size 160M --region 8M --passes 6 --integrity --patterns random").start()?;
-    let gone = uses_the_node(&running, 150 << 20).and_then(|()| set(first()?, false));
+    let gone = uses_the_node(&running, 150 << 20).and_then(|()| set_block(first()?, false));
     let ran = running.within(PATIENCE)?;
     gone?;
     set_all(true)?;

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use memgauge_model::experiment::{Coordinates, Experiment, Metric};
@@ -13,6 +12,7 @@ use memgauge_model::units::{Bytes, IdSet};
 
 use crate::guest;
 use crate::job::{Job, Machine, PLAIN, tests};
+use crate::memory;
 use crate::program::{is_matrix, measured, memgauge};
 
 pub(crate) const JOB: Job = Job {
@@ -82,24 +82,15 @@ fn becomes_memory() -> Result<()> {
     guest::write(dax.join("drivers/device_dax/unbind"), "dax0.0")?;
     // This driver claims the device at once.
     guest::write(dax.join("drivers/kmem/new_id"), "dax0.0")?;
-    for block in blocks("offline")? {
-        guest::write(&block, "online_movable")?;
+    // They are not the node's before they are online.
+    for entry in fs::read_dir(BLOCKS)? {
+        let state = entry?.path().join("state");
+        if state.exists() && guest::read(&state)? == "offline" {
+            guest::write(&state, "online_movable")?;
+        }
     }
     ensure!(Path::new(NODE_FOLDER).exists(), "no node came of it");
     Ok(())
-}
-
-/// The files that say, and set, whether a block of memory is used; of the blocks in this state.
-fn blocks(state: &str) -> Result<Vec<std::path::PathBuf>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(BLOCKS)? {
-        let file = entry?.path().join("state");
-        if file.exists() && guest::read(&file)? == state {
-            found.push(file);
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 fn info_shows_the_node() -> Result<()> {
@@ -222,29 +213,10 @@ pub(crate) fn more_than_the_node_has() -> Result<()> {
 
 /// Once its memory is taken away again, the node is gone, and asking for it says so.
 fn node_goes_away() -> Result<()> {
-    let own: Vec<_> = blocks("online")?.into_iter().filter(|file| block_of_the_node(file)).collect();
+    let own = memory::blocks(NODE)?;
     ensure!(!own.is_empty(), "node 1 has no blocks of memory");
-    for block in own {
-        offline(&block)?;
-    }
+    own.into_keys().try_for_each(|block| memory::set_block(block, false))?;
     let report = memgauge("latency --matrix --size 4M --time 30ms").measure()?;
     is_matrix(&report, Experiment::IdleLatency, &IdSet::one(0), &IdSet::one(0))?;
     memgauge("latency --node 1 --size 4M").run()?.refused(64, &["node 1"])
-}
-
-fn block_of_the_node(state: &Path) -> bool {
-    let name = state.parent().and_then(Path::file_name);
-    name.is_some_and(|name| Path::new(NODE_FOLDER).join(name).exists())
-}
-
-/// Pages in passing use make the kernel refuse; it has them moved a moment later.
-fn offline(block: &Path) -> Result<()> {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while let Err(error) = guest::write(block, "offline") {
-        if Instant::now() > deadline {
-            bail!(error);
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Ok(())
 }

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use memgauge_model::directory::FileBacking;
@@ -60,17 +59,11 @@ const RAW: &str = "/tmp/raw";
 const DISC: &str = "/tmp/disc";
 const DISC_DEVICE: &str = "/dev/vda";
 
-fn format(device: &str) -> Result<()> {
-    let output = Command::new("/tools/mke2fs").args(["-q", "-F", "-t", "ext4", "-b", "4096", "-E", "nodiscard", device]).output()?;
-    ensure!(output.status.success(), "mke2fs {device}: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(())
-}
-
 /// Not a test of memgauge, but the ground of all others.
 fn file_systems() -> Result<()> {
     let (with, without) = devices()?;
     for device in [&with, &without, DISC_DEVICE] {
-        format(device)?;
+        guest::format(device)?;
     }
     guest::mount(&with, DAX, "ext4", "dax")?;
     ensure!(guest::mount(&without, RAW, "ext4", "dax").is_err(), "a raw namespace can do DAX");

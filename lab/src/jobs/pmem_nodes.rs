@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use memgauge_model::directory::FileBacking;
@@ -51,13 +50,12 @@ const SHORT: &str = "--size 4M --time 60ms";
 fn file_systems() -> Result<()> {
     for (directory, kind, device) in PLACES {
         guest::appears(Path::new(device))?;
-        let line: &[&str] = match kind {
-            "ext4" => &["/tools/mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096", "-E", "nodiscard", device],
+        if kind == "ext4" {
+            guest::format(device)?;
+        } else {
             // Shared extents and DAX exclude each other on this kernel.
-            _ => &["/tools/mkfs.xfs", "-q", "-f", "-K", "-m", "reflink=0", device],
-        };
-        let output = Command::new(line[0]).args(&line[1..]).output()?;
-        ensure!(output.status.success(), "{line:?}: {}", String::from_utf8_lossy(&output.stderr));
+            guest::call(&["/tools/mkfs.xfs", "-q", "-f", "-K", "-m", "reflink=0", device])?;
+        }
         guest::mount(device, directory, kind, if kind == "xfs" { "dax=always" } else { "dax" })?;
     }
     Ok(())

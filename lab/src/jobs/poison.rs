@@ -3,8 +3,6 @@
 //! SIGBUS with `BUS_MCEERR_AR` to the thread that uses it, or announces it with `BUS_MCEERR_AO`.
 
 use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use memgauge_analysis::conclusions::scan;
@@ -15,7 +13,7 @@ use memgauge_model::wording::reasons;
 use crate::guest::{self, pool, pool_state};
 use crate::job::{Job, Machine, PLAIN, tests};
 use crate::memory::{PAGE, Poisoned, corrupted, poison};
-use crate::program::{Ran, memgauge};
+use crate::program::{PATIENCE, Ran, memgauge};
 
 pub(crate) const JOB: Job = Job {
     name: "poison",
@@ -46,8 +44,6 @@ pub(crate) const JOB: Job = Job {
 
 const QEMU: &[&str] = &["-machine q35", "-cpu max,vendor=GenuineIntel", "-smp 2", "-m 1536M"];
 
-/// Far more than any of these runs needs here: what takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
 const EARLY: &str = "/proc/sys/vm/memory_failure_early_kill";
 /// A page in the middle of a buffer of 4 MiB, and in the middle of a huge page.
 const OFFSET: u64 = (2 << 20) + 37 * PAGE;
@@ -251,8 +247,7 @@ fn announced_early() -> Result<()> {
 fn a_file_on_a_device() -> Result<()> {
     let (device, directory) = ("/dev/pmem0", "/tmp/dax");
     guest::appears(Path::new(device))?;
-    let output = Command::new("/tools/mke2fs").args(["-q", "-F", "-t", "ext4", "-b", "4096", "-E", "nodiscard", device]).output()?;
-    ensure!(output.status.success(), "mke2fs: {}", String::from_utf8_lossy(&output.stderr));
+    guest::format(device)?;
     guest::mount(device, directory, "ext4", "dax")?;
     guest::write(EARLY, "1")?;
     let outcome = (|| {

@@ -3,8 +3,6 @@
 use std::ffi::CString;
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use memgauge_model::result::PageKind;
@@ -14,7 +12,7 @@ use super::confined::{nothing_is_denied, refuses};
 use super::limits::{CELLS, COMMANDS, has_ended_well};
 use crate::guest::{self, pool};
 use crate::job::{Job, Machine, PLAIN, tests};
-use crate::program::{measured, memgauge};
+use crate::program::{PATIENCE, measured, memgauge};
 
 pub(crate) const JOB: Job = Job {
     name: "selinux",
@@ -55,8 +53,6 @@ const LAB: &str = "(allow memgauge_t nfs_t (dir (getattr open read search write 
 
 /// Commands that ask the kernel for nothing that the default run does not ask for: the job `confined` has them.
 const LIKE_THE_DEFAULT: [&str; 4] = ["latency", "bandwidth", "sweep", "interleave"];
-/// Far more than any of these runs needs here: what takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The module in the documentation.
 fn documented() -> Result<String> {
@@ -77,9 +73,8 @@ fn confine(module: &str) -> Result<()> {
     fs::write("/tmp/base.cil", BASE)?;
     fs::write("/tmp/memgauge.cil", module)?;
     fs::write("/tmp/lab.cil", LAB)?;
-    let files = ["-o", "/tmp/policy", "-f", "/tmp/contexts", "/tmp/base.cil", "/tmp/memgauge.cil", "/tmp/lab.cil"];
-    let output = Command::new("/tools/secilc").args(files).output()?;
-    ensure!(output.status.success(), "secilc: {}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+    let files = ["/tmp/base.cil", "/tmp/memgauge.cil", "/tmp/lab.cil"];
+    guest::call(&[&["/tools/secilc", "-o", "/tmp/policy", "-f", "/tmp/contexts"], &files[..]].concat())?;
     // One write: the kernel takes a policy as a whole.
     fs::write(format!("{FILES}/load"), fs::read("/tmp/policy")?).context("the kernel does not load the policy")
 }
