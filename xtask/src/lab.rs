@@ -27,6 +27,9 @@ pub(crate) struct LabArgs {
     /// List the jobs and what each shows, without running them
     #[arg(long)]
     list: bool,
+    /// Only fetch and build what the jobs need
+    #[arg(long)]
+    build: bool,
     /// Keep what the guests wrote, in target/lab/jobs, even if all tests pass
     #[arg(long)]
     keep: bool,
@@ -44,11 +47,9 @@ struct Totals {
 
 pub(crate) fn lab(args: &LabArgs) -> Result<()> {
     if args.list {
-        for job in JOBS {
-            println!("{:12} {}{}", job.name, job.about, if job.optional { " (runs only if named)" } else { "" });
-        }
-        for target in emulate::TARGETS {
-            println!("{:12} {}", target.name, target.about);
+        let jobs = JOBS.iter().map(|job| (job.name, job.about, job.optional));
+        for (name, about, optional) in jobs.chain(emulate::TARGETS.iter().map(|target| (target.name, target.about, target.optional))) {
+            println!("{name:12} {about}{}", if optional { " (runs only if named)" } else { "" });
         }
         return Ok(());
     }
@@ -56,26 +57,31 @@ pub(crate) fn lab(args: &LabArgs) -> Result<()> {
     check_tools(&jobs, &targets)?;
     let folder = crate::folders::target_folder().join("lab");
     fs::create_dir_all(&folder)?;
-    if args.shell {
-        let [job] = jobs[..] else { bail!("--shell needs the name of one guest; 'cargo xtask lab --list' names them") };
-        return prepare(job, &build(job.machine.arch)?, &folder)?.boot(job, true);
-    }
     let began = Instant::now();
-    // Built before anything runs: a compiler beside a guest would starve it.
+    // Built and fetched before anything runs: a compiler beside a guest would starve it.
     let mut built = BTreeMap::new();
     for arch in jobs.iter().map(|job| job.machine.arch).collect::<BTreeSet<_>>() {
-        built.insert(arch, build(arch)?);
+        let kernel_tests = jobs.iter().any(|job| job.machine.arch == arch && job.machine.kernel_tests);
+        built.insert(arch, Built::new(arch, kernel_tests)?);
     }
     let mut work = VecDeque::new();
     for job in jobs {
-        let prepared = prepare(job, &built[&job.machine.arch], &folder).with_context(|| format!("job {}", job.name))?;
-        work.push_back(Work::Guest(job, prepared));
+        let parts = Parts::find(job, &folder).with_context(|| format!("job {}", job.name))?;
+        work.push_back(Work::Guest(job, &built[&job.machine.arch], parts));
     }
     for target in targets {
-        emulate::build(target)?;
-        work.push_back(Work::Emulated(target));
+        work.push_back(Work::Emulated(target, emulate::build(target)?));
     }
     println!("built in {:.1} s", began.elapsed().as_secs_f64());
+    if args.build {
+        return Ok(());
+    }
+    if args.shell {
+        let Some(Work::Guest(job, built, parts)) = work.pop_front().filter(|_| work.is_empty()) else {
+            bail!("--shell needs the name of one guest; 'cargo xtask lab --list' names them")
+        };
+        return parts.prepare(job, built)?.boot(job, true);
+    }
     let work = Mutex::new(work);
     let totals = Mutex::new(Totals::default());
     std::thread::scope(|scope| {
@@ -101,12 +107,12 @@ pub(crate) fn lab(args: &LabArgs) -> Result<()> {
 const PARALLEL_JOBS: usize = 2;
 
 /// A job that can start.
-enum Work {
-    Guest(&'static Job, Prepared),
-    Emulated(&'static emulate::Target),
+enum Work<'a> {
+    Guest(&'static Job, &'a Built, Parts),
+    Emulated(&'static emulate::Target, Vec<PathBuf>),
 }
 
-fn next_job(work: &Mutex<VecDeque<Work>>) -> Option<Work> {
+fn next_job<'a>(work: &Mutex<VecDeque<Work<'a>>>) -> Option<Work<'a>> {
     work.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
 }
 
@@ -116,19 +122,19 @@ struct JobResult {
     seconds: f64,
 }
 
-impl Work {
+impl Work<'_> {
     fn name(&self) -> (&'static str, &'static str) {
         match self {
-            Self::Guest(job, _) => (job.name, job.about),
-            Self::Emulated(target) => (target.name, target.about),
+            Self::Guest(job, ..) => (job.name, job.about),
+            Self::Emulated(target, _) => (target.name, target.about),
         }
     }
 
     fn run(&self) -> JobResult {
         let (began, mut outcomes) = (Instant::now(), Vec::new());
         let ended = match self {
-            Self::Guest(job, prepared) => prepared.run(job, &mut outcomes),
-            Self::Emulated(target) => emulate::run_tests(target, &mut outcomes),
+            Self::Guest(job, built, parts) => parts.prepare(job, built).and_then(|guest| guest.run(job, &mut outcomes)),
+            Self::Emulated(target, programs) => emulate::run_tests(target, programs, &mut outcomes),
         };
         let seconds = began.elapsed().as_secs_f64();
         // A job that dies has not passed, even if all its tests did.
@@ -141,7 +147,8 @@ impl Work {
 
 fn chosen(names: &[String]) -> Result<(Vec<&'static Job>, Vec<&'static emulate::Target>)> {
     if names.is_empty() {
-        return Ok((JOBS.iter().copied().filter(|j| !j.optional).collect(), emulate::TARGETS.iter().collect()));
+        let jobs = JOBS.iter().copied().filter(|job| !job.optional).collect();
+        return Ok((jobs, emulate::TARGETS.iter().filter(|target| !target.optional).collect()));
     }
     let (mut jobs, mut targets) = (Vec::new(), Vec::new());
     for (i, name) in names.iter().enumerate() {
@@ -207,19 +214,85 @@ fn fetched(tool: &str) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Everything that a guest boots.
-struct Prepared {
+/// What a guest of one instruction set runs.
+struct Built {
+    /// The folder with the program and the tests.
+    folder: PathBuf,
+    kernel_tests: Vec<PathBuf>,
+}
+
+impl Built {
+    fn new(arch: Arch, kernel_tests: bool) -> Result<Self> {
+        let profile = match arch {
+            // The release of this instruction set is often built already.
+            Arch::X86_64 => "release",
+            Arch::Aarch64 => "lab",
+        };
+        let folder = build_static(&arch.to_string(), profile, &["memgauge", "memgauge-lab"])?;
+        let tests = || emulate::test_programs(&format!("{arch}-unknown-linux-musl"), "rust-lld");
+        Ok(Self { folder, kernel_tests: if kernel_tests { tests()? } else { Vec::new() } })
+    }
+}
+
+/// Programs and packages for a job's guest, and the folder of everything that is this job's.
+struct Parts {
     qemu: PathBuf,
     firmware: Vec<PathBuf>,
     kernel: PathBuf,
-    image: PathBuf,
-    /// The folder of everything that is this job's.
+    /// The kernel's package with its modules, and its release.
+    package: (PathBuf, String),
+    busybox: PathBuf,
+    tools: Vec<PathBuf>,
     own: PathBuf,
+}
+
+impl Parts {
+    /// Fetches what is missing.
+    fn find(job: &Job, folder: &Path) -> Result<Self> {
+        let arch = job.machine.arch;
+        let packages = Packages::new(folder, arch, job.machine.release);
+        let package = packages.kernel()?;
+        let kernel = image::kernel(&package.0, &package.1, arch)?;
+        let busybox = packages.get("busybox-static")?;
+        let (qemu, firmware) = packages.qemu(qemu::program(arch))?;
+        let mut tools = Vec::new();
+        for &tool in job.machine.tools {
+            tools.push(match fetched(tool) {
+                Some((package, place)) => packages.get(package)?.join(place),
+                None => image::installed(tool)?,
+            });
+        }
+        Ok(Self { qemu, firmware, kernel, package, busybox, tools, own: folder.join("jobs").join(job.name) })
+    }
+
+    /// Makes the guest's image.
+    fn prepare(&self, job: &Job, built: &Built) -> Result<Prepared<'_>> {
+        let contents = image::Contents {
+            memgauge: &built.folder.join("memgauge"),
+            lab: &built.folder.join("memgauge-lab"),
+            busybox: &self.busybox,
+            kernel_tests: if job.machine.kernel_tests { &built.kernel_tests } else { &[] },
+            tools: &self.tools,
+        };
+        let share = self.own.join("share");
+        let _ = fs::remove_dir_all(&self.own);
+        fs::create_dir_all(&share)?;
+        let image = self.own.join("image");
+        image::build(&self.own.join("root"), &image, job.machine.modules, (&self.package.0, &self.package.1), &contents)?;
+        fs::remove_dir_all(self.own.join("root"))?;
+        Ok(Prepared { parts: self, image, share, console: self.own.join("console") })
+    }
+}
+
+/// Everything that a guest boots.
+struct Prepared<'a> {
+    parts: &'a Parts,
+    image: PathBuf,
     share: PathBuf,
     console: PathBuf,
 }
 
-impl Prepared {
+impl Prepared<'_> {
     /// Boots the guest and reads its tests' results.
     fn run(&self, job: &Job, outcomes: &mut Vec<Outcome>) -> Result<()> {
         let ended = self.boot(job, false);
@@ -234,58 +307,15 @@ impl Prepared {
 
     fn boot(&self, job: &Job, shell: bool) -> Result<()> {
         let boot = qemu::Boot {
-            qemu: &self.qemu,
-            firmware: &self.firmware,
-            kernel: &self.kernel,
+            qemu: &self.parts.qemu,
+            firmware: &self.parts.firmware,
+            kernel: &self.parts.kernel,
             image: &self.image,
             share: &self.share,
             console: &self.console,
         };
         qemu::boot(job, &boot, shell)
     }
-}
-
-/// Makes a guest's image with the programs in the folder `built`.
-fn prepare(job: &Job, built: &Path, folder: &Path) -> Result<Prepared> {
-    let arch = job.machine.arch;
-    let packages = Packages::new(folder, arch, job.machine.release);
-    let (package, release) = packages.kernel()?;
-    let kernel = image::kernel(&package, &release, arch)?;
-    let busybox = packages.get("busybox-static")?;
-    let (qemu, firmware) = packages.qemu(qemu::program(arch))?;
-    let kernel_tests = if job.machine.kernel_tests { emulate::test_programs(arch)? } else { Vec::new() };
-    let mut tools = Vec::new();
-    for &tool in job.machine.tools {
-        tools.push(match fetched(tool) {
-            Some((package, place)) => packages.get(package)?.join(place),
-            None => image::installed(tool)?,
-        });
-    }
-    let contents = image::Contents {
-        memgauge: &built.join("memgauge"),
-        lab: &built.join("memgauge-lab"),
-        busybox: &busybox,
-        kernel_tests: &kernel_tests,
-        tools: &tools,
-    };
-    let own = folder.join("jobs").join(job.name);
-    let share = own.join("share");
-    let _ = fs::remove_dir_all(&own);
-    fs::create_dir_all(&share)?;
-    let image = own.join("image");
-    image::build(&own.join("root"), &image, job.machine.modules, (&package, &release), &contents)?;
-    let console = own.join("console");
-    Ok(Prepared { qemu, firmware, kernel, image, own, share, console })
-}
-
-/// Builds the program and the tests for guests; the folder that they are in.
-fn build(arch: Arch) -> Result<PathBuf> {
-    let profile = match arch {
-        // Whoever runs the lab has often built the release of this instruction set.
-        Arch::X86_64 => "release",
-        Arch::Aarch64 => "lab",
-    };
-    build_static(&arch.to_string(), profile, &["memgauge", "memgauge-lab"])
 }
 
 impl Totals {
@@ -309,12 +339,11 @@ impl Totals {
             }
         }
         println!("job {job}: {:.1} s", result.seconds);
-        if let Work::Guest(_, prepared) = work {
-            let _ = fs::remove_dir_all(prepared.own.join("root"));
+        if let Work::Guest(_, _, Parts { own, .. }) = work {
             if keep || self.failed.len() > failed_before {
-                println!("kept: {}", prepared.own.display());
+                println!("kept: {}", own.display());
             } else {
-                let _ = fs::remove_dir_all(&prepared.own);
+                let _ = fs::remove_dir_all(own);
             }
         }
     }

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use memgauge_lab::{Arch, Outcome};
+use memgauge_lab::Outcome;
 
+use crate::folders::project_folder;
 use crate::programs::{UNOPTIMISED, cargo_for, run};
 
 /// An instruction set to emulate.
@@ -19,6 +20,8 @@ pub(crate) struct Target {
     runner: &'static str,
     /// Whether it is checked that the whole program compiles: not where a guest runs it.
     check_program: bool,
+    /// Runs only when named: a guest runs the same tests.
+    pub(crate) optional: bool,
     /// Programs needed, and the Debian packages that have them.
     pub(crate) needs: &'static [(&'static str, &'static str)],
 }
@@ -32,6 +35,7 @@ pub(crate) const TARGETS: &[Target] = &[
         // A core without `dc cvap`: QEMU before 8.2 announces it to programs and then refuses it. The guest of the job arm has it.
         runner: "qemu-aarch64-static -cpu cortex-a72",
         check_program: false,
+        optional: true,
         needs: &[("qemu-aarch64-static", "qemu-user-static")],
     },
     Target {
@@ -41,6 +45,7 @@ pub(crate) const TARGETS: &[Target] = &[
         linker: "riscv64-linux-gnu-gcc",
         runner: "qemu-riscv64-static -L /usr/riscv64-linux-gnu",
         check_program: true,
+        optional: false,
         needs: &[("qemu-riscv64-static", "qemu-user-static"), ("riscv64-linux-gnu-gcc", "gcc-riscv64-linux-gnu libc6-dev-riscv64-cross")],
     },
 ];
@@ -49,54 +54,53 @@ pub(crate) const TARGETS: &[Target] = &[
 ///
 /// # Errors
 /// When one does not.
-pub(crate) fn build(target: &Target) -> Result<()> {
+pub(crate) fn build(target: &Target) -> Result<Vec<PathBuf>> {
     run(Command::new("rustup").args(["target", "add", target.triple]))?;
-    let builds = |what: &[&str]| -> Result<bool> {
+    if target.check_program {
         let mut cargo = cargo_for(target.triple, target.linker);
-        Ok(cargo.args(what).args(UNOPTIMISED).args(["--quiet", "--target", target.triple]).status()?.success())
-    };
-    ensure!(!target.check_program || builds(&["check", "-p", "memgauge"])?, "memgauge does not compile for {}", target.triple);
-    ensure!(builds(&["test", "--no-run", "-p", "memgauge-kernels"])?, "the kernels' tests do not build for {}", target.triple);
-    Ok(())
+        cargo.args(["check", "--quiet", "-p", "memgauge", "--target", target.triple]).args(UNOPTIMISED);
+        ensure!(cargo.status()?.success(), "memgauge does not compile for {}", target.triple);
+    }
+    test_programs(target.triple, target.linker)
 }
 
-/// Runs the kernels' tests of a target that was built.
+/// Runs the kernels' tests that were built for a target.
 ///
 /// # Errors
 /// When the tests do not run, or not to their end.
-pub(crate) fn run_tests(target: &Target, outcomes: &mut Vec<Outcome>) -> Result<()> {
-    let mut cargo = cargo_for(target.triple, target.linker);
-    cargo.env(format!("CARGO_TARGET_{}_RUNNER", target.triple.to_uppercase().replace('-', "_")), target.runner);
-    cargo.args(["test", "--quiet", "--no-fail-fast", "-p", "memgauge-kernels", "--target", target.triple]).args(UNOPTIMISED);
-    cargo.args(["--", "--format", "pretty"]);
-    let output = cargo.stdin(Stdio::null()).output().context("cannot start cargo")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    // The test runner does not say how long each took.
-    let outcome = |line: &str| {
-        let (test, became) = line.strip_prefix("test ")?.rsplit_once(" ... ")?;
-        let failure = match became {
-            "ok" => None,
-            "FAILED" => Some(text.clone().into_owned()),
-            _ => return None,
+pub(crate) fn run_tests(target: &Target, programs: &[PathBuf], outcomes: &mut Vec<Outcome>) -> Result<()> {
+    for program in programs {
+        let mut words = target.runner.split(' ');
+        let mut emulator = Command::new(words.next().unwrap_or_default());
+        emulator.args(words).arg(program).current_dir(project_folder().join("crates/kernels"));
+        let output = emulator.stdin(Stdio::null()).output().with_context(|| format!("cannot start {}", target.runner))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        // The test runner does not say how long each took.
+        let outcome = |line: &str| {
+            let (test, became) = line.strip_prefix("test ")?.rsplit_once(" ... ")?;
+            let failure = match became {
+                "ok" => None,
+                "FAILED" => Some(text.clone().into_owned()),
+                _ => return None,
+            };
+            Some(Outcome { test: test.into(), seconds: 0.0, failure, not_tested: None })
         };
-        Some(Outcome { test: test.into(), seconds: 0.0, failure, not_tested: None })
-    };
-    outcomes.extend(text.lines().filter_map(outcome));
-    ensure!(!outcomes.is_empty(), "no tests ran on {}: {}", target.triple, String::from_utf8_lossy(&output.stderr).trim());
-    ensure!(output.status.success() || outcomes.iter().any(|o| o.failure.is_some()), "the tests did not end well:\n{text}");
+        let before = outcomes.len();
+        outcomes.extend(text.lines().filter_map(outcome));
+        let failed = outcomes[before..].iter().any(|outcome| outcome.failure.is_some());
+        ensure!(output.status.success() || failed, "{} did not end well: {}\n{text}", program.display(), output.status);
+    }
+    ensure!(!outcomes.is_empty(), "no tests ran on {}", target.triple);
     Ok(())
 }
 
-/// The kernels' test programs for a guest.
+/// The kernels' test programs for a target.
 ///
 /// # Errors
 /// When they do not build.
-pub(crate) fn test_programs(arch: Arch) -> Result<Vec<PathBuf>> {
-    let target = format!("{arch}-unknown-linux-musl");
-    let mut cargo = cargo_for(&target, "rust-lld");
-    cargo
-        .args(["test", "--quiet", "--no-run", "--message-format", "json", "-p", "memgauge-kernels", "--target", &target])
-        .args(UNOPTIMISED);
+pub(crate) fn test_programs(triple: &str, linker: &str) -> Result<Vec<PathBuf>> {
+    let mut cargo = cargo_for(triple, linker);
+    cargo.args(["test", "--quiet", "--no-run", "--message-format", "json", "-p", "memgauge-kernels", "--target", triple]).args(UNOPTIMISED);
     let messages = run(&mut cargo)?;
     let programs = messages.lines().filter_map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;
