@@ -48,6 +48,9 @@ pub(crate) struct WindowsArgs {
     /// Only the crates of the edge towards the system, without the programs
     #[arg(long)]
     edge: bool,
+    /// Only build the tests of crates
+    #[arg(long)]
+    build: bool,
     /// Only what the programs print: help, errors and commands, without tests of crates
     #[arg(long, conflicts_with = "edge")]
     commands: bool,
@@ -65,6 +68,9 @@ pub(crate) fn windows(args: &WindowsArgs) -> Result<()> {
     };
     if let Err(why) = has_target() {
         return missing(&why);
+    }
+    if args.build {
+        return run(tests(&wine, args.edge).arg("--no-run")).map(drop);
     }
     let mut tally = Tally::default();
     if !args.commands {
