@@ -29,7 +29,6 @@ pub(crate) const JOB: Job = Job {
         a_node_outside_is_refused,
         a_cpu_without_local_memory,
         buffers_shrink_to_the_memory_limit,
-        more_than_the_memory_limit_is_refused,
         a_quota_of_cpu_time_is_told,
         a_cpuset_that_shrinks_loses_its_cells_only,
         a_node_that_leaves_the_cpuset_loses_its_cells_only,
@@ -164,14 +163,6 @@ fn buffers_shrink_to_the_memory_limit() -> Result<()> {
     for m in measured(&curve)? {
         ensure!(m.evidence.buffer.0 <= curve.machine.allowed.room(), "buffers of {}", m.evidence.buffer);
     }
-    ensure!(kills(&group)? == 0, "somebody was killed: {}", guest::read(group.join("memory.events"))?);
-    Ok(())
-}
-
-fn more_than_the_memory_limit_is_refused() -> Result<()> {
-    let group = group(&[("memory.max", "64M")])?;
-    let ran = memgauge("latency --cpu 1 --size 96M --time 40ms").in_group(&group).run()?;
-    ran.refused(4, &["96 MiB", "memory.max of control group /job"])?;
     ensure!(kills(&group)? == 0, "somebody was killed: {}", guest::read(group.join("memory.events"))?);
     Ok(())
 }

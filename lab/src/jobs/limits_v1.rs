@@ -13,10 +13,10 @@ use crate::program::memgauge;
 
 pub(crate) const JOB: Job = Job {
     name: "limits-v1",
-    about: "memory.limit_in_bytes of version 1 of 64 and 256 MiB for every command",
+    about: "memory.limit_in_bytes of version 1 of 64 MiB for every command",
     optional: false,
     machine: Machine { qemu: limits::QEMU, ..PLAIN },
-    tests: tests![version_1_takes_the_place_of_version_2, the_limit_is_named, every_command_in_64_mib, every_command_in_256_mib],
+    tests: tests![version_1_takes_the_place_of_version_2, the_limit_is_named, every_command_in_64_mib],
 };
 
 const HIERARCHY: &str = "/sys/fs/cgroup/memory";
@@ -50,8 +50,4 @@ fn the_limit_is_named() -> Result<()> {
 
 fn every_command_in_64_mib() -> Result<()> {
     limits::every_command_in(Bytes::mib(64), VERSION_1)
-}
-
-fn every_command_in_256_mib() -> Result<()> {
-    limits::every_command_in(Bytes::mib(256), VERSION_1)
 }
