@@ -3,10 +3,13 @@
 
     python3 integrations/run.py                     # all whose engines are installed; says which are not
     python3 integrations/run.py slurm mpi           # some
+    python3 integrations/run.py --jobs 2            # two at a time, each of which is printed when it is done
     python3 integrations/run.py --memgauge PROGRAM  # not a static release build of this checkout
 """
 
 import argparse
+import concurrent.futures
+import functools
 import os
 import signal
 import subprocess
@@ -26,14 +29,14 @@ LAST_LINES = 2
 
 
 class Run:
-    """The test of a folder, run to its end: its lines are printed, and those that say how a part of it went are counted.
+    """The test of a folder, run to its end: its lines are shown, and those that say how a part of it went are counted.
 
     After `limit` seconds it is asked to end, which testing.py answers by ending what it has started and by naming the part that ran; after `grace`
     it is killed with its process group.
     """
 
-    def __init__(self, command, limit=LIMIT, grace=GRACE, environment=None):
-        self.passed = self.failed = 0
+    def __init__(self, command, limit=LIMIT, grace=GRACE, environment=None, show=functools.partial(print, end="", flush=True)):
+        self.show, self.passed, self.failed = show, 0, 0
         self.ended = False
         # A group of its own: the signals reach what the test waits for.
         child = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -53,7 +56,7 @@ class Run:
 
     def read(self, lines):
         for line in lines:
-            print(line, end="", flush=True)
+            self.show(line)
             if line.startswith("test "):
                 passed = " ... ok" in line
                 self.passed += passed
@@ -73,6 +76,7 @@ def main():
     tests = sorted(name for name in os.listdir(HERE) if os.path.isfile(f"{HERE}/{name}/test.py"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="which [all]")
+    parser.add_argument("--jobs", type=int, default=1, help="how many at a time [1]")
     parser.add_argument("--memgauge", help="the memgauge to run [a static release build of this checkout]")
     parser.add_argument("--python", default=sys.executable, help="the Python of the tests; engines that are installed beside it are found")
     args = parser.parse_args()
@@ -85,9 +89,18 @@ def main():
     beside = os.path.dirname(args.python)
     path = os.pathsep.join(filter(None, [os.path.abspath(beside) if beside else "", os.environ.get("PATH", "")]))
     started, passed, failed, not_checked = time.monotonic(), 0, 0, []
-    for name in args.names or tests:
-        begun = time.monotonic()
-        run = Run([args.python, f"{HERE}/{name}/test.py"], environment=dict(os.environ, MEMGAUGE=memgauge, PATH=path))
+
+    def run_test(name):
+        begun, lines = time.monotonic(), []
+        environment = dict(os.environ, MEMGAUGE=memgauge, PATH=path)
+        shown = {"show": lines.append} if args.jobs > 1 else {}
+        run = Run([args.python, f"{HERE}/{name}/test.py"], environment=environment, **shown)
+        return name, run, lines, time.monotonic() - begun
+
+    # Engines are waited for most of the time. Their folders and ports are their own.
+    pool = concurrent.futures.ThreadPoolExecutor(args.jobs)
+    for name, run, lines, seconds in (pool.map if args.jobs > 1 else map)(run_test, args.names or tests):
+        print("".join(lines), end="")
         passed += run.passed
         # A test that ended without a line failed as well.
         failed += run.failed or (run.status not in (0, NOT_INSTALLED))
@@ -95,7 +108,7 @@ def main():
             not_checked.append(name)
         if run.ended:
             print(f"integration {name}: ended, because it was not done after {LIMIT} s")
-        print(f"integration {name}: {time.monotonic() - begun:.1f} s\n", flush=True)
+        print(f"integration {name}: {seconds:.1f} s\n", flush=True)
     if not_checked:
         print(f"not checked, because their engines are not installed: {', '.join(not_checked)}")
     print(f"{passed} passed, {failed} failed, in {time.monotonic() - started:.1f} s")

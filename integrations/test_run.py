@@ -26,6 +26,11 @@ class Running(unittest.TestCase):
         run = sh("echo 'test a::b ... ok (0.1 s)'; echo 'test a::c ... FAILED'; echo '    why: test'; exit 1")
         self.assertEqual((run.passed, run.failed, run.status, run.ended), (1, 1, 1, False))
 
+    def test_lines_can_be_kept(self):
+        lines = []
+        Run(["sh", "-c", "echo 'test a::b ... ok'; echo more"], show=lines.append)
+        self.assertEqual(lines, ["test a::b ... ok\n", "more\n"])
+
     def test_what_hangs_is_ended_with_all_that_it_started(self):
         # The first asks for nothing but a signal; the second listens to none.
         for script, grace in [("", GRACE), ("trap '' TERM; ", 0.1)]:
