@@ -45,6 +45,7 @@ const QEMU: &[&str] = &[
 
 /// The node of the module.
 const NODE: u32 = 1;
+
 /// Sets all blocks of the module, of which the kernel may have put some online by itself.
 fn set_all(online: bool) -> Result<()> {
     for (block, _) in blocks(NODE)?.into_iter().filter(|(_, is)| *is != online) {
