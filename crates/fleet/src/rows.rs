@@ -1,11 +1,10 @@
 //! What of a result goes into a fleet's store: its host, and a row for every quantity.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use memgauge_analysis::comparison::DifferentField;
 use memgauge_model::experiment::{Coordinates, Metric};
-use memgauge_model::result::{Measurement, PairMatrix, QualityLevel, Report};
+use memgauge_model::result::{Measurement, PairMatrix, PairNumber, QualityLevel, Report};
 use memgauge_model::stats::median;
 
 use crate::row::{Cell, Fingerprint, HostRun, Row};
@@ -41,33 +40,13 @@ fn measured(run: &Arc<HostRun>, m: &Measurement, report: &Report) -> Row {
 /// The word for a number that is missing without a reason.
 const NO_REASON: &str = "no-reason";
 
-/// The nodes of a reader and of a holder, where they are known.
-type Nodes = (Option<u32>, Option<u32>);
-
-/// What was measured between the CPUs of two nodes.
-#[derive(Default)]
-struct Pairs {
-    values: Vec<f64>,
-    qualities: Vec<QualityLevel>,
-}
-
 /// The medians over the pairs of CPUs of every two nodes. They are good if more than half of the pairs are.
 fn between_nodes(run: &Arc<HostRun>, matrix: &PairMatrix, report: &Report) -> Vec<Row> {
-    let nodes: Vec<Option<u32>> = matrix.cpus.iter().map(|&cpu| report.machine.topology.cpu(cpu).map(|c| c.node)).collect();
-    let mut pairs: BTreeMap<Nodes, Pairs> = BTreeMap::new();
-    for (row, reader) in nodes.iter().enumerate() {
-        for (column, holder) in nodes.iter().enumerate().filter(|(column, _)| *column != row) {
-            let Pairs { values, qualities } = pairs.entry((*reader, *holder)).or_default();
-            if let Some(value) = matrix.value(row, column) {
-                values.push(value);
-                qualities.push(matrix.quality(row, column));
-            }
-        }
-    }
     let missing = report.incomplete.as_ref().map_or_else(|| "cells-missing".to_owned(), memgauge_render::cause);
-    let row = |((cpu_node, holder_node), Pairs { values, mut qualities }): (Nodes, Pairs)| {
+    let row = |(at, pairs): (Coordinates, Vec<PairNumber>)| {
+        let measured = pairs.into_iter().filter_map(|(value, quality)| Some((value?, quality)));
+        let (values, mut qualities): (Vec<f64>, Vec<QualityLevel>) = measured.unzip();
         qualities.sort_unstable();
-        let at = Coordinates { cpu_node, holder_node, ..matrix.shared_coordinates() };
         let volatile = report.stand_in(&at).map(str::to_owned);
         let value = median(&values);
         Row {
@@ -81,7 +60,7 @@ fn between_nodes(run: &Arc<HostRun>, matrix: &PairMatrix, report: &Report) -> Ve
             not_measured: value.is_none().then(|| missing.clone()),
         }
     };
-    pairs.into_iter().map(row).collect()
+    matrix.between_nodes(&report.machine.topology).into_iter().map(row).collect()
 }
 
 impl HostRun {

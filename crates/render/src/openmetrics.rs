@@ -142,19 +142,10 @@ impl Collected {
     fn add_matrices(report: &Report, shared: &Labels, groups: &mut BTreeMap<MetricGroup, Vec<MetricSample>>) {
         for matrix in &report.matrices {
             let Some(series) = &matrix.experiment.quantity(Metric::Latency).series else { continue };
-            let at = matrix.shared_coordinates();
-            let stand_in = report.stand_in(&at).is_some();
-            let mut by_nodes: BTreeMap<(Option<u32>, Option<u32>), Vec<MetricSample>> = BTreeMap::new();
-            let nodes: Vec<Option<u32>> = matrix.cpus.iter().map(|&cpu| node_of(report, Some(cpu))).collect();
-            for (row, reader) in nodes.iter().enumerate() {
-                for (column, holder) in nodes.iter().enumerate().filter(|(column, _)| *column != row) {
-                    let (value, quality) = (matrix.value(row, column), Some(matrix.quality(row, column)));
-                    by_nodes.entry((*reader, *holder)).or_default().push(MetricSample { value, quality, ..MetricSample::default() });
-                }
-            }
-            for ((cpu_node, holder_node), samples) in by_nodes {
-                let at = Coordinates { cpu_node, holder_node, ..at.clone() };
-                groups.entry((series.name, with(shared, place(&at, stand_in)))).or_default().extend(samples);
+            let sample = |(value, quality)| MetricSample { value, quality: Some(quality), ..MetricSample::default() };
+            for (at, pairs) in matrix.between_nodes(&report.machine.topology) {
+                let labels = with(shared, place(&at, report.stand_in(&at).is_some()));
+                groups.entry((series.name, labels)).or_default().extend(pairs.into_iter().map(sample));
             }
         }
     }

@@ -48,8 +48,17 @@ impl GroupLevel {
     pub const fn in_words(self) -> &'static str {
         match self {
             Self::Kernel => "the same hardware, firmware and kernel",
-            Self::Firmware => "the same hardware and firmware, with any kernel (fewer than eight have one kernel)",
-            Self::Hardware => "the same hardware, with any firmware and kernel (fewer than eight have one firmware)",
+            Self::Firmware => "the same hardware and firmware, with any kernel",
+            Self::Hardware => "the same hardware, with any firmware and kernel",
+        }
+    }
+
+    /// Why they have no more in common.
+    pub const fn why_no_more(self) -> Option<&'static str> {
+        match self {
+            Self::Kernel => None,
+            Self::Firmware => Some("fewer than eight have one kernel"),
+            Self::Hardware => Some("fewer than eight have one firmware"),
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::estimate::{Estimate, NotMeasured};
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPlace, Unit};
 use crate::result::evidence::Evidence;
 use crate::result::measurement::{Quality, QualityLevel, QualityReason};
+use crate::topology::Topology;
 
 /// One number for every two of some CPUs, all measured alike: row after row by reader, in each row holder after holder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,6 +73,9 @@ pub struct MatrixPair {
     /// Half of the width of its interval.
     pub half_width: Option<f64>,
 }
+
+/// The number of a pair, if it was measured, and whether to trust it.
+pub type PairNumber = (Option<f64>, QualityLevel);
 
 impl PairMatrix {
     /// The coordinates that all pairs have in common.
@@ -172,6 +176,19 @@ impl PairMatrix {
             Some(DEGRADED) => QualityLevel::Degraded,
             _ => QualityLevel::None,
         }
+    }
+
+    /// The number of each pair and whether to trust it, by the nodes of the two CPUs, which are in the coordinates.
+    pub fn between_nodes(&self, topology: &Topology) -> Vec<(Coordinates, Vec<PairNumber>)> {
+        let nodes: Vec<Option<u32>> = self.cpus.iter().map(|&cpu| topology.cpu(cpu).map(|c| c.node)).collect();
+        let mut pairs: BTreeMap<(Option<u32>, Option<u32>), Vec<PairNumber>> = BTreeMap::new();
+        for (row, reader) in nodes.iter().enumerate() {
+            for (column, holder) in nodes.iter().enumerate().filter(|(column, _)| *column != row) {
+                pairs.entry((*reader, *holder)).or_default().push((self.value(row, column), self.quality(row, column)));
+            }
+        }
+        let at = |(cpu_node, holder_node)| Coordinates { cpu_node, holder_node, ..self.shared_coordinates() };
+        pairs.into_iter().map(|(nodes, pairs)| (at(nodes), pairs)).collect()
     }
 
     /// How many numbers are good, degraded and missing.

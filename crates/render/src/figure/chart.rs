@@ -558,7 +558,7 @@ impl Panel for Chart {
         for mark in self.point_labels.iter().filter(|m| m.ring) {
             let p = self.place(&plot, mark.at.0, mark.at.1);
             for colour in [WHITE, mark.colour] {
-                ring(scene, p, RING, Stroke::new(colour, if colour == WHITE { 3.0 } else { 1.5 }));
+                scene.ring(p, RING, Stroke::new(colour, if colour == WHITE { 3.0 } else { 1.5 }));
             }
         }
         for Placed { text, leader } in placed {
@@ -569,15 +569,6 @@ impl Panel for Chart {
         }
         caption.draw_below(scene, (at.0, plot.area.bottom() + 46.0), space.width);
     }
-}
-
-/// A circle without filling, as a closed path.
-fn ring(scene: &mut Scene, centre: Point, radius: f64, stroke: Stroke) {
-    let points = (0..=24).map(|i| {
-        let angle = f64::from(i) * std::f64::consts::TAU / 24.0;
-        (centre.0 + radius * angle.cos(), centre.1 + radius * angle.sin())
-    });
-    scene.path(points.collect(), stroke);
 }
 
 #[cfg(test)]

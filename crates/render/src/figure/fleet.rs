@@ -120,9 +120,7 @@ fn cost(of: &ComparedNumber, host: &ComparedHost) -> f64 {
 
 fn caption(found: &FleetOutliers, of: &ComparedNumber, every: usize) -> Caption {
     let n = &of.number;
-    let alike = found.groups.get(of.group as usize).map(|group| group.level.in_words());
-    // Why the group is no finer is not of interest here.
-    let alike = alike.and_then(|alike| alike.split(" (").next()).map(|alike| format!(" with {alike}")).unwrap_or_default();
+    let alike = found.groups.get(of.group as usize).map(|group| format!(" with {}", group.level.in_words())).unwrap_or_default();
     let slow = of.hosts.iter().filter(|host| host.slow).count();
     let colours = if slow > 0 { "; in orange those that are slower than their siblings" } else { "; none is slower than its siblings" };
     let about =

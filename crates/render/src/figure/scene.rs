@@ -205,6 +205,14 @@ impl Scene {
     pub(crate) fn dot(&mut self, centre: Point, radius: f64, fill: Colour, rim: Option<Stroke>) {
         self.items.push(Item::Dot { centre, radius, fill, rim });
     }
+    /// A circle without filling, as a closed path.
+    pub(crate) fn ring(&mut self, centre: Point, radius: f64, stroke: Stroke) {
+        let points = (0..=24).map(|i| {
+            let angle = f64::from(i) * std::f64::consts::TAU / 24.0;
+            (centre.0 + radius * angle.cos(), centre.1 + radius * angle.sin())
+        });
+        self.path(points.collect(), stroke);
+    }
     /// A mark at a point: the same area, whatever its shape.
     pub(crate) fn mark(&mut self, marker: Marker, centre: Point, radius: f64, fill: Colour, rim: Option<Stroke>) {
         let corners =

@@ -303,10 +303,11 @@ fn groups(page: &mut Page, groups: &[HostGroup]) {
 
 /// `412 hosts with the same hardware, firmware and kernel: …`.
 pub(crate) fn group_words(group: &HostGroup) -> String {
+    let why = group.level.why_no_more().map(|why| format!(" ({why})")).unwrap_or_default();
     let level = group.level.in_words();
     let fields = group.fields.iter().filter_map(|f| Some(format!("{} {}", field(f.field), f.value.as_ref()?)));
     let fields: Vec<String> = fields.collect();
-    format!("{} with {level}: {}", number_of(u64::from(group.hosts), "host", "hosts"), fields.join(" · "))
+    format!("{} with {level}{why}: {}", number_of(u64::from(group.hosts), "host", "hosts"), fields.join(" · "))
 }
 
 /// What hosts of each kind measure, in tables. `verbose`: every number.
