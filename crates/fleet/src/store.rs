@@ -31,7 +31,6 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use change::Change;
 pub use change::Recovered;
-pub(crate) use columns::places;
 pub use error::StoreError;
 pub use run::StoredRun;
 

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use memgauge_analysis::comparison::{CellComparison, Comparison};
 use memgauge_model::counters::ProgramCount;
 use memgauge_model::estimate::{Estimate, NotMeasured};
-use memgauge_model::experiment::{ChaseOrder, Coordinates, LineState, MemoryPlace, Metric, PrefetchRequest, Unit};
+use memgauge_model::experiment::{Coordinates, MemoryPlace, Metric, Unit};
 use memgauge_model::printable::escape_within_lines;
 use memgauge_model::result::{Evidence, Measurement, PageKind, PairMatrix, PlacementStatus, QualityLevel, QualityReason, Report};
-use memgauge_model::traffic::{Access, LineUse, Mix};
-use memgauge_model::units::{Bytes, IdSet};
+use memgauge_model::units::Bytes;
+use memgauge_model::wording::named::{NAMED, named};
 use memgauge_model::wording::{coordinates, reasons, spelled};
 use serde::Serialize;
 
@@ -25,7 +25,9 @@ impl Format {
 pub(crate) fn results_csv(results: &[Named<'_>]) -> Result<Vec<u8>, RenderError> {
     // The header is written apart, so that a result without a value has one too.
     let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
-    writer.write_record(HEADER)?;
+    let coordinates = named(&Coordinates::default()).map(|(name, _)| name);
+    let names = HEADER.iter().flat_map(|name| if *name == "coordinates" { &coordinates[..] } else { std::slice::from_ref(name) });
+    writer.write_record(names)?;
     results.iter().try_for_each(|result| write(&mut writer, result.report))?;
     finish(writer)
 }
@@ -70,32 +72,8 @@ columns! {
     /// How it was measured.
     method: String,
     // Where.
-    cpu: Option<u32>,
-    cpu_node: Option<u32>,
-    /// `own`, `inherited`, `node` or `device`.
-    memory: Option<&'static str>,
-    memory_node: Option<u32>,
-    memory_dir: Option<&'a str>,
-    holder_cpu: Option<u32>,
-    holder_node: Option<u32>,
-    sharer_cpu: Option<u32>,
-    state: Option<LineState>,
-    /// The loaders' CPUs, such as `0-3,8`.
-    cpus: Option<IdSet>,
-    load_nodes: Option<IdSet>,
-    order: Option<ChaseOrder>,
-    mix: Option<Mix>,
-    delay_cycles: Option<u32>,
-    region: Option<u32>,
-    prefetch: Option<PrefetchRequest>,
-    working_set_bytes: Option<Bytes>,
-    /// The order of traffic where it is part of the place, such as `random`.
-    access: Option<Access>,
-    block_bytes: Option<Bytes>,
-    /// How lines are made durable: `persisted:clwb`, or `read-back:clwb` where they are loaded again.
-    line: Option<String>,
-    /// Interleave weights by node: `0=3,2=1`.
-    weights: Option<String>,
+    /// A column for each coordinate.
+    coordinates: [Option<String>; NAMED],
     // The value.
     value: Option<f64>,
     /// The 95 % interval of the median.
@@ -232,50 +210,13 @@ fn measurement<'a>(run: CsvRow<'a>, m: &'a Measurement) -> CsvRow<'a> {
         lines_in_flight: finite(m.lines_in_flight),
         ..run
     };
-    let trusted = CsvRow { quality: Some(m.quality.level), reasons: join(&m.quality.reasons), ..row };
-    estimated(observed(place(trusted, &m.at), &m.evidence), &m.estimate)
+    let trusted = CsvRow { coordinates: place(&m.at), quality: Some(m.quality.level), reasons: join(&m.quality.reasons), ..row };
+    estimated(observed(trusted, &m.evidence), &m.estimate)
 }
 
-/// What is done with a line, as one word.
-pub fn durable(line: LineUse) -> String {
-    match line {
-        LineUse::Persisted(method) => format!("persisted:{}", method.name()),
-        LineUse::ReadBack(method) => format!("read-back:{}", method.name()),
-        other => spelled(&other),
-    }
-}
-
-fn place<'a>(row: CsvRow<'a>, at: &'a Coordinates) -> CsvRow<'a> {
-    let memory = at.memory.map(|place| match place {
-        MemoryPlace::Own => "own",
-        MemoryPlace::Inherited => "inherited",
-        MemoryPlace::Node(_) => "node",
-        MemoryPlace::Device { .. } => "device",
-    });
-    CsvRow {
-        cpu: at.cpu,
-        cpu_node: at.cpu_node,
-        memory,
-        memory_node: at.memory_node(),
-        memory_dir: at.memory_dir.as_deref().map(cut),
-        holder_cpu: at.holder_cpu,
-        holder_node: at.holder_node,
-        sharer_cpu: at.sharer_cpu,
-        state: at.state,
-        cpus: at.cpus.clone(),
-        load_nodes: at.load_nodes.clone(),
-        order: at.order,
-        mix: at.mix,
-        delay_cycles: at.delay_cycles,
-        region: at.region,
-        prefetch: at.prefetch,
-        working_set_bytes: at.working_set,
-        access: at.access,
-        block_bytes: at.block,
-        line: at.line.map(durable),
-        weights: at.weights.as_ref().map(ToString::to_string),
-        ..row
-    }
+fn place(at: &Coordinates) -> [Option<String>; NAMED] {
+    let at = Coordinates { memory_dir: at.memory_dir.as_deref().map(cut).map(str::to_owned), ..at.clone() };
+    named(&at).map(|(_, value)| value.text())
 }
 
 fn observed<'a>(row: CsvRow<'a>, evidence: &'a Evidence) -> CsvRow<'a> {
@@ -352,14 +293,15 @@ fn pairs(writer: &mut Writer, run: &CsvRow<'_>, matrix: &PairMatrix, report: &Re
         method: spelled(&matrix.experiment.method(Metric::Latency)),
         unit: spelled(&matrix.unit),
         volatile: report.stand_in(&at).map(cut),
-        ..observed(place(run.clone(), &at), &matrix.evidence)
+        ..observed(run.clone(), &matrix.evidence)
     };
     // The matrix counts its reasons and does not say which pairs they are of.
     let all: Vec<QualityReason> = matrix.reasons.keys().copied().collect();
     let causes = matrix.why_not();
     for (i, &reader) in matrix.cpus.iter().enumerate() {
         for (j, &holder) in matrix.cpus.iter().enumerate().filter(|(j, _)| *j != i) {
-            let row = CsvRow { cpu: Some(reader), holder_cpu: Some(holder), ..shared.clone() };
+            let at = Coordinates { cpu: Some(reader), holder_cpu: Some(holder), ..at.clone() };
+            let row = CsvRow { coordinates: place(&at), ..shared.clone() };
             let value = matrix.value(i, j);
             let half = matrix.half_width_percent.get(i).and_then(|widths| *widths.get(j)?);
             let end = |sign: f64| Some(round(value? * (1.0 + sign * f64::from(half?) / 100.0)));

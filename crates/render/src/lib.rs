@@ -29,7 +29,7 @@ mod pivot;
 mod text;
 
 pub use appearance::{Appearance, FILE_WIDTH, FigureOptions, FigureWidth, PageOptions, Picture};
-pub use csv::{cause, durable};
+pub use csv::cause;
 pub use format::{Document, Format, Named, RenderError};
 pub use json::{ReadError, json_text, read};
 pub use mlc_scan::mlc_scan;

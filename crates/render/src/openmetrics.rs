@@ -13,14 +13,14 @@ use std::collections::BTreeMap;
 
 use memgauge_analysis::conclusions::summary::summarise;
 use memgauge_model::estimate::Estimate;
-use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, LineState, Metric};
+use memgauge_model::experiment::{Coordinates, Experiment, Metric};
 use memgauge_model::experiment_table::{Series, SeriesOf, all_series};
 use memgauge_model::result::{Asked, CurveSummary, HealthStatus, LevelSummary, Measurement, QualityLevel, Report};
 use memgauge_model::units::Bytes;
+use memgauge_model::wording::named::named;
 use memgauge_model::wording::{memory_policy, spelled};
 use memgauge_model::words::Verb;
 
-use crate::csv::durable;
 use crate::format::{Format, Named, RenderError};
 use crate::groups::{corrupted_results, loaded_curves};
 pub use encode::same_label;
@@ -301,37 +301,10 @@ fn by_node(node: &dyn Fn(Option<u32>) -> Option<u32>, at: &Coordinates) -> Coord
     }
 }
 
-/// A cell's coordinates as labels, and that its memory only stands in for persistent memory.
+/// A cell's coordinates as labels, and that its memory only stands in for persistent memory. A coordinate that does not apply has no
+/// label.
 fn place(at: &Coordinates, stand_in: bool) -> Labels {
-    with(&coordinates(at), stand_in.then(|| label("volatile", true)))
-}
-
-/// A cell's coordinates as labels. What does not apply has no label.
-fn coordinates(at: &Coordinates) -> Labels {
-    let number = |name, n: Option<u32>| n.map(|n| label(name, n));
-    let order = at.order.map(|o: ChaseOrder| label("order", spelled(&o)));
-    let state = at.state.map(|s: LineState| label("state", spelled(&s)));
-    let bytes = at.working_set.map(|Bytes(bytes)| label("working_set_bytes", bytes));
-    let labels = [
-        number("cpu", at.cpu),
-        number("cpu_node", at.cpu_node),
-        number("memory_node", at.memory_node()),
-        at.memory_dir.as_ref().map(|directory| label("memory_dir", directory)),
-        number("holder_cpu", at.holder_cpu),
-        number("holder_node", at.holder_node),
-        number("sharer_cpu", at.sharer_cpu),
-        state,
-        at.cpus.as_ref().map(|cpus| label("cpus", cpus)),
-        at.load_nodes.as_ref().map(|nodes| label("load_nodes", nodes)),
-        order,
-        at.mix.map(|mix| label("mix", mix)),
-        number("delay_cycles", at.delay_cycles),
-        at.prefetch.map(|state| label("prefetch", state.name())),
-        bytes,
-        at.access.map(|access| label("access", spelled(&access))),
-        at.block.map(|Bytes(bytes)| label("block_bytes", bytes)),
-        at.line.map(|line| label("line", durable(line))),
-        at.weights.as_ref().map(|weights| label("weights", weights)),
-    ];
-    labels.into_iter().flatten().collect()
+    let coordinates = named(at).into_iter().filter(|(name, _)| !matches!(*name, "memory" | "region"));
+    let labels: Labels = coordinates.filter_map(|(name, word)| Some(label(name, word.text()?))).collect();
+    with(&labels, stand_in.then(|| label("volatile", true)))
 }

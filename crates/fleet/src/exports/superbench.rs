@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use memgauge_model::experiment::{Metric, Unit};
 use memgauge_model::printable::escape_json;
 use memgauge_model::stats::median;
+use memgauge_model::wording::named::named;
 use serde_json::{Map, json};
 
 use super::run::{ExportError, ExportRun, is_usable, names};
 use crate::row::Cell;
-use crate::store::places;
 
 /// A line for each run. What was not measured is absent, and so is what is unreliable; the `return_code` of its experiment is then 1,
 /// which the rule `failure_check` finds.
@@ -74,7 +74,7 @@ fn metric(cell: &Cell) -> String {
         Metric::Bandwidth => "bandwidth",
     };
     let mut name = format!("{kind}_{unit}");
-    for (column, value) in places(cell) {
+    for (column, value) in named(&cell.at).into_iter().filter_map(|(column, value)| Some((column, value.text()?))) {
         name.extend(["_", column, "="]);
         name.extend(value.chars().map(|c| match c {
             ':' => '-',

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use memgauge_model::experiment::{Coordinates, Experiment, MemoryPlace, Metric, Unit};
+use memgauge_model::experiment::{Coordinates, Experiment, Metric, Unit};
+use memgauge_model::wording::named::{NamedValue, named};
 use memgauge_model::wording::spelled;
-use memgauge_render::durable;
 use parquet::data_type::ByteArray;
 use serde::Serialize;
 
@@ -100,56 +100,12 @@ pub(super) fn run(stored: &StoredRun) -> Vec<Field> {
 
 /// What was measured, and where: columns as those of `memgauge render --format csv`, and `at`, the coordinates as results have them.
 pub(super) fn cell(cell: &Cell) -> Vec<Field> {
-    let at = &cell.at;
-    let memory = at.memory.map(|place| match place {
-        MemoryPlace::Own => "own",
-        MemoryPlace::Inherited => "inherited",
-        MemoryPlace::Node(_) => "node",
-        MemoryPlace::Device { .. } => "device",
+    let place = named(&cell.at).map(|(name, value)| match value {
+        NamedValue::Number(value) => integer(name, value),
+        NamedValue::Word(value) => text(name, value),
     });
-    vec![
-        word("experiment", Some(cell.experiment)),
-        word("metric", Some(cell.metric)),
-        integer("cpu", at.cpu),
-        integer("cpu_node", at.cpu_node),
-        text("memory", memory),
-        integer("memory_node", at.memory_node()),
-        text("memory_dir", at.memory_dir.as_ref()),
-        integer("holder_cpu", at.holder_cpu),
-        integer("holder_node", at.holder_node),
-        integer("sharer_cpu", at.sharer_cpu),
-        word("state", at.state),
-        text("cpus", at.cpus.as_ref().map(ToString::to_string)),
-        text("load_nodes", at.load_nodes.as_ref().map(ToString::to_string)),
-        word("order", at.order),
-        text("mix", at.mix.map(|mix| mix.to_string())),
-        integer("delay_cycles", at.delay_cycles),
-        integer("region", at.region),
-        word("prefetch", at.prefetch),
-        integer("working_set_bytes", at.working_set.map(|b| b.0)),
-        word("access", at.access),
-        integer("block_bytes", at.block.map(|b| b.0)),
-        text("line", at.line.map(durable)),
-        text("weights", at.weights.as_ref().map(ToString::to_string)),
-        json("at", at),
-        word("unit", Some(cell.unit)),
-    ]
-}
-
-/// The columns of a cell's place that are not empty, and their values as text: without what was measured, and without `at`.
-pub(crate) fn places(of: &Cell) -> Vec<(&'static str, String)> {
-    let named = |name: &str| !["experiment", "metric", "at", "unit"].contains(&name);
-    let text = |(name, _, value): Field| {
-        let text = match value {
-            Value::Text(text) => text.as_utf8().ok()?.to_owned(),
-            Value::Integer(n) => n.to_string(),
-            Value::Number(n) => n.to_string(),
-            Value::Truth(truth) => truth.to_string(),
-            Value::Null => return None,
-        };
-        named(name).then_some((name, text))
-    };
-    cell(of).into_iter().filter_map(text).collect()
+    let what = [word("experiment", Some(cell.experiment)), word("metric", Some(cell.metric))];
+    what.into_iter().chain(place).chain([json("at", &cell.at), word("unit", Some(cell.unit))]).collect()
 }
 
 /// The value, and how far to trust it.
