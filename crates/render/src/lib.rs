@@ -114,7 +114,7 @@ impl Document for PlannedRun<'_> {
     const FORMATS: &'static [Format] = TEXT_AND_JSON;
 
     fn text(&self, appearance: &Appearance) -> String {
-        text::plan_text(self.plan, self.machine, appearance.width)
+        text::lay_out(&text::plan_blocks(self.plan, self.machine), appearance.width, false)
     }
     fn line(&self, _: &Appearance) -> String {
         text::plan_line(self.plan)
@@ -129,7 +129,7 @@ impl Document for Comparison {
     const FORMATS: &'static [Format] = &[Format::TEXT, Format::JSON, Format::CSV, Format::HTML, Format::SVG, Format::PNG, Format::PDF];
 
     fn text(&self, appearance: &Appearance) -> String {
-        text::comparison_text(self, appearance.width, appearance.colour, appearance.verbose)
+        text::lay_out(&text::comparison_blocks(self, appearance.verbose), appearance.width, appearance.colour)
     }
     fn line(&self, _: &Appearance) -> String {
         text::comparison_line(self)
@@ -151,7 +151,7 @@ impl Document for Advice {
     const FORMATS: &'static [Format] = TEXT_AND_JSON;
 
     fn text(&self, appearance: &Appearance) -> String {
-        text::advice_text(self, appearance.width, appearance.colour)
+        text::lay_out(&text::advice_blocks(self), appearance.width, appearance.colour)
     }
     fn line(&self, _: &Appearance) -> String {
         text::advice_line(self)
@@ -175,7 +175,7 @@ impl Document for Published<'_> {
     const FORMATS: &'static [Format] = TEXT_AND_JSON;
 
     fn text(&self, appearance: &Appearance) -> String {
-        text::published_text(&self.values, self.sources, appearance.width, appearance.colour)
+        text::lay_out(&text::published_blocks(&self.values, self.sources), appearance.width, appearance.colour)
     }
     fn json(&self) -> Result<Vec<u8>, RenderError> {
         Ok(json_text(&self.values)?)
@@ -195,7 +195,7 @@ impl Document for Outliers<'_> {
     const FORMATS: &'static [Format] = &[Format::TEXT, Format::JSON, Format::CSV, Format::SVG, Format::PNG, Format::PDF];
 
     fn text(&self, appearance: &Appearance) -> String {
-        text::fleet_outliers_text(self.found, appearance.width, appearance.colour, appearance.verbose)
+        text::lay_out(&text::fleet_outliers_blocks(self.found, appearance.verbose), appearance.width, appearance.colour)
     }
     fn json(&self) -> Result<Vec<u8>, RenderError> {
         Ok(json_text(self.found)?)
@@ -215,7 +215,7 @@ impl Document for FleetBaseline {
     const FORMATS: &'static [Format] = WITH_CSV;
 
     fn text(&self, appearance: &Appearance) -> String {
-        text::fleet_baseline_text(self, appearance.width, appearance.colour, appearance.verbose)
+        text::lay_out(&text::fleet_baseline_blocks(self, appearance.verbose), appearance.width, appearance.colour)
     }
     fn json(&self) -> Result<Vec<u8>, RenderError> {
         Ok(json_text(self)?)
@@ -233,7 +233,7 @@ impl Document for FleetHistory {
     const FORMATS: &'static [Format] = WITH_CSV;
 
     fn text(&self, appearance: &Appearance) -> String {
-        text::fleet_history_text(self, appearance.width, appearance.colour, appearance.verbose)
+        text::lay_out(&text::fleet_history_blocks(self, appearance.verbose), appearance.width, appearance.colour)
     }
     fn json(&self) -> Result<Vec<u8>, RenderError> {
         Ok(json_text(self)?)

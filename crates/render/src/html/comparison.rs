@@ -13,7 +13,7 @@ use crate::figure::ratios::panels;
 use crate::format::RenderError;
 use crate::json::json_text;
 use crate::number::percent;
-use crate::text::block::Part;
+use crate::text::block::{Block, Part};
 use crate::text::column::{Cell, Column};
 use crate::text::comparison::{comparison_blocks, title};
 
@@ -63,7 +63,7 @@ impl Folded {
 pub(crate) fn comparison_html(comparison: &Comparison) -> Result<Vec<u8>, RenderError> {
     let mut figures = Figures::default();
     let pictures = figures.make(panels(comparison));
-    let all: Vec<Group> = groups(comparison_blocks(comparison), Part::Verdict).into_iter().map(|(_, group)| group).collect();
+    let all: Vec<Group> = groups(comparison_blocks(comparison, true), Part::Verdict).into_iter().map(|(_, group)| group).collect();
     let (verdict, mut groups): (Vec<Group>, Vec<Group>) = all.into_iter().partition(|group| group.title.is_empty());
     groups.iter_mut().flat_map(|group| &mut group.views).for_each(|view| {
         if let View::Table(table) = view {

@@ -1,7 +1,7 @@
 //! Blocks of the text in groups: what stands below one heading.
 
 use super::figures::Figure;
-use super::view::{View, add};
+use super::view::View;
 use crate::text::block::{Block, Part, Style};
 
 /// What stands below one heading.
@@ -52,13 +52,14 @@ pub(super) fn groups(blocks: Vec<Block>, first: Part) -> Vec<(Part, Group)> {
                 all.push((part.clone(), Group { title, about, ..Group::default() }));
                 fresh = false;
             }
+            Block::Gap | Block::Sketch { .. } => {}
             block => {
                 if std::mem::take(&mut fresh) || all.is_empty() {
                     all.push((part.clone(), Group::default()));
                 }
                 let Some((_, group)) = all.last_mut() else { continue };
                 let detail = matches!(&block, Block::Text { style: Style::Detail, .. } | Block::Items { style: Style::Detail, .. });
-                add(if detail { &mut group.details } else { &mut group.views }, block);
+                if detail { &mut group.details } else { &mut group.views }.push(View::new(block));
             }
         }
     }

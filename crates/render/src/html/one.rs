@@ -13,7 +13,7 @@ use crate::appearance::PageOptions;
 use crate::figure::results::{matrix_panels, panels_by_table};
 use crate::format::{Named, RenderError};
 use crate::json::report_json;
-use crate::text::block::Part;
+use crate::text::block::{Block, Fact, Part};
 use crate::text::headline::{TRUST, UNRELIABLE};
 use crate::text::one_line;
 use crate::text::plan::rules;
@@ -73,11 +73,8 @@ impl Tile {
 }
 
 /// A fact of the headline as a page shows it: how far to trust a result has one name, whatever it is.
-pub(super) fn trust_named(name: &str, text: &str) -> (String, String) {
-    match name {
-        UNRELIABLE => (TRUST.to_owned(), format!("{UNRELIABLE}: {text}")),
-        _ => (name.to_owned(), text.to_owned()),
-    }
+pub(super) fn trust_named(Fact { name, text, .. }: &Fact) -> (&str, String) {
+    if name == UNRELIABLE { (TRUST, format!("{UNRELIABLE}: {text}")) } else { (name, text.clone()) }
 }
 
 /// Where a number with its unit ends, and with its half interval if it has one.
@@ -116,8 +113,8 @@ pub(super) fn sections<'a>(result: Named<'a>, prefix: &str, figures: Option<&mut
     let headline = take(&mut parts, |part| *part == Part::Headline);
     let mut tiles = Vec::new();
     for view in headline.iter().flat_map(|group| &group.views) {
-        if let View::Facts(facts) = view {
-            tiles.extend(facts.iter().map(|(name, text)| trust_named(name, text)).map(|(name, text)| Tile::new(&name, &text)));
+        if let View::Block(Block::Facts(facts)) = view {
+            tiles.extend(facts.iter().map(trust_named).map(|(name, text)| Tile::new(name, &text)));
         }
     }
     let measured = report.plan.is_some() || !report.is_empty();

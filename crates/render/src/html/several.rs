@@ -18,7 +18,7 @@ use crate::figure::results::{matrix_panels, panels_by_table};
 use crate::format::{Named, RenderError};
 use crate::groups::Section;
 use crate::json::report_json;
-use crate::text::block::Block;
+use crate::text::block::{Block, Fact};
 use crate::text::column::{Cell, Column};
 use crate::text::comparison::field;
 use crate::text::one_line;
@@ -76,25 +76,18 @@ fn unsorted(name: &str, columns: &[Column]) -> View {
 
 /// The headlines, a row for each number and a column for each result. `None` where no result has one.
 fn headline(results: &[Named<'_>]) -> Option<View> {
-    let facts = |result: &Named<'_>| -> BTreeMap<String, String> {
-        let facts = headline_blocks(result.report).into_iter();
-        facts.filter_map(|block| if let Block::Fact { name, text } = block { Some(trust_named(&name, &text)) } else { None }).collect()
-    };
-    let all: Vec<BTreeMap<String, String>> = results.iter().map(facts).collect();
-    let mut names: Vec<String> = Vec::new();
-    for result in results {
-        for block in headline_blocks(result.report) {
-            if let Block::Fact { name, text } = block {
-                let (name, _) = trust_named(&name, &text);
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            }
+    let facts = |block| if let Block::Facts(facts) = block { facts } else { Vec::new() };
+    let all: Vec<Vec<Fact>> = results.iter().map(|result| headline_blocks(result.report).into_iter().flat_map(facts).collect()).collect();
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in all.iter().flatten().map(trust_named) {
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
-    let mut columns = vec![Column::text("", names.iter().map(String::as_str))];
+    let mut columns = vec![Column::text("", names.iter().copied())];
     for (result, facts) in results.iter().zip(&all) {
-        columns.push(Column::text(result.name, names.iter().map(|name| facts.get(name).cloned())));
+        let fact = |name: &&str| facts.iter().map(trust_named).rfind(|(known, _)| known == name).map(|(_, text)| text);
+        columns.push(Column::text(result.name, names.iter().map(fact)));
     }
     (!names.is_empty()).then(|| unsorted("Summary", &columns))
 }

@@ -5,20 +5,33 @@ use crate::text::column::{Alignment, Cell, Column, padded};
 
 /// An element of a page.
 pub(super) enum View {
-    /// A sentence or more, after a sign that may be empty.
-    Text {
-        class: &'static str,
-        sign: String,
-        text: String,
-        advice: Option<String>,
-    },
-    Facts(Vec<(String, String)>),
-    Commands(Vec<String>),
-    Items {
-        class: &'static str,
-        text: String,
-    },
+    Block(Block),
     Table(Table),
+}
+
+impl View {
+    pub(super) fn new(block: Block) -> Self {
+        match block {
+            Block::Table { columns, .. } => Self::Table(table(&columns)),
+            Block::Line { style, text } => {
+                let text = text.trim().to_owned();
+                Self::Block(Block::Text { style, first: String::new(), rest: String::new(), text, advice: None })
+            }
+            block => Self::Block(block),
+        }
+    }
+}
+
+impl Style {
+    /// The class of a text.
+    pub(super) const fn class(self) -> &'static str {
+        match self {
+            Self::Plain | Self::Bold => "",
+            Self::Dim | Self::Detail => "dim",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
 }
 
 /// A table.
@@ -66,32 +79,6 @@ pub(super) struct Entry {
     pub(super) text: String,
     /// After a number: its interval, what firmware claims, marks of footnotes.
     pub(super) after: String,
-}
-
-const fn class(style: Style) -> &'static str {
-    match style {
-        Style::Plain | Style::Bold => "",
-        Style::Dim | Style::Detail => "dim",
-        Style::Warning => "warning",
-        Style::Error => "error",
-    }
-}
-
-/// Adds a block to what is there. Facts and commands in a row are one list; advice belongs to the sentence before it. Headings and parts are
-/// not elements of their own.
-pub(super) fn add(views: &mut Vec<View>, block: Block) {
-    match (block, views.last_mut()) {
-        (Block::Part(_) | Block::Heading { .. }, _) => {}
-        (Block::Fact { name, text }, Some(View::Facts(facts))) => facts.push((name, text)),
-        (Block::Fact { name, text }, _) => views.push(View::Facts(vec![(name, text)])),
-        (Block::Command(line), Some(View::Commands(lines))) => lines.push(line),
-        (Block::Command(line), _) => views.push(View::Commands(vec![line])),
-        (Block::Advice(text), Some(View::Text { advice, .. })) => *advice = Some(text),
-        (Block::Advice(text), _) => views.push(View::Text { class: "", sign: "→".to_owned(), text, advice: None }),
-        (Block::Text { style, sign, text }, _) => views.push(View::Text { class: class(style), sign, text, advice: None }),
-        (Block::Items { style, items }, _) => views.push(View::Items { class: class(style), text: items.join(" · ") }),
-        (Block::Table(columns), _) => views.push(View::Table(table(&columns))),
-    }
 }
 
 /// Tables of more rows than this can be sorted.

@@ -6,6 +6,7 @@ use memgauge_analysis::advice::{Action, Advice, Ceiling, Gap, Number, Recommenda
 use memgauge_model::topology::OperatingSystem;
 use memgauge_model::wording::{nodes, spelled};
 
+use super::block::Block;
 use super::comparison::{place, quantity};
 use super::grid::Column;
 use super::page::{Page, Style};
@@ -16,9 +17,9 @@ pub(crate) fn advice_line(advice: &Advice) -> String {
     words::headline(advice) + "\n"
 }
 
-/// Advice in words and tables. `columns`: those of the page.
-pub(crate) fn advice_text(advice: &Advice, columns: usize, colour: bool) -> String {
-    let mut page = Page::new(columns, colour);
+/// Advice in words and tables.
+pub(crate) fn advice_blocks(advice: &Advice) -> Vec<Block> {
+    let mut page = Page::new(true);
     page.text(Style::Bold, "", "  ", &words::headline(advice));
     for result in &advice.results {
         let cpu = result.cpu.as_deref().unwrap_or("CPU not stated");
@@ -30,7 +31,7 @@ pub(crate) fn advice_text(advice: &Advice, columns: usize, colour: bool) -> Stri
         one(&mut page, recommendation, named, words::system(advice));
     }
     gaps(&mut page, &advice.gaps, named);
-    page.into_text()
+    page.into_blocks()
 }
 
 fn one(page: &mut Page, recommendation: &Recommendation, named: bool, system: OperatingSystem) {

@@ -1,4 +1,4 @@
-//! What a page consists of before it is laid out, for pages that are no text.
+//! Pieces of a page, before they are laid out as text or shown in HTML.
 
 use memgauge_model::traffic::Access;
 
@@ -47,30 +47,63 @@ pub(crate) enum Part {
 /// A piece of a page.
 pub(crate) enum Block {
     Part(Part),
-    /// The title of a section, and what its numbers are.
+    /// An empty line, unless there is one or the page is still empty. HTML has distances of its own.
+    Gap,
+    /// The title of a section and, dimmed, what its numbers are.
     Heading {
         title: String,
         about: String,
     },
-    /// A sentence or more, after a sign, such as the number of a footnote; the sign may be empty.
+    /// A sentence or more, wrapped, and what to do about it. `first` and `rest` are the indentations; the first may hold a sign, such as the
+    /// number of a footnote.
     Text {
         style: Style,
-        sign: String,
+        first: String,
+        rest: String,
+        text: String,
+        advice: Option<String>,
+    },
+    /// One line, as it is.
+    Line {
+        style: Style,
         text: String,
     },
-    /// What to do about what was just said.
-    Advice(String),
-    /// A name with what is known about it.
-    Fact {
-        name: String,
-        text: String,
-    },
-    /// A line to paste into a shell.
-    Command(String),
-    /// Short texts that belong together.
+    Facts(Vec<Fact>),
+    /// Lines to paste into a shell.
+    Commands(Vec<String>),
+    /// Short texts that belong together, broken only between them.
     Items {
         style: Style,
+        indent: &'static str,
         items: Vec<String>,
     },
-    Table(Vec<Column>),
+    /// A curve in one line of block characters between its ends: the heights of its points, 0 to 1. HTML has a figure.
+    Sketch {
+        from: String,
+        to: String,
+        heights: Vec<Option<f64>>,
+    },
+    Table {
+        columns: Vec<Column>,
+        narrow: Narrow,
+    },
+}
+
+/// A name in so many columns with what is known about it.
+pub(crate) struct Fact {
+    pub(crate) style: Style,
+    pub(crate) indent: &'static str,
+    pub(crate) name: String,
+    pub(crate) columns: usize,
+    pub(crate) text: String,
+}
+
+/// How a table is shown that is wider than the page without its optional columns.
+pub(crate) enum Narrow {
+    /// It stays wider.
+    Wide,
+    /// Two lines for each row stand in its place.
+    Lines(Vec<[String; 2]>),
+    /// Columns that do not fit stand below the others, after the first column again.
+    Below,
 }

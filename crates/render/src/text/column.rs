@@ -119,12 +119,15 @@ pub(crate) struct Column {
     pub(crate) right: bool,
     pub(super) optional: bool,
     pub(crate) cells: Vec<Cell>,
+    /// Lines that stand below the table where the column is not shown.
+    pub(super) instead: Vec<String>,
 }
 
 impl Column {
     /// A column of texts, aligned to the left.
     pub(crate) fn text(head: impl Into<String>, cells: impl IntoIterator<Item = impl Into<Cell>>) -> Self {
-        Self { head: head.into(), right: false, optional: false, cells: cells.into_iter().map(Into::into).collect() }
+        let cells = cells.into_iter().map(Into::into).collect();
+        Self { head: head.into(), right: false, optional: false, cells, instead: Vec::new() }
     }
     /// A column of numbers, aligned to the right.
     pub(crate) fn numbers(head: impl Into<String>, cells: impl IntoIterator<Item = impl Into<Cell>>) -> Self {
@@ -133,6 +136,14 @@ impl Column {
     /// May be left out where the page is narrow.
     pub(crate) fn optional(self) -> Self {
         Self { optional: true, ..self }
+    }
+    /// The same, with these lines below the table instead.
+    pub(crate) fn or_lines(self, instead: Vec<String>) -> Self {
+        Self { optional: true, instead, ..self }
+    }
+    /// Whether any cell has something.
+    pub(super) fn has_content(&self) -> bool {
+        self.cells.iter().any(|cell| !cell.is_blank())
     }
     /// Left out unless this holds.
     pub(crate) fn only_if(mut self, shown: bool) -> Self {

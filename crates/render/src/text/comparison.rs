@@ -15,42 +15,30 @@ use crate::number::{number, percent, unit};
 /// Rows of a table on a page that does not explain everything.
 const BRIEF_ROWS: usize = 12;
 
-/// A comparison in words and tables. `columns`: those of the page. `verbose`: every number, also those that are the same.
-pub(crate) fn comparison_text(comparison: &Comparison, columns: usize, colour: bool, verbose: bool) -> String {
-    let mut page = Page::new(columns, colour);
-    page.verbose = verbose;
-    write(&mut page, comparison);
-    page.into_text()
-}
-
 /// The verdict and how many numbers have which, in one line however long it is.
 pub(crate) fn comparison_line(comparison: &Comparison) -> String {
     verdict(comparison).0 + "\n"
 }
 
-/// The same with every number, in pieces.
-pub(crate) fn comparison_blocks(comparison: &Comparison) -> Vec<Block> {
-    let mut page = Page::of_blocks();
-    write(&mut page, comparison);
-    page.into_blocks()
-}
-
-fn write(page: &mut Page, comparison: &Comparison) {
-    headline(page, comparison);
-    differences(page, comparison);
+/// A comparison in words and tables. `verbose`: every number, also those that are the same.
+pub(crate) fn comparison_blocks(comparison: &Comparison, verbose: bool) -> Vec<Block> {
+    let mut page = Page::new(verbose);
+    headline(&mut page, comparison);
+    differences(&mut page, comparison);
     let tables = [
         (ComparisonVerdict::Worse, true),
         (ComparisonVerdict::Better, true),
         (ComparisonVerdict::Inconclusive, true),
-        (ComparisonVerdict::Same, page.verbose),
+        (ComparisonVerdict::Same, verbose),
     ];
     for (verdict, shown) in tables {
         let mut cells: Vec<&CellComparison> = comparison.cells.iter().filter(|c| shown && c.verdict == verdict).collect();
         cells.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
-        table(page, title(verdict), &cells);
+        table(&mut page, title(verdict), &cells);
     }
-    means(page, comparison);
-    missing(page, &comparison.not_compared);
+    means(&mut page, comparison);
+    missing(&mut page, &comparison.not_compared);
+    page.into_blocks()
 }
 
 /// What the table of the numbers with a verdict is called.

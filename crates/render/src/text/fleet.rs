@@ -7,6 +7,7 @@ use memgauge_analysis::fleet::{
 use memgauge_model::experiment::{Coordinates, Experiment, Metric};
 use memgauge_model::wording::{ids, number_of, spelled};
 
+use super::block::Block;
 use super::comparison::{change, changes, field, place, quantity};
 use super::grid::{Cell, Column};
 use super::page::{Page, Style};
@@ -17,10 +18,9 @@ const BRIEF_ROWS: usize = 20;
 /// Names in a list on such a page.
 const BRIEF_NAMES: usize = 8;
 
-/// Which hosts are slower than their siblings, in words and tables. `columns`: those of the page. `verbose`: every host and every number.
-pub(crate) fn fleet_outliers_text(found: &FleetOutliers, columns: usize, colour: bool, verbose: bool) -> String {
-    let mut page = Page::new(columns, colour);
-    page.verbose = verbose;
+/// Which hosts are slower than their siblings, in words and tables. `verbose`: every host and every number.
+pub(crate) fn fleet_outliers_blocks(found: &FleetOutliers, verbose: bool) -> Vec<Block> {
+    let mut page = Page::new(verbose);
     headline(&mut page, found);
     slow_hosts(&mut page, found);
     populations(&mut page, &found.populations);
@@ -28,7 +28,7 @@ pub(crate) fn fleet_outliers_text(found: &FleetOutliers, columns: usize, colour:
     duplicates(&mut page, &found.duplicates);
     not_judged(&mut page, found);
     groups(&mut page, &found.groups);
-    page.into_text()
+    page.into_blocks()
 }
 
 fn headline(page: &mut Page, found: &FleetOutliers) {
@@ -311,9 +311,8 @@ pub(crate) fn group_words(group: &HostGroup) -> String {
 }
 
 /// What hosts of each kind measure, in tables. `verbose`: every number.
-pub(crate) fn fleet_baseline_text(baseline: &FleetBaseline, columns: usize, colour: bool, verbose: bool) -> String {
-    let mut page = Page::new(columns, colour);
-    page.verbose = verbose;
+pub(crate) fn fleet_baseline_blocks(baseline: &FleetBaseline, verbose: bool) -> Vec<Block> {
+    let mut page = Page::new(verbose);
     let hosts = number_of(u64::from(baseline.hosts), "host", "hosts");
     let groups = number_of(baseline.groups.len() as u64, "group", "groups");
     page.text(Style::Bold, "", "  ", &format!("Baseline of {hosts} in {groups} of eight and more"));
@@ -322,7 +321,7 @@ pub(crate) fn fleet_baseline_text(baseline: &FleetBaseline, columns: usize, colo
         page.text(Style::Warning, "  ! ", "    ", &text);
     }
     baseline.groups.iter().for_each(|group| group_baseline(&mut page, group));
-    page.into_text()
+    page.into_blocks()
 }
 
 fn group_baseline(page: &mut Page, group: &GroupBaseline) {

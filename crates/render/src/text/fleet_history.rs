@@ -3,6 +3,7 @@
 use memgauge_analysis::fleet::{Change, ChangedNumber, FleetHistory, Series};
 use memgauge_model::wording::number_of;
 
+use super::block::Block;
 use super::comparison::{change, field, quantity};
 use super::fleet::{day, number_words, spot};
 use super::grid::{Cell, Column};
@@ -13,15 +14,14 @@ use crate::number::{number, percent, unit};
 const BRIEF_ROWS: usize = 6;
 
 /// When the numbers of a host changed. `verbose`: every number of a change, and the levels of every series.
-pub(crate) fn fleet_history_text(history: &FleetHistory, columns: usize, colour: bool, verbose: bool) -> String {
-    let mut page = Page::new(columns, colour);
-    page.verbose = verbose;
+pub(crate) fn fleet_history_blocks(history: &FleetHistory, verbose: bool) -> Vec<Block> {
+    let mut page = Page::new(verbose);
     headline(&mut page, history);
     history.changes.iter().for_each(|change| one_change(&mut page, history, change));
     if verbose {
         series(&mut page, history);
     }
-    page.into_text()
+    page.into_blocks()
 }
 
 fn headline(page: &mut Page, history: &FleetHistory) {

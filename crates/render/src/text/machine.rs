@@ -8,6 +8,7 @@ use memgauge_model::topology::{Identity, Machine, Node, OperatingSystem, Topolog
 use memgauge_model::units::{Bytes, IdSet};
 use memgauge_model::wording;
 
+use super::block::Part;
 use super::grid::Column;
 use super::page::{INDENT, Page, Style};
 use super::{notes, places, tiers};
@@ -114,6 +115,17 @@ pub(super) fn info(page: &mut Page, report: &Report) {
     title(page, report);
     page.items(Style::Plain, "", identity(m));
     details(page, report);
+    limits(page, report);
+}
+
+/// The same without the details.
+pub(super) fn brief_info(page: &mut Page, report: &Report) {
+    header(page, report);
+    page.part(Part::Notes);
+    limits(page, report);
+}
+
+fn limits(page: &mut Page, report: &Report) {
     notes::list(page, "Limits and notes", report.environment.limits.iter().chain(&report.notes));
 }
 

@@ -13,7 +13,9 @@ use memgauge_model::units::IdSet;
 use memgauge_model::wording;
 
 use self::row::Row;
-use super::grid::{Column, grid};
+use super::block::Block;
+use super::grid::Column;
+use super::layout::lay_out;
 use super::page::{INDENT, LONGEST, Page, Style};
 use super::{evidence, machine, notes, places, tiers};
 use crate::number::{count, human, percent, seconds, sizes};
@@ -21,18 +23,18 @@ use crate::number::{count, human, percent, seconds, sizes};
 /// With more lines than this a step is summed up.
 const LISTED_CELLS: usize = 24;
 
-/// The plan as text of `width` columns, without colours, where it is all that is asked for.
-pub(crate) fn plan_text(plan: &Plan, machine: &Machine, width: usize) -> String {
-    text_under(&format!("nothing is measured; the run would take {}", duration(plan)), plan, machine, width)
+/// The plan where it is all that is asked for.
+pub(crate) fn plan_blocks(plan: &Plan, machine: &Machine) -> Vec<Block> {
+    blocks_under(&format!("nothing is measured; the run would take {}", duration(plan)), plan, machine)
 }
 
-/// The same where the plan is measured next.
+/// The plan as text of `width` columns, without colours, where it is measured next.
 pub fn plan_of_run_text(plan: &Plan, machine: &Machine, width: usize) -> String {
-    text_under(&format!("the run takes {}", duration(plan)), plan, machine, width)
+    lay_out(&blocks_under(&format!("the run takes {}", duration(plan)), plan, machine), width, false)
 }
 
-fn text_under(heading: &str, plan: &Plan, machine: &Machine, width: usize) -> String {
-    let mut page = Page::new(width, false);
+fn blocks_under(heading: &str, plan: &Plan, machine: &Machine) -> Vec<Block> {
+    let mut page = Page::new(true);
     page.heading("Plan", heading);
     page.items(Style::Plain, "", machine::identity(machine));
     page.items(Style::Plain, "", rules(plan));
@@ -49,7 +51,7 @@ fn text_under(heading: &str, plan: &Plan, machine: &Machine, width: usize) -> St
         page.line(Style::Plain, "No step: there is nothing to measure.");
     }
     notes::list(&mut page, "Notes", plan.notes.iter());
-    page.into_text()
+    page.into_blocks()
 }
 
 /// How long the run takes: `about 19 s`, or `about 40 s, at most 63 s` where that depends on how quiet the machine is.
@@ -105,15 +107,8 @@ fn one_step(page: &mut Page, number: usize, step: &Step, directories: &[MemoryDi
     page.heading(&format!("{number}  {}", step.title), &about);
     let rows = rows::rows(&step.cells, directories);
     if rows.len() <= LISTED_CELLS {
-        let lines = table(&rows, page.width);
-        page.table_lines(&lines);
+        page.table(table(&rows));
         let common = |f: fn(&Row) -> String| rows.first().map(f).filter(|first| rows.iter().all(|r| f(r) == *first));
-        // Details get lines of their own where there is no room for a column.
-        if differ(&rows, |r| r.detail.clone()) && !lines.first().is_some_and(|head| head.trim_end().ends_with(DETAIL_HEAD)) {
-            for (detail, names) in details(&rows) {
-                page.text(Style::Plain, INDENT, "    ", &format!("{}: {detail}", names.join(", ")));
-            }
-        }
         let delay = rows.iter().any(|r| r.delay.is_some()).then(|| DELAY.to_owned());
         let items: Vec<String> =
             [common(|r| format!("pages {}", r.pages_text())), common(|r| r.detail.clone()), delay].into_iter().flatten().collect();
@@ -130,15 +125,12 @@ fn one_step(page: &mut Page, number: usize, step: &Step, directories: &[MemoryDi
 /// What the column of delays shows.
 const DELAY: &str = "delay: core cycles that a loader waits after every four lines";
 
-/// The head of the column of details.
-const DETAIL_HEAD: &str = "how";
-
 fn differ(rows: &[Row], f: fn(&Row) -> String) -> bool {
     rows.iter().any(|r| f(r) != f(&rows[0]))
 }
 
-/// Each detail, and the CPUs of the lines that have it.
-fn details(rows: &[Row]) -> Vec<(&str, Vec<String>)> {
+/// Each detail after the CPUs of the lines that have it.
+fn details(rows: &[Row]) -> Vec<String> {
     let mut all: Vec<(&str, Vec<String>)> = Vec::new();
     for row in rows.iter().filter(|r| !r.detail.is_empty()) {
         let name = match (row.cpu, row.holder) {
@@ -151,17 +143,18 @@ fn details(rows: &[Row]) -> Vec<(&str, Vec<String>)> {
             None => all.push((&row.detail, vec![name])),
         }
     }
-    all
+    all.into_iter().map(|(detail, names)| format!("{}: {detail}", names.join(", "))).collect()
 }
 
-fn table(rows: &[Row], width: usize) -> Vec<String> {
+fn table(rows: &[Row]) -> [Column; 11] {
     let chases = rows.iter().any(|r| r.cpu.is_some());
     let reader = if rows.iter().any(|r| r.holder.is_some()) { "reader" } else { "chases" };
     let cpu = |id: Option<u32>| id.map(|id| format!("CPU {id}"));
     let states = |r: &Row| r.states.iter().map(|s| if *s == LineState::Hit { "HIT" } else { "HITM" }).collect::<Vec<_>>().join(", ");
     let loaders = |r: &Row| if r.loaders.is_empty() { String::new() } else { wording::ids(&r.loaders) };
     let detail_fits = rows.iter().all(|r| r.detail.chars().count() <= LONGEST);
-    let columns = [
+    let details = if differ(rows, |r| r.detail.clone()) { details(rows) } else { Vec::new() };
+    [
         Column::text(reader, rows.iter().map(|r| cpu(r.cpu))),
         Column::text("holder", rows.iter().map(|r| cpu(r.holder))),
         Column::text(if chases { "load" } else { "CPUs" }, rows.iter().map(loaders)),
@@ -172,11 +165,9 @@ fn table(rows: &[Row], width: usize) -> Vec<String> {
         Column::numbers("buffers", rows.iter().map(Row::buffers_text)),
         Column::text("pages", rows.iter().map(Row::pages_text)).only_if(differ(rows, Row::pages_text)),
         Column::text("kernels", rows.iter().map(|r| r.kernels.join(", "))).optional(),
-        Column::text(DETAIL_HEAD, rows.iter().map(|r| r.detail.clone()))
-            .optional()
-            .only_if(detail_fits && differ(rows, |r| r.detail.clone())),
-    ];
-    grid(columns, width)
+        // A page too narrow for the column has a line for each detail.
+        Column::text("how", rows.iter().map(|r| r.detail.clone())).only_if(detail_fits && !details.is_empty()).or_lines(details),
+    ]
 }
 
 /// What many cells have in common, and the ranges of what differs.

@@ -6,6 +6,7 @@ use memgauge_analysis::reference::PublishedValue;
 use memgauge_model::result::{Comparable, NoReference, Position, PublishedSpan, Report, Unreferenced};
 use memgauge_model::words::{Command, Knob, Verb};
 
+use super::block::Block;
 use super::grid::{Cell, Column};
 use super::page::{Page, Style};
 use crate::number::{bounds, from_to, number, unit};
@@ -91,14 +92,14 @@ fn without(none: &Unreferenced) -> String {
 }
 
 /// Published values as a table: how many each generation has of each quantity and method, and their span. With `sources`, each value.
-pub(crate) fn published_text(values: &[PublishedValue<'_>], sources: bool, width: usize, colour: bool) -> String {
-    let mut page = Page::new(width, colour);
+pub(crate) fn published_blocks(values: &[PublishedValue<'_>], sources: bool) -> Vec<Block> {
+    let mut page = Page::new(true);
     if sources {
         every_value(&mut page, values);
     } else {
         spans(&mut page, values);
     }
-    page.into_text()
+    page.into_blocks()
 }
 
 fn spans(page: &mut Page, values: &[PublishedValue<'_>]) {
@@ -176,6 +177,7 @@ fn every_value(page: &mut Page, values: &[PublishedValue<'_>]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::layout::lay_out;
     use super::*;
 
     #[test]
@@ -184,7 +186,7 @@ mod tests {
         for v in &values {
             assert!(QUANTITIES.iter().any(|row| row.0 == v.quantity), "{}", v.quantity);
         }
-        let text = published_text(&values, false, 200, false);
+        let text = lay_out(&published_blocks(&values, false), 200, false);
         let zen5: Vec<&str> = text.lines().filter(|l| l.starts_with("  Zen 5  ") && l.contains("idle latency")).collect();
         assert_eq!(zen5.len(), 2, "membench and Chips and Cheese: {zen5:#?}");
         assert!(!text.contains("_ns") && !text.contains("_gbs"), "{text}");

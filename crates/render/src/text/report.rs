@@ -6,6 +6,7 @@ use memgauge_model::wording::reasons;
 
 use super::block::{Block, Part};
 use super::context::Context;
+use super::layout::lay_out;
 use super::notes::Shown;
 use super::page::{Page, Style};
 use super::{
@@ -19,34 +20,47 @@ use crate::number::{count, measured, seconds};
 /// Aligned tables for people: the machine or its prefetchers for a report without plan and results, as `info` and `prefetch status` make it,
 /// and the results for every other report.
 pub(crate) fn report_text(report: &Report, appearance: &Appearance) -> String {
-    let mut page = Page::new(appearance.width, appearance.colour);
-    page.verbose = appearance.verbose;
-    if let Some(program) = &report.program {
-        counters::program_counters(&mut page, report, program);
-    } else if report.plan.is_none() && report.is_empty() && report.complete {
-        match &report.environment.prefetch {
-            Some(state) => prefetch::status(&mut page, report, state),
-            None => machine::info(&mut page, report),
-        }
-    } else if let Some(mut lines) = loops::lines(report) {
+    let text = |blocks: &[Block]| lay_out(blocks, appearance.width, appearance.colour);
+    let mut page = Page::new(appearance.verbose);
+    if let Some(lines) = loops::lines(report).filter(|_| report.program.is_none()) {
         if report.results.iter().any(|m| m.counters.is_some()) {
             counters::measurement_counters(&mut page, report);
             notes::notes(&mut page, report);
-            lines.push_str(&page.into_text());
         }
-        return lines;
-    } else {
-        results(&mut page, report);
+        return lines + &text(page.blocks());
     }
-    page.into_text()
+    write(&mut page, report, machine::info);
+    // Again where the first time may have left the screen.
+    if let Some(said_at) =
+        page.blocks().iter().position(|block| matches!(block, Block::Part(Part::Incomplete))).filter(|_| !report.complete)
+    {
+        let lines = |blocks: &[Block]| text(blocks).matches('\n').count();
+        if lines(page.blocks()) - lines(&page.blocks()[..said_at]) >= SCREEN {
+            incomplete(&mut page, report);
+        }
+    }
+    text(page.blocks())
+}
+
+/// Writes the subject of a report: a program, the machine or its prefetchers, or results. `info` writes the machine.
+fn write(page: &mut Page, report: &Report, info: fn(&mut Page, &Report)) {
+    page.part(Part::Machine);
+    if let Some(program) = &report.program {
+        counters::program_counters(page, report, program);
+    } else if report.plan.is_none() && report.is_empty() && report.complete {
+        match &report.environment.prefetch {
+            Some(state) => prefetch::status(page, report, state),
+            None => info(page, report),
+        }
+    } else {
+        results(page, report);
+    }
 }
 
 fn results(page: &mut Page, report: &Report) {
     let mut context = Context::new(report, page.verbose);
-    page.part(Part::Machine);
     machine::header(page, report);
     prefetch::line(page, report);
-    let said_at = page.lines();
     page.part(Part::Incomplete);
     incomplete(page, report);
     if let Some(verdict) = &report.health {
@@ -105,10 +119,6 @@ fn results(page: &mut Page, report: &Report) {
         notes::brief(page, report, shown);
         closing(page, report);
     }
-    // Again where the first time may have left the screen.
-    if page.lines() - said_at >= SCREEN {
-        incomplete(page, report);
-    }
 }
 
 /// The table of a section.
@@ -133,51 +143,31 @@ fn table(page: &mut Page, context: &mut Context<'_>, section: Section, ms: &[&Me
     }
 }
 
-/// The whole report in pieces, for a page that is no text.
+/// Blocks with all details.
+fn blocks(write: impl FnOnce(&mut Page)) -> Vec<Block> {
+    let mut page = Page::new(true);
+    write(&mut page);
+    page.into_blocks()
+}
+
+/// The whole report, but for what [`machine_blocks`] has.
 pub(crate) fn report_blocks(report: &Report) -> Vec<Block> {
-    let mut page = Page::of_blocks();
-    match &report.program {
-        Some(program) => {
-            page.part(Part::Machine);
-            counters::program_counters(&mut page, report, program);
-        }
-        None if report.plan.is_none() && report.is_empty() && report.complete => {
-            page.part(Part::Machine);
-            match &report.environment.prefetch {
-                Some(state) => prefetch::status(&mut page, report, state),
-                None => {
-                    machine::header(&mut page, report);
-                    page.part(Part::Notes);
-                    notes::list(&mut page, "Limits and notes", report.environment.limits.iter().chain(&report.notes));
-                }
-            }
-        }
-        None => results(&mut page, report),
-    }
-    page.into_blocks()
+    blocks(|page| write(page, report, machine::brief_info))
 }
 
-/// What the header does not say of the machine and its state, in pieces.
+/// The machine and its state, but for the header.
 pub(crate) fn machine_blocks(report: &Report) -> Vec<Block> {
-    let mut page = Page::of_blocks();
-    machine::details(&mut page, report);
-    page.into_blocks()
+    blocks(|page| machine::details(page, report))
 }
 
-/// Why numbers are degraded or missing, and how many, in pieces.
+/// Why numbers are degraded or missing, and how many.
 pub(crate) fn reliability_blocks(report: &Report) -> Vec<Block> {
-    let mut page = Page::of_blocks();
-    footnotes::explain_marks(&mut page, &mut Context::new(report, false));
-    page.into_blocks()
+    blocks(|page| footnotes::explain_marks(page, &mut Context::new(report, false)))
 }
 
-/// The lines of the headline by name, in pieces.
+/// The lines of the headline by name.
 pub(crate) fn headline_blocks(report: &Report) -> Vec<Block> {
-    let mut page = Page::of_blocks();
-    if let Some(summary) = &report.summary {
-        headline::headline(&mut page, report, summary, true);
-    }
-    page.into_blocks()
+    blocks(|page| report.summary.iter().for_each(|summary| headline::headline(page, report, summary, true)))
 }
 
 /// Lines of a small terminal.

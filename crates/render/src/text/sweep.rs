@@ -18,8 +18,6 @@ use crate::number::{bounds, human, range, size, unit, value_of};
 const BAR: usize = 24;
 /// More points than this are not all listed.
 const LISTED: usize = 24;
-/// Heights of a sketch.
-const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Every curve, in the order of its coordinates.
 pub(super) fn tables(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
@@ -41,11 +39,8 @@ fn one_sweep(page: &mut Page, context: &mut Context<'_>, sweep: &Sweep<'_>) {
     }
     let scale = Scale::for_points(latency, all);
     if let (false, Some(from), Some(to)) = (all.is_empty(), first.at.working_set, last.at.working_set) {
-        let ends = (size(from), size(to));
-        let beside = INDENT.len() + ends.0.chars().count() + ends.1.chars().count() + 2;
-        let sketch = sketch(all, &scale, page.width.saturating_sub(beside));
         page.gap();
-        page.sketch(&format!("{} {sketch} {}", ends.0, ends.1));
+        page.sketch((size(from), size(to)), all.iter().map(|m| value_of(&m.estimate).map(|v| scale.share(v))).collect());
     }
     let listed = listed(all, levels);
     let mut footnotes = Footnotes::new(context, &listed);
@@ -185,14 +180,6 @@ impl Scale {
             value / self.high
         }
     }
-}
-
-/// The curve in one line, a character a point; where there are more points than columns, of some of them, the first and the last included.
-fn sketch(ms: &[&Measurement], scale: &Scale, columns: usize) -> String {
-    let height = |v: f64| EIGHTHS[((scale.share(v) * 8.0).ceil() as usize).clamp(1, 8) - 1];
-    let shown = ms.len().min(columns.max(2));
-    let point = |i: usize| ms.get(i * (ms.len() - 1) / (shown - 1).max(1));
-    (0..shown).filter_map(point).map(|m| value_of(&m.estimate).map_or(' ', height)).collect()
 }
 
 #[cfg(test)]
