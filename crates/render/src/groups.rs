@@ -6,9 +6,8 @@ use memgauge_analysis::conclusions::scan;
 use memgauge_model::directory::{FileEvidence, STAND_IN};
 use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, Metric, PrefetchRequest};
 use memgauge_model::experiment_table::{EXPERIMENTS, Measures, Shape};
-use memgauge_model::interleave::Weights;
 use memgauge_model::plan::{Scan, Work};
-use memgauge_model::result::{LevelSummary, Measurement, Report};
+use memgauge_model::result::{CurveSummary, LevelSummary, Measurement, Report};
 use memgauge_model::traffic::{Access, Mix};
 use memgauge_model::units::IdSet;
 use memgauge_model::wording;
@@ -17,6 +16,7 @@ use crate::number::value_of;
 use crate::pivot::{Pivot, layers};
 
 pub(crate) mod blocks;
+pub(crate) mod interleave;
 pub(crate) mod nodes;
 pub(crate) mod transfers;
 
@@ -107,14 +107,18 @@ pub(crate) fn thread_count(m: &Measurement) -> usize {
 /// The measurement with the highest value of each mix.
 pub(crate) fn highest_by_mix<'a>(ms: &[&'a Measurement]) -> BTreeMap<Option<Mix>, &'a Measurement> {
     let value = |m: &Measurement| value_of(&m.estimate).unwrap_or(f64::MIN);
-    let mut highest: BTreeMap<Option<Mix>, &Measurement> = BTreeMap::new();
-    for m in ms {
-        let best = highest.entry(m.at.mix).or_insert(m);
-        if value(m) > value(best) {
-            *best = m;
-        }
-    }
-    highest
+    let highest = |ms: Vec<&'a Measurement>| ms.into_iter().reduce(|best, m| if value(m) > value(best) { m } else { best });
+    layers(ms, |m| m.at.mix).into_iter().filter_map(|(mix, ms)| Some((mix, highest(ms)?))).collect()
+}
+
+/// The mix of a ramp, the node of its CPUs and the node of its memory.
+pub(crate) type Ramp = (Option<Mix>, Option<u32>, Option<u32>);
+
+/// Bandwidths by ascending number of CPUs.
+pub(crate) fn ramps<'a>(ms: &[&'a Measurement]) -> BTreeMap<Ramp, Vec<&'a Measurement>> {
+    let mut ramps = layers(ms, |m| (m.at.mix, m.at.cpu_node, m.at.memory_node()));
+    ramps.values_mut().for_each(|points| points.sort_by_key(|m| thread_count(m)));
+    ramps
 }
 
 /// A curve: what its points share, and the points from the lightest load (the longest delay) to the heaviest.
@@ -122,6 +126,13 @@ pub(crate) struct LoadedCurve<'a> {
     pub(crate) at: Coordinates,
     pub(crate) measurements: Vec<&'a Measurement>,
     pub(crate) points: Vec<LoadedPoint<'a>>,
+}
+
+impl LoadedCurve<'_> {
+    /// What is said of it.
+    pub(crate) fn summary<'r>(&self, all: &'r [CurveSummary]) -> Option<&'r CurveSummary> {
+        all.iter().find(|summary| summary.at == self.at)
+    }
 }
 
 /// What was measured at one injection delay.
@@ -197,12 +208,6 @@ impl<'a> PrefetchTable<'a> {
     pub(crate) fn find(&self, row: PrefetchRow, metric: Metric, order: Option<ChaseOrder>) -> Option<&'a Measurement> {
         self.get(&row, &(metric, order)).or_else(|| self.get(&row, &(metric, None)))
     }
-}
-
-/// `3:1` in the order of the nodes.
-pub(crate) fn weights_ratio(nodes: &[u32], weights: &Weights) -> String {
-    let weight = |node: &u32| weights.iter().find(|(n, _)| n == node).map_or(0, |(_, weight)| weight).to_string();
-    nodes.iter().map(weight).collect::<Vec<_>>().join(":")
 }
 
 /// What the plan says of the scan of this node.

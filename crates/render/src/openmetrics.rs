@@ -22,7 +22,7 @@ use memgauge_model::wording::{memory_policy, spelled};
 use memgauge_model::words::Verb;
 
 use crate::format::{Format, Named, RenderError};
-use crate::groups::{corrupted_results, loaded_curves};
+use crate::groups::{Sweep, corrupted_results, loaded_curves, sweeps};
 pub use encode::same_label;
 use encode::{Family, Labels, Unit};
 
@@ -109,7 +109,9 @@ impl Collected {
         Self::add_matrices(report, shared, &mut groups);
         groups.into_iter().for_each(|((series, labels), samples)| self.sum_up(series, &labels, &samples));
         self.add_curves(&report.results, &report.curves, &subject, shared);
-        report.levels.iter().for_each(|levels| self.add_levels(&report.results, levels, &subject, shared));
+        let swept: Vec<&Measurement> = report.results.iter().filter(|m| m.experiment == Experiment::Sweep).collect();
+        let curves = sweeps(&swept);
+        report.levels.iter().for_each(|levels| self.add_levels(&curves, levels, &subject, shared));
     }
 
     /// Single values; those of which a machine has thousands are put into groups, to be summed up.
@@ -180,7 +182,7 @@ impl Collected {
     fn add_curves(&mut self, results: &[Measurement], curves: &[CurveSummary], subject: &Subject<'_>, shared: &Labels) {
         let loaded: Vec<&Measurement> = results.iter().filter(|m| m.experiment == Experiment::LoadedLatency).collect();
         for curve in loaded_curves(&loaded) {
-            let summary = curves.iter().find(|summary| summary.at == curve.at);
+            let summary = curve.summary(curves);
             let at_delay = |delay: Option<u32>| curve.points.iter().find(|p| p.delay == delay && delay.is_some());
             let knee = summary.and_then(|s| at_delay(Some(s.knee?.delay_cycles)));
             let ends = match curve.points.as_slice() {
@@ -204,18 +206,14 @@ impl Collected {
     }
 
     /// Each level, with the worst quality of the points on its plateau.
-    fn add_levels(&mut self, results: &[Measurement], levels: &LevelSummary, subject: &Subject<'_>, shared: &Labels) {
+    fn add_levels(&mut self, curves: &[Sweep<'_>], levels: &LevelSummary, subject: &Subject<'_>, shared: &Labels) {
         let series = levels.metric.and_then(|metric| Experiment::Sweep.quantity(metric).series.as_ref());
         let Some(series) = series else { return };
-        let on_curve = |m: &&Measurement| {
-            let at = Coordinates { working_set: None, ..m.at.clone() };
-            m.experiment == Experiment::Sweep && Some(m.metric) == levels.metric && m.estimate.value.is_some() && at == levels.at
-        };
-        let points: Vec<(Bytes, QualityLevel)> =
-            results.iter().filter(on_curve).filter_map(|m| Some((m.at.working_set?, m.quality.level))).collect();
+        let points = || curves.iter().filter(|curve| Some(curve.metric) == levels.metric && curve.at == levels.at).flat_map(|c| &c.points);
         for level in &levels.levels {
-            let plateau = points.iter().filter(|(size, _)| (level.from..=level.to).contains(size));
-            let quality = plateau.map(|(_, quality)| *quality).max();
+            let on_plateau = |size: Bytes| (level.from..=level.to).contains(&size);
+            let plateau = points().filter(|m| m.estimate.value.is_some() && m.at.working_set.is_some_and(on_plateau));
+            let quality = plateau.map(|m| m.quality.level).max();
             let labels = with(shared, place(&levels.at, (subject.stand_in)(&levels.at)).into_iter().chain([label("level", &level.name)]));
             let sample = MetricSample { value: Some(level.value), low: Some(level.low), high: Some(level.high), quality };
             self.insert(series.name, labels, sample);

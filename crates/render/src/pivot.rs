@@ -15,9 +15,14 @@ pub(crate) struct Pivot<'a, R, C> {
 impl<'a, R: Ord + Clone, C: Ord + Clone> Pivot<'a, R, C> {
     /// `place`: the row and the column of a measurement. A cell has the first measurement that belongs into it.
     pub(crate) fn new(ms: &[&'a Measurement], place: impl Fn(&'a Measurement) -> (R, C)) -> Self {
+        Self::of(ms.iter().map(|&m| (place(m), m)))
+    }
+
+    /// The same of measurements with their places.
+    pub(crate) fn of(all: impl IntoIterator<Item = ((R, C), &'a Measurement)>) -> Self {
         let mut cells = BTreeMap::new();
-        for &m in ms {
-            cells.entry(place(m)).or_insert(m);
+        for (place, m) in all {
+            cells.entry(place).or_insert(m);
         }
         Self {
             rows: sorted(cells.keys().map(|(row, _)| row.clone())),
@@ -29,6 +34,16 @@ impl<'a, R: Ord + Clone, C: Ord + Clone> Pivot<'a, R, C> {
     /// The same over these rows and columns, whether anything was measured there or not.
     pub(crate) fn over(self, rows: &[R], columns: &[C]) -> Self {
         Self { rows: rows.to_vec(), columns: columns.to_vec(), ..self }
+    }
+
+    /// The same with its rows in the order in which these have them first.
+    pub(crate) fn in_order(mut self, rows: impl IntoIterator<Item = R>) -> Self {
+        let mut first = BTreeMap::new();
+        rows.into_iter().enumerate().for_each(|(i, row)| {
+            first.entry(row).or_insert(i);
+        });
+        self.rows.sort_by_key(|row| first.get(row));
+        self
     }
 
     pub(crate) fn get(&self, row: &R, column: &C) -> Option<&'a Measurement> {

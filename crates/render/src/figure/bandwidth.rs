@@ -15,38 +15,40 @@ use super::labels::{ABOVE, BELOW, LEFT, UPPER_LEFT};
 use super::node_matrix::node_map;
 use super::palette::{GREY, INK, Style, series};
 use super::source::{ResultSet, caption, sample};
-use crate::groups::{Section, highest_by_mix, thread_count};
+use crate::groups::{self, Ramp, Section, highest_by_mix, thread_count};
 use crate::limit::{Limit, MAX_LIMIT_RATIO, bus_moves_what_is_asked, limit, limit_note, limit_of_program, limits};
 use crate::number::number;
-use crate::pivot::layers;
+use crate::pivot::{layers, sorted};
 
-/// Node of the CPUs and node of the memory.
-type Place = (Option<u32>, Option<u32>);
-
-/// The place of a measurement: everything but the mix, the number of CPUs and the delay.
-fn place(at: &Coordinates) -> Place {
-    (at.cpu_node, at.memory_node())
-}
-
-/// The mixes of all results.
-fn mixes(sets: &[ResultSet<'_>]) -> BTreeSet<Option<Mix>> {
-    sets.iter().flat_map(|s| &s.ms).map(|m| m.at.mix).collect()
-}
+/// The measurements of a result by mix.
+type ByMix<'a> = BTreeMap<Option<Mix>, Vec<&'a Measurement>>;
 
 /// Bars, a group for each mix and a bar for each result.
 pub(crate) fn by_mix(section: Section, sets: &[ResultSet<'_>]) -> Bars {
-    // The nth result of a mix stands beside the nth of the same mix in the other results, whichever CPUs their machines have.
-    let count = |s: &ResultSet<'_>, mix| s.ms.iter().filter(|m| m.at.mix == mix).count();
+    let all: Vec<ByMix<'_>> = sets.iter().map(|s| layers(&s.ms, |m| m.at.mix)).collect();
+    bars(sets, &section.title(), rows(&all, |variants| variants > 1))
+}
+
+/// The highest bandwidth of each mix, of everything that a search tried.
+pub(crate) fn search(sets: &[ResultSet<'_>]) -> Bars {
+    let all: Vec<ByMix<'_>> = sets.iter().map(|s| highest_by_mix(&s.ms).into_iter().map(|(mix, m)| (mix, vec![m])).collect()).collect();
+    bars(sets, "Highest bandwidth of each mix", rows(&all, |_| sets.len() == 1))
+}
+
+/// Rows of each mix. The nth result of a mix stands beside the nth of the same mix in the other results, whichever CPUs their machines have.
+/// `named`: whether the variants of a mix say which they are, by their number.
+fn rows(all: &[ByMix<'_>], named: impl Fn(usize) -> bool) -> Vec<BarRow> {
     let mut rows = Vec::new();
-    for mix in mixes(sets) {
-        let variants = sets.iter().map(|s| count(s, mix)).max().unwrap_or(0);
+    for mix in sorted(all.iter().flat_map(BTreeMap::keys).copied()) {
+        let of_mix: Vec<&[&Measurement]> = all.iter().map(|by_mix| by_mix.get(&mix).map_or(&[][..], Vec::as_slice)).collect();
+        let variants = of_mix.iter().map(|ms| ms.len()).max().unwrap_or(0);
         for n in 0..variants {
-            let found: Vec<Option<&Measurement>> = sets.iter().map(|s| s.ms.iter().copied().filter(|m| m.at.mix == mix).nth(n)).collect();
-            let first = found.iter().flatten().next().filter(|_| variants > 1);
+            let found: Vec<Option<&Measurement>> = of_mix.iter().map(|ms| ms.get(n).copied()).collect();
+            let first = found.iter().flatten().next().filter(|_| named(variants));
             rows.push(row(mix, first.map(|m| variant(&m.at)), &found));
         }
     }
-    bars(sets, &section.title(), rows)
+    rows
 }
 
 /// A row of one mix: a bar for each result. The detail is the mix's description where nothing else is given.
@@ -64,20 +66,6 @@ fn variant(at: &Coordinates) -> String {
     let parts =
         [at.cpus.as_ref().map(wording::cpus), at.memory_node().map(|n| format!("node {n}")), at.delay_cycles.map(|d| format!("delay {d}"))];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
-/// The highest bandwidth of each mix, of everything that a search tried.
-pub(crate) fn search(sets: &[ResultSet<'_>]) -> Bars {
-    let highest: Vec<BTreeMap<Option<Mix>, &Measurement>> = sets.iter().map(|s| highest_by_mix(&s.ms)).collect();
-    let rows = mixes(sets).into_iter().map(|mix| {
-        let found: Vec<Option<&Measurement>> = highest.iter().map(|by_mix| by_mix.get(&mix).copied()).collect();
-        let detail = match found.as_slice() {
-            [Some(m)] => Some(variant(&m.at)),
-            _ => None,
-        };
-        row(mix, detail, &found)
-    });
-    bars(sets, "Highest bandwidth of each mix", rows.collect())
 }
 
 fn bars(sets: &[ResultSet<'_>], title: &str, rows: Vec<BarRow>) -> Bars {
@@ -107,21 +95,20 @@ fn reads_first(m: &Measurement) -> bool {
 
 /// Lines over the number of CPUs, one for each mix, place and result.
 pub(crate) fn ramps(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
-    let mixes = mixes(sets);
-    let places: BTreeSet<_> = sets.iter().flat_map(|s| &s.ms).map(|m| place(&m.at)).collect();
-    let several = |node: fn(&Place) -> Option<u32>| places.iter().map(node).collect::<BTreeSet<_>>().len() > 1;
-    let mut lines: Vec<(Option<String>, Vec<&Measurement>)> = Vec::new();
-    for set in sets {
-        for ((mix, (from, memory)), mut ms) in layers(&set.ms, |m| (m.at.mix, place(&m.at))) {
-            ms.sort_by_key(|m| thread_count(m));
-            let mut parts: Vec<String> = set.name.iter().map(|n| (*n).to_owned()).collect();
-            parts.extend(mix.filter(|_| mixes.len() > 1).map(|m| m.to_string()));
-            parts.extend(memory.filter(|_| several(|p| p.1)).map(|n| format!("node {n}")));
-            parts.extend(from.filter(|_| several(|p| p.0)).map(|n| format!("from node {n}")));
-            lines.push(((!parts.is_empty()).then(|| parts.join(", ")), ms));
-        }
-    }
-    let only = mixes.iter().next().filter(|_| mixes.len() == 1).copied().flatten().map(|m| format!(", {m}")).unwrap_or_default();
+    let all: Vec<_> = sets.iter().flat_map(|set| groups::ramps(&set.ms).into_iter().map(move |(ramp, ms)| (set.name, ramp, ms))).collect();
+    let mixes = sorted(all.iter().map(|(_, (mix, ..), _)| *mix));
+    let several = |node: fn(&Ramp) -> Option<u32>| sorted(all.iter().map(|(_, ramp, _)| node(ramp))).len() > 1;
+    let name = |set: Option<&str>, (mix, from, memory): Ramp| {
+        let parts = [
+            set.map(str::to_owned),
+            mix.filter(|_| mixes.len() > 1).map(|m| m.to_string()),
+            memory.filter(|_| several(|ramp| ramp.2)).map(|n| format!("node {n}")),
+            from.filter(|_| several(|ramp| ramp.1)).map(|n| format!("from node {n}")),
+        ];
+        Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", ")).filter(|name| !name.is_empty())
+    };
+    let only = mixes.first().filter(|_| mixes.len() == 1).copied().flatten().map(|m| format!(", {m}")).unwrap_or_default();
+    let lines: Vec<_> = all.iter().map(|(set, ramp, ms)| (name(*set, *ramp), ms.clone())).collect();
     let title = format!("Bandwidth by number of CPUs{only}");
     boxed(ramp(sets, &title, &lines).in_parts(false))
 }

@@ -10,7 +10,7 @@ use super::frame::{Panel, boxed};
 use super::labels::{ABOVE, BELOW, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
 use super::palette::{GREY, INK, Style};
 use super::source::ResultSet;
-use crate::groups::weights_ratio;
+use crate::groups::interleave::{by_share, ratio};
 use crate::number::{bounds, number};
 
 /// Two charts for each search.
@@ -27,8 +27,7 @@ fn chart(set: &ResultSet<'_>, summary: &InterleaveSummary, latency: bool) -> Opt
         let Reading { value, half } = reading(trial)?;
         Some(Sample { x: beyond(&trial.weights), y: value, y_interval: Some((value - half, value + half)), ..Sample::default() })
     };
-    let mut samples: Vec<Sample> = summary.trials.iter().filter_map(sample).collect();
-    samples.sort_by(|a, b| a.x.total_cmp(&b.x));
+    let samples: Vec<Sample> = by_share(summary).into_iter().filter_map(sample).collect();
     let highest = bounds(samples.iter().map(|s| s.y_interval.map_or(s.y, |i| i.1)))?.1;
     let what = match (latency, summary.goal) {
         (false, _) => "Bandwidth",
@@ -64,17 +63,11 @@ fn chart(set: &ResultSet<'_>, summary: &InterleaveSummary, latency: bool) -> Opt
 
 /// Weights that have a name.
 fn marked(summary: &InterleaveSummary) -> Vec<(&Weights, String)> {
-    let ratio = |weights: &Weights| weights_ratio(&summary.nodes, weights);
-    let recommended = match summary.recommended.only_node() {
-        Some(node) => format!("use node {node} only"),
-        None => format!("use {}", ratio(&summary.recommended)),
-    };
-    let mut marked = vec![(&summary.recommended, recommended)];
+    let mut marked = vec![(&summary.recommended, format!("use {}", ratio(summary, &summary.recommended)))];
     for gain in summary.gains.iter().filter(|gain| gain.weights != summary.recommended) {
         let name = match gain.over {
-            Reference::NearestOnly => format!("node {} only", summary.nodes.first().copied().unwrap_or(0)),
-            Reference::Equal => ratio(&gain.weights),
-            Reference::Kernel => format!("kernel's {}", ratio(&gain.weights)),
+            Reference::NearestOnly | Reference::Equal => ratio(summary, &gain.weights),
+            Reference::Kernel => format!("kernel's {}", ratio(summary, &gain.weights)),
         };
         if marked.iter().all(|(known, _)| **known != gain.weights) {
             marked.push((&gain.weights, name));

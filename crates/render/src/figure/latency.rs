@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use memgauge_model::experiment::ChaseOrder;
-use memgauge_model::result::Measurement;
 use memgauge_model::topology::Topology;
 use memgauge_model::wording;
 
@@ -96,11 +95,9 @@ fn lines(sets: &[ResultSet<'_>], ids: &[u32]) -> Vec<Line> {
     let orders: BTreeSet<Option<ChaseOrder>> = sets.iter().flat_map(|s| &s.ms).map(|m| m.at.order).collect();
     let mut lines: Vec<Line> = Vec::new();
     for set in sets {
+        let table = Pivot::new(&set.ms, |m| (m.at.order, m.at.cpu));
         for order in &orders {
-            let mut ms: Vec<&Measurement> = set.ms.iter().copied().filter(|m| m.at.order == *order && m.at.cpu.is_some()).collect();
-            ms.sort_by_key(|m| m.at.cpu);
-            ms.dedup_by_key(|m| m.at.cpu);
-            let samples: Vec<Sample> = ms.iter().filter_map(|m| sample(index(m.at.cpu?), m)).collect();
+            let samples: Vec<Sample> = table.row(order).filter_map(|m| sample(index(m.at.cpu?), m)).collect();
             if samples.is_empty() {
                 continue;
             }

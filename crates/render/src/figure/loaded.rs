@@ -94,7 +94,7 @@ fn axes(sets: &[ResultSet<'_>], curves: &[Drawn<'_>]) -> Axes {
 fn curves_of<'a>(set: &ResultSet<'a>) -> Vec<Curve<'a>> {
     let curve = |curve: LoadedCurve<'a>| Curve {
         set_name: set.name,
-        summary: set.report.curves.iter().find(|c| c.at == curve.at),
+        summary: curve.summary(&set.report.curves),
         points: curve.points.iter().filter_map(|p| Some((p.delay, point(p)?))).collect(),
         unreliable: curve.points.iter().filter(|p| is_unreliable(p)).map(|p| p.delay).collect(),
         bandwidths: curve.points.iter().filter_map(|p| p.bandwidth).collect(),

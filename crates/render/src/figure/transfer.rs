@@ -57,7 +57,7 @@ pub(crate) fn representatives(set: &ResultSet<'_>) -> Bars {
 
 /// For each relation of two CPUs the median of its pairs, with their range as whisker.
 fn by_relation(set: &ResultSet<'_>, states: &[Option<LineState>]) -> Vec<BarRow> {
-    let groups = transfers::by_relation(&set.ms, &set.report.machine.topology);
+    let groups = transfers::by_relation(&set.ms, &[], &set.report.machine.topology);
     let relations: BTreeSet<&Relation> = groups.keys().map(|k| &k.0).collect();
     let row = |relation: &Relation| {
         let values = |state: Option<LineState>| groups.get(&(relation.clone(), state)).map_or(&[][..], Vec::as_slice);

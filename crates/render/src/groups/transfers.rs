@@ -64,25 +64,17 @@ pub(crate) fn by_pair<'a>(ms: &[&'a Measurement], topology: &Topology) -> PairTa
     Pivot::new(ms, |m| ((Relation::between(topology, m.at.cpu, m.at.holder_cpu), pair(m)), m.at.state))
 }
 
-/// The reliable values of all pairs by relation and state of the line.
-pub(crate) fn by_relation(ms: &[&Measurement], topology: &Topology) -> ByRelation {
-    let mut groups = ByRelation::new();
-    for m in ms {
-        let relation = Relation::between(topology, m.at.cpu, m.at.holder_cpu);
-        groups.entry((relation, m.at.state)).or_default().extend(value_of(&m.estimate).filter(|_| m.is_reliable()));
-    }
-    groups
-}
-
 /// Values by relation and state of the line.
 pub(crate) type ByRelation = BTreeMap<(Relation, Option<LineState>), Vec<f64>>;
 
-/// The same of matrices.
-pub(crate) fn matrices_by_relation(matrices: &[PairMatrix], topology: &Topology) -> ByRelation {
+/// The values of all pairs by relation and state of the line: those that are reliable, and those of matrices.
+pub(crate) fn by_relation(ms: &[&Measurement], matrices: &[PairMatrix], topology: &Topology) -> ByRelation {
+    let single = ms.iter().map(|m| ([m.at.cpu, m.at.holder_cpu], m.at.state, value_of(&m.estimate).filter(|_| m.is_reliable())));
+    let of_matrices =
+        matrices.iter().flat_map(|m| m.pairs().map(|pair| ([Some(pair.reader), Some(pair.holder)], Some(m.state), Some(pair.value))));
     let mut groups = ByRelation::new();
-    for (matrix, pair) in matrices.iter().flat_map(|m| m.pairs().map(move |pair| (m, pair))) {
-        let relation = Relation::between(topology, Some(pair.reader), Some(pair.holder));
-        groups.entry((relation, Some(matrix.state))).or_default().push(pair.value);
+    for ([reader, holder], state, value) in single.chain(of_matrices) {
+        groups.entry((Relation::between(topology, reader, holder), state)).or_default().extend(value);
     }
     groups
 }

@@ -1,7 +1,5 @@
 //! Every number of results: one table of one result, and a table for each section of several.
 
-use std::collections::BTreeMap;
-
 use memgauge_model::experiment::{Coordinates, Experiment, Metric};
 use memgauge_model::result::Measurement;
 use memgauge_model::wording::reasons::not_measured;
@@ -12,6 +10,7 @@ use crate::format::Named;
 use crate::groups::Section;
 use crate::limit::share_of_limit;
 use crate::number::{maybe, percent, unit, value_of};
+use crate::pivot::Pivot;
 use crate::text::column::{Cell, Column, Value};
 use crate::text::comparison::{place, quantity};
 
@@ -71,38 +70,27 @@ pub(super) fn all(ms: &[Measurement]) -> Option<AllValues> {
 type Key<'a> = (Experiment, Metric, &'a Coordinates);
 
 /// Numbers of the same section beside each other: a row for each place, a column for each result.
-pub(super) fn beside(results: &[Named<'_>], section: Section) -> Option<View> {
-    let mut rows: Vec<Key<'_>> = Vec::new();
-    let mut found: BTreeMap<Key<'_>, Vec<Option<&Measurement>>> = BTreeMap::new();
-    for (i, result) in results.iter().enumerate() {
-        for m in result.report.results.iter().filter(|m| Section::for_measurement(m) == section) {
-            let key = (m.experiment, m.metric, &m.at);
-            let row = found.entry(key).or_insert_with(|| {
-                rows.push(key);
-                vec![None; results.len()]
-            });
-            if row[i].is_none() {
-                row[i] = Some(m);
-            }
-        }
-    }
-    let in_order: Vec<&Vec<Option<&Measurement>>> = rows.iter().filter_map(|key| found.get(key)).collect();
-    if in_order.is_empty() {
+pub(super) fn beside<'a>(results: &[Named<'a>], section: Section) -> Option<View> {
+    let of_result = |(i, result): (usize, &Named<'a>)| result.report.results.iter().map(move |m| (((m.experiment, m.metric, &m.at), i), m));
+    let all = || results.iter().enumerate().flat_map(of_result).filter(|(_, m)| Section::for_measurement(m) == section);
+    let pivot: Pivot<'a, Key<'a>, usize> = Pivot::of(all()).in_order(all().map(|((key, _), _)| key));
+    let rows = &pivot.rows;
+    if rows.is_empty() {
         return None;
     }
-    let one = |row: &Vec<Option<&Measurement>>, text: fn(&Measurement) -> String| row.iter().flatten().next().map(|m| text(m));
+    let one = |row: &Key<'a>, text: fn(&Measurement) -> String| pivot.row(row).next().map(text);
     let mut columns = vec![
-        Column::text("where", in_order.iter().map(|row| one(row, |m| place(&m.at)))),
-        Column::text("what", in_order.iter().map(|row| one(row, what))),
+        Column::text("where", rows.iter().map(|row| one(row, |m| place(&m.at)))),
+        Column::text("what", rows.iter().map(|row| one(row, what))),
     ];
     for (i, result) in results.iter().enumerate() {
-        columns.push(Column::numbers(result.name, in_order.iter().map(|row| row[i].map(Value::of))));
+        columns.push(Column::numbers(result.name, rows.iter().map(|row| pivot.get(row, &i).map(Value::of))));
     }
-    columns.push(Column::text("unit", in_order.iter().map(|row| one(row, |m| unit(m.unit).to_owned()))));
+    columns.push(Column::text("unit", rows.iter().map(|row| one(row, |m| unit(m.unit).to_owned()))));
     if results.len() == 2 {
-        columns.push(Column::numbers("change", in_order.iter().map(|row| change(row[0]?, row[1]?))));
+        columns.push(Column::numbers("change", rows.iter().map(|row| change(pivot.get(row, &0)?, pivot.get(row, &1)?))));
     }
-    Some(View::Table(Table { searched: in_order.len() > SEARCHED, ..table(&columns) }))
+    Some(View::Table(Table { searched: rows.len() > SEARCHED, ..table(&columns) }))
 }
 
 /// Tables of more rows than this have a search.

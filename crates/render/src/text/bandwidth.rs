@@ -17,7 +17,7 @@ use super::grid::{Cell, Column, Value};
 use super::nodes::node_table;
 use super::page::{INDENT, Page, Style};
 use crate::groups::nodes::{Prober, node_matrix};
-use crate::groups::{highest_by_mix, thread_count};
+use crate::groups::{highest_by_mix, ramps, thread_count};
 use crate::limit::share_of_limit;
 use crate::number::{bounds, count, half_width_of, marked, maybe, number, percent, value_of};
 use crate::pivot::layers;
@@ -237,7 +237,7 @@ pub(super) fn ramp(page: &mut Page, context: &mut Context<'_>, ms: &[&Measuremen
     let (writers, others): (Vec<&Measurement>, Vec<&Measurement>) = ms.iter().copied().partition(|m| persistent::is_of_writers(m));
     for (ms, title, head) in [(writers, "Bandwidth by number of writers", "writers"), (others, "Bandwidth by number of CPUs", "CPUs")] {
         if !ms.is_empty() {
-            one_ramp(page, context, ms, (title, head));
+            one_ramp(page, context, &ms, (title, head));
         }
     }
 }
@@ -257,8 +257,8 @@ fn most_writers(page: &mut Page, context: &Context<'_>, ms: &[&Measurement]) {
 }
 
 /// One line for each number of CPUs.
-fn one_ramp(page: &mut Page, context: &mut Context<'_>, mut ms: Vec<&Measurement>, (title, head): (&str, &str)) {
-    ms.sort_by_key(|m| (m.at.mix, m.at.cpu_node, thread_count(m)));
+fn one_ramp(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement], (title, head): (&str, &str)) {
+    let ms: Vec<&Measurement> = ramps(ms).into_values().flatten().collect();
     context.heading(page, &ms, title, &about_with_limit(page, &ms));
     let mut footnotes = Footnotes::new(context, &ms);
     let highest = bounds(ms.iter().filter_map(|m| value_of(&m.estimate))).map(|b| b.1);

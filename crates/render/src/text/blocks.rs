@@ -54,9 +54,8 @@ fn knees(page: &mut Page, context: &Context<'_>, ms: &[&Measurement]) {
 
 fn by_size(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement], corner: &str) {
     let mut footnotes = Footnotes::new(context, ms);
-    let mut table = by_block(ms);
     // In the order in which they were planned.
-    table.rows.sort_by_key(|of| ms.iter().position(|m| row(m) == *of));
+    let table = by_block(ms).in_order(ms.iter().map(|m| row(m)));
     let nodes: BTreeSet<Option<u32>> = ms.iter().map(|m| m.at.cpu_node).collect();
     let name = |(node, access): &BlockRow| {
         let node = if nodes.len() > 1 { format!(", from {}", wording::node(*node)) } else { String::new() };

@@ -147,7 +147,7 @@ pub(super) fn pairs(page: &mut Page, context: &mut Context<'_>, ms: &[&Measureme
 pub(super) fn matrices(page: &mut Page, report: &Report) {
     let Some(first) = report.matrices.first() else { return };
     page.heading("Cache-to-cache transfers by pair of CPUs", ABOUT);
-    groups_by_relation(page, &transfers::matrices_by_relation(&report.matrices, &report.machine.topology));
+    groups_by_relation(page, &transfers::by_relation(&[], &report.matrices, &report.machine.topology));
     let counts = report.matrices.iter().map(PairMatrix::counts).fold((0, 0, 0), |a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2));
     let text = format!("the matrix of {0} × {0} CPUs is in the JSON result; -o FILE.png draws it", first.cpus.len());
     page.paragraph(Style::Plain, text);
@@ -168,7 +168,7 @@ pub(super) fn matrices(page: &mut Page, report: &Report) {
 
 /// Fastest, median and slowest of what is reliable, by what the CPUs share and the lines' state.
 fn by_relation(page: &mut Page, ms: &[&Measurement], topology: &Topology) {
-    groups_by_relation(page, &transfers::by_relation(ms, topology));
+    groups_by_relation(page, &transfers::by_relation(ms, &[], topology));
     page.paragraph(Style::Dim, left_out(ms).unwrap_or_default());
 }
 

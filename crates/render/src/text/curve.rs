@@ -35,7 +35,7 @@ fn one_curve(page: &mut Page, context: &mut Context<'_>, curve: &LoadedCurve<'_>
     page.heading(&context.title(ms, "Latency under load"), &format!("{}{mix}", measured_by(&curve.at)));
     let mut footnotes = Footnotes::new(context, ms);
     let all = &curve.points;
-    let summary = context.report.curves.iter().find(|c| c.at == curve.at);
+    let summary = curve.summary(&context.report.curves);
     let knee = summary.and_then(|s| s.knee).map(|k| k.delay_cycles);
     let latency = |m: Option<&Measurement>| m.and_then(|m| value_of(&m.estimate));
     let highest = bounds(all.iter().filter_map(|p| latency(p.latency))).map(|b| b.1);

@@ -10,7 +10,7 @@ use super::context::Context;
 use super::evidence::evidence;
 use super::grid::{Cell, Column, Value};
 use super::page::{INDENT, Page, Style};
-use crate::groups::weights_ratio;
+use crate::groups::interleave::{by_share, ratio};
 use crate::number::number;
 
 /// Columns of a full bar.
@@ -33,9 +33,7 @@ fn one_search(page: &mut Page, context: &mut Context<'_>, summary: &InterleaveSu
     let mix = summary.at.mix.map(|m| format!(" with {m}")).unwrap_or_default();
     let chase = summary.at.cpu.map(|cpu| format!(", CPU {cpu} chases")).unwrap_or_default();
     page.heading("Weighted interleave", &context.about(&format!("nodes {}; {cpus} load{mix}{chase}", join(&summary.nodes))));
-    let mut shown: Vec<&Trial> = summary.trials.iter().filter(|t| page.verbose || notable(summary, t)).collect();
-    let near = summary.nodes.first().copied().unwrap_or(0);
-    shown.sort_by(|a, b| b.weights.share(near).total_cmp(&a.weights.share(near)));
+    let shown: Vec<&Trial> = by_share(summary).into_iter().filter(|t| page.verbose || notable(summary, t)).collect();
     let most = shown.iter().map(|t| t.bandwidth_gbs.value).fold(0.0, f64::max);
     let at = if let Goal::LatencyAt(gbs) = summary.goal { format!("ns at {} GB/s", number(gbs)) } else { "ns".into() };
     page.table([
@@ -68,14 +66,6 @@ fn notable(summary: &InterleaveSummary, trial: &Trial) -> bool {
         || [&summary.best, &summary.recommended].contains(&weights)
         || summary.gains.iter().any(|gain| gain.weights == *weights)
         || summary.front.contains(weights)
-}
-
-/// `3:1` in the order of the nodes, or the one node that has all pages.
-fn ratio(summary: &InterleaveSummary, weights: &Weights) -> String {
-    match weights.only_node() {
-        Some(node) => format!("node {node} only"),
-        None => weights_ratio(&summary.nodes, weights),
-    }
 }
 
 fn remarks(summary: &InterleaveSummary, trial: &Trial) -> String {
@@ -137,7 +127,6 @@ fn change(reading: Reading) -> String {
     format!("{:+.1} % ±{:.1}", 100.0 * reading.value, 100.0 * reading.half)
 }
 
-/// Lines to paste.
 /// The lines that give a program's pages these weights. Without the kernel's policy, no command does.
 fn commands(machine: &Machine, summary: &InterleaveSummary) -> Result<Vec<String>, &'static str> {
     if let Some(node) = summary.recommended.only_node() {
