@@ -4,11 +4,8 @@
 //! [`Scene`] of a few kinds of shapes, which three small writers turn into bytes. The same result always gives the same bytes.
 
 mod axis;
-mod bandwidth;
 mod bars;
-mod blocks;
 mod chart;
-mod distribution;
 mod fleet;
 mod font;
 pub(crate) mod frame;
@@ -16,28 +13,18 @@ mod guides;
 mod heat;
 mod histogram;
 pub(crate) mod inline;
-mod interleave;
 mod labels;
-mod latency;
 mod layout;
-mod loaded;
-mod misses;
 mod no_figure;
-mod node_matrix;
-mod node_pairs;
 pub(crate) mod page_panel;
 pub(crate) mod palette;
 mod pdf;
 mod png;
-mod prefetch;
 pub(crate) mod ratios;
-mod regions;
 pub(crate) mod results;
 pub(crate) mod scene;
 mod source;
 pub(crate) mod svg;
-mod sweep;
-mod transfer;
 mod working_set;
 
 pub use crate::appearance::{FigureOptions, FigureWidth, Picture};

@@ -1,4 +1,18 @@
-//! The figure of one or several results.
+//! The figure of one or several results: a panel for each table. Each kind of panel has a file.
+
+mod bandwidth;
+mod blocks;
+mod distribution;
+mod interleave;
+mod latency;
+mod loaded;
+mod misses;
+mod node_matrix;
+mod node_pairs;
+mod prefetch;
+mod regions;
+mod sweep;
+mod transfer;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +22,9 @@ use memgauge_model::result::Report;
 
 use super::frame::{NamedPanel, Panel, boxed};
 use super::layout::Figure;
+use super::no_figure;
 use super::palette::MAX_SERIES;
 use super::source::ResultSet;
-use super::{bandwidth, blocks, distribution, interleave, latency, loaded, no_figure, node_pairs, prefetch, regions, sweep, transfer};
 use crate::appearance::{FigureOptions, Picture};
 use crate::format::{Named, RenderError};
 use crate::groups::{Section, Table, tables};

@@ -2,10 +2,10 @@
 
 use memgauge_model::experiment_table::PanelName;
 
-use super::frame::NamedPanel;
-use super::heat::HeatMap;
-use super::source::ResultSet;
 use super::transfer::representatives;
+use crate::figure::frame::NamedPanel;
+use crate::figure::heat::HeatMap;
+use crate::figure::source::ResultSet;
 use crate::groups::transfers::by_node;
 
 /// The near pair as bars, then the maps.

@@ -12,13 +12,13 @@ use memgauge_model::units::Bytes;
 use memgauge_model::wording;
 use memgauge_model::words::Knob;
 
-use super::axis::Axis;
-use super::chart::{Chart, PointLabel};
-use super::frame::Panel;
-use super::labels::{ABOVE, BELOW, LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT};
-use super::palette::{Colour, series, text_of};
-use super::source::{ResultSet, about, is_degraded};
-use super::working_set::{WorkingSet, WorkingSetLine, WorkingSetPoint};
+use crate::figure::axis::Axis;
+use crate::figure::chart::{Chart, PointLabel};
+use crate::figure::frame::Panel;
+use crate::figure::labels::{ABOVE, BELOW, LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT};
+use crate::figure::palette::{Colour, series, text_of};
+use crate::figure::source::{ResultSet, about, is_degraded};
+use crate::figure::working_set::{WorkingSet, WorkingSetLine, WorkingSetPoint};
 use crate::groups::Sweep;
 use crate::number::{bounds, percent};
 

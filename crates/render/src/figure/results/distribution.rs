@@ -5,10 +5,10 @@ use memgauge_model::experiment::Coordinates;
 use memgauge_model::result::Measurement;
 use memgauge_model::wording;
 
-use super::frame::{Caption, Panel, boxed};
-use super::histogram::Histogram;
-use super::no_figure::TextPanel;
-use super::source::{ResultSet, about};
+use crate::figure::frame::{Caption, Panel, boxed};
+use crate::figure::histogram::Histogram;
+use crate::figure::no_figure::TextPanel;
+use crate::figure::source::{ResultSet, about};
 use crate::number::{count, number};
 
 /// Histograms of one result. A curve has one for each delay, and nobody reads all of them.

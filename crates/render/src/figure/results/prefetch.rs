@@ -2,10 +2,10 @@
 
 use memgauge_model::experiment::{ChaseOrder, Metric, PrefetchRequest};
 
-use super::bars::{Bar, BarRow, Bars};
-use super::frame::{Panel, boxed};
-use super::palette::{Style, series};
-use super::source::ResultSet;
+use crate::figure::bars::{Bar, BarRow, Bars};
+use crate::figure::frame::{Panel, boxed};
+use crate::figure::palette::{Style, series};
+use crate::figure::source::ResultSet;
 use crate::groups::by_prefetch;
 use crate::pivot::sorted;
 use memgauge_model::wording;

@@ -5,12 +5,12 @@ use memgauge_model::result::{LimitSource, Measurement};
 use memgauge_model::stats;
 use memgauge_model::wording;
 
-use super::axis::Axis;
-use super::chart::{Chart, Guide, PointLabel, Sample, Series, reach};
-use super::frame::{Panel, boxed};
-use super::labels::{ABOVE, BELOW, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
-use super::palette::{GREY, INK, Style};
-use super::source::{ResultSet, sample};
+use crate::figure::axis::Axis;
+use crate::figure::chart::{Chart, Guide, PointLabel, Sample, Series, reach};
+use crate::figure::frame::{Panel, boxed};
+use crate::figure::labels::{ABOVE, BELOW, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
+use crate::figure::palette::{GREY, INK, Style};
+use crate::figure::source::{ResultSet, sample};
 use crate::number::{bounds, count, human, number, value_of};
 use crate::pivot::layers;
 

@@ -8,12 +8,12 @@ use memgauge_model::traffic::Mix;
 use memgauge_model::units::IdSet;
 use memgauge_model::wording;
 
-use super::axis::Axis;
-use super::chart::{Chart, Guide, PointLabel, Sample, Series, reach};
-use super::frame::{Caption, Panel, boxed, part_of};
-use super::labels::{ABOVE, BELOW, Direction, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
-use super::palette::{Colour, GREY, INK, MAX_SERIES, Style, text_of};
-use super::source::{ResultSet, caption, interval, is_degraded, is_disturbed};
+use crate::figure::axis::Axis;
+use crate::figure::chart::{Chart, Guide, PointLabel, Sample, Series, reach};
+use crate::figure::frame::{Caption, Panel, boxed, part_of};
+use crate::figure::labels::{ABOVE, BELOW, Direction, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
+use crate::figure::palette::{Colour, GREY, INK, MAX_SERIES, Style, text_of};
+use crate::figure::source::{ResultSet, caption, interval, is_degraded, is_disturbed};
 use crate::groups::{LoadedCurve, LoadedPoint, loaded_curves, measured_by};
 use crate::limit::{Limit, MAX_LIMIT_RATIO, bus_moves_what_is_asked, limit, limit_note};
 use crate::number::{bounds, number, value_of};

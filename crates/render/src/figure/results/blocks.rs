@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use memgauge_model::result::Measurement;
 use memgauge_model::traffic::LineUse;
 
-use super::axis::Axis;
-use super::chart::{Chart, Sample, Series};
-use super::frame::{Panel, boxed, part_of};
-use super::palette::{MAX_SERIES, Style};
-use super::source::{ResultSet, caption, sample};
+use crate::figure::axis::Axis;
+use crate::figure::chart::{Chart, Sample, Series};
+use crate::figure::frame::{Panel, boxed, part_of};
+use crate::figure::palette::{MAX_SERIES, Style};
+use crate::figure::source::{ResultSet, caption, sample};
 use crate::groups::Section;
 use crate::groups::blocks::by_block;
 use crate::number::bounds;

@@ -6,11 +6,11 @@ use memgauge_model::experiment_table::PanelName;
 use memgauge_model::result::CacheSize;
 use memgauge_model::wording;
 
-use super::chart::Chart;
-use super::frame::{Caption, NamedPanel, boxed};
 use super::misses;
-use super::source::{ResultSet, about, common_pages, interval, is_degraded, notes, shared_title};
-use super::working_set::{WorkingSet, WorkingSetLine, WorkingSetPoint};
+use crate::figure::chart::Chart;
+use crate::figure::frame::{Caption, NamedPanel, boxed};
+use crate::figure::source::{ResultSet, about, common_pages, interval, is_degraded, notes, shared_title};
+use crate::figure::working_set::{WorkingSet, WorkingSetLine, WorkingSetPoint};
 use crate::groups::Sweep;
 use crate::number::value_of;
 

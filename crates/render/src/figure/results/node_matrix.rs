@@ -3,9 +3,9 @@
 use memgauge_model::experiment::MemoryPlace;
 use memgauge_model::topology::Topology;
 
-use super::frame::Caption;
-use super::heat::{HeatMap, breaks};
-use super::source::ResultSet;
+use crate::figure::frame::Caption;
+use crate::figure::heat::{HeatMap, breaks};
+use crate::figure::source::ResultSet;
 use crate::groups::nodes::{Prober, node_matrix};
 use crate::pivot::sorted;
 

@@ -4,12 +4,12 @@ use memgauge_model::interleave::{Goal, Reading, Trial, Weights};
 use memgauge_model::result::{InterleaveSummary, Reference};
 use memgauge_model::wording;
 
-use super::axis::Axis;
-use super::chart::{Band, Chart, PointLabel, Sample, Series};
-use super::frame::{Panel, boxed};
-use super::labels::{ABOVE, BELOW, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
-use super::palette::{GREY, INK, Style};
-use super::source::ResultSet;
+use crate::figure::axis::Axis;
+use crate::figure::chart::{Band, Chart, PointLabel, Sample, Series};
+use crate::figure::frame::{Panel, boxed};
+use crate::figure::labels::{ABOVE, BELOW, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
+use crate::figure::palette::{GREY, INK, Style};
+use crate::figure::source::ResultSet;
 use crate::groups::interleave::{by_share, ratio};
 use crate::number::{bounds, number};
 

@@ -7,11 +7,11 @@ use memgauge_model::result::{PairMatrix, Report};
 use memgauge_model::stats::median;
 use memgauge_model::topology::Topology;
 
-use super::bars::{Bar, BarRow, Bars};
-use super::frame::{Caption, Panel, boxed};
-use super::heat::{HeatCell, HeatMap, breaks, noise};
-use super::palette::{Style, series};
-use super::source::{ResultSet, about};
+use crate::figure::bars::{Bar, BarRow, Bars};
+use crate::figure::frame::{Caption, Panel, boxed};
+use crate::figure::heat::{HeatCell, HeatMap, breaks, noise};
+use crate::figure::palette::{Style, series};
+use crate::figure::source::{ResultSet, about};
 use crate::groups::transfers::{self, Pair, PairHome, Relation, STATES, pair_maps};
 use crate::number::{bounds, number, value_of};
 
