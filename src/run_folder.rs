@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use memgauge_model::axis::Axis;
 use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment};
 use memgauge_model::plan::{Delays, LoadCurve, Plan, Work};
 use memgauge_model::result::{Measurement, Report};
@@ -96,7 +97,7 @@ fn runs(report: &Report) -> BTreeMap<PathBuf, Report> {
     }
     let frame = Report { results: Vec::new(), repeats: Vec::new(), curves: Vec::new(), ..report.clone() };
     let run = |results: Vec<Measurement>| {
-        let point_of = |at: &Coordinates| results.iter().any(|m| Coordinates { delay_cycles: None, ..m.at.clone() } == *at);
+        let point_of = |at: &Coordinates| results.iter().any(|m| m.at.without(Axis::DelayCycles) == *at);
         let curves = report.curves.iter().filter(|curve| point_of(&curve.at)).cloned().collect();
         Report { results, curves, ..frame.clone() }
     };

@@ -2,6 +2,7 @@
 //! instead of threads.
 
 mod advice;
+mod axes;
 mod compare;
 mod disturbed;
 mod hops;

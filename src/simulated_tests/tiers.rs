@@ -3,7 +3,7 @@
 use super::*;
 
 /// [`TWO_NODES`] with a node without CPUs that has half of the first one's capacity and twice its latency; only the first package is used.
-fn with_far_tier() -> (Machine, Model) {
+pub(super) fn with_far_tier() -> (Machine, Model) {
     let mut machine = TWO_NODES.machine();
     add_far_node(&mut machine);
     machine.topology.nodes[0].interleave_weight = Some(5);

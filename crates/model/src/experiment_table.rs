@@ -2,6 +2,7 @@
 //!
 //! A part that only one experiment has (its cells, its loop, a sentence below its table) is in a file of its own.
 
+use crate::axis::{Axes, Axis};
 use crate::experiment::{Experiment, Method, Metric};
 
 /// What is the same for all results of an experiment.
@@ -20,11 +21,28 @@ pub struct Row {
     pub measures: Measures,
     /// What its results are arranged by, in tables and figures.
     pub shape: Shape,
+    /// What its results state of their place.
+    pub axes: Axes,
     /// Its panels in figures.
     pub panels: &'static [PanelName],
     /// Whether hops can be timed one by one, for [`PanelName::DISTRIBUTION`].
     pub histogram: bool,
 }
+
+/// Stated as well if the memory is a file's, or on several nodes in turn.
+const MEMORY: &[Axis] = &[Axis::MemoryDir, Axis::Weights];
+
+/// What results of chases alone state.
+const CHASE: Axes = Axes { always: &[Axis::CpuNode, Axis::Memory, Axis::Cpu, Axis::Order], sometimes: MEMORY };
+
+/// What results of traffic state whose CPUs may be of several nodes.
+const TRAFFIC: Axes = Axes { always: &[Axis::Memory, Axis::Cpus, Axis::Mix], sometimes: MEMORY };
+
+/// What results of traffic from one node state.
+const TRAFFIC_OF_NODE: Axes = Axes { always: &[Axis::CpuNode, Axis::Memory, Axis::Cpus, Axis::Mix], sometimes: MEMORY };
+
+/// What results of a transfer between caches state.
+const PAIR: &[Axis] = &[Axis::CpuNode, Axis::Memory, Axis::Cpu, Axis::HolderCpu, Axis::State];
 
 /// What results are arranged by. An experiment whose shape exists has tables and panels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,6 +182,7 @@ const ROW: Row = Row {
     shuffled: false,
     measures: Measures::Latency(IDLE),
     shape: Shape::Nodes,
+    axes: CHASE,
     panels: &[],
     histogram: false,
 };
@@ -177,6 +196,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         shuffled: true,
         measures: Measures::Latency(IDLE),
         shape: Shape::Nodes,
+        axes: CHASE,
         panels: &[PanelName("idle-latency")],
         histogram: true,
     },
@@ -199,6 +219,19 @@ pub static EXPERIMENTS: [Row; 18] = [
         title: "Bandwidth by mix of traffic",
         measures: Measures::Bandwidth(BANDWIDTH),
         shape: Shape::Mixes,
+        axes: Axes {
+            always: &[Axis::Cpus],
+            sometimes: &[
+                Axis::CpuNode,
+                Axis::Memory,
+                Axis::MemoryDir,
+                Axis::Weights,
+                Axis::Mix,
+                Axis::Access,
+                Axis::DelayCycles,
+                Axis::LoadNodes,
+            ],
+        },
         panels: &[PanelName("bandwidth")],
         ..ROW
     },
@@ -208,6 +241,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         title: "Highest bandwidth by mix",
         measures: Measures::Bandwidth(BANDWIDTH),
         shape: Shape::BestOfMixes,
+        axes: Axes { always: &[Axis::Memory, Axis::Cpus, Axis::Mix, Axis::DelayCycles], sometimes: MEMORY },
         panels: &[PanelName("bandwidth")],
         ..ROW
     },
@@ -217,6 +251,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         title: "Bandwidth by number of CPUs",
         measures: Measures::Bandwidth(BANDWIDTH),
         shape: Shape::CpuCounts,
+        axes: Axes { sometimes: &[Axis::MemoryDir, Axis::Weights, Axis::CpuNode, Axis::Access], ..TRAFFIC },
         panels: &[PanelName("bandwidth-by-cpus")],
         ..ROW
     },
@@ -227,6 +262,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         shuffled: true,
         measures: Measures::Bandwidth(BANDWIDTH),
         shape: Shape::Nodes,
+        axes: TRAFFIC_OF_NODE,
         panels: &[PanelName("bandwidth-by-node")],
         ..ROW
     },
@@ -236,6 +272,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         title: "Bandwidth by last-level cache",
         measures: Measures::Bandwidth(BANDWIDTH),
         shape: Shape::Mixes,
+        axes: TRAFFIC_OF_NODE,
         panels: &[PanelName("bandwidth-by-cache")],
         ..ROW
     },
@@ -245,6 +282,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         title: "Bandwidth by access size",
         measures: Measures::Bandwidth(BANDWIDTH),
         shape: Shape::Blocks,
+        axes: Axes { always: &[Axis::CpuNode, Axis::Memory, Axis::Cpus, Axis::Mix, Axis::Block], sometimes: MEMORY },
         panels: &[PanelName("access-sizes")],
         ..ROW
     },
@@ -259,6 +297,7 @@ pub static EXPERIMENTS: [Row; 18] = [
             series: series("persist_latency", "Time until a stored block is durable", SeriesOf::Results),
         }),
         shape: Shape::Blocks,
+        axes: Axes { always: &[Axis::CpuNode, Axis::Memory, Axis::Cpu, Axis::Block, Axis::Line], sometimes: MEMORY },
         panels: &[PanelName("persist-latency")],
         ..ROW
     },
@@ -268,6 +307,10 @@ pub static EXPERIMENTS: [Row; 18] = [
         title: "Latency under load",
         measures: Measures::Both { latency: LOADED, bandwidth: ALONGSIDE },
         shape: Shape::Delays,
+        axes: Axes {
+            always: &[Axis::CpuNode, Axis::Memory, Axis::Cpu, Axis::Cpus, Axis::DelayCycles],
+            sometimes: &[Axis::MemoryDir, Axis::Weights, Axis::Mix, Axis::Order, Axis::Access, Axis::LoadNodes],
+        },
         panels: &[PanelName("loaded-latency")],
         histogram: true,
         ..ROW
@@ -278,6 +321,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         title: "Weighted interleave",
         measures: Measures::Both { latency: Quantity { series: None, ..LOADED }, bandwidth: Quantity { series: None, ..ALONGSIDE } },
         shape: Shape::Weights,
+        axes: Axes { always: &[Axis::CpuNode, Axis::Cpu, Axis::Cpus, Axis::Mix, Axis::Weights], sometimes: &[Axis::DelayCycles] },
         panels: &[PanelName("interleave")],
         ..ROW
     },
@@ -288,6 +332,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         shuffled: true,
         measures: Measures::Latency(TRANSFER),
         shape: Shape::Pairs,
+        axes: Axes { always: PAIR, sometimes: &[Axis::MemoryDir, Axis::Weights, Axis::HolderNode, Axis::SharerCpu, Axis::Order] },
         panels: &[PanelName::TRANSFERS, PanelName::TRANSFERS_BY_NODE],
         ..ROW
     },
@@ -305,6 +350,11 @@ pub static EXPERIMENTS: [Row; 18] = [
             ..TRANSFER
         }),
         shape: Shape::AllPairs,
+        axes: Axes {
+            always: PAIR,
+            // All CPUs, where none of their pairs was measured.
+            sometimes: &[Axis::MemoryDir, Axis::Weights, Axis::Order, Axis::Cpus],
+        },
         panels: &[PanelName("core-to-core")],
         ..ROW
     },
@@ -318,6 +368,7 @@ pub static EXPERIMENTS: [Row; 18] = [
             ..BANDWIDTH
         }),
         shape: Shape::Regions,
+        axes: Axes { always: &[Axis::Memory, Axis::Cpus, Axis::Mix, Axis::Region], sometimes: &[Axis::CpuNode] },
         panels: &[PanelName("regions")],
         ..ROW
     },
@@ -327,6 +378,10 @@ pub static EXPERIMENTS: [Row; 18] = [
         title: "Prefetchers on and off",
         measures: Measures::Both { latency: IDLE, bandwidth: BANDWIDTH },
         shape: Shape::Prefetchers,
+        axes: Axes {
+            always: &[Axis::CpuNode, Axis::Memory, Axis::Cpus, Axis::Prefetch],
+            sometimes: &[Axis::MemoryDir, Axis::Weights, Axis::Mix, Axis::Cpu, Axis::Order],
+        },
         panels: &[PanelName("prefetchers")],
         ..ROW
     },
@@ -349,6 +404,10 @@ pub static EXPERIMENTS: [Row; 18] = [
             },
         },
         shape: Shape::WorkingSets,
+        axes: Axes {
+            always: &[Axis::Memory, Axis::WorkingSet],
+            sometimes: &[Axis::CpuNode, Axis::MemoryDir, Axis::Weights, Axis::Cpu, Axis::Cpus, Axis::Order, Axis::Mix],
+        },
         panels: &[PanelName::LATENCY_BY_SIZE, PanelName::BANDWIDTH_BY_SIZE, PanelName::MISSES],
         ..ROW
     },
@@ -358,6 +417,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         title: "Loops",
         measures: Measures::Bandwidth(BANDWIDTH),
         shape: Shape::Loop,
+        axes: Axes { always: &[Axis::WorkingSet, Axis::Mix], sometimes: &[Axis::Cpu, Axis::Memory] },
         panels: &[PanelName::LATENCY_BY_SIZE, PanelName::BANDWIDTH_BY_SIZE],
         ..ROW
     },
@@ -367,6 +427,7 @@ pub static EXPERIMENTS: [Row; 18] = [
         title: "Loops",
         measures: Measures::Latency(IDLE),
         shape: Shape::Loop,
+        axes: Axes { always: &[Axis::WorkingSet, Axis::Order], sometimes: &[Axis::Cpu, Axis::Memory] },
         panels: &[PanelName::LATENCY_BY_SIZE, PanelName::BANDWIDTH_BY_SIZE],
         ..ROW
     },

@@ -2,15 +2,18 @@
 //!
 //! 1. quantities and words: [`units`], [`traffic`], [`mod@words`], [`note`];
 //! 2. the machine: [`topology`], [`tiers`], [`installed`], [`policy`], [`directory`], [`persistent`];
-//! 3. what requests, plans and results share: [`experiment`] and its table ([`experiment_table`]), [`estimate`], [`protocol`];
+//! 3. what requests, plans and results share: [`experiment`], its [`axis`] and its table ([`experiment_table`]), [`estimate`], [`protocol`];
 //! 4. arithmetic: [`stats`], [`significance`], [`random`], [`pattern`], [`pairing`], [`distribution`], [`metrics`], [`counters`] and others;
-//! 5. the request ([`spec`]), the plan ([`plan`]), and the results ([`result`]); all of it in words ([`wording`]).
+//! 5. the request ([`spec`]), the plan ([`plan`]), and the results ([`result`]); all of it in words
+//!    ([`wording`]), and places as [`columns`].
 //!
 //! `memgauge-planner` makes the plan, `memgauge-analysis` says what results mean.
 //!
 //! Nothing here does I/O, reads a clock or is `unsafe`, so every part can be tested on a recorded machine.
 #![forbid(unsafe_code)]
 
+pub mod axis;
+pub mod columns;
 pub mod counters;
 pub mod directory;
 pub mod distribution;

@@ -1,7 +1,6 @@
 //! Data in words, for tables, figures, notes and findings alike: coordinates, CPUs and nodes here, reasons in [`reasons`],
-//! what each operating system has in [`system`], names of what a user can set in [`native`], coordinates for programs in [`named`].
+//! what each operating system has in [`system`], names of what a user can set in [`native`].
 
-pub mod named;
 pub mod native;
 pub mod reasons;
 pub mod system;

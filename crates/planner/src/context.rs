@@ -317,6 +317,7 @@ impl<'a> Planner<'a> {
                 cell.at.memory_dir = Some(dir.file.path.clone());
             }
         }
+        debug_assert!(cells.iter().all(|cell| experiment.row().axes.wrong(&cell.at, false).is_empty()), "{experiment:?}: {cells:?}");
         if experiment.row().shuffled && cells.len() > 2 {
             shuffle(&mut cells, self.spec.seed.unwrap_or(DEFAULT_SEED));
             if let Some(first) = cells.first().cloned() {

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use memgauge_analysis::comparison::{CellComparison, Comparison};
+use memgauge_model::axis::Axis;
+use memgauge_model::columns::{COLUMNS, Value};
 use memgauge_model::counters::ProgramCount;
 use memgauge_model::estimate::{Estimate, NotMeasured};
 use memgauge_model::experiment::{Coordinates, MemoryPlace, Metric, Unit};
 use memgauge_model::printable::escape_within_lines;
 use memgauge_model::result::{Evidence, Measurement, PageKind, PairMatrix, PlacementStatus, QualityLevel, QualityReason, Report};
 use memgauge_model::units::Bytes;
-use memgauge_model::wording::named::{NAMED, named};
 use memgauge_model::wording::{coordinates, reasons, spelled};
 use serde::Serialize;
 
@@ -25,9 +26,7 @@ impl Format {
 pub(crate) fn results_csv(results: &[Named<'_>]) -> Result<Vec<u8>, RenderError> {
     // The header is written apart, so that a result without a value has one too.
     let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
-    let coordinates = named(&Coordinates::default()).map(|(name, _)| name);
-    let names = HEADER.iter().flat_map(|name| if *name == "coordinates" { &coordinates[..] } else { std::slice::from_ref(name) });
-    writer.write_record(names)?;
+    writer.write_record(header())?;
     results.iter().try_for_each(|result| write(&mut writer, result.report))?;
     finish(writer)
 }
@@ -51,8 +50,17 @@ macro_rules! columns {
             $($(#[$doc])* $name: $type,)+
         }
 
-        const HEADER: &[&str] = &[$(stringify!($name)),+];
+        const FIELDS: &[&str] = &[$(stringify!($name)),+];
     };
+}
+
+/// The coordinates, a value for each of [`COLUMNS`].
+type Place = [Option<Value>; COLUMNS.len()];
+
+/// The names of the columns: the place takes several.
+fn header() -> Vec<&'static str> {
+    let places = || COLUMNS.iter().map(|column| column.name).collect();
+    FIELDS.iter().flat_map(|field| if *field == "place" { places() } else { vec![*field] }).collect()
 }
 
 columns! {
@@ -72,8 +80,7 @@ columns! {
     /// How it was measured.
     method: String,
     // Where.
-    /// A column for each coordinate.
-    coordinates: [Option<String>; NAMED],
+    place: Place,
     // The value.
     value: Option<f64>,
     /// The 95 % interval of the median.
@@ -210,13 +217,15 @@ fn measurement<'a>(run: CsvRow<'a>, m: &'a Measurement) -> CsvRow<'a> {
         lines_in_flight: finite(m.lines_in_flight),
         ..run
     };
-    let trusted = CsvRow { coordinates: place(&m.at), quality: Some(m.quality.level), reasons: join(&m.quality.reasons), ..row };
+    let trusted = CsvRow { place: place(&m.at), quality: Some(m.quality.level), reasons: join(&m.quality.reasons), ..row };
     estimated(observed(trusted, &m.evidence), &m.estimate)
 }
 
-fn place(at: &Coordinates) -> [Option<String>; NAMED] {
-    let at = Coordinates { memory_dir: at.memory_dir.as_deref().map(cut).map(str::to_owned), ..at.clone() };
-    named(&at).map(|(_, value)| value.text())
+fn place(at: &Coordinates) -> Place {
+    COLUMNS.each_ref().map(|column| match column.value(at)? {
+        Value::Text(text) if column.axis == Axis::MemoryDir => Some(Value::Text(cut(&text).to_owned())),
+        value => Some(value),
+    })
 }
 
 fn observed<'a>(row: CsvRow<'a>, evidence: &'a Evidence) -> CsvRow<'a> {
@@ -301,7 +310,7 @@ fn pairs(writer: &mut Writer, run: &CsvRow<'_>, matrix: &PairMatrix, report: &Re
     for (i, &reader) in matrix.cpus.iter().enumerate() {
         for (j, &holder) in matrix.cpus.iter().enumerate().filter(|(j, _)| *j != i) {
             let at = Coordinates { cpu: Some(reader), holder_cpu: Some(holder), ..at.clone() };
-            let row = CsvRow { coordinates: place(&at), ..shared.clone() };
+            let row = CsvRow { place: place(&at), ..shared.clone() };
             let value = matrix.value(i, j);
             let half = matrix.half_width_percent.get(i).and_then(|widths| *widths.get(j)?);
             let end = |sign: f64| Some(round(value? * (1.0 + sign * f64::from(half?) / 100.0)));

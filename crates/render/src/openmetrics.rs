@@ -12,12 +12,12 @@ pub(crate) mod hosts;
 use std::collections::BTreeMap;
 
 use memgauge_analysis::conclusions::summary::summarise;
+use memgauge_model::columns::COLUMNS;
 use memgauge_model::estimate::Estimate;
 use memgauge_model::experiment::{Coordinates, Experiment, Metric};
 use memgauge_model::experiment_table::{Series, SeriesOf, all_series};
 use memgauge_model::result::{Asked, CurveSummary, HealthStatus, LevelSummary, Measurement, QualityLevel, Report};
 use memgauge_model::units::Bytes;
-use memgauge_model::wording::named::named;
 use memgauge_model::wording::{memory_policy, spelled};
 use memgauge_model::words::Verb;
 
@@ -299,10 +299,13 @@ fn by_node(node: &dyn Fn(Option<u32>) -> Option<u32>, at: &Coordinates) -> Coord
     }
 }
 
-/// A cell's coordinates as labels, and that its memory only stands in for persistent memory. A coordinate that does not apply has no
-/// label.
+/// A cell's coordinates as labels, and that its memory only stands in for persistent memory.
 fn place(at: &Coordinates, stand_in: bool) -> Labels {
-    let coordinates = named(at).into_iter().filter(|(name, _)| !matches!(*name, "memory" | "region"));
-    let labels: Labels = coordinates.filter_map(|(name, word)| Some(label(name, word.text()?))).collect();
-    with(&labels, stand_in.then(|| label("volatile", true)))
+    with(&coordinates(at), stand_in.then(|| label("volatile", true)))
+}
+
+/// A cell's coordinates as labels. Regions, which are summed up, and the kind of place have none.
+fn coordinates(at: &Coordinates) -> Labels {
+    let columns = COLUMNS.iter().filter(|column| !["memory", "region"].contains(&column.name));
+    columns.filter_map(|column| Some(label(column.name, column.value(at)?))).collect()
 }

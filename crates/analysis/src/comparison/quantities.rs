@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use memgauge_model::axis::Axis;
 use memgauge_model::experiment::{Coordinates, Experiment, Metric, Unit};
 use memgauge_model::result::{CurvePoint, CurveSummary, Measurement, QualityLevel, Report, Samples};
 use memgauge_model::stats::median;
@@ -127,7 +128,7 @@ impl RunCurve {
     /// `None` if no point of it was measured.
     fn from_report(report: &Report, curve: &CurveSummary) -> Option<Self> {
         let is_point = |m: &&Measurement| {
-            let same = || Coordinates { delay_cycles: None, ..m.at.clone() } == curve.at;
+            let same = || m.at.without(Axis::DelayCycles) == curve.at;
             m.experiment == Experiment::LoadedLatency && m.estimate.value.is_some() && same()
         };
         let measured: Vec<&Measurement> = report.results.iter().filter(is_point).collect();

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use memgauge_model::axis::Axis;
 use memgauge_model::estimate::Estimate;
 use memgauge_model::experiment::{Coordinates, Experiment, Metric};
 use memgauge_model::protocol::IDLE_DELAY_CYCLES;
@@ -81,7 +82,7 @@ pub fn add_bandwidth_by_node(report: &mut Report) {
 fn bandwidth_by_node(report: &Report, curve: &CurveSummary) -> Option<BTreeMap<u32, f64>> {
     curve.at.load_nodes.as_ref().filter(|nodes| nodes.len() > 1)?;
     let of_curve = |m: &&Measurement| {
-        let at = Coordinates { delay_cycles: None, ..m.at.clone() };
+        let at = m.at.without(Axis::DelayCycles);
         m.experiment == Experiment::LoadedLatency && m.metric == Metric::Bandwidth && at == curve.at && m.estimate.value.is_some()
     };
     let full = report.results.iter().filter(of_curve).min_by_key(|m| m.at.delay_cycles).filter(|m| m.is_reliable())?;

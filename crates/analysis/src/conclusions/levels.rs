@@ -10,6 +10,7 @@
 //!    replacement policy.
 //! 4. Knees are matched with caches in order, so that the sum of the distances between their sizes is smallest.
 
+use memgauge_model::axis::Axis;
 use memgauge_model::experiment::{Coordinates, Experiment, Metric};
 use memgauge_model::result::{CacheSize, Knee, Level, LevelSummary, Measurement, Point};
 use memgauge_model::stats;
@@ -41,7 +42,7 @@ pub fn summarise(results: &[Measurement], machine: &Machine) -> Vec<LevelSummary
     let mut curves: Vec<(Coordinates, Metric, Vec<&Measurement>)> = Vec::new();
     let is_point = |m: &&Measurement| m.experiment == Experiment::Sweep && m.at.working_set.is_some() && m.estimate.value.is_some();
     for m in results.iter().filter(is_point).filter(|m| m.is_reliable()) {
-        let at = Coordinates { working_set: None, ..m.at.clone() };
+        let at = m.at.without(Axis::WorkingSet);
         match curves.iter_mut().find(|c| c.0 == at && c.1 == m.metric) {
             Some(curve) => curve.2.push(m),
             None => curves.push((at, m.metric, vec![m])),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use memgauge_model::axis::Axis;
 use memgauge_model::experiment::{Coordinates, Experiment};
 use memgauge_model::interleave::Reading;
 use memgauge_model::result::{AccessKnee, BestWriters, Measurement};
@@ -30,7 +31,7 @@ pub fn best_writers(results: &[Measurement]) -> Vec<BestWriters> {
     for m in results.iter().filter(|m| is_of_writers(m)) {
         let writers = m.at.cpus.as_ref().map_or(0, IdSet::len) as u32;
         if let Some(reading) = interval(m).filter(|_| writers > 0) {
-            places.entry(Coordinates { cpus: None, ..m.at.clone() }).or_default().insert(writers, reading);
+            places.entry(m.at.without(Axis::Cpus)).or_default().insert(writers, reading);
         }
     }
     let best = |(at, counts): (Coordinates, BTreeMap<u32, (f64, f64, f64)>)| {
@@ -48,7 +49,7 @@ pub fn access_knees(results: &[Measurement]) -> Vec<AccessKnee> {
     let mut curves: BTreeMap<Coordinates, BTreeMap<Bytes, f64>> = BTreeMap::new();
     for m in results.iter().filter(|m| m.experiment == Experiment::AccessSize) {
         if let Some((block, (value, ..))) = m.at.block.zip(interval(m)) {
-            curves.entry(Coordinates { block: None, ..m.at.clone() }).or_default().insert(block, value);
+            curves.entry(m.at.without(Axis::Block)).or_default().insert(block, value);
         }
     }
     let knee = |(at, curve): (Coordinates, BTreeMap<Bytes, f64>)| {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use memgauge_model::axis::Axis;
 use memgauge_model::estimate::Estimate;
 use memgauge_model::experiment::Coordinates;
 use memgauge_model::result::{Evidence, Measurement, Quality, QualityLevel, Verdict};
@@ -37,7 +38,7 @@ pub fn openmetrics(runs: &[ExportRun]) -> Result<Vec<u8>, ExportError> {
 
 /// Where a row is from, whatever the load was.
 fn place(row: &Row) -> Coordinates {
-    Coordinates { delay_cycles: None, ..row.cell.at.clone() }
+    row.cell.at.without(Axis::DelayCycles)
 }
 
 /// The measurement of a row, with what the store keeps of it.

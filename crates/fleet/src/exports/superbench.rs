@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use memgauge_model::columns::COLUMNS;
 use memgauge_model::experiment::{Metric, Unit};
 use memgauge_model::printable::escape_json;
 use memgauge_model::stats::median;
-use memgauge_model::wording::named::named;
 use serde_json::{Map, json};
 
 use super::run::{ExportError, ExportRun, is_usable, names};
@@ -74,9 +74,9 @@ fn metric(cell: &Cell) -> String {
         Metric::Bandwidth => "bandwidth",
     };
     let mut name = format!("{kind}_{unit}");
-    for (column, value) in named(&cell.at).into_iter().filter_map(|(column, value)| Some((column, value.text()?))) {
+    for (column, value) in COLUMNS.iter().filter_map(|column| Some((column.name, column.value(&cell.at)?))) {
         name.extend(["_", column, "="]);
-        name.extend(value.chars().map(|c| match c {
+        name.extend(value.to_string().chars().map(|c| match c {
             ':' => '-',
             c if c.is_ascii_alphanumeric() || ".,=-".contains(c) => c,
             _ => '_',

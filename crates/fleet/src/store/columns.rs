@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use memgauge_model::columns::{COLUMNS, Column, Read};
 use memgauge_model::experiment::{Coordinates, Experiment, Metric, Unit};
-use memgauge_model::wording::named::{NamedValue, named};
 use memgauge_model::wording::spelled;
 use parquet::data_type::ByteArray;
 use serde::Serialize;
@@ -100,12 +100,14 @@ pub(super) fn run(stored: &StoredRun) -> Vec<Field> {
 
 /// What was measured, and where: columns as those of `memgauge render --format csv`, and `at`, the coordinates as results have them.
 pub(super) fn cell(cell: &Cell) -> Vec<Field> {
-    let place = named(&cell.at).map(|(name, value)| match value {
-        NamedValue::Number(value) => integer(name, value),
-        NamedValue::Word(value) => text(name, value),
-    });
-    let what = [word("experiment", Some(cell.experiment)), word("metric", Some(cell.metric))];
-    what.into_iter().chain(place).chain([json("at", &cell.at), word("unit", Some(cell.unit))]).collect()
+    let place = |column: &Column| match column.read {
+        Read::Number(read) => integer(column.name, read(&cell.at)),
+        Read::Text(read) => text(column.name, read(&cell.at)),
+    };
+    let mut fields = vec![word("experiment", Some(cell.experiment)), word("metric", Some(cell.metric))];
+    fields.extend(COLUMNS.iter().map(place));
+    fields.extend([json("at", &cell.at), word("unit", Some(cell.unit))]);
+    fields
 }
 
 /// The value, and how far to trust it.

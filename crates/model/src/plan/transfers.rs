@@ -43,6 +43,25 @@ pub struct Handoff {
     pub reader_pushes: Bytes,
 }
 
+impl Handoff {
+    /// The coordinates of its result: the reader is on `cpu_node`, and the chase has this order by request.
+    pub fn place(&self, cpu_node: u32, order: Option<ChaseOrder>) -> Coordinates {
+        let BufferPlan { node, weights, directory, .. } = &self.buffer;
+        Coordinates {
+            cpu_node: Some(cpu_node),
+            memory: Some(if weights.is_some() { MemoryPlace::Inherited } else { MemoryPlace::Node(*node) }),
+            memory_dir: directory.clone(),
+            weights: weights.clone(),
+            cpu: Some(self.reader),
+            holder_cpu: Some(self.holder),
+            sharer_cpu: self.sharer,
+            state: Some(self.state),
+            order,
+            ..Coordinates::default()
+        }
+    }
+}
+
 /// Seconds of the runs that every transfer has at least.
 pub const MIN_TRANSFER_S: f64 = MIN_PAIR_RUNS as f64 * PAIR_RUN.as_millis() as f64 / 1e3;
 
@@ -145,17 +164,6 @@ impl Transfers {
     pub fn transfer(&self, reader: u32, holder: u32, home: usize, state: LineState) -> Option<(Coordinates, Handoff)> {
         let (by, from) = (self.end(reader)?, self.end(holder)?);
         let buffer = by.buffers.get(home)?.clone();
-        let at = Coordinates {
-            cpu_node: Some(by.node),
-            memory: Some(if buffer.weights.is_some() { MemoryPlace::Inherited } else { MemoryPlace::Node(buffer.node) }),
-            weights: buffer.weights.clone(),
-            cpu: Some(reader),
-            holder_cpu: Some(holder),
-            state: Some(state),
-            order: self.order,
-            memory_dir: buffer.directory.clone(),
-            ..Coordinates::default()
-        };
         let handoff = Handoff {
             holder,
             reader,
@@ -170,6 +178,6 @@ impl Transfers {
             holder_pushes: self.holder_pushes,
             reader_pushes: self.reader_pushes,
         };
-        Some((at, handoff))
+        Some((handoff.place(by.node, self.order), handoff))
     }
 }

@@ -69,17 +69,15 @@ impl Planner<'_> {
         Ok(cells)
     }
 
+    /// The coordinates of traffic.
+    pub(super) fn traffic_at(&self, cpu_node: Option<u32>, node: Option<u32>, cpus: IdSet, mix: Mix) -> Coordinates {
+        let (memory, weights) = self.memory_place(node);
+        Coordinates { cpu_node, memory, weights, cpus: Some(cpus), mix: Some(mix), ..Coordinates::default() }
+    }
+
     pub(super) fn bandwidth_cell(&mut self, cpus: &[u32], row: Option<u32>, node: Option<u32>, mix: Mix) -> Result<Cell, PlanError> {
         let loaders = self.loaders(cpus, node, Reserved::Bytes(0))?;
-        let (memory, weights) = self.memory_place(node);
-        let at = Coordinates {
-            cpu_node: row,
-            memory,
-            weights,
-            cpus: Some(cpus.iter().copied().collect()),
-            mix: Some(mix),
-            ..Default::default()
-        };
+        let at = self.traffic_at(row, node, cpus.iter().copied().collect(), mix);
         Ok(Cell::new(at, Work::Bandwidth(Loading { loaders, traffic: self.traffic(mix)?, delay: 0 })))
     }
 

@@ -134,14 +134,8 @@ impl Planner<'_> {
 
     /// A bandwidth of these loaders.
     fn file_cell(&self, row: u32, loaders: Vec<Loader>, mix: Mix, access: Access) -> Result<Cell, PlanError> {
-        let at = Coordinates {
-            cpu_node: Some(row),
-            memory: self.memory_place(loaders.first().map(|l| l.buffer.node)).0,
-            cpus: Some(loaders.iter().map(|l| l.cpu).collect()),
-            mix: Some(mix),
-            access: Some(access),
-            ..Coordinates::default()
-        };
+        let (node, cpus) = (loaders.first().map(|l| l.buffer.node), loaders.iter().map(|l| l.cpu).collect());
+        let at = Coordinates { access: Some(access), ..self.traffic_at(Some(row), node, cpus, mix) };
         Ok(Cell::new(at, Work::Bandwidth(Loading { loaders, traffic: self.traffic_with_access(mix, access)?, delay: 0 })))
     }
 

@@ -100,15 +100,8 @@ impl Planner<'_> {
         let loaders = homes.iter().map(|&(cpu, node)| Loader { cpu, buffer: self.sizes.buffer(largest, node, false), own: None }).collect();
         let nodes: IdSet = homes.iter().map(|h| h.1).collect();
         let rows: IdSet = cpus.iter().map(|&c| self.cpu_node(c)).collect();
-        let (memory, weights) = self.memory_place(nodes.first().filter(|_| nodes.len() == 1));
-        let at = Coordinates {
-            cpu_node: rows.first().filter(|_| rows.len() == 1),
-            memory,
-            weights,
-            cpus: Some(cpus.iter().copied().collect()),
-            mix: Some(mix),
-            ..Default::default()
-        };
+        let only = |set: IdSet| set.first().filter(|_| set.len() == 1);
+        let at = self.traffic_at(only(rows), only(nodes), cpus.iter().copied().collect(), mix);
         Ok(Cell::new(at, Work::BandwidthSweep(BandwidthSweep { loaders, traffic: self.traffic(mix)?, sizes })))
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPlace};
+use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, LineState};
 use memgauge_model::note::{Note, NoteCode};
 use memgauge_model::pairing::Rounds;
 use memgauge_model::plan::{BufferPlan, Cell, Handoff, MIN_TRANSFER_S, Step, TransferEnd, Transfers, Work};
@@ -240,30 +240,17 @@ impl Planner<'_> {
 
     fn transfer(&mut self, request: &TransferSpec, transfer: &Transfer, sharer: Option<u32>) -> Result<Cell, PlanError> {
         let &Transfer { reader, holder, home, state } = transfer;
-        let (holder_pushes, reader_pushes, order) = (request.holder_pushes, request.reader_pushes, request.order);
+        let (holder_pushes, reader_pushes) = (request.holder_pushes, request.reader_pushes);
         let stride = self.sizes.stride()?;
         let reserved = Reserved::Bytes(holder_pushes.0.saturating_add(reader_pushes.0));
         let buffer = self.sizes.transfer_buffer(reader, home, reserved, 0, &mut self.notes)?;
         let window = self.sizes.handoff_window(request.window, holder, stride, buffer.bytes)?;
         let chase_window = transfer_chase_window(request, stride, buffer.bytes)?;
         self.warn_of_own_cache(reader, buffer.bytes, stride, state == LineState::Hit);
-        let weights = buffer.weights.clone();
-        let at = Coordinates {
-            cpu_node: Some(self.cpu_node(reader)),
-            memory: Some(if weights.is_some() { MemoryPlace::Inherited } else { MemoryPlace::Node(home) }),
-            weights,
-            cpu: Some(reader),
-            holder_cpu: Some(holder),
-            sharer_cpu: sharer,
-            state: Some(state),
-            order,
-            ..Default::default()
-        };
-        let order = order.unwrap_or(ChaseOrder::WindowLocal);
-        let hops = request.hops;
-        let work =
+        let (hops, order) = (request.hops, request.order.unwrap_or(ChaseOrder::WindowLocal));
+        let handoff =
             Handoff { holder, reader, state, buffer, window, stride, order, chase_window, hops, sharer, holder_pushes, reader_pushes };
-        Ok(Cell::new(at, Work::Handoff(work)))
+        Ok(Cell::new(handoff.place(self.cpu_node(reader), request.order), Work::Handoff(handoff)))
     }
 
     /// Warns that the reader may find clean lines in its own caches, where they were left one lap over the buffer ago.
