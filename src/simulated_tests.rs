@@ -190,7 +190,7 @@ fn alarms(report: &Report) -> Vec<&Finding> {
 }
 
 fn needs_baseline(finding: &Finding) -> bool {
-    finding.code.contains("baseline")
+    finding.code.word().contains("baseline")
 }
 
 /// Whether a health check can see a fault without an earlier result: the machine has a part that is like the faulty one and healthy, or
@@ -238,7 +238,7 @@ fn tally(machines: u64, seed: u64) -> Tally {
         for (count, report) in tally.alarms.iter_mut().zip([&baseline, &again]) {
             let found = alarms(report);
             *count += u32::from(!found.is_empty());
-            found.iter().for_each(|f| println!("seed {seed}: a healthy {shape:?}: {} {}", f.code, f.message));
+            found.iter().for_each(|f| println!("seed {seed}: a healthy {shape:?}: {} {}", f.code.word(), f.message));
         }
         let wanted = number as usize % FAULTS.len();
         let fault = (wanted..).find_map(|kind| Fault::random(kind % FAULTS.len(), &shape, &mut random)).unwrap();

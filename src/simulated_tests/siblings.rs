@@ -36,7 +36,7 @@ fn a_machine_is_judged_by_its_siblings_in_a_fleet() {
         let references = Baselines { fleet: Some(FleetSiblings::Group(group)), ..Baselines::default() };
         let health = run_beside(&Spec::new(Task::quick()), &machine, &model, references).health.unwrap();
         assert!(health.compared_with.iter().any(|with| with == "fleet"), "{health:?}");
-        health.findings.iter().any(|f| f.code == "slower-than-fleet")
+        health.findings.iter().any(|f| f.code.word() == "slower-than-fleet")
     };
     assert!(!check(0.0), "it is as its siblings are");
     assert!(check(0.3), "thirty per cent of its memory's speed are missing");

@@ -14,7 +14,7 @@ fn checked(fault: Option<Fault>) -> Report {
 #[test]
 fn a_core_that_alone_runs_faster_is_no_alarm() {
     let report = checked(None);
-    let codes: Vec<&str> = alarms(&report).iter().map(|f| f.code.as_str()).collect();
+    let codes: Vec<&str> = alarms(&report).iter().map(|f| f.code.word()).collect();
     assert!(codes.is_empty(), "{codes:?}");
     let drifted = |m: &memgauge_model::result::Measurement| m.quality.reasons.contains(&QualityReason::FrequencyDrift);
     assert_eq!(report.measurements().filter(|m| drifted(m)).map(|m| &m.at).collect::<Vec<_>>(), Vec::<&Coordinates>::new());
@@ -27,6 +27,6 @@ fn a_core_that_alone_runs_faster_is_no_alarm() {
 #[test]
 fn a_slow_core_is_found_beside_turbo() {
     let report = checked(Some(Fault::Core { cpu: 3, less: 0.15 }));
-    let slow = alarms(&report).into_iter().find(|f| f.code == "slow-cores");
+    let slow = alarms(&report).into_iter().find(|f| f.code.word() == "slow-cores");
     assert!(slow.is_some_and(|f| f.message.contains("CPUs 3")), "{:?}", report.health);
 }

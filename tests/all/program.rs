@@ -128,7 +128,7 @@ fn a_health_check_gives_a_verdict_and_an_exit_status() {
         quick(&format!("--against {}", path.display()))
     };
     let worse = |health: &Health| -> Vec<String> {
-        health.findings.iter().filter(|f| f.code == "worse-than-baseline").map(|f| f.message.clone()).collect()
+        health.findings.iter().filter(|f| f.code.word() == "worse-than-baseline").map(|f| f.message.clone()).collect()
     };
     let bandwidth_of_node_1 = |m: &Measurement| m.at.memory_node() == Some(1) && m.metric == Metric::Bandwidth;
     let (slow, found) = against("faster.json", &|m| if bandwidth_of_node_1(m) { 2.0 } else { 1.0 });
@@ -141,7 +141,7 @@ fn a_health_check_gives_a_verdict_and_an_exit_status() {
     // No memory has a bandwidth of 10^9 GB/s, so the rule is broken three times out of three.
     std::fs::write(&rules, "[[rule]]\nexperiment = \"bandwidth\"\nmix = \"all-reads\"\nwarn-below = 1e9\n").unwrap();
     let (report, broken) = quick(&format!("--rules {}", rules.display()));
-    let found = broken.findings.iter().any(|f| f.code == "rule-broken" && f.severity >= HealthStatus::Warning);
+    let found = broken.findings.iter().any(|f| f.code.word() == "rule-broken" && f.severity >= HealthStatus::Warning);
     let reads = report.repeats.iter().filter(|m| m.at.mix.is_some_and(|mix| mix.lines().1 == 0));
     assert!(found && reads.count() >= 2, "what looks wrong is measured twice more: {broken:?}");
 

@@ -346,7 +346,7 @@ mod tests {
         root.link("region0", &at("region0"));
         let device = at("region0/namespace0.0/block/pmem0");
         let codes = |found: &PersistentDevice| found.notes().into_iter().map(|note| note.code).collect::<Vec<_>>();
-        assert_eq!(codes(&root.read(&device).unwrap()), Vec::<Code>::new(), "as much of each");
+        assert_eq!(codes(&root.read(&device).unwrap()), Vec::<Code<NoteCode>>::new(), "as much of each");
         root.link("region1", &at("region1"));
         let found = root.read(&device).unwrap();
         let gib: Vec<(&str, u64)> = found.capacities.iter().map(|(name, bytes)| (name.as_str(), bytes.0 >> 30)).collect();

@@ -180,7 +180,7 @@ mod tests {
         let mut dax = directory("/dev/pmem0", FileBacking::Dax);
         assert_eq!(codes(dax.clone()), [NoteCode::MemoryDirNoMapSync, NoteCode::MemoryDirNodeUnknown]);
         (dax.file.map_sync, dax.file.device_node) = (true, Some(1));
-        assert_eq!(codes(dax), Vec::<Code>::new());
+        assert_eq!(codes(dax), Vec::<Code<NoteCode>>::new());
         assert_eq!(codes(directory("", FileBacking::Tmpfs)), [NoteCode::MemoryDirTmpfs]);
     }
 

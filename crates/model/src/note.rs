@@ -17,21 +17,28 @@ pub enum Severity {
     Error,
 }
 
-/// Declares the codes with their words, which scripts rely on.
-macro_rules! note_codes {
-    ($($code:ident = $word:literal,)*) => {
-        /// The subject of a note.
+/// Words of an enumeration that scripts rely on, and that results of other versions may have others of.
+pub trait Codes: Copy + 'static {
+    /// All of them.
+    const ALL: &[Self];
+
+    /// The stable kebab-case word for it.
+    fn word(self) -> &'static str;
+}
+
+/// Declares codes with their words.
+macro_rules! codes {
+    ($(#[$about:meta])* $name:ident { $($code:ident = $word:literal,)* }) => {
+        $(#[$about])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum NoteCode {
+        pub enum $name {
             $(#[doc = concat!("`", $word, "`")] $code,)*
         }
 
-        impl NoteCode {
-            /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$code),*];
+        impl $crate::note::Codes for $name {
+            const ALL: &[Self] = &[$(Self::$code),*];
 
-            /// The stable kebab-case word for it.
-            pub const fn word(self) -> &'static str {
+            fn word(self) -> &'static str {
                 match self {
                     $(Self::$code => $word,)*
                 }
@@ -39,129 +46,138 @@ macro_rules! note_codes {
         }
     };
 }
+pub(crate) use codes;
 
-note_codes! {
-    AboveLimit = "above-limit",
-    CachesNotKnown = "caches-not-known",
-    CellNotMeasured = "cell-not-measured",
-    CgroupMemory = "cgroup-memory",
-    CheckCutShort = "check-cut-short",
-    ClocksNotComparable = "clocks-not-comparable",
-    ClocksNotCompared = "clocks-not-compared",
-    CoarseTimer = "coarse-timer",
-    Coarsened = "coarsened",
-    ContainerFiles = "container-files",
-    CountersMissing = "counters-missing",
-    CountersOneKindOfCore = "counters-one-kind-of-core",
-    CpuQuota = "cpu-quota",
-    CpusIsolated = "cpus-isolated",
-    CpusNotAllowed = "cpus-not-allowed",
-    CpusOffline = "cpus-offline",
-    CpusWithoutNode = "cpus-without-node",
-    DmiAbsent = "dmi-absent",
-    DmiUnreadable = "dmi-unreadable",
-    FewerAllocations = "fewer-allocations",
-    FrequencyLimited = "frequency-limited",
-    GovernorPowersave = "governor-powersave",
-    GuestIntervals = "guest-intervals",
-    HitInOwnCache = "hit-in-own-cache",
-    HypervisorNotKnown = "hypervisor-not-known",
-    IsolatedCpusUsed = "isolated-cpus-used",
-    KernelTainted = "kernel-tainted",
-    Limit = "limit",
-    LimitUnknown = "limit-unknown",
-    LittleMemory = "little-memory",
-    LoopNotRun = "loop-not-run",
-    LowestLoadDiffersFromIdle = "lowest-load-differs-from-idle",
-    MachineBusy = "machine-busy",
-    MayBeSlowedDown = "may-be-slowed-down",
-    MayFallAsleep = "may-fall-asleep",
-    MemoryCorrupted = "memory-corrupted",
-    MemoryDirNoMapSync = "memory-dir-no-map-sync",
-    MemoryDirNodeUnknown = "memory-dir-node-unknown",
-    MemoryDirPageCache = "memory-dir-page-cache",
-    MemoryDirTmpfs = "memory-dir-tmpfs",
-    MemoryNotKnown = "memory-not-known",
-    MemoryPolicy = "memory-policy",
-    MemoryPolicyUnknown = "memory-policy-unknown",
-    MemorySideCache = "memory-side-cache",
-    NoCoreToLoad = "no-core-to-load",
-    NoCounters = "no-counters",
-    NoFullRandom = "no-full-random",
-    NoHugePagePool = "no-huge-page-pool",
-    NoKernelForMix = "no-kernel-for-mix",
-    NoLargePages = "no-large-pages",
-    NoLocalMemory = "no-local-memory",
-    NoPersistInstruction = "no-persist-instruction",
-    NodeMemoryDiffers = "node-memory-differs",
-    NodeShortOfMemory = "node-short-of-memory",
-    NodesNotAllowed = "nodes-not-allowed",
-    NodesShareCpus = "nodes-share-cpus",
-    NotQuiet = "not-quiet",
-    NumaBalancing = "numa-balancing",
-    OnBattery = "on-battery",
-    OneCore = "one-core",
-    OneCpu = "one-cpu",
-    OneNode = "one-node",
-    PairsAtOnce = "pairs-at-once",
-    PairsOneByOne = "pairs-one-by-one",
-    PatternsLeftOut = "patterns-left-out",
-    PerfAbsent = "perf-absent",
-    PerfRestricted = "perf-restricted",
-    PlateauNotReached = "plateau-not-reached",
-    PmemBadRanges = "pmem-bad-ranges",
-    PmemMixedCapacities = "pmem-mixed-capacities",
-    PmemNotHealthy = "pmem-not-healthy",
-    PmemScrubbing = "pmem-scrubbing",
-    PoolUsed = "pool-used",
-    PrefetchCpusOffline = "prefetch-cpus-offline",
-    PrefetchCpusWithoutRegister = "prefetch-cpus-without-register",
-    PrefetchJournalVoid = "prefetch-journal-void",
-    PrefetchKept = "prefetch-kept",
-    PrefetchNotRestored = "prefetch-not-restored",
-    PrefetchNotSeen = "prefetch-not-seen",
-    PrefetchNotSet = "prefetch-not-set",
-    PrefetchNothingToRestore = "prefetch-nothing-to-restore",
-    PrefetchOffNotEffective = "prefetch-off-not-effective",
-    PrefetchRestored = "prefetch-restored",
-    PrefetchRestoredEarlier = "prefetch-restored-earlier",
-    PrefetchRunJournal = "prefetch-run-journal",
-    PrefetchStateLost = "prefetch-state-lost",
-    PrefetchWaitsForCpus = "prefetch-waits-for-cpus",
-    SamplesThinned = "samples-thinned",
-    ScanInCache = "scan-in-cache",
-    ScanMargin = "scan-margin",
-    ScanMemoryScarce = "scan-memory-scarce",
-    ScanNoAddresses = "scan-no-addresses",
-    ScanRegion = "scan-region",
-    ScanShare = "scan-share",
-    ScanStoppedGrowing = "scan-stopped-growing",
-    ScanWeakRegion = "scan-weak-region",
-    SizeInCaches = "size-in-caches",
-    SmallBuffer = "small-buffer",
-    SmallPages = "small-pages",
-    StatHidden = "stat-hidden",
-    Suspended = "suspended",
-    SweepCut = "sweep-cut",
-    ThpDisabled = "thp-disabled",
-    ThpNever = "thp-never",
-    TurboOff = "turbo-off",
-    VirtualMachine = "virtual-machine",
-    VolatileStandIn = "volatile-stand-in",
-    WeightsApplied = "weights-applied",
-    WithinTooShort = "within-too-short",
+codes! {
+    /// The subject of a note.
+    NoteCode {
+        AboveLimit = "above-limit",
+        CachesNotKnown = "caches-not-known",
+        CellNotMeasured = "cell-not-measured",
+        CgroupMemory = "cgroup-memory",
+        CheckCutShort = "check-cut-short",
+        ClocksNotComparable = "clocks-not-comparable",
+        ClocksNotCompared = "clocks-not-compared",
+        CoarseTimer = "coarse-timer",
+        Coarsened = "coarsened",
+        ContainerFiles = "container-files",
+        CountersMissing = "counters-missing",
+        CountersOneKindOfCore = "counters-one-kind-of-core",
+        CpuQuota = "cpu-quota",
+        CpusIsolated = "cpus-isolated",
+        CpusNotAllowed = "cpus-not-allowed",
+        CpusOffline = "cpus-offline",
+        CpusWithoutNode = "cpus-without-node",
+        DmiAbsent = "dmi-absent",
+        DmiUnreadable = "dmi-unreadable",
+        FewerAllocations = "fewer-allocations",
+        FrequencyLimited = "frequency-limited",
+        GovernorPowersave = "governor-powersave",
+        GuestIntervals = "guest-intervals",
+        HitInOwnCache = "hit-in-own-cache",
+        HypervisorNotKnown = "hypervisor-not-known",
+        IsolatedCpusUsed = "isolated-cpus-used",
+        KernelTainted = "kernel-tainted",
+        Limit = "limit",
+        LimitUnknown = "limit-unknown",
+        LittleMemory = "little-memory",
+        LoopNotRun = "loop-not-run",
+        LowestLoadDiffersFromIdle = "lowest-load-differs-from-idle",
+        MachineBusy = "machine-busy",
+        MayBeSlowedDown = "may-be-slowed-down",
+        MayFallAsleep = "may-fall-asleep",
+        MemoryCorrupted = "memory-corrupted",
+        MemoryDirNoMapSync = "memory-dir-no-map-sync",
+        MemoryDirNodeUnknown = "memory-dir-node-unknown",
+        MemoryDirPageCache = "memory-dir-page-cache",
+        MemoryDirTmpfs = "memory-dir-tmpfs",
+        MemoryNotKnown = "memory-not-known",
+        MemoryPolicy = "memory-policy",
+        MemoryPolicyUnknown = "memory-policy-unknown",
+        MemorySideCache = "memory-side-cache",
+        NoCoreToLoad = "no-core-to-load",
+        NoCounters = "no-counters",
+        NoFullRandom = "no-full-random",
+        NoHugePagePool = "no-huge-page-pool",
+        NoKernelForMix = "no-kernel-for-mix",
+        NoLargePages = "no-large-pages",
+        NoLocalMemory = "no-local-memory",
+        NoPersistInstruction = "no-persist-instruction",
+        NodeMemoryDiffers = "node-memory-differs",
+        NodeShortOfMemory = "node-short-of-memory",
+        NodesNotAllowed = "nodes-not-allowed",
+        NodesShareCpus = "nodes-share-cpus",
+        NotQuiet = "not-quiet",
+        NumaBalancing = "numa-balancing",
+        OnBattery = "on-battery",
+        OneCore = "one-core",
+        OneCpu = "one-cpu",
+        OneNode = "one-node",
+        PairsAtOnce = "pairs-at-once",
+        PairsOneByOne = "pairs-one-by-one",
+        PatternsLeftOut = "patterns-left-out",
+        PerfAbsent = "perf-absent",
+        PerfRestricted = "perf-restricted",
+        PlateauNotReached = "plateau-not-reached",
+        PmemBadRanges = "pmem-bad-ranges",
+        PmemMixedCapacities = "pmem-mixed-capacities",
+        PmemNotHealthy = "pmem-not-healthy",
+        PmemScrubbing = "pmem-scrubbing",
+        PoolUsed = "pool-used",
+        PrefetchCpusOffline = "prefetch-cpus-offline",
+        PrefetchCpusWithoutRegister = "prefetch-cpus-without-register",
+        PrefetchJournalVoid = "prefetch-journal-void",
+        PrefetchKept = "prefetch-kept",
+        PrefetchNotRestored = "prefetch-not-restored",
+        PrefetchNotSeen = "prefetch-not-seen",
+        PrefetchNotSet = "prefetch-not-set",
+        PrefetchNothingToRestore = "prefetch-nothing-to-restore",
+        PrefetchOffNotEffective = "prefetch-off-not-effective",
+        PrefetchRestored = "prefetch-restored",
+        PrefetchRestoredEarlier = "prefetch-restored-earlier",
+        PrefetchRunJournal = "prefetch-run-journal",
+        PrefetchStateLost = "prefetch-state-lost",
+        PrefetchWaitsForCpus = "prefetch-waits-for-cpus",
+        SamplesThinned = "samples-thinned",
+        ScanInCache = "scan-in-cache",
+        ScanMargin = "scan-margin",
+        ScanMemoryScarce = "scan-memory-scarce",
+        ScanNoAddresses = "scan-no-addresses",
+        ScanRegion = "scan-region",
+        ScanShare = "scan-share",
+        ScanStoppedGrowing = "scan-stopped-growing",
+        ScanWeakRegion = "scan-weak-region",
+        SizeInCaches = "size-in-caches",
+        SmallBuffer = "small-buffer",
+        SmallPages = "small-pages",
+        StatHidden = "stat-hidden",
+        Suspended = "suspended",
+        SweepCut = "sweep-cut",
+        ThpDisabled = "thp-disabled",
+        ThpNever = "thp-never",
+        TurboOff = "turbo-off",
+        VirtualMachine = "virtual-machine",
+        VolatileStandIn = "volatile-stand-in",
+        WeightsApplied = "weights-applied",
+        WithinTooShort = "within-too-short",
+    }
 }
 
-/// The code of a note: one of this program's, or one that another version wrote into a result.
+/// The code of a note or of a finding: one of this program's, or one that another version wrote into a result.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Code {
+pub enum Code<K> {
     /// One of this program's.
-    Known(NoteCode),
+    Known(K),
     /// One that this program does not write.
     Unknown(String),
 }
 
-impl Code {
+impl<K: Codes> Code<K> {
+    /// The code that has this word.
+    pub fn from_word(word: &str) -> Self {
+        K::ALL.iter().find(|code| code.word() == word).map_or_else(|| Self::Unknown(word.to_owned()), |code| Self::Known(*code))
+    }
+
     /// The kebab-case word for it.
     pub fn word(&self) -> &str {
         match self {
@@ -171,28 +187,27 @@ impl Code {
     }
 }
 
-impl PartialEq<NoteCode> for Code {
-    fn eq(&self, code: &NoteCode) -> bool {
+impl<K: PartialEq> PartialEq<K> for Code<K> {
+    fn eq(&self, code: &K) -> bool {
         matches!(self, Self::Known(known) if known == code)
     }
 }
 
-impl From<NoteCode> for Code {
-    fn from(code: NoteCode) -> Self {
+impl<K: Codes> From<K> for Code<K> {
+    fn from(code: K) -> Self {
         Self::Known(code)
     }
 }
 
-impl Serialize for Code {
+impl<K: Codes> Serialize for Code<K> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.word())
     }
 }
 
-impl<'de> Deserialize<'de> for Code {
+impl<'de, K: Codes> Deserialize<'de> for Code<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let word = String::deserialize(deserializer)?;
-        Ok(NoteCode::ALL.iter().find(|code| code.word() == word).map_or(Self::Unknown(word), |code| Self::Known(*code)))
+        String::deserialize(deserializer).map(|word| Self::from_word(&word))
     }
 }
 
@@ -202,7 +217,7 @@ impl<'de> Deserialize<'de> for Code {
 pub struct Note {
     /// Stable kebab-case word that scripts can rely on, such as `small-pages`.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
-    pub code: Code,
+    pub code: Code<NoteCode>,
     /// How much it matters.
     pub severity: Severity,
     /// What was seen.

@@ -183,7 +183,7 @@ mod tests {
         let mut device =
             PersistentDevice { region: "region1".into(), modules: vec![module("nmem0", 128), module("nmem1", 128)], ..Default::default() };
         let codes = |d: &PersistentDevice| d.notes().into_iter().map(|n| n.code).collect::<Vec<_>>();
-        assert_eq!(codes(&device), Vec::<Code>::new());
+        assert_eq!(codes(&device), Vec::<Code<NoteCode>>::new());
         // As much of each, as in every interleave set.
         device.capacities =
             [("nmem0".into(), Bytes::gib(128)), ("nmem1".into(), Bytes::gib(256)), ("nmem2".into(), Bytes::gib(256))].into();

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use memgauge_analysis::conclusions::scan;
 use memgauge_model::note::NoteCode;
-use memgauge_model::result::{HealthStatus, Measurement};
+use memgauge_model::result::{FindingCode, HealthStatus, Measurement};
 use memgauge_model::wording::reasons;
 
 use crate::guest::{self, pool, pool_state};
@@ -205,10 +205,7 @@ fn a_health_check() -> Result<()> {
     let health = report.health.as_ref().context("no verdict")?;
     ensure!(health.status == HealthStatus::Incident, "{health:?}");
     let first = health.findings.first().context("no findings")?;
-    ensure!(
-        first.code == NoteCode::MemoryCorrupted.word() && first.severity == HealthStatus::Incident && first.advice.is_some(),
-        "{health:?}"
-    );
+    ensure!(first.code == FindingCode::MemoryCorrupted && first.severity == HealthStatus::Incident && first.advice.is_some(), "{health:?}");
     let (lost, kept): (Vec<&Measurement>, Vec<&Measurement>) = report.results.iter().partition(|m| m.estimate.value.is_none());
     ensure!(!kept.is_empty(), "nothing is kept: {}", ran.stderr);
     for m in &lost {

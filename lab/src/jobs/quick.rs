@@ -56,7 +56,7 @@ fn checked(line: &str) -> Result<(Report, Health)> {
 }
 
 fn finding<'h>(health: &'h Health, code: &str) -> Option<&'h Finding> {
-    health.findings.iter().find(|f| f.code == code)
+    health.findings.iter().find(|f| f.code.word() == code)
 }
 
 fn a_small_node_is_found() -> Result<()> {

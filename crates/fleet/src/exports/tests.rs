@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use memgauge_model::experiment::Experiment;
+use memgauge_model::note::Code;
 use memgauge_model::result::{Finding, Health, HealthStatus, Host, Report};
 use memgauge_render::{Appearance, Document, Format};
 use memgauge_testing::{not_tested, not_tested_in_part};
@@ -51,7 +52,7 @@ fn ocptv_has_a_run_with_steps_and_every_value_once() {
 /// A complete health check that found a slow CPU.
 fn checked() -> Report {
     let mut report = saved("two-nodes");
-    let finding = |code: &str, severity| Finding { code: code.into(), severity, message: format!("about {code}"), advice: None };
+    let finding = |code: &str, severity| Finding { code: Code::from_word(code), severity, message: format!("about {code}"), advice: None };
     let findings = vec![finding("slower-than-siblings", HealthStatus::Failure), finding("prefetchers-off", HealthStatus::Warning)];
     report.health = Some(Health { status: HealthStatus::Failure, findings, ..Health::default() });
     report

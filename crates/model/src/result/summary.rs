@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::note::{Code, codes};
 use crate::result::measurement::{QualityLevel, QualityReason};
 use crate::traffic::Mix;
 use crate::words::Ways;
@@ -154,12 +155,46 @@ pub enum HealthStatus {
     Incident,
 }
 
+codes! {
+    /// What was found.
+    FindingCode {
+        BaselineOfAnotherMachine = "baseline-of-another-machine",
+        BaselineWithoutCells = "baseline-without-cells",
+        BelowLimit = "below-limit",
+        BusyMachine = "busy-machine",
+        FleetGroup = "fleet-group",
+        FleetNotCompared = "fleet-not-compared",
+        FleetOtherPages = "fleet-other-pages",
+        FleetWithoutNumbers = "fleet-without-numbers",
+        LeftOut = "left-out",
+        MemoryCorrupted = "memory-corrupted",
+        MemoryErrors = "memory-errors",
+        MemoryStalled = "memory-stalled",
+        NoSiblingsInFleet = "no-siblings-in-fleet",
+        NodeMemoryDiffers = "node-memory-differs",
+        NotConfirmed = "not-confirmed",
+        NotMeasured = "not-measured",
+        NothingToCompareWith = "nothing-to-compare-with",
+        NumbersNotReliable = "numbers-not-reliable",
+        PrefetchersOff = "prefetchers-off",
+        RuleBroken = "rule-broken",
+        RuleWithoutCell = "rule-without-cell",
+        SlowCores = "slow-cores",
+        SlowerPopulation = "slower-population",
+        SlowerThanFleet = "slower-than-fleet",
+        SlowerThanSiblings = "slower-than-siblings",
+        UnequalPopulation = "unequal-population",
+        WorseThanBaseline = "worse-than-baseline",
+    }
+}
+
 /// One thing that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Stable kebab-case word that scripts can rely on, such as `slower-than-siblings`.
-    pub code: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub code: Code<FindingCode>,
     /// How bad it is. A finding with `ok` is an explanation only.
     pub severity: HealthStatus,
     /// What was found.
@@ -172,12 +207,12 @@ pub struct Finding {
 
 impl Finding {
     /// A finding with what can be done about it.
-    pub fn new(code: &str, severity: HealthStatus, message: impl Into<String>, advice: impl Into<Ways>) -> Self {
+    pub fn new(code: FindingCode, severity: HealthStatus, message: impl Into<String>, advice: impl Into<Ways>) -> Self {
         Self { advice: Some(advice.into()), ..Self::bare(code, severity, message) }
     }
 
     /// A finding that nothing can be done about.
-    pub fn bare(code: &str, severity: HealthStatus, message: impl Into<String>) -> Self {
+    pub fn bare(code: FindingCode, severity: HealthStatus, message: impl Into<String>) -> Self {
         Self { code: code.into(), severity, message: message.into(), advice: None }
     }
 }

@@ -210,7 +210,7 @@ fn print_finding(page: &mut Page, finding: &Finding) {
         HealthStatus::Warning | HealthStatus::CouldNotMeasure => ("  ! ", Style::Warning),
         HealthStatus::Failure | HealthStatus::Incident => ("  ✗ ", Style::Error),
     };
-    page.remark(style, sign, &format!("{}: {}", finding.code, finding.message), finding.advice.as_ref());
+    page.remark(style, sign, &format!("{}: {}", finding.code.word(), finding.message), finding.advice.as_ref());
 }
 
 /// How long the run took, and the parts of a long set-up.

@@ -7,7 +7,7 @@ use memgauge_analysis::reference::references;
 use memgauge_model::estimate::{Estimate, NotMeasured};
 use memgauge_model::experiment::{ChaseOrder, Experiment, MemoryPlace};
 use memgauge_model::integrity::TestPattern;
-use memgauge_model::note::{Note, NoteCode};
+use memgauge_model::note::{Code, Note, NoteCode};
 use memgauge_model::result::{Finding, Health, HealthStatus, Mismatch, Quality, QualityLevel, QualityReason, Report};
 use memgauge_render::{Appearance, Document, Format, PlannedRun, mlc_scan};
 
@@ -309,7 +309,7 @@ fn a_health_check_begins_with_its_verdict() {
     report.results.retain(|m| m.experiment == Experiment::IdleLatency);
     report.curves.clear();
     let finding = |code: &str, severity, message: &str, advice: Option<&'static str>| Finding {
-        code: code.into(),
+        code: Code::from_word(code),
         severity,
         message: message.into(),
         advice: advice.map(Into::into),

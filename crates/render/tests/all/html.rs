@@ -9,7 +9,7 @@ use memgauge_analysis::comparison::{Comparison, ComparisonOptions, ComparisonVer
 use memgauge_analysis::conclusions::summary::summarise;
 use memgauge_model::estimate::{Estimate, NotMeasured};
 use memgauge_model::experiment::{ChaseOrder, Experiment};
-use memgauge_model::note::{Note, NoteCode};
+use memgauge_model::note::{Code, Note, NoteCode};
 use memgauge_model::result::{Finding, Health, HealthStatus, Host, Incomplete, Quality, QualityLevel, Report};
 use memgauge_model::traffic::Mix;
 use memgauge_render::{Appearance, Document, Format, Named, PageOptions};
@@ -42,7 +42,7 @@ fn summed_up(report: Report) -> Report {
 fn health() -> Report {
     let mut report = summed_up(samples::two_nodes());
     let finding = |code: &str, severity, message: &str, advice: &'static str| Finding {
-        code: code.into(),
+        code: Code::from_word(code),
         severity,
         message: message.into(),
         advice: Some(advice.into()),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use memgauge_model::experiment::{ChaseOrder, Experiment, MemoryPlace, Metric};
-use memgauge_model::result::{Finding, HealthStatus, Measurement, Report, VerdictStatus};
+use memgauge_model::result::{Finding, FindingCode, HealthStatus, Measurement, Report, VerdictStatus};
 use memgauge_model::stats;
 use memgauge_model::tiers::{self, MemoryKind};
 use memgauge_model::traffic::Mix;
@@ -160,7 +160,7 @@ pub(super) fn siblings(report: &Report, view: &[&Measurement]) -> Vec<Suspicion>
                 .followed_by(format!("), and look at {log} for errors and throttling"));
             // If there are only two, either may be the wrong one.
             let others = if others.len() == 1 { others } else { Vec::new() };
-            found.push(Suspicion { index, others, finding: Finding::new("slower-than-siblings", severity, message, advice) });
+            found.push(Suspicion { index, others, finding: Finding::new(FindingCode::SlowerThanSiblings, severity, message, advice) });
         }
     }
     found
@@ -208,7 +208,7 @@ pub(super) fn baseline(report: &Report, view: &[&Measurement], baseline: &Report
         }
         let message = worse(m, now.value, by, "in the baseline", then.value);
         let advice = "look for what changed since: firmware and its settings, kernel, memory devices, power limits";
-        Some(Suspicion { index, others: Vec::new(), finding: Finding::new("worse-than-baseline", severity, message, advice) })
+        Some(Suspicion { index, others: Vec::new(), finding: Finding::new(FindingCode::WorseThanBaseline, severity, message, advice) })
     });
     worse.collect()
 }
@@ -221,17 +221,17 @@ pub(super) fn reference_problems(report: &Report, references: Baselines<'_>) -> 
         let advice = words!["give a result of this machine, or of one like it, made by ", quick];
         if let Some(why) = machine_difference(report, baseline) {
             let message = format!("the baseline is of another machine: {why}");
-            found.push(Finding::new("baseline-of-another-machine", HealthStatus::Warning, message, advice));
+            found.push(Finding::new(FindingCode::BaselineOfAnotherMachine, HealthStatus::Warning, message, advice));
         } else if !report.results.iter().any(|m| counterpart(report, m, baseline).is_some()) {
             let message = "the baseline has none of the numbers that were measured here, or they were measured with other pages or buffers of another size";
-            found.push(Finding::new("baseline-without-cells", HealthStatus::Warning, message, advice));
+            found.push(Finding::new(FindingCode::BaselineWithoutCells, HealthStatus::Warning, message, advice));
         }
     }
     for rule in references.rules.iter().flat_map(|r| &r.rules) {
         if !report.results.iter().any(|m| rule.applies_to(m) && m.estimate.value.is_some()) {
             let message = format!("no measured number matches this rule: {}", rule.describe());
             let advice = words!["see ", Command::new(Verb::Quick).with(Knob::Plan), " for what is measured"];
-            found.push(Finding::new("rule-without-cell", HealthStatus::Warning, message, advice));
+            found.push(Finding::new(FindingCode::RuleWithoutCell, HealthStatus::Warning, message, advice));
         }
     }
     found

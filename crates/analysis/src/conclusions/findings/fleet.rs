@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use memgauge_model::experiment::Metric;
-use memgauge_model::result::{Finding, HealthStatus, Measurement, PageKind, Report};
+use memgauge_model::result::{Finding, FindingCode, HealthStatus, Measurement, PageKind, Report};
 use memgauge_model::wording::spelled;
 use memgauge_model::words;
 use memgauge_model::words::{Command, Knob, Verb};
@@ -71,13 +71,13 @@ pub(super) fn worse_than_siblings(report: &Report, view: &[&Measurement], refere
                     format_value(m.metric, siblings.median)
                 );
                 let advice = words!["see ", Verb::FleetOutliers, " for what tells the two apart"];
-                Finding::new("slower-population", HealthStatus::Unknown, message, advice)
+                Finding::new(FindingCode::SlowerPopulation, HealthStatus::Unknown, message, advice)
             }
             Standing::Flagged(by) => {
                 let than = format!("the median of {} hosts like it", siblings.hosts);
                 let advice = "compare firmware and its settings, memory devices and power limits with those of another host";
                 let severity = capped(severity(by, m.metric), m, report);
-                Finding::new("slower-than-fleet", severity, worse(m, own.value, by, &than, siblings.median), advice)
+                Finding::new(FindingCode::SlowerThanFleet, severity, worse(m, own.value, by, &than, siblings.median), advice)
             }
         };
         Some(Suspicion { index, others: Vec::new(), finding })
@@ -107,7 +107,7 @@ pub(super) fn about_group(results: &[&Measurement], references: Baselines<'_>) -
         Some(FleetSiblings::Group(group)) => group,
         Some(FleetSiblings::TooFew) => {
             let message = "the fleet has fewer than eight hosts with this machine's hardware, so nothing was compared with them";
-            return vec![Finding::new("no-siblings-in-fleet", HealthStatus::Unknown, message, advice)];
+            return vec![Finding::new(FindingCode::NoSiblingsInFleet, HealthStatus::Unknown, message, advice)];
         }
         None => return Vec::new(),
     };
@@ -117,13 +117,13 @@ pub(super) fn about_group(results: &[&Measurement], references: Baselines<'_>) -
     let (all, hosts, level) = (results.len(), group.group.hosts, group.group.level.in_words());
     if compared > 0 {
         let message = format!("{compared} of {all} numbers compared with {hosts} hosts of the fleet that have {level}");
-        findings.push(Finding::bare("fleet-group", HealthStatus::Ok, message));
+        findings.push(Finding::bare(FindingCode::FleetGroup, HealthStatus::Ok, message));
     } else if there > 0 {
         let message = format!("none of {there} numbers compared with {hosts} hosts of the fleet that have {level}: they are unreliable");
-        findings.push(Finding::new("fleet-not-compared", HealthStatus::Unknown, message, measure_again()));
+        findings.push(Finding::new(FindingCode::FleetNotCompared, HealthStatus::Unknown, message, measure_again()));
     } else if findings.is_empty() {
         let message = format!("{hosts} hosts of the fleet have {level}, but none of the numbers that were measured here");
-        findings.push(Finding::new("fleet-without-numbers", HealthStatus::Unknown, message, advice));
+        findings.push(Finding::new(FindingCode::FleetWithoutNumbers, HealthStatus::Unknown, message, advice));
     }
     findings
 }
@@ -139,5 +139,5 @@ fn other_pages(results: &[&Measurement], group: &GroupBaseline) -> Option<Findin
     let (n, all) = (found.len(), results.len());
     let message = format!("{n} of {all} numbers not compared with the fleet: pages are {here} here, and {there} on its hosts");
     let advice = words!["measure this machine and the fleet's hosts with the same pages, such as ", Knob::Pages, " thp"];
-    (n > 0).then(|| Finding::new("fleet-other-pages", HealthStatus::Unknown, message, advice))
+    (n > 0).then(|| Finding::new(FindingCode::FleetOtherPages, HealthStatus::Unknown, message, advice))
 }

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_model::estimate::NotMeasured;
 use memgauge_model::experiment::{ChaseOrder, Method, PrefetchRequest};
-use memgauge_model::note::NoteCode;
-use memgauge_model::result::{Finding, HealthStatus, Measurement, QualityReason, Report};
+use memgauge_model::result::{Finding, FindingCode, HealthStatus, Measurement, QualityReason, Report};
 use memgauge_model::stats;
 use memgauge_model::topology::OperatingSystem;
 use memgauge_model::units::IdSet;
@@ -26,7 +25,7 @@ pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding>
     if wrong > 0 {
         let message = format!("{wrong} measurements met memory that has errors, or read data that differs from what was written");
         let advice = "take the machine out of service and test its memory";
-        found.push(Finding::new(NoteCode::MemoryCorrupted.word(), HealthStatus::Incident, message, advice));
+        found.push(Finding::new(FindingCode::MemoryCorrupted, HealthStatus::Incident, message, advice));
     }
     let left_out = |m: &&&Measurement| m.estimate.not_measured == Some(NotMeasured::OutOfTime);
     let (late, missing): (Vec<&&Measurement>, Vec<&&Measurement>) =
@@ -37,16 +36,16 @@ pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding>
         let message = format!("the time was over before {left} of {all} numbers were measured; the first of them: {first}");
         let more = Way::Say(words!["give it more time (", Knob::Within, ")"]);
         let advice = more.or("name fewer CPUs or nodes");
-        found.push(Finding::new("left-out", severity, message, advice));
+        found.push(Finding::new(FindingCode::LeftOut, severity, message, advice));
     }
     if let Some(first) = missing.first() {
         let none = missing.len() == results.len();
         let severity = if none { HealthStatus::CouldNotMeasure } else { HealthStatus::Warning };
         let why = first.estimate.not_measured.as_ref().map_or_else(|| "no reason is stated".into(), reasons::not_measured);
         let message = format!("{} of {} numbers could not be measured; {}: {why}", missing.len(), results.len(), name(first));
-        found.push(Finding::bare("not-measured", severity, message));
+        found.push(Finding::bare(FindingCode::NotMeasured, severity, message));
     } else if results.is_empty() {
-        found.push(Finding::bare("not-measured", HealthStatus::CouldNotMeasure, "nothing was measured"));
+        found.push(Finding::bare(FindingCode::NotMeasured, HealthStatus::CouldNotMeasure, "nothing was measured"));
     }
     found.extend(busy(results));
     found.extend(stalled(report, results));
@@ -71,7 +70,7 @@ fn memory_errors(report: &Report) -> Option<Finding> {
     let of = if dimms.is_empty() { String::new() } else { format!(" of {}", dimms.into_iter().collect::<Vec<_>>().join(", ")) };
     let message = format!("the kernel reported memory errors during the check ({errors}{of})");
     let advice = report.machine.identity.system.words().find_bad_dimm;
-    (errors > 0).then(|| Finding::new("memory-errors", HealthStatus::Incident, message, advice))
+    (errors > 0).then(|| Finding::new(FindingCode::MemoryErrors, HealthStatus::Incident, message, advice))
 }
 
 /// Memory that left threads without an answer in at least half of the numbers, while nothing else disturbed them. What a hypervisor takes
@@ -95,7 +94,7 @@ fn stalled(report: &Report, results: &[&Measurement]) -> Option<Finding> {
     } else {
         (HealthStatus::Warning, format!("look at {log} for throttled memory, links that retry and corrected errors"))
     };
-    (2 * stalled.len() >= measured.len()).then(|| Finding::new("memory-stalled", severity, message, advice))
+    (2 * stalled.len() >= measured.len()).then(|| Finding::new(FindingCode::MemoryStalled, severity, message, advice))
 }
 
 /// Cores of one kind that are slower than most by this share while all work: power and heat are shared, and what remains of the differences
@@ -120,7 +119,7 @@ fn slow_cores(report: &Report) -> Vec<Finding> {
             format!("cores of CPUs {slow} run at {lowest:.2} GHz or a little more while all cores work; most run at {usual:.2} GHz");
         let log = report.machine.identity.system.words().hardware_log;
         let advice = format!("look at {log} for throttling, and at cooling, power limits and frequency settings of these cores");
-        (!slow.is_empty()).then(|| Finding::new("slow-cores", HealthStatus::Warning, message, advice))
+        (!slow.is_empty()).then(|| Finding::new(FindingCode::SlowCores, HealthStatus::Warning, message, advice))
     };
     kinds.into_values().filter_map(slow).collect()
 }
@@ -152,7 +151,7 @@ fn prefetchers_off(results: &[&Measurement], system: OperatingSystem) -> Option<
         true => words![SWITCHED_OFF, " (", Verb::Prefetch, ", as root)"],
         false => SWITCHED_OFF.into(),
     };
-    (!off.is_empty()).then(|| Finding::new("prefetchers-off", HealthStatus::Warning, message, advice))
+    (!off.is_empty()).then(|| Finding::new(FindingCode::PrefetchersOff, HealthStatus::Warning, message, advice))
 }
 
 /// Devices that are not spread evenly over sockets and channels. The devices of a virtual machine are made up.
@@ -162,7 +161,7 @@ fn uneven(report: &Report) -> Vec<Finding> {
     }
     let advice =
         "populate channels and sockets alike, with devices of one size and speed; if it was so before, a device is missing or disabled";
-    let finding = |what| Finding::new("unequal-population", HealthStatus::Warning, what, advice);
+    let finding = |what| Finding::new(FindingCode::UnequalPopulation, HealthStatus::Warning, what, advice);
     report.machine.identity.installed.uneven().into_iter().map(finding).collect()
 }
 
@@ -182,7 +181,7 @@ fn busy(results: &[&Measurement]) -> Option<Finding> {
     let mostly_busy = 2 * busy > measured.len();
     let severity = if mostly_busy { HealthStatus::CouldNotMeasure } else { HealthStatus::Warning };
     let message = format!("other programs used the CPUs while {busy} of {} numbers were measured", measured.len());
-    Some(Finding::new("busy-machine", severity, message, "stop other programs, or let them finish, and check again"))
+    Some(Finding::new(FindingCode::BusyMachine, severity, message, "stop other programs, or let them finish, and check again"))
 }
 
 /// Nodes with CPUs that have less memory than their siblings: a device is missing, or was disabled at boot. Nodes of the same channels count
@@ -202,7 +201,7 @@ fn small_nodes(report: &Report) -> Vec<Finding> {
             let have = if nodes.len() == 1 { "has" } else { "have" };
             let message =
                 format!("{} {have} {:.1} GiB, but others have up to {:.1} GiB", wording::nodes(nodes), gib(*memory), gib(largest));
-            Finding::new("node-memory-differs", HealthStatus::Warning, message, "look for a missing or disabled memory device")
+            Finding::new(FindingCode::NodeMemoryDiffers, HealthStatus::Warning, message, "look for a missing or disabled memory device")
         })
         .collect()
 }

@@ -2,7 +2,7 @@
 
 use memgauge_model::experiment::{Coordinates, Experiment};
 use memgauge_model::plan::{Cell, Plan, Step, StopRule};
-use memgauge_model::result::{Finding, Health, HealthStatus, Measurement, Report, VerdictStatus};
+use memgauge_model::result::{Finding, FindingCode, Health, HealthStatus, Measurement, Report, VerdictStatus};
 use memgauge_model::topology::OperatingSystem;
 use memgauge_model::wording::reasons;
 use memgauge_model::words;
@@ -72,7 +72,7 @@ pub fn judge(report: &Report, references: Baselines<'_>) -> Health {
         let again = rounds[1..].iter().map(|round| round.iter().find(|a| same(a, suspicion)));
         let Some(again) = again.collect::<Option<Vec<_>>>() else {
             let message = format!("{}; not confirmed when measured again", suspicion.finding.message);
-            findings.push(Finding::bare("not-confirmed", HealthStatus::Ok, message));
+            findings.push(Finding::bare(FindingCode::NotConfirmed, HealthStatus::Ok, message));
             continue;
         };
         // All three rounds agree on the mildest severity.
@@ -96,7 +96,7 @@ pub fn judge(report: &Report, references: Baselines<'_>) -> Health {
             true => (HealthStatus::CouldNotMeasure, "no number is reliable enough to be compared"),
             false => (HealthStatus::Unknown, "too few numbers are reliable enough to be compared"),
         };
-        findings.push(Finding::new("numbers-not-reliable", severity, message, measure_again()));
+        findings.push(Finding::new(FindingCode::NumbersNotReliable, severity, message, measure_again()));
     } else if compared_with.is_empty() {
         let message = "this machine has no parts to compare with each other, and its limit is not known";
         let advice = words![
@@ -110,7 +110,7 @@ pub fn judge(report: &Report, references: Baselines<'_>) -> Health {
             Knob::Rules,
             " FILE.toml)"
         ];
-        findings.push(Finding::new("nothing-to-compare-with", HealthStatus::Unknown, message, advice));
+        findings.push(Finding::new(FindingCode::NothingToCompareWith, HealthStatus::Unknown, message, advice));
     }
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     findings.dedup();
@@ -163,7 +163,7 @@ fn below_limit(view: &[&Measurement], system: OperatingSystem) -> Vec<Suspicion>
         let info = words![Verb::Info, system.words().for_memory_devices];
         let advice =
             words!["look at which channels are populated and how fast they run ("].followed_by(info).followed_by("), and at power limits");
-        Some(Suspicion { index, others: Vec::new(), finding: Finding::new("below-limit", severity, message, advice) })
+        Some(Suspicion { index, others: Vec::new(), finding: Finding::new(FindingCode::BelowLimit, severity, message, advice) })
     });
     low.collect()
 }

@@ -1,7 +1,7 @@
 //! Rules: bands that the user sets for measured numbers.
 
 use memgauge_model::experiment::{ChaseOrder, Experiment, Method, Metric};
-use memgauge_model::result::{Finding, HealthStatus, Measurement, Report};
+use memgauge_model::result::{Finding, FindingCode, HealthStatus, Measurement, Report};
 use memgauge_model::traffic::Mix;
 use memgauge_model::wording::spelled;
 use serde::Deserialize;
@@ -100,7 +100,7 @@ pub(super) fn broken_rules(report: &Report, view: &[&Measurement], rules: &Rules
         let strict = rules.strict && !disturbed(m);
         let severity = if strict { severity } else { capped(severity, m, report) };
         let message = format!("{}: {} breaks a rule ({band})", name(m), format_value(m.metric, value));
-        found.push(Suspicion { index, others: Vec::new(), finding: Finding::bare("rule-broken", severity, message) });
+        found.push(Suspicion { index, others: Vec::new(), finding: Finding::bare(FindingCode::RuleBroken, severity, message) });
     }
     found
 }

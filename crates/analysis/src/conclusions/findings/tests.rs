@@ -49,7 +49,7 @@ fn health(results: Vec<Measurement>) -> Health {
 }
 
 fn codes(health: &Health) -> Vec<&str> {
-    health.findings.iter().map(|f| f.code.as_str()).collect()
+    health.findings.iter().map(|f| f.code.word()).collect()
 }
 
 /// The plan that these measurements came from.
@@ -134,7 +134,7 @@ fn a_chase_that_nothing_fetches_ahead_is_a_warning() {
     let found = |ratios: [f64; 2]| health(vec![node(0, 60.0), node(1, 61.0), chase(0, ratios[0]), chase(8, ratios[1])]);
     assert!(!codes(&found([9.0, 5.0])).contains(&"prefetchers-off"));
     let one = found([9.0, 1.02]);
-    let finding = one.findings.iter().find(|f| f.code == "prefetchers-off").unwrap();
+    let finding = one.findings.iter().find(|f| f.code.word() == "prefetchers-off").unwrap();
     assert!(finding.severity == HealthStatus::Warning && finding.message.contains("on CPUs 8"), "{finding:?}");
     let all = found([1.0, 1.02]);
     assert!(all.findings.iter().any(|f| f.message.contains("all CPUs that were tried")), "{all:?}");
@@ -242,7 +242,7 @@ fn cells_that_could_not_be_measured_are_said() {
     };
     let part = health(vec![node(0, 60.0), missing(1)]);
     assert_eq!(part.status, HealthStatus::Warning);
-    assert!(part.findings.iter().any(|f| f.code == "not-measured" && f.message.contains("no memory")));
+    assert!(part.findings.iter().any(|f| f.code.word() == "not-measured" && f.message.contains("no memory")));
     assert_eq!(health(vec![missing(0), missing(1)]).status, HealthStatus::CouldNotMeasure);
     assert_eq!(health(vec![]).status, HealthStatus::CouldNotMeasure);
 }
@@ -315,7 +315,7 @@ fn stalled_memory_warns_on_metal_only() {
             m.quality.reasons.push(QualityReason::Stalled);
         }
         report.machine.identity.hypervisor_unknown = unknown.map(Into::into);
-        let found = judge(&report, Baselines::default()).findings.into_iter().find(|f| f.code == "memory-stalled");
+        let found = judge(&report, Baselines::default()).findings.into_iter().find(|f| f.code.word() == "memory-stalled");
         found.map(|f| (f.severity, f.message.contains("up to 12 % of the time in 2 of 4 numbers")))
     };
     assert_eq!(found(2, None), Some((HealthStatus::Warning, true)));
@@ -352,7 +352,11 @@ fn memories_without_cpus_are_siblings_where_kind_size_and_distance_are_the_same(
             m
         };
         let measured = (0..3).flat_map(|_| [node(0, 60.0), node(1, 60.0), far(0, 200.0), far(1, 150.0)]).collect();
-        judge(&report(machine, measured), Baselines::default()).findings.into_iter().map(|f| (f.code, f.severity)).collect::<Vec<_>>()
+        judge(&report(machine, measured), Baselines::default())
+            .findings
+            .into_iter()
+            .map(|f| (f.code.word().to_owned(), f.severity))
+            .collect::<Vec<_>>()
     };
     let slower = |severity| vec![("slower-than-siblings".to_owned(), severity)];
     assert_eq!(found(Bytes::gib(16), 13, true), slower(HealthStatus::Failure), "stacks of one package are alike");
@@ -465,7 +469,7 @@ fn numbers_are_compared_with_siblings_that_have_the_same_pages() {
     assert!(codes(&judged([thp, thp], [60.0, 40.0])).contains(&"slower-than-fleet"));
     assert!(!codes(&judged([thp, base], [60.0, 40.0])).contains(&"slower-than-fleet"), "40 GB/s are usual with base pages");
     let half = judged([base, base], [60.0, 40.0]);
-    let other = half.findings.iter().find(|f| f.code == "fleet-other-pages").unwrap();
+    let other = half.findings.iter().find(|f| f.code.word() == "fleet-other-pages").unwrap();
     assert!(other.severity == HealthStatus::Unknown && half.status >= HealthStatus::Unknown, "what was not compared did not pass");
     assert!(
         other.message.starts_with("1 of 2 numbers not compared") && other.message.ends_with("base here, and thp on its hosts"),
@@ -535,7 +539,7 @@ fn a_more_precise_name_of_the_hypervisor_is_no_other_machine() {
     };
     let told = |a: &Report, b: &Report| {
         let found = judge(a, Baselines { baseline: Some(b), ..Baselines::default() });
-        found.findings.into_iter().find(|f| f.code == "baseline-of-another-machine").map(|f| f.message)
+        found.findings.into_iter().find(|f| f.code.word() == "baseline-of-another-machine").map(|f| f.message)
     };
     let kvm = on(Some("KVM"), None);
     assert_eq!(told(&kvm, &on(Some("Firecracker"), None)), None);
