@@ -225,15 +225,10 @@ pub fn folder_in_memory() -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("memgauge-files-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        folder
-    }
-
     #[test]
     fn a_lock_that_was_made_for_everybody_is_kept_from_others() {
-        let folder = folder("made-before");
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path();
         let lock = folder.join("lock");
         fs::write(&lock, "").unwrap();
         fs::set_permissions(&lock, Permissions::from_mode(0o644)).unwrap();
@@ -244,27 +239,26 @@ mod tests {
         assert!(try_lock(&open_private(&lock).unwrap()).unwrap());
         link_to("lock", &folder.join("link")).unwrap();
         assert!(open_private(&folder.join("link")).is_err(), "a link is not followed");
-        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
     fn the_kernels_links_to_open_files_are_known_by_their_folder() {
-        let folder = folder("named");
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path();
         link_to("/proc/self/fd", &folder.join("fd")).unwrap();
         assert!(names_open_file(Path::new("/proc/self/fd/1")) && names_open_file(&folder.join("fd/1")));
         assert!(!names_open_file(&folder.join("fd")) && !names_open_file(&folder.join("nowhere/1")));
-        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
     fn own_files_and_those_of_root_are_trusted() {
-        let folder = folder("owner");
-        assert_eq!((foreign_owner(&folder), is_own(&folder)), (None, true));
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path();
+        assert_eq!((foreign_owner(folder), is_own(folder)), (None, true));
         assert_eq!(foreign_owner(Path::new("/")), None);
-        assert!(!is_open_to_all(&folder) && is_open_to_all(Path::new("/tmp")) && is_stream(Path::new("/dev/null")));
+        assert!(!is_open_to_all(folder) && is_open_to_all(Path::new("/tmp")) && is_stream(Path::new("/dev/null")));
         assert_eq!(open_to_all_advice(Path::new("/tmp")), "name a folder inside it", "nobody is told to close /tmp");
-        assert!(open_to_all_advice(&folder).contains("chmod o-w"));
+        assert!(open_to_all_advice(folder).contains("chmod o-w"));
         assert_eq!(process_has_ended(std::process::id()), Some(false));
-        fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -329,7 +329,8 @@ mod tests {
     #[test]
     fn a_look_at_a_thousand_cpus_takes_little_more_than_a_look_at_one() {
         const CPUS: u32 = 1024;
-        let root = std::env::temp_dir().join(format!("memgauge-thousand-{}", std::process::id()));
+        let temporary = tempfile::tempdir().unwrap();
+        let root = temporary.path();
         fs::create_dir_all(root.join("proc")).unwrap();
         let lines: String = (0..CPUS).map(|cpu| format!("cpu{cpu} {} 0 0 999999999 0 0 0 0 0 0\n", 100 * cpu)).collect();
         fs::write(root.join("proc/stat"), format!("cpu  1 0 0 1 0 0 0 0 0 0\n{lines}intr 5\n")).unwrap();
@@ -337,14 +338,13 @@ mod tests {
         let took = |cpus: &IdSet| {
             let once = |_| {
                 let before = thread_cpu_ns().unwrap();
-                std::hint::black_box(busy_seconds(&root, cpus));
+                std::hint::black_box(busy_seconds(root, cpus));
                 thread_cpu_ns().unwrap() - before
             };
             (0..7).map(once).min().unwrap()
         };
         let (one_ns, all_ns) = (took(&one), took(&all));
-        let busy = busy_seconds(&root, &all);
-        fs::remove_dir_all(&root).unwrap();
+        let busy = busy_seconds(root, &all);
         assert_eq!((busy.len(), busy[&7], busy[&1023]), (1024, 700.0 / user_hz(), 102_300.0 / user_hz()));
         assert!(all_ns < 50 * one_ns, "{all_ns} ns for {CPUS} CPUs, {one_ns} ns for one");
     }
@@ -407,7 +407,8 @@ mod tests {
 
     #[test]
     fn a_tree_with_memory_controllers() {
-        let root = std::env::temp_dir().join(format!("memgauge-noise-{}", std::process::id()));
+        let temporary = tempfile::tempdir().unwrap();
+        let root = temporary.path();
         for (mc, ce, ue) in [("mc0", "3", "1"), ("mc1", "5", "0")] {
             let folder = root.join("sys/devices/system/edac/mc").join(mc);
             fs::create_dir_all(&folder).unwrap();
@@ -417,15 +418,15 @@ mod tests {
         fs::create_dir_all(root.join("sys/devices/system/edac/mc/power")).unwrap();
         fs::create_dir_all(root.join("proc")).unwrap();
         fs::write(root.join("proc/stat"), STAT).unwrap();
-        let read = Counters::read(&root, &IdSet::one(0));
-        fs::remove_dir_all(&root).unwrap();
+        let read = Counters::read(root, &IdSet::one(0));
         assert_eq!(read.counts, Counts { memory_errors: Some(9), ..Counts::default() });
         assert_eq!(read.stat.unwrap().busy, 153);
     }
 
     #[test]
     fn what_is_set_aside_does_not_count() {
-        let root = std::env::temp_dir().join(format!("memgauge-aside-{}", std::process::id()));
+        let temporary = tempfile::tempdir().unwrap();
+        let root = temporary.path();
         let dimm = root.join("sys/devices/system/edac/mc/mc0/dimm1");
         fs::create_dir_all(&dimm).unwrap();
         fs::write(dimm.join("dimm_label"), "A2\n").unwrap();
@@ -445,7 +446,7 @@ mod tests {
             }
         };
         show(10);
-        let mut probe = NoiseProbe::start(&root, &IdSet::one(0));
+        let mut probe = NoiseProbe::start(root, &IdSet::one(0));
         let (started, own_s) = (probe.started, probe.counters.own_s.unwrap());
         show(11);
         probe.pause();
@@ -456,7 +457,6 @@ mod tests {
         assert!(probe.counters.own_s.unwrap() > own_s + 0.01 && probe.started >= started + Duration::from_millis(60));
         show(18);
         let noise = probe.finish(None);
-        fs::remove_dir_all(&root).unwrap();
         // Memory errors count whenever they come: of the controllers as many as of their DIMMs.
         assert_eq!((noise.memory_errors, noise.numa_hint_faults, noise.pages_migrated), (Some(8), Some(6), None));
         assert_eq!(noise.memory_errors_by_dimm, [DimmErrors { dimm: "A2".into(), corrected: 8, uncorrected: 0 }]);

@@ -243,34 +243,24 @@ mod tests {
     use memgauge_model::note::{Code, NoteCode};
 
     use super::*;
+    use crate::tests::fixture::Fixture;
 
-    /// A root folder with files, which is removed when dropped.
-    struct Root(std::path::PathBuf);
+    /// A root folder with files.
+    struct Root(Fixture);
 
     impl Root {
-        fn new(test: &str, files: &[(&str, &str)]) -> Self {
-            let root = Self(std::env::temp_dir().join(format!("memgauge-persistent-{test}-{}", std::process::id())));
-            for (path, text) in files {
-                let path = root.0.join(path);
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, text).unwrap();
-            }
-            fs::create_dir_all(root.0.join("sys/bus/nd/devices")).unwrap();
-            root
+        fn new(files: &[(&str, &str)]) -> Self {
+            let root = Fixture::new().files(files);
+            fs::create_dir_all(root.root().join("sys/bus/nd/devices")).unwrap();
+            Self(root)
         }
 
         fn link(&self, name: &str, target: &str) {
-            std::os::unix::fs::symlink(self.0.join(target), self.0.join("sys/bus/nd/devices").join(name)).unwrap();
+            std::os::unix::fs::symlink(self.0.root().join(target), self.0.root().join("sys/bus/nd/devices").join(name)).unwrap();
         }
 
         fn read(&self, device: &str) -> Option<PersistentDevice> {
-            read(&self.0.join(device), &self.0)
-        }
-    }
-
-    impl Drop for Root {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
+            read(&self.0.root().join(device), self.0.root())
         }
     }
 
@@ -304,7 +294,7 @@ mod tests {
         ];
         let files: Vec<(String, &str)> = files.iter().map(|(path, text)| (at(path), *text)).collect();
         let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
-        let root = Root::new("nfit", &files);
+        let root = Root::new(&files);
         root.link("nmem4", &at("nmem4"));
         root.link("nmem5", &at("nmem5"));
         let found = root.read(&at("region1/pfn1.0/block/pmem1")).unwrap();
@@ -342,7 +332,7 @@ mod tests {
         ];
         let files: Vec<(String, &str)> = files.iter().map(|(path, text)| (at(path), *text)).collect();
         let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
-        let root = Root::new("mixed", &files);
+        let root = Root::new(&files);
         root.link("region0", &at("region0"));
         let device = at("region0/namespace0.0/block/pmem0");
         let codes = |found: &PersistentDevice| found.notes().into_iter().map(|note| note.code).collect::<Vec<_>>();
@@ -380,17 +370,17 @@ mod tests {
         ];
         let files: Vec<(String, &str)> = files.iter().map(|(path, text)| (at(path), *text)).collect();
         let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
-        let root = Root::new("regions", &files);
+        let root = Root::new(&files);
         root.link("region0", &at("region0"));
         root.link("nmem0", &at("nmem0"));
-        let dax = root.0.join("sys/bus/dax/devices");
+        let dax = root.0.root().join("sys/bus/dax/devices");
         fs::create_dir_all(&dax).unwrap();
         std::os::unix::fs::symlink(format!("../../../../{}", at("region0/dax0.2/dax0.0")), dax.join("dax0.0")).unwrap();
         let used = |driver: &str| {
-            let link = root.0.join(at("region0/dax0.2/dax0.0/driver"));
+            let link = root.0.root().join(at("region0/dax0.2/dax0.0/driver"));
             let _ = fs::remove_file(&link);
             std::os::unix::fs::symlink(format!("../../bus/dax/drivers/{driver}"), link).unwrap();
-            regions(Tree::new(&root.0))
+            regions(Tree::new(root.0.root()))
         };
         let namespace = |name: &str, mode: &str, device: Option<&str>, memory_node| PersistentNamespace {
             name: name.into(),
@@ -416,25 +406,22 @@ mod tests {
     #[test]
     fn memory_that_only_pretends() {
         let bus = "sys/devices/platform/e820_pmem/ndbus0";
-        let root = Root::new(
-            "e820",
-            &[
-                (&format!("{bus}/provider"), "e820\n"),
-                (&format!("{bus}/region0/numa_node"), "-1\n"),
-                (&format!("{bus}/region0/set_cookie"), "0x0\n"),
-                (&format!("{bus}/region0/namespace0.0/mode"), "raw\n"),
-                (&format!("{bus}/region0/mapping0"), "../../etc,0,1,0\n"),
-            ],
-        );
+        let root = Root::new(&[
+            (&format!("{bus}/provider"), "e820\n"),
+            (&format!("{bus}/region0/numa_node"), "-1\n"),
+            (&format!("{bus}/region0/set_cookie"), "0x0\n"),
+            (&format!("{bus}/region0/namespace0.0/mode"), "raw\n"),
+            (&format!("{bus}/region0/mapping0"), "../../etc,0,1,0\n"),
+        ]);
         let found = root.read(&format!("{bus}/region0/namespace0.0/block/pmem0")).unwrap();
         assert!(found.emulated.as_ref().is_some_and(|why| why.contains("memmap=")), "{found:?}");
         assert_eq!((found.node, found.interleave_set, found.mode.as_deref(), found.scrubbing), (None, None, Some("raw"), None));
         assert!(found.modules.is_empty(), "a path is no module's name");
-        fs::write(root.0.join(bus).join("provider"), "ACPI.NFIT\n").unwrap();
+        fs::write(root.0.root().join(bus).join("provider"), "ACPI.NFIT\n").unwrap();
         let device = format!("{bus}/region0/namespace0.0/block/pmem0");
         assert_eq!(root.read(&device).unwrap().emulated, None);
-        fs::create_dir_all(root.0.join("sys/class/dmi/id")).unwrap();
-        fs::write(root.0.join("sys/class/dmi/id/sys_vendor"), "QEMU\n").unwrap();
+        fs::create_dir_all(root.0.root().join("sys/class/dmi/id")).unwrap();
+        fs::write(root.0.root().join("sys/class/dmi/id/sys_vendor"), "QEMU\n").unwrap();
         assert!(root.read(&device).unwrap().emulated.unwrap().contains("QEMU"));
     }
 
@@ -452,13 +439,13 @@ mod tests {
             (format!("{real}/size"), "1\n"),
         ];
         let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
-        let root = Root::new("volume", &files);
+        let root = Root::new(&files);
         let volume = |name: &str, parts: &[&str]| {
             let folder = format!("sys/devices/virtual/block/{name}");
-            fs::create_dir_all(root.0.join(&folder).join("slaves")).unwrap();
+            fs::create_dir_all(root.0.root().join(&folder).join("slaves")).unwrap();
             for part in parts {
-                let link = root.0.join(&folder).join("slaves").join(Path::new(part).file_name().unwrap());
-                std::os::unix::fs::symlink(root.0.join(part), link).unwrap();
+                let link = root.0.root().join(&folder).join("slaves").join(Path::new(part).file_name().unwrap());
+                std::os::unix::fs::symlink(root.0.root().join(part), link).unwrap();
             }
             folder
         };
@@ -478,17 +465,14 @@ mod tests {
     fn a_cxl_module_states_its_firmware() {
         let memory = "sys/devices/pci0000:0c/0000:0d:00.0/mem0";
         let bus = "sys/devices/platform/ACPI0017:00/root0/nvdimm-bridge0/ndbus0";
-        let root = Root::new(
-            "cxl",
-            &[
-                (&format!("{memory}/firmware_version"), "BWFW VERSION 0\n"),
-                (&format!("{memory}/serial"), "0x63\n"),
-                (&format!("{memory}/pmem/size"), "0x10000000\n"),
-                (&format!("{memory}/pmem0/nmem0/state"), "idle\n"),
-                (&format!("{bus}/provider"), "CXL\n"),
-                (&format!("{bus}/region0/mapping0"), "nmem0,0,268435456,0\n"),
-            ],
-        );
+        let root = Root::new(&[
+            (&format!("{memory}/firmware_version"), "BWFW VERSION 0\n"),
+            (&format!("{memory}/serial"), "0x63\n"),
+            (&format!("{memory}/pmem/size"), "0x10000000\n"),
+            (&format!("{memory}/pmem0/nmem0/state"), "idle\n"),
+            (&format!("{bus}/provider"), "CXL\n"),
+            (&format!("{bus}/region0/mapping0"), "nmem0,0,268435456,0\n"),
+        ]);
         root.link("nmem0", &format!("{memory}/pmem0/nmem0"));
         let found = root.read(&format!("{bus}/region0/namespace0.0/block/pmem0")).unwrap();
         let module = &found.modules[0];

@@ -74,30 +74,29 @@ mod tests {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     /// A folder with a pipe in it.
-    fn pipe(name: &str) -> (std::path::PathBuf, std::path::PathBuf) {
-        let folder = std::env::temp_dir().join(format!("memgauge-reading-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let path = folder.join("pipe");
+    fn pipe() -> (tempfile::TempDir, std::path::PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
         mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
         (folder, path)
     }
 
     #[test]
     fn neither_a_pipe_nor_a_device_is_opened_as_a_file() {
-        let (folder, path) = pipe("regular");
+        let (temporary, path) = pipe();
+        let folder = temporary.path();
         let link = folder.join("link");
         super::super::link_to("/dev/zero", &link).unwrap();
-        for path in [&path, &link, &folder] {
+        for path in [path.as_path(), &link, folder] {
             assert_eq!(open_regular(path).unwrap_err().to_string(), "it is not a regular file", "{}", path.display());
         }
         assert!(super::super::open_private(&path).is_err(), "a lock is a file");
         assert_eq!(open_regular(&folder.join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
-        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
     fn a_pipe_is_read_to_its_end_and_waited_for_until_a_signal() {
-        let (folder, path) = pipe("stream");
+        let (_temporary, path) = pipe();
         let mut asked = 0;
         let mut third = || {
             asked += 1;
@@ -111,6 +110,5 @@ mod tests {
         assert_eq!(read_to_end(&path, 100, &mut || false).unwrap(), b"0123456789");
         writer.join().unwrap();
         assert_eq!(read_to_end(Path::new("/dev/zero"), 7, &mut || false).unwrap(), [0; 7], "a device never ends");
-        fs::remove_dir_all(folder).unwrap();
     }
 }

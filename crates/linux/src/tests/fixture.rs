@@ -1,29 +1,26 @@
 //! Small made-up trees for tests.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
+
+use tempfile::TempDir;
 
 /// A folder that is removed when dropped.
 pub(crate) struct Fixture {
-    root: PathBuf,
+    root: TempDir,
 }
 
 impl Fixture {
     pub(crate) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("memgauge-linux-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let root = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&root).unwrap();
-        Self { root }
+        Self { root: tempfile::tempdir().unwrap() }
     }
 
     pub(crate) fn root(&self) -> &Path {
-        &self.root
+        self.root.path()
     }
 
     /// Writes a file and the folders above it.
     pub(crate) fn file(self, relative: &str, text: impl AsRef<[u8]>) -> Self {
-        let path = self.root.join(relative);
+        let path = self.root().join(relative);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
         self
@@ -54,11 +51,5 @@ impl Fixture {
             &format!("sys/devices/system/node/node{id}/meminfo"),
             format!("Node {id} MemTotal: {kib} kB\nNode {id} MemFree: {kib} kB\n"),
         )
-    }
-}
-
-impl Drop for Fixture {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.root);
     }
 }

@@ -1,28 +1,12 @@
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::PathBuf;
 
 use super::*;
+use crate::tests::fixture::Fixture;
 
 /// A `/sys` with only the files that are read.
-struct Tree(PathBuf);
-
-impl Tree {
-    fn new(name: &str, files: &[(&str, &str)]) -> Self {
-        let root = std::env::temp_dir().join(format!("memgauge-perf-{name}-{}", std::process::id()));
-        for (path, text) in files {
-            let path = root.join("sys/bus/event_source/devices").join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, format!("{text}\n")).unwrap();
-        }
-        Self(root)
-    }
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+fn tree(files: &[(&str, &str)]) -> Fixture {
+    let path = |file| format!("sys/bus/event_source/devices/{file}");
+    files.iter().fold(Fixture::new(), |tree, (file, text)| tree.file(&path(file), format!("{text}\n")))
 }
 
 const X86_FORMAT: [(&str, &str); 4] = [
@@ -49,8 +33,8 @@ fn words(set: &EventSet, role: Role) -> u64 {
 fn codes_are_placed_as_the_format_says() {
     let mut files = X86_FORMAT.to_vec();
     files.extend([("cpu/type", "4"), ("cpu/events/cpu-cycles", "event=0x3c"), ("cpu/events/instructions", "event=0xc0")]);
-    let tree = Tree::new("spr", &files);
-    let set = Catalogue::read(&tree.0, &sapphire_rapids(), 0).metrics().unwrap();
+    let tree = tree(&files);
+    let set = Catalogue::read(tree.root(), &sapphire_rapids(), 0).metrics().unwrap();
     assert_eq!(words(&set, Role::Cycles), 0x3c);
     assert_eq!(words(&set, Role::L1Misses), 0x08d1);
     assert_eq!(words(&set, Role::DemandOutstanding), 0x0120);
@@ -65,8 +49,8 @@ fn codes_are_placed_as_the_format_says() {
 fn a_name_in_sysfs_takes_precedence_over_the_table() {
     let mut files = X86_FORMAT.to_vec();
     files.extend([("cpu/type", "4"), ("cpu/events/longest_lat_cache.miss", "event=0x99,umask=0x7")]);
-    let tree = Tree::new("sysfs-first", &files);
-    let set = Catalogue::read(&tree.0, &sapphire_rapids(), 0).metrics().unwrap();
+    let tree = tree(&files);
+    let set = Catalogue::read(tree.root(), &sapphire_rapids(), 0).metrics().unwrap();
     assert_eq!(words(&set, Role::LlcMisses), 0x0799);
     assert_eq!(words(&set, Role::LlcAccesses), 0x4f2e, "from the table");
 }
@@ -88,8 +72,8 @@ fn memory_controllers_are_opened_once_a_package() {
             files.push((Box::leak(format!("{unit}/{file}").into_boxed_str()), text));
         }
     }
-    let tree = Tree::new("imc", &files);
-    let set = Catalogue::read(&tree.0, &sapphire_rapids(), 0).metrics().unwrap();
+    let tree = tree(&files);
+    let set = Catalogue::read(tree.root(), &sapphire_rapids(), 0).metrics().unwrap();
     assert_eq!(set.system.len(), 4, "two controllers, reads and writes: {:?}", set.system);
     assert!(set.system.iter().all(|c| c.cpus == [0, 32]));
     assert_eq!(words(&set, Role::DramReads), 0xcf05);
@@ -106,21 +90,21 @@ fn amd_counts_memory_where_the_kernel_has_the_unit() {
         ("amd_umc_0/format/event", "config:0-7"),
         ("amd_umc_0/format/rdwrmask", "config:8-9"),
     ]);
-    let tree = Tree::new("umc", &files);
+    let tree = tree(&files);
     let genoa = identity("AuthenticAMD", "x86_64", &[("family", "25"), ("model", "17")]);
-    let set = Catalogue::read(&tree.0, &genoa, 0).metrics().unwrap();
+    let set = Catalogue::read(tree.root(), &genoa, 0).metrics().unwrap();
     assert_eq!((words(&set, Role::DramReads), words(&set, Role::DramWrites)), (0x10a, 0x20a));
     assert_eq!(words(&set, Role::LlcMisses), 0xdc43);
     assert_eq!(words(&set, Role::LoadLlcMisses), 0xdc43, "one event, two roles");
 }
 
 /// The set of a machine with these files of units, whose names stand for `/sys/bus/event_source/devices`.
-fn set_with(name: &str, identity: &Identity, units: &[(&str, &str)]) -> EventSet {
+fn set_with(identity: &Identity, units: &[(&str, &str)]) -> EventSet {
     let mut files = X86_FORMAT.to_vec();
     files.push(("cpu/type", "4"));
     files.extend(units);
-    let tree = Tree::new(name, &files);
-    Catalogue::read(&tree.0, identity, 0).metrics().unwrap()
+    let tree = tree(&files);
+    Catalogue::read(tree.root(), identity, 0).metrics().unwrap()
 }
 
 fn roles(set: &EventSet) -> Vec<Role> {
@@ -131,7 +115,6 @@ fn roles(set: &EventSet) -> Vec<Role> {
 #[test]
 fn high_bandwidth_memory_is_counted_with_the_other_controllers() {
     let set = set_with(
-        "hbm",
         &sapphire_rapids(),
         &[
             ("uncore_imc_0/type", "17"),
@@ -164,7 +147,7 @@ fn grace_counts_beats_and_bytes() {
         ("nvidia_scf_pmu_0/events/cmem_rd_data", "event=0x1a5"),
         ("nvidia_nvlink_c2c0_pmu_0/type", "12"),
     ];
-    let set = set_with("grace", &grace, &units);
+    let set = set_with(&grace, &units);
     assert_eq!(roles(&set), [Role::DramReads, Role::DramWrites]);
     assert_eq!((words(&set, Role::DramReads), words(&set, Role::DramWrites)), (0x1a5, 0x1db));
     assert!(set.left_out().unwrap().contains("nvidia_nvlink_c2c0_pmu_0"));
@@ -186,12 +169,12 @@ fn the_fabric_of_zen_2_and_3_counts_reads_and_writes_together() {
         ("amd_df/format/umask", "config:8-15"),
     ];
     let milan = identity("AuthenticAMD", "x86_64", &[("family", "25"), ("model", "1")]);
-    let set = set_with("df", &milan, &fabric);
+    let set = set_with(&milan, &fabric);
     assert_eq!(roles(&set), [Role::DramTransfers; 8]);
     let codes: Vec<u64> = set.system.iter().map(|e| e.config.as_ref().unwrap().words[0]).collect();
     assert_eq!((codes[0], codes[7]), (0x3807, 0x1_0000_38c7));
     let genoa = identity("AuthenticAMD", "x86_64", &[("family", "25"), ("model", "17")]);
-    assert!(set_with("df-genoa", &genoa, &fabric).system.is_empty(), "its fabric has other codes");
+    assert!(set_with(&genoa, &fabric).system.is_empty(), "its fabric has other codes");
 }
 
 /// `spr_uncore_cha_formats_attr` and, for Skylake-SP, `skx_uncore_cha_formats_attr` of Linux arch/x86/events/intel/uncore_snbep.c.
@@ -209,7 +192,7 @@ fn the_mesh_counts_reads_at_every_home_agent_and_cycles_once() {
             ("uncore_cha_1/format/umask", umask),
         ]
     };
-    let mesh = set_with("cha", &sapphire_rapids(), &agents("config:8-15,32-63")).mesh;
+    let mesh = set_with(&sapphire_rapids(), &agents("config:8-15,32-63")).mesh;
     let roles: Vec<Role> = mesh.iter().flat_map(|e| e.event.roles.clone()).collect();
     use Role::{MeshCycles, MeshOutstanding, MeshReads};
     assert_eq!(roles, [MeshReads, MeshOutstanding, MeshCycles, MeshReads, MeshOutstanding]);
@@ -217,7 +200,7 @@ fn the_mesh_counts_reads_at_every_home_agent_and_cycles_once() {
     assert_eq!(codes[..3], [0x00c8_17fe_0000_0135, 0x00c8_17fe_0000_0136, 0x01]);
     assert_eq!((&mesh[0].cpus, &mesh[2].cpus), (&vec![0, 56], &vec![0]));
     let skylake_sp = identity("GenuineIntel", "x86_64", &[("family", "6"), ("model", "85")]);
-    let old = set_with("cha-skx", &skylake_sp, &agents("config:8-15")).mesh;
+    let old = set_with(&skylake_sp, &agents("config:8-15")).mesh;
     assert_eq!(old, []);
 }
 
@@ -232,9 +215,9 @@ fn clients_have_controllers_of_their_own() {
         ("uncore_imc/events/data_reads.scale", "6.103515625e-5"),
         ("uncore_imc/events/data_writes", "event=0x02"),
     ];
-    let set = set_with("client", &skylake, &old);
+    let set = set_with(&skylake, &old);
     assert_eq!((words(&set, Role::DramReads), words(&set, Role::DramWrites)), (1, 2));
-    let unnamed = set_with("unnamed", &skylake, &[("uncore_imc_0/type", "14")]);
+    let unnamed = set_with(&skylake, &[("uncore_imc_0/type", "14")]);
     assert!(unnamed.system.is_empty() && unnamed.left_out().unwrap().contains("uncore_imc_0"), "{unnamed:?}");
     // `adl_uncore_imc`, and `adl_uncore_imc_freerunning_events`, whose counters have the same traffic.
     let both = [
@@ -245,26 +228,23 @@ fn clients_have_controllers_of_their_own() {
         ("uncore_imc_free_running_0/events/data_read", "event=0xff,umask=0x20"),
         ("uncore_imc_free_running_0/events/data_write", "event=0xff,umask=0x30"),
     ];
-    let both = set_with("both", &skylake, &both);
+    let both = set_with(&skylake, &both);
     assert_eq!((both.system.len(), both.left_out()), (2, None), "{both:?}");
-    let mesh = set_with("mesh", &skylake, &[("arm_cmn_0/type", "14"), ("arm_cmn_1/type", "15")]);
+    let mesh = set_with(&skylake, &[("arm_cmn_0/type", "14"), ("arm_cmn_1/type", "15")]);
     assert!(mesh.left_out().unwrap().starts_with("memory traffic of arm_cmn_0 and 1 more"), "{mesh:?}");
 }
 
 #[test]
 fn an_arm_core_without_a_table_has_what_sysfs_shows() {
-    let tree = Tree::new(
-        "arm",
-        &[
-            ("armv8_pmuv3/type", "8"),
-            ("armv8_pmuv3/cpus", "0-1"),
-            ("armv8_pmuv3/format/event", "config:0-15"),
-            ("armv8_pmuv3/events/cpu_cycles", "event=0x0011"),
-            ("armv8_pmuv3/events/inst_retired", "event=0x0008"),
-        ],
-    );
+    let tree = tree(&[
+        ("armv8_pmuv3/type", "8"),
+        ("armv8_pmuv3/cpus", "0-1"),
+        ("armv8_pmuv3/format/event", "config:0-15"),
+        ("armv8_pmuv3/events/cpu_cycles", "event=0x0011"),
+        ("armv8_pmuv3/events/inst_retired", "event=0x0008"),
+    ]);
     let unknown = identity("ARM", "aarch64", &[("part", "0x051")]);
-    let catalogue = Catalogue::read(&tree.0, &unknown, 1);
+    let catalogue = Catalogue::read(tree.root(), &unknown, 1);
     let set = catalogue.metrics().unwrap();
     let table: Vec<&str> = set.groups[0].iter().map(|c| c.event.name.as_str()).collect();
     assert_eq!(table, ["cpu_cycles", "inst_retired"]);
@@ -276,33 +256,30 @@ fn an_arm_core_without_a_table_has_what_sysfs_shows() {
     let named = catalogue.named("l1d_cache_refill").unwrap();
     assert_eq!((named.config, named.event.roles), (Ok(Config { kind: 8, words: [3, 0, 0] }), vec![Role::L1Misses]));
     let neoverse = identity("ARM", "aarch64", &[("part", "0xd0c")]);
-    assert_eq!(words(&Catalogue::read(&tree.0, &neoverse, 0).metrics().unwrap(), Role::L2Misses), 0x17);
+    assert_eq!(words(&Catalogue::read(tree.root(), &neoverse, 0).metrics().unwrap(), Role::L2Misses), 0x17);
 }
 
 #[test]
 fn a_hybrid_machine_is_counted_by_the_unit_of_the_cpu() {
-    let tree = Tree::new(
-        "hybrid",
-        &[
-            ("cpu_core/type", "4"),
-            ("cpu_core/cpus", "0-7"),
-            ("cpu_core/events/cpu-cycles", "event=0x3c"),
-            ("cpu_core/format/event", "config:0-7"),
-            ("cpu_atom/type", "10"),
-            ("cpu_atom/cpus", "8-15"),
-            ("cpu_atom/events/cpu-cycles", "event=0x3c"),
-            ("cpu_atom/format/event", "config:0-7"),
-        ],
-    );
-    let unit_type = |cpu| Catalogue::read(&tree.0, &Identity::default(), cpu).named("cpu-cycles").unwrap().config.unwrap().kind;
+    let tree = tree(&[
+        ("cpu_core/type", "4"),
+        ("cpu_core/cpus", "0-7"),
+        ("cpu_core/events/cpu-cycles", "event=0x3c"),
+        ("cpu_core/format/event", "config:0-7"),
+        ("cpu_atom/type", "10"),
+        ("cpu_atom/cpus", "8-15"),
+        ("cpu_atom/events/cpu-cycles", "event=0x3c"),
+        ("cpu_atom/format/event", "config:0-7"),
+    ]);
+    let unit_type = |cpu| Catalogue::read(tree.root(), &Identity::default(), cpu).named("cpu-cycles").unwrap().config.unwrap().kind;
     assert_eq!((unit_type(0), unit_type(9)), (4, 10));
 }
 
 #[test]
 fn a_missing_unit_is_explained() {
-    let tree = Tree::new("none", &[("software/type", "1")]);
+    let tree = tree(&[("software/type", "1")]);
     let cloud = Identity { hypervisor: Some("KVM".into()), ..Identity::default() };
-    let catalogue = Catalogue::read(&tree.0, &cloud, 0);
+    let catalogue = Catalogue::read(tree.root(), &cloud, 0);
     assert_eq!(
         catalogue.metrics().unwrap_err().to_string(),
         "no hardware counters: the hypervisor (KVM) gives this virtual machine no PMU"
@@ -315,8 +292,8 @@ fn a_missing_unit_is_explained() {
 fn events_by_name() {
     let mut files = X86_FORMAT.to_vec();
     files.extend([("cpu/type", "4"), ("cpu/events/mem-loads", "event=0xcd,umask=0x1,inv")]);
-    let tree = Tree::new("names", &files);
-    let catalogue = Catalogue::read(&tree.0, &sapphire_rapids(), 0);
+    let tree = tree(&files);
+    let catalogue = Catalogue::read(tree.root(), &sapphire_rapids(), 0);
     let code = |name: &str| catalogue.named(name).unwrap().config.unwrap();
     assert_eq!(code("mem-loads").words[0], 0x80_01cd);
     assert_eq!(code("cpu/mem-loads/").words[0], 0x80_01cd);

@@ -1,7 +1,6 @@
 //! Allocation on this machine and on made-up ones.
 
 use std::fs;
-use std::path::PathBuf;
 
 use memgauge_model::result::{Placement, PlacementSource};
 use memgauge_model::units::IdSet;
@@ -9,6 +8,7 @@ use memgauge_testing::{not_tested, not_tested_in_part};
 
 use super::*;
 use crate::memory::{node_state, page_maps, prefer_out_of_memory_kill};
+use crate::tests::fixture::Fixture;
 
 pub(in crate::memory) fn plan(bytes: Bytes, pages: PageRequest) -> BufferPlan {
     BufferPlan { touch: local_cpus(), ..BufferPlan::plain(bytes, first_node(), pages) }
@@ -41,27 +41,6 @@ fn maps(start: usize, end: usize) -> Vec<(usize, usize, String)> {
         Some((usize::from_str_radix(low, 16).ok()?, usize::from_str_radix(high, 16).ok()?, words.next()?.to_owned()))
     };
     text.lines().filter_map(entry).filter(|(low, high, _)| *low < end && *high > start).collect()
-}
-
-/// A folder for a made-up sysfs, removed when dropped.
-struct Tree(PathBuf);
-
-impl Tree {
-    fn new(name: &str, files: &[(&str, &str)]) -> Self {
-        let tree = Self(std::env::temp_dir().join(format!("memgauge-memory-{name}-{}", std::process::id())));
-        for (path, text) in files {
-            let path = tree.0.join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        tree
-    }
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 #[test]
@@ -201,9 +180,9 @@ fn impossible_sizes_and_nodes_are_named() {
 #[test]
 fn a_node_that_the_kernel_does_not_have_is_refused_by_it() {
     // This sysfs shows two nodes. The kernel that runs the test has fewer, and refuses as for a node outside Mems_allowed.
-    let tree = Tree::new("node", &[("sys/devices/system/node/online", "0-1023\n")]);
+    let tree = Fixture::new().files(&[("sys/devices/system/node/online", "0-1023\n")]);
     let elsewhere = BufferPlan { node: 1000, ..plan(Bytes::mib(1), PageRequest::Base) };
-    let e = Buffer::allocate_under(&elsewhere, &tree.0, &Policy::new(), &|| false).unwrap_err();
+    let e = Buffer::allocate_under(&elsewhere, tree.root(), &Policy::new(), &|| false).unwrap_err();
     assert!(matches!(e.kind, MemoryErrorKind::Node | MemoryErrorKind::Placement), "{e:?}");
     assert!(e.to_string().contains("node 1000"), "{e}");
 }
@@ -212,22 +191,19 @@ fn a_node_that_the_kernel_does_not_have_is_refused_by_it() {
 fn a_made_up_machine_is_read() {
     let node = "sys/devices/system/node/node1";
     let pool = format!("{node}/hugepages/hugepages-2048kB");
-    let tree = Tree::new(
-        "tree",
-        &[
-            ("sys/devices/system/node/online", "0-1\n"),
-            ("sys/devices/system/node/has_memory", "0-1\n"),
-            (&format!("{node}/cpulist"), "4-7\n"),
-            (&format!("{node}/meminfo"), "Node 1 MemTotal: 4096 kB\nNode 1 MemFree:  1024 kB\nNode 1 Inactive(file): 512 kB\n"),
-            (&format!("{pool}/nr_hugepages"), "10\n"),
-            (&format!("{pool}/free_hugepages"), "9\n"),
-            ("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "20\n"),
-            ("sys/kernel/mm/hugepages/hugepages-2048kB/resv_hugepages", "15\n"),
-            ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
-            ("sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "536870912\n"),
-        ],
-    );
-    let state = NodeState::read(&tree.0, 1).unwrap();
+    let tree = Fixture::new().files(&[
+        ("sys/devices/system/node/online", "0-1\n"),
+        ("sys/devices/system/node/has_memory", "0-1\n"),
+        (&format!("{node}/cpulist"), "4-7\n"),
+        (&format!("{node}/meminfo"), "Node 1 MemTotal: 4096 kB\nNode 1 MemFree:  1024 kB\nNode 1 Inactive(file): 512 kB\n"),
+        (&format!("{pool}/nr_hugepages"), "10\n"),
+        (&format!("{pool}/free_hugepages"), "9\n"),
+        ("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "20\n"),
+        ("sys/kernel/mm/hugepages/hugepages-2048kB/resv_hugepages", "15\n"),
+        ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
+        ("sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "536870912\n"),
+    ]);
+    let state = NodeState::read(tree.root(), 1).unwrap();
     assert_eq!(state.node_cpus.to_string(), "4-7");
     assert!(!state.only_node);
     assert_eq!(state.pools, [memgauge_model::topology::PagePool { page: Bytes::mib(2), total: 10, free: 9 }]);
@@ -257,10 +233,10 @@ fn a_made_up_machine_is_read() {
     let e = choose_backings(&BufferPlan { pages: PageRequest::Huge1G, ..auto.clone() }, 12 << 20, &state).unwrap_err();
     assert!(e.advice.to_string().contains("offers pools of 2 MiB"), "{e:?}");
 
-    let e = Buffer::allocate(&BufferPlan { bytes: Bytes::mib(2), pages: PageRequest::Base, ..auto }, &tree.0).unwrap_err();
+    let e = Buffer::allocate(&BufferPlan { bytes: Bytes::mib(2), pages: PageRequest::Base, ..auto }, tree.root()).unwrap_err();
     assert_eq!(e.kind, MemoryErrorKind::Space);
     assert!(e.why.contains("1 MiB free"), "{e}");
-    let e = Buffer::allocate(&BufferPlan { node: 2, ..plan(Bytes::mib(2), PageRequest::Base) }, &tree.0).unwrap_err();
+    let e = Buffer::allocate(&BufferPlan { node: 2, ..plan(Bytes::mib(2), PageRequest::Base) }, tree.root()).unwrap_err();
     assert!(e.to_string().contains("online are 0-1"), "{e}");
 }
 
@@ -293,14 +269,14 @@ fn pages_touched_where_a_node_was_only_preferred_are_bound_afterwards() {
 fn settings_of_transparent_huge_pages() {
     let enabled = "sys/kernel/mm/transparent_hugepage/enabled";
     let own = "sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled";
-    let mode = |name: &str, files: &[(&str, &str)]| node_state::thp(&Tree::new(name, files).0).0;
-    assert!(mode("thp-none", &[]).is_err());
-    assert_eq!(mode("thp-always", &[(enabled, "[always] madvise never\n")]), Ok(2 << 20));
-    assert!(mode("thp-never", &[(enabled, "always madvise [never]\n")]).is_err());
+    let mode = |files: &[(&str, &str)]| node_state::thp(Fixture::new().files(files).root()).0;
+    assert!(mode(&[]).is_err());
+    assert_eq!(mode(&[(enabled, "[always] madvise never\n")]), Ok(2 << 20));
+    assert!(mode(&[(enabled, "always madvise [never]\n")]).is_err());
     let by_size = [(enabled, "always [madvise] never\n"), (own, "always inherit madvise [never]\n")];
-    assert!(mode("thp-size", &by_size).is_err());
+    assert!(mode(&by_size).is_err());
     let inherited = [(enabled, "always [madvise] never\n"), (own, "always [inherit] madvise never\n")];
-    assert_eq!(mode("thp-inherit", &inherited), Ok(2 << 20));
+    assert_eq!(mode(&inherited), Ok(2 << 20));
 }
 
 #[test]
@@ -392,18 +368,15 @@ fn where_policies_are_refused_first_touch_places_and_numa_maps_proves() {
 
 #[test]
 fn a_node_without_usable_cpus_cannot_be_placed_by_first_touch() {
-    let tree = Tree::new(
-        "far",
-        &[
-            ("sys/devices/system/node/online", "0-1000\n"),
-            ("sys/devices/system/node/has_memory", "0-1000\n"),
-            ("sys/devices/system/node/node1000/cpulist", "\n"),
-        ],
-    );
+    let tree = Fixture::new().files(&[
+        ("sys/devices/system/node/online", "0-1000\n"),
+        ("sys/devices/system/node/has_memory", "0-1000\n"),
+        ("sys/devices/system/node/node1000/cpulist", "\n"),
+    ]);
     let e = std::thread::spawn(move || {
         refuse(&[libc::SYS_mbind]);
         let far = BufferPlan { node: 1000, ..plan(Bytes::mib(1), PageRequest::Base) };
-        Buffer::allocate_under(&far, &tree.0, &Policy::new(), &|| false).unwrap_err()
+        Buffer::allocate_under(&far, tree.root(), &Policy::new(), &|| false).unwrap_err()
     })
     .join()
     .unwrap();
