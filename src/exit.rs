@@ -35,12 +35,12 @@ impl ExitStatus {
     /// A signal ended the run.
     pub(crate) const INTERRUPTED: Self = Self(130);
 
-    /// The status of a run that was not interrupted: whether it measured anything, and whether it measured everything.
-    pub(crate) const fn measured(anything: bool, everything: bool) -> Self {
-        match (everything, anything) {
+    /// The status of a run that was not interrupted, with so many numbers.
+    pub(crate) const fn measured(numbers: usize, complete: bool) -> Self {
+        match (complete, numbers) {
             (true, _) => Self::SUCCESS,
-            (false, true) => Self::MEASURED_IN_PART,
-            (false, false) => Self::COULD_NOT_MEASURE,
+            (false, 0) => Self::COULD_NOT_MEASURE,
+            (false, _) => Self::MEASURED_IN_PART,
         }
     }
 }
@@ -124,8 +124,8 @@ mod tests {
             [HealthStatus::Ok, HealthStatus::Warning, HealthStatus::Failure, HealthStatus::Incident, HealthStatus::CouldNotMeasure];
         assert_eq!(health.map(|status| ExitStatus::from(status).0), [0, 1, 2, 3, 4]);
         assert_eq!(ExitStatus::from(HealthStatus::Unknown).0, 1, "what was not found out is not success");
-        let measured = [(true, true), (true, false), (false, false), (false, true)];
-        assert_eq!(measured.map(|(anything, everything)| ExitStatus::measured(anything, everything).0), [0, 1, 4, 0]);
+        let measured = [(7, true), (7, false), (0, false), (0, true)];
+        assert_eq!(measured.map(|(numbers, complete)| ExitStatus::measured(numbers, complete).0), [0, 1, 4, 0]);
         assert_eq!([ExitStatus::USAGE, ExitStatus::INTERRUPTED].map(|status| status.0), [64, 130]);
     }
 

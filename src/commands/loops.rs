@@ -82,7 +82,11 @@ pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
     }
     let written = sinks.keep(&report);
     if !corrupted {
-        let status = if stop.interruption().is_some() { ExitStatus::INTERRUPTED } else { ExitStatus::measured(true, report.complete) };
+        let status = match stop.interruption() {
+            Some(_) => ExitStatus::INTERRUPTED,
+            None if report.complete => ExitStatus::SUCCESS,
+            None => ExitStatus::MEASURED_IN_PART,
+        };
         return written.map(|()| status);
     }
     Program::MEMGAUGE.corrupted(&report.notes);

@@ -143,8 +143,12 @@ fn check_histogram(batch: Option<u32>, step_ns: f64) -> Result<(), UsageError> {
 /// Reports what went wrong, and chooses the exit status. Where nobody sees a page, it says why there are no numbers or no verdict. A failure to restore registers or to write files hides nothing else.
 fn finish(report: &Report, stop: &Stop, failures: &[anyhow::Error], sinks: &Sinks) -> ExitStatus {
     failures.iter().for_each(|error| Program::MEMGAUGE.error(error));
-    let interrupted = stop.interruption().is_some();
-    if !interrupted && !report.complete && !sinks.shows_page() {
+    let end = match stop.interruption() {
+        _ if !failures.is_empty() => End::Failed,
+        Some(_) => End::Interrupted,
+        None => End::Reached,
+    };
+    if stop.interruption().is_none() && !report.complete && !sinks.shows_page() {
         Program::MEMGAUGE.not_measured(&report.notes);
         // Cells that got too little time have no notes of their own.
         if console::failures(&report.notes).next().is_none()
@@ -171,19 +175,25 @@ fn finish(report: &Report, stop: &Stop, failures: &[anyhow::Error], sinks: &Sink
         let why = report.health.iter().flat_map(|health| &health.findings).filter(|found| found.severity == HealthStatus::CouldNotMeasure);
         why.for_each(|found| Program::MEMGAUGE.message(format_args!("no verdict: {}", found.message)));
     }
-    let measured = ExitStatus::measured(report.measured() > 0, report.complete);
-    exit_status(health, !failures.is_empty(), interrupted, measured)
+    exit_status(health, end, ExitStatus::measured(report.measured(), report.complete))
 }
 
-/// The exit status of a run with this verdict on the machine, if it is a health check. `failed`: registers were not restored, or files not
-/// written. A full disk does not hide that the machine is sick.
-fn exit_status(health: Option<HealthStatus>, failed: bool, interrupted: bool, measured: ExitStatus) -> ExitStatus {
-    match health {
-        Some(status @ (HealthStatus::Incident | HealthStatus::Failure)) if failed => status.into(),
-        _ if failed => ExitStatus::COULD_NOT_MEASURE,
-        _ if interrupted => ExitStatus::INTERRUPTED,
-        Some(status) => status.into(),
-        None => measured,
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Reached,
+    Interrupted,
+    /// Registers were not restored, or files not written.
+    Failed,
+}
+
+/// The exit status of a run with this verdict on the machine, if it is a health check. A full disk does not hide that the machine is sick.
+fn exit_status(health: Option<HealthStatus>, end: End, measured: ExitStatus) -> ExitStatus {
+    match (end, health) {
+        (End::Failed, Some(status @ (HealthStatus::Incident | HealthStatus::Failure))) => status.into(),
+        (End::Failed, _) => ExitStatus::COULD_NOT_MEASURE,
+        (End::Interrupted, _) => ExitStatus::INTERRUPTED,
+        (End::Reached, health) => health.map_or(measured, ExitStatus::from),
     }
 }
 
@@ -194,11 +204,10 @@ mod tests {
     #[test]
     fn a_sick_machine_is_told_even_where_its_result_cannot_be_written() {
         let all = [None, Some(HealthStatus::Ok), Some(HealthStatus::Warning), Some(HealthStatus::Failure), Some(HealthStatus::Incident)];
-        let statuses = |failed, interrupted| all.map(|health| exit_status(health, failed, interrupted, ExitStatus::MEASURED_IN_PART).0);
-        assert_eq!(statuses(false, false), [1, 0, 1, 2, 3]);
-        assert_eq!(statuses(true, false), [4, 4, 4, 2, 3]);
-        assert_eq!(statuses(false, true), [130; 5]);
-        assert_eq!(statuses(true, true), [4, 4, 4, 2, 3]);
+        let statuses = |end| all.map(|health| exit_status(health, end, ExitStatus::MEASURED_IN_PART).0);
+        assert_eq!(statuses(End::Reached), [1, 0, 1, 2, 3]);
+        assert_eq!(statuses(End::Failed), [4, 4, 4, 2, 3]);
+        assert_eq!(statuses(End::Interrupted), [130; 5]);
     }
 
     #[test]

@@ -260,7 +260,7 @@ fn measure_sections(
         message(reasons::incomplete(&interruption));
         return Ok(stop.status());
     }
-    Ok(ExitStatus::measured(anything, anything && !missing))
+    Ok(ExitStatus::measured(usize::from(anything), anything && !missing))
 }
 
 fn has_values(report: &Report) -> bool {

@@ -163,14 +163,13 @@ pub enum CounterError {
 
 impl CounterError {
     /// `paranoid` is the value of the sysctl, where it can be read; `permitted`: by it, or by a capability, the event may be counted.
-    fn from_errno(error: &io::Error, machine_wide: bool, paranoid: Option<&str>, permitted: bool) -> Self {
+    fn from_errno(error: &io::Error, target: Target, paranoid: Option<&str>, permitted: bool) -> Self {
         match error.raw_os_error() {
             Some(libc::EACCES) if permitted => Self::Withheld(culprit()),
             Some(libc::EACCES) => {
-                let advice = if machine_wide {
-                    "whole-machine events need kernel.perf_event_paranoid=0, CAP_PERFMON or root"
-                } else {
-                    "set kernel.perf_event_paranoid=2 or lower, or run with CAP_PERFMON or as root"
+                let advice = match target {
+                    Target::Cpu(_) => "whole-machine events need kernel.perf_event_paranoid=0, CAP_PERFMON or root",
+                    Target::ThisThread | Target::Program => "set kernel.perf_event_paranoid=2 or lower, or run with CAP_PERFMON or as root",
                 };
                 Self::Refused(paranoid.unwrap_or("not readable").to_owned(), advice)
             }
@@ -187,11 +186,10 @@ impl CounterError {
 }
 
 /// Whether this value of the sysctl lets a process without capabilities count (`Documentation/admin-guide/sysctl/kernel.rst`).
-fn permits(paranoid: Option<&str>, machine_wide: bool, user_only: bool) -> bool {
-    let highest = match (machine_wide, user_only) {
-        (true, _) => 0,
-        (false, false) => 1,
-        (false, true) => 2,
+fn permits(paranoid: Option<&str>, target: Target, user_only: bool) -> bool {
+    let highest = match target {
+        Target::Cpu(_) => 0,
+        Target::ThisThread | Target::Program => 1 + i32::from(user_only),
     };
     paranoid.and_then(|level| level.parse::<i32>().ok()).is_some_and(|level| level <= highest)
 }
@@ -228,10 +226,9 @@ impl Count for Counter {
             let error = io::Error::last_os_error();
             let tree = Tree::new(Path::new("/"));
             let paranoid = tree.text("proc/sys/kernel/perf_event_paranoid");
-            let machine_wide = matches!(target, Target::Cpu(_));
             let capable = [CAP_SYS_ADMIN, CAP_PERFMON].iter().any(|number| has_capability(tree, *number));
-            let permitted = capable || permits(paranoid.as_deref(), machine_wide, user_only);
-            return Err(CounterError::from_errno(&error, machine_wide, paranoid.as_deref(), permitted));
+            let permitted = capable || permits(paranoid.as_deref(), target, user_only);
+            return Err(CounterError::from_errno(&error, target, paranoid.as_deref(), permitted));
         }
         // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd as i32) }.into()))
@@ -258,24 +255,25 @@ impl Count for Counter {
 mod tests {
     use super::*;
 
-    fn words(errno: i32, machine_wide: bool) -> String {
-        CounterError::from_errno(&io::Error::from_raw_os_error(errno), machine_wide, Some("4"), false).to_string()
+    fn words(errno: i32, target: Target) -> String {
+        CounterError::from_errno(&io::Error::from_raw_os_error(errno), target, Some("4"), false).to_string()
     }
 
     #[test]
     fn a_refusal_names_the_sysctl_and_the_way_out() {
-        let own = words(libc::EACCES, false);
+        let own = words(libc::EACCES, Target::ThisThread);
         assert!(own.contains("perf_event_paranoid is 4") && own.contains("=2 or lower") && own.contains("CAP_PERFMON"), "{own}");
-        let all = words(libc::EACCES, true);
+        let all = words(libc::EACCES, Target::Cpu(0));
         assert!(all.contains("=0") && all.contains("whole-machine"), "{all}");
     }
 
     #[test]
     fn a_refusal_of_what_is_permitted_is_a_security_module() {
-        assert!(permits(Some("2"), false, true) && !permits(Some("3"), false, true), "user code");
-        assert!(permits(Some("1"), false, false) && !permits(Some("2"), false, false), "the kernel's part too");
-        assert!(permits(Some("-1"), true, false) && !permits(Some("1"), true, false) && !permits(None, true, false), "all CPUs");
-        let why = CounterError::from_errno(&io::Error::from_raw_os_error(libc::EACCES), false, Some("1"), true).to_string();
+        let (own, all) = (Target::ThisThread, Target::Cpu(0));
+        assert!(permits(Some("2"), own, true) && !permits(Some("3"), own, true), "user code");
+        assert!(permits(Some("1"), own, false) && !permits(Some("2"), own, false), "the kernel's part too");
+        assert!(permits(Some("-1"), all, false) && !permits(Some("1"), all, false) && !permits(None, all, false), "all CPUs");
+        let why = CounterError::from_errno(&io::Error::from_raw_os_error(libc::EACCES), own, Some("1"), true).to_string();
         assert!(!why.contains("set kernel.perf") && why.contains("CAP_PERFMON: "), "{why}");
     }
 
@@ -292,7 +290,7 @@ mod tests {
             libc::EMFILE,
             libc::E2BIG,
         ];
-        let texts: std::collections::BTreeSet<String> = list.iter().map(|&e| words(e, false)).collect();
+        let texts: std::collections::BTreeSet<String> = list.iter().map(|&e| words(e, Target::ThisThread)).collect();
         assert_eq!(texts.len(), list.len(), "{texts:?}");
     }
 }
