@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use memgauge_kernels as kernels;
-use memgauge_model::neighbours::NeighbourCpus;
 use memgauge_model::plan::BufferPlan;
 use memgauge_model::protocol::{SETTLE_HOPS, SETTLE_WINDOWS};
 use memgauge_model::units::IdSet;
@@ -24,7 +23,7 @@ use crate::burst::windows::{BLOCK_NS, Fences, Schedule, Trace, coverage, run_unt
 use crate::burst::workers::{Finished, Job, SchedulerNoise};
 use crate::cutoff::WORKER_TIMEOUT;
 use crate::error::{Result, WorkerError, chase_lost};
-use crate::neighbours::Others;
+use crate::neighbours::{NeighbourCpus, Others};
 use crate::platform::Bursts;
 
 /// Reading a worker's counters before the burst takes this long at most, the memory controllers' on other packages included.

@@ -9,7 +9,6 @@ use memgauge_model::counters::WorkUnit;
 use memgauge_model::estimate::{Estimate, NotMeasured};
 use memgauge_model::experiment::{Coordinates, Experiment, MemoryPlace, Metric};
 use memgauge_model::microbench::{LoopKind, LoopProof, LoopSpec};
-use memgauge_model::neighbours::NeighbourCpus;
 use memgauge_model::note::Note;
 use memgauge_model::plan::BufferPlan;
 use memgauge_model::protocol::{MAX_UNSEEN, MIN_UNDISTURBED};
@@ -32,7 +31,7 @@ use crate::context::RunContext;
 use crate::cutoff::Cutoff;
 use crate::error::ChainError;
 use crate::measured::{self, Subject};
-use crate::neighbours::NeighbourWatch;
+use crate::neighbours::{NeighbourCpus, NeighbourWatch};
 
 /// A stream reads words of this size; less cannot be read.
 const MIN_STREAM: Bytes = Bytes(8);

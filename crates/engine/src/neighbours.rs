@@ -3,15 +3,18 @@
 //! The time of CPUs is the only thing that a system tells of every program. It does not say what they do with memory, so it is a reason
 //! for doubt and no proof.
 
+mod cpus;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use memgauge_model::neighbours::NeighbourCpus;
 use memgauge_model::protocol::MAX_NEIGHBOURS;
 use memgauge_model::result::Neighbours;
 use memgauge_model::units::IdSet;
 use memgauge_os::noise;
+
+pub(crate) use cpus::NeighbourCpus;
 
 /// The steps in which systems count the time of CPUs would hide everything else in less time than this: five of 10 ms.
 const SHORTEST: Duration = Duration::from_millis(50);

@@ -2,13 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use memgauge_model::neighbours::NeighbourCpus;
 use memgauge_model::result::Noise;
 use memgauge_model::units::IdSet;
 use memgauge_os::noise::NoiseProbe;
 
 use crate::burst::workers::SchedulerNoise;
-use crate::neighbours::NeighbourWatch;
+use crate::neighbours::{NeighbourCpus, NeighbourWatch};
 
 /// The kernel's noise counters around a cell or a part of it.
 #[derive(Default)]

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use memgauge_model::neighbours::NeighbourCpus;
 use memgauge_model::plan::{BufferPlan, Plan};
 use memgauge_model::units::{Bytes, IdSet};
 use memgauge_os::clock::ClockError;
@@ -21,7 +20,7 @@ use crate::burst::result::{BurstResult, BurstShape, ChasedHops};
 use crate::burst::threads::Threads;
 use crate::cutoff::Cutoff;
 use crate::error::{ChainError, Result, WorkerError};
-use crate::neighbours::Others;
+use crate::neighbours::{NeighbourCpus, Others};
 use crate::noise::NoiseWatch;
 
 /// What a run asks of the machine apart from bursts.

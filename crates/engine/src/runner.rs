@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use memgauge_model::neighbours::NeighbourCpus;
 use memgauge_model::plan::{BufferPlan, Plan, Work};
 use memgauge_model::units::IdSet;
 use memgauge_os::memory::Buffer;
@@ -20,7 +19,7 @@ use crate::burst::windows::Trace;
 use crate::burst::workers::SchedulerNoise;
 use crate::context::RunContext;
 use crate::error::{Result, WorkerError, no_buffer};
-use crate::neighbours::Others;
+use crate::neighbours::{NeighbourCpus, Others};
 use crate::platform::Bursts;
 use crate::time::TimeBudget;
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use memgauge_kernels::{CHASE_UNROLL, LINE};
-use memgauge_model::neighbours::NeighbourCpus;
 use memgauge_model::plan::{BufferPlan, Plan};
 use memgauge_model::protocol::{MAX_NEIGHBOURS, SETTLE_HOPS, SETTLE_WINDOWS};
 use memgauge_model::result::{Neighbours, PageEvidence, PageKind};
@@ -28,7 +27,7 @@ use crate::burst::workers::SchedulerNoise;
 use crate::context::RunContext;
 use crate::cutoff::Cutoff;
 use crate::error::{ChainError, Result, WorkerError};
-use crate::neighbours::Others;
+use crate::neighbours::{NeighbourCpus, Others};
 use crate::noise::NoiseWatch;
 use crate::platform::{Bursts, Platform};
 use model::{ChaseWork, LoadWork, SimulatedMachine, TransferWork};

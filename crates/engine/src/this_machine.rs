@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use memgauge_model::neighbours::NeighbourCpus;
 use memgauge_model::plan::{BufferPlan, Plan};
 use memgauge_model::topology::Machine;
 use memgauge_model::units::{Bytes, IdSet};
@@ -18,6 +17,7 @@ use crate::burst::prefix::{self, Prefix};
 use crate::burst::threads::Threads;
 use crate::cutoff::Cutoff;
 use crate::error::{ChainError, Result};
+use crate::neighbours::NeighbourCpus;
 use crate::noise::NoiseWatch;
 use crate::platform::{Bursts, Platform};
 

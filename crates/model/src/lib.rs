@@ -27,7 +27,6 @@ pub mod interleave;
 pub mod memory;
 pub mod metrics;
 pub mod microbench;
-pub mod neighbours;
 pub mod note;
 pub mod pairing;
 pub mod pattern;

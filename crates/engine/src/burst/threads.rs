@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use memgauge_kernels as kernels;
-use memgauge_model::neighbours::NeighbourCpus;
 use memgauge_model::units::IdSet;
 use memgauge_os::clock::Clock;
 use memgauge_os::noise;
@@ -15,7 +14,7 @@ use super::counters::RunCounters;
 use super::workers::{Finished, Job, Workers};
 use crate::cutoff::Cutoff;
 use crate::error::WorkerError;
-use crate::neighbours::{NeighbourLook, Others};
+use crate::neighbours::{NeighbourCpus, NeighbourLook, Others};
 
 /// A thread woken from sleep arrives within this time on an idle machine; threads that come later show as lack of coverage.
 pub(crate) const LEAD: Duration = Duration::from_micros(400);

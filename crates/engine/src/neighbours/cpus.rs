@@ -1,18 +1,18 @@
 //! The CPUs that are not measured and share a core, a cache or memory with those that are.
 
-use crate::result::Neighbours;
-use crate::topology::Topology;
-use crate::units::IdSet;
+use memgauge_model::result::Neighbours;
+use memgauge_model::topology::Topology;
+use memgauge_model::units::IdSet;
 
 /// CPUs whose work may change a measurement on others.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct NeighbourCpus {
+pub(crate) struct NeighbourCpus {
     /// The other hardware threads of measured cores.
-    pub core: IdSet,
+    pub(crate) core: IdSet,
     /// The other CPUs behind the last-level caches of measured CPUs.
-    pub cache: IdSet,
+    pub(crate) cache: IdSet,
     /// The other CPUs of the nodes whose CPUs or memory are measured.
-    pub memory: IdSet,
+    pub(crate) memory: IdSet,
     /// All CPUs behind these caches, the measured ones among them.
     behind_caches: usize,
     /// All CPUs of these nodes.
@@ -21,7 +21,7 @@ pub struct NeighbourCpus {
 
 impl NeighbourCpus {
     /// Of CPUs that measure with memory on `nodes`. `own` are all CPUs on which the program works meanwhile.
-    pub fn new(topology: &Topology, measured: &IdSet, own: &IdSet, nodes: &IdSet) -> Self {
+    pub(crate) fn new(topology: &Topology, measured: &IdSet, own: &IdSet, nodes: &IdSet) -> Self {
         let cores: IdSet = measured.iter().filter_map(|cpu| topology.cpu(cpu)).flat_map(|cpu| cpu.siblings.iter()).collect();
         let behind = |cpu: &u32| topology.last_level_cache(*cpu).and_then(|cache| cache.cpus.first());
         let firsts: IdSet = measured.iter().filter_map(|cpu| behind(&cpu)).collect();
@@ -33,7 +33,7 @@ impl NeighbourCpus {
     }
 
     /// All of them.
-    pub fn all(&self) -> IdSet {
+    pub(crate) fn all(&self) -> IdSet {
         self.core.union(&self.cache).union(&self.memory)
     }
 
@@ -41,7 +41,7 @@ impl NeighbourCpus {
     ///
     /// The time on hardware threads of measured cores is a share of these threads' time: each of them takes from one measured core. That
     /// on CPUs that share caches or memory is a share of all CPUs that do, because all of them share the same bytes a second.
-    pub fn shares(&self, seconds: f64, busy_s: impl Fn(&IdSet) -> f64) -> Neighbours {
+    pub(crate) fn shares(&self, seconds: f64, busy_s: impl Fn(&IdSet) -> f64) -> Neighbours {
         let share = |group: &IdSet, cpus: usize| {
             let all = seconds * cpus as f64;
             (!group.is_empty() && all > 0.0).then(|| (busy_s(group) / all).clamp(0.0, 1.0))
@@ -56,9 +56,10 @@ impl NeighbourCpus {
 
 #[cfg(test)]
 mod tests {
+    use memgauge_model::topology::{Cache, Cpu, Node};
+    use memgauge_model::units::Bytes;
+
     use super::*;
-    use crate::topology::{Cache, Cpu, Node};
-    use crate::units::Bytes;
 
     /// Two nodes of four CPUs: two cores of two threads each, behind a cache of their own.
     fn topology() -> Topology {
