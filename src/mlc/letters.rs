@@ -196,7 +196,7 @@ pub(crate) const LETTERS: [Letter; 45] = [
 
 /// What a command line asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Invocation {
+pub(crate) enum CommandLine {
     Usage,
     Measure {
         mode: Mode,
@@ -212,7 +212,7 @@ fn refuse<T>(message: String) -> Result<T, UsageError> {
 
 /// # Errors
 /// When an argument is not an option, or its value is not of its kind.
-pub(crate) fn parse(args: &[OsString]) -> Result<Invocation, UsageError> {
+pub(crate) fn parse(args: &[OsString]) -> Result<CommandLine, UsageError> {
     let mut mode = Mode::Full;
     let mut chosen: Option<&str> = None;
     let mut usage = false;
@@ -244,7 +244,7 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Invocation, UsageError> {
         }
     }
     if usage || (mode == Mode::Full && given.iter().any(|(row, ..)| row.letter == 'h')) {
-        return Ok(Invocation::Usage);
+        return Ok(CommandLine::Usage);
     }
     let mut letters = Box::<Letters>::default();
     for (row, value, shown) in given {
@@ -254,7 +254,7 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Invocation, UsageError> {
             ignored.push(format!("{shown}: no effect with {}", mode.option()));
         }
     }
-    Ok(Invocation::Measure { mode, letters, ignored })
+    Ok(CommandLine::Measure { mode, letters, ignored })
 }
 
 /// Such arguments come from pages that typeset two hyphens as one dash.

@@ -24,7 +24,7 @@ use memgauge_os::{cpu, directory, memory};
 use memgauge_planner::PlanError;
 use memgauge_render::plan_of_run_text;
 
-use super::letters::{self, Invocation, Letters, Mode};
+use super::letters::{self, CommandLine, Letters, Mode};
 use super::live::Live;
 use super::messages::{Doubts, message, of_error, of_note};
 use super::prefetchers::{self, ChasePrefetchers};
@@ -46,11 +46,11 @@ const PLAN_WIDTH: usize = 100;
 pub(crate) fn run(args: &[OsString]) -> anyhow::Result<ExitStatus> {
     let banner = print(banner());
     let (mode, letters) = match letters::parse(args) {
-        Ok(Invocation::Usage) => {
+        Ok(CommandLine::Usage) => {
             banner.and_then(|()| print(letters::usage()))?;
             return Ok(ExitStatus::SUCCESS);
         }
-        Ok(Invocation::Measure { mode, letters, ignored }) => {
+        Ok(CommandLine::Measure { mode, letters, ignored }) => {
             ignored.iter().for_each(|what| message(format_args!("ignored: {what}")));
             (mode, letters)
         }

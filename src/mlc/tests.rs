@@ -17,7 +17,7 @@ use memgauge_model::topology::Machine;
 use memgauge_model::traffic::{Access, Form, LineUse, Mix, Width};
 use memgauge_model::units::IdSet;
 
-use super::letters::{Invocation, Letters, Mode, parse};
+use super::letters::{CommandLine, Letters, Mode, parse};
 use super::sections::{Inputs, Translation, translate};
 
 /// Two packages of 16 cores with two threads each: CPUs 0-63, nodes 0-1, nothing measured.
@@ -71,7 +71,7 @@ fn arguments(line: &str) -> Vec<OsString> {
 
 fn letters_of(line: &str) -> (Mode, Letters, Vec<String>) {
     match parse(&arguments(line)) {
-        Ok(Invocation::Measure { mode, letters, ignored }) => (mode, *letters, ignored),
+        Ok(CommandLine::Measure { mode, letters, ignored }) => (mode, *letters, ignored),
         other => panic!("{line}: {other:?}"),
     }
 }

@@ -26,7 +26,7 @@ use evidence::Results;
 /// for.
 pub fn advise(results: &[(&str, &Report)], models: &[Model]) -> Advice {
     let results = Results(results);
-    let sections = [
+    let topics = [
         threads::threads(&results),
         tokens::tokens(&results, models),
         threads::second_threads(&results),
@@ -38,9 +38,9 @@ pub fn advise(results: &[(&str, &Report)], models: &[Model]) -> Advice {
         prefetchers::on_or_off(&results),
     ];
     let mut advice = Advice { advice_version: ADVICE_VERSION, results: results.files(), ..Advice::default() };
-    for section in sections {
-        advice.recommendations.extend(section.recommendations);
-        advice.gaps.extend(section.gaps);
+    for topic in topics {
+        advice.recommendations.extend(topic.recommendations);
+        advice.gaps.extend(topic.gaps);
     }
     advice
 }

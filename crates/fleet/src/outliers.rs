@@ -34,8 +34,8 @@ pub fn outliers(rows: &[Row]) -> FleetOutliers {
     let chosen: Vec<Option<u32>> = (0..latest.hosts.len() as u32).map(|host| groups.chosen(host)).collect();
     let used: BTreeSet<u32> = chosen.iter().flatten().copied().collect();
     let centres = centres(&latest, &groups, &used);
-    let mut states: Vec<State> = latest.hosts.iter().map(|_| State::default()).collect();
-    let not_judged = look(&latest, &groups, &chosen, &used, &centres, &mut states);
+    let mut states: Vec<HostState> = latest.hosts.iter().map(|_| HostState::default()).collect();
+    let not_judged = judge_all(&latest, &groups, &chosen, &used, &centres, &mut states);
     let named = name_slow(&states);
 
     let numbers: BTreeMap<u32, u32> = used.iter().copied().zip(0..).collect();
@@ -102,7 +102,7 @@ struct Suspect<'a> {
 
 /// What is known of a host.
 #[derive(Default)]
-struct State<'a> {
+struct HostState<'a> {
     /// What it measured with good quality, as far as its siblings did.
     judged: Vec<&'a Cell>,
     suspects: Vec<Suspect<'a>>,
@@ -117,7 +117,7 @@ struct State<'a> {
     not_measured: BTreeMap<String, u32>,
 }
 
-impl State<'_> {
+impl HostState<'_> {
     fn unknown_numbers(&self) -> u32 {
         self.missing + self.other_pages + self.degraded + self.slower_population + self.not_measured.values().sum::<u32>()
     }
@@ -159,13 +159,13 @@ const NO_NUMBER: &str = "not-a-positive-number";
 
 /// Looks at every number of every host. Returns the numbers by which no host of a group was judged: the group, the cell with its pages, and how
 /// many hosts have it.
-fn look<'l, 'a>(
+fn judge_all<'l, 'a>(
     latest: &'l Latest<'a>,
     groups: &Groups,
     chosen: &[Option<u32>],
     used: &BTreeSet<u32>,
     centres: &Centres,
-    states: &mut [State<'a>],
+    states: &mut [HostState<'a>],
 ) -> Vec<(u32, &'l CellValues<'a>, u32)> {
     let mut not_judged = Vec::new();
     let all: Vec<(&CellValues<'_>, &BTreeMap<u32, GroupCentre>)> = latest.cells.iter().zip(centres).collect();
@@ -173,7 +173,7 @@ fn look<'l, 'a>(
     for parts in all.chunk_by(|(a, _), (b, _)| a.cell == b.cell) {
         let mut with_row: BTreeMap<u32, u32> = BTreeMap::new();
         let mut has_row = vec![false; latest.hosts.len()];
-        let of_any_pages = |group: u32| parts.iter().find_map(|(_, centres)| centres.get(&group));
+        let of_other_pages = |group: u32| parts.iter().find_map(|(_, centres)| centres.get(&group));
         for (values, centres) in parts {
             let mut counts: BTreeMap<u32, Counts> = BTreeMap::new();
             for &(host, row) in &values.rows {
@@ -184,7 +184,7 @@ fn look<'l, 'a>(
                 }
                 let Some(group) = chosen[host as usize] else { continue };
                 let state = &mut states[host as usize];
-                match (centres.get(&group), of_any_pages(group)) {
+                match (centres.get(&group), of_other_pages(group)) {
                     (Some(found), _) => judge(row, found, state),
                     // Without a value there are no pages to tell apart.
                     (None, Some(found)) if row.any_cost().is_none() => judge(row, found, state),
@@ -193,14 +193,14 @@ fn look<'l, 'a>(
                 }
             }
             // Rows without a value are nowhere else listed, if no host of the group has a value.
-            let is_listed = |group: &u32, of: &Counts| of.valued > 0 || of_any_pages(*group).is_none();
+            let is_listed = |group: &u32, of: &Counts| of.valued > 0 || of_other_pages(*group).is_none();
             let without_centre = counts.iter().filter(|&(group, of)| !centres.contains_key(group) && is_listed(group, of));
             not_judged.extend(without_centre.map(|(&group, of)| (group, *values, of.good)));
         }
         for (&group, &rows) in &with_row {
             let members = &groups.all[group as usize].members;
             // What most of the siblings have is expected of each.
-            if 2 * rows as usize > members.len() && of_any_pages(group).is_some() {
+            if 2 * rows as usize > members.len() && of_other_pages(group).is_some() {
                 let lacking = members.iter().filter(|&&host| chosen[host as usize] == Some(group) && !has_row[host as usize]);
                 lacking.for_each(|&host| states[host as usize].missing += 1);
             }
@@ -224,7 +224,7 @@ impl Counts {
 }
 
 /// Looks at one number of one host.
-fn judge<'a>(row: &'a Row, found: &GroupCentre, state: &mut State<'a>) {
+fn judge<'a>(row: &'a Row, found: &GroupCentre, state: &mut HostState<'a>) {
     let Some(cost) = row.any_cost() else {
         let why = if row.value.is_some() { NO_NUMBER } else { row.not_measured.as_deref().unwrap_or("no-reason-given") };
         *state.not_measured.entry(why.to_owned()).or_default() += 1;
@@ -260,9 +260,9 @@ fn is_apart(row: &Row, cost: f64, centre: Centre) -> bool {
 }
 
 /// The numbers by which each host is named slow; empty for those that are not.
-fn name_slow<'a>(states: &[State<'a>]) -> Vec<Vec<Suspect<'a>>> {
+fn name_slow<'a>(states: &[HostState<'a>]) -> Vec<Vec<Suspect<'a>>> {
     // Numbers that are no suspects count as tests that show nothing.
-    let joined = |state: &State<'_>, mut ps: Vec<f64>| (!state.judged.is_empty()).then(|| simes(&mut ps, state.judged.len()));
+    let joined = |state: &HostState<'_>, mut ps: Vec<f64>| (!state.judged.is_empty()).then(|| simes(&mut ps, state.judged.len()));
     let worse: Vec<Option<f64>> = states.iter().map(|s| joined(s, s.suspects.iter().map(|s| s.p).collect())).collect();
     let better: Vec<Option<f64>> = states.iter().map(|s| joined(s, s.better.clone())).collect();
     let bar = bar_of_better_hosts(&worse, &better);
@@ -277,7 +277,7 @@ fn name_slow<'a>(states: &[State<'a>]) -> Vec<Vec<Suspect<'a>>> {
     let is_selected = |q: &Option<f64>| q.is_some_and(|q| q <= FALSE_DISCOVERIES);
     let hosts = selected.iter().filter(|q| q.is_some()).count() as f64;
     let share = selected.iter().filter(|q| is_selected(q)).count() as f64 / hosts;
-    let numbers = |(state, q): (&State<'a>, &Option<f64>)| {
+    let numbers = |(state, q): (&HostState<'a>, &Option<f64>)| {
         if !is_selected(q) {
             return Vec::new();
         }
@@ -315,7 +315,7 @@ fn bar_of_better_hosts(worse: &[Option<f64>], better: &[Option<f64>]) -> f64 {
     worse.iter().enumerate().rev().find(holds).map_or(0.0, |(_, p)| *p)
 }
 
-fn slow_host(run: &HostRun, group: u32, state: &State<'_>, mut suspects: Vec<Suspect<'_>>) -> SlowHost {
+fn slow_host(run: &HostRun, group: u32, state: &HostState<'_>, mut suspects: Vec<Suspect<'_>>) -> SlowHost {
     suspects.sort_by(|a, b| b.worse.total_cmp(&a.worse));
     let cells: Vec<&Cell> = suspects.iter().map(|s| &*s.row.cell).collect();
     let found = pattern(&state.judged, &cells);

@@ -41,17 +41,17 @@ fn made_of(device: &Path, root: &Path, depth: u32) -> Option<PersistentDevice> {
 }
 
 fn namespace_of(device: &Path, root: &Path) -> Option<PersistentDevice> {
-    let node = Folder(ancestor(device, "region")?);
+    let node = Attributes(ancestor(device, "region")?);
     let claim = ["namespace"].iter().chain(&CLAIMS).find_map(|kind| ancestor(device, kind));
     // A claim (pfn0.1, btt0.1) names the namespace that it formats.
     let namespace = claim.map(|claim| match name(claim) {
         own if own.starts_with("namespace") => own,
-        _ => Folder(claim).text("namespace").unwrap_or_else(|| name(claim)),
+        _ => Attributes(claim).text("namespace").unwrap_or_else(|| name(claim)),
     });
     let of_namespace = namespace.as_ref().map(|n| node.0.join(n)).filter(|folder| folder.is_dir());
-    let of_namespace = of_namespace.as_deref().map(Folder);
+    let of_namespace = of_namespace.as_deref().map(Attributes);
     Some(PersistentDevice {
-        mode: of_namespace.as_ref().and_then(Folder::mode),
+        mode: of_namespace.as_ref().and_then(Attributes::mode),
         bytes: of_namespace.as_ref().and_then(|n| n.bytes("size")),
         namespace,
         capacities: capacities(Tree::new(root)),
@@ -92,8 +92,8 @@ fn capacities(tree: Tree<'_>) -> BTreeMap<String, Bytes> {
 
 /// The region that is this folder, without its namespaces.
 fn region(folder: &Path, root: &Path) -> PersistentRegion {
-    let node = Folder(folder);
-    let bus = ancestor(folder, "ndbus").map(Folder);
+    let node = Attributes(folder);
+    let bus = ancestor(folder, "ndbus").map(Attributes);
     let provider = bus.as_ref().and_then(|bus| bus.text("provider"));
     let scrub = bus.as_ref().and_then(|bus| bus.text("nfit/scrub"));
     let modules = (0..MAX_MAPPINGS).map_while(|n| node.text(&format!("mapping{n}"))).filter_map(|line| module(&line, root)).collect();
@@ -123,14 +123,14 @@ fn namespaces(folder: &Path, number: u32, tree: Tree<'_>) -> Vec<PersistentNames
     let claims: Vec<String> = CLAIMS.iter().flat_map(|kind| region.numbered_twice(kind, number)).collect();
     let read = |name: String| {
         let own = folder.join(&name);
-        let bytes = Folder(&own).bytes("size").filter(|bytes| bytes.0 > 0)?;
+        let bytes = Attributes(&own).bytes("size").filter(|bytes| bytes.0 > 0)?;
         let claim = claims.iter().find(|claim| region.text(&format!("{claim}/namespace")).as_deref() == Some(&name));
         let holder = claim.map_or_else(|| own.clone(), |claim| folder.join(claim));
         let block = Tree::new(&holder).names("block").into_iter().next();
         let dax = claim.and_then(|claim| dax_device(claim, tree));
         let memory_node = dax.as_ref().and_then(|(_, node)| *node);
         let device = block.or_else(|| dax.map(|(name, _)| name)).map(|name| format!("/dev/{name}"));
-        let mode = Folder(&own).mode();
+        let mode = Attributes(&own).mode();
         Some(PersistentNamespace { name, mode, bytes: Some(bytes), device, memory_node })
     };
     region.numbered_twice("namespace", number).into_iter().filter_map(read).collect()
@@ -183,12 +183,12 @@ fn module(line: &str, root: &Path) -> Option<PersistentModule> {
         return None;
     }
     let path = fs::canonicalize(root.join("sys/bus/nd/devices").join(name)).ok();
-    let dimm = path.as_deref().map(Folder);
+    let dimm = path.as_deref().map(Attributes);
     let text = |file: &str| dimm.as_ref().and_then(|dimm| dimm.text(file));
     // NFIT and the papr_scm driver of POWER have the same facts in folders of their own.
     let either = |file: &str| text(&format!("nfit/{file}")).or_else(|| text(&format!("papr/{file}")));
     // The device that a CXL module's nmem belongs to.
-    let cxl = path.as_deref().and_then(|path| path.ancestors().find(|folder| folder.join("firmware_version").is_file())).map(Folder);
+    let cxl = path.as_deref().and_then(|path| path.ancestors().find(|folder| folder.join("firmware_version").is_file())).map(Attributes);
     let of_cxl = |file: &str| cxl.as_ref().and_then(|cxl| cxl.text(file));
     let words = |flags: String| flags.split_whitespace().map(str::to_owned).collect();
     Some(PersistentModule {
@@ -205,9 +205,9 @@ fn module(line: &str, root: &Path) -> Option<PersistentModule> {
 }
 
 /// A folder of sysfs.
-struct Folder<'a>(&'a Path);
+struct Attributes<'a>(&'a Path);
 
-impl Folder<'_> {
+impl Attributes<'_> {
     /// The mode of a namespace.
     fn mode(&self) -> Option<String> {
         self.text("mode").map(|mode| ndctl_mode(&mode).to_owned())

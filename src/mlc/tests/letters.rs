@@ -91,7 +91,7 @@ fn modes_with_one_hyphen_are_told_to_have_two() {
 #[test]
 fn usage_is_printed_for_help_and_version() {
     for line in ["--help", "--version", "-h", "-h -e", "--idle_latency --help", "-t5 --version"] {
-        assert_eq!(parse(&arguments(line)), Ok(Invocation::Usage), "{line}");
+        assert_eq!(parse(&arguments(line)), Ok(CommandLine::Usage), "{line}");
     }
     assert!(matches!(letters_of("--idle_latency -h").1.pages, PageRequest::Huge1G));
     let text = usage();

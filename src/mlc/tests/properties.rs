@@ -19,7 +19,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn no_argument_vector_panics(args in prop::collection::vec(some_argument(), 0..8)) {
-        if let Ok(Invocation::Measure { mode, letters, .. }) = parse(&args)
+        if let Ok(CommandLine::Measure { mode, letters, .. }) = parse(&args)
             && let Ok(translation) = translate(mode, &letters, &inputs(&KERNELS))
         {
             prop_assert!(!translation.sections.is_empty());

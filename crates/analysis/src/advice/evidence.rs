@@ -22,7 +22,7 @@ pub(super) struct Found<'a> {
 
 /// What there is to say about a topic.
 #[derive(Debug, Default)]
-pub(super) struct Section {
+pub(super) struct TopicAdvice {
     pub(super) recommendations: Vec<Recommendation>,
     pub(super) gaps: Vec<Gap>,
 }
@@ -144,19 +144,19 @@ pub(super) fn longer(command: Command) -> Command {
     command.set(Knob::Budget, "10s")
 }
 
-impl Section {
+impl TopicAdvice {
     /// One gap.
     pub(super) fn gap(topic: Topic, why: Why, command: Command) -> Self {
-        let mut section = Self::default();
-        section.add_gap(topic, why, &[], Some(command));
-        section
+        let mut advice = Self::default();
+        advice.add_gap(topic, why, &[], Some(command));
+        advice
     }
 
     /// One gap that no measurement closes.
     pub(super) fn without_command(topic: Topic, why: Why) -> Self {
-        let mut section = Self::default();
-        section.add_gap(topic, why, &[], None);
-        section
+        let mut advice = Self::default();
+        advice.add_gap(topic, why, &[], None);
+        advice
     }
 
     /// Adds a gap with the numbers that carry no advice.

@@ -5,7 +5,7 @@ use memgauge_model::result::{CurveSummary, Report};
 use memgauge_model::words::{Command, Verb};
 
 use super::document::{Action, Role, Topic, Why};
-use super::evidence::{Found, Results, Section, longer, why_not, without};
+use super::evidence::{Found, Results, TopicAdvice, longer, why_not, without};
 
 /// The command that measures a curve.
 fn command() -> Command {
@@ -13,20 +13,20 @@ fn command() -> Command {
 }
 
 /// Advises to stay below the knee of each curve.
-pub(super) fn below_the_knee(results: &Results<'_>) -> Section {
-    let mut section = Section::default();
+pub(super) fn below_the_knee(results: &Results<'_>) -> TopicAdvice {
+    let mut advice = TopicAdvice::default();
     for (name, report) in results.reports() {
         for curve in report.curves.iter().filter(|c| c.at.memory_dir.is_none() && c.at.load_nodes.is_none()) {
-            of_curve(name, report, curve, &mut section);
+            of_curve(name, report, curve, &mut advice);
         }
     }
-    if section.recommendations.is_empty() && section.gaps.is_empty() && results.any_machine(|_, allowed| allowed.len() > 1) {
-        return Section::gap(Topic::Load, Why::NotMeasured, command());
+    if advice.recommendations.is_empty() && advice.gaps.is_empty() && results.any_machine(|_, allowed| allowed.len() > 1) {
+        return TopicAdvice::gap(Topic::Load, Why::NotMeasured, command());
     }
-    section
+    advice
 }
 
-fn of_curve<'a>(name: &'a str, report: &'a Report, curve: &CurveSummary, section: &mut Section) {
+fn of_curve<'a>(name: &'a str, report: &'a Report, curve: &CurveSummary, advice: &mut TopicAdvice) {
     let points = |metric: Metric| {
         let is_of_curve = move |f: &Found<'a>| {
             f.m.experiment == Experiment::LoadedLatency
@@ -39,7 +39,7 @@ fn of_curve<'a>(name: &'a str, report: &'a Report, curve: &CurveSummary, section
     let (latencies, bandwidths) = (points(Metric::Latency), points(Metric::Bandwidth));
     let again = || Some(longer(command()));
     let Some(knee) = &curve.knee else {
-        section.add_gap(Topic::Load, Why::NoKnee, &[], again());
+        advice.add_gap(Topic::Load, Why::NoKnee, &[], again());
         return;
     };
     let at_knee = |points: &[Found<'a>]| points.iter().copied().find(|f| f.m.at.delay_cycles == Some(knee.delay_cycles));
@@ -49,16 +49,16 @@ fn of_curve<'a>(name: &'a str, report: &'a Report, curve: &CurveSummary, section
         (at_knee(&latencies), at_knee(&bandwidths), highest, most_loaded)
     else {
         let seen: Vec<Found<'a>> = at_knee(&latencies).into_iter().chain(at_knee(&bandwidths)).collect();
-        section.add_gap(Topic::Load, why_not(&seen), &seen, again());
+        advice.add_gap(Topic::Load, why_not(&seen), &seen, again());
         return;
     };
     let needed = [latency, bandwidth, most_loaded];
     let unusable: Vec<Found<'a>> = needed.into_iter().filter(|f| !f.is_usable()).collect();
     let (Some(share), Some(growth), []) = (bandwidth.over(&highest), most_loaded.over(&latency), &unusable[..]) else {
-        section.add_gap(Topic::Load, why_not(&unusable), &unusable, again());
+        advice.add_gap(Topic::Load, why_not(&unusable), &unusable, again());
         return;
     };
     let action = Action::StayBelow { mix: curve.at.mix.unwrap_or_default(), gbs: bandwidth.value(), share, growth };
     let numbers = [(Role::Knee, bandwidth), (Role::Highest, highest), (Role::Knee, latency), (Role::HighestLoad, most_loaded)];
-    section.recommend(Topic::Load, action, &numbers, Vec::new());
+    advice.recommend(Topic::Load, action, &numbers, Vec::new());
 }

@@ -10,7 +10,7 @@ use memgauge_model::units::IdSet;
 use memgauge_model::words::{Command, Knob, Verb};
 
 use super::document::{Action, Ratio, Role, Topic, Why};
-use super::evidence::{Found, Results, Section, homes, is_whole, longer, why_not, without};
+use super::evidence::{Found, Results, TopicAdvice, homes, is_whole, longer, why_not, without};
 
 /// The command that measures what is needed in each mode.
 fn command() -> Command {
@@ -18,24 +18,24 @@ fn command() -> Command {
 }
 
 /// Advises on the number of nodes of a package.
-pub(super) fn nodes_per_package(results: &Results<'_>) -> Section {
-    let mut section = Section::default();
+pub(super) fn nodes_per_package(results: &Results<'_>) -> TopicAdvice {
+    let mut advice = TopicAdvice::default();
     let mut modes: BTreeMap<u32, Vec<&Report>> = BTreeMap::new();
     for (_, report) in results.reports() {
         if let Some(nodes) = nodes_of_a_package(&report.machine.topology) {
             modes.entry(nodes).or_default().push(report);
         }
     }
-    within_package(results, &mut section);
-    let (Some((&fewer, few)), Some((&more, many))) = (modes.first_key_value(), modes.last_key_value()) else { return section };
+    within_package(results, &mut advice);
+    let (Some((&fewer, few)), Some((&more, many))) = (modes.first_key_value(), modes.last_key_value()) else { return advice };
     // A virtual machine has the nodes that its configuration says. Other processors than x86 servers have no such switch.
     let has_switch = |report: &&Report| !report.machine.identity.may_be_virtual() && report.machine.identity.arch == "x86_64";
     if fewer < more {
-        between_modes(results, (fewer, few), (more, many), &mut section);
+        between_modes(results, (fewer, few), (more, many), &mut advice);
     } else if few.iter().any(has_switch) {
-        section.add_gap(Topic::NodesPerPackage, Why::OneNumberOfNodes { nodes_per_package: fewer }, &[], Some(command()));
+        advice.add_gap(Topic::NodesPerPackage, Why::OneNumberOfNodes { nodes_per_package: fewer }, &[], Some(command()));
     }
-    section
+    advice
 }
 
 /// Nodes with CPUs and memory of each package; `None` if packages differ.
@@ -56,7 +56,7 @@ fn package_of(topology: &Topology, node: u32) -> Option<u32> {
 }
 
 /// How much farther another node of the same package is than the own one.
-fn within_package(results: &Results<'_>, section: &mut Section) {
+fn within_package(results: &Results<'_>, advice: &mut TopicAdvice) {
     let usable: Vec<Found<'_>> = local_or_not(results).into_iter().filter(Found::is_usable).collect();
     let nodes = |f: &Found<'_>| f.m.at.cpu_node.zip(f.m.at.memory_node());
     let same_package = |f: &&Found<'_>| {
@@ -79,11 +79,11 @@ fn within_package(results: &Results<'_>, section: &mut Section) {
     match latency.effect() {
         Some(effect) => {
             let action = Action::SeparateNodesOfPackage { nodes_per_package, latency, effect };
-            section.recommend(Topic::NodesPerPackage, action, &[(Role::Own, own), (Role::Other, other)], Vec::new());
+            advice.recommend(Topic::NodesPerPackage, action, &[(Role::Own, own), (Role::Other, other)], Vec::new());
         }
         None => {
             let command = longer(Command::new(Verb::Latency).with(Knob::Matrix)).to("latency.json");
-            section.add_gap(Topic::NodesPerPackage, Why::Open, &[own, other], Some(command));
+            advice.add_gap(Topic::NodesPerPackage, Why::Open, &[own, other], Some(command));
         }
     }
 }
@@ -94,7 +94,7 @@ fn local_or_not<'a>(results: &Results<'a>) -> Vec<Found<'a>> {
 }
 
 /// Compares the local latency and the highest read bandwidth of results with different numbers of nodes of a package.
-fn between_modes(results: &Results<'_>, few: (u32, &[&Report]), many: (u32, &[&Report]), section: &mut Section) {
+fn between_modes(results: &Results<'_>, few: (u32, &[&Report]), many: (u32, &[&Report]), advice: &mut TopicAdvice) {
     let is_of = |reports: &[&Report], f: &Found<'_>| reports.iter().any(|report| std::ptr::eq(*report, f.report));
     let latencies = local_or_not(results);
     let local = |reports: &[&Report]| {
@@ -121,10 +121,10 @@ fn between_modes(results: &Results<'_>, few: (u32, &[&Report]), many: (u32, &[&R
     let numbers: Vec<(Role, Found<'_>)> = pairs.flat_map(|(few, many)| [(Role::FewerNodes, few), (Role::MoreNodes, many)]).collect();
     if latency_effect.or(bandwidth_effect).is_some() {
         let action = Action::ChooseNodesPerPackage { fewer: few.0, more: many.0, latency, latency_effect, bandwidth, bandwidth_effect };
-        section.recommend(Topic::NodesPerPackage, action, &numbers, Vec::new());
+        advice.recommend(Topic::NodesPerPackage, action, &numbers, Vec::new());
     } else {
         let found: Vec<Found<'_>> = numbers.iter().map(|(_, f)| *f).collect();
         let why = if found.is_empty() { why_not(&[]) } else { Why::Open };
-        section.add_gap(Topic::NodesPerPackage, why, &found, Some(Command::new(Verb::Suite).set(Knob::Budget, "4s").to("mode.json")));
+        advice.add_gap(Topic::NodesPerPackage, why, &found, Some(Command::new(Verb::Suite).set(Knob::Budget, "4s").to("mode.json")));
     }
 }

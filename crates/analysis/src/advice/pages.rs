@@ -6,7 +6,7 @@ use memgauge_model::units::Bytes;
 use memgauge_model::words::{Command, Knob, Verb};
 
 use super::document::{Action, Role, Topic, Why};
-use super::evidence::{Found, Results, Section, longer, why_not, without};
+use super::evidence::{Found, Results, TopicAdvice, longer, why_not, without};
 
 /// Buffers whose sizes differ by more than this factor need different numbers of translations.
 const ALIKE_BUFFERS: f64 = 1.25;
@@ -22,19 +22,19 @@ fn is_backed_by(found: &Found<'_>, huge: bool) -> bool {
 }
 
 /// Advises on huge pages.
-pub(super) fn huge_pages(results: &Results<'_>) -> Section {
-    let mut section = Section::default();
+pub(super) fn huge_pages(results: &Results<'_>) -> TopicAdvice {
+    let mut advice = TopicAdvice::default();
     let all: Vec<Found<'_>> = results.measurements(&[Experiment::IdleLatency, Experiment::IdleLatencyPerCpu], Metric::Latency).collect();
     // Over the whole buffer every page is as likely as every other, so it shows most.
-    let compared = [ChaseOrder::FullRandom, ChaseOrder::WindowLocal].into_iter().any(|order| compare(&all, order, &mut section));
+    let compared = [ChaseOrder::FullRandom, ChaseOrder::WindowLocal].into_iter().any(|order| compare(&all, order, &mut advice));
     if !compared {
-        translation(&all, &mut section);
+        translation(&all, &mut advice);
     }
-    section
+    advice
 }
 
 /// Compares base pages with huge pages at the same coordinates. Whether there was anything to compare.
-fn compare(all: &[Found<'_>], order: ChaseOrder, section: &mut Section) -> bool {
+fn compare(all: &[Found<'_>], order: ChaseOrder, advice: &mut TopicAdvice) -> bool {
     let of_order = || all.iter().filter(|f| f.m.at.order == Some(order));
     let (mut usable, mut unusable) = (Vec::new(), Vec::new());
     for base in of_order().filter(|f| is_backed_by(f, false)) {
@@ -57,7 +57,7 @@ fn compare(all: &[Found<'_>], order: ChaseOrder, section: &mut Section) -> bool 
     // The nearest memory of the first CPU comes first in every result.
     let Some((base, huge, latency)) = usable.iter().find_map(|(base, huge)| Some((*base, *huge, huge.over(base)?))) else {
         if !unusable.is_empty() {
-            section.add_gap(
+            advice.add_gap(
                 Topic::HugePages,
                 why_not(&unusable),
                 &unusable,
@@ -69,17 +69,17 @@ fn compare(all: &[Found<'_>], order: ChaseOrder, section: &mut Section) -> bool 
     match latency.effect() {
         Some(effect) => {
             let action = Action::UseHugePages { order, latency, effect };
-            section.recommend(Topic::HugePages, action, &[(Role::BasePages, base), (Role::HugePages, huge)], Vec::new());
+            advice.recommend(Topic::HugePages, action, &[(Role::BasePages, base), (Role::HugePages, huge)], Vec::new());
         }
         None => {
-            section.add_gap(Topic::HugePages, Why::Open, &[base, huge], Some(longer(Command::new(Verb::Latency)).to("latency.json")));
+            advice.add_gap(Topic::HugePages, Why::Open, &[base, huge], Some(longer(Command::new(Verb::Latency)).to("latency.json")));
         }
     }
     true
 }
 
 /// Says how much of a latency is translation, and how to measure the other kind of pages.
-fn translation(all: &[Found<'_>], section: &mut Section) {
+fn translation(all: &[Found<'_>], advice: &mut TopicAdvice) {
     let local = |full: &Found<'_>| {
         let at = without(&full.m.at, |at| at.order = Some(ChaseOrder::WindowLocal));
         all.iter()
@@ -95,7 +95,7 @@ fn translation(all: &[Found<'_>], section: &mut Section) {
     {
         let page: Option<Bytes> = full.m.evidence.pages.page;
         let action = Action::ExpectFromLargerPages { pages, page, latency, effect };
-        section.recommend(Topic::HugePages, action, &[(Role::FullRandom, full), (Role::WindowLocal, local)], Vec::new());
+        advice.recommend(Topic::HugePages, action, &[(Role::FullRandom, full), (Role::WindowLocal, local)], Vec::new());
     }
     let kind = measured.and_then(|f| f.m.evidence.pages.obtained);
     let why = kind.map_or(Why::NotMeasured, |pages| Why::OneKindOfPages { pages });
@@ -105,5 +105,5 @@ fn translation(all: &[Found<'_>], section: &mut Section) {
         Some(PageKind::Base) => ("2m", "huge.json"),
         _ => ("4k", "base.json"),
     };
-    section.add_gap(Topic::HugePages, why, &[], Some(Command::new(Verb::Latency).set(Knob::Pages, pages).to(file)));
+    advice.add_gap(Topic::HugePages, why, &[], Some(Command::new(Verb::Latency).set(Knob::Pages, pages).to(file)));
 }

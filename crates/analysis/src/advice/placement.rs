@@ -9,7 +9,7 @@ use memgauge_model::units::IdSet;
 use memgauge_model::words::{Command, Knob, Verb};
 
 use super::document::{Action, Effect, Ratio, Role, Topic, Why};
-use super::evidence::{Found, Results, Section, is_whole, longer, why_not, without};
+use super::evidence::{Found, Results, TopicAdvice, is_whole, longer, why_not, without};
 
 /// A remote number, the local one of the same CPUs, and their ratio.
 type RemoteAndLocal<'a> = (Found<'a>, Found<'a>, Ratio);
@@ -20,10 +20,10 @@ fn has_nodes(topology: &Topology, _: &IdSet) -> bool {
 }
 
 /// Advises whether threads and their memory should be on the same node.
-pub(super) fn own_or_remote(results: &Results<'_>) -> Section {
-    let mut section = Section::default();
+pub(super) fn own_or_remote(results: &Results<'_>) -> TopicAdvice {
+    let mut advice = TopicAdvice::default();
     if !results.any_machine(has_nodes) {
-        return section;
+        return advice;
     }
     let is_random = |f: &Found<'_>| f.m.at.order == Some(ChaseOrder::WindowLocal);
     let latencies: Vec<Found<'_>> = results.measurements(&[Experiment::IdleLatency], Metric::Latency).filter(is_random).collect();
@@ -38,20 +38,20 @@ pub(super) fn own_or_remote(results: &Results<'_>) -> Section {
     let found: Vec<Found<'_>> = numbers.iter().map(|(_, f)| *f).collect();
     let command = Command::new(Verb::Latency).with(Knob::Matrix).to("latency.json");
     if latency_effect.or(bandwidth_effect).is_some() {
-        section.recommend(
+        advice.recommend(
             Topic::Placement,
             Action::KeepLocal { latency, latency_effect, bandwidth, bandwidth_effect },
             &numbers,
             Vec::new(),
         );
     } else if !found.is_empty() {
-        section.add_gap(Topic::Placement, Why::Open, &found, Some(longer(command)));
+        advice.add_gap(Topic::Placement, Why::Open, &found, Some(longer(command)));
     } else {
         let unusable: Vec<Found<'_>> = latencies.into_iter().chain(bandwidths).filter(|f| !f.is_usable()).collect();
         let why = if unusable.is_empty() { Why::NotMeasured } else { why_not(&unusable) };
-        section.add_gap(Topic::Placement, why, &unusable, Some(command));
+        advice.add_gap(Topic::Placement, why, &unusable, Some(command));
     }
-    section
+    advice
 }
 
 /// Each usable number of another node that has CPUs, with that of the own node from the same CPUs.
@@ -70,23 +70,23 @@ fn remote_over_own<'a>(found: &[Found<'a>]) -> Vec<RemoteAndLocal<'a>> {
 }
 
 /// Advises whether to put pages on several nodes in turn, from searches for weights.
-pub(super) fn interleaved(results: &Results<'_>) -> Section {
-    let mut section = Section::default();
+pub(super) fn interleaved(results: &Results<'_>) -> TopicAdvice {
+    let mut advice = TopicAdvice::default();
     if !results.any_machine(|topology, _| topology.nodes.iter().filter(|n| n.has_memory()).count() > 1) {
-        return section;
+        return advice;
     }
     let searched = |metric| results.measurements(&[Experiment::Interleave], metric).collect::<Vec<Found<'_>>>();
     let (bandwidths, latencies) = (searched(Metric::Bandwidth), searched(Metric::Latency));
     let command = Command::new(Verb::Interleave).to("interleave.json");
     for (_, report) in results.reports() {
         for search in &report.interleaves {
-            interleaved_by(search, report, (&bandwidths, &latencies), &mut section, &command);
+            interleaved_by(search, report, (&bandwidths, &latencies), &mut advice, &command);
         }
     }
-    if section.recommendations.is_empty() && section.gaps.is_empty() {
-        return Section::gap(Topic::Interleave, Why::NotMeasured, command);
+    if advice.recommendations.is_empty() && advice.gaps.is_empty() {
+        return TopicAdvice::gap(Topic::Interleave, Why::NotMeasured, command);
     }
-    section
+    advice
 }
 
 /// Advises from one search: whether several nodes in turn serve better than the nearest.
@@ -94,7 +94,7 @@ fn interleaved_by(
     search: &InterleaveSummary,
     report: &Report,
     (bandwidths, latencies): (&[Found<'_>], &[Found<'_>]),
-    section: &mut Section,
+    advice: &mut TopicAdvice,
     command: &Command,
 ) {
     let nearest = search.gains.iter().find(|gain| gain.over == Reference::NearestOnly).map(|gain| &gain.weights);
@@ -135,11 +135,11 @@ fn interleaved_by(
                 Some(demand_gbs) => Action::InterleaveForLatency { mix, weights, demand_gbs, latency: ratio, effect },
                 None => Action::InterleaveNodes { mix, weights, bandwidth: ratio, effect },
             };
-            section.recommend(Topic::Interleave, action, &[(Role::Interleaved, several), (Role::NearestOnly, one)], Vec::new());
+            advice.recommend(Topic::Interleave, action, &[(Role::Interleaved, several), (Role::NearestOnly, one)], Vec::new());
         }
         None => {
             let why = if usable { Why::Open } else { why_not(&[several, one]) };
-            section.add_gap(Topic::Interleave, why, &[several, one], Some(longer(command.clone())));
+            advice.add_gap(Topic::Interleave, why, &[several, one], Some(longer(command.clone())));
         }
     }
 }

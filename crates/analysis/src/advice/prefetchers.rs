@@ -5,7 +5,7 @@ use memgauge_model::note::NoteCode;
 use memgauge_model::words::{Command, Verb};
 
 use super::document::{Action, Effect, Ratio, Role, Topic, Why};
-use super::evidence::{Found, Results, Section, longer, why_not, without};
+use super::evidence::{Found, Results, TopicAdvice, longer, why_not, without};
 
 /// The command that measures with prefetchers on and off. It writes registers, which only root may.
 fn command() -> Command {
@@ -13,7 +13,7 @@ fn command() -> Command {
 }
 
 /// Advises on prefetchers.
-pub(super) fn on_or_off(results: &Results<'_>) -> Section {
+pub(super) fn on_or_off(results: &Results<'_>) -> TopicAdvice {
     let bandwidths: Vec<Found<'_>> = results.measurements(&[Experiment::PrefetchComparison], Metric::Bandwidth).collect();
     let is_random = |f: &Found<'_>| f.m.at.order == Some(ChaseOrder::WindowLocal);
     let latencies: Vec<Found<'_>> = results.measurements(&[Experiment::PrefetchComparison], Metric::Latency).filter(is_random).collect();
@@ -21,14 +21,14 @@ pub(super) fn on_or_off(results: &Results<'_>) -> Section {
     if all.is_empty() {
         // Windows lets only drivers write these registers.
         return match results.are_of_linux() {
-            true => Section::gap(Topic::Prefetchers, Why::NotMeasured, command()),
-            false => Section::without_command(Topic::Prefetchers, Why::NotMeasured),
+            true => TopicAdvice::gap(Topic::Prefetchers, Why::NotMeasured, command()),
+            false => TopicAdvice::without_command(Topic::Prefetchers, Why::NotMeasured),
         };
     }
     if all.iter().any(|f| f.report.notes.iter().any(|note| note.code == NoteCode::PrefetchOffNotEffective)) {
-        return Section::gap(Topic::Prefetchers, Why::PrefetchersStillOn, command());
+        return TopicAdvice::gap(Topic::Prefetchers, Why::PrefetchersStillOn, command());
     }
-    let mut section = Section::default();
+    let mut advice = TopicAdvice::default();
     let (reading, chasing) = (off_and_on(&bandwidths), off_and_on(&latencies));
     let ratio = |pair: Option<(Found<'_>, Found<'_>)>| pair.and_then(|(off, on)| off.over(&on));
     let (bandwidth, latency) = (ratio(reading), ratio(chasing));
@@ -48,13 +48,13 @@ pub(super) fn on_or_off(results: &Results<'_>) -> Section {
             () => why_not(&unusable),
         };
         let found: Vec<Found<'_>> = numbers.iter().map(|(_, f)| *f).chain(unusable).collect();
-        section.add_gap(Topic::Prefetchers, why, &found, Some(longer(command())));
-        return section;
+        advice.add_gap(Topic::Prefetchers, why, &found, Some(longer(command())));
+        return advice;
     }
     let to = if gains && !loses { PrefetchRequest::Off } else { PrefetchRequest::On };
     let action = Action::SetPrefetchers { to, bandwidth, bandwidth_effect, latency, latency_effect };
-    section.recommend(Topic::Prefetchers, action, &numbers, Vec::new());
-    section
+    advice.recommend(Topic::Prefetchers, action, &numbers, Vec::new());
+    advice
 }
 
 /// The first usable pair at the same coordinates, of the own node where it was measured.

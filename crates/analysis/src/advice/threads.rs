@@ -9,7 +9,7 @@ use memgauge_model::units::IdSet;
 use memgauge_model::words::{Command, Knob, Verb};
 
 use super::document::{Action, Doubt, Ratio, Role, Topic, Why};
-use super::evidence::{Found, Results, Section, longer, why_not, without};
+use super::evidence::{Found, Results, TopicAdvice, longer, why_not, without};
 use crate::conclusions::curve::furthest_below_line;
 
 /// The share of the highest bandwidth that is enough.
@@ -21,30 +21,30 @@ fn ramp_command() -> Command {
 }
 
 /// Advises on the number of threads: the fewest of each ramp that give [`ENOUGH`] of its highest bandwidth.
-pub(super) fn threads(results: &Results<'_>) -> Section {
+pub(super) fn threads(results: &Results<'_>) -> TopicAdvice {
     let mut ramps: BTreeMap<(Coordinates, String), Vec<Found<'_>>> = BTreeMap::new();
     for found in results.measurements(&[Experiment::BandwidthRamp], Metric::Bandwidth) {
         let key = (without(&found.m.at, |at| at.cpus = None), found.number(Role::All).result);
         ramps.entry(key).or_default().push(found);
     }
-    let mut section = Section::default();
+    let mut advice = TopicAdvice::default();
     for points in ramps.into_values() {
-        ramp(points, &mut section);
+        ramp(points, &mut advice);
     }
-    if section.recommendations.is_empty() && section.gaps.is_empty() && results.any_machine(|_, allowed| allowed.len() > 1) {
-        return Section::gap(Topic::Threads, Why::NotMeasured, ramp_command());
+    if advice.recommendations.is_empty() && advice.gaps.is_empty() && results.any_machine(|_, allowed| allowed.len() > 1) {
+        return TopicAdvice::gap(Topic::Threads, Why::NotMeasured, ramp_command());
     }
-    section
+    advice
 }
 
 /// One ramp: points that differ in their CPUs only.
-fn ramp(mut points: Vec<Found<'_>>, section: &mut Section) {
+fn ramp(mut points: Vec<Found<'_>>, advice: &mut TopicAdvice) {
     points.sort_by_key(Found::cpus);
     let (usable, left_out): (Vec<Found<'_>>, Vec<Found<'_>>) = points.iter().partition(|p| p.is_usable());
     let highest = usable.iter().copied().max_by(|a, b| a.value().total_cmp(&b.value()));
     // Without the largest number of threads, and without anything to compare with it, nothing can be said of them.
     let (Some(highest), Some(all)) = (highest, points.last().filter(|p| p.is_usable() && usable.len() > 1)) else {
-        section.add_gap(Topic::Threads, why_not(&left_out), &left_out, Some(longer(ramp_command())));
+        advice.add_gap(Topic::Threads, why_not(&left_out), &left_out, Some(longer(ramp_command())));
         return;
     };
     let Some(chosen) = usable.iter().position(|p| p.value() >= ENOUGH * highest.value()) else { return };
@@ -71,15 +71,15 @@ fn ramp(mut points: Vec<Found<'_>>, section: &mut Section) {
     if !left_out.is_empty() {
         doubts.push(Doubt::PointsLeftOut { threads: left_out.iter().map(Found::cpus).collect() });
     }
-    section.recommend(Topic::Threads, action, &numbers, doubts);
+    advice.recommend(Topic::Threads, action, &numbers, doubts);
 }
 
 /// Advises on second hardware threads: bandwidth of all threads of the same cores against one thread on each.
-pub(super) fn second_threads(results: &Results<'_>) -> Section {
+pub(super) fn second_threads(results: &Results<'_>) -> TopicAdvice {
     let shared = |topology: &Topology, cpus: &IdSet| topology.one_per_core(cpus).len() < cpus.len();
-    let mut section = Section::default();
+    let mut advice = TopicAdvice::default();
     if !results.any_machine(shared) {
-        return section;
+        return advice;
     }
     let experiments = &[Experiment::BandwidthRamp, Experiment::BandwidthSearch, Experiment::Bandwidth];
     let all: Vec<Found<'_>> = results.measurements(experiments, Metric::Bandwidth).filter(|f| f.m.at.cpus.is_some()).collect();
@@ -106,15 +106,15 @@ pub(super) fn second_threads(results: &Results<'_>) -> Section {
         match bandwidth.effect() {
             Some(effect) => {
                 let action = Action::UseSecondThreads { mix, cores: less.cpus(), threads: more.cpus(), bandwidth, effect };
-                section.recommend(Topic::Smt, action, &[(Role::All, more), (Role::OnePerCore, less)], Vec::new());
+                advice.recommend(Topic::Smt, action, &[(Role::All, more), (Role::OnePerCore, less)], Vec::new());
             }
-            None => section.add_gap(Topic::Smt, Why::Open, &[more, less], command(results).map(longer)),
+            None => advice.add_gap(Topic::Smt, Why::Open, &[more, less], command(results).map(longer)),
         }
     }
-    if section.recommendations.is_empty() && section.gaps.is_empty() {
-        section.add_gap(Topic::Smt, Why::NotMeasured, &[], command(results));
+    if advice.recommendations.is_empty() && advice.gaps.is_empty() {
+        advice.add_gap(Topic::Smt, Why::NotMeasured, &[], command(results));
     }
-    section
+    advice
 }
 
 /// The command that measures one thread on each core, and all of them.

@@ -6,7 +6,7 @@ use memgauge_model::units::{Bytes, IdSet};
 use memgauge_model::words::{Command, Verb};
 
 use super::document::{Action, Ceiling, LeftOut, Model, Role, Topic, WeightsPlace, Why};
-use super::evidence::{Found, Results, Section, homes, is_whole, why_not};
+use super::evidence::{Found, Results, TopicAdvice, homes, is_whole, why_not};
 
 /// The command that measures read bandwidth of all CPUs from their own nodes, and from single nodes.
 fn command() -> Command {
@@ -14,7 +14,7 @@ fn command() -> Command {
 }
 
 /// Gives the ceilings of all models.
-pub(super) fn tokens(results: &Results<'_>, models: &[Model]) -> Section {
+pub(super) fn tokens(results: &Results<'_>, models: &[Model]) -> TopicAdvice {
     let experiments = &[
         Experiment::Bandwidth,
         Experiment::BandwidthMatrix,
@@ -29,20 +29,20 @@ pub(super) fn tokens(results: &Results<'_>, models: &[Model]) -> Section {
     let all: Vec<Found<'_>> = results.measurements(experiments, Metric::Bandwidth).filter(reads).collect();
     let (usable, left_out): (Vec<Found<'_>>, Vec<Found<'_>>) = all.iter().partition(|f| f.is_usable());
     if models.is_empty() {
-        return if usable.is_empty() { Section::default() } else { Section::without_command(Topic::TokensPerSecond, Why::NoModel) };
+        return if usable.is_empty() { TopicAdvice::default() } else { TopicAdvice::without_command(Topic::TokensPerSecond, Why::NoModel) };
     }
     let places = highest_by_place(&usable);
-    let mut section = Section::default();
+    let mut advice = TopicAdvice::default();
     if places.is_empty() {
         let why = if left_out.is_empty() { Why::NotMeasured } else { why_not(&left_out) };
-        section.add_gap(Topic::TokensPerSecond, why, &left_out, Some(command()));
-        return section;
+        advice.add_gap(Topic::TokensPerSecond, why, &left_out, Some(command()));
+        return advice;
     }
     let of_model = |model| places.iter().filter_map(move |(place, found)| ceiling(model, place.clone(), found));
     let numbers: Vec<(Role, Found<'_>)> = places.iter().map(|(_, found)| (Role::Highest, *found)).collect();
     let action = Action::ExpectTokens { ceilings: models.iter().flat_map(of_model).collect(), leaves_out: LeftOut::ALL.to_vec() };
-    section.recommend(Topic::TokensPerSecond, action, &numbers, Vec::new());
-    section
+    advice.recommend(Topic::TokensPerSecond, action, &numbers, Vec::new());
+    advice
 }
 
 /// The highest read bandwidth of each kind of place, the highest first.

@@ -17,7 +17,7 @@ const COVERAGE: f64 = 0.95;
 const SWITCHES_PER_SAMPLE: f64 = 0.1;
 /// Share of a buffer's base pages that may have been migrated, or made to fault by NUMA balancing, system-wide.
 const MOVED_PAGES: f64 = 0.01;
-/// Share of bursts that may be disturbed and be replaced by others. With more, the others are not undisturbed but luckier.
+/// Share of bursts that may be disturbed and be replaced by others. With more, picking the undisturbed ones would be picking the fast ones.
 const DISTURBED_BURSTS: f64 = 0.25;
 /// Share of the time that may be left out, for the same reason: what is left are the moments that disturbed least.
 const MAX_LEFT_OUT: f64 = DISTURBED_BURSTS;

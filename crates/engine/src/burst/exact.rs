@@ -97,7 +97,7 @@ impl ExactHops {
 }
 
 /// The blocks of an exact chase: as long as those of windows.
-struct Blocks {
+struct ExactBlocks {
     /// Hops of the next one.
     size: usize,
     /// Ticks that one usually takes at most.
@@ -107,7 +107,7 @@ struct Blocks {
     longs: usize,
 }
 
-impl Blocks {
+impl ExactBlocks {
     fn new(clock: &Clock) -> Self {
         let usual = (2.0 * shortest_block(BLOCK_NS, clock.overhead_ns()) / clock.ns(1)) as u64;
         // Not zeros, so that it is mapped now.
@@ -136,7 +136,7 @@ pub(crate) fn time_hops(
     cutoff: &Cutoff,
     mut hop: impl FnMut(usize),
 ) -> ExactHops {
-    let mut blocks = Blocks::new(clock);
+    let mut blocks = ExactBlocks::new(clock);
     let mut from = time.now();
     let settled = from + clock.to_ticks(settle);
     while from < settled && !cutoff.passed() {
