@@ -147,7 +147,7 @@ impl PublishedValue<'_> {
 
 type Row = (&'static [&'static str], &'static str, Comparable);
 
-/// The quantities and methods of the table, and what they are comparable with. A method is told by how it begins.
+/// The quantities and methods of the table, and what they are comparable with. A method is recognised by its first words.
 const COMPARABLE: [Row; 10] = [
     (&["idle_latency_local_ns", "idle_latency_local_mixed_ns"], "SpareCores membench: random chase", Comparable::IdleLocalRandom),
     (&["idle_latency_local_ns"], "random pointer chase", Comparable::IdleLocalRandom),
@@ -164,7 +164,7 @@ const COMPARABLE: [Row; 10] = [
 /// With so many values of the same kind, virtual or metal, the others are left out.
 const ENOUGH: usize = 3;
 
-/// What was published about CPUs like the report's, and what of its numbers nothing was published about.
+/// Published values of CPUs like the report's, and the numbers of the report that have none.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct References {
     /// A span for each kind of number and memory.
@@ -215,7 +215,7 @@ fn spans_of(machine: &Machine, comparable: Comparable, measured: f64, rows: &[Pu
         .iter()
         .filter(|row| row.comparable() == Some(comparable) && row.bound().is_some())
         .filter(|row| nodes_here.zip(row.nodes_per_socket()).is_none_or(|(a, b)| a == b))
-        // Where nobody states a kind of memory for a generation, all of its values are of CPUs with one kind.
+        // Without a stated kind of memory, all values of a generation are of CPUs with one kind.
         .filter(|row| here.is_empty() || here.contains(kind(row).as_str()) || (stated.is_empty() && kind(row).is_empty()))
         .collect();
     let usable = if comparable == Comparable::ReadPerSocket { same_channels(&usable, machine) } else { usable };

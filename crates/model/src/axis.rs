@@ -81,7 +81,7 @@ impl Coordinates {
 pub struct Axes {
     /// What each result with a value states.
     pub always: &'static [Axis],
-    /// What some state as well, by what was asked for.
+    /// Others that depend on the request.
     pub sometimes: &'static [Axis],
 }
 

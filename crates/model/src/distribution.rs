@@ -118,7 +118,7 @@ fn bounds(value: u64) -> (u64, u64) {
 pub struct Recorder {
     batch_hops: u32,
     clean: Batches,
-    /// Of bursts that no time without interruptions was left of. They count only where there are no others.
+    /// From bursts without enough uninterrupted time. They count only where all bursts are like that.
     interrupted: Batches,
 }
 
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn interrupted_batches_count_only_where_there_are_no_others() {
         let mut recorder = Recorder::new(1).unwrap();
-        // Hops of 100 ns, most of them interrupted for 250 ns by something, and some of which the thread was off its CPU.
+        // Hops of 100 ns: most are interrupted for 250 ns, and in some the thread was off its CPU.
         let interrupted: Vec<u64> = (0..1000)
             .map(|i| match i % 10 {
                 0..3 => 100 + i % 3,

@@ -1,6 +1,6 @@
 //! The patterns of memory tests: what is written to memory and compared with what is read back.
 //!
-//! What a word must hold is computed from its place and never read from the memory that is tested. Memory is written and compared in
+//! The expected content of a word is computed from its place and never read from the memory that is tested. Memory is written and compared in
 //! [`steps`]: each sweep over it compares what the sweep before has written and writes the next, so that nearly all of the time something
 //! lies in memory that will be compared. Every pattern gives each bit both values.
 

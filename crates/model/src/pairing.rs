@@ -2,7 +2,7 @@
 //!
 //! Cores meet by the circle method of round-robin tournaments (M. Reiss, "Über eine Steinersche combinatorische Aufgabe", 1859): one stays,
 //! the others turn around it, and those who face each other are a pair. Of `c` cores every two meet once in `c - 1` rounds (`c` where that is
-//! odd, each core resting once). Where cores have several hardware threads, a meeting takes a round for each two threads, because two
+//! odd, each core resting once). With several hardware threads a core, a meeting takes a round for each two threads, because two
 //! threads of a core that worked for two pairs at a time would share its caches and its pipeline; and the threads of one core meet each other in
 //! rounds of their own, all cores at once.
 

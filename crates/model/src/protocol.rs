@@ -22,7 +22,7 @@ const SETTLE_PER_MIB: Duration = Duration::from_micros(40);
 pub const SLOT: Duration = Duration::from_micros(250);
 /// Slots that are left out after one in which a thread was off its CPU: others have used its caches.
 pub const GUARD_SLOTS: usize = 1;
-/// A thread was interrupted where a block took so many times as long as its blocks usually do. Blocks take 10 to 20 µs, timer interrupts 1
+/// A thread was interrupted if a block took this many times as long as its blocks usually do. Blocks take 10 to 20 µs, timer interrupts 1
 /// to 5.
 pub const LONG_BLOCK: f64 = 2.0;
 /// Share of a window's time in which a thread may be off its CPU without a long block: the interval that is asked for. Kernels that account
@@ -33,7 +33,7 @@ pub const MAX_UNSEEN: f64 = 0.01;
 pub const MAX_STALLED: f64 = 0.05;
 /// Share of a window's slots that must be left for a sample: a millisecond of five.
 pub const MIN_CLEAN: f64 = 0.2;
-/// Share of a burst's threads that may be off their CPUs in a slot that counts: as far as that, their bandwidth is missing.
+/// Share of a burst's threads that may be off their CPUs in a slot that counts. Up to this share, absent threads only lower the total.
 pub const MAX_AWAY: f64 = 0.01;
 /// Windows of a burst that count.
 pub const BURST_WINDOWS: usize = 12;
@@ -54,8 +54,8 @@ pub const MAX_REPEATS: usize = 2;
 pub const COMPARISON_WINDOWS: usize = 4;
 /// How often such a chase is tried: a thread whose time quota is used up misses a whole burst, and the next one begins with a new quota.
 pub const MAX_COMPARISON_BURSTS: u32 = 5;
-/// How often a derived buffer may be doubled in search of the plateau: from 64 MiB to 2 GiB, of which a chase visits every second line, twice
-/// what the largest last-level cache of today holds (504 MB).
+/// How often a derived buffer may be doubled in search of the plateau: from 64 MiB to 2 GiB. A chase visits every second line of it,
+/// twice the content of today's largest last-level cache (504 MB).
 pub const MAX_DOUBLINGS: u32 = 5;
 /// Buffers of a chase that are kept for later cells: the fewest that show an effect of placement.
 pub const KEPT_ALLOCATIONS: u32 = 3;

@@ -115,8 +115,8 @@ impl Interval {
         (low.max(self.range.0), high.min(self.range.1))
     }
 
-    /// The union of the two as far as it reaches, beyond the samples too: how sure one can be. Few allocations that differ never tell how
-    /// much others would, so their range must not pass for a narrow interval.
+    /// The union of both intervals, which may reach beyond the samples. A few allocations that differ do not show how much others
+    /// would, so their range must not pass for a narrow interval.
     fn reach(&self) -> (f64, f64) {
         let between = self.between.unwrap_or(self.pooled);
         (self.pooled.0.min(between.0), self.pooled.1.max(between.1))

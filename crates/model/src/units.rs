@@ -135,7 +135,7 @@ impl IdSet {
     pub fn contains(&self, id: u32) -> bool {
         self.0.get(self.0.partition_point(|range| range.1 < id)).is_some_and(|range| range.0 <= id)
     }
-    /// Adds `id`. Where many numbers are added, collecting them is faster.
+    /// Adds `id`. To add many numbers, collect them: that is faster.
     pub fn insert(&mut self, id: u32) {
         if !self.contains(id) {
             let mut ranges = std::mem::take(&mut self.0);
@@ -262,7 +262,7 @@ impl fmt::Display for IdSet {
 
 impl TryFrom<String> for IdSet {
     type Error = ParseError;
-    /// Files of results have no steps, by which a few characters would stand for thousands of ranges.
+    /// Without steps: in a file of results a few characters would stand for thousands of ranges.
     fn try_from(text: String) -> Result<Self, ParseError> {
         if text.contains(':') { Err(ParseError::new(&text, ID_LIST)) } else { text.parse() }
     }

@@ -422,8 +422,8 @@ pub enum Join {
     Then,
 }
 
-/// What a user can do: one thing or several, each joined to the one before it. A front end leaves out what it has no name for. Two are equal
-/// if memgauge's words for them are.
+/// One thing that a user can do, or several, each joined to the one before it. A front end leaves out things that it has no name for. Two
+/// are equal if memgauge's words for them are.
 #[derive(Debug, Clone)]
 pub struct Ways(pub Vec<(Join, Way)>);
 

@@ -98,7 +98,7 @@ fn interleaved_by(
     command: &Command,
 ) {
     let nearest = search.gains.iter().find(|gain| gain.over == Reference::NearestOnly).map(|gain| &gain.weights);
-    // Where the nearest node alone is best, what it is compared with is as many pages on each node.
+    // If the nearest node alone is best, it is compared with equal weights.
     let nearest_is_best = search.recommended.only_node().is_some();
     let equal = Weights::equal(search.nodes.iter().copied());
     let (weights, base) = if nearest_is_best { (equal.as_ref(), Some(&search.recommended)) } else { (Some(&search.recommended), nearest) };

@@ -37,7 +37,7 @@ pub(super) fn on_or_off(results: &Results<'_>) -> TopicAdvice {
     let numbers: Vec<(Role, Found<'_>)> = pairs.flat_map(|(off, on)| [(Role::PrefetchersOn, on), (Role::PrefetchersOff, off)]).collect();
     let gains = bandwidth_effect == Some(Effect::More) || latency_effect == Some(Effect::Less);
     let loses = bandwidth_effect == Some(Effect::Less) || latency_effect == Some(Effect::More);
-    // What loses anything stays on. Otherwise both must be known: the other one may lose, or gain.
+    // Prefetchers stay on if either loses without them. Otherwise both must be known, because the other one may lose, or gain.
     let sides = [(reading, bandwidth_effect, &bandwidths), (chasing, latency_effect, &latencies)];
     if !loses && sides.iter().any(|(_, effect, _)| effect.is_none()) {
         let missing: Vec<&Vec<Found<'_>>> = sides.iter().filter(|(pair, ..)| pair.is_none()).map(|(.., found)| *found).collect();

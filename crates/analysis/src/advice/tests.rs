@@ -266,7 +266,7 @@ fn a_search_for_latency_is_judged_by_latency() {
     // Both nodes have more bandwidth than the nearest one, which is of no use at 20 GB/s.
     assert_eq!(advised(&searched_for_latency(180.0, false)), ("0=1".into(), "0=1,1=1".into(), 2.0, Effect::More));
     assert_eq!(advised(&searched_for_latency(72.0, false)), ("0=1,1=1".into(), "0=1,1=1".into(), 0.8, Effect::Less));
-    // Where the nearest alone cannot serve the demand, bandwidth says why.
+    // The nearest node alone cannot serve the demand, and bandwidth says why.
     let weak = advise(&[("a.json", &searched_for_latency(180.0, true))], &[]);
     let [Recommendation { action: Action::InterleaveNodes { effect: Effect::More, .. }, .. }] = about(&weak, Topic::Interleave)[..] else {
         panic!("{weak:?}")

@@ -25,7 +25,7 @@ pub(super) struct BeforeAfter {
     pub(super) before: f64,
     pub(super) after: f64,
     pub(super) ratio: f64,
-    /// What tells how sure it is; `None` where nothing does.
+    /// How sure it is; `None` if the samples cannot show it.
     pub(super) spread: Option<Spread>,
 }
 

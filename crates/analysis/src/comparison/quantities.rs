@@ -70,7 +70,7 @@ fn keys(reports: &[Report]) -> Vec<Key> {
 
 struct Values {
     unit: Unit,
-    /// Of the runs in which the value is reliable, one for each.
+    /// One for each run with a reliable value.
     runs: Vec<RunSamples>,
 }
 
@@ -94,7 +94,7 @@ fn values(reports: &[Report]) -> BTreeMap<Key, Values> {
     all
 }
 
-/// What a run measured several times at the same coordinates, as the one run that it is: the median, from the allocations of all.
+/// One value of a run that measured several times at the same coordinates: the median, with all allocations.
 fn one_run(values: Vec<RunSamples>) -> Option<RunSamples> {
     let value = median(&values.iter().map(|v| v.value).collect::<Vec<_>>())?;
     Some(RunSamples { value, allocations: values.into_iter().flat_map(|v| v.allocations).collect() })

@@ -64,7 +64,7 @@ fn runs_to_settle(effect: &BeforeAfter, q: Option<f64>, runs: (u32, u32), margin
     let deviation = spread.run_deviation?;
     let distance = effect.ratio.ln().abs();
     let room = (1.0 + margin).ln() - distance;
-    // What is called different has this probability at most: its rank over the number of cells, of the share that may be so by chance.
+    // A difference counts if its probability is at most this share of the false discovery rate: its rank over the number of cells.
     let share = if q > 0.0 { (spread.p / q).clamp(f64::MIN_POSITIVE, 1.0) } else { 1.0 };
     let settles = |n: &u32| {
         let (n, freedom) = (f64::from(*n), 2.0 * f64::from(*n) - 2.0);

@@ -25,7 +25,7 @@ pub const PREFETCHING_RATIO: f64 = 1.5;
 /// The page size of the pool that advice names.
 const POOL_PAGE: Bytes = Bytes::mib(2);
 
-/// Notes on `results` as a whole. What is compared is not unreliable.
+/// Notes on `results` as a whole. Unreliable numbers are not compared.
 pub fn notes(results: &[Measurement], machine: &Machine) -> Vec<Note> {
     let single = [small_pages(results, machine), prefetchers(results), plateau(results), lowest_load(results)];
     single.into_iter().flatten().chain(scan::notes(results, machine.identity.system)).collect()

@@ -27,10 +27,10 @@ const FALL: f64 = 0.03;
 /// Satopää et al., "Finding a 'Kneedle' in a Haystack", 2011). Before it latency grows more slowly than bandwidth, in shares of the whole
 /// range; after it, faster. It is never one of the ends. It is `None` for fewer than three points, for a flat curve and for a straight one.
 ///
-/// `estimates` gives latency and bandwidth by delay. What they show counts only where their 95 % intervals do not overlap: a knee has more
+/// `estimates` gives latency and bandwidth by delay. Differences count only if their 95 % intervals do not overlap: a knee has more
 /// bandwidth than the unloaded point, and both it and the unloaded point have less latency than the saturated one; an over-saturated curve
-/// has less bandwidth than at its peak. Of points whose delay is not `reliable` nothing is concluded; where an end of the curve is one of
-/// them there is no knee, because the line that a knee lies below is unknown.
+/// has less bandwidth than at its peak. Points whose delay is not `reliable` are ignored; if an end of the curve is one
+/// of them, no knee is found, because the line that a knee lies below is unknown.
 pub fn summarise(
     at: Coordinates,
     points: &[CurvePoint],

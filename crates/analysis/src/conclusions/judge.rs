@@ -12,8 +12,8 @@ use memgauge_model::result::{
 const OTHERS: f64 = 0.05;
 /// Threads must run together for this share of the longest thread's time: in the rest, fewer share the memory.
 const COVERAGE: f64 = 0.95;
-/// Share of samples that switches may have hit, per thread. A median of which a tenth is spoilt in one direction moves by a twentieth of
-/// the distribution at most, which is within the interval of up to 300 samples.
+/// Share of samples that switches may have hit, per thread. If a tenth of the samples is spoilt in one direction, the median moves by a
+/// twentieth of the distribution at most, which is within the interval of up to 300 samples.
 const SWITCHES_PER_SAMPLE: f64 = 0.1;
 /// Share of a buffer's base pages that may have been migrated, or made to fault by NUMA balancing, system-wide.
 const MOVED_PAGES: f64 = 0.01;
@@ -77,7 +77,7 @@ const UNRELIABLE: f64 = 0.02;
 const MOSTLY_BUSY: f64 = 0.2;
 /// The least share of the time in which all threads ran.
 const MIN_TOGETHER: f64 = 0.5;
-/// Half of an interval's width over the value from which on the number is no use beside its interval.
+/// Half of an interval's width over the value. A wider interval makes the number useless.
 const WIDE: f64 = 0.1;
 /// The same where nothing but the samples shows that something disturbed them: the interval is wider than the value.
 const WIDER_THAN_VALUE: f64 = 0.5;
@@ -111,10 +111,10 @@ fn unreliable(estimate: &Estimate, evidence: &Evidence, reasons: &[QualityReason
         let away = |share: Option<f64>| share.is_none_or(|share| share > UNRELIABLE);
         // Threads that ran together for less than half of the time show what each of them does alone.
         let apart = evidence.coverage.is_some_and(|share| share < MIN_TOGETHER);
-        // What the samples themselves show, whatever the kernel reports.
+        // From the samples themselves, whatever the kernel reports.
         let inside = noise.off_cpu.is_some_and(|share| share > UNRELIABLE);
-        let told = (has(R::InvoluntarySwitches) && away(noise.waited)) || (has(R::Steal) && away(noise.steal));
-        return few || elsewhere || apart || inside || told;
+        let reported = (has(R::InvoluntarySwitches) && away(noise.waited)) || (has(R::Steal) && away(noise.steal));
+        return few || elsewhere || apart || inside || reported;
     };
     let wide = estimate.ci95_low.is_none() || wider(WIDE);
     few || elsewhere || (has(R::SeveralModes) && left_out > OTHERS) || (has(R::NotConverged) && left_out > MOSTLY_BUSY && wide)
@@ -144,7 +144,7 @@ fn wider(estimate: &Estimate, than: f64) -> bool {
     interval.is_some_and(|((high, low), value)| high - low > 2.0 * than * value)
 }
 
-/// Whether so many bursts were disturbed that the rest has no spread of its own.
+/// Whether too few bursts were undisturbed to show a spread.
 fn few_bursts_count(noise: &Noise) -> bool {
     let counting = noise.bursts.zip(noise.bursts_left_out).filter(|(_, left_out)| *left_out > 0);
     counting.is_some_and(|(all, left_out)| all - left_out < MIN_UNDISTURBED as u32)
@@ -173,7 +173,7 @@ fn taken_off(estimate: &Estimate, evidence: &Evidence) -> bool {
     }
 }
 
-/// Whether a chase that is no burst, but makes a number of hops, has time off its CPU in its samples.
+/// Whether a chase of a given number of hops, which has no bursts, has time off its CPU in its samples.
 fn away_without_bursts(noise: &Noise) -> bool {
     noise.bursts.is_none() && noise.off_cpu.is_some_and(|share| share > UNRELIABLE)
 }
@@ -209,8 +209,8 @@ pub fn drifted(first: &Estimate, again: &Estimate) -> bool {
 /// Relative difference below which two measurements of a cell agree, whatever their intervals.
 const MIN_DRIFT: f64 = 0.03;
 
-/// Compares each repeated cell with its first measurement. If they differ, both are degraded. Where disturbances are in one of them, these
-/// are the cause, and not the machine's state.
+/// Compares each repeated cell with its first measurement. If they differ, both are degraded. Disturbances of
+/// one of them count as the cause; otherwise it is the machine's state.
 pub fn mark_drift(results: &mut [Measurement], repeats: &mut [Measurement]) {
     for again in repeats {
         let Some(first) = results.iter_mut().find(|m| again.is_of_same_cell(m)) else { continue };
@@ -430,7 +430,7 @@ mod tests {
         };
         assert_eq!(reasons(calm), []);
         assert_eq!(reasons(|_, e| e.noise.ghz_before = Some(3.0)), []);
-        // Where the kernel tells for how long, their number does not matter.
+        // If the kernel reports the time, their number does not matter.
         assert_eq!(reasons(|_, e| (e.noise.waited, e.noise.involuntary_switches) = (Some(0.004), Some(99))), []);
         assert_eq!(reasons(|_, e| e.noise.waited = Some(0.006)), [QualityReason::InvoluntarySwitches]);
         // Few samples: two switches a thread.

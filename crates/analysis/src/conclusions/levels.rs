@@ -5,7 +5,7 @@
 //!    rises), by pooling adjacent violators with medians, so that a few disturbed points have no effect (R. Barlow et al., "Statistical
 //!    Inference under Order Restrictions", 1972).
 //! 2. Plateaus are the widest runs of that function that change by less than `FLAT`, the widest first. Neighbours that hardly differ are
-//!    one plateau. What is left between two plateaus is a knee.
+//!    one plateau. The rest between two plateaus is a knee.
 //! 3. A level ends where the curve leaves its plateau. A cyclic chase leaves a cache sharply under LRU, and gradually under any other
 //!    replacement policy.
 //! 4. Knees are matched with caches in order, so that the sum of the distances between their sizes is smallest.

@@ -119,7 +119,7 @@ mod tests {
         assert!((optane.smallest_share - 1.5 / 6.3).abs() < 1e-9);
         assert_eq!(knee(&[10.0, 10.1, 10.2, 10.1]).unwrap().knee, None, "a line is enough");
         assert_eq!(knee(&[1.0, 2.0, 4.0, 8.0]).unwrap().knee, None, "the curve still grows");
-        // A size that was disturbed is no end of the growth.
+        // A disturbed size does not end the growth.
         assert_eq!(knee(&[1.5, 3.0, 2.9, 6.0, 6.1, 6.2, 6.3]).unwrap().knee, Some(Bytes(512)));
         assert_eq!(knee(&[1.0, 2.0]), None);
     }

@@ -16,7 +16,7 @@ pub const WEAK_SHARE: f64 = 0.05;
 /// Nor if it is within this many median absolute deviations of the median. Four of them are 2.7 standard deviations of a normal
 /// distribution: three regions in a thousand are lower, before their interval is considered.
 pub const WEAK_MADS: f64 = 4.0;
-/// With fewer regions none can be told from the others.
+/// Fewer regions cannot show an outlier.
 pub const MIN_REGIONS: usize = 3;
 
 /// The bandwidth below which a region is weak, from all regions of a node: the median less 5 % of it or less four times the
@@ -32,7 +32,7 @@ pub fn weak_below(regions: &[f64]) -> Option<f64> {
     (below > 0.0).then_some(below)
 }
 
-/// Passes of which all must be below where they are too few for an interval. One or two passes of a sound region are that low often enough
+/// If passes are too few for an interval, at least this many must be low, and all of them. One or two passes of a sound region are that low often enough
 /// for a false alarm in every scan of some hundred regions.
 const MIN_PASSES: u32 = 3;
 
@@ -95,7 +95,7 @@ pub fn notes(results: &[Measurement], system: OperatingSystem) -> Vec<Note> {
         notes.extend(weak_note(&of_node, &regions));
         notes.extend(corruption_note(&of_node, &regions, system));
         notes.extend(hardware_note(&of_node, &regions, system));
-        // The addresses of a region that lost a page are no matter of privileges.
+        // A region that lost a page lacks addresses for a reason other than privileges.
         let mut whole = regions.iter().filter(|m| hardware_error(m).is_none());
         let unknown = whole.find_map(|m| m.evidence.physical.as_ref().filter(|p| p.first.is_none())?.reason.as_ref());
         notes.extend(unknown.map(|why| {
@@ -155,7 +155,7 @@ fn corruption_note(of_node: &str, regions: &[&Measurement], system: OperatingSys
     (!bad.is_empty()).then(|| Note::error(NoteCode::MemoryCorrupted, message).advise(test_memory(system)))
 }
 
-/// Regions of which the hardware reported an error.
+/// Regions with an error that the hardware reported.
 fn hardware_note(of_node: &str, regions: &[&Measurement], system: OperatingSystem) -> Option<Note> {
     let bad: Vec<String> = regions.iter().filter_map(|m| Some(format!("{}: {}", name(m), hardware_error(m)?))).collect();
     let listed = bad.iter().take(FAULTS_NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");

@@ -281,7 +281,7 @@ pub(crate) fn layout(buffer: &Buffer, spec: &ChainSpec) -> Result<ChaseLayout, C
 /// Slots whose links are written between two looks whether the run is to end: some 30 ms.
 const SLOTS_BETWEEN_LOOKS: usize = 1 << 20;
 
-/// Hands out `0..count`, each of so many slots, in small ranges to a thread on each of `cpus`.
+/// Hands out `0..count`, each item of `slots` slots, in small ranges to a thread on each of `cpus`.
 fn in_parallel((count, slots): (usize, usize), cpus: &IdSet, interrupted: &(dyn Fn() -> bool + Sync), write: impl Fn(Range<usize>) + Sync) {
     let threads = cpus.len().clamp(1, count.max(1));
     // Many for each thread, so that all end at about the same time.
@@ -306,7 +306,7 @@ fn in_parallel((count, slots): (usize, usize), cpus: &IdSet, interrupted: &(dyn 
                 let _ = cpu::pin_to(cpu);
                 write_pieces();
             };
-            // A limit on threads is no obstacle: those that run, or the caller, do everything.
+            // If threads are limited, those that run, or the caller, do everything.
             let _ = std::thread::Builder::new().spawn_scoped(scope, pinned);
         }
     });

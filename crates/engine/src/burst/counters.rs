@@ -104,7 +104,7 @@ impl RunCounters {
         Some(CounterSwitches { own: self.workers.get(&cpu)?.clone(), system: self.system.clone().filter(|_| system) })
     }
 
-    /// What was counted, with a note the first time that something could not be.
+    /// The counts, with a note the first time that an event could not be counted.
     pub(crate) fn summarise(
         &mut self,
         totals: &CounterTotals,

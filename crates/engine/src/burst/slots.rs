@@ -74,8 +74,8 @@ impl BurstWindows {
     /// Of the threads that measured together, by their traces; `counted` are the windows that count, and a tick takes `tick_ns`. After an
     /// interruption `guard` slots are left out. A chase is the first.
     ///
-    /// Where too few slots are left in every window, windows count as they are, interruptions included; where there is no window in which all
-    /// threads read the clock, the whole burst is one.
+    /// If too few slots are left in every window, windows count as they are, interruptions included. If no window has clock readings of all threads,
+    /// the whole burst is one.
     pub(crate) fn new(traces: &[&Trace], first: Role, counted: Range<usize>, tick_ns: f64, guard: usize) -> Self {
         let slots = traces.iter().map(|trace| trace.slots).max().unwrap_or(1);
         let usual: Vec<f64> = traces.iter().map(|trace| usual_block(trace, counted.start)).collect();
@@ -309,8 +309,8 @@ mod tests {
     const SLOTS: usize = 20;
     const WINDOWS: usize = 4;
 
-    /// What a thread notes whose blocks take [`BLOCK`] and do as many units, while it is off its CPU in the `away` spans. `tells` says whether
-    /// the kernel tells the CPU time.
+    /// The notes of a thread whose blocks take [`BLOCK`] and do as many units, and which is off its CPU in the `away` spans. `tells`: the kernel
+    /// reports its CPU time.
     fn trace(away: &[Range<u64>], tells: bool, block: u64) -> Trace {
         traced(away, &[], tells, block)
     }

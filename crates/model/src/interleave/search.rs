@@ -24,8 +24,8 @@ pub struct Reading {
 const DEVIATIONS: f64 = 1.96;
 
 impl Reading {
-    /// All as one: each counts by the inverse of its variance. Where they differ by more than their intervals explain, as pages that were
-    /// allocated anew may make them, the interval is wider by the Birge ratio (R. T. Birge, "The Calculation of Errors by the Method of Least
+    /// All as one: each counts by the inverse of its variance. If they differ by more than their intervals explain, as after a new
+    /// allocation, the interval is wider by the Birge ratio (R. T. Birge, "The Calculation of Errors by the Method of Least
     /// Squares", Physical Review 40, 1932). An interval that is less than a thousandth wide counts as that. `None` without any.
     fn pooled(readings: &[Self]) -> Option<Self> {
         let weights: Vec<f64> = readings.iter().map(|r| r.half.max(1e-3 * r.value.abs()).powi(-2)).collect();
@@ -103,7 +103,7 @@ const GOLDEN: f64 = 0.618_033_988_749_895;
 const NEIGHBOURS: usize = 4;
 /// Shares of neighbours differ by no more than this.
 const FAR: f64 = 0.08;
-/// Trials whose cost is at most so many times the least tell how fast the tiers are there.
+/// Trials whose cost is at most this many times the least show how fast the tiers are there.
 const NEAR: f64 = 1.2;
 /// The power of the mean that blends the tiers' times: between 1, their sum, and infinity, the longest of them.
 const BLEND: i32 = 16;
@@ -154,7 +154,7 @@ impl Search {
                 let others: Vec<usize> = (0..tiers).filter(|other| *other != tier).collect();
                 self.along(tier, &others, &alone, measure)?;
             }
-            // Where one tier is as full as it can be, only the others' shares lead on.
+            // Once a tier is saturated, only the others' shares can improve.
             for (tier, other) in (0..tiers).flat_map(|a| (a + 1..tiers).map(move |b| (a, b))).filter(|_| tiers > 2) {
                 self.along(tier, &[other], &alone, measure)?;
             }

@@ -39,7 +39,7 @@ impl Weights {
         Self::new(nodes.into_iter().map(|node| (node, 1)))
     }
 
-    /// Weights of the nodes of both, in which each has its own ratio: what the kernel's one list needs to serve both. `None` if there are none
+    /// Weights of the nodes of both, with each ratio kept, so that the kernel's one list serves both. `None` if there are none
     /// that the kernel can keep.
     pub fn joined(&self, other: &Self) -> Option<Self> {
         let shared = self.0.iter().find_map(|(node, own)| Some((*own, *other.0.get(node)?)));

@@ -32,7 +32,7 @@ macro_rules! mixes {
             }
             /// Eight loads to one plain store: 9 reads to 1 write on the bus, 90 % reads.
             R9W1 {
-                // No mix with non-temporal stores has its loads: nine lines and ten differ too little to be told apart.
+                // No mix with non-temporal stores has its loads: nine lines and ten differ too little to distinguish.
                 burst: { Load a at [0, 64, 128, 192, 256, 320, 384, 448]; Store b at [0]; }, stores: Plain(None), kernel: "mix-9:1" "",
                 name: "9:1", does: "8 loads : 1 store", suite: false
             }
@@ -286,7 +286,7 @@ impl Mix {
         self.properties().burst.iter().flat_map(|step| step.operations).filter(|operation| operation.loads()).count()
     }
 
-    /// The mix with the same loads and stores but with one read stream. In random order two streams cannot be told from one, so there are
+    /// The mix with the same loads and stores but with one read stream. In random order two streams look like one, so there are
     /// kernels for one stream only.
     pub fn with_one_read_stream(self) -> Self {
         let same = |mix: &Self| mix.read_streams() == 1 && mix.lines() == self.lines() && mix.non_temporal() == self.non_temporal();

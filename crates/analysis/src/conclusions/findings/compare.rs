@@ -15,8 +15,8 @@ use crate::conclusions::findings::rules::{Baselines, Rules};
 use crate::conclusions::findings::suspicion::{Suspicion, capped, format_value, name};
 use crate::conclusions::limit::{disturbed, is_of_memory};
 
-/// The smallest difference that counts between two similar machines, or two similar parts of one. What the interval of a median does not
-/// cover (other pages, other times) is below 3 %.
+/// The smallest difference that counts between two similar machines, or two similar parts of one. Effects that
+/// the interval of a median does not cover (other pages, other times) are below 3 %.
 const MIN_DIFFERENCE: f64 = 0.03;
 /// A difference between similar nodes or machines from which on it is a warning.
 const WARN_DIFFERENCE: f64 = 0.05;
@@ -254,7 +254,7 @@ pub(super) fn compared_with(report: &Report, results: &[&Measurement], reference
     with(report, results, references, results.iter().any(judged), is_conclusive)
 }
 
-/// What they would have been compared with if all of them were reliable.
+/// The references that they would have been compared with if all of them were reliable.
 pub(super) fn comparable_with(report: &Report, results: &[&Measurement], references: Baselines<'_>) -> Vec<String> {
     with(report, results, references, results.iter().any(|m| m.verdict.limit.is_some()), has_value)
 }

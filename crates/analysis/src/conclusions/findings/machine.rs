@@ -97,8 +97,8 @@ fn stalled(report: &Report, results: &[&Measurement]) -> Option<Finding> {
     (2 * stalled.len() >= measured.len()).then(|| Finding::new(FindingCode::MemoryStalled, severity, message, advice))
 }
 
-/// Cores of one kind that are slower than most by this share while all work: power and heat are shared, and what remains of the differences
-/// between good cores is smaller.
+/// Cores of one kind that are slower than most by this share while all work: power and heat are shared, and good cores then
+/// differ by less.
 const SLOW_CORE: f64 = 0.08;
 
 /// Cores that run at a lower frequency than the others of their kind. On a virtual machine another guest on the other thread of a core looks
