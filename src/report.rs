@@ -4,7 +4,7 @@ use std::path::Path;
 
 use memgauge_engine::Outcome;
 use memgauge_model::note::Note;
-use memgauge_model::result::{Incomplete, Moment, Report, SCHEMA_VERSION, SetUp, Timing, Tool};
+use memgauge_model::result::{Incomplete, Report, SetUp, Timing, Tool};
 use memgauge_model::topology::Machine;
 use memgauge_os::{clock, environment};
 
@@ -12,39 +12,14 @@ use crate::host::{self, HostIdentity};
 
 /// A report that holds nothing but its circumstances.
 pub(crate) fn blank(machine: Machine, root: &Path, identity: &HostIdentity) -> Report {
+    let tool =
+        Tool { name: "memgauge".into(), version: env!("CARGO_PKG_VERSION").into(), commit: option_env!("MEMGAUGE_COMMIT").map(Into::into) };
     Report {
-        schema_version: SCHEMA_VERSION,
-        summary: None,
-        tool: Tool {
-            name: "memgauge".into(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            commit: option_env!("MEMGAUGE_COMMIT").map(Into::into),
-        },
         run: host::describe_run(root, identity),
         argv: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
         started: clock::moment(),
-        ended: Moment::default(),
-        complete: true,
-        incomplete: None,
-        memory_kinds: Vec::new(),
         environment: environment::read_environment(root, &machine),
-        machine,
-        common: None,
-        plan: None,
-        results: Vec::new(),
-        repeats: Vec::new(),
-        matrices: Vec::new(),
-        program: None,
-        curves: Vec::new(),
-        levels: Vec::new(),
-        references: Vec::new(),
-        no_reference: None,
-        interleaves: Vec::new(),
-        best_writers: Vec::new(),
-        access_knees: Vec::new(),
-        timing: Timing::default(),
-        notes: Vec::new(),
-        health: None,
+        ..Report::of_machine(tool, machine)
     }
 }
 

@@ -380,7 +380,7 @@ fn on_a_terminal(line: &str) -> String {
 #[test]
 fn a_terminal_gets_no_progress_between_rows() {
     if Command::new("script").arg("--version").output().is_err() {
-        return eprintln!("NOT TESTED: a terminal: there is no script(1)");
+        not_tested!("there is no script(1)");
     }
     let seen = on_a_terminal("--latency_matrix -e -t0.3 -b2m");
     assert!(!seen.contains('\u{1b}') && !seen.contains("% ,") && !seen.contains("left"), "{seen:?}");
@@ -392,7 +392,7 @@ fn a_terminal_gets_no_progress_between_rows() {
 
 #[test]
 fn a_cpu_mask_that_is_no_cpuset_is_widened_with_a_note() {
-    let [first, other, ..] = own_cpus()[..] else { return eprintln!("NOT TESTED: a mask of one of two CPUs: there is one CPU") };
+    let [first, other, ..] = own_cpus()[..] else { not_tested!("there is one CPU") };
     let _permit = beside_another();
     for (line, on) in [(format!("--idle_latency -e -c{first} -t0.05 -b2m"), other), ("--loaded_latency -d0 -t0.05 -b2m".into(), first)] {
         let mut command = mlc();

@@ -95,17 +95,7 @@ fn same_pages(weights: &Weights, pages: PageRequest, bytes: usize) -> Result<()>
     set_kernel_weights(weights)?;
     let page = if pages == PageRequest::Thp { HUGE_PAGE } else { BASE_PAGE };
     let first = weights.nodes().iter().next().context("no node")?;
-    let plan = BufferPlan {
-        bytes: Bytes(bytes as u64),
-        node: first,
-        pages,
-        touch: "0-1".parse()?,
-        derived: false,
-        directory: None,
-        shared: false,
-        weights: Some(weights.clone()),
-        leave_pools: false,
-    };
+    let plan = BufferPlan { touch: "0-1".parse()?, weights: Some(weights.clone()), ..BufferPlan::plain(Bytes(bytes as u64), first, pages) };
     let ours = Buffer::allocate(&plan, Path::new("/"))?;
     let kind = if pages == PageRequest::Thp { PageKind::Thp } else { PageKind::Base };
     ensure!(ours.pages().obtained == Some(kind) && ours.pages().share == Some(1.0), "{weights}: {:?}", ours.pages());

@@ -76,8 +76,9 @@ impl<'a> Limits<'a> {
     /// The limit of these nodes' memory, used by CPUs of node `from`, or by each node's own CPUs if `from` is `None`.
     ///
     /// The machine's limit is assumed to be divided evenly among the sets of nodes with channels of their own ([`Topology::channel_groups`]);
-    /// the share of a set is an upper bound for each of its nodes. Nodes without CPUs (CXL, HBM) have no such share. For them, and if nothing else is known, the read bandwidth that HMAT claims is the limit. The kernel's own
-    /// figure for a CXL region is not used: firmware does not claim it.
+    /// the share of a set is an upper bound for each of its nodes. Nodes without CPUs (CXL, HBM) have no such share. For them, and if nothing
+    /// else is known, the read bandwidth that HMAT claims is the limit. The kernel's own figure for a CXL region is not used: firmware does
+    /// not claim it.
     fn for_nodes(&self, nodes: &IdSet, from: Option<u32>) -> Option<Limit> {
         if nodes.is_empty() {
             return None;

@@ -239,17 +239,8 @@ mod tests {
         #[derive(Debug, PartialEq, Serialize, Deserialize)]
         struct Cell(#[serde(with = "alike")] Vec<Loader>);
         let loader = |cpu: u32, node: u32| {
-            let buffer = BufferPlan {
-                bytes: Bytes::mib(32),
-                node,
-                pages: PageRequest::Auto,
-                touch: IdSet::one(node),
-                derived: true,
-                directory: None,
-                shared: false,
-                weights: None,
-                leave_pools: false,
-            };
+            let plain = BufferPlan::plain(Bytes::mib(32), node, PageRequest::Auto);
+            let buffer = BufferPlan { touch: IdSet::one(node), derived: true, ..plain };
             Loader { cpu, buffer, own: None }
         };
         let cell = Cell([(0, 0), (1, 0), (2, 0), (9, 1), (3, 1), (4, 1)].map(|(cpu, node)| loader(cpu, node)).to_vec());

@@ -99,6 +99,40 @@ pub struct Report {
 }
 
 impl Report {
+    /// A complete report of a machine, in which nothing was planned or measured.
+    pub fn of_machine(tool: Tool, machine: Machine) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            summary: None,
+            tool,
+            run: Run::default(),
+            argv: Vec::new(),
+            started: Moment::default(),
+            ended: Moment::default(),
+            complete: true,
+            incomplete: None,
+            machine,
+            memory_kinds: Vec::new(),
+            environment: Environment::default(),
+            plan: None,
+            common: None,
+            results: Vec::new(),
+            repeats: Vec::new(),
+            matrices: Vec::new(),
+            program: None,
+            curves: Vec::new(),
+            levels: Vec::new(),
+            references: Vec::new(),
+            no_reference: None,
+            interleaves: Vec::new(),
+            best_writers: Vec::new(),
+            access_knees: Vec::new(),
+            timing: Timing::default(),
+            notes: Vec::new(),
+            health: None,
+        }
+    }
+
     /// Everything that was measured, repeats included.
     pub fn measurements(&self) -> impl Iterator<Item = &Measurement> {
         self.results.iter().chain(&self.repeats)

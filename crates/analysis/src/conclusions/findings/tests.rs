@@ -54,17 +54,7 @@ fn codes(health: &Health) -> Vec<&str> {
 
 /// The plan that these measurements came from.
 fn plan(results: &[Measurement]) -> Plan {
-    let buffer = |node| BufferPlan {
-        bytes: Bytes::mib(64),
-        node,
-        pages: PageRequest::Auto,
-        touch: IdSet::new(),
-        derived: true,
-        directory: None,
-        shared: false,
-        weights: None,
-        leave_pools: false,
-    };
+    let buffer = |node| BufferPlan { derived: true, ..BufferPlan::plain(Bytes::mib(64), node, PageRequest::Auto) };
     let cell = |m: &Measurement| {
         let loaders = vec![Loader { cpu: 0, buffer: buffer(m.at.memory_node().unwrap()), own: None }];
         Cell::new(m.at.clone(), Work::Bandwidth(Loading { loaders, traffic: Traffic::default(), delay: 0 }))

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use memgauge_model::experiment::{Coordinates, Experiment, MemoryPlace, Unit};
 use memgauge_model::installed::{InstalledMemory, MemoryDevice};
 use memgauge_model::note::NoteCode;
-use memgauge_model::result::{Evidence, Moment, Quality, Run, SCHEMA_VERSION, Timing, Tool, TrafficRates};
+use memgauge_model::result::{Evidence, Quality, Tool, TrafficRates};
 use memgauge_model::topology::{Allowed, Cache, Cpu, HmatAccess, Identity, Node};
 use memgauge_model::traffic::Rfo;
 
@@ -86,36 +86,9 @@ pub(crate) fn bandwidth(cpus: &str, node: Option<u32>, mix: Mix, gbs: f64, bus: 
 }
 
 pub(crate) fn report(machine: Machine, results: Vec<Measurement>) -> Report {
-    Report {
-        schema_version: SCHEMA_VERSION,
-        summary: None,
-        run: Run::default(),
-        tool: Tool { name: "memgauge".into(), version: "0".into(), commit: None },
-        argv: vec![],
-        started: Moment::default(),
-        ended: Moment::default(),
-        complete: true,
-        incomplete: None,
-        machine,
-        memory_kinds: vec![],
-        environment: Environment { root: true, ..Environment::default() },
-        common: None,
-        plan: None,
-        results,
-        matrices: Vec::new(),
-        repeats: Vec::new(),
-        program: None,
-        curves: vec![],
-        timing: Timing::default(),
-        notes: vec![],
-        levels: Vec::new(),
-        references: Vec::new(),
-        no_reference: None,
-        interleaves: Vec::new(),
-        best_writers: Vec::new(),
-        access_knees: Vec::new(),
-        health: None,
-    }
+    let tool = Tool { name: "memgauge".into(), version: "0".into(), commit: None };
+    let environment = Environment { root: true, ..Environment::default() };
+    Report { environment, results, ..Report::of_machine(tool, machine) }
 }
 
 fn judged(machine: Machine, m: Measurement) -> Verdict {

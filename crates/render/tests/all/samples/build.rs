@@ -424,15 +424,10 @@ impl Lab {
 
     fn work(&self, m: &Measurement) -> Work {
         let buffer = |bytes, node| BufferPlan {
-            bytes,
-            node,
-            pages: PageRequest::Auto,
             touch: self.nodes[node as usize].cpus.clone(),
             derived: true,
             directory: self.directory.as_ref().map(|d| d.file.path.clone()),
-            shared: false,
-            weights: None,
-            leave_pools: false,
+            ..BufferPlan::plain(bytes, node, PageRequest::Auto)
         };
         let home = m.at.memory_node().unwrap_or(0);
         let probe = |cpu| Probe { cpu, buffer: buffer(Bytes::mib(512), home), stride: Bytes(128), window: Bytes::kib(512) };
@@ -519,21 +514,12 @@ impl Lab {
             ..Allowed::default()
         };
         let first = topology.cpus.first().map_or(0, |c| c.id);
+        let tool = Tool { name: "memgauge".into(), version: "0.0.0-sample".into(), commit: None };
         Report {
-            schema_version: SCHEMA_VERSION,
-            summary: None,
-            run: Run::default(),
-            tool: Tool { name: "memgauge".into(), version: "0.0.0-sample".into(), commit: None },
             argv: vec!["memgauge".into()],
             started: Moment { utc: "2026-03-14T09:26:53Z".into(), monotonic_ns: 1_000_000_000 },
             ended: Moment { utc: "2026-03-14T09:27:42Z".into(), monotonic_ns: 50_000_000_000 },
-            complete: true,
-            incomplete: None,
-            machine: Machine { identity: self.identity, topology, allowed },
-            memory_kinds: vec![],
             environment: Environment {
-                root: false,
-                capabilities: vec![],
                 clock: Some(ClockReport {
                     source: "tsc".into(),
                     hz: 2.6e9,
@@ -543,36 +529,18 @@ impl Lab {
                     reason: None,
                 }),
                 core_ghz: BTreeMap::from([(first, self.ghz)]),
-                all_cores_ghz: BTreeMap::new(),
                 numa_balancing: Some(false),
                 thp: Some("madvise".into()),
                 thp_defrag: Some("madvise".into()),
-                thp_disabled: None,
                 governors: vec!["schedutil".into()],
-                energy_preferences: vec![],
                 turbo: Some(true),
-                stores_read: vec![],
-                prefetch: None,
-                disturbing_processes: Vec::new(),
-                memory_errors: None,
-                limits: vec![],
+                ..Environment::default()
             },
-            common: None,
             plan,
-            program: None,
             results: self.results,
-            matrices: Vec::new(),
-            repeats: vec![],
             curves: self.curves,
             timing: Timing { setup_s: 7.8, measuring_s: 38.4, total_s: 48.6, setup: None },
-            notes: vec![],
-            levels: Vec::new(),
-            references: Vec::new(),
-            no_reference: None,
-            interleaves: Vec::new(),
-            best_writers: Vec::new(),
-            access_knees: Vec::new(),
-            health: None,
+            ..Report::of_machine(tool, Machine { identity: self.identity, topology, allowed })
         }
     }
 }
