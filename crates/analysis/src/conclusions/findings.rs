@@ -9,6 +9,7 @@ mod fleet;
 mod machine;
 mod rounds;
 mod rules;
+mod run;
 mod suspicion;
 
 pub use rounds::{confirm, judge};

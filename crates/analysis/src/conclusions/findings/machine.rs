@@ -1,63 +1,19 @@
-//! Findings that are not about single numbers: errors, cells without a value, other programs, uneven memory.
+//! Findings about the machine that no single number shows: memory errors, slow cores, prefetchers that are off, uneven memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_model::estimate::NotMeasured;
 use memgauge_model::experiment::{ChaseOrder, Method, PrefetchRequest};
-use memgauge_model::result::{Finding, FindingCode, HealthStatus, Measurement, QualityReason, Report};
-use memgauge_model::stats;
+use memgauge_model::result::{Finding, FindingCode, HealthStatus, Measurement, Report};
 use memgauge_model::topology::OperatingSystem;
 use memgauge_model::units::IdSet;
-use memgauge_model::wording::{self, reasons};
-use memgauge_model::words;
-use memgauge_model::words::{Knob, Verb, Way};
-
-use crate::conclusions::findings::suspicion::name;
-use crate::conclusions::scan;
+use memgauge_model::words::Verb;
+use memgauge_model::{stats, wording, words};
 
 /// The sizes of sibling nodes normally differ by less than this: firmware reserves a part of the first node.
 const MEMORY_DIFFERENCE: f64 = 0.10;
 
-/// All findings that are not about single numbers.
-pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding> {
-    let mut found: Vec<Finding> = memory_errors(report).into_iter().collect();
-    let wrong = report.measurements().filter(|m| scan::corrupted(m)).count();
-    if wrong > 0 {
-        let message = format!("{wrong} measurements met memory that has errors, or read data that differs from what was written");
-        let advice = "take the machine out of service and test its memory";
-        found.push(Finding::new(FindingCode::MemoryCorrupted, HealthStatus::Incident, message, advice));
-    }
-    let left_out = |m: &&&Measurement| m.estimate.not_measured == Some(NotMeasured::OutOfTime);
-    let (late, missing): (Vec<&&Measurement>, Vec<&&Measurement>) =
-        results.iter().filter(|m| m.estimate.value.is_none()).partition(left_out);
-    if let Some(first) = late.first() {
-        let severity = if late.len() == results.len() { HealthStatus::CouldNotMeasure } else { HealthStatus::Unknown };
-        let (left, all, first) = (late.len(), results.len(), name(first));
-        let message = format!("the time was over before {left} of {all} numbers were measured; the first of them: {first}");
-        let more = Way::Say(words!["give it more time (", Knob::Within, ")"]);
-        let advice = more.or("name fewer CPUs or nodes");
-        found.push(Finding::new(FindingCode::LeftOut, severity, message, advice));
-    }
-    if let Some(first) = missing.first() {
-        let none = missing.len() == results.len();
-        let severity = if none { HealthStatus::CouldNotMeasure } else { HealthStatus::Warning };
-        let why = first.estimate.not_measured.as_ref().map_or_else(|| "no reason is stated".into(), reasons::not_measured);
-        let message = format!("{} of {} numbers could not be measured; {}: {why}", missing.len(), results.len(), name(first));
-        found.push(Finding::bare(FindingCode::NotMeasured, severity, message));
-    } else if results.is_empty() {
-        found.push(Finding::bare(FindingCode::NotMeasured, HealthStatus::CouldNotMeasure, "nothing was measured"));
-    }
-    found.extend(busy(results));
-    found.extend(stalled(report, results));
-    found.extend(slow_cores(report));
-    found.extend(prefetchers_off(results, report.machine.identity.system));
-    found.extend(small_nodes(report));
-    found.extend(uneven(report));
-    found
-}
-
 /// Errors that memory controllers counted at any time of the check: between cells and while buffers are made, memory is in use as well.
-fn memory_errors(report: &Report) -> Option<Finding> {
+pub(super) fn memory_errors(report: &Report) -> Option<Finding> {
     let noise = || report.measurements().map(|m| &m.evidence.noise);
     let (errors, dimms): (u64, BTreeSet<&str>) = match &report.environment.memory_errors {
         Some(run) => (run.corrected + run.uncorrected, run.dimms.iter().map(|d| d.dimm.as_str()).collect()),
@@ -73,37 +29,13 @@ fn memory_errors(report: &Report) -> Option<Finding> {
     (errors > 0).then(|| Finding::new(FindingCode::MemoryErrors, HealthStatus::Incident, message, advice))
 }
 
-/// Memory that left threads without an answer in at least half of the numbers, while nothing else disturbed them. What a hypervisor takes
-/// from a guest without telling it looks the same.
-fn stalled(report: &Report, results: &[&Measurement]) -> Option<Finding> {
-    use QualityReason as R;
-    let alone = |m: &&&Measurement| !m.quality.reasons.iter().any(|r| matches!(r, R::Steal | R::BusyMachine | R::BusyNeighbours));
-    let measured: Vec<&&Measurement> = results.iter().filter(|m| m.estimate.value.is_some()).filter(alone).collect();
-    let stalled: Vec<f64> =
-        measured.iter().filter(|m| m.quality.reasons.contains(&R::Stalled)).filter_map(|m| m.evidence.noise.stalled).collect();
-    let most = stalled.iter().copied().max_by(f64::total_cmp)?;
-    let message = format!(
-        "memory did not answer for up to {:.0} % of the time in {} of {} numbers, while the threads were on their CPUs",
-        most * 100.0,
-        stalled.len(),
-        measured.len()
-    );
-    let log = report.machine.identity.system.words().hardware_log;
-    let (severity, advice) = if report.machine.identity.may_be_virtual() {
-        (HealthStatus::Unknown, "the host may take CPUs away without saying so: look at its load, or measure there".to_owned())
-    } else {
-        (HealthStatus::Warning, format!("look at {log} for throttled memory, links that retry and corrected errors"))
-    };
-    (2 * stalled.len() >= measured.len()).then(|| Finding::new(FindingCode::MemoryStalled, severity, message, advice))
-}
-
 /// Cores of one kind that are slower than most by this share while all work: power and heat are shared, and good cores then
 /// differ by less.
 const SLOW_CORE: f64 = 0.08;
 
 /// Cores that run at a lower frequency than the others of their kind. On a virtual machine another guest on the other thread of a core looks
 /// the same.
-fn slow_cores(report: &Report) -> Vec<Finding> {
+pub(super) fn slow_cores(report: &Report) -> Vec<Finding> {
     if report.machine.identity.may_be_virtual() {
         return Vec::new();
     }
@@ -131,7 +63,7 @@ const PREFETCHED: f64 = 1.3;
 const SWITCHED_OFF: &str = "hardware prefetchers may be switched off in the firmware's settings or by a tool";
 
 /// Chases in ascending order that were no faster than random ones.
-fn prefetchers_off(results: &[&Measurement], system: OperatingSystem) -> Option<Finding> {
+pub(super) fn prefetchers_off(results: &[&Measurement], system: OperatingSystem) -> Option<Finding> {
     let chased = |m: &&&Measurement| m.method() == Method::IdleLatency && m.at.order == Some(ChaseOrder::WindowLocal);
     let ratios: Vec<(u32, f64)> = results
         .iter()
@@ -155,7 +87,7 @@ fn prefetchers_off(results: &[&Measurement], system: OperatingSystem) -> Option<
 }
 
 /// Devices that are not spread evenly over sockets and channels. The devices of a virtual machine are made up.
-fn uneven(report: &Report) -> Vec<Finding> {
+pub(super) fn uneven(report: &Report) -> Vec<Finding> {
     if report.machine.identity.may_be_virtual() {
         return Vec::new();
     }
@@ -165,28 +97,9 @@ fn uneven(report: &Report) -> Vec<Finding> {
     report.machine.identity.installed.uneven().into_iter().map(finding).collect()
 }
 
-/// Other programs on the machine: if they use much of it, the numbers do not describe the memory.
-fn busy(results: &[&Measurement]) -> Option<Finding> {
-    use QualityReason as R;
-    let shared = |m: &&&Measurement| {
-        // Disturbed bursts that still count show in these reasons. A changing frequency also disturbs bursts, but is not caused by other
-        // programs.
-        m.quality.reasons.iter().any(|r| matches!(r, R::BusyMachine | R::Steal | R::InvoluntarySwitches))
-    };
-    let measured: Vec<_> = results.iter().filter(|m| m.estimate.value.is_some()).collect();
-    let busy = measured.iter().filter(|m| shared(m)).count();
-    if busy == 0 {
-        return None;
-    }
-    let mostly_busy = 2 * busy > measured.len();
-    let severity = if mostly_busy { HealthStatus::CouldNotMeasure } else { HealthStatus::Warning };
-    let message = format!("other programs used the CPUs while {busy} of {} numbers were measured", measured.len());
-    Some(Finding::new(FindingCode::BusyMachine, severity, message, "stop other programs, or let them finish, and check again"))
-}
-
 /// Nodes with CPUs that have less memory than their siblings: a device is missing, or was disabled at boot. Nodes of the same channels count
 /// together: where they share CPUs, a boot option made them as large as they are.
-fn small_nodes(report: &Report) -> Vec<Finding> {
+pub(super) fn small_nodes(report: &Report) -> Vec<Finding> {
     let topology = &report.machine.topology;
     // A group is not compared if the size of one of its nodes is not stated.
     let memory =

@@ -8,8 +8,8 @@ use memgauge_model::wording::reasons;
 use memgauge_model::words;
 use memgauge_model::words::{Knob, Verb};
 
-use crate::conclusions::findings::machine::general;
 use crate::conclusions::findings::rules::Baselines;
+use crate::conclusions::findings::run::general;
 use crate::conclusions::findings::suspicion::{Suspicion, measure_again, name};
 use crate::conclusions::findings::{compare, fleet, rules};
 
