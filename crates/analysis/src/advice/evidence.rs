@@ -1,6 +1,6 @@
 //! Finding the numbers that advice rests on.
 
-use memgauge_model::experiment::{Coordinates, Experiment, Metric};
+use memgauge_model::experiment::{Experiment, Metric};
 use memgauge_model::result::{Measurement, QualityLevel, QualityReason, Report};
 use memgauge_model::topology::Topology;
 use memgauge_model::units::IdSet;
@@ -183,13 +183,6 @@ impl TopicAdvice {
 /// Why numbers cannot carry advice.
 pub(super) fn why_not(found: &[Found<'_>]) -> Why {
     if !found.is_empty() && found.iter().all(|f| !f.is_of_memory()) { Why::NotMemory } else { Why::Unreliable }
-}
-
-/// The coordinates without one that is compared.
-pub(super) fn without(at: &Coordinates, clear: impl Fn(&mut Coordinates)) -> Coordinates {
-    let mut rest = at.clone();
-    clear(&mut rest);
-    rest
 }
 
 /// The nodes whose memory is local to CPUs.

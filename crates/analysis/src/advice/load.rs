@@ -1,11 +1,12 @@
 //! How much load to allow: below the knee of a loaded-latency curve.
 
+use memgauge_model::axis::Axis;
 use memgauge_model::experiment::{Experiment, Metric};
 use memgauge_model::result::{CurveSummary, Report};
 use memgauge_model::words::{Command, Verb};
 
 use super::document::{Action, Role, Topic, Why};
-use super::evidence::{Found, Results, TopicAdvice, longer, why_not, without};
+use super::evidence::{Found, Results, TopicAdvice, longer, why_not};
 
 /// The command that measures a curve.
 fn command() -> Command {
@@ -32,7 +33,7 @@ fn of_curve<'a>(name: &'a str, report: &'a Report, curve: &CurveSummary, advice:
             f.m.experiment == Experiment::LoadedLatency
                 && f.m.metric == metric
                 && f.m.at.delay_cycles.is_some()
-                && without(&f.m.at, |at| at.delay_cycles = None) == curve.at
+                && f.m.at.without(Axis::DelayCycles) == curve.at
         };
         report.results.iter().map(|m| Found::new(name, report, m)).filter(is_of_curve).collect::<Vec<_>>()
     };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use memgauge_model::axis::Axis;
 use memgauge_model::experiment::{ChaseOrder, Experiment, MemoryPlace, Metric};
 use memgauge_model::result::Report;
 use memgauge_model::topology::Topology;
@@ -10,7 +11,7 @@ use memgauge_model::units::IdSet;
 use memgauge_model::words::{Command, Knob, Verb};
 
 use super::document::{Action, Ratio, Role, Topic, Why};
-use super::evidence::{Found, Results, TopicAdvice, homes, is_whole, longer, why_not, without};
+use super::evidence::{Found, Results, TopicAdvice, homes, is_whole, longer, why_not};
 
 /// The command that measures what is needed in each mode.
 fn command() -> Command {
@@ -67,7 +68,7 @@ fn within_package(results: &Results<'_>, advice: &mut TopicAdvice) {
         })
     };
     let pairs = usable.iter().filter(same_package).filter_map(|other| {
-        let rest = |f: &Found<'_>| without(&f.m.at, |at| at.memory = None);
+        let rest = |f: &Found<'_>| f.m.at.without(Axis::Memory);
         let is_own = |f: &&Found<'_>| {
             std::ptr::eq(f.report, other.report) && nodes(f).is_some_and(|(cpu, memory)| cpu == memory) && rest(f) == rest(other)
         };

@@ -1,12 +1,12 @@
 //! Whether huge pages help: latencies with base pages and with huge pages, or the part of a latency that is address translation.
 
-use memgauge_model::experiment::{ChaseOrder, Experiment, Metric};
+use memgauge_model::experiment::{ChaseOrder, Coordinates, Experiment, Metric};
 use memgauge_model::result::PageKind;
 use memgauge_model::units::Bytes;
 use memgauge_model::words::{Command, Knob, Verb};
 
 use super::document::{Action, Role, Topic, Why};
-use super::evidence::{Found, Results, TopicAdvice, longer, why_not, without};
+use super::evidence::{Found, Results, TopicAdvice, longer, why_not};
 
 /// Buffers whose sizes differ by more than this factor need different numbers of translations.
 const ALIKE_BUFFERS: f64 = 1.25;
@@ -81,7 +81,7 @@ fn compare(all: &[Found<'_>], order: ChaseOrder, advice: &mut TopicAdvice) -> bo
 /// Says how much of a latency is translation, and how to measure the other kind of pages.
 fn translation(all: &[Found<'_>], advice: &mut TopicAdvice) {
     let local = |full: &Found<'_>| {
-        let at = without(&full.m.at, |at| at.order = Some(ChaseOrder::WindowLocal));
+        let at = Coordinates { order: Some(ChaseOrder::WindowLocal), ..full.m.at.clone() };
         all.iter()
             .find(|f| std::ptr::eq(f.report, full.report) && f.m.at == at && f.m.experiment == full.m.experiment && f.is_usable())
             .copied()

@@ -1,5 +1,6 @@
 //! Where to put threads and memory: on the same node, or on several nodes in turn.
 
+use memgauge_model::axis::Axis;
 use memgauge_model::experiment::{ChaseOrder, Experiment, Metric};
 use memgauge_model::interleave::{Goal, Weights};
 use memgauge_model::result::{InterleaveSummary, Reference, Report};
@@ -9,7 +10,7 @@ use memgauge_model::units::IdSet;
 use memgauge_model::words::{Command, Knob, Verb};
 
 use super::document::{Action, Effect, Ratio, Role, Topic, Why};
-use super::evidence::{Found, Results, TopicAdvice, is_whole, longer, why_not, without};
+use super::evidence::{Found, Results, TopicAdvice, is_whole, longer, why_not};
 
 /// A remote number, the local one of the same CPUs, and their ratio.
 type RemoteAndLocal<'a> = (Found<'a>, Found<'a>, Ratio);
@@ -60,7 +61,7 @@ fn remote_over_own<'a>(found: &[Found<'a>]) -> Vec<RemoteAndLocal<'a>> {
     let usable: Vec<Found<'a>> = found.iter().copied().filter(Found::is_usable).collect();
     let own = |remote: &Found<'a>| {
         let same = |f: &&Found<'a>| {
-            let rest = |f: &Found<'a>| without(&f.m.at, |at| at.memory = None);
+            let rest = |f: &Found<'a>| f.m.at.without(Axis::Memory);
             std::ptr::eq(f.report, remote.report) && nodes(f).is_some_and(|(cpu, memory)| cpu == memory) && rest(f) == rest(remote)
         };
         usable.iter().find(same).copied()

@@ -1,11 +1,12 @@
 //! Whether prefetchers help, from `memgauge prefetch compare`.
 
+use memgauge_model::axis::Axis;
 use memgauge_model::experiment::{ChaseOrder, Experiment, Metric, PrefetchRequest};
 use memgauge_model::note::NoteCode;
 use memgauge_model::words::{Command, Verb};
 
 use super::document::{Action, Effect, Ratio, Role, Topic, Why};
-use super::evidence::{Found, Results, TopicAdvice, longer, why_not, without};
+use super::evidence::{Found, Results, TopicAdvice, longer, why_not};
 
 /// The command that measures with prefetchers on and off. It writes registers, which only root may.
 fn command() -> Command {
@@ -61,7 +62,7 @@ pub(super) fn on_or_off(results: &Results<'_>) -> TopicAdvice {
 fn off_and_on<'a>(found: &[Found<'a>]) -> Option<(Found<'a>, Found<'a>)> {
     let of_state = |state| found.iter().copied().filter(move |f| f.m.at.prefetch == Some(state) && f.is_usable());
     let pairs = of_state(PrefetchRequest::Off).filter_map(|off| {
-        let rest = |f: &Found<'a>| without(&f.m.at, |at| at.prefetch = None);
+        let rest = |f: &Found<'a>| f.m.at.without(Axis::Prefetch);
         let on = of_state(PrefetchRequest::On).find(|on| std::ptr::eq(on.report, off.report) && rest(on) == rest(&off))?;
         Some((off, on))
     });

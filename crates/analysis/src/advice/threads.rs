@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use memgauge_model::axis::Axis;
 use memgauge_model::experiment::{Coordinates, Experiment, Metric};
 use memgauge_model::topology::Topology;
 use memgauge_model::traffic::Mix;
@@ -9,7 +10,7 @@ use memgauge_model::units::IdSet;
 use memgauge_model::words::{Command, Knob, Verb};
 
 use super::document::{Action, Doubt, Ratio, Role, Topic, Why};
-use super::evidence::{Found, Results, TopicAdvice, longer, why_not, without};
+use super::evidence::{Found, Results, TopicAdvice, longer, why_not};
 use crate::conclusions::curve::furthest_below_line;
 
 /// The share of the highest bandwidth that is enough.
@@ -24,7 +25,7 @@ fn ramp_command() -> Command {
 pub(super) fn threads(results: &Results<'_>) -> TopicAdvice {
     let mut ramps: BTreeMap<(Coordinates, String), Vec<Found<'_>>> = BTreeMap::new();
     for found in results.measurements(&[Experiment::BandwidthRamp], Metric::Bandwidth) {
-        let key = (without(&found.m.at, |at| at.cpus = None), found.number(Role::All).result);
+        let key = (found.m.at.without(Axis::Cpus), found.number(Role::All).result);
         ramps.entry(key).or_default().push(found);
     }
     let mut advice = TopicAdvice::default();
@@ -87,7 +88,7 @@ pub(super) fn second_threads(results: &Results<'_>) -> TopicAdvice {
     for more in &all {
         let (Some(cpus), Some(mix)) = (&more.m.at.cpus, more.m.at.mix) else { continue };
         let firsts = more.topology().one_per_core(cpus);
-        let rest = |f: &Found<'_>| without(&f.m.at, |at| at.cpus = None);
+        let rest = |f: &Found<'_>| f.m.at.without(Axis::Cpus);
         // In another file the machine may have been in another state.
         let is_pair = |less: &&Found<'_>| {
             std::ptr::eq(less.report, more.report)
