@@ -18,11 +18,11 @@ use memgauge_model::units::Bytes;
 use memgauge_os::memory::{Buffer, device_map};
 use memgauge_os::{cpu, noise, process};
 
+use crate::buffer_portions::Portions;
 use crate::burst::workers::Job;
 use crate::cutoff::{Cutoff, WORKER_TIMEOUT};
 use crate::error::Result;
 use crate::measured::Measured;
-use crate::portions::Portions;
 use crate::session::Session;
 
 /// Bytes that a thread goes over before it is asked again whether the run must end: some 10 ms.

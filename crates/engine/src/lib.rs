@@ -5,6 +5,7 @@
 //! Nothing here formats, and no default is chosen here: what the plan leaves open (which kernel is fastest, where a curve needs a point)
 //! is decided by measuring, and the result says what was decided.
 
+mod buffer_portions;
 mod burst;
 mod by_threads;
 mod context;
@@ -19,7 +20,6 @@ mod microbench;
 mod neighbours;
 mod noise;
 mod platform;
-mod portions;
 mod run;
 mod runner;
 mod scan;
@@ -28,7 +28,7 @@ mod session;
 mod simulated;
 mod stores;
 mod this_machine;
-mod time;
+mod time_budget;
 mod transfer;
 
 pub use context::{Observer, RunContext};

@@ -21,7 +21,7 @@ use crate::context::RunContext;
 use crate::error::{Result, WorkerError, no_buffer};
 use crate::neighbours::{NeighbourCpus, Others};
 use crate::platform::Bursts;
-use crate::time::TimeBudget;
+use crate::time_budget::TimeBudget;
 
 /// The core's clock has settled after this long at most (method: 100–500 ms).
 const WARM_UP: Duration = Duration::from_millis(300);

@@ -28,7 +28,7 @@ use crate::memory::MemoryStore;
 use crate::noise::NoiseWatch;
 use crate::runner::BurstRunner;
 use crate::stores::KnownStores;
-use crate::time::{Shares, TimeBudget};
+use crate::time_budget::{Shares, TimeBudget};
 
 pub(crate) struct Session<'a> {
     pub(crate) context: &'a RunContext<'a>,

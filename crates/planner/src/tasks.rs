@@ -2,6 +2,7 @@
 
 mod bandwidth;
 mod interleave;
+mod latency;
 mod loaded;
 pub mod pmem;
 mod prefetch;

@@ -29,7 +29,7 @@ use crate::measured::{Measured, Subject};
 use crate::memory::combined_pages;
 use crate::session::Session;
 use crate::stores::StoresRead;
-use crate::time::TimeBudget;
+use crate::time_budget::TimeBudget;
 
 pub(crate) fn measure_bandwidth(session: &mut Session<'_>, subject: Subject<'_>, loading: &Loading, measured: &mut Measured) -> Result {
     let Loading { loaders, traffic, delay } = loading;

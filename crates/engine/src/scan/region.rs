@@ -8,8 +8,8 @@ use memgauge_kernels::{Kernel, MAX_STREAMS};
 use memgauge_os::clock::Clock;
 use memgauge_os::memory::Buffer;
 
+use crate::buffer_portions::Portions;
 use crate::cutoff::Cutoff;
-use crate::portions::Portions;
 
 /// A region to be read once.
 pub(super) struct RegionPass {
