@@ -122,7 +122,6 @@ fn a_cpu_that_is_offline_is_refused() -> Result<()> {
 }
 
 /// As it is between these tests: nodes 0, 1 and 3, the first one without a CPU, second threads off.
-
 fn all_back_online() -> Result<()> {
     set_online(0, true)?;
     set_online(2, true)?;
