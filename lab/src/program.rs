@@ -26,6 +26,8 @@ const MEMGAUGE: &str = "/bin/memgauge";
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a run is made whose CPUs others had.
 const TRIES: u32 = 4;
+/// How the program begins to say that a measurement got no CPU time.
+const CPU_TAKEN_AWAY: &str = "CPU taken away";
 
 /// Others had the guest's CPUs, in every run of those that are repeated.
 #[derive(Debug)]
@@ -236,14 +238,22 @@ fn page(json: &Path, ran: &Ran) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// What the drop-in prints for a command line, which it must carry out.
+/// What the drop-in prints for a command line, which it must carry out. It is run again where others had the CPUs.
 ///
 /// # Errors
-/// When it ends otherwise.
+/// When it ends otherwise; [`NoCpuTime`] where others had the CPUs each time.
 pub fn mlc(line: &str) -> Result<String> {
-    let output = Command::new(MEMGAUGE).arg("mlc").args(line.split_whitespace()).stdin(Stdio::null()).output()?;
-    ensure!(output.status.success(), "mlc {line}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr));
-    Ok(String::from_utf8(output.stdout)?)
+    let mut said = String::new();
+    for _ in 0..TRIES {
+        let output = Command::new(MEMGAUGE).arg("mlc").args(line.split_whitespace()).stdin(Stdio::null()).output()?;
+        if output.status.success() {
+            return Ok(String::from_utf8(output.stdout)?);
+        }
+        said = String::from_utf8_lossy(&output.stderr).into_owned();
+        // Its reasons are words: mlc has no result in JSON.
+        ensure!(said.contains(CPU_TAKEN_AWAY), "mlc {line}: {}: {said}", output.status);
+    }
+    bail!(NoCpuTime(said))
 }
 
 /// The exit status of a command line in a control group, and all that it printed.
