@@ -214,8 +214,12 @@ fn loaded_on_other_nodes() -> Result<()> {
             ensure!(m.at.cpu == Some(0) && m.at.cpus == Some(cpus.parse()?), "--load-node {nodes}: {:?}", m.at);
         }
         let shares = &report.curves.first().context("no curve")?.shares;
-        // Under emulation few points are reliable, and a share is one of these.
-        let reliable = measured(&report)?.iter().any(|m| m.metric == Metric::Bandwidth && m.is_reliable());
+        // Under emulation few points are reliable, in latency and in bandwidth, and a share is one of these.
+        let results = measured(&report)?;
+        let delays = |metric: Metric| -> BTreeSet<Option<u32>> {
+            results.iter().filter(|m| m.metric == metric && m.is_reliable()).map(|m| m.at.delay_cycles).collect()
+        };
+        let reliable = !delays(Metric::Latency).is_disjoint(&delays(Metric::Bandwidth));
         let unknown = (shares.len() == 1).then(|| shares[0].missed == Some(ShareMissed::NothingReliable));
         ensure!(unknown == Some(!reliable) && shares[0].latency.value.is_some() == reliable, "{shares:?}");
     }
