@@ -238,7 +238,7 @@ fn page(json: &Path, ran: &Ran) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// What the drop-in prints for a command line, which it must carry out. It is run again where others had the CPUs.
+/// Runs the drop-in, which must succeed, and returns its output. Repeats the run where others had the CPUs.
 ///
 /// # Errors
 /// When it ends otherwise; [`NoCpuTime`] where others had the CPUs each time.

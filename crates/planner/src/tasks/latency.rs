@@ -53,7 +53,7 @@ impl Planner<'_> {
                 self.notes.push(Note::info(NoteCode::NoFullRandom, format!("{why}: the chase is window-local only")));
                 orders.push(ChaseOrder::WindowLocal);
             }
-            // Another allocation of so much of a node's memory is mostly the same memory.
+            // A second buffer that large would mostly be the same memory.
             let allocations = if slow { 1 } else { allocations };
             let allocations = self.requested.chase.hops.map_or(allocations, |hops| self.allocations_for(hops, &probe, allocations));
             cells.push(self.latency_cell(probe, allocations, orders));
