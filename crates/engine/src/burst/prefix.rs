@@ -25,6 +25,11 @@ pub(crate) struct Prefix<'a> {
     pub(crate) cpus: &'a IdSet,
 }
 
+/// Whether the chain of a working set that is spread over `size` bytes shares its windows with that of the largest one.
+pub(crate) fn shares_windows(size: Bytes, whole: &ChainSpec) -> bool {
+    whole.order == ChaseOrder::WindowLocal && size >= SHARED_FROM && size.0 >= 2 * whole.window.0
+}
+
 /// Writes the chain of a working set. Returns it with the window that it is random in. `exits` are those of the windows that several working
 /// sets share, once they are written.
 pub(crate) fn write(
@@ -34,7 +39,7 @@ pub(crate) fn write(
 ) -> Result<(Ring, Bytes), ChainError> {
     let Prefix { buffer, size, whole, cpus } = *prefix;
     let (window, stride, local) = (whole.window, whole.stride, whole.order == ChaseOrder::WindowLocal);
-    if local && size >= SHARED_FROM && size.0 >= 2 * window.0 {
+    if shares_windows(size, whole) {
         let exits = match exits {
             Some(exits) => exits,
             None => exits.insert(chase::write_with_exits(buffer, whole, cpus, interrupted)?),

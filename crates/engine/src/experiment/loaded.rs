@@ -98,7 +98,7 @@ struct NextDelay<'a> {
 impl<'a> NextDelay<'a> {
     fn new(curve: &'a LoadCurve, budget: &TimeBudget<'_>) -> Self {
         let (planned, max_adaptive) = match &curve.delays {
-            Delays::Cycles(list) => (budget.point_order(list.len()).into_iter().map(|index| list[index]).collect(), None),
+            Delays::Cycles(list) => (budget.point_order(list.len(), |_| false).into_iter().map(|index| list[index]).collect(), None),
             // `curve::next_delay` begins with the two ends itself.
             Delays::Adaptive { points } => (Vec::new(), Some(*points)),
         };

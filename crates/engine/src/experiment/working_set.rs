@@ -19,7 +19,7 @@ use super::sampling::{Axis, Series, Workload};
 use super::trials;
 use crate::burst::chase::{ChainSpec, Chase};
 use crate::burst::counters::certain;
-use crate::burst::prefix::Prefix;
+use crate::burst::prefix::{Prefix, shares_windows};
 use crate::burst::result::{BurstShape, Conditions};
 use crate::burst::windows::shortest_window;
 use crate::error::Result;
@@ -62,8 +62,11 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, subject: Subject<'_>, s
         offset_in_line: 0,
     };
     let mut exits = None;
-    let (points, outcome) = measure_sizes(session, &sweep.sizes, measured, |session, measured, size| {
-        let range = sweep.range(size, session.context.line());
+    // Small chains overwrite the windows that large ones share, and writing these again takes longer than measuring a point.
+    let line = session.context.line();
+    let order = session.budget.point_order(sweep.sizes.len(), |index| shares_windows(sweep.range(sweep.sizes[index], line), &whole));
+    let (points, outcome) = measure_sizes(session, &sweep.sizes, order, measured, |session, measured, size| {
+        let range = sweep.range(size, line);
         let prefix = Prefix { buffer: &buffer, size: range, whole: &whole, cpus: &probe.buffer.touch };
         let (ring, window) = session.unwatched(|session| session.memory.write_prefix(&prefix, &mut exits))?;
         let layout = *ring.layout();
@@ -112,7 +115,8 @@ pub(crate) fn measure_bandwidth(
     workload(Axis::Nothing).watch(session)?;
     let caches = levels::caches(&session.context.machine.topology, subject.at).iter().map(|c| c.size).collect();
     let mut kernels = LevelKernels { group: &group, sweep, caches, chosen: BTreeMap::new() };
-    let (points, outcome) = measure_sizes(session, &sweep.sizes, measured, |session, measured, size| {
+    let order = session.budget.point_order(sweep.sizes.len(), |_| false);
+    let (points, outcome) = measure_sizes(session, &sweep.sizes, order, measured, |session, measured, size| {
         let chosen = kernels.at(session, size)?;
         let loads = session.unwatched(|_| group.prefix_loads(|index| chosen.kernels[index], size))?;
         let workload = workload(Axis::WorkingSet(size));
@@ -153,15 +157,16 @@ fn shorten(session: &mut Session<'_>, sizes: &mut Vec<Bytes>, buffers: &[&Buffer
     }
 }
 
-/// Measures size after size until the run is interrupted or one fails. Returns the points measured, by size, and the reason if some are missing.
+/// Measures size after size in this order, until the run is interrupted or one fails. Returns the points measured, by size, and the reason if some are missing.
 fn measure_sizes(
     session: &mut Session<'_>,
     sizes: &[Bytes],
+    order: Vec<usize>,
     measured: &mut Measured,
     mut measure: impl FnMut(&mut Session<'_>, &mut Measured, Bytes) -> Result<Point>,
 ) -> (Vec<Point>, Result) {
     let (mut points, mut failure) = (Vec::with_capacity(sizes.len()), None);
-    for (done, index) in session.budget.point_order(sizes.len()).into_iter().enumerate() {
+    for (done, index) in order.into_iter().enumerate() {
         session.budget.begin_point(sizes.len() - done);
         if session.interrupted() {
             measured.cut_short(Incomplete::OutOfTime);
