@@ -157,7 +157,8 @@ fn shorten(session: &mut Session<'_>, sizes: &mut Vec<Bytes>, buffers: &[&Buffer
     }
 }
 
-/// Measures size after size in this order, until the run is interrupted or one fails. Returns the points measured, by size, and the reason if some are missing.
+/// Measures size after size in this order, until the run is interrupted or one fails. Returns the points measured, by size, and the reason if
+/// some are missing.
 fn measure_sizes(
     session: &mut Session<'_>,
     sizes: &[Bytes],
