@@ -93,12 +93,7 @@ impl<'a> TimeBudget<'a> {
     /// The order in which to measure `n` points of an axis: upwards, or by their worth where time may end before all of them are measured. Then
     /// points that are `together` come before the others.
     pub(crate) fn point_order(&self, n: usize, together: impl Fn(usize) -> bool) -> Vec<usize> {
-        if self.context.deadline.is_none() {
-            return (0..n).collect();
-        }
-        let mut order = worth::point_order(n);
-        order.sort_by_key(|index| !together(*index));
-        order
+        if self.context.deadline.is_some() { worth::point_order(n, together) } else { (0..n).collect() }
     }
 
     /// How long to wait for threads that should be done: not far beyond the end of the run.

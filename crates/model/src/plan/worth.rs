@@ -14,11 +14,11 @@ pub fn point_ranks(n: usize) -> Vec<u32> {
 }
 
 /// The order in which to measure `n` points of an axis if time may end before all are: rank by rank, in turn upwards and downwards, so that
-/// neighbours follow each other.
-pub fn point_order(n: usize) -> Vec<usize> {
+/// neighbours follow each other. Points that are `together` come before the others.
+pub fn point_order(n: usize, together: impl Fn(usize) -> bool) -> Vec<usize> {
     let ranks = point_ranks(n);
     let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by_key(|&index| (ranks[index], if ranks[index].is_multiple_of(2) { index } else { n - index }));
+    order.sort_by_key(|&index| (!together(index), ranks[index], if ranks[index].is_multiple_of(2) { index } else { n - index }));
     order
 }
 
@@ -68,12 +68,13 @@ mod tests {
         assert_eq!(point_ranks(8), [0, 3, 2, 3, 1, 3, 2, 0]);
         assert_eq!([point_ranks(0), point_ranks(1), point_ranks(2)], [vec![], vec![0], vec![0, 0]]);
         for n in 0..100 {
-            let (ranks, mut order) = (point_ranks(n), point_order(n));
+            let (ranks, mut order) = (point_ranks(n), point_order(n, |_| false));
             assert!(order.is_sorted_by_key(|index| ranks[*index]), "{order:?}");
             order.sort_unstable();
             assert_eq!(order, (0..n).collect::<Vec<_>>());
         }
         // Up, down, up.
-        assert_eq!(point_order(9), [0, 8, 4, 6, 2, 1, 3, 5, 7]);
+        assert_eq!(point_order(9, |_| false), [0, 8, 4, 6, 2, 1, 3, 5, 7]);
+        assert_eq!(point_order(9, |index| index > 5), [8, 6, 7, 0, 4, 2, 1, 3, 5]);
     }
 }
