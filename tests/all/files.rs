@@ -10,7 +10,7 @@ use memgauge_model::result::Report;
 use memgauge_testing::{not_tested, not_tested_in_part};
 
 use crate::support::watch::{InTime, Watched};
-use crate::support::{beside_another, had_no_cpu_time, hangup, measured, program, temporary, text};
+use crate::support::{beside_another, had_no_cpu_time, hangup, measured, program, temporary, text, unwrapped};
 
 /// A user that is neither root nor the one that runs the tests.
 const NOBODY: u32 = 65_534;
@@ -490,7 +490,7 @@ fn what_cannot_be_measured_is_said_once() {
     assert_eq!(page.status.code(), Some(4));
     // Neither stream is a terminal: the page and the errors may go to different readers.
     for said in [text(&page.stdout), stderr(&page)] {
-        let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = unwrapped(said);
         assert_eq!(words.matches("even the coarsest plan may take").count(), 1, "{words}");
     }
     assert_eq!(text(&page.stdout).matches("not enough to measure it").count(), 1, "{}", text(&page.stdout));

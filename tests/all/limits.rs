@@ -13,7 +13,7 @@ use memgauge_testing::{not_tested, not_tested_in_part};
 
 use crate::support;
 use crate::support::confined::{self, CONTAINER, Group, PODMAN, PODMAN_ABSENT, SYSTEM_SERVICE, fails};
-use crate::support::{beside_another, had_no_cpu_time, measured, program, text};
+use crate::support::{beside_another, had_no_cpu_time, measured, program, text, unwrapped};
 
 /// Short runs of everything that allocates.
 const COMMANDS: [&str; 6] = [
@@ -430,8 +430,7 @@ fn without_registers_a_comparison_measures_what_is_there() {
     assert!(of(PrefetchRequest::Off).count() == 2 && of(PrefetchRequest::Off).all(|m| m.estimate.value.is_none()), "{:?}", report.results);
     assert!(of(PrefetchRequest::Leave).any(|m| m.evidence.prefetch.is_some()), "what the chases tell of prefetchers");
     assert!(report.environment.prefetch.is_some_and(|state| state.reason.is_some_and(|why| why.contains("msr module"))));
-    let shown = compare(&[]);
-    let shown = text(&shown.stdout);
+    let shown = unwrapped(text(&compare(&[]).stdout));
     assert!(shown.contains("as found") && shown.contains("—") && shown.contains("msr module is not loaded"), "{shown}");
     assert!(!shown.contains("tainted"), "nothing is written: {shown}");
     std::fs::remove_dir_all(folder).unwrap();

@@ -87,6 +87,11 @@ pub(crate) fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
+/// A page in one line, to look for a sentence in it: where a line ends depends on how long paths are.
+pub(crate) fn unwrapped(page: &str) -> String {
+    page.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// The CPUs that this process may use.
 pub(crate) fn own_cpus() -> Vec<usize> {
     // SAFETY: all zeros is a valid, empty set; the call writes that set only.
