@@ -3,6 +3,7 @@
 #[macro_use]
 mod kernel;
 mod blocks;
+mod chase;
 mod cpu;
 mod line_use;
 mod random;
@@ -11,6 +12,7 @@ mod strided;
 
 use crate::kernel::Kernel;
 
+pub use chase::{chase, chase_exact, chase_store, chase_timed, dependent_adds};
 pub(crate) use cpu::{
     FLUSHES, core_type, counter_frequency, fence, flush, has_prefetch_control, hypervisor_announced, invariant_counter, prefetch, ticks,
     ticks_fenced, with_wide_registers, write_past_caches,
@@ -29,115 +31,6 @@ pub(crate) const COUNTER_IN_CONTEXT: usize = 40 + 16 * 8;
 /// Where it is in what an exception handler gets: `Rip` of `CONTEXT` (winnt.h).
 #[cfg(windows)]
 pub(crate) const COUNTER_IN_CONTEXT: usize = 0xF8;
-
-/// A chase goes on at the label `$again` from a line that leads to itself.
-macro_rules! lost {
-    ($again:literal) => {
-        recovers!(concat!("lea {at}, [rip + {cell}]\njmp ", $again))
-    };
-}
-
-loops! {
-    // Register to register: Golden Cove and its successors do additions of small constants while renaming, in no time at all.
-    dependent_adds [
-        "test {rounds}, {rounds}",
-        "jz 3f",
-        ".p2align 6",
-        "2:",
-        ".rept 64",
-        "add {sum}, {one}",
-        ".endr",
-        "sub {rounds}, {one}",
-        "jnz 2b",
-        "3:",
-        "test {rest}, {rest}",
-        "jz 5f",
-        "4:",
-        "add {sum}, {one}",
-        "sub {rest}, {one}",
-        "jnz 4b",
-        "5:",
-    ],
-    chase [
-        "test {rounds}, {rounds}",
-        "jz 3f",
-        ".p2align 6",
-        "2:",
-        "7:",
-        ".rept 64",
-        "mov {at}, [{at}]",
-        ".endr",
-        "8:",
-        "sub {rounds}, 1",
-        "jnz 2b",
-        "3:",
-        lost!("2b"),
-    ],
-    chase_exact [
-        "test {hops}, {hops}",
-        "jz 3f",
-        "2:",
-        "7:",
-        "mov {at}, [{at}]",
-        "8:",
-        "sub {hops}, 1",
-        "jnz 2b",
-        "3:",
-        lost!("2b"),
-    ],
-    // Fences as in `ticks_fenced`; what follows the second reading is not timed and needs no fence.
-    chase_timed [
-        "test {left}, {left}",
-        "jz 5f",
-        ".p2align 6",
-        "2:",
-        "mov {hop}, {hops}",
-        "lfence",
-        "rdtsc",
-        "lfence",
-        "shl rdx, 32",
-        "lea {began}, [rdx + rax]",
-        "test {hop}, {hop}",
-        "jz 4f",
-        "3:",
-        "7:",
-        "mov {at}, [{at}]",
-        "8:",
-        "sub {hop}, 1",
-        "jnz 3b",
-        "4:",
-        "lfence",
-        "rdtsc",
-        "shl rdx, 32",
-        "add rdx, rax",
-        "sub rdx, {began}",
-        "mov [{out}], rdx",
-        "add {out}, 8",
-        "sub {left}, 1",
-        "jnz 2b",
-        "5:",
-        lost!("3b"),
-    ] scratch [] overwrites [out("rax") _, out("rdx") _,],
-    chase_store [
-        "test {hops}, {hops}",
-        "jz 3f",
-        "2:",
-        "7:",
-        "mov {next}, [{at}]",
-        "mov [{at} + 8], {hops}",
-        "8:",
-        "mov {at}, {next}",
-        "sub {next}, {low}",
-        "cmp {next}, {room}",
-        "jb 4f",
-        "lea {at}, [rip + {cell}]",
-        "4:",
-        "sub {hops}, 1",
-        "jnz 2b",
-        "3:",
-        lost!("2b"),
-    ],
-}
 
 #[cfg(test)]
 mod tests {
