@@ -53,7 +53,7 @@ fn block_of(node: u32, address: u64) -> Result<PathBuf> {
 }
 
 fn regions_are_in_their_nodes() -> Result<()> {
-    let report = memgauge("scan --size 16M --region 4M --passes 3 --integrity").measure()?;
+    let report = memgauge("scan --size 8M --region 2M --passes 3 --integrity").measure()?;
     let mut firsts = Vec::new();
     for node in 0..3 {
         let regions = regions(&report, node)?;
@@ -63,7 +63,7 @@ fn regions_are_in_their_nodes() -> Result<()> {
             let (Some(first), Some(low), Some(high)) = (physical.first, physical.low, physical.high) else {
                 anyhow::bail!("root is not told where its pages are: {physical:?}");
             };
-            ensure!(low <= first && first < high && high - low >= 4 << 20, "{physical:?}");
+            ensure!(low <= first && first < high && high - low >= 2 << 20, "{physical:?}");
             for address in [first, low, high - 1] {
                 ensure!(block_of(node, address)?.exists(), "{address:#x} is not in node {node}: {physical:?}");
             }
