@@ -12,15 +12,8 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     folders.map(|folder: PathBuf| folder.join(name)).find(|file| file.exists())
 }
 
-/// For Cargo: what the tests of the edges need of these crates takes no time, and optimising them for each target would take a minute.
-pub(crate) const UNOPTIMISED: [&str; 6] = [
-    "--config",
-    "profile.dev.package.memgauge-model.opt-level=0",
-    "--config",
-    "profile.dev.package.memgauge-planner.opt-level=0",
-    "--config",
-    "profile.dev.package.memgauge-analysis.opt-level=0",
-];
+/// For Cargo: what the tests of the edges need of the model takes no time, and optimising it for each target would take half a minute.
+pub(crate) const UNOPTIMISED: [&str; 2] = ["--config", "profile.dev.package.memgauge-model.opt-level=0"];
 
 /// Cargo, with a linker for another target.
 pub(crate) fn cargo_for(target: &str, linker: &str) -> Command {
