@@ -289,7 +289,7 @@ fn resident(id: u32) -> u64 {
 /// Memory policies bind pages of tmpfs as they bind others.
 fn files_of_tmpfs_follow_the_nodes() -> Result<()> {
     guest::mount("tmpfs", "/tmp/tmpfs", "tmpfs", "size=100m")?;
-    let report = memgauge("latency --matrix --cpu 0 --size 1M --time 20ms --memory-dir /tmp/tmpfs").measure()?;
+    let report = memgauge("latency --matrix --cpu 0 --order window-local --size 1M --time 20ms --memory-dir /tmp/tmpfs").measure()?;
     is_matrix(&report, Experiment::IdleLatency, &"0".parse()?, &"0-3".parse()?)?;
     ensure!(measured(&report)?.iter().all(|m| m.evidence.file.is_some()), "no file is told of");
     Ok(())
