@@ -52,6 +52,15 @@ fn the_edge_is_listed_whole() {
     assert_eq!(listed, modules);
 }
 
+/// The crates of this workspace, without `memgauge-`, that a manifest has for all systems or for some, but not for tests and build scripts only.
+fn used_by(manifest: &str) -> BTreeSet<String> {
+    let manifest: toml::Table = manifest.parse().unwrap();
+    let tables = |of: &toml::Table, name: &str| of.get(name).and_then(toml::Value::as_table).cloned().unwrap_or_default();
+    let systems = tables(&manifest, "target").into_iter().filter_map(|(_, system)| system.as_table().cloned()).collect::<Vec<_>>();
+    let names = systems.iter().chain([&manifest]).flat_map(|of| tables(of, "dependencies")).map(|(name, _)| name);
+    names.filter(|name| name.starts_with("memgauge")).map(|name| name.trim_start_matches("memgauge-").to_owned()).collect()
+}
+
 #[test]
 fn crates_use_what_is_listed() {
     for row in table("Crates") {
@@ -61,18 +70,7 @@ fn crates_use_what_is_listed() {
             "simulation" | "testing" | "lab" | "xtask" => format!("{name}/"),
             _ => format!("crates/{name}/"),
         };
-        let manifest = read(&format!("{folder}Cargo.toml"));
-        let mut used = BTreeSet::new();
-        let mut counts = false;
-        for line in manifest.lines() {
-            if line.starts_with('[') {
-                counts =
-                    line.ends_with("dependencies]") && !line.contains("dev-") && !line.contains("build-") && !line.contains("workspace");
-            } else if counts && line.starts_with("memgauge") {
-                let dependency = line.split(['.', ' ', '=']).next().unwrap_or_default();
-                used.insert(dependency.strip_prefix("memgauge-").unwrap_or(dependency).to_owned());
-            }
-        }
+        let used = used_by(&read(&format!("{folder}Cargo.toml")));
         let may_use = &row[2];
         // The program joins all others and is the only row that says so by exception.
         let listed = if let Some(but) = may_use.strip_prefix("all but ") {
