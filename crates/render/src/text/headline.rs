@@ -6,7 +6,7 @@ use memgauge_model::note::{Note, NoteCode, Severity};
 use memgauge_model::result::{Absent, Measurement, Over, OverWhat, QualityLevel, Report, Summary, SummaryValue, Trust};
 use memgauge_model::traffic::Mix;
 
-use super::load::{full_load, is_point_reliable, peak};
+use super::load::Load;
 use super::notes::is_told;
 use super::page::{Page, Style};
 use crate::groups::{Section, where_and_how_at};
@@ -151,10 +151,11 @@ fn bandwidth(report: &Report, summary: &Summary) -> Option<String> {
 /// Of the curve of loads alone, or the first one.
 fn loaded(report: &Report) -> Option<String> {
     let curve = report.curves.iter().find(|c| c.at.mix == Some(Mix::AllReads)).or_else(|| report.curves.first())?;
-    let full = full_load(report, curve).and_then(measured).map(|ns| format!("{ns} at full load"));
-    let peak = peak(report, curve).and_then(measured).filter(|_| full.is_some()).map(|gbs| format!(", up to {gbs}"));
+    let load = Load::new(report, curve);
+    let full = load.full_load().and_then(measured).map(|ns| format!("{ns} at full load"));
+    let peak = load.peak().and_then(measured).filter(|_| full.is_some()).map(|gbs| format!(", up to {gbs}"));
     let full = full.map(|full| full + &peak.unwrap_or_default());
-    let knee = curve.knee.filter(|k| is_point_reliable(report, curve, k.delay_cycles));
+    let knee = curve.knee.filter(|k| load.is_reliable(k.delay_cycles));
     // The memory of nodes needs no name; which files, and in which order they are read, is not to be guessed.
     let place = curve.at.memory_dir.as_ref().map(|_| where_and_how_at(report, &curve.at));
     joined([full, knee.map(|k| format!("knee at {} GB/s", number(k.bandwidth_gbs))), place])
@@ -162,7 +163,7 @@ fn loaded(report: &Report) -> Option<String> {
 
 /// `146.2 ns ±0.6`: the latency at full load of the first curve that has one.
 pub(super) fn under_load(report: &Report) -> Option<String> {
-    let full = || report.curves.iter().filter_map(|curve| full_load(report, curve));
+    let full = || report.curves.iter().filter_map(|curve| Load::new(report, curve).full_load());
     full().find(|m| m.is_reliable()).or_else(|| full().next()).and_then(measured)
 }
 

@@ -1,36 +1,50 @@
 //! Which points of a curve under load are reliable, and so which numbers of its summary.
 
-use memgauge_model::experiment::{Coordinates, Experiment, Metric};
+use memgauge_model::experiment::{Coordinates, Experiment};
 use memgauge_model::result::{CurveSummary, Measurement, Report};
 
+use crate::groups::{LoadedPoint, loaded_curves};
 use crate::number::{doubted, value_of};
 
-/// The measurements of a curve's points.
-fn points<'a>(report: &'a Report, curve: &'a CurveSummary) -> impl Iterator<Item = &'a Measurement> {
-    let of_curve =
-        |m: &&Measurement| m.experiment == Experiment::LoadedLatency && Coordinates { delay_cycles: None, ..m.at.clone() } == curve.at;
-    report.results.iter().filter(of_curve)
+/// A curve's points, and what was concluded from them.
+pub(super) struct Load<'a> {
+    summary: &'a CurveSummary,
+    /// From the lightest load to the heaviest.
+    points: Vec<LoadedPoint<'a>>,
 }
 
-/// The delays at which something was measured.
-fn delays<'a>(report: &'a Report, curve: &'a CurveSummary) -> impl Iterator<Item = u32> {
-    points(report, curve).filter(|m| value_of(&m.estimate).is_some()).filter_map(|m| m.at.delay_cycles)
-}
+impl<'a> Load<'a> {
+    pub(super) fn new(report: &'a Report, summary: &'a CurveSummary) -> Self {
+        let of_curve = |m: &&Measurement| {
+            m.experiment == Experiment::LoadedLatency && Coordinates { delay_cycles: None, ..m.at.clone() } == summary.at
+        };
+        let ms: Vec<&Measurement> = report.results.iter().filter(of_curve).collect();
+        Self { summary, points: loaded_curves(&ms).pop().map(|curve| curve.points).unwrap_or_default() }
+    }
 
-/// Whether latency and bandwidth at this delay are reliable.
-pub(super) fn is_point_reliable(report: &Report, curve: &CurveSummary, delay_cycles: u32) -> bool {
-    points(report, curve).filter(|m| m.at.delay_cycles == Some(delay_cycles)).all(Measurement::is_reliable)
-}
+    /// The delays at which something was measured, the longest first.
+    fn delays(&self) -> impl DoubleEndedIterator<Item = u32> {
+        let measured = |p: &&LoadedPoint<'_>| [p.latency, p.bandwidth].into_iter().flatten().any(|m| value_of(&m.estimate).is_some());
+        self.points.iter().filter(measured).filter_map(|p| p.delay)
+    }
 
-/// The latency at a curve's highest load; `None` for a curve without load.
-pub(super) fn full_load<'a>(report: &'a Report, curve: &'a CurveSummary) -> Option<&'a Measurement> {
-    let delay = delays(report, curve).min().filter(|_| curve.saturated_ns.is_some())?;
-    points(report, curve).find(|m| m.metric == Metric::Latency && m.at.delay_cycles == Some(delay))
-}
+    /// Whether latency and bandwidth at this delay are reliable.
+    pub(super) fn is_reliable(&self, delay_cycles: u32) -> bool {
+        let at = self.points.iter().filter(|p| p.delay == Some(delay_cycles));
+        at.flat_map(|p| [p.latency, p.bandwidth]).flatten().all(Measurement::is_reliable)
+    }
 
-/// The highest bandwidth of a curve.
-pub(super) fn peak<'a>(report: &'a Report, curve: &'a CurveSummary) -> Option<&'a Measurement> {
-    points(report, curve).find(|m| m.metric == Metric::Bandwidth && m.estimate.value.is_some() && m.estimate.value == curve.peak_gbs)
+    /// The latency at the highest load; `None` for a curve without load.
+    pub(super) fn full_load(&self) -> Option<&'a Measurement> {
+        let delay = self.delays().next_back().filter(|_| self.summary.saturated_ns.is_some())?;
+        self.points.iter().find(|p| p.delay == Some(delay))?.latency
+    }
+
+    /// The highest bandwidth.
+    pub(super) fn peak(&self) -> Option<&'a Measurement> {
+        let is_peak = |m: &&Measurement| m.estimate.value.is_some() && m.estimate.value == self.summary.peak_gbs;
+        self.points.iter().filter_map(|p| p.bandwidth).find(is_peak)
+    }
 }
 
 /// The numbers of a curve's summary as text: `~` before those whose points are not reliable.
@@ -43,14 +57,15 @@ pub(super) struct SummaryNumbers {
 }
 
 impl SummaryNumbers {
-    pub(super) fn new(report: &Report, curve: &CurveSummary) -> Self {
-        let at = |delay: Option<u32>| delay.is_some_and(|delay| !is_point_reliable(report, curve, delay));
-        let peak = peak(report, curve).and_then(|m| m.at.delay_cycles);
+    pub(super) fn new(report: &Report, summary: &CurveSummary) -> Self {
+        let load = Load::new(report, summary);
+        let at = |delay: Option<u32>| delay.is_some_and(|delay| !load.is_reliable(delay));
+        let peak = load.peak().and_then(|m| m.at.delay_cycles);
         Self {
-            unloaded_ns: curve.unloaded_ns.map(|ns| doubted(at(delays(report, curve).max()), ns)),
-            saturated_ns: curve.saturated_ns.map(|ns| doubted(at(delays(report, curve).min()), ns)),
-            peak_gbs: curve.peak_gbs.map(|gbs| doubted(at(peak), gbs)),
-            knee: curve.knee.map(|knee| {
+            unloaded_ns: summary.unloaded_ns.map(|ns| doubted(at(load.delays().next()), ns)),
+            saturated_ns: summary.saturated_ns.map(|ns| doubted(at(load.delays().next_back()), ns)),
+            peak_gbs: summary.peak_gbs.map(|gbs| doubted(at(peak), gbs)),
+            knee: summary.knee.map(|knee| {
                 let doubt = at(Some(knee.delay_cycles));
                 (doubted(doubt, knee.bandwidth_gbs), doubted(doubt, knee.latency_ns), knee.delay_cycles)
             }),
