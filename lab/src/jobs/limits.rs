@@ -61,7 +61,7 @@ pub(super) const CELLS: &str = "[[threads]]\ncpus = \"0-1\"\n";
 const MORE: &[&str] = &["tiers --within 2s", "prefetch compare --within 2s", "count -- /bin/memgauge --version"];
 /// Commands whose output is not a result of a run.
 const OTHER_OUTPUT: &[&str] = &[
-    // Its buffers are those of an idle latency, too.
+    "mlc --idle_latency -t0.1",
     "mlc --latency_matrix -t0.1",
     "mlc --peak_injection_bandwidth -t0.1",
     "compare --runs 1 -- /bin/memgauge --version --- /bin/memgauge --version",

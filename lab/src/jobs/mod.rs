@@ -30,8 +30,8 @@ mod quick;
 mod scan;
 mod selinux;
 
-/// The longest first, so that at the end no job runs alone. With `numa`, which has the most CPUs, begin jobs that use one: what has no CPU time is
-/// measured again.
+/// The longest first, so that at the end no job runs alone. `numa` has the most CPUs, so jobs that mostly use one run beside it: a run without CPU
+/// time is repeated.
 pub(crate) const ALL: &[&Job] = &[
     &numa::JOB,
     &icount::JOB,

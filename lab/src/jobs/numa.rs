@@ -203,7 +203,7 @@ fn loaded() -> Result<()> {
 
 /// The chase stays on node 0 while the memory of others is loaded.
 fn loaded_on_other_nodes() -> Result<()> {
-    for (nodes, cpus) in [("2", "2-3"), ("1,3", "4-7"), ("1-2", "2-7")] {
+    for (nodes, cpus) in [("1", "4-7"), ("2", "2-3"), ("1,3", "4-7"), ("1-2", "2-7")] {
         let report = memgauge(&format!("loaded --load-node {nodes} --at 50% --size 1M --delay 0,5000 --time 240ms")).measure()?;
         for m in measured(&report)? {
             let placement = &m.evidence.placement;
