@@ -28,8 +28,8 @@ pub(crate) use scratch::scratch;
 use scratch::{SCRATCH, scratch_of};
 use targets::{TARGETS, Target};
 
-/// CPU time that one input may take, unoptimised as pages and figures are here: the slowest of those that end takes 1 to 2 s.
-const LONGEST: Duration = Duration::from_secs(5);
+/// CPU time that one input may take.
+const LONGEST: Duration = Duration::from_secs(1);
 /// How often the process that runs a target is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 /// Address space beyond that of the idle process, for the target, its input and the allocator. Targets may have a multiple.

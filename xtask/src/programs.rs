@@ -12,7 +12,7 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     folders.map(|folder: PathBuf| folder.join(name)).find(|file| file.exists())
 }
 
-/// For Cargo: what the tests of the edges need of the model takes no time, and optimising it for each target would take half a minute.
+/// For Cargo: tests of edges, of kernels and of recipes need little of the model, and optimising it for each would take half a minute.
 pub(crate) const UNOPTIMISED: [&str; 2] = ["--config", "profile.dev.package.memgauge-model.opt-level=0"];
 
 /// Cargo, with a linker for another target.
