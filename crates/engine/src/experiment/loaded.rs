@@ -231,34 +231,32 @@ fn measure_point(
     evidence.placement = Placement::combined([evidence.placement, buffer.placement_now()]);
     series.unwatch(session, &mut evidence);
     evidence.integrity = checked.as_mut().map(|checked| checked.end(session, measured)).transpose()?;
-    let target = session.budget.stop.relative_half_width;
-    let latency = series.samples.estimate_with_drift(LATENCY, target);
-    let bandwidth = series.samples.estimate_with_drift(BANDWIDTH, target);
     let at = workload.axis.coordinates(subject.at);
-    let mut point = MeasuredPoint { latency, bandwidth, reliable: false };
-    record_point(session, subject.at(&at), setup, (series, evidence), &mut point, measured);
-    Ok((point, chase))
+    Ok((record_point(session, subject.at(&at), setup, series, evidence, measured), chase))
 }
 
-/// Records both numbers of a point, and says in it whether both are reliable.
+/// Records both numbers of a point.
 fn record_point(
     session: &mut Session<'_>,
     subject: Subject<'_>,
     setup: &Setup<'_>,
-    (series, evidence): (Series, Evidence),
-    point: &mut MeasuredPoint,
+    series: Series,
+    evidence: Evidence,
     measured: &mut Measured,
-) {
+) -> MeasuredPoint {
+    let target = session.budget.stop.relative_half_width;
+    let latency = series.samples.estimate_with_drift(LATENCY, target);
+    let bandwidth = series.samples.estimate_with_drift(BANDWIDTH, target);
     let at = subject.at;
     let (machine, line) = (session.context.machine, session.context.line().0 as f64);
     let delay = at.delay_cycles.unwrap_or(0);
     let (stores, in_memory) = (setup.stores.at_delay(setup.group.longest_delay(delay)), setup.group.memory_sized(machine));
-    let both = point.bandwidth.value.zip(point.latency.value);
+    let both = bandwidth.value.zip(latency.value);
     // The bandwidth includes the chase's line per hop, which is not part of the loaders' traffic.
     let traffic = both.map(|(gbs, ns)| series.load_totals.traffic(gbs - line / ns, stores, in_memory));
     let chase_certain = certain(machine, setup.curve.probe.cpu, setup.curve.probe.buffer.bytes);
     let counters = session.counted(measured, &series.chase_counters, WorkUnit::Hop, chase_certain);
-    let result = subject.judge(at.clone(), Metric::Latency, point.latency.clone(), evidence.clone());
+    let result = subject.judge(at.clone(), Metric::Latency, latency.clone(), evidence.clone());
     let (reliable, both) = (result.is_reliable(), both.filter(|_| result.estimate.value.is_some()));
     let distribution = series.histogram.and_then(memgauge_model::distribution::Recorder::finish);
     let samples = Some(series.samples.keep(LATENCY));
@@ -266,10 +264,11 @@ fn record_point(
     let load_certain = setup.group.certain(machine, &setup.chosen, None);
     let counters = session.counted(measured, &series.load_totals.counters, WorkUnit::Line, load_certain);
     let lines_in_flight = both.map(|(gbs, ns)| metrics::lines_in_flight(gbs, ns, line));
-    let result = subject.judge(at.clone(), Metric::Bandwidth, point.bandwidth.clone(), Evidence { traffic, ..evidence });
-    point.reliable = reliable && result.is_reliable();
+    let result = subject.judge(at.clone(), Metric::Bandwidth, bandwidth.clone(), Evidence { traffic, ..evidence });
+    let reliable = reliable && result.is_reliable();
     let samples = Some(series.samples.keep(BANDWIDTH));
     measured.add(Measurement { counters, lines_in_flight, samples, ..result });
+    MeasuredPoint { latency, bandwidth, reliable }
 }
 
 #[cfg(test)]
