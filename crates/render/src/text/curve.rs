@@ -12,7 +12,7 @@ use super::evidence::evidence;
 use super::faults::checksums;
 use super::footnotes::Footnotes;
 use super::grid::{Cell, Column, Value};
-use super::load::SummaryNumbers;
+use super::load::{Load, SummaryNumbers};
 use super::page::{INDENT, Page, Style};
 use crate::groups::{LoadedCurve, LoadedPoint, loaded_curves, measured_by};
 use crate::number::{bounds, half_width, number, value_of};
@@ -55,7 +55,7 @@ fn one_curve(page: &mut Page, context: &mut Context<'_>, curve: &LoadedCurve<'_>
     let latencies: Vec<&Measurement> = points.iter().filter_map(|p| p.latency).collect();
     distributions(page, &latencies, "delay", |m| m.at.delay_cycles.map_or(String::new(), |d| d.to_string()));
     if let Some(summary) = summary.filter(|_| several || !context.brief) {
-        summary_lines(page, summary, &SummaryNumbers::new(context.report, summary), all.len());
+        summary_lines(page, summary, &SummaryNumbers::new(&Load::new(curve, summary)), all.len());
     }
     if let Some(summary) = summary {
         shares(page, summary, all, &mut footnotes);

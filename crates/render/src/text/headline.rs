@@ -151,7 +151,7 @@ fn bandwidth(report: &Report, summary: &Summary) -> Option<String> {
 /// Of the curve of loads alone, or the first one.
 fn loaded(report: &Report) -> Option<String> {
     let curve = report.curves.iter().find(|c| c.at.mix == Some(Mix::AllReads)).or_else(|| report.curves.first())?;
-    let load = Load::new(report, curve);
+    let load = Load::find(report, curve);
     let full = load.full_load().and_then(measured).map(|ns| format!("{ns} at full load"));
     let peak = load.peak().and_then(measured).filter(|_| full.is_some()).map(|gbs| format!(", up to {gbs}"));
     let full = full.map(|full| full + &peak.unwrap_or_default());
@@ -163,7 +163,7 @@ fn loaded(report: &Report) -> Option<String> {
 
 /// `146.2 ns ±0.6`: the latency at full load of the first curve that has one.
 pub(super) fn under_load(report: &Report) -> Option<String> {
-    let full = || report.curves.iter().filter_map(|curve| Load::new(report, curve).full_load());
+    let full = || report.curves.iter().filter_map(|curve| Load::find(report, curve).full_load());
     full().find(|m| m.is_reliable()).or_else(|| full().next()).and_then(measured)
 }
 

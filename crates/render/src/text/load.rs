@@ -1,9 +1,9 @@
 //! Which points of a curve under load are reliable, and so which numbers of its summary.
 
-use memgauge_model::experiment::{Coordinates, Experiment};
+use memgauge_model::experiment::Experiment;
 use memgauge_model::result::{CurveSummary, Measurement, Report};
 
-use crate::groups::{LoadedPoint, loaded_curves};
+use crate::groups::{LoadedCurve, LoadedPoint, loaded_curves};
 use crate::number::{doubted, value_of};
 
 /// A curve's points, and what was concluded from them.
@@ -14,12 +14,15 @@ pub(super) struct Load<'a> {
 }
 
 impl<'a> Load<'a> {
-    pub(super) fn new(report: &'a Report, summary: &'a CurveSummary) -> Self {
-        let of_curve = |m: &&Measurement| {
-            m.experiment == Experiment::LoadedLatency && Coordinates { delay_cycles: None, ..m.at.clone() } == summary.at
-        };
-        let ms: Vec<&Measurement> = report.results.iter().filter(of_curve).collect();
-        Self { summary, points: loaded_curves(&ms).pop().map(|curve| curve.points).unwrap_or_default() }
+    pub(super) fn new(curve: &LoadedCurve<'a>, summary: &'a CurveSummary) -> Self {
+        Self { summary, points: curve.points.clone() }
+    }
+
+    /// The curve of a summary.
+    pub(super) fn find(report: &'a Report, summary: &'a CurveSummary) -> Self {
+        let ms: Vec<&Measurement> = report.results.iter().filter(|m| m.experiment == Experiment::LoadedLatency).collect();
+        let curve = loaded_curves(&ms).into_iter().find(|curve| curve.at == summary.at);
+        Self { summary, points: curve.map(|curve| curve.points).unwrap_or_default() }
     }
 
     /// The delays at which something was measured, the longest first.
@@ -57,8 +60,8 @@ pub(super) struct SummaryNumbers {
 }
 
 impl SummaryNumbers {
-    pub(super) fn new(report: &Report, summary: &CurveSummary) -> Self {
-        let load = Load::new(report, summary);
+    pub(super) fn new(load: &Load<'_>) -> Self {
+        let summary = load.summary;
         let at = |delay: Option<u32>| delay.is_some_and(|delay| !load.is_reliable(delay));
         let peak = load.peak().and_then(|m| m.at.delay_cycles);
         Self {

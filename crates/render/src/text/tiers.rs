@@ -9,7 +9,7 @@ use memgauge_model::units::IdSet;
 use memgauge_model::wording;
 
 use super::grid::{Cell, Column};
-use super::load::SummaryNumbers;
+use super::load::{Load, SummaryNumbers};
 use super::page::{INDENT, Page, Style};
 use crate::number::{human, number};
 
@@ -76,7 +76,7 @@ pub(super) fn loads(page: &mut Page, report: &Report) {
     };
     let nodes = |ids: &IdSet| ids.iter().map(node).collect::<Vec<_>>().join(" + ");
     let several = |text: fn(&CurveSummary) -> String| curves.iter().any(|c| text(c) != text(curves[0]));
-    let numbers: Vec<SummaryNumbers> = curves.iter().map(|curve| SummaryNumbers::new(report, curve)).collect();
+    let numbers: Vec<SummaryNumbers> = curves.iter().map(|curve| SummaryNumbers::new(&Load::find(report, curve))).collect();
     let column = |head: &str, text: fn(&SummaryNumbers) -> &Option<String>| {
         Column::numbers(head, numbers.iter().map(|n| text(n).clone().map(Cell::number)))
     };
