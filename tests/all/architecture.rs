@@ -55,10 +55,11 @@ fn the_edge_is_listed_whole() {
 /// The crates of this workspace, without `memgauge-`, that a manifest has for all systems or for some, but not for tests and build scripts only.
 fn used_by(manifest: &str) -> BTreeSet<String> {
     let manifest: toml::Table = manifest.parse().unwrap();
-    let tables = |of: &toml::Table, name: &str| of.get(name).and_then(toml::Value::as_table).cloned().unwrap_or_default();
-    let systems = tables(&manifest, "target").into_iter().filter_map(|(_, system)| system.as_table().cloned()).collect::<Vec<_>>();
-    let names = systems.iter().chain([&manifest]).flat_map(|of| tables(of, "dependencies")).map(|(name, _)| name);
-    names.filter(|name| name.starts_with("memgauge")).map(|name| name.trim_start_matches("memgauge-").to_owned()).collect()
+    let table = |of: &toml::Table, name: &str| of.get(name).and_then(toml::Value::as_table).cloned().unwrap_or_default();
+    let systems = table(&manifest, "target");
+    let tables = systems.values().filter_map(toml::Value::as_table).chain([&manifest]);
+    let names = tables.flat_map(|of| table(of, "dependencies")).map(|(name, _)| name).filter(|name| name.starts_with("memgauge"));
+    names.map(|name| name.strip_prefix("memgauge-").unwrap_or(&name).to_owned()).collect()
 }
 
 #[test]

@@ -116,8 +116,8 @@ fn within_a_memory_limit_everything_measures_smaller_and_nobody_is_killed() {
     }
 }
 
-/// The least address space, by MiB, that the program starts in: where the loader has less, it ends without a word.
-fn to_start() -> u64 {
+/// The least address space, in steps of 1 MiB, that the program starts in: with less, the loader ends it before it can say why.
+fn least_address_space() -> u64 {
     let starts = |bytes: &u64| {
         let mut command = program();
         confined::limit(command.arg("--version"), libc::RLIMIT_AS as u32, *bytes);
@@ -126,15 +126,17 @@ fn to_start() -> u64 {
     (1..200).map(|mib| mib << 20).find(starts).unwrap()
 }
 
-/// A limit, its number, a value that leaves room for measuring, and one that leaves next to none; that of address space is [`to_start`].
-const RESOURCES: [(&str, u32, u64, u64); 6] = [
-    ("RLIMIT_AS", libc::RLIMIT_AS as u32, 200 << 20, 0),
-    ("RLIMIT_DATA", libc::RLIMIT_DATA as u32, 64 << 20, 8 << 20),
-    ("RLIMIT_MEMLOCK", libc::RLIMIT_MEMLOCK as u32, 0, 0),
-    ("RLIMIT_NOFILE", libc::RLIMIT_NOFILE as u32, 64, 6),
-    ("RLIMIT_STACK", libc::RLIMIT_STACK as u32, 256 << 10, 64 << 10),
-    ("RLIMIT_FSIZE", libc::RLIMIT_FSIZE as u32, 0, 0),
-];
+/// A limit, its number, a value that leaves room for measuring, and one that leaves next to none.
+fn resources() -> [(&'static str, u32, u64, u64); 6] {
+    [
+        ("RLIMIT_AS", libc::RLIMIT_AS as u32, 200 << 20, least_address_space()),
+        ("RLIMIT_DATA", libc::RLIMIT_DATA as u32, 64 << 20, 8 << 20),
+        ("RLIMIT_MEMLOCK", libc::RLIMIT_MEMLOCK as u32, 0, 0),
+        ("RLIMIT_NOFILE", libc::RLIMIT_NOFILE as u32, 64, 6),
+        ("RLIMIT_STACK", libc::RLIMIT_STACK as u32, 256 << 10, 64 << 10),
+        ("RLIMIT_FSIZE", libc::RLIMIT_FSIZE as u32, 0, 0),
+    ]
+}
 
 /// Limits on what a run does not use, whatever is left of it. `RLIMIT_RTTIME` counts microseconds of real-time scheduling.
 const UNUSED: [(u32, u64); 8] = [
@@ -157,7 +159,7 @@ fn limits_on_resources_are_kept_or_named() {
         let stderr = ended_well(&format!("{what}: {line}"), output);
         assert!(output.status.success() || had_no_cpu_time(output), "{what}: {line}: {stderr}");
     };
-    for (name, which, room, none) in RESOURCES {
+    for (name, which, room, none) in resources() {
         let memory = name == "RLIMIT_AS" || name == "RLIMIT_DATA";
         for line in possible(if memory { &COMMANDS } else { &[SMALL] }) {
             measures(&format!("{name} {room}"), line, &run(line, |c| confined::limit(c, which, room)));
@@ -165,7 +167,6 @@ fn limits_on_resources_are_kept_or_named() {
         if room == none {
             continue;
         }
-        let none = if name == "RLIMIT_AS" { to_start() } else { none };
         for line in if memory {
             &["stream 1M --passes 2", "latency --size 1M --time 5ms", "info"]
         } else {

@@ -139,7 +139,8 @@ fn what_was_measured_before_an_interruption_is_kept_and_the_time_is_kept() {
     let idle = fs::read_to_string(out.join("idle_seq.txt")).unwrap();
     assert!(idle.contains("INCOMPLETE") && idle.contains("Idle latency"), "{idle}");
     // The model's buffers have no files, so this is looked for here.
-    assert!(fs::read_to_string(out.join("figures.svg")).unwrap().contains("stand-in"));
+    let figures = fs::read_to_string(out.join("figures.svg")).unwrap();
+    assert!(figures.contains("volatile") && figures.contains("stand-in"));
     fs::remove_dir_all(out).unwrap();
     let ended = Watched::start(program().arg("pmem").arg(&files).args(["--size", "4M", "--within", "1s", "--format", "json"])).end();
     // What comes on top is the start, the files and the page: less than a cell's own time.
