@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -24,6 +25,8 @@ const MEMGAUGE: &str = "/bin/memgauge";
 
 /// Far more than a short run needs on a guest: what takes longer hangs.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+/// A run without a limit of its own that takes longer hangs. It is ended, so that its test fails and says so, and not the guest.
+const LONGEST: Duration = Duration::from_secs(180);
 /// How often a run is made whose CPUs others had.
 const TRIES: u32 = 4;
 /// How the program begins to say that a measurement got no CPU time.
@@ -364,7 +367,19 @@ impl Running {
 
     /// The same where it may lack CPU time.
     fn end(self) -> Result<Ran> {
-        let output = self.child.wait_with_output()?;
+        let pid = self.child.id() as i32;
+        let (ended, end) = mpsc::channel::<()>();
+        // It sleeps meanwhile: a process that looks often would disturb what is measured.
+        let watchdog = std::thread::spawn(move || {
+            let hangs = end.recv_timeout(LONGEST) == Err(RecvTimeoutError::Timeout);
+            // SAFETY: kill takes two numbers. At worst the process has ended and was waited for within these few instructions.
+            hangs && unsafe { libc::kill(pid, libc::SIGKILL) } == 0
+        });
+        let output = self.child.wait_with_output();
+        drop(ended);
+        let hung = watchdog.join().is_ok_and(|killed| killed);
+        let output = output?;
+        ensure!(!hung, "it did not end within {} s: {}", LONGEST.as_secs(), String::from_utf8_lossy(&output.stderr));
         let report = match fs::read(&self.json) {
             Ok(json) if !json.is_empty() => Some(serde_json::from_slice(&json).with_context(|| format!("{}", self.json.display()))?),
             _ => None,
