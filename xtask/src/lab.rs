@@ -133,19 +133,7 @@ impl Work<'_> {
     fn run(&self) -> JobResult {
         let (began, mut outcomes) = (Instant::now(), Vec::new());
         let ended = match self {
-            Self::Guest(job, built, parts) => {
-                let mut once = || {
-                    outcomes.clear();
-                    parts.prepare(job, built).and_then(|guest| guest.run(job, &mut outcomes))
-                };
-                match once() {
-                    Err(error) if error.is::<qemu::Silent>() => {
-                        println!("job {}: {error}; it is booted again", job.name);
-                        once()
-                    }
-                    ended => ended,
-                }
-            }
+            Self::Guest(job, built, parts) => parts.prepare(job, built).and_then(|guest| guest.run(job, &mut outcomes)),
             Self::Emulated(target, programs) => emulate::run_tests(target, programs, &mut outcomes),
         };
         let seconds = began.elapsed().as_secs_f64();

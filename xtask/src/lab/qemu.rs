@@ -19,18 +19,6 @@ const KERNEL: &str = "quiet panic=-1 norandmaps init_on_alloc=0 cryptomgr.notest
 const KERNEL_X86_64: &str = "console=ttyS0 no_timer_check tsc=reliable no5lvl";
 const KERNEL_AARCH64: &str = "console=ttyAMA0";
 
-/// The guest's kernel or its emulator has stopped: a program that hangs fails its test.
-#[derive(Debug)]
-pub(crate) struct Silent(PathBuf);
-
-impl std::error::Error for Silent {}
-
-impl std::fmt::Display for Silent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the guest reported nothing for {} s; its console: {}", PATIENCE.as_secs(), self.0.display())
-    }
-}
-
 /// What a guest boots.
 pub(crate) struct Boot<'a> {
     pub(crate) qemu: &'a Path,
@@ -104,7 +92,7 @@ pub(crate) fn boot(job: &Job, boot: &Boot<'_>, shell: bool) -> Result<()> {
         if last_report.elapsed() > PATIENCE {
             child.kill()?;
             child.wait()?;
-            bail!(Silent(boot.console.to_owned()));
+            bail!("the guest reported nothing for {} s; its console: {}", PATIENCE.as_secs(), boot.console.display());
         }
         std::thread::sleep(Duration::from_millis(20));
     };
