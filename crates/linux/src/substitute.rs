@@ -1,11 +1,10 @@
 //! Files of `/proc` and `/sys` that are not the kernel's own: lxcfs and others mount files over them that describe a container.
 
-use std::io::Read;
 use std::path::Path;
 
 use rustix::fs::{PROC_SUPER_MAGIC, fstatfs};
 
-use crate::files::open_regular;
+use crate::files::{append, open_regular};
 use crate::mount::{self, Mount};
 use crate::tree::Tree;
 
@@ -54,10 +53,14 @@ impl Substitutes {
 
 /// The kernel's own text of a file of `/proc`; `None` where it cannot be read, or where something else is mounted over it on the running machine.
 pub(crate) fn kernels_text(root: &Path, file: &str) -> Option<String> {
-    let opened = open_regular(&root.join(file)).ok()?;
+    let mut opened = open_regular(&root.join(file)).ok()?;
     let is_kernels = root != Path::new("/") || fstatfs(&opened).is_ok_and(|found| found.f_type == PROC_SUPER_MAGIC);
-    let mut text = String::new();
-    (is_kernels && opened.take(MAX_BYTES).read_to_string(&mut text).is_ok()).then_some(text)
+    let mut bytes = Vec::new();
+    if !is_kernels {
+        return None;
+    }
+    append(&mut opened, MAX_BYTES, &mut bytes).ok()?;
+    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

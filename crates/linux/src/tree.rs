@@ -1,12 +1,11 @@
 //! Files below a root folder, which is `/` for the running machine or the folder of a recorded one.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use memgauge_model::units::{IdSet, MAX_ID};
 
-use crate::files::open_regular;
+use crate::files::{append, open_regular};
 
 /// Where CPUs are, below the root.
 pub(crate) const CPU_DIR: &str = "sys/devices/system/cpu";
@@ -51,7 +50,7 @@ impl<'a> Tree<'a> {
     pub(crate) fn text_up_to(&self, relative: &str, max_bytes: u64) -> Option<String> {
         let mut bytes = Vec::new();
         // A recorded folder may have a pipe or a device there.
-        let read = open_regular(&self.path(relative)).ok()?.take(max_bytes).read_to_end(&mut bytes);
+        let read = append(&mut open_regular(&self.path(relative)).ok()?, max_bytes, &mut bytes);
         if read.is_err() && bytes.is_empty() {
             return None;
         }

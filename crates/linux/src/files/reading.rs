@@ -33,6 +33,41 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32).open(path)
 }
 
+/// The block in which files of the kernel are read: most of them are smaller.
+const BLOCK: usize = 8 << 10;
+
+/// Appends what a file has, at most `most` bytes, also where a later read fails. Files of `/proc` and `/sys` state no size or a wrong one, so
+/// `Read::read_to_end` asks for it in vain, and takes five reads and a buffer of two pages for what this reads at once.
+///
+/// # Errors
+/// Those of reading.
+pub(crate) fn append(file: &mut File, most: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let (mut block, mut left) = ([0; BLOCK], most);
+    while left > 0 {
+        let room = usize::try_from(left).map_or(BLOCK, |left| left.min(BLOCK));
+        match file.read(&mut block[..room]) {
+            Ok(0) => break,
+            Ok(read) => {
+                bytes.extend_from_slice(&block[..read]);
+                left -= read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// The text of a file of the kernel.
+///
+/// # Errors
+/// Those of opening and reading, and for what is not UTF-8.
+pub(crate) fn kernel_text(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    append(&mut File::open(path)?, u64::MAX, &mut bytes)?;
+    String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+}
+
 /// Reads a file to its end, or what a pipe or a device gives until then: `most` bytes, and not more. A pipe without a writer, or whose writer is
 /// slow, is waited for until `gives_up`.
 ///
