@@ -39,7 +39,7 @@ fn encode(pixmap: &Pixmap, scale: f64) -> Option<Vec<u8>> {
     let mut encoder = png::Encoder::new(&mut bytes, pixmap.width(), pixmap.height());
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_pixel_dims(Some(png::PixelDimensions { xppu: density, yppu: density, unit: png::Unit::Meter }));
-    let data = opaque(pixmap);
+    let data = rgb(pixmap);
     let mut writer = encoder.write_header().ok()?;
     writer.write_image_data(&data).ok()?;
     writer.finish().ok()?;
@@ -48,7 +48,7 @@ fn encode(pixmap: &Pixmap, scale: f64) -> Option<Vec<u8>> {
 
 /// Red, green and blue of each pixel of a figure, which is opaque. By index: an iterator that flattens takes most of the time of a figure where
 /// nothing is optimised, as in tests.
-fn opaque(pixmap: &Pixmap) -> Vec<u8> {
+fn rgb(pixmap: &Pixmap) -> Vec<u8> {
     let pixels = pixmap.data();
     let mut colours = vec![0; pixels.len() / 4 * 3];
     let bytes: &mut [u8] = &mut colours;
