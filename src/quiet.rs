@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn disturbers_are_named_where_they_may_have_disturbed() {
-        let mut report: Report = serde_json::from_str(include_str!("../tests/results/two-nodes.json")).unwrap();
+        let mut report = memgauge_render::read(include_bytes!("../tests/results/two-nodes.json")).unwrap();
         report.environment.disturbing_processes = vec![("rustc", 93.0), ("python3", 40.4)]
             .into_iter()
             .map(|(name, cpu_percent)| DisturbingProcess { name: name.into(), cpu_percent })

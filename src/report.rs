@@ -91,7 +91,7 @@ mod tests {
 
     /// A saved run of a machine with two nodes.
     fn saved() -> Report {
-        serde_json::from_str(include_str!("../tests/results/two-nodes.json")).unwrap()
+        memgauge_render::read(include_bytes!("../tests/results/two-nodes.json")).unwrap()
     }
 
     /// An outcome with something in every field, different for every CPU.

@@ -131,7 +131,7 @@ mod tests {
     fn what_is_missing_when_the_time_is_over_is_missing_for_that() {
         let machine = topology::read_machine(Path::new("/")).unwrap();
         let stop = Stop::raised(None);
-        let mut report: Report = serde_json::from_str(include_str!("../tests/results/two-nodes.json")).unwrap();
+        let mut report = memgauge_render::read(include_bytes!("../tests/results/two-nodes.json")).unwrap();
         let why = |within: Option<Duration>, report: &Report| {
             let mut context = RunContext::new(&machine, Clock::calibrate(Path::new("/")), "/".into(), stop.flag());
             context.deadline = within.map(|within| context.now() + within);

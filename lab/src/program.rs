@@ -381,7 +381,7 @@ impl Running {
         let output = output?;
         ensure!(!hung, "it did not end within {} s: {}", LONGEST.as_secs(), String::from_utf8_lossy(&output.stderr));
         let report = match fs::read(&self.json) {
-            Ok(json) if !json.is_empty() => Some(serde_json::from_slice(&json).with_context(|| format!("{}", self.json.display()))?),
+            Ok(json) if !json.is_empty() => Some(memgauge_render::read(&json).with_context(|| format!("{}", self.json.display()))?),
             _ => None,
         };
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     fn report(recommended: &[&str]) -> Report {
-        let mut report: Report = serde_json::from_str(include_str!("../../tests/results/two-nodes.json")).unwrap();
+        let mut report = memgauge_render::read(include_bytes!("../../tests/results/two-nodes.json")).unwrap();
         let summary = |weights: &&str| InterleaveSummary {
             at: Coordinates::default(),
             goal: Goal::Bandwidth,

@@ -131,7 +131,7 @@ mod tests {
     }
 
     fn some_directory(path: &Path) -> Result<MemoryDir, String> {
-        let report: memgauge_model::result::Report = serde_json::from_str(include_str!("../../tests/results/pmem.json")).unwrap();
+        let report = memgauge_render::read(include_bytes!("../../tests/results/pmem.json")).unwrap();
         let mut dir = report.plan.unwrap().directories[0].clone();
         dir.file.path = path.display().to_string();
         Ok(dir)

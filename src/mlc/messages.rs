@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_is_not_reliable_is_told_once_for_each_reason() {
-        let mut report: Report = serde_json::from_str(include_str!("../../tests/results/two-nodes.json")).unwrap();
+        let mut report = memgauge_render::read(include_bytes!("../../tests/results/two-nodes.json")).unwrap();
         let lines = |report: &Report| {
             let mut doubts = Doubts::default();
             doubts.add(report.measurements());

@@ -442,7 +442,7 @@ mod tests {
 
     #[test]
     fn a_scan_says_what_its_rows_lack() {
-        let whole: Report = serde_json::from_str(include_str!("../../tests/results/scan.json")).unwrap();
+        let whole = memgauge_render::read(include_bytes!("../../tests/results/scan.json")).unwrap();
         assert!(scan_messages(&whole).iter().all(|message| message.contains("addresses")), "all was measured");
         let mut part = whole.clone();
         let kept = part.results.len() - 11;

@@ -11,7 +11,6 @@ use std::sync::LazyLock;
 
 use memgauge_model::directory::MemoryDir;
 use memgauge_model::plan::KernelRow;
-use memgauge_model::result::Report;
 use memgauge_model::spec::{Spec, Task, TrafficSpec};
 use memgauge_model::topology::Machine;
 use memgauge_model::traffic::{Access, Form, LineUse, Mix, Width};
@@ -22,12 +21,12 @@ use super::sections::{Inputs, Translation, translate};
 
 /// Two packages of 16 cores with two threads each: CPUs 0-63, nodes 0-1, nothing measured.
 pub(super) fn two_nodes() -> Machine {
-    let report: Report = serde_json::from_str(include_str!("../../tests/results/two-nodes.json")).unwrap();
+    let report = memgauge_render::read(include_bytes!("../../tests/results/two-nodes.json")).unwrap();
     report.machine
 }
 
 fn pmem(path: &Path) -> Result<MemoryDir, String> {
-    let report: Report = serde_json::from_str(include_str!("../../tests/results/pmem.json")).unwrap();
+    let report = memgauge_render::read(include_bytes!("../../tests/results/pmem.json")).unwrap();
     let mut dir = report.plan.unwrap().directories[0].clone();
     dir.file.path = path.display().to_string();
     Ok(dir)

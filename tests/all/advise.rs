@@ -7,7 +7,7 @@ use std::process::Output;
 use memgauge_analysis::advice::{Action, Advice, Topic, Why};
 use memgauge_model::result::{QualityLevel, Report};
 
-use crate::support::{program, temporary, text};
+use crate::support::{program, save, temporary, text};
 
 /// A result that the renderers' tests keep, too.
 fn kept(name: &str) -> String {
@@ -66,7 +66,7 @@ fn what_carries_no_advice_is_said_with_status_4() {
     let mut report: Report = serde_json::from_slice(&fs::read(kept("two-nodes.json")).unwrap()).unwrap();
     report.results.iter_mut().for_each(|m| m.quality.level = QualityLevel::Unreliable);
     let file = folder.join("unreliable.json");
-    fs::write(&file, serde_json::to_vec(&report).unwrap()).unwrap();
+    save(&report, &file);
     let file = file.display().to_string();
     assert_eq!(advise(&[&file]).status.code(), Some(4));
     let found = advice(&[&file, "--model-bytes", "8G"]);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use memgauge_analysis::comparison::{Comparison, ComparisonVerdict};
 use memgauge_model::result::{QualityLevel, Report};
 
-use crate::support::{first_cpu, measured_by, program, report, temporary, text, write_script};
+use crate::support::{first_cpu, measured_by, program, report, save, temporary, text, write_script};
 
 /// Writes runs of which every sample is `factor` times as high as in `base`. Runs differ by a tenth of a percent.
 fn write_runs(base: &Report, folder: &Path, count: u32, factor: f64) {
@@ -27,7 +27,7 @@ fn write_runs(base: &Report, folder: &Path, count: u32, factor: f64) {
                 samples.bursts.iter_mut().flatten().for_each(|s| *s = estimate.value.unwrap());
             }
         }
-        fs::write(folder.join(format!("{run}.json")), serde_json::to_vec(&report).unwrap()).unwrap();
+        save(&report, folder.join(format!("{run}.json")));
     }
 }
 
@@ -117,7 +117,7 @@ fn wrong_input_is_refused_in_a_line() {
     let mut other: Report = serde_json::from_slice(&fs::read(&one).unwrap()).unwrap();
     other.machine.identity.model_name = Some("Another CPU".into());
     let unlike = folder.join("unlike.json");
-    fs::write(&unlike, serde_json::to_vec(&other).unwrap()).unwrap();
+    save(&other, &unlike);
     let cases: [(&[&Path], &str); 7] = [
         (&[&one], "name results of both sides"),
         (&[&one, Path::new("--"), &empty], "holds no file that ends in .json"),

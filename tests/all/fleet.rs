@@ -8,20 +8,20 @@ use std::time::{Duration, Instant};
 
 use memgauge_analysis::fleet::FleetHistory;
 use memgauge_fleet::{IngestOutcome, SkipReason, Store, read};
-use memgauge_model::result::{Host, Report};
+use memgauge_model::result::Host;
 
-use crate::support::{program, temporary, text};
+use crate::support::{program, save, temporary, text};
 
-const VM: &str = include_str!("../results/vm-2-cpus.json");
+const VM: &[u8] = include_bytes!("../results/vm-2-cpus.json");
 
 /// Writes runs `first..` of a host each.
 fn write_runs(inbox: &Path, runs: std::ops::Range<u32>) {
     fs::create_dir_all(inbox).unwrap();
-    let mut report: Report = serde_json::from_str(VM).unwrap();
+    let mut report = memgauge_render::read(VM).unwrap();
     for i in runs {
         report.run.id = format!("{i:032x}");
         report.run.host = Some(Host { hostname: Some(format!("n{i}")), machine_id_hash: None });
-        fs::write(inbox.join(format!("{i:05}.json")), serde_json::to_vec(&report).unwrap()).unwrap();
+        save(&report, inbox.join(format!("{i:05}.json")));
     }
 }
 
@@ -194,11 +194,11 @@ fn one_of_two_hosts_of_one_name_is_chosen_by_its_machine_id() {
     let folder = temporary("fleet-one-name");
     let (inbox, store) = (folder.join("inbox"), folder.join("fleet"));
     fs::create_dir_all(&inbox).unwrap();
-    let mut report: Report = serde_json::from_str(VM).unwrap();
+    let mut report = memgauge_render::read(VM).unwrap();
     for (i, id) in ["3fa2c1d09e11", "3fa2c1d09e11", "b0b1b2b3b4b5"].into_iter().enumerate() {
         report.run.id = format!("{i:032x}");
         report.run.host = Some(Host { hostname: Some("localhost".into()), machine_id_hash: Some(format!("{id:0<64}")) });
-        fs::write(inbox.join(format!("{i}.json")), serde_json::to_vec(&report).unwrap()).unwrap();
+        save(&report, inbox.join(format!("{i}.json")));
     }
     assert!(fleet(&["ingest"], &[&store, &inbox]).status.success());
     let runs = |arguments: &[&str]| {

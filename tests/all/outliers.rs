@@ -13,7 +13,7 @@ use memgauge_model::experiment::Experiment;
 use memgauge_model::result::Report;
 use memgauge_simulation::fleet::{FleetShape, reports};
 
-use crate::support::{program, simulated, temporary, text};
+use crate::support::{program, save, simulated, temporary, text};
 
 fn saved(name: &str) -> Report {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results").join(name);
@@ -36,7 +36,7 @@ fn simulated_of(name: &str, mut template: Report, shape: &FleetShape, seed: u64)
         if fault.is_some() {
             sick.insert(report.run.host.as_ref().unwrap().hostname.clone().unwrap());
         }
-        fs::write(results.join(format!("{i}.json")), serde_json::to_vec(&report).unwrap()).unwrap();
+        save(&report, results.join(format!("{i}.json")));
     }
     (folder, sick)
 }
@@ -124,7 +124,7 @@ fn this_machine_is_judged_by_its_siblings() {
                 let estimate = &mut m.estimate;
                 [&mut estimate.value, &mut estimate.ci95_low, &mut estimate.ci95_high].into_iter().flatten().for_each(|v| *v *= factor);
             }
-            fs::write(folder.join(format!("results/{i}.json")), serde_json::to_vec(&report).unwrap()).unwrap();
+            save(&report, folder.join(format!("results/{i}.json")));
         }
         let ingested = fleet(&["ingest", name, "results"], &folder);
         assert!(ingested.status.success(), "{}", text(&ingested.stderr));
@@ -147,7 +147,7 @@ fn this_machine_is_judged_by_its_siblings() {
     fs::create_dir_all(other.join("results")).unwrap();
     for i in 0..9 {
         report.run.id = format!("{i:032x}");
-        fs::write(other.join(format!("results/{i}.json")), serde_json::to_vec(&report).unwrap()).unwrap();
+        save(&report, other.join(format!("results/{i}.json")));
     }
     ingest(&other);
     let output = run(&format!("--baseline {}", other.join("fleet").display()));

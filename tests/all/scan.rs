@@ -10,7 +10,7 @@ use memgauge_model::result::{Incomplete, PlacementStatus, Report};
 use memgauge_testing::not_tested;
 
 use crate::support::watch::{InTime, Watched};
-use crate::support::{alone, program, refused, report, run, temporary, text};
+use crate::support::{alone, program, refused, report, run, save, temporary, text};
 
 #[test]
 fn a_scan_measures_every_region_and_checks_what_it_keeps() {
@@ -50,7 +50,7 @@ fn a_scan_measures_every_region_and_checks_what_it_keeps() {
     // A saved result shows the same text as the run.
     let folder = temporary("scan");
     let file = folder.join("scan.json");
-    std::fs::write(&file, serde_json::to_string(&report).unwrap()).unwrap();
+    save(&report, &file);
     let shown = run(&format!("render {}", file.display()));
     assert!(text(&shown.stdout).contains("Memory scan") && text(&shown.stdout).contains("4 regions of 4 MiB"));
     std::fs::remove_dir_all(folder).unwrap();

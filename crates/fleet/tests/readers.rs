@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use memgauge_fleet::{IngestOptions, Row, ingest, read};
 use memgauge_model::result::Host;
+use memgauge_render::{Appearance, Document, Format};
 use memgauge_testing::not_tested_in_part;
 use serde_json::json;
 use tempfile::TempDir;
@@ -30,7 +31,7 @@ fn fleet(folder: &Path) -> Vec<Row> {
             let value = m.estimate.value.map(|v| v * (1.0 + 0.001 * i as f64));
             m.estimate.value = value;
         }
-        fs::write(inbox.join(format!("{i}.json")), serde_json::to_vec(&report).unwrap()).unwrap();
+        fs::write(inbox.join(format!("{i}.json")), report.render(Format::JSON, &Appearance::default()).unwrap()).unwrap();
     }
     let fleet = folder.join("it's a fleet");
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores/0.1.0"), &fleet);

@@ -18,7 +18,6 @@ use memgauge_model::estimate::NotMeasured;
 use memgauge_model::experiment::PageRequest;
 use memgauge_model::metrics::{CounterMetric, Role};
 use memgauge_model::plan::BufferPlan;
-use memgauge_model::result::Report;
 use memgauge_model::topology::Identity;
 use memgauge_model::units::{Bytes, IdSet};
 use memgauge_os::clock::{self, Clock};
@@ -393,7 +392,7 @@ fn a_counter_that_never_counts() -> Result<()> {
         .stdout(Stdio::null())
         .status()?;
     ensure!(status.success(), "{status}");
-    let report: Report = serde_json::from_slice(&fs::read(&json)?)?;
+    let report = memgauge_render::read(&fs::read(&json)?)?;
     let program = report.program.context("no program")?;
     let event = |name: &str| program.events.iter().find(|e| e.event.name == name).with_context(|| format!("no {name}"));
     let instructions = event("inst_retired")?.estimate.value.context("no instructions")?;

@@ -12,11 +12,17 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use memgauge_model::result::Report;
+use memgauge_render::{Appearance, Document, Format};
 
 pub(crate) fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_memgauge"));
     command.stdin(Stdio::null()).env_remove("NO_COLOR");
     command
+}
+
+/// Writes a report to a file, as the program does.
+pub(crate) fn save(report: &Report, file: impl AsRef<Path>) {
+    std::fs::write(file, report.render(Format::JSON, &Appearance::default()).unwrap()).unwrap();
 }
 
 /// Starts the program with the default action for SIGINT and SIGHUP, or with SIGHUP ignored, however the tests were started: shells ignore SIGINT

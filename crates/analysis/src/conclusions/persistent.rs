@@ -65,16 +65,16 @@ pub fn access_knees(results: &[Measurement]) -> Vec<AccessKnee> {
 #[cfg(test)]
 mod tests {
     use memgauge_model::estimate::Estimate;
-    use memgauge_model::result::{Quality, QualityLevel, Report};
+    use memgauge_model::result::QualityLevel;
 
     use super::*;
+    use crate::conclusions::limit::tests::bandwidth;
 
     /// A measurement of a directory with this value and half of its interval.
     fn measured(experiment: Experiment, value: f64, half: f64) -> Measurement {
-        let report: Report = serde_json::from_str(include_str!("../../../../tests/results/pmem.json")).unwrap();
-        let mut m = report.results.into_iter().find(|m| m.at.mix == Some(Mix::NtWrite)).unwrap();
+        let mut m = bandwidth("16-31", None, Mix::NtWrite, value, None);
         m.experiment = experiment;
-        m.quality = Quality { level: QualityLevel::Good, reasons: Vec::new() };
+        m.at.memory_dir = Some("/mnt/pmem".into());
         m.estimate = Estimate { value: Some(value), ci95_low: Some(value - half), ci95_high: Some(value + half), ..Estimate::default() };
         m
     }

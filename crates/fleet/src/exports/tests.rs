@@ -143,7 +143,7 @@ fn machines_of_one_name_are_exported_each() {
         report.run.id = format!("run-{i}");
         report.run.host = Some(Host { hostname: Some("localhost".into()), machine_id_hash: id.map(|id| id.repeat(64)) });
         report.started.utc = format!("2026-03-{:02}T09:26:53Z", i + 1);
-        fs::write(inbox.join(format!("{i}.json")), serde_json::to_vec(&report).unwrap()).unwrap();
+        fs::write(inbox.join(format!("{i}.json")), report.render(Format::JSON, &Appearance::default()).unwrap()).unwrap();
     }
     let options = crate::IngestOptions { copy: false, batch: 10 };
     let outcome = crate::ingest(&fleet, &[inbox], &options, &std::sync::atomic::AtomicBool::new(false), |_| {}).unwrap();

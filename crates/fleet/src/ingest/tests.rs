@@ -2,6 +2,7 @@
 
 use super::text::{ingest_line, ingest_text};
 use memgauge_model::result::Report;
+use memgauge_render::{Appearance, Document, Format};
 use tempfile::TempDir;
 
 use super::*;
@@ -9,11 +10,15 @@ use crate::store::read;
 
 const TWO_NODES: &[u8] = include_bytes!("../../../../tests/results/two-nodes.json");
 
+fn json(report: &Report) -> Vec<u8> {
+    report.render(Format::JSON, &Appearance::default()).unwrap()
+}
+
 fn result(id: &str, host: &str) -> Vec<u8> {
-    let mut report: Report = memgauge_render::read(TWO_NODES).unwrap();
+    let mut report = memgauge_render::read(TWO_NODES).unwrap();
     report.run.id = id.into();
     report.run.host = Some(memgauge_model::result::Host { hostname: Some(host.into()), machine_id_hash: None });
-    serde_json::to_vec(&report).unwrap()
+    json(&report)
 }
 
 fn run(fleet: &Path, from: &[&Path], batch: usize, copy: bool) -> Result<IngestOutcome, IngestError> {
@@ -97,7 +102,7 @@ fn what_is_read_back_is_what_the_results_hold() {
         let mut report = memgauge_render::read(&bytes).unwrap();
         report.run.id = format!("run {name} 'é'");
         report.run.labels = [("rack".to_owned(), "a,\"b\"".to_owned())].into();
-        fs::write(inbox.join(format!("{name}.json")), serde_json::to_vec(&report).unwrap()).unwrap();
+        fs::write(inbox.join(format!("{name}.json")), json(&report)).unwrap();
         expected.extend(rows(&report));
     }
     let outcome = run(&fleet, &[&inbox], 3, true).unwrap();
