@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
 use reading::TRY_PIPE;
-pub(crate) use reading::{append, kernel_text};
+pub(crate) use reading::{append, read_text};
 pub use reading::{open_regular, read_to_end};
 
 /// What umask leaves of this are the permissions of a new file.

@@ -9,7 +9,7 @@ use memgauge_model::units::IdSet;
 
 use crate::clock::gettime_ns;
 use crate::edac::{dimm_errors, memory_errors};
-use crate::files::kernel_text;
+use crate::files::read_text;
 use crate::substitute::kernels_text;
 
 /// `/proc/stat` counts in steps of 10 ms (`USER_HZ` 100). In less time than this, the steps would hide everything else.
@@ -144,7 +144,7 @@ pub fn busy_seconds(root: &Path, cpus: &IdSet) -> BTreeMap<u32, f64> {
 
 impl Counters {
     fn read(root: &Path, cpus: &IdSet) -> Self {
-        let text = |path: &str| kernel_text(&root.join(path)).ok();
+        let text = |path: &str| read_text(&root.join(path)).ok();
         let stat = stat(root).and_then(|t| cpu_time(&t, cpus));
         let own_s = own_cpu_seconds();
         let events = text("proc/vmstat").map(|t| vmstat(&t)).unwrap_or_default();
@@ -220,7 +220,7 @@ pub fn thread_involuntary_switches() -> Option<u64> {
 /// Nanoseconds in which the calling thread was ready but did not run, from the second field of `/proc/thread-self/schedstat`; `None` on
 /// kernels without `CONFIG_SCHED_INFO`.
 pub fn thread_waited_ns() -> Option<u64> {
-    kernel_text(Path::new("/proc/thread-self/schedstat")).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
+    read_text(Path::new("/proc/thread-self/schedstat")).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// Nanoseconds that the calling thread ran. Reading them takes some 300 ns.

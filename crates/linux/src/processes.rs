@@ -7,7 +7,7 @@ use std::time::Instant;
 use memgauge_model::result::DisturbingProcess;
 
 use crate::container::is_in_own_processes;
-use crate::files::kernel_text;
+use crate::files::read_text;
 use crate::mount;
 use crate::noise::user_hz;
 use crate::tree::Tree;
@@ -45,7 +45,7 @@ impl ProcessTimes {
         let own = std::process::id();
         let names = Tree::new(root).names("proc");
         let others = names.iter().filter_map(|name| name.parse::<u32>().ok()).filter(|pid| *pid != own);
-        let stat = |pid: u32| Some((pid, name_and_ticks(&kernel_text(&root.join(format!("proc/{pid}/stat"))).ok()?)?));
+        let stat = |pid: u32| Some((pid, name_and_ticks(&read_text(&root.join(format!("proc/{pid}/stat"))).ok()?)?));
         Self { taken: Instant::now(), processes: others.filter_map(stat).collect() }
     }
 

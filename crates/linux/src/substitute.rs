@@ -54,11 +54,10 @@ impl Substitutes {
 /// The kernel's own text of a file of `/proc`; `None` where it cannot be read, or where something else is mounted over it on the running machine.
 pub(crate) fn kernels_text(root: &Path, file: &str) -> Option<String> {
     let mut opened = open_regular(&root.join(file)).ok()?;
-    let is_kernels = root != Path::new("/") || fstatfs(&opened).is_ok_and(|found| found.f_type == PROC_SUPER_MAGIC);
-    let mut bytes = Vec::new();
-    if !is_kernels {
+    if root == Path::new("/") && fstatfs(&opened).ok()?.f_type != PROC_SUPER_MAGIC {
         return None;
     }
+    let mut bytes = Vec::new();
     append(&mut opened, MAX_BYTES, &mut bytes).ok()?;
     String::from_utf8(bytes).ok()
 }

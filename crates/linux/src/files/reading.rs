@@ -58,11 +58,11 @@ pub(crate) fn append(file: &mut File, most: u64, bytes: &mut Vec<u8>) -> io::Res
     Ok(())
 }
 
-/// The text of a file of the kernel.
+/// The text of a file of `/proc` or `/sys`.
 ///
 /// # Errors
 /// Those of opening and reading, and for what is not UTF-8.
-pub(crate) fn kernel_text(path: &Path) -> io::Result<String> {
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     append(&mut File::open(path)?, u64::MAX, &mut bytes)?;
     String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
@@ -114,6 +114,22 @@ mod tests {
         let path = folder.path().join("pipe");
         mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
         (folder, path)
+    }
+
+    #[test]
+    fn a_file_of_several_blocks_is_read_up_to_a_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let text: String = ('a'..='z').cycle().take(2 * BLOCK + 7).collect();
+        fs::write(&path, &text).unwrap();
+        assert_eq!(read_text(&path).unwrap(), text);
+        for most in [0, 7, BLOCK, BLOCK + 7, 3 * BLOCK] {
+            let mut bytes = b"before".to_vec();
+            append(&mut File::open(&path).unwrap(), most as u64, &mut bytes).unwrap();
+            assert_eq!(bytes, [b"before", &text.as_bytes()[..most.min(text.len())]].concat(), "{most}");
+        }
+        fs::write(&path, [0xff]).unwrap();
+        assert_eq!(read_text(&path).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 
     #[test]
