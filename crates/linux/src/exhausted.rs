@@ -24,6 +24,18 @@ use dlmalloc::GlobalDlmalloc as Allocator;
 #[cfg(not(target_env = "musl"))]
 use std::alloc::System as Allocator;
 
+/// Runs before `main`: a child between fork and exec may allocate, as with the allocators of C libraries, whatever other threads do meanwhile.
+#[cfg(target_env = "musl")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static ALLOCATE_AFTER_FORK: extern "C" fn() = allocate_after_fork;
+
+#[cfg(target_env = "musl")]
+extern "C" fn allocate_after_fork() {
+    // SAFETY: nothing has forked yet, and no other thread runs.
+    unsafe { dlmalloc::enable_alloc_after_fork() };
+}
+
 /// The allocator, which notes what it refused.
 struct Noting;
 
@@ -82,6 +94,36 @@ extern "C" fn aborted(_signal: i32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_forked_child_can_allocate_while_other_threads_do() {
+        use std::os::unix::process::CommandExt;
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        let done = AtomicBool::new(false);
+        let allocate = || drop(std::hint::black_box(vec![7_u8; 100]));
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !done.load(Ordering::Relaxed) {
+                        allocate()
+                    }
+                });
+            }
+            for _ in 0..100 {
+                let mut command = std::process::Command::new("true");
+                // SAFETY: that allocating is allowed there is what this shows.
+                unsafe {
+                    command.pre_exec(move || {
+                        allocate();
+                        Ok(())
+                    })
+                };
+                assert!(command.status().unwrap().success());
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+    }
 
     #[test]
     fn a_failure_that_a_thread_survives_is_forgotten() {
