@@ -1,6 +1,7 @@
 //! Topologies of machines whose answers are made by hand, in the layout that Microsoft documents.
 
 mod answer;
+#[cfg(not(windows))]
 mod machines;
 
 use memgauge_model::topology::{Cache, Cpu, Node};
