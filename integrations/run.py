@@ -92,7 +92,7 @@ def main():
 
     def run_test(name):
         begun, lines = time.monotonic(), []
-        environment = dict(os.environ, MEMGAUGE=memgauge, PATH=path)
+        environment = dict(os.environ, MEMGAUGE=memgauge, MEMGAUGE_STATE="", PATH=path)
         shown = {"show": lines.append} if args.jobs > 1 else {}
         run = Run([args.python, f"{HERE}/{name}/test.py"], environment=environment, **shown)
         return name, run, lines, time.monotonic() - begun

@@ -94,10 +94,9 @@ fn note(report: &Report, looked: Looked) -> Option<Note> {
     let (named, advice) = match (names.is_empty(), looked, guest) {
         (false, ..) => (format!(": {} of a CPU", names.join(", ")), wait()),
         // Waiting helps only against what this kernel sees.
-        (true, Looked::AtAll, true) => (
-            " and no process that still runs did: perhaps other guests of the host".to_owned(),
-            "run again when the host is quieter".into(),
-        ),
+        (true, Looked::AtAll, true) => {
+            (": something that has ended since, or another guest of the host".to_owned(), "run again when the host is quieter".into())
+        }
         (true, Looked::AtSome, _) => (
             " and no process that can be seen from here did: others of the same host are hidden, as from a container".to_owned(),
             "look for them on the host, and run again when it is quieter".into(),
@@ -153,9 +152,12 @@ mod tests {
         );
         report.machine.identity.hypervisor = Some("KVM".to_owned());
         let stolen = note(&report, Looked::AtAll).unwrap();
-        assert!(stolen.message.to_string().contains("other guests") && !stolen.advice.unwrap().to_string().contains("--wait-quiet"));
+        assert!(
+            stolen.message.to_string().contains("another guest of the host")
+                && !stolen.advice.unwrap().to_string().contains("--wait-quiet")
+        );
         let hidden = note(&report, Looked::AtSome).unwrap();
-        assert!(!hidden.message.to_string().contains("guests"), "they may be of this guest: {}", hidden.message);
+        assert!(!hidden.message.to_string().contains("guest"), "they may be of this guest: {}", hidden.message);
         assert!(note(&report, Looked::Not).unwrap().message.to_string().ends_with("during the run"), "nobody looked");
     }
 }

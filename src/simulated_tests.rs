@@ -5,6 +5,7 @@ mod advice;
 mod axes;
 mod compare;
 mod disturbed;
+mod history;
 mod hops;
 mod siblings;
 mod tiers;

@@ -1,22 +1,31 @@
-//! The folder of scheduled checks (`memgauge quick --state`): one check at a time, the newest results, and a link to the last of them.
+//! A folder of checks (`memgauge quick`): one check at a time, the newest results, and a link to the last of them. Scheduled checks name theirs
+//! (`--state`); others have one for each user.
 
+use std::env;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use memgauge_model::result::Report;
 use memgauge_os::security::explained;
 use memgauge_os::{clock, files, process};
+use memgauge_render::{Appearance, Document, Format};
 
 use crate::console::Program;
 use crate::exit::UsageError;
-use crate::output_file;
+use crate::output_file::{self, OutputFile};
+use crate::sinks::read_report;
 
 /// The file that a check locks while it runs. Its content is the number of the process.
 const LOCK: &str = "lock";
 /// A link to the newest result.
 const LATEST: &str = "latest.json";
+/// Names the folder for checks that name none; empty: they are not kept.
+const VARIABLE: &str = "MEMGAUGE_STATE";
+/// How many checks are kept in the user's own folder. One has 25 to 300 kB.
+const KEPT: usize = 30;
 /// How often it is looked whether the other check has ended.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -27,7 +36,23 @@ pub(crate) struct StateFolder {
     keep: usize,
     /// The name of this check's result.
     name: String,
+    /// The folder was made for this check.
+    is_new: bool,
     _lock: File,
+}
+
+/// The folder for the checks of this user; `None` where they are not to be kept.
+///
+/// # Errors
+/// When nothing says where it is.
+fn own_folder() -> anyhow::Result<Option<PathBuf>> {
+    if let Some(path) = env::var_os(VARIABLE).filter(|_| !process::has_more_privileges_than_its_user()) {
+        return Ok(Some(PathBuf::from(path)).filter(|path| !path.as_os_str().is_empty()));
+    }
+    let Some(states) = process::state_folder() else {
+        bail!("there is no home directory, or none to be trusted; name a folder with --state");
+    };
+    Ok(Some(states.join("memgauge")))
 }
 
 impl StateFolder {
@@ -44,6 +69,7 @@ impl StateFolder {
         };
         // Of a folder that may not be seen it says that something else is there.
         let seen = |e| fs::metadata(path).err().filter(|found| found.kind() == io::ErrorKind::PermissionDenied).unwrap_or(e);
+        let is_new = !path.exists();
         fs::create_dir_all(path)
             .map_err(seen)
             .map_err(|e| failed(&e, format!("the folder cannot be made: {}; name another one", explained(&e))))?;
@@ -59,7 +85,40 @@ impl StateFolder {
         let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
         output_file::remove_all_stale(path);
         let name = format!("{}.json", clock::moment().utc.replace(':', "-"));
-        Ok(Self { path: path.to_owned(), keep, name, _lock: lock })
+        Ok(Self { path: path.to_owned(), keep, name, is_new, _lock: lock })
+    }
+
+    /// Opens the folder for the checks of this user. A check that cannot be kept is worth as much: `None` where they are not to be kept, or
+    /// cannot be, which is said unless `quiet`.
+    pub(crate) fn open_own(quiet: bool) -> Option<Self> {
+        let opened = own_folder().and_then(|path| path.map(|path| Self::open(&path, KEPT, Duration::ZERO)).transpose());
+        opened.unwrap_or_else(|why| {
+            not_kept(&why, quiet);
+            None
+        })
+    }
+
+    /// The checks that are kept here, the oldest first. Files that are no results are left out.
+    pub(crate) fn checks(&self) -> Vec<Report> {
+        let names = self.results().unwrap_or_default();
+        names.into_iter().filter_map(|name| read_report(&self.path.join(name)).ok()).collect()
+    }
+
+    /// Keeps a check of this user. Where it cannot be kept, that is said unless `quiet`.
+    pub(crate) fn keep(&self, report: &Report, quiet: bool) {
+        let written = || -> anyhow::Result<()> {
+            let bytes = report.render(Format::JSON, &Appearance::default())?;
+            OutputFile::open(&self.result())?.write(&bytes).with_context(|| self.result().display().to_string())?;
+            self.finish()
+        };
+        match written() {
+            Err(why) => not_kept(&why, quiet),
+            Ok(()) if self.is_new && !quiet => Program::MEMGAUGE.message(format_args!(
+                "kept in {}, to compare later checks of this machine with (--no-history keeps none)",
+                self.path.display()
+            )),
+            Ok(()) => {}
+        }
     }
 
     /// The file for this check's result.
@@ -91,14 +150,26 @@ impl StateFolder {
         fs::rename(&waiting, self.path.join(LATEST)).inspect_err(|_| drop(fs::remove_file(&waiting)))
     }
 
-    /// The results that are too many. The new one stays, even where the clock was set back.
-    fn oldest(&self) -> anyhow::Result<Vec<PathBuf>> {
+    /// The names of all results but the new one, the oldest first.
+    fn results(&self) -> anyhow::Result<Vec<String>> {
         let entries = fs::read_dir(&self.path).with_context(|| format!("cannot read {}", self.path.display()))?;
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         let mut names: Vec<String> = names.filter(|name| is_result(name) && *name != self.name).collect();
         names.sort_unstable();
+        Ok(names)
+    }
+
+    /// The results that are too many. The new one stays, even where the clock was set back.
+    fn oldest(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let mut names = self.results()?;
         names.truncate((names.len() + 1).saturating_sub(self.keep));
         Ok(names.into_iter().map(|name| self.path.join(name)).collect())
+    }
+}
+
+fn not_kept(why: &anyhow::Error, quiet: bool) {
+    if !quiet {
+        Program::MEMGAUGE.message(format_args!("earlier checks are left out, and this one is not kept: {why:#}"));
     }
 }
 

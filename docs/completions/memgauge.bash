@@ -2572,7 +2572,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__quick)
-            opts="-o -q -v -h --against --baseline --rules --state --keep --lock-wait --cpu --node --one-thread-per-core --size --time --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --budget --within --confidence --limit --pages --help"
+            opts="-o -q -v -h --against --baseline --rules --no-history --state --keep --lock-wait --cpu --node --one-thread-per-core --size --time --seed --format --output --quiet --verbose --panel --figure-width --no-title --label --no-host-identity --wait-quiet --plan --machine --prefetch --budget --within --confidence --limit --pages --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -458,7 +458,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -s h -l help -d '
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l against -d 'Compare with a result that memgauge quick wrote as JSON' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l baseline -d 'Judge by the hosts like this one: a fleet\'s folder, or what memgauge fleet baseline wrote as JSON' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l rules -d 'Judge by the rules in FILE (TOML, see below)' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l state -d 'Keep the result in FOLDER, under the time of the check, with a link latest.json to the newest. One check at a time uses the folder' -r -F
+complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l state -d 'For a timer: keep the result in FOLDER, under the time of the check, with a link latest.json to the newest. One check at a time uses the folder' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l keep -d 'Keep N results in the folder, and remove older ones' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l lock-wait -d 'Wait this long for another check to end that uses the folder, then give up with status 4; 0 = do not wait' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l cpu -d 'CPUs to measure from, such as 0-3,8 [default: all that this process may use]' -r
@@ -507,6 +507,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l pages -d 'Pa
 thp\t''
 2m\t''
 1g\t''"
+complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l no-history -d 'Neither compare with the earlier checks of this machine nor keep this one'
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand quick" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'

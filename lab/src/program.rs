@@ -66,12 +66,19 @@ pub struct Running {
     json: PathBuf,
 }
 
+fn program() -> Command {
+    let mut command = Command::new(MEMGAUGE);
+    // Each check is the first of its machine.
+    command.env("MEMGAUGE_STATE", "");
+    command
+}
+
 /// `memgauge LINE`, arguments separated by blanks. What follows `--` is another program's.
 pub fn memgauge(line: &str) -> Memgauge {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let name = format!("{}-{}.json", guest::current(), NEXT.fetch_add(1, Ordering::Relaxed));
     let json = Path::new(SHARE).join(name);
-    let mut command = Command::new(MEMGAUGE);
+    let mut command = program();
     let (own, program) = line.split_at(line.find(" -- ").unwrap_or(line.len()));
     command.args(own.split_whitespace()).arg("--quiet").arg("--output").arg(&json).args(program.split_whitespace());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -80,7 +87,7 @@ pub fn memgauge(line: &str) -> Memgauge {
 
 /// The same without options for a result, which commands that measure nothing refuse.
 pub fn without_result(line: &str) -> Memgauge {
-    let mut command = Command::new(MEMGAUGE);
+    let mut command = program();
     command.args(line.split_whitespace()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     Memgauge { command, json: PathBuf::new() }
 }
@@ -132,7 +139,7 @@ impl Memgauge {
     /// With the result in this file.
     #[must_use]
     pub fn writing_to(mut self, json: &Path) -> Self {
-        let mut command = Command::new(MEMGAUGE);
+        let mut command = program();
         command.args(self.command.get_args().map(|arg| if arg == self.json.as_os_str() { json.as_os_str() } else { arg }));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         (self.command, self.json) = (command, json.to_owned());
@@ -236,7 +243,7 @@ impl Memgauge {
 
 /// The page of a result in a file.
 fn page(json: &Path, ran: &Ran) -> Result<String> {
-    let output = Command::new(MEMGAUGE).args(["render", "--verbose"]).arg(json).stdin(Stdio::null()).output()?;
+    let output = program().args(["render", "--verbose"]).arg(json).stdin(Stdio::null()).output()?;
     ensure!(output.status.success(), "render: {}: {} {}", output.status, String::from_utf8_lossy(&output.stderr), ran.stderr);
     Ok(String::from_utf8(output.stdout)?)
 }
@@ -248,7 +255,7 @@ fn page(json: &Path, ran: &Ran) -> Result<String> {
 pub fn mlc(line: &str) -> Result<String> {
     let mut said = String::new();
     for _ in 0..TRIES {
-        let output = Command::new(MEMGAUGE).arg("mlc").args(line.split_whitespace()).stdin(Stdio::null()).output()?;
+        let output = program().arg("mlc").args(line.split_whitespace()).stdin(Stdio::null()).output()?;
         if output.status.success() {
             return Ok(String::from_utf8(output.stdout)?);
         }
@@ -265,7 +272,7 @@ pub fn mlc(line: &str) -> Result<String> {
 /// When it cannot be started, or a signal ends it.
 pub fn printed(line: &str, group: &Path) -> Result<(i32, String)> {
     let procs = group.join("cgroup.procs");
-    let mut command = Command::new(MEMGAUGE);
+    let mut command = program();
     command.args(line.split_whitespace()).stdin(Stdio::null());
     // SAFETY: between fork and exec of a process with one thread only a file is written.
     unsafe { command.pre_exec(move || fs::write(&procs, "0")) };

@@ -15,9 +15,14 @@ const AFTER_HELP: &str = "\
 What looks wrong is measured twice more before it counts. On virtual machines, on busy machines and without root, problems are warnings \
 at most.
 
-Nodes are compared with each other, and so are last-level caches. Bandwidths are compared with what the memory could transfer. You can add \
-a saved result (--against), the hosts of a fleet that are like this one (--baseline), and rules of your own (--rules). A file of rules is \
-TOML:
+Numbers are compared with those of similar parts of this machine (nodes, last-level caches), with the most that its memory can transfer, \
+and with its own earlier checks. You can add a saved result (--against), the hosts of a fleet that are like this one (--baseline), and rules \
+of your own (--rules).
+
+Each check is kept for later ones: the newest 30 in /var/lib/memgauge for root, in ~/.local/state/memgauge ($XDG_STATE_HOME) for others. \
+MEMGAUGE_STATE names another folder, and with an empty name none. A slower machine is a warning, and a failure after four checks.
+
+A file of rules is TOML:
 
   # true: also fail on virtual machines and without root
   strict = false
@@ -32,15 +37,15 @@ TOML:
 
 Examples:
   memgauge quick                           is this machine's memory all right?
-  memgauge quick -o today.json             the same, and keep the result
+  memgauge quick -o today.json             the same, and write the result
   memgauge quick --against today.json      has anything changed?
   memgauge quick --baseline fleet/         is this host as its siblings are?
   memgauge quick --limit 460.8             12 channels of DDR5-4800
   memgauge quick -q --state checks         for a timer or a prolog
 
 Exit status:
-  0    all well
-  1    warning
+  0    no fault found
+  1    warning, or nothing to compare a bandwidth with, such as in a first check
   2    failure
   3    corrupted data, or memory errors
   4    could not measure
@@ -71,9 +76,13 @@ pub(super) struct QuickArgs {
 
 /// What a check needs that a timer or a scheduler starts.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Scheduled checks")]
+#[command(next_help_heading = "Kept checks")]
 struct Schedule {
-    /// Keep the result in FOLDER, under the time of the check, with a link latest.json to the newest. One check at a time uses the folder
+    /// Neither compare with the earlier checks of this machine nor keep this one
+    #[arg(long, conflicts_with = "state")]
+    no_history: bool,
+    /// For a timer: keep the result in FOLDER, under the time of the check, with a link latest.json to the newest. One check at a time uses
+    /// the folder
     #[arg(long, value_name = "FOLDER", conflicts_with = "plan")]
     state: Option<PathBuf>,
     /// Keep N results in the folder, and remove older ones
@@ -94,9 +103,9 @@ impl QuickArgs {
         let mut spec = Spec::new(Task::Quick(QuickSpec { buffer: self.common.size }));
         spec.prefetch = self.prefetch.prefetch;
         spec.peak_gbs = self.limit.peak_gbs;
-        let Schedule { state, keep, lock_wait } = self.schedule;
+        let Schedule { no_history, state, keep, lock_wait } = self.schedule;
         let state = state.map(|folder| StateRequest { folder, keep, lock_wait });
-        Request { quick: Some(self.references), state, ..self.common.request(spec) }
+        Request { quick: Some(self.references), state, history: !no_history, ..self.common.request(spec) }
     }
 }
 

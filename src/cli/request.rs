@@ -21,6 +21,8 @@ pub(crate) struct Request {
     pub(crate) quick: Option<ReferenceFiles>,
     /// Where the result of a scheduled health check is kept.
     pub(crate) state: Option<StateRequest>,
+    /// Whether a health check is compared with earlier ones of this machine, and kept for the next.
+    pub(crate) history: bool,
     /// What the suite for persistent memory measures, and where its files go; `None` for other commands.
     pub(crate) pmem: Option<PmemPaths>,
     /// Set the kernel's interleave weights to those that were found.
@@ -62,7 +64,7 @@ pub(crate) struct StateRequest {
 
 impl Request {
     pub(super) fn new(spec: Spec, run: RunOptions) -> Self {
-        Self { spec, memory_dir: None, run, quick: None, state: None, pmem: None, apply_weights: false }
+        Self { spec, memory_dir: None, run, quick: None, state: None, history: false, pmem: None, apply_weights: false }
     }
 }
 

@@ -32,10 +32,12 @@ use crate::state_folder::StateFolder;
 
 /// Plans, measures and writes the report.
 pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
-    let Request { mut spec, memory_dir, mut run, quick, state, pmem, apply_weights } = request;
+    let Request { mut spec, memory_dir, mut run, quick, state, history, pmem, apply_weights } = request;
     let identity = run.report.identity()?;
     // Before the machine is read: a check that still runs uses memory, and its time is not this run's.
     let state = state.map(|state| StateFolder::open(&state.folder, state.keep, state.lock_wait)).transpose()?;
+    let own = (state.is_none() && history && !run.plan).then(|| StateFolder::open_own(run.report.output.to.quiet)).flatten();
+    let earlier = state.as_ref().or(own.as_ref()).map(StateFolder::checks).unwrap_or_default();
     let mut begin = Instant::now();
     let folder = pmem.as_ref().and_then(|pmem| pmem.out.clone()).filter(|_| !run.plan).map(RunFolder::new);
     run.report.output.to.output.extend(folder.iter().flat_map(RunFolder::whole_results));
@@ -51,7 +53,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let kernels = if run.machine.is_none() { memgauge_kernels::rows() } else { Vec::new() };
     let mut plan = memgauge_planner::plan(&spec, &machine, &kernels)?;
     // For --plan as well: whoever tries a command line with it learns of a file that cannot be read.
-    let references = quick.map(quick::read_references).transpose()?;
+    let mut references = quick.map(|files| quick::read_references(files, earlier, state.is_some() || own.is_some())).transpose()?;
     if run.plan {
         if !PlannedRun::FORMATS.contains(&output.to.format) {
             return Err(UsageError("a plan has no values yet; use --format text or --format json".into()).into());
@@ -97,7 +99,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     report.plan = Some(plan);
     report.notes.extend(not_quiet);
     runner.conclude(&mut report);
-    if let Some((references, deadlines)) = references.as_ref().zip(deadlines) {
+    if let Some((references, deadlines)) = references.as_mut().zip(deadlines) {
         let references = references.for_report(&report);
         quick::confirm(&mut report, references, &mut runner, deadlines);
     }
@@ -109,6 +111,9 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let not_restored = guard.and_then(|guard| guard.end(&mut report));
     let not_written =
         [sinks.keep(&report).err(), folder.and_then(|folder| folder.write(&report).err()), state.and_then(|state| state.finish().err())];
+    if let Some(own) = own.filter(|_| report.complete) {
+        own.keep(&report, output.to.quiet);
+    }
     let failures: Vec<anyhow::Error> = not_restored.into_iter().chain(not_applied).chain(not_written.into_iter().flatten()).collect();
     Ok(finish(&report, &stop, &failures, &sinks))
 }

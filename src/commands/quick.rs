@@ -42,30 +42,46 @@ impl Deadlines {
     }
 }
 
-/// Reads what the results are compared with, before anything is measured.
+/// Reads what the results are compared with, before anything is measured. `earlier`: the checks that are kept; `kept`: this one will be,
+/// too.
 ///
 /// # Errors
 /// When one of the files cannot be read or is not what it should be.
-pub(crate) fn read_references(files: ReferenceFiles) -> anyhow::Result<SavedReferences> {
+pub(crate) fn read_references(files: ReferenceFiles, earlier: Vec<Report>, kept: bool) -> anyhow::Result<SavedReferences> {
     Ok(SavedReferences {
+        baseline_file: files.against.as_ref().map(|path| path.file_name().unwrap_or_default().to_string_lossy().into_owned()),
         baseline: files.against.map(|path| read_report(&path)).transpose()?,
         fleet: files.baseline.map(|path| fleet::read_baseline(&path)).transpose()?,
         rules: files.rules.map(|path| read_rules(&path)).transpose()?,
+        earlier,
+        kept,
     })
 }
 
 /// What the results are compared with, as it was read.
 pub(crate) struct SavedReferences {
     baseline: Option<Report>,
+    baseline_file: Option<String>,
     fleet: Option<FleetBaseline>,
     rules: Option<Rules>,
+    /// Earlier checks that are kept.
+    earlier: Vec<Report>,
+    kept: bool,
 }
 
 impl SavedReferences {
-    /// What counts for a report: of the fleet, the hosts that are like its machine.
-    pub(crate) fn for_report(&self, report: &Report) -> Baselines<'_> {
+    /// What counts for a report: of the fleet, the hosts that are like its machine, and the earlier checks of it.
+    pub(crate) fn for_report(&mut self, report: &Report) -> Baselines<'_> {
+        self.earlier = findings::earlier_checks(report, std::mem::take(&mut self.earlier));
         let siblings = |fleet| group_for(fleet, &Fingerprint::from_report(report)).map_or(FleetSiblings::TooFew, FleetSiblings::Group);
-        Baselines { baseline: self.baseline.as_ref(), rules: self.rules.as_ref(), fleet: self.fleet.as_ref().map(siblings) }
+        Baselines {
+            baseline: self.baseline.as_ref(),
+            baseline_file: self.baseline_file.as_deref(),
+            rules: self.rules.as_ref(),
+            fleet: self.fleet.as_ref().map(siblings),
+            history: &self.earlier,
+            kept: self.kept,
+        }
     }
 }
 

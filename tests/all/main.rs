@@ -17,6 +17,7 @@ mod examples;
 mod faults;
 mod files;
 mod fleet;
+mod history;
 mod integrity;
 mod kills;
 mod limits;

@@ -14,7 +14,7 @@ use crate::support::confined::Group;
 use crate::support::{beside_another, copy_program, program, simulated, temporary, text};
 
 /// A user that is neither root nor the one that runs the tests.
-const NOBODY: u32 = 65_534;
+pub(crate) const NOBODY: u32 = 65_534;
 /// Machines that run tests are shared and slow.
 const LONG: Duration = Duration::from_secs(300);
 
@@ -53,7 +53,7 @@ fn results(folder: &Path) -> Vec<String> {
     names(folder).into_iter().filter(|name| name.starts_with("20")).collect()
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 

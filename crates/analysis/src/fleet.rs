@@ -6,6 +6,7 @@ mod compared;
 mod group;
 mod history;
 mod outliers;
+pub mod robust;
 
 pub use baseline::*;
 pub use compared::*;

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_analysis::fleet::MIN_HOSTS;
+use memgauge_analysis::fleet::robust::{Centre, centre, median};
 use memgauge_model::experiment::{Experiment, Metric};
 
 use crate::groups::Groups;
 use crate::latest::Latest;
-use crate::robust::{Centre, centre, median};
 use crate::split::{Split, split};
 
 /// What the hosts of a group have at a cell.

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use memgauge_analysis::comparison::Difference;
+use memgauge_analysis::fleet::robust::median;
 use memgauge_analysis::fleet::{
     Change, ChangedNumber, FLEET_VERSION, FleetHistory, HistoryRun, MIN_DIFFERENCE, MIN_ROBUST_Z, Series, SeriesLevel, SeriesPoint,
 };
@@ -18,7 +19,6 @@ use memgauge_model::result::QualityLevel;
 
 use crate::groups::properties;
 use crate::hosts::{HostError, Hosts};
-use crate::robust::median;
 use crate::row::{Cell, HostRun, Row};
 
 /// Values that a series needs before levels are told: three of either side of a step.

@@ -12,7 +12,6 @@ mod latest;
 mod outliers;
 mod patterns;
 mod populations;
-mod robust;
 mod row;
 mod rows;
 mod split;

@@ -13,6 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use memgauge_analysis::fleet::robust::Centre;
 use memgauge_analysis::fleet::{
     Duplicate, FALSE_DISCOVERIES, FLEET_VERSION, FleetOutliers, MIN_DIFFERENCE, MIN_ROBUST_Z, NotJudged, SlowHost, SlowNumber, UnknownHost,
     UnknownReason,
@@ -24,7 +25,6 @@ use crate::groups::Groups;
 use crate::latest::{CellValues, Latest, latest, name};
 use crate::patterns::pattern;
 use crate::populations;
-use crate::robust::Centre;
 use crate::row::{Cell, HostRun, Row};
 
 /// Finds the hosts that are slower than hosts like them, by their latest values.

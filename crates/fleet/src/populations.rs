@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_analysis::comparison::DifferentField;
+use memgauge_analysis::fleet::robust::{Centre, centre};
 use memgauge_analysis::fleet::{FleetField, GroupLevel, MIN_DIFFERENCE, MIN_HOSTS, Population, PopulationNumber, Populations};
 
 use crate::centres::Centres;
 use crate::groups::{Group, Groups, properties};
 use crate::latest::{CellValues, Latest};
-use crate::robust::{Centre, centre};
 use crate::row::HostRun;
 
 /// Medians of populations differ if they are this many standard errors apart. So many that chance plays no part among a few properties and

@@ -1,8 +1,7 @@
 //! Values that fall into two populations.
 
+use memgauge_analysis::fleet::robust::{Centre, centre};
 use memgauge_analysis::fleet::{MIN_DIFFERENCE, MIN_HOSTS};
-
-use crate::robust::{Centre, centre};
 
 /// Two populations of one cell.
 #[derive(Debug, Clone, PartialEq)]

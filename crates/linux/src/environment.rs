@@ -242,7 +242,9 @@ fn unlike_totals(tree: Tree<'_>, machine: &Machine) -> Option<Note> {
     };
     (nodes > 0 && apart > MAX_TOTALS_APART).then(|| {
         let message = format!("the kernel has {} of memory, its nodes add up to {}: {why}", gib(total), gib(nodes));
-        Note::warning(NoteCode::NodeMemoryDiffers, message)
+        // Nobody can do anything about what a hypervisor says.
+        let note = if machine.identity.may_be_virtual() { Note::info } else { Note::warning };
+        note(NoteCode::NodeMemoryDiffers, message)
             .advise("do not rely on the nodes' sizes; /proc/meminfo and /sys/devices/system/node/node*/meminfo show them")
     })
 }

@@ -1,6 +1,7 @@
 //! What the process arranges for itself before it does anything else, because of limits that it was started with.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -126,6 +127,19 @@ extern "C" fn look_at_output() {
 pub fn has_more_privileges_than_its_user() -> bool {
     // SAFETY: the call takes a number and touches no memory of ours.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// The folder in which programs keep their state: `/var/lib` for root, `$XDG_STATE_HOME` or `~/.local/state` for others (XDG base directories).
+/// `None` where the environment does not say, or is not to be trusted.
+pub fn state_folder() -> Option<PathBuf> {
+    if has_more_privileges_than_its_user() {
+        return None;
+    }
+    if rustix::process::geteuid().is_root() {
+        return Some(PathBuf::from("/var/lib"));
+    }
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))
 }
 
 /// Gives the files below `/proc/self` back to the user. The kernel gives them to root where a program's file has capabilities, and physical

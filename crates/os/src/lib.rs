@@ -150,10 +150,12 @@ pub mod prefetch {
 /// - [`standard_output_was_closed`](process::standard_output_was_closed): what is printed then is lost, without an error.
 /// - [`interprets_escapes`](process::interprets_escapes): whether terminals here show colours, and not the sequences for them.
 /// - [`MORE_THREADS`](process::MORE_THREADS), [`MORE_STACK`](process::MORE_STACK): what helps where a thread cannot be started.
+/// - [`state_folder`](process::state_folder): the folder in which programs keep their state.
 /// - [`has_more_privileges_than_its_user`](process::has_more_privileges_than_its_user): the environment is then not to be trusted.
 pub mod process {
     pub use crate::system::process::{
         MORE_STACK, MORE_THREADS, has_more_privileges_than_its_user, interprets_escapes, run, sleep, standard_output_was_closed,
+        state_folder,
     };
 }
 

@@ -37,6 +37,7 @@ pub(crate) mod report;
 mod scan;
 mod sweep;
 mod tiers;
+pub(crate) mod verdict;
 
 pub(crate) use advice::{advice_blocks, advice_line};
 pub(crate) use comparison::{comparison_blocks, comparison_line};

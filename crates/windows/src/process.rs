@@ -2,6 +2,7 @@
 
 use std::io;
 use std::marker::PhantomData;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -145,6 +146,11 @@ pub fn standard_output_was_closed() -> bool {
 
 fn is_missing(handle: HANDLE) -> bool {
     handle.is_null() || handle == INVALID_HANDLE_VALUE
+}
+
+/// The folder in which programs keep their state for this user (`%LOCALAPPDATA%`); `None` where the environment does not say.
+pub fn state_folder() -> Option<PathBuf> {
+    std::env::var_os("LOCALAPPDATA").map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// Whether the program has privileges that the user who started it does not have: Windows has no such programs.

@@ -16,7 +16,8 @@ use memgauge_render::{Appearance, Document, Format};
 
 pub(crate) fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_memgauge"));
-    command.stdin(Stdio::null()).env_remove("NO_COLOR");
+    // Checks of tests are not this user's.
+    command.stdin(Stdio::null()).env_remove("NO_COLOR").env("MEMGAUGE_STATE", "");
     command
 }
 

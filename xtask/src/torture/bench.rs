@@ -48,7 +48,8 @@ impl Bench {
         command
             .env("MEMGAUGE_MLC_PREFETCH", "leave")
             .env("MEMGAUGE_MSR_ROOT", project_folder())
-            .env("MEMGAUGE_RUNTIME_DIR", target_folder());
+            .env("MEMGAUGE_RUNTIME_DIR", target_folder())
+            .env("MEMGAUGE_STATE", "");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // What `nohup` makes this process ignore would be ignored there, too.
         // SAFETY: between fork and exec it makes one system call only, which cannot fail for this signal.

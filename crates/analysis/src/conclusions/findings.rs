@@ -5,13 +5,17 @@
 //! nothing but the machine can be the cause ([`crate::conclusions::limit::blameless`]).
 
 mod compare;
+mod compared;
 mod fleet;
+mod history;
 mod machine;
+mod published;
 mod rounds;
 mod rules;
 mod run;
 mod suspicion;
 
+pub use history::earlier_checks;
 pub use rounds::{confirm, judge};
 pub use rules::{Baselines, FleetSiblings, Rule, Rules};
 

@@ -12,12 +12,13 @@ use crate::plan::Plan;
 use crate::result::common::{Common, MANY_RESULTS};
 use crate::result::curves::{CurveSummary, LevelSummary};
 use crate::result::environment::Environment;
+use crate::result::health::Health;
 use crate::result::interleave::InterleaveSummary;
 use crate::result::matrix::PairMatrix;
 use crate::result::measurement::Measurement;
 use crate::result::persistent::{AccessKnee, BestWriters};
 use crate::result::reference::{PublishedSpan, Unreferenced};
-use crate::result::summary::{Health, Summary};
+use crate::result::summary::Summary;
 use crate::tiers::NodeKind;
 use crate::topology::{HYPERVISOR_NOT_KNOWN, Identity, Machine, UNKNOWN_HYPERVISOR};
 

@@ -1,11 +1,9 @@
-//! The summary at the top of every result, and the verdict of a health check.
+//! The summary at the top of every result.
 
 use serde::{Deserialize, Serialize};
 
-use crate::note::{Code, codes};
 use crate::result::measurement::{QualityLevel, QualityReason};
 use crate::traffic::Mix;
-use crate::words::Ways;
 
 /// The numbers that most readers look for. A number that was not measured is `null`, with the reason in `absent`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -119,100 +117,4 @@ pub struct TrustReason {
     pub reason: QualityReason,
     /// Number of results with this reason.
     pub results: u32,
-}
-
-/// The verdict of a health check.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Health {
-    /// The worst of the findings.
-    pub status: HealthStatus,
-    /// What was found, the worst first.
-    pub findings: Vec<Finding>,
-    /// What the numbers were compared with: `siblings`, `limit`, `baseline`, `rules`, `fleet`.
-    pub compared_with: Vec<String>,
-    /// Number of results that were measured again because they looked wrong.
-    pub measured_again: u32,
-}
-
-/// How healthy a machine's memory is, from good to bad. The worst finding decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum HealthStatus {
-    /// No problem was found.
-    #[default]
-    Ok,
-    /// There was nothing to compare the numbers with.
-    Unknown,
-    /// Worse than it should be, or much worse but with another possible cause.
-    Warning,
-    /// The numbers say nothing about the machine.
-    CouldNotMeasure,
-    /// Much worse than it should be in three measurements, without another possible cause.
-    Failure,
-    /// Data was corrupted, or the kernel reported memory errors during the check.
-    Incident,
-}
-
-codes! {
-    /// What was found.
-    FindingCode {
-        BaselineOfAnotherMachine = "baseline-of-another-machine",
-        BaselineWithoutCells = "baseline-without-cells",
-        BelowLimit = "below-limit",
-        BusyMachine = "busy-machine",
-        FleetGroup = "fleet-group",
-        FleetNotCompared = "fleet-not-compared",
-        FleetOtherPages = "fleet-other-pages",
-        FleetWithoutNumbers = "fleet-without-numbers",
-        LeftOut = "left-out",
-        MemoryCorrupted = "memory-corrupted",
-        MemoryErrors = "memory-errors",
-        MemoryStalled = "memory-stalled",
-        NoSiblingsInFleet = "no-siblings-in-fleet",
-        NodeMemoryDiffers = "node-memory-differs",
-        NotConfirmed = "not-confirmed",
-        NotMeasured = "not-measured",
-        NothingToCompareWith = "nothing-to-compare-with",
-        NumbersNotReliable = "numbers-not-reliable",
-        PrefetchersOff = "prefetchers-off",
-        RuleBroken = "rule-broken",
-        RuleWithoutCell = "rule-without-cell",
-        SlowCores = "slow-cores",
-        SlowerPopulation = "slower-population",
-        SlowerThanFleet = "slower-than-fleet",
-        SlowerThanSiblings = "slower-than-siblings",
-        UnequalPopulation = "unequal-population",
-        WorseThanBaseline = "worse-than-baseline",
-    }
-}
-
-/// One thing that was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Finding {
-    /// Stable kebab-case word that scripts can rely on, such as `slower-than-siblings`.
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
-    pub code: Code<FindingCode>,
-    /// How bad it is. A finding with `ok` is an explanation only.
-    pub severity: HealthStatus,
-    /// What was found.
-    pub message: String,
-    /// What the reader can do about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
-    pub advice: Option<Ways>,
-}
-
-impl Finding {
-    /// A finding with what can be done about it.
-    pub fn new(code: FindingCode, severity: HealthStatus, message: impl Into<String>, advice: impl Into<Ways>) -> Self {
-        Self { advice: Some(advice.into()), ..Self::bare(code, severity, message) }
-    }
-
-    /// A finding that nothing can be done about.
-    pub fn bare(code: FindingCode, severity: HealthStatus, message: impl Into<String>) -> Self {
-        Self { code: code.into(), severity, message: message.into(), advice: None }
-    }
 }

@@ -17,7 +17,8 @@ use crate::text::block::{Block, Fact, Part};
 use crate::text::headline::{TRUST, UNRELIABLE};
 use crate::text::one_line;
 use crate::text::plan::rules;
-use crate::text::report::{machine_blocks, reliability_blocks, report_blocks, verdict};
+use crate::text::report::{machine_blocks, reliability_blocks, report_blocks};
+use crate::text::verdict;
 
 /// The page.
 #[derive(Template)]
@@ -134,7 +135,7 @@ pub(super) fn sections<'a>(result: Named<'a>, prefix: &str, figures: Option<&mut
         prefix: prefix.to_owned(),
         name: if result.name.is_empty() { machine_name(report) } else { result.name.to_owned() },
         about,
-        verdict: report.health.as_ref().map(|health| (verdict_class(health.status), verdict(health.status).0)),
+        verdict: report.health.as_ref().map(|health| (verdict_class(health.status), verdict::word(health.status).0)),
         verdicts: take(&mut parts, |part| *part == Part::Verdict),
         incomplete: take(&mut parts, |part| *part == Part::Incomplete),
         line,

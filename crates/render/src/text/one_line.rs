@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use memgauge_analysis::conclusions::summary::{summarise, with_unreliable};
 use memgauge_model::experiment::{Experiment, Metric};
 use memgauge_model::plan::Plan;
-use memgauge_model::result::{Health, HealthStatus, Measurement, QualityLevel, Report, SummaryValue};
+use memgauge_model::result::{Health, Measurement, QualityLevel, Report, SummaryValue};
 use memgauge_model::traffic::Mix;
 use memgauge_model::wording::reasons;
 
 use super::headline::{full_random, trust, under_load, value};
 use super::page::clean;
-use super::{counters, faults, loops, machine, plan, prefetch};
+use super::{counters, faults, loops, machine, plan, prefetch, verdict};
 use crate::groups::{Section, corrupted_results};
 use crate::number::{count, number, range, unit, value_of};
 
@@ -42,7 +42,7 @@ pub(crate) fn line(report: &Report) -> String {
     parts.extend((corrupted > 0).then(|| format!("MEMORY CORRUPTED in {}", count(corrupted, "result", "results"))));
     parts.extend(faults::integrity(report).filter(|_| corrupted == 0));
     match &report.health {
-        Some(health) => parts.push(verdict(health)),
+        Some(health) => parts.push(in_a_line(report, health)),
         None => {
             let summary = report.summary.clone().unwrap_or_else(|| summarise(report));
             let end = if summary.trust.level == QualityLevel::Unreliable { parts.len() } else { usize::MAX };
@@ -56,16 +56,13 @@ pub(crate) fn line(report: &Report) -> String {
     parts.join(" · ")
 }
 
-/// `WARNING: node 1 …, and 2 more findings`: the gravest finding stands for all.
-fn verdict(health: &Health) -> String {
-    let findings: Vec<_> = health.findings.iter().filter(|found| found.severity > HealthStatus::Ok).collect();
-    let word = super::report::verdict(health.status).0;
-    let Some(gravest) = findings.iter().max_by_key(|found| found.severity) else { return word.to_owned() };
-    let more = match findings.len() - 1 {
+/// `WARNING: node 1 …; and 2 more findings`: the gravest finding stands for all.
+fn in_a_line(report: &Report, health: &Health) -> String {
+    let more = match verdict::further(health) {
         0 => String::new(),
         n => format!("; and {}", count(n, "more finding", "more findings")),
     };
-    format!("{word}: {}{more}", gravest.message)
+    format!("{}{more}", verdict::sentence(report, health))
 }
 
 /// What the summary has; ranges of what it does not sum up.

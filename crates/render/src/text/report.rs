@@ -1,7 +1,7 @@
 //! A whole report as text.
 
 use memgauge_model::experiment_table::Shape;
-use memgauge_model::result::{Finding, Health, HealthStatus, Measurement, Report};
+use memgauge_model::result::{Measurement, Report};
 use memgauge_model::wording::reasons;
 
 use super::block::{Block, Part};
@@ -11,7 +11,7 @@ use super::notes::Shown;
 use super::page::{Page, Style};
 use super::{
     bandwidth, blocks, c2c, counters, curve, evidence, faults, footnotes, headline, interleave, latency, loops, machine, notes, places,
-    plan, prefetch, published, scan, sweep, tiers,
+    plan, prefetch, published, scan, sweep, tiers, verdict,
 };
 use crate::appearance::Appearance;
 use crate::groups::{Section, corrupted_results, tables};
@@ -63,9 +63,9 @@ fn results(page: &mut Page, report: &Report) {
     prefetch::line(page, report);
     page.part(Part::Incomplete);
     incomplete(page, report);
-    if let Some(verdict) = &report.health {
+    if let Some(health) = &report.health {
         page.part(Part::Verdict);
-        health(page, verdict);
+        verdict::health(page, report, health);
     } else if let Some(answer) = faults::integrity(report) {
         page.part(Part::Verdict);
         page.gap();
@@ -96,8 +96,10 @@ fn results(page: &mut Page, report: &Report) {
     }
     page.part(Part::Matrices);
     c2c::matrices(page, report);
-    page.part(Part::Published);
-    published::references(page, report);
+    if page.verbose {
+        page.part(Part::Published);
+        published::references(page, report);
+    }
     // A health check has said what is wrong.
     if !page.verbose && report.health.is_none() {
         footnotes::explain_marks(page, &mut context);
@@ -172,46 +174,6 @@ pub(crate) fn headline_blocks(report: &Report) -> Vec<Block> {
 
 /// Lines of a small terminal.
 const SCREEN: usize = 24;
-
-/// A verdict's word.
-pub(crate) const fn verdict(status: HealthStatus) -> (&'static str, Style) {
-    match status {
-        HealthStatus::Ok => ("OK", Style::Plain),
-        HealthStatus::Unknown => ("MEASURED, NOT JUDGED", Style::Plain),
-        HealthStatus::Warning => ("WARNING", Style::Warning),
-        HealthStatus::CouldNotMeasure => ("COULD NOT MEASURE", Style::Warning),
-        HealthStatus::Failure => ("FAILURE", Style::Error),
-        HealthStatus::Incident => ("INCIDENT", Style::Error),
-    }
-}
-
-/// The verdict and what led to it.
-fn health(page: &mut Page, health: &Health) {
-    let (word, style) = verdict(health.status);
-    let mut line = format!("VERDICT: {word}");
-    if !health.compared_with.is_empty() {
-        line.push_str(&format!("; compared with {}", health.compared_with.join(", ")));
-    }
-    match health.measured_again {
-        0 => {}
-        1 => line.push_str("; one number was measured again"),
-        n => line.push_str(&format!("; {n} numbers were measured again")),
-    }
-    page.gap();
-    page.text(style, "", "  ", &line);
-    for finding in &health.findings {
-        print_finding(page, finding);
-    }
-}
-
-fn print_finding(page: &mut Page, finding: &Finding) {
-    let (sign, style) = match finding.severity {
-        HealthStatus::Ok | HealthStatus::Unknown => ("  · ", Style::Plain),
-        HealthStatus::Warning | HealthStatus::CouldNotMeasure => ("  ! ", Style::Warning),
-        HealthStatus::Failure | HealthStatus::Incident => ("  ✗ ", Style::Error),
-    };
-    page.remark(style, sign, &format!("{}: {}", finding.code.word(), finding.message), finding.advice.as_ref());
-}
 
 /// How long the run took, and the parts of a long set-up.
 fn timing(page: &mut Page, report: &Report) {

@@ -8,7 +8,9 @@ use memgauge_model::estimate::{Estimate, NotMeasured};
 use memgauge_model::experiment::{ChaseOrder, Experiment, MemoryPlace};
 use memgauge_model::integrity::TestPattern;
 use memgauge_model::note::{Code, Note, NoteCode};
-use memgauge_model::result::{Finding, Health, HealthStatus, Mismatch, Quality, QualityLevel, QualityReason, Report};
+use memgauge_model::result::{
+    Compared, ComparedWith, Finding, Health, HealthStatus, Mismatch, Quality, QualityLevel, QualityReason, Report,
+};
 use memgauge_render::{Appearance, Document, Format, PlannedRun, mlc_scan};
 
 use crate::goldens::{check, compare};
@@ -331,7 +333,19 @@ fn a_health_check_begins_with_its_verdict() {
                 None,
             ),
         ],
-        compared_with: vec!["siblings".into(), "limit".into()],
+        compared_with: vec!["siblings".into(), "history".into()],
+        compared: vec![
+            Compared { numbers: 6, absent: 2, worst: Some(0.22), ..Compared::new(ComparedWith::Siblings) },
+            Compared {
+                numbers: 5,
+                unreliable: 1,
+                absent: 2,
+                worst: Some(-0.004),
+                count: Some(7),
+                since: Some("2026-02-12T03:00:00.000Z".into()),
+                ..Compared::new(ComparedWith::History)
+            },
+        ],
         measured_again: 2,
     });
     check("health.txt", &text(&report, 100));
@@ -346,14 +360,31 @@ fn a_health_check_begins_with_its_verdict() {
     assert!(line(&report).starts_with("FAILURE: node 1, own memory, all-reads, bandwidth: 150.2 GB/s"), "{}", line(&report));
     assert!(line(&report).ends_with("(192.6 GB/s); and 1 more finding\n"), "{}", line(&report));
     for (status, word) in [
-        (HealthStatus::Ok, "OK"),
-        (HealthStatus::Unknown, "MEASURED, NOT JUDGED"),
+        (HealthStatus::Ok, "NO FAULT FOUND"),
+        (HealthStatus::Unknown, "NOT JUDGED"),
         (HealthStatus::Warning, "WARNING"),
         (HealthStatus::CouldNotMeasure, "COULD NOT MEASURE"),
         (HealthStatus::Incident, "INCIDENT"),
     ] {
         report.health = Some(Health { status, ..Health::default() });
-        assert!(text(&report, 100).lines().any(|line| line == format!("VERDICT: {word}")), "{word}");
+        assert!(text(&report, 100).lines().any(|line| line == word), "{word}");
+    }
+    let good = |compared: Compared| {
+        let health = Health { compared: vec![Compared { numbers: 4, worst: Some(0.021), ..compared }], ..Health::default() };
+        line(&Report { health: Some(health), ..report.clone() })
+    };
+    let since = |with, count| Compared { count, since: Some("2026-02-12T03:00:00.000Z".into()), ..Compared::new(with) };
+    for (compared, sentence) in [
+        (since(ComparedWith::History, Some(7)), "NO FAULT FOUND: as fast as in 7 earlier checks since 12 February"),
+        (since(ComparedWith::History, Some(1)), "NO FAULT FOUND: as fast as in an earlier check of 12 February"),
+        (
+            Compared { file: Some("a.json".into()), ..since(ComparedWith::Baseline, None) },
+            "NO FAULT FOUND: as fast as in a.json of 12 February",
+        ),
+        (since(ComparedWith::Fleet, Some(12)), "NO FAULT FOUND: as fast as 12 hosts like it"),
+        (since(ComparedWith::Limit, None), "NO FAULT FOUND: at least 98 % of what its memory can transfer"),
+    ] {
+        assert_eq!(good(compared).trim_end(), sentence);
     }
 }
 

@@ -10,7 +10,7 @@ use memgauge_analysis::conclusions::summary::summarise;
 use memgauge_model::estimate::{Estimate, NotMeasured};
 use memgauge_model::experiment::{ChaseOrder, Experiment};
 use memgauge_model::note::{Code, Note, NoteCode};
-use memgauge_model::result::{Finding, Health, HealthStatus, Host, Incomplete, Quality, QualityLevel, Report};
+use memgauge_model::result::{Compared, ComparedWith, Finding, Health, HealthStatus, Host, Incomplete, Quality, QualityLevel, Report};
 use memgauge_model::traffic::Mix;
 use memgauge_render::{Appearance, Document, Format, Named, PageOptions};
 use memgauge_testing::{not_tested, not_tested_in_part};
@@ -54,6 +54,7 @@ fn health() -> Report {
             finding("limit-unknown", HealthStatus::Ok, "the limit is not known", "name it with --limit"),
         ],
         compared_with: vec!["siblings".into()],
+        compared: vec![Compared { numbers: 6, worst: Some(0.12), ..Compared::new(ComparedWith::Siblings) }],
         measured_again: 2,
     });
     report

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use memgauge_model::experiment::{ChaseOrder, Experiment, MemoryPlace, Metric};
-use memgauge_model::result::{Finding, FindingCode, HealthStatus, Measurement, Report, VerdictStatus};
+use memgauge_model::result::{Finding, FindingCode, HealthStatus, Measurement, Report};
 use memgauge_model::stats;
 use memgauge_model::tiers::{self, MemoryKind};
 use memgauge_model::traffic::Mix;
@@ -11,13 +11,13 @@ use memgauge_model::units::IdSet;
 use memgauge_model::words;
 use memgauge_model::words::{Command, Knob, Verb};
 
-use crate::conclusions::findings::rules::{Baselines, Rules};
+use crate::conclusions::findings::rules::Baselines;
 use crate::conclusions::findings::suspicion::{Suspicion, capped, format_value, name};
 use crate::conclusions::limit::{disturbed, is_of_memory};
 
 /// The smallest difference that counts between two similar machines, or two similar parts of one. Effects that
 /// the interval of a median does not cover (other pages, other times) are below 3 %.
-const MIN_DIFFERENCE: f64 = 0.03;
+pub(super) const MIN_DIFFERENCE: f64 = 0.03;
 /// A difference between similar nodes or machines from which on it is a warning.
 const WARN_DIFFERENCE: f64 = 0.05;
 /// The same for a failure: a difference this large is a defect.
@@ -120,7 +120,7 @@ fn may_be_unlike(report: &Report, m: &Measurement) -> bool {
 }
 
 /// Measurements of the same family, where there are several of which this is true.
-fn families(report: &Report, view: &[&Measurement], counts: Counts) -> Vec<Vec<usize>> {
+pub(super) fn families(report: &Report, view: &[&Measurement], counts: Counts) -> Vec<Vec<usize>> {
     let mut all: BTreeMap<Family<'_>, Vec<usize>> = BTreeMap::new();
     for (index, m) in view.iter().enumerate().filter(|(_, m)| counts(m)) {
         if let Some(family) = family(report, m) {
@@ -130,21 +130,33 @@ fn families(report: &Report, view: &[&Measurement], counts: Counts) -> Vec<Vec<u
     all.into_values().filter(|members| members.len() > 1).collect()
 }
 
+/// A number among those of similar parts of the machine.
+pub(super) struct AmongSiblings {
+    index: usize,
+    others: Vec<usize>,
+    pub(super) own: Bounds,
+    /// The median of the others that can be relied on.
+    pub(super) theirs: Bounds,
+}
+
+impl AmongSiblings {
+    /// `None` if there is nothing to conclude from.
+    pub(super) fn new(view: &[&Measurement], members: &[usize], index: usize) -> Option<Self> {
+        let others: Vec<usize> = members.iter().copied().filter(|other| *other != index).collect();
+        let intervals: Vec<Bounds> = others.iter().filter_map(|&i| Bounds::new(view[i])).collect();
+        let median = |part: fn(&Bounds) -> f64| stats::median(&intervals.iter().map(part).collect::<Vec<_>>());
+        let theirs = Bounds { value: median(|i| i.value)?, low: median(|i| i.low)?, high: median(|i| i.high)? };
+        Some(Self { index, others, own: Bounds::new(view[index])?, theirs })
+    }
+}
+
 /// Parts of the machine that are slower than similar ones.
 pub(super) fn siblings(report: &Report, view: &[&Measurement]) -> Vec<Suspicion> {
     let mut found = Vec::new();
     for members in families(report, view, has_value) {
-        for &index in &members {
+        for AmongSiblings { index, others, own, theirs } in members.iter().filter_map(|&index| AmongSiblings::new(view, &members, index)) {
             let m = view[index];
-            let others: Vec<usize> = members.iter().copied().filter(|other| *other != index).collect();
-            let intervals: Vec<Bounds> = others.iter().filter_map(|&i| Bounds::new(view[i])).collect();
-            let median = |part: fn(&Bounds) -> f64| stats::median(&intervals.iter().map(part).collect::<Vec<_>>());
-            let (Some(own), Some(value), Some(low), Some(high)) =
-                (Bounds::new(m), median(|i| i.value), median(|i| i.low), median(|i| i.high))
-            else {
-                continue;
-            };
-            let Some(by) = own.worse_than(Bounds { value, low, high }, m.metric) else { continue };
+            let Some(by) = own.worse_than(theirs, m.metric) else { continue };
             let mut severity = capped(severity(by, m.metric), m, report);
             // Cache domains of one node share its memory, and there is no published figure for how alike they must be.
             let shares = m.experiment == Experiment::BandwidthPerCache || others.iter().any(|&i| disturbed(view[i]));
@@ -152,7 +164,7 @@ pub(super) fn siblings(report: &Report, view: &[&Measurement]) -> Vec<Suspicion>
                 severity = HealthStatus::Warning;
             }
             let like = if others.len() == 1 { name(view[others[0]]) } else { format!("{} others like it", others.len()) };
-            let message = worse(m, own.value, by, &like, value);
+            let message = worse(m, own.value, by, &like, theirs.value);
             let system = report.machine.identity.system;
             let (info, log) = (words![Verb::Info, system.words().for_memory_devices], system.words().hardware_log);
             let advice = words!["compare its memory devices with those of the others ("]
@@ -167,7 +179,7 @@ pub(super) fn siblings(report: &Report, view: &[&Measurement]) -> Vec<Suspicion>
 }
 
 /// The baseline's measurement of the same cell, with the same pages, and of memory where this one is, or of a cache.
-fn counterpart<'b>(report: &Report, m: &Measurement, baseline: &'b Report) -> Option<&'b Measurement> {
+pub(super) fn counterpart<'b>(report: &Report, m: &Measurement, baseline: &'b Report) -> Option<&'b Measurement> {
     let of_memory = |m: &Measurement| is_of_memory(&report.machine.topology, m);
     baseline
         .results
@@ -177,7 +189,7 @@ fn counterpart<'b>(report: &Report, m: &Measurement, baseline: &'b Report) -> Op
 }
 
 /// Why two machines cannot be compared.
-fn machine_difference(report: &Report, baseline: &Report) -> Option<String> {
+pub(super) fn machine_difference(report: &Report, baseline: &Report) -> Option<String> {
     let (a, b) = (&report.machine, &baseline.machine);
     let differs = |what: &str, a: Option<&str>, b: Option<&str>| {
         (a != b).then(|| format!("its {what} is {}, here it is {}", b.unwrap_or("not known"), a.unwrap_or("not known")))
@@ -198,7 +210,7 @@ pub(super) fn baseline(report: &Report, view: &[&Measurement], baseline: &Report
     if machine_difference(report, baseline).is_some() {
         return Vec::new();
     }
-    let worse = view.iter().enumerate().filter_map(|(index, m)| {
+    let worse = view.iter().enumerate().filter(|(_, m)| is_judged(m)).filter_map(|(index, m)| {
         let before = counterpart(report, m, baseline)?;
         let (now, then) = (Bounds::new(m)?, Bounds::new(before)?);
         let by = now.worse_than(then, m.metric)?;
@@ -238,42 +250,13 @@ pub(super) fn reference_problems(report: &Report, references: Baselines<'_>) -> 
 }
 
 /// Which measurements count.
-type Counts = fn(&Measurement) -> bool;
+pub(super) type Counts = fn(&Measurement) -> bool;
 
-const fn has_value(m: &Measurement) -> bool {
+pub(super) const fn has_value(m: &Measurement) -> bool {
     m.estimate.value.is_some()
 }
 
-fn is_conclusive(m: &Measurement) -> bool {
-    Bounds::new(m).is_some()
-}
-
-/// What the numbers of this report were compared with. One that is not reliable, or has no interval, was not compared.
-pub(super) fn compared_with(report: &Report, results: &[&Measurement], references: Baselines<'_>) -> Vec<String> {
-    let judged = |m: &&Measurement| matches!(m.verdict.status, VerdictStatus::Ok | VerdictStatus::Warning | VerdictStatus::Failure);
-    with(report, results, references, results.iter().any(judged), is_conclusive)
-}
-
-/// The references that they would have been compared with if all of them were reliable.
-pub(super) fn comparable_with(report: &Report, results: &[&Measurement], references: Baselines<'_>) -> Vec<String> {
-    with(report, results, references, results.iter().any(|m| m.verdict.limit.is_some()), has_value)
-}
-
-fn with(report: &Report, results: &[&Measurement], references: Baselines<'_>, limit: bool, counts: Counts) -> Vec<String> {
-    let usable = |baseline: &&Report| {
-        let pair = |m: &&Measurement| counts(m) && counterpart(report, m, baseline).is_some_and(counts);
-        machine_difference(report, baseline).is_none() && results.iter().any(pair)
-    };
-    // A rule is about a number as it is.
-    let ruled = |rules: &&Rules| rules.rules.iter().any(|rule| results.iter().any(|m| has_value(m) && rule.applies_to(m)));
-    [
-        ("siblings", !families(report, results, counts).is_empty()),
-        ("limit", limit),
-        ("baseline", references.baseline.as_ref().is_some_and(usable)),
-        ("rules", references.rules.as_ref().is_some_and(ruled)),
-    ]
-    .into_iter()
-    .filter(|(_, is)| *is)
-    .map(|(what, _)| what.to_owned())
-    .collect()
+/// Whether a number says something of the machine: a bandwidth at a delay says how often loads were asked for.
+pub(super) fn is_judged(m: &Measurement) -> bool {
+    has_value(m) && !(m.metric == Metric::Bandwidth && m.at.delay_cycles.is_some_and(|delay| delay > 0))
 }

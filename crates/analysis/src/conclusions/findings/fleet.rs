@@ -8,12 +8,12 @@ use memgauge_model::wording::spelled;
 use memgauge_model::words;
 use memgauge_model::words::{Command, Knob, Verb};
 
-use crate::conclusions::findings::compare::{Bounds, severity, worse};
+use crate::conclusions::findings::compare::{Bounds, is_judged, severity, worse};
 use crate::conclusions::findings::rules::{Baselines, FleetSiblings};
 use crate::conclusions::findings::suspicion::{Suspicion, capped, format_value, measure_again, name};
 use crate::fleet::{BaselineNumber, GroupBaseline};
 
-fn group<'a>(references: Baselines<'a>) -> Option<&'a GroupBaseline> {
+pub(super) fn group<'a>(references: Baselines<'a>) -> Option<&'a GroupBaseline> {
     match references.fleet? {
         FleetSiblings::Group(group) => Some(group),
         FleetSiblings::TooFew => None,
@@ -57,7 +57,7 @@ fn standing(own: Bounds, siblings: &BaselineNumber) -> Standing {
 /// Numbers that are worse than those of the siblings.
 pub(super) fn worse_than_siblings(report: &Report, view: &[&Measurement], references: Baselines<'_>) -> Vec<Suspicion> {
     let Some(group) = group(references) else { return Vec::new() };
-    let found = view.iter().enumerate().filter_map(|(index, m)| {
+    let found = view.iter().enumerate().filter(|(_, m)| is_judged(m)).filter_map(|(index, m)| {
         let siblings = counterpart(m, group)?;
         let own = Bounds::new(m)?;
         let finding = match standing(own, siblings) {
@@ -85,14 +85,13 @@ pub(super) fn worse_than_siblings(report: &Report, view: &[&Measurement], refere
     found.collect()
 }
 
-/// Whether any number was compared.
-pub(super) fn is_compared(results: &[&Measurement], references: Baselines<'_>) -> bool {
-    group(references).is_some_and(|group| results.iter().any(|m| is_conclusive(m, group)))
-}
-
-/// Whether any number would be if it were reliable.
-pub(super) fn is_comparable(results: &[&Measurement], references: Baselines<'_>) -> bool {
-    group(references).is_some_and(|group| results.iter().any(|m| m.estimate.value.is_some() && counterpart(m, group).is_some()))
+/// By what share a number is worse than the siblings' median, if it can be relied on; `None` if they do not have it.
+pub(super) fn worse_by(m: &Measurement, group: &GroupBaseline) -> Option<Option<f64>> {
+    let median = counterpart(m, group)?.median;
+    Some(Bounds::new(m).map(|own| match m.metric {
+        Metric::Bandwidth => 1.0 - own.value / median,
+        Metric::Latency => own.value / median - 1.0,
+    }))
 }
 
 fn is_conclusive(m: &Measurement, group: &GroupBaseline) -> bool {

@@ -1,17 +1,19 @@
 //! Which cells are suspicious after the first round, and which suspicions two more rounds confirm.
 
-use memgauge_model::experiment::{Coordinates, Experiment};
+use std::collections::BTreeSet;
+
+use memgauge_model::experiment::{Coordinates, Experiment, Metric};
 use memgauge_model::plan::{Cell, Plan, Step, StopRule};
-use memgauge_model::result::{Finding, FindingCode, Health, HealthStatus, Measurement, Report, VerdictStatus};
+use memgauge_model::result::{Compared, ComparedWith, Finding, FindingCode, Health, HealthStatus, Measurement, Report, VerdictStatus};
 use memgauge_model::topology::OperatingSystem;
 use memgauge_model::wording::reasons;
 use memgauge_model::words;
-use memgauge_model::words::{Knob, Verb};
+use memgauge_model::words::{Command, Knob, Verb};
 
 use crate::conclusions::findings::rules::Baselines;
 use crate::conclusions::findings::run::general;
 use crate::conclusions::findings::suspicion::{Suspicion, measure_again, name};
-use crate::conclusions::findings::{compare, fleet, rules};
+use crate::conclusions::findings::{compare, compared, fleet, history, published, rules};
 
 /// Measurements of a cell that must agree.
 const MEASUREMENTS: usize = 3;
@@ -84,23 +86,50 @@ pub fn judge(report: &Report, references: Baselines<'_>) -> Health {
         }
         findings.push(finding);
     }
-    let mut compared_with = compare::compared_with(report, &results, references);
-    compared_with.extend(fleet::is_compared(&results, references).then(|| "fleet".to_owned()));
     findings.extend(general(report, &results));
     findings.extend(compare::reference_problems(report, references));
     findings.extend(fleet::about_group(&results, references));
-    let comparable = || !compare::comparable_with(report, &results, references).is_empty() || fleet::is_comparable(&results, references);
-    if compared_with.is_empty() && comparable() {
+    let compared = compared::compared(report, &results, references);
+    findings.extend(published::unlike(report));
+    findings.extend(too_little(report, &results, references, &compared));
+    let compared = compared.into_iter().map(|(compared, _)| compared).chain(published::compared(report, &results));
+    let compared: Vec<Compared> = compared.collect();
+    findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    findings.dedup();
+    let measured_again = measurements.iter().filter(|list| list.len() > 1).count() as u32;
+    let status = findings.iter().map(|f| f.severity).max().unwrap_or_default();
+    let compared_with = compared.iter().filter(|c| c.numbers > 0).map(|c| c.with.word().to_owned()).collect();
+    Health { status, findings, compared_with, compared, measured_again }
+}
+
+/// Why the numbers that were compared are no verdict, if they are none.
+fn too_little(
+    report: &Report,
+    results: &[&Measurement],
+    references: Baselines<'_>,
+    compared: &[(Compared, Vec<usize>)],
+) -> Option<Finding> {
+    let numbers: BTreeSet<usize> = compared.iter().flat_map(|(_, indices)| indices.iter().copied()).collect();
+    if numbers.is_empty() && !compared.is_empty() {
         let none = results.iter().filter(|m| m.estimate.value.is_some()).all(|m| !m.is_reliable());
         let (severity, message) = match none {
             true => (HealthStatus::CouldNotMeasure, "no number is reliable enough to be compared"),
             false => (HealthStatus::Unknown, "too few numbers are reliable enough to be compared"),
         };
-        findings.push(Finding::new(FindingCode::NumbersNotReliable, severity, message, measure_again()));
-    } else if compared_with.is_empty() {
-        let message = "this machine has no parts to compare with each other, and its limit is not known";
+        return Some(Finding::new(FindingCode::NumbersNotReliable, severity, message, measure_again()));
+    }
+    if numbers.is_empty() {
+        let plausible = published::plausible(report).unwrap_or_else(|| "nothing to compare with yet".to_owned());
+        let (code, message) = match references.kept {
+            true => (FindingCode::FirstCheck, format!("{plausible}; kept, so that later checks are compared with it")),
+            false => {
+                let why = "this machine has no parts to compare with each other, and its limit is not known";
+                (FindingCode::NothingToCompareWith, why.to_owned())
+            }
+        };
+        let first = if references.kept { "to judge now, give the limit (" } else { "give the limit (" };
         let advice = words![
-            "give the limit (",
+            first,
             Knob::Limit,
             " GB/s), a result to compare with (",
             Knob::Against,
@@ -110,13 +139,21 @@ pub fn judge(report: &Report, references: Baselines<'_>) -> Health {
             Knob::Rules,
             " FILE.toml)"
         ];
-        findings.push(Finding::new(FindingCode::NothingToCompareWith, HealthStatus::Unknown, message, advice));
+        return Some(Finding::new(code, HealthStatus::Unknown, message, advice));
     }
-    findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
-    findings.dedup();
-    let measured_again = measurements.iter().filter(|list| list.len() > 1).count() as u32;
-    let status = findings.iter().map(|f| f.severity).max().unwrap_or_default();
-    Health { status, findings, compared_with, measured_again }
+    // Whoever writes rules says what is enough.
+    let ruled = compared.iter().any(|(c, _)| c.with == ComparedWith::Rules && c.numbers > 0);
+    if ruled || numbers.iter().any(|&index| results[index].metric == Metric::Bandwidth) {
+        return None;
+    }
+    let all = results.iter().filter(|m| compare::is_judged(m)).count();
+    let message = format!("no bandwidth was compared: {} of {all} numbers were, all of them latencies", numbers.len());
+    let unreliable = results.iter().any(|m| m.metric == Metric::Bandwidth && compare::is_judged(m) && !m.is_reliable());
+    let advice = match unreliable {
+        true => measure_again(),
+        false => words!["compare with a result that ", Command::new(Verb::Quick).to("FILE.json"), " wrote"].into(),
+    };
+    Some(Finding::new(FindingCode::TooFewCompared, HealthStatus::Unknown, message, advice))
 }
 
 fn same(a: &Suspicion, b: &Suspicion) -> bool {
@@ -141,6 +178,7 @@ fn examine(report: &Report, view: &[&Measurement], references: Baselines<'_>) ->
     found.extend(below_limit(view, report.machine.identity.system));
     found.extend(references.baseline.into_iter().flat_map(|baseline| compare::baseline(report, view, baseline)));
     found.extend(fleet::worse_than_siblings(report, view, references));
+    found.extend(history::slower_than_before(report, view, references.history));
     found.extend(references.rules.into_iter().flat_map(|rules| rules::broken_rules(report, view, rules)));
     found
 }

@@ -110,10 +110,16 @@ pub(super) fn broken_rules(report: &Report, view: &[&Measurement], rules: &Rules
 pub struct Baselines<'a> {
     /// A result of an earlier run, of this machine or of one like it.
     pub baseline: Option<&'a Report>,
+    /// The file that it is in, as it is named to readers.
+    pub baseline_file: Option<&'a str>,
     /// Bands that the user set.
     pub rules: Option<&'a Rules>,
     /// The hosts like it, if a fleet was given.
     pub fleet: Option<FleetSiblings<'a>>,
+    /// Earlier checks of this machine ([`earlier_checks`](super::earlier_checks)).
+    pub history: &'a [Report],
+    /// This check is kept, and later ones are compared with it.
+    pub kept: bool,
 }
 
 /// The hosts of a fleet that are like a machine.

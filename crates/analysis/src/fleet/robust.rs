@@ -1,7 +1,8 @@
 //! Where most values lie and how far they spread, whatever a few of them are.
 
-use memgauge_analysis::fleet::MIN_ROBUST_Z;
 use memgauge_model::significance;
+
+use super::MIN_ROBUST_Z;
 
 /// The median absolute deviation of a normal distribution times this is its standard deviation.
 const SIGMA_OF_MAD: f64 = 1.4826;
@@ -16,22 +17,23 @@ const ROUNDS: usize = 10;
 
 /// The middle of values and their spread.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Centre {
+pub struct Centre {
     /// How many values, without outliers.
-    pub(crate) n: usize,
-    pub(crate) median: f64,
+    pub n: usize,
+    /// Their median.
+    pub median: f64,
     /// Standard deviation of one value.
-    pub(crate) spread: f64,
+    pub spread: f64,
 }
 
 impl Centre {
     /// Standard error of the median.
-    pub(crate) fn error(&self) -> f64 {
+    pub fn error(&self) -> f64 {
         MEDIAN_ERROR * self.spread / (self.n as f64).sqrt()
     }
 
     /// Half of the median's 95 % interval.
-    pub(crate) fn half_width(&self) -> f64 {
+    pub fn half_width(&self) -> f64 {
         Z95 * self.error()
     }
 
@@ -41,29 +43,29 @@ impl Centre {
     }
 
     /// How many standard deviations a value is above the median.
-    pub(crate) fn score(&self, value: f64) -> f64 {
+    pub fn score(&self, value: f64) -> f64 {
         (value - self.median) / self.of_difference()
     }
 
     /// The value with this score.
-    pub(crate) fn at_score(&self, score: f64) -> f64 {
+    pub fn at_score(&self, score: f64) -> f64 {
         self.median + score * self.of_difference()
     }
 
     /// The probability of such a score or a greater one. A spread from few values is uncertain itself, so that scores are those of
     /// Student's t.
-    pub(crate) fn probability(&self, score: f64) -> f64 {
+    pub fn probability(&self, score: f64) -> f64 {
         significance::upper_tail(score, freedom(self.n))
     }
 
     /// The score that is as improbable as 3.5 is where the spread is certain.
-    pub(crate) fn flagged_score(&self) -> f64 {
+    pub fn flagged_score(&self) -> f64 {
         let p = significance::upper_tail(MIN_ROBUST_Z, MOST_FREEDOM);
         significance::upper_quantile(p, freedom(self.n)).max(MIN_ROBUST_Z)
     }
 
     /// The same with a spread of at least so much.
-    pub(crate) fn with_spread(self, least: f64) -> Self {
+    pub fn with_spread(self, least: f64) -> Self {
         Self { spread: self.spread.max(least), ..self }
     }
 }
@@ -78,7 +80,7 @@ fn freedom(n: usize) -> f64 {
 
 /// Median and spread of values. Those further from the median than 3.5 spreads are left out, and both are computed again, until nothing
 /// changes. `None` without values. The order of `values` is not kept.
-pub(crate) fn centre(values: &mut [f64]) -> Option<Centre> {
+pub fn centre(values: &mut [f64]) -> Option<Centre> {
     let mut kept = values.len();
     let mut found = None;
     for _ in 0..ROUNDS {
@@ -114,7 +116,7 @@ fn partition(values: &mut [f64], holds: impl Fn(f64) -> bool) -> usize {
 }
 
 /// The median, without sorting everything. `None` without values.
-pub(crate) fn median(values: &mut [f64]) -> Option<f64> {
+pub fn median(values: &mut [f64]) -> Option<f64> {
     let n = values.len();
     if n == 0 {
         return None;
