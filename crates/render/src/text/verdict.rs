@@ -2,6 +2,7 @@
 
 use memgauge_model::note::Code;
 use memgauge_model::result::{Compared, ComparedWith, Finding, FindingCode, Health, HealthStatus, Report};
+use memgauge_model::words::Ways;
 
 use super::page::{Page, Style};
 use crate::number::count;
@@ -113,8 +114,13 @@ pub(super) fn health(page: &mut Page, report: &Report, health: &Health) {
     page.gap();
     let gravest = gravest(health);
     page.remark(word(health.status).1, "", &sentence(report, health), gravest.and_then(|finding| finding.advice.as_ref()));
-    for finding in health.findings.iter().filter(|finding| !gravest.is_some_and(|first| std::ptr::eq(*finding, first))) {
-        print_finding(page, finding);
+    let others = health.findings.iter().filter(|finding| !gravest.is_some_and(|first| std::ptr::eq(*finding, first)));
+    let mut advised = gravest.and_then(|finding| finding.advice.as_ref());
+    for finding in others {
+        // Once for findings of one kind.
+        let advice = finding.advice.as_ref().filter(|advice| advised != Some(*advice));
+        print_finding(page, finding, advice);
+        advised = advice.or(advised);
     }
     for compared in &health.compared {
         page.remark(Style::Plain, "  · ", &extent(compared), None);
@@ -124,13 +130,13 @@ pub(super) fn health(page: &mut Page, report: &Report, health: &Health) {
     }
 }
 
-fn print_finding(page: &mut Page, finding: &Finding) {
+fn print_finding(page: &mut Page, finding: &Finding, advice: Option<&Ways>) {
     let (sign, style) = match finding.severity {
         HealthStatus::Ok | HealthStatus::Unknown => ("  · ", Style::Plain),
         HealthStatus::Warning | HealthStatus::CouldNotMeasure => ("  ! ", Style::Warning),
         HealthStatus::Failure | HealthStatus::Incident => ("  ✗ ", Style::Error),
     };
-    page.remark(style, sign, &format!("{}: {}", finding.code.word(), finding.message), finding.advice.as_ref());
+    page.remark(style, sign, &format!("{}: {}", finding.code.word(), finding.message), advice);
 }
 
 #[cfg(test)]

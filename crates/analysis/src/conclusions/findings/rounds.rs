@@ -12,7 +12,7 @@ use memgauge_model::words::{Command, Knob, Verb};
 
 use crate::conclusions::findings::rules::Baselines;
 use crate::conclusions::findings::run::general;
-use crate::conclusions::findings::suspicion::{Suspicion, measure_again, name};
+use crate::conclusions::findings::suspicion::{Suspicion, measure_again, name, unit};
 use crate::conclusions::findings::{compare, compared, fleet, history, published, rules};
 
 /// Measurements of a cell that must agree.
@@ -72,14 +72,16 @@ pub fn judge(report: &Report, references: Baselines<'_>) -> Health {
     let mut findings = Vec::new();
     for suspicion in &rounds[0] {
         let again = rounds[1..].iter().map(|round| round.iter().find(|a| same(a, suspicion)));
+        let tries = tries(&measurements[suspicion.index]);
         let Some(again) = again.collect::<Option<Vec<_>>>() else {
-            let message = format!("{}; not confirmed when measured again", suspicion.finding.message);
+            let message = format!("{}; not confirmed when measured again{tries}", suspicion.finding.message);
             findings.push(Finding::bare(FindingCode::NotConfirmed, HealthStatus::Ok, message));
             continue;
         };
         // All three rounds agree on the mildest severity.
         let mildest = again.into_iter().chain([suspicion]).min_by_key(|a| a.finding.severity).unwrap_or(suspicion);
         let mut finding = mildest.finding.clone();
+        finding.message.push_str(&tries);
         if measurements[suspicion.index].len() < MEASUREMENTS && finding.severity > HealthStatus::Warning {
             finding.severity = HealthStatus::Warning;
             finding.message.push_str("; there was no time to measure it again");
@@ -154,6 +156,15 @@ fn too_little(
         false => words!["compare with a result that ", Command::new(Verb::Quick).to("FILE.json"), " wrote"].into(),
     };
     Some(Finding::new(FindingCode::TooFewCompared, HealthStatus::Unknown, message, advice))
+}
+
+/// `; in 3 tries: 84.4, 51.9, 53.0 GB/s`: the page shows the first of them, and a finding the mildest.
+fn tries(measurements: &[&Measurement]) -> String {
+    let values: Vec<String> = measurements.iter().filter_map(|m| Some(format!("{:.1}", m.estimate.value?))).collect();
+    match measurements.first().filter(|_| values.len() > 1) {
+        Some(first) => format!("; in {} tries: {} {}", values.len(), values.join(", "), unit(first.metric)),
+        None => String::new(),
+    }
 }
 
 fn same(a: &Suspicion, b: &Suspicion) -> bool {

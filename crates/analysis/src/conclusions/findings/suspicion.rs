@@ -45,15 +45,20 @@ pub(super) fn name(m: &Measurement) -> String {
     }
     words.extend(at.load_nodes.as_ref().map(|nodes| format!("memory of nodes {nodes}")));
     words.extend(at.mix.filter(|_| m.method() != Method::IdleLatency).map(|mix| mix.to_string()));
+    words.extend(at.delay_cycles.filter(|delay| *delay > 0).map(|delay| format!("delay {delay}")));
     let full_random = m.method() == Method::IdleLatency && at.order == Some(ChaseOrder::FullRandom);
     words.push(if full_random { "full-random latency" } else { m.quantity().noun }.into());
     words.join(", ")
 }
 
+pub(super) const fn unit(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Latency => "ns",
+        Metric::Bandwidth => "GB/s",
+    }
+}
+
 /// A value with its unit.
 pub(super) fn format_value(metric: Metric, value: f64) -> String {
-    match metric {
-        Metric::Latency => format!("{value:.1} ns"),
-        Metric::Bandwidth => format!("{value:.1} GB/s"),
-    }
+    format!("{value:.1} {}", unit(metric))
 }
