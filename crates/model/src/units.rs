@@ -68,8 +68,7 @@ impl FromStr for Bytes {
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let fail = || ParseError::new(text, SIZE);
         let t = text.trim();
-        let split = t.find(|c: char| !c.is_ascii_digit()).unwrap_or(t.len());
-        let number: u64 = t[..split].parse().map_err(|_| fail())?;
+        let split = t.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(t.len());
         let factor: u64 = match t[split..].trim_start().to_ascii_lowercase().as_str() {
             "" | "b" => 1,
             "k" | "kib" => 1 << 10,
@@ -82,7 +81,13 @@ impl FromStr for Bytes {
             "tb" => 1_000_000_000_000,
             _ => return Err(fail()),
         };
-        number.checked_mul(factor).map(Self).ok_or_else(fail)
+        // Whole numbers are exact beyond what floating-point numbers are.
+        if let Ok(number) = t[..split].parse::<u64>() {
+            return number.checked_mul(factor).map(Self).ok_or_else(fail);
+        }
+        let number: f64 = t[..split].parse().map_err(|_| fail())?;
+        let bytes = (number * factor as f64).round();
+        if factor > 1 && bytes >= 1.0 && bytes < u64::MAX as f64 { Ok(Self(bytes as u64)) } else { Err(fail()) }
     }
 }
 
@@ -288,21 +293,31 @@ impl schemars::JsonSchema for IdSet {
     }
 }
 
-/// Parses a duration: `2`, `2s`, `0.5s`, `500ms`, `1m`. A plain number is seconds.
+/// Parses a duration: `2`, `2s`, `0.5s`, `500ms`, `1m`, `1m30s`, `2h`. A plain number is seconds.
 ///
 /// # Errors
 /// When the text is none of these, or the duration is zero, negative, or longer than a day.
 pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
-    let fail = || ParseError::new(text, "a duration such as 2s, 500ms or 1m");
-    let t = text.trim();
-    let split = t.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(t.len());
-    let number: f64 = t[..split].parse().map_err(|_| fail())?;
-    let seconds = match t[split..].trim_start() {
-        "" | "s" => number,
-        "ms" => number / 1e3,
-        "m" | "min" => number * 60.0,
-        _ => return Err(fail()),
-    };
+    let fail = || ParseError::new(text, "a duration such as 2s, 500ms or 1m30s");
+    let of_number = |c: char| c.is_ascii_digit() || c == '.';
+    let (mut rest, mut seconds, mut parts) = (text.trim(), 0.0, 0);
+    while parts == 0 || !rest.is_empty() {
+        let end = rest.find(|c| !of_number(c)).unwrap_or(rest.len());
+        let number: f64 = rest[..end].parse().map_err(|_| fail())?;
+        rest = rest[end..].trim_start();
+        let end = rest.find(of_number).unwrap_or(rest.len());
+        seconds += match rest[..end].trim_end() {
+            "" if parts == 0 && rest.is_empty() => number,
+            "s" => number,
+            "ms" => number / 1e3,
+            "us" | "µs" => number / 1e6,
+            "m" | "min" => number * 60.0,
+            "h" => number * 3600.0,
+            _ => return Err(fail()),
+        };
+        rest = &rest[end..];
+        parts += 1;
+    }
     // Less than half a nanosecond is above zero as a number and zero as a duration.
     let duration = Duration::try_from_secs_f64(seconds).map_err(|_| fail())?;
     if duration.is_zero() || duration > Duration::from_secs(86_400) { Err(fail()) } else { Ok(duration) }

@@ -109,11 +109,29 @@ proptest! {
 
 #[test]
 fn what_is_no_size_says_what_is() {
-    for text in ["", " ", "-1", "1.5G", "64 Q", "G", "99999999999999999999", "18446744073709551615K", "1 k i b", "0x10"] {
+    for text in [
+        "",
+        " ",
+        "-1",
+        "1.5",
+        "1.5B",
+        "1.5.2G",
+        ".G",
+        "0.0001K",
+        "64 Q",
+        "G",
+        "99999999999999999999",
+        "18446744073709551615K",
+        "1 k i b",
+        "0x10",
+    ] {
         let message = text.parse::<Bytes>().unwrap_err().to_string();
         assert!(message.contains(&format!("'{text}'")) && message.contains("512M"), "{message}");
     }
     assert_eq!(" 64 KiB ".parse(), Ok(Bytes::kib(64)));
+    for (text, bytes) in [("1.5G", 3 << 29), ("4.7GB", 4_700_000_000), ("0.5 KiB", 512), ("8.1MB", 8_100_000)] {
+        assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
+    }
 }
 
 #[test]
@@ -128,10 +146,17 @@ fn what_is_no_list_says_what_is() {
 
 #[test]
 fn what_is_no_duration_is_refused() {
-    for text in ["", "0", "0s", "0.0000000001s", "-1s", "nan", "inf", "1h", "1e3", "86401", "..", "1.2.3s", "s", "99999999999999999999m"] {
+    for text in ["", "0", "0s", "0.0000000001s", "-1s", "nan", "inf", "25h", "1e3", "86401", "..", "1.2.3s", "s", "99999999999999999999m"] {
         assert!(parse_duration(text).is_err(), "{text}");
     }
     assert_eq!(parse_duration("1m").unwrap(), Duration::from_secs(60));
+    for (text, seconds) in [("1m30s", 90), ("1m 30s", 90), ("2h", 7200), ("1h30m", 5400), ("1.5min", 90)] {
+        assert_eq!(parse_duration(text).unwrap(), Duration::from_secs(seconds), "{text}");
+    }
+    assert_eq!(parse_duration("250us").unwrap(), Duration::from_micros(250));
+    for text in ["1m30", "30s1", "1 2", "s", "1mm", "1m30s x"] {
+        assert!(parse_duration(text).is_err(), "{text}");
+    }
     assert_eq!(parse_duration("0.000000001s").unwrap(), Duration::from_nanos(1));
     assert_eq!(parse_duration("86400").unwrap(), Duration::from_secs(86_400));
 }
