@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::{Context, anyhow};
+use clap::error::ErrorKind;
 use memgauge_model::note::{Note, NoteCode, Severity};
 use memgauge_model::printable::escape_controls;
 use memgauge_model::wording::native::{FrontEnd, Native};
@@ -29,7 +30,11 @@ impl Program {
     pub(crate) fn error(self, error: &anyhow::Error) {
         match error.downcast_ref::<clap::Error>() {
             // When the stream is closed, nobody can be told.
-            Some(error) => drop(error.print()),
+            Some(error) => match error.render().to_string().strip_prefix("error: ") {
+                // Help of an option's values, which clap calls an error.
+                Some(text) if error.kind() == ErrorKind::DisplayHelp => drop(Stream::Output.print(text.as_bytes())),
+                _ => drop(error.print()),
+            },
             None => self.message(format_args!("{error:#}")),
         }
     }

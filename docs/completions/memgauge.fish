@@ -24,7 +24,7 @@ function __fish_memgauge_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c memgauge -n "__fish_memgauge_needs_command" -l mix -d 'Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 3:2, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_needs_command" -l mix -d 'Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 3:2, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated; help says what each of them does' -r
 complete -c memgauge -n "__fish_memgauge_needs_command" -l width -d 'Width of loads and stores; best = the fastest here, as measured' -r -f -a "best\t''
 scalar\t''
 sse2\t''
@@ -210,7 +210,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l plan -d 'S
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l ramp -d 'Growing numbers of CPUs: 1, 2, 4 ... all, or a LIST such as 1,2,4-48:2' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l delay -d 'Core cycles to wait after every four lines (injection delay); one result for each value [default: none]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l mix -d 'Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 3:2, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l mix -d 'Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 3:2, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated; help says what each of them does' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l width -d 'Width of loads and stores; best = the fastest here, as measured' -r -f -a "best\t''
 scalar\t''
 sse2\t''
@@ -306,7 +306,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l stride -d '
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l touch-cpu -d 'CPU that touches the chase\'s buffer first; the buffer is on that CPU\'s node [default: CPUs of the buffer\'s node]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l hops -d 'Chase N hops instead of for a fixed time: exactly N in each of several new buffers, after 20 ms that warm it up, or at least N for each point of a curve. pass = as many hops as the buffer has lines' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l histogram -d 'Also time single batches of BATCH hops (1, 8 or 64) and show their distribution [default BATCH: 8]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l mix -d 'Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 3:2, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l mix -d 'Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 3:2, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated; help says what each of them does' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l width -d 'Width of loads and stores; best = the fastest here, as measured' -r -f -a "best\t''
 scalar\t''
 sse2\t''
@@ -648,7 +648,7 @@ full-random\t''
 sequential\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l window -d 'Window within which the window-local chase is random [default: 512K]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l stride -d 'Distance between chased lines [default: two lines]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l mix -d 'Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 3:2, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l mix -d 'Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 3:2, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated; help says what each of them does' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l width -d 'Width of loads and stores; best = the fastest here, as measured' -r -f -a "best\t''
 scalar\t''
 sse2\t''
@@ -760,7 +760,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -l plan -d 'Show
 complete -c memgauge -n "__fish_memgauge_using_subcommand pmem" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l hops -d 'Chase N hops instead of for a fixed time: exactly N in each of several new buffers, after 20 ms that warm it up, or at least N for each point of a curve. pass = as many hops as the buffer has lines' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l histogram -d 'Also time single batches of BATCH hops (1, 8 or 64) and show their distribution [default BATCH: 8]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l mix -d 'Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 3:2, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l mix -d 'Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 3:2, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated; help says what each of them does' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -l width -d 'Width of loads and stores; best = the fastest here, as measured' -r -f -a "best\t''
 scalar\t''
 sse2\t''
@@ -824,7 +824,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand tiers" -s h -l help -d
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l demand -d 'Find the least latency while this much is moved, in GB/s, for each socket [default: find the most bandwidth]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l threads -d 'Numbers of CPUs that load, for each socket, with a search for each: 4 or 2,4,8 [default: all but the one that chases]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l apply -d 'Set the kernel\'s weights: those found, or those given as NODE=WEIGHT,...' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l mix -d 'Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 3:2, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l mix -d 'Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 3:2, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated; help says what each of them does' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand interleave" -l width -d 'Width of loads and stores; best = the fastest here, as measured' -r -f -a "best\t''
 scalar\t''
 sse2\t''

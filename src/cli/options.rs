@@ -10,7 +10,7 @@ use memgauge_model::spec::{ChaseSpec, LoadSpec, Spec, WidthRequest};
 use memgauge_model::traffic::Mix;
 use memgauge_model::units::{Bytes, IdSet, ParseError, parse_duration};
 
-use super::values::{ORDERS, PAGES, PREFETCH, WIDTHS, one_of, parse_gbs, parse_percent};
+use super::values::{MixParser, ORDERS, PAGES, PREFETCH, WIDTHS, one_of, parse_gbs, parse_percent};
 
 /// Where to measure.
 #[derive(Debug, Args)]
@@ -173,14 +173,14 @@ fn parse_hops(text: &str) -> Result<Hops, ParseError> {
 
 /// The help of the option that names mixes.
 fn mixes() -> String {
-    format!("Mix of reads and writes: {}; may be repeated", Mix::list(", "))
+    format!("Mix of reads and writes: {}; may be repeated; help says what each of them does", Mix::list(", "))
 }
 
 /// What loads memory.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Traffic")]
 pub(super) struct Load {
-    #[arg(long = "mix", value_name = "MIX", value_delimiter = ',', help = mixes())]
+    #[arg(long = "mix", value_name = "MIX", value_delimiter = ',', value_parser = MixParser, help = mixes())]
     mixes: Vec<Mix>,
     /// Width of loads and stores; best = the fastest here, as measured
     #[arg(long, default_value = "best", value_parser = one_of(&WIDTHS))]

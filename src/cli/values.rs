@@ -1,9 +1,14 @@
 //! Values of options: names, shares and rates.
 
+use std::ffi::OsStr;
+use std::str::FromStr as _;
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, Command};
 use memgauge_model::experiment::{ChaseOrder, LineState, PageRequest, PrefetchRequest};
 use memgauge_model::spec::WidthRequest;
-use memgauge_model::traffic::{Access, LineUse, Width};
+use memgauge_model::traffic::{Access, LineUse, Mix, Width};
 use memgauge_model::units::ParseError;
 
 /// The longest injection delay in core cycles. It is some milliseconds: with longer pauses between bursts there is no load left to measure.
@@ -74,4 +79,32 @@ pub(super) fn parse_gbs(text: &str) -> Result<f64, ParseError> {
 pub(super) fn parse_above_0(text: &str, expected: &'static str) -> Result<f64, ParseError> {
     let number = text.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
     number.ok_or_else(|| ParseError { input: text.into(), expected })
+}
+/// Reads a mix, and prints all of them where `help` is asked for.
+#[derive(Clone)]
+pub(super) struct MixParser;
+
+impl TypedValueParser for MixParser {
+    type Value = Mix;
+
+    fn parse_ref(&self, command: &Command, option: Option<&Arg>, value: &OsStr) -> Result<Mix, clap::Error> {
+        if value == "help" {
+            return Err(clap::Error::raw(ErrorKind::DisplayHelp, all_mixes()));
+        }
+        Mix::from_str.parse_ref(command, option, value)
+    }
+}
+
+/// Every mix, a line each: its name, what the program does, what crosses the memory bus.
+fn all_mixes() -> String {
+    let row = |name: &str, program: &str, bus: &str| format!("  {name:<10}  {program:<40}  {bus}\n");
+    let mut text = "Mixes. As in Intel MLC, names count what crosses the memory bus if a plain store reads its\n\
+                    line first: 2:1 is 1 load : 1 store, and 1:1 is stores only. Others name what the program does.\n\n"
+        .to_owned();
+    text += &row("mix", "the program", "reads : writes on the bus");
+    for mix in Mix::ALL {
+        let bus = mix.bus_lines().map_or("depends on the instruction".to_owned(), |(reads, writes)| format!("{reads} : {writes}"));
+        text += &row(mix.name(), mix.description(), &bus);
+    }
+    text
 }

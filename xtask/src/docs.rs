@@ -52,15 +52,11 @@ fn mixes() -> String {
          | --- | --- | --- | --- | --- |\n",
     );
     for mix in Mix::ALL {
-        let (loads, stores) = mix.lines();
         let also = mix.other_name().map(|other| format!(" (also `{other}`)")).unwrap_or_default();
-        let (bus, compared) = match mix.stores() {
-            StoreKind::None | StoreKind::NonTemporal => (format!("{loads} : {stores}"), String::new()),
-            StoreKind::Plain(with) => {
-                let with = with.map_or_else(|| "nothing".to_owned(), |with| format!("`{with}`"));
-                (format!("{} : {stores}", loads + stores), with)
-            }
-            StoreKind::ByString => ("depends on the instruction".to_owned(), String::new()),
+        let bus = mix.bus_lines().map_or("depends on the instruction".to_owned(), |(reads, writes)| format!("{reads} : {writes}"));
+        let compared = match mix.stores() {
+            StoreKind::Plain(with) => with.map_or_else(|| "nothing".to_owned(), |with| format!("`{with}`")),
+            StoreKind::None | StoreKind::NonTemporal | StoreKind::ByString => String::new(),
         };
         let suite = if Mix::PEAK.contains(&mix) { "yes" } else { "" };
         table += &format!("| `{mix}`{also} | {} | {bus} | {compared} | {suite} |\n", mix.description());

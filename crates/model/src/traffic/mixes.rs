@@ -281,6 +281,16 @@ impl Mix {
         (loads / divisor, stores / divisor)
     }
 
+    /// Lines that cross the memory bus, as a ratio, if plain stores read their lines first; `None` where that depends on the instruction.
+    pub const fn bus_lines(self) -> Option<(u32, u32)> {
+        let (loads, stores) = self.lines();
+        match self.stores() {
+            StoreKind::None | StoreKind::NonTemporal => Some((loads, stores)),
+            StoreKind::Plain(_) => Some((loads + stores, stores)),
+            StoreKind::ByString => None,
+        }
+    }
+
     /// Streams that it loads from.
     fn read_streams(self) -> usize {
         self.properties().burst.iter().flat_map(|step| step.operations).filter(|operation| operation.loads()).count()

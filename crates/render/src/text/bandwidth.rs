@@ -6,7 +6,7 @@ use memgauge_analysis::conclusions::persistent;
 use memgauge_model::experiment::{Coordinates, MemoryPlace};
 use memgauge_model::interleave::Reading;
 use memgauge_model::result::{BestWriters, Measurement, RfoReason, TrafficRates, VerdictStatus};
-use memgauge_model::traffic::{Mix, Rfo};
+use memgauge_model::traffic::{Mix, Rfo, StoreKind};
 use memgauge_model::wording::{self, reasons};
 
 use super::context::{Context, memory_only};
@@ -74,6 +74,7 @@ fn mixes_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) 
         Column::text("CPUs", ms.iter().map(|m| loaders(m))).only_if(differ(ms, loaders)),
         Column::text("memory", ms.iter().map(|m| memory(m))).only_if(differ(ms, memory)),
         Column::text("mix", ms.iter().map(|m| m.at.mix.map_or("as given", Mix::name))),
+        Column::text("program", ms.iter().map(|m| description(m))).optional(),
         Column::numbers("delay", ms.iter().map(|m| m.at.delay_cycles.map(|d| d.to_string()))),
         Column::numbers("GB/s", ms.iter().map(|m| footnotes.cell(Some(m)))),
         Column::numbers("of limit", ms.iter().map(|m| of_limit(m))),
@@ -81,9 +82,12 @@ fn mixes_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) 
         Column::numbers("written", ms.iter().map(|m| rate(m, |t| Some(t.app_write_gbs)))).only_if(page.verbose),
         Column::numbers("bus", ms.iter().map(|m| rate(m, |t| t.bus_estimate_gbs))).only_if(bus_is_known(ms)),
         Column::text("kernel", ms.iter().map(|m| kernel(m))).optional().only_if(page.verbose && differ(ms, kernel)),
-        Column::text("what", ms.iter().map(|m| description(m))).optional().only_if(page.verbose),
     ]);
     limits(page, ms);
+    let plain = |m: &&Measurement| m.at.mix.is_some_and(|mix| matches!(mix.stores(), StoreKind::Plain(_)));
+    if ms.iter().any(plain) {
+        page.paragraph(Style::Detail, "as in MLC, a plain store counts as a read and a write in the names of mixes");
+    }
     footnotes.print(page, &mut context.advised);
     checksums(page, ms);
     bus_legend(page, ms);

@@ -368,7 +368,7 @@ fn loops_pass_no_escape_sequences_on() {
 #[test]
 fn a_column_of_which_nothing_was_measured_stays() {
     let shown = words(&samples::interrupted(), false);
-    has(&shown, &["mix GB/s ", "all-reads —"]);
+    has(&shown, &["mix GB/s ", "all-reads loads only —"]);
 }
 
 #[test]
