@@ -36,7 +36,7 @@ pub(crate) struct AdviseArgs {
     /// Results of one machine that memgauge wrote as JSON, or folders of them; - is standard input
     #[arg(required = true, value_name = "RESULT")]
     pub(crate) results: Vec<PathBuf>,
-    /// Bytes that a model reads for each token, such as 8G or 8540MB; separated by commas
+    /// Bytes that a model reads for each token, such as 8G or 8.5GB; separated by commas
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_bytes)]
     model_bytes: Vec<Bytes>,
     /// A model with its name and the bytes that it reads for each token; may be repeated
@@ -54,15 +54,17 @@ impl AdviseArgs {
     }
 }
 
-const SIZE: &str = "a size above 0 such as 8G, 4700MB or plain bytes";
+const SIZE: &str = "a model's size in bytes, such as 8G, 4.7GB or 4700000000, and at least 1 MiB";
+/// No model is smaller: `8B` is meant to be eight billion parameters, and is eight bytes.
+const LEAST: Bytes = Bytes::mib(1);
 
 fn parse_bytes(text: &str) -> Result<Bytes, ParseError> {
-    let bytes = text.parse::<Bytes>().ok().filter(|bytes| bytes.0 > 0);
+    let bytes = text.parse::<Bytes>().ok().filter(|bytes| *bytes >= LEAST);
     bytes.ok_or_else(|| ParseError { input: text.into(), expected: SIZE })
 }
 
 fn parse_model(text: &str) -> Result<Model, ParseError> {
-    let fail = || ParseError { input: text.into(), expected: "a name and a size above 0, such as llama-8b=8G" };
+    let fail = || ParseError { input: text.into(), expected: "a name and a size of at least 1 MiB, such as llama-8b=8G" };
     let (name, bytes) = text.rsplit_once('=').filter(|(name, _)| !name.trim().is_empty()).ok_or_else(fail)?;
     Ok(Model { name: Some(name.trim().to_owned()), bytes: parse_bytes(bytes).map_err(|_| fail())? })
 }
@@ -76,7 +78,7 @@ mod tests {
         let model = parse_model("a=b=8G").unwrap();
         assert_eq!((model.name.as_deref(), model.bytes), (Some("a=b"), Bytes::gib(8)));
         assert_eq!(parse_bytes("40GB").unwrap(), Bytes(40_000_000_000));
-        for bad in ["=8G", "x", "x=", "x=0", "x=-1", "x=1.5G", " =1"] {
+        for bad in ["=8G", "x", "x=", "x=0", "x=-1", "x=8B", " =8G"] {
             assert!(parse_model(bad).is_err(), "{bad}");
         }
         assert!(parse_bytes("0").unwrap_err().to_string().contains("above 0"));

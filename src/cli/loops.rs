@@ -86,11 +86,11 @@ One thread reads a buffer from start to end, again and again, and adds up what i
 the memory that it is given: it pins no CPU and binds no node.
 
 The buffer holds the numbers of SplitMix64 from the seed, 8 bytes each. The checksum is the exclusive or of all of them: the same size and \
-seed give the same checksum on every machine. A pass over less than 64 MiB is repeated an odd number of times.
+seed give the same checksum on every machine. A pass over less than 64 MiB is repeated an odd number of times. In L1 and L2 the checksum may be the limit: memgauge sweep measures caches.
 
 Examples:
   memgauge stream                         512 MiB
-  memgauge stream 16K --cpu 1             the first-level cache of CPU 1
+  memgauge stream 64M --cpu 1             another size, on CPU 1
   memgauge stream 16K-1G                  a line each for 16K, 32K, 64K ... 1G
   perf stat -e cache-misses memgauge stream 1G --passes 50
   memgauge stream --cpu 0 --node 0        CPU 0, memory of node 0

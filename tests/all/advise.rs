@@ -133,10 +133,10 @@ fn wrong_input_is_refused_in_a_line() {
         assert!(text(&output.stderr).contains(message) && text(&output.stderr).lines().count() == 1, "{}", text(&output.stderr));
         assert!(output.stdout.is_empty());
     }
-    for (option, value) in [("--model-bytes", "0"), ("--model-bytes", "8X"), ("--model", "8G"), ("--model", "m=1.5G")] {
+    for (option, value) in [("--model-bytes", "0"), ("--model-bytes", "8X"), ("--model", "8G"), ("--model", "m=8B")] {
         let output = advise(&[&result, option, value]);
         assert_eq!(output.status.code(), Some(64));
-        assert!(text(&output.stderr).contains("above 0"), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("at least 1 MiB"), "{}", text(&output.stderr));
     }
     assert!(text(&advise(&[]).stderr).contains("<RESULT>"));
     fs::remove_dir_all(folder).unwrap();

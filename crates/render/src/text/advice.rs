@@ -59,7 +59,7 @@ fn tokens(page: &mut Page, ceilings: &[Ceiling]) {
         WeightsPlace::OneNode { node } => format!("node {node}"),
         WeightsPlace::Interleaved { weights } => format!("interleaved {weights}"),
     };
-    let fits = |c: &Ceiling| if c.fits { String::new() } else { format!("only {}", human(c.memory)) };
+    let fits = |c: &Ceiling| if c.fits { String::new() } else { format!("does not fit: {}", human(c.memory)) };
     page.table([
         Column::text("model", ceilings.iter().map(|c| words::model(&c.model))),
         Column::text("bytes", ceilings.iter().map(|c| human(c.model.bytes))).only_if(ceilings.iter().any(|c| c.model.name.is_some())),

@@ -3,6 +3,7 @@
 use memgauge_model::experiment::{Experiment, Metric};
 use memgauge_model::microbench::LoopProof;
 use memgauge_model::result::{Measurement, QualityLevel, Report};
+use memgauge_model::topology::Topology;
 use memgauge_model::wording;
 
 use super::page::{INDENT, Page, Style, clean};
@@ -16,18 +17,18 @@ pub(super) fn lines(report: &Report) -> Option<String> {
     if report.results.is_empty() || !report.results.iter().all(is_loop) {
         return None;
     }
-    Some(report.results.iter().map(|m| clean(&line(m)) + "\n").collect())
+    Some(report.results.iter().map(|m| clean(&line(m, &report.machine.topology)) + "\n").collect())
 }
 
 /// The same lines among the results of something else.
-pub(super) fn section(page: &mut Page, ms: &[&Measurement]) {
+pub(super) fn section(page: &mut Page, topology: &Topology, ms: &[&Measurement]) {
     page.heading("Loops", "");
     for m in ms {
-        page.text(Style::Plain, INDENT, "    ", &line(m));
+        page.text(Style::Plain, INDENT, "    ", &line(m, topology));
     }
 }
 
-fn line(m: &Measurement) -> String {
+fn line(m: &Measurement, topology: &Topology) -> String {
     let proof = m.evidence.proof.clone().unwrap_or_default();
     let size = m.at.working_set.map(human).unwrap_or_default();
     let name = if m.metric == Metric::Bandwidth { "stream" } else { "chase" };
@@ -49,9 +50,17 @@ fn line(m: &Measurement) -> String {
     parts.extend(m.at.cpu.map(|c| format!("CPU {c}")));
     parts.extend(m.at.memory_node().map(|n| format!("node {n}")));
     parts.push(pages(&[m]));
+    parts.extend(is_cached(m, topology).then(|| "its checksum may be slower than this cache".to_owned()));
     parts.extend(off_cpu(m));
     parts.retain(|p| !p.is_empty());
     parts.join(", ")
+}
+
+/// Whether a stream's buffer fits into a cache of its core: the checksum, and not the loads, may then be the limit.
+fn is_cached(m: &Measurement, topology: &Topology) -> bool {
+    let caches = topology.caches.iter().filter(|cache| cache.level <= 2);
+    let largest = caches.map(|cache| cache.size).max();
+    m.metric == Metric::Bandwidth && m.at.working_set.zip(largest).is_some_and(|(size, cache)| size <= cache)
 }
 
 /// Why a number is degraded or unreliable.

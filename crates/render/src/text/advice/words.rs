@@ -39,6 +39,7 @@ fn short(recommendation: &Recommendation, system: OperatingSystem) -> String {
         Action::UseThreads { mix, threads, of, share, .. } if threads < of => {
             format!("{threads} of {of} threads give {} of {}", percent(share.value), bandwidth_of(*mix))
         }
+        Action::UseThreads { mix, of: 2, .. } => format!("Both threads are needed for {}", bandwidth_of(*mix)),
         Action::UseThreads { mix, of, .. } => format!("All {of} threads are needed for {}", bandwidth_of(*mix)),
         _ => {
             let text = action(recommendation, system);
