@@ -67,12 +67,25 @@ const fn status(comparison: &Comparison) -> ExitStatus {
 fn read_sides(args: &CompareArgs) -> Result<(Runs, Runs), UsageError> {
     let after: Vec<PathBuf> = args.after.iter().map(PathBuf::from).collect();
     match (&args.before[..], &after[..]) {
-        ([before, after], []) => Ok((read_side(std::slice::from_ref(before))?, read_side(std::slice::from_ref(after))?)),
+        ([before, after], []) => different_runs(read_side(std::slice::from_ref(before))?, read_side(std::slice::from_ref(after))?),
         ([], _) | (_, []) => {
             Err(UsageError("name results of both sides: memgauge compare before.json after.json, or BEFORE… -- AFTER…".into()))
         }
-        (before, after) => Ok((read_side(before)?, read_side(after)?)),
+        (_, after) if let Some(option) = after.iter().find(|path| path.to_string_lossy().starts_with('-') && !path.exists()) => {
+            Err(UsageError(format!("{}: options stand before the results", option.display())))
+        }
+        (before, after) => different_runs(read_side(before)?, read_side(after)?),
     }
+}
+
+/// # Errors
+/// When a run is on both sides: it differs from itself by nothing.
+fn different_runs(before: Runs, after: Runs) -> Result<(Runs, Runs), UsageError> {
+    let is_before = |run: &Report| !run.run.id.is_empty() && before.reports.iter().any(|other| other.run.id == run.run.id);
+    if after.reports.iter().any(is_before) {
+        return Err(UsageError(format!("{} and {} have the same run; compare two runs", before.name, after.name)));
+    }
+    Ok((before, after))
 }
 
 fn read_side(paths: &[PathBuf]) -> Result<Runs, UsageError> {

@@ -66,7 +66,8 @@ fn slower_runs_are_worse_faster_ones_better_and_equal_ones_the_same() {
         assert_eq!((comparison.before.runs.len(), comparison.after.runs.len(), comparison.differences.len()), (3, 3, 0));
     }
     let output = compare(&[], &[&before, dashes, &slower]);
-    assert!(text(&output.stdout).starts_with("WORSE: of 1 number 1 worse\n"), "{}", text(&output.stdout));
+    let first = text(&output.stdout).lines().next().unwrap();
+    assert!(first.starts_with("WORSE: ") && first.contains(": +10.0 % ("), "{}", text(&output.stdout));
     assert!(text(&output.stdout).contains("+10.0 %"), "{}", text(&output.stdout));
     // Two files and no dashes; one run tells nothing about runs.
     let output = compare(&[], &[&before.join("0.json"), &slower.join("0.json")]);
@@ -116,14 +117,17 @@ fn wrong_input_is_refused_in_a_line() {
     fs::write(&garbage, "{\"x\": 1}").unwrap();
     let mut other: Report = serde_json::from_slice(&fs::read(&one).unwrap()).unwrap();
     other.machine.identity.model_name = Some("Another CPU".into());
+    other.run.id = "another run".into();
     let unlike = folder.join("unlike.json");
     save(&other, &unlike);
-    let cases: [(&[&Path], &str); 7] = [
+    let cases: [(&[&Path], &str); 9] = [
         (&[&one], "name results of both sides"),
         (&[&one, Path::new("--"), &empty], "holds no file that ends in .json"),
         (&[&one, &garbage], "garbage.json"),
         (&[&one, &folder.join("missing.json")], "missing.json"),
         (&[&one, &unlike], "Another CPU"),
+        (&[&one, &one], "have the same run"),
+        (&[&one, Path::new("--"), &unlike, Path::new("-v")], "-v: options stand before the results"),
         (&[&before, &same, &one], "name results of both sides"),
         (&[&before, Path::new("--"), &same, &same.join("1.json")], "is the same run as"),
     ];

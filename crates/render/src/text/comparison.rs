@@ -29,7 +29,8 @@ pub(crate) fn comparison_blocks(comparison: &Comparison, verbose: bool) -> Vec<B
         (ComparisonVerdict::Worse, true),
         (ComparisonVerdict::Better, true),
         (ComparisonVerdict::Inconclusive, true),
-        (ComparisonVerdict::Same, verbose),
+        // Few numbers are few lines.
+        (ComparisonVerdict::Same, verbose || comparison.cells.len() <= BRIEF_ROWS),
     ];
     for (verdict, shown) in tables {
         let mut cells: Vec<&CellComparison> = comparison.cells.iter().filter(|c| shown && c.verdict == verdict).collect();
@@ -71,7 +72,15 @@ fn verdict(comparison: &Comparison) -> (String, Style) {
     let what = number_of(comparison.cells.len() as u64, "number", "numbers");
     let unreliable = comparison.not_compared.iter().any(|missing| missing.why == WhyNotCompared::Unreliable);
     let nothing = if unreliable { "no number is reliable on both sides" } else { "nothing is in both" };
-    let counts = if counts.is_empty() { nothing.to_owned() } else { format!("of {what} {}", counts.join(", ")) };
+    let counts = match &comparison.cells[..] {
+        [] => nothing.to_owned(),
+        [only] => {
+            let [name, change] = two_lines(only, None);
+            let within = if only.verdict == ComparisonVerdict::Same { format!(", {same}") } else { String::new() };
+            format!("{name}: {change}{within}")
+        }
+        _ => format!("of {what} {}", counts.join(", ")),
+    };
     (format!("{word}: {counts}"), style)
 }
 
@@ -79,7 +88,7 @@ fn headline(page: &mut Page, comparison: &Comparison) {
     let (text, style) = verdict(comparison);
     page.text(style, "", "  ", &text);
     let side = |side: &Side| format!("{} ({})", side.name, number_of(side.runs.len() as u64, "run", "runs"));
-    page.text(Style::Dim, "", "  ", &format!("after: {} · before: {}", side(&comparison.after), side(&comparison.before)));
+    page.text(Style::Dim, "", "  ", &format!("before: {} · after: {}", side(&comparison.before), side(&comparison.after)));
     if comparison.has_single_run() && !comparison.cells.is_empty() {
         let text = "A side has one run. Its interval is that of its own samples; how much runs differ from each other is not known, so \
                     nothing is called better or worse.";

@@ -1,7 +1,7 @@
 //! A whole report as text.
 
 use memgauge_model::experiment_table::Shape;
-use memgauge_model::result::{Measurement, Report};
+use memgauge_model::result::{Incomplete, Measurement, Report};
 use memgauge_model::wording::reasons;
 
 use super::block::{Block, Part};
@@ -63,6 +63,13 @@ fn results(page: &mut Page, report: &Report) {
     prefetch::line(page, report);
     page.part(Part::Incomplete);
     incomplete(page, report);
+    // Tables of dashes hide what happened.
+    if matches!(report.incomplete, Some(Incomplete::Signal { .. })) && report.measured() == 0 && !page.verbose {
+        page.line(Style::Plain, "Nothing was measured until then.");
+        page.part(Part::Incomplete);
+        closing(page, report);
+        return;
+    }
     if let Some(health) = &report.health {
         page.part(Part::Verdict);
         verdict::health(page, report, health);
@@ -141,7 +148,7 @@ fn table(page: &mut Page, context: &mut Context<'_>, section: Section, ms: &[&Me
         Shape::Regions => scan::scans(page, context, ms),
         Shape::Prefetchers => prefetch::compare(page, context, ms),
         Shape::WorkingSets => sweep::tables(page, context, ms),
-        Shape::Loop => loops::section(page, ms),
+        Shape::Loop => loops::section(page, &context.report.machine.topology, ms),
     }
 }
 

@@ -9,7 +9,7 @@ use memgauge_model::experiment::{ChaseOrder, Experiment, MemoryPlace};
 use memgauge_model::integrity::TestPattern;
 use memgauge_model::note::{Code, Note, NoteCode};
 use memgauge_model::result::{
-    Compared, ComparedWith, Finding, Health, HealthStatus, Mismatch, Quality, QualityLevel, QualityReason, Report,
+    Compared, ComparedWith, Finding, Health, HealthStatus, Incomplete, Mismatch, Quality, QualityLevel, QualityReason, Report,
 };
 use memgauge_render::{Appearance, Document, Format, PlannedRun, mlc_scan};
 
@@ -306,6 +306,19 @@ fn a_scan_that_was_interrupted_says_what_is_missing() {
     let shown = text(&report, 100);
     assert!(shown.contains("not measured: interrupted before it was measured"), "{shown}");
     assert!(mlc_scan(&report).contains("0x3840000000\t225\tnan\n"));
+}
+
+#[test]
+fn a_run_that_was_interrupted_before_its_first_number_has_no_tables() {
+    let mut report = samples::vm();
+    for m in &mut report.results {
+        m.estimate = Estimate { not_measured: Some(NotMeasured::Interrupted), ..Estimate::default() };
+    }
+    (report.complete, report.incomplete) = (false, Some(Incomplete::Signal { name: "SIGINT".into() }));
+    let page = short(&report, 80);
+    assert!(page.contains("\nINCOMPLETE: interrupted by SIGINT\nNothing was measured until then.\n"), "{page}");
+    assert!(page.lines().count() <= 9 && !page.contains('—'), "{page}");
+    assert!(text(&report, 80).contains("Peak bandwidth by mix"), "whoever asks for everything gets it");
 }
 
 #[test]
