@@ -143,7 +143,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand info" -s v -l verbose 
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
 complete -c memgauge -n "__fish_memgauge_using_subcommand info" -s h -l help -d 'Print help'
-complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l order -d 'Order in which the chase visits lines; may be repeated [default: window-local and full-random]' -r -f -a "window-local\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l order -d 'Order of the lines that the chase visits; may be repeated [default: window-local and full-random]' -r -f -a "window-local\t''
 full-random\t''
 sequential\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l window -d 'Window within which the window-local chase is random [default: 512K]' -r
@@ -200,7 +200,7 @@ misses\t''
 distribution\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l matrix -d 'From every node with CPUs to every node with memory'
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l per-cpu -d 'From every CPU to its own node, or to the node given with --node'
-complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. What this machine cannot count is left out, and a note says why'
+complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. Events that this machine cannot count are left out, and a note says why'
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand latency" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
@@ -286,7 +286,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l matrix -
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l peak -d 'Ten usual mixes of reads and writes; others with --mix'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l search -d 'The highest bandwidth of each mix: over several numbers of CPUs and injection delays, because too many requests at once can cost bandwidth'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l shared-buffer -d 'Let all loaders read one buffer; if it is small, this is the bandwidth of shared caches'
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. What this machine cannot count is left out, and a note says why'
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. Events that this machine cannot count are left out, and a note says why'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
@@ -298,7 +298,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l at -d 'Also
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l load-node -d 'Nodes of the loaders\' memory, while the chase stays in its own: shows how one node or tier disturbs another. The CPUs nearest to these nodes load' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l probe-cpu -d 'CPU that chases [default: the first of --cpu]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l probe-node -d 'Node of the chase\'s buffer; the loaders\' buffers stay where they are [default: the node of its CPU]' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l order -d 'Order in which the chase visits lines' -r -f -a "window-local\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l order -d 'Order of the lines that the chase visits' -r -f -a "window-local\t''
 full-random\t''
 sequential\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l window -d 'Window within which the window-local chase is random [default: 512K]' -r
@@ -380,7 +380,7 @@ bandwidth-by-size\t''
 misses\t''
 distribution\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l shared-buffer -d 'Let all loaders read one buffer; if it is small, this is the bandwidth of shared caches'
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. What this machine cannot count is left out, and a note says why'
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. Events that this machine cannot count are left out, and a note says why'
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
@@ -395,7 +395,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l state -d 'Stat
 hitm\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l holder-pushes -d 'Bytes of another buffer that the holder reads once it has the lines, so that they move to an outer cache' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l reader-pushes -d 'Bytes of another buffer that the reader reads before it reads the lines' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l order -d 'Order in which the chase visits lines' -r -f -a "window-local\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l order -d 'Order of the lines that the chase visits' -r -f -a "window-local\t''
 full-random\t''
 sequential\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand c2c" -l stride -d 'Distance between chased lines [default: two lines]' -r
@@ -643,7 +643,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l pages -d 'Pa
 thp\t''
 2m\t''
 1g\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l order -d 'Order in which the chase visits lines' -r -f -a "window-local\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l order -d 'Order of the lines that the chase visits' -r -f -a "window-local\t''
 full-random\t''
 sequential\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l window -d 'Window within which the window-local chase is random [default: 512K]' -r
@@ -696,7 +696,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l bandwidth -d
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l per-domain -d 'A curve for each last-level cache, measured on the CPUs that share it [default: the first CPU only]'
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l all-cpus -d 'One curve for all CPUs together, each with its own working set'
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l one-thread-per-core -d 'Use only the first hardware thread of each core'
-complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. What this machine cannot count is left out, and a note says why'
+complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. Events that this machine cannot count are left out, and a note says why'
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -s v -l verbose -d 'Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was'
 complete -c memgauge -n "__fish_memgauge_using_subcommand sweep" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
@@ -923,7 +923,7 @@ latency-by-size\t''
 bandwidth-by-size\t''
 misses\t''
 distribution\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. What this machine cannot count is left out, and a note says why'
+complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. Events that this machine cannot count are left out, and a note says why'
 complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand stream" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
@@ -946,7 +946,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l pages -d 'Pa
 thp\t''
 2m\t''
 1g\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l order -d 'Order in which the chase visits lines' -r -f -a "window-local\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l order -d 'Order of the lines that the chase visits' -r -f -a "window-local\t''
 full-random\t''
 sequential\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l window -d 'Window within which the window-local chase is random' -r
@@ -971,7 +971,7 @@ latency-by-size\t''
 bandwidth-by-size\t''
 misses\t''
 distribution\t''"
-complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. What this machine cannot count is left out, and a note says why'
+complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l counters -d 'Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. Events that this machine cannot count are left out, and a note says why'
 complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -s q -l quiet -d 'Print only the verdict or headline, in one line, and show no progress'
 complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand chase" -l no-host-identity -d 'Leave the hostname, the hashed machine ID and the names of other processes out of the result'
@@ -1269,7 +1269,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand report" -s o -l output
 complete -c memgauge -n "__fish_memgauge_using_subcommand report" -l title -d 'What the page is called [default: the name of the machine, or those of the results]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand report" -l no-data -d 'Leave the results as JSON out of the page, which makes it smaller'
 complete -c memgauge -n "__fish_memgauge_using_subcommand report" -s h -l help -d 'Print help'
-complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l runs -d 'Measure each side so often: after -- stand a command that makes the one state, ---, and one that makes the other' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l runs -d 'Runs per side: measure the machine now this often, or in the two states that the commands behind -- make, separated by ---' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l measure -d 'What memgauge measures with --runs: its own command line; quotes keep a word with spaces together' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l keep -d 'Keep the results of --runs in this folder, as before-1.json, after-1.json …' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l margin -d 'Differences up to this count as none' -r

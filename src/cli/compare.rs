@@ -16,10 +16,12 @@ over runs, allocations and bursts. A number is better or worse if a difference i
 if the whole interval is within the margin, and inconclusive otherwise. All together it is inconclusive if no number is worse, but more than \
 a quarter of an experiment's latencies or bandwidths are inconclusive.
 
-With --runs, memgauge does the measuring: it runs the first command, measures, runs the second, measures, in the order A B B A, so that a \
-drift of the machine does not look like a difference.
+With --runs, memgauge does the measuring. Results that are named are compared with the machine as it is now. Of two commands it runs the \
+first, measures, runs the second, measures, in the order A B B A, so that a drift of the machine does not look like a difference.
 
 Examples:
+  memgauge compare --runs 5 --keep before  measure five times
+  memgauge compare --runs 5 before         after the change: again, and compare
   memgauge compare before.json after.json
   memgauge compare before/ -- after/
   memgauge compare -q -o change.html before/ -- after/
@@ -50,10 +52,10 @@ pub(crate) struct CompareArgs {
     /// Results before the change, or folders of them; with exactly two names and no --, the second is after it
     #[arg(value_name = "BEFORE")]
     pub(crate) before: Vec<PathBuf>,
-    /// Results after the change, or folders of them; with --runs, two commands with --- between them
+    /// Results after the change, or folders of them; with --runs, nothing, or two commands with --- between them
     #[arg(last = true, value_name = "AFTER")]
     pub(crate) after: Vec<OsString>,
-    /// Measure each side so often: after -- stand a command that makes the one state, ---, and one that makes the other
+    /// Runs per side: measure the machine now this often, or in the two states that the commands behind -- make, separated by ---
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: Option<u32>,
     /// What memgauge measures with --runs: its own command line; quotes keep a word with spaces together

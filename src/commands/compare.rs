@@ -21,6 +21,7 @@ use crate::input::result_files;
 use crate::output_file::temporary_folder;
 use crate::signals::{self, Stop};
 use crate::sinks::{Sinks, read_report};
+use crate::state_folder;
 
 /// What separates the two commands of `--runs`.
 const BETWEEN_COMMANDS: &str = "---";
@@ -37,6 +38,13 @@ pub(crate) fn compare(args: CompareArgs) -> anyhow::Result<ExitStatus> {
     let sinks =
         Sinks::open::<Comparison>(&args.output.to, Stream::Output)?.verbose(args.output.verbose).figures(&args.output.figure.options());
     let (before, after) = match args.runs {
+        Some(runs) if args.after.is_empty() => {
+            // Before anything is measured: a name may be wrong.
+            let before = (!args.before.is_empty()).then(|| read_side(&args.before)).transpose()?;
+            let Some(now) = measure_now(&args, runs, usize::from(before.is_some()))? else { return Ok(ExitStatus::INTERRUPTED) };
+            let Some(before) = before else { return Ok(ExitStatus::SUCCESS) };
+            (before, now)
+        }
         Some(runs) => match measure_in_turn(&args, runs)? {
             Some(sides) => sides,
             None => return Ok(ExitStatus::INTERRUPTED),
@@ -158,7 +166,7 @@ impl Folder {
     }
 
     /// Keeps what was measured, if anything was, and says where it is.
-    fn keep(self, sides: &[Runs; 2]) -> String {
+    fn keep(self, sides: &[Runs]) -> String {
         if sides.iter().all(|side| side.reports.is_empty()) {
             return "nothing was measured".to_owned();
         }
@@ -170,11 +178,48 @@ impl Folder {
     }
 }
 
+/// The machine as it is now, to be compared with runs from before a change, or with those after it: `side` is 1 or 0. `None` if a signal
+/// ended it.
+fn measure_now(args: &CompareArgs, runs: u32, side: usize) -> anyhow::Result<Option<Runs>> {
+    if side == 0 && args.keep.is_none() {
+        bail!(UsageError(
+            "--runs needs results to compare with, two commands, or a folder for the runs: memgauge compare --runs 5 --keep BEFORE; after \
+             the change memgauge compare --runs 5 BEFORE"
+                .into()
+        ));
+    }
+    let measure_args = words(&args.measure).map_err(|why| UsageError(format!("--measure {}: {why}", args.measure)))?;
+    let program = std::env::current_exe().context("cannot find this program's file")?;
+    let stop = signals::watch().context("cannot install signal handlers")?;
+    let folder = Folder::new(args.keep.as_deref())?;
+    let mut now = [Runs { name: "now".into(), reports: Vec::new() }];
+    for run in 1..=runs {
+        let file = folder.path().join(format!("{}-{run}.json", SIDES[side]));
+        let measured = measure(&program, &measure_args, &file, &stop);
+        if let Some(interruption) = stop.interruption() {
+            Program::MEMGAUGE.message(format_args!("{}; {}", reasons::incomplete(&interruption), folder.keep(&now)));
+            return Ok(None);
+        }
+        match measured {
+            Ok(report) => now[0].reports.push(report),
+            Err(error) => bail!("{error:#}; {}", folder.keep(&now)),
+        }
+        Program::MEMGAUGE.message(format_args!("measured {run} of {runs} times"));
+    }
+    if let (0, Some(kept)) = (side, &args.keep) {
+        let kept = kept.display();
+        let text = format!("The runs are in {kept}. After the change: memgauge compare --runs {runs} {kept}\n");
+        Stream::Output.print(text.as_bytes())?;
+    }
+    let [now] = now;
+    Ok(Some(now))
+}
+
 /// The two states in turn, A B B A …, each with a measurement after its command. `None` if a signal ended it.
 fn measure_in_turn(args: &CompareArgs, runs: u32) -> anyhow::Result<Option<(Runs, Runs)>> {
     let commands: Vec<&[OsString]> = args.after.split(|word| word == BETWEEN_COMMANDS).collect();
     let (&[a, b], []) = (&commands[..], &args.before[..]) else {
-        bail!(UsageError("--runs needs two commands: memgauge compare --runs 5 -- COMMAND-A --- COMMAND-B".into()));
+        bail!(UsageError("--runs with commands needs two of them: memgauge compare --runs 5 -- COMMAND-A --- COMMAND-B".into()));
     };
     if a.is_empty() || b.is_empty() {
         bail!(UsageError("--runs needs a command on each side of ---; `true` changes nothing".into()));
@@ -226,6 +271,8 @@ fn change(command: &[OsString], stop: &Stop) -> anyhow::Result<()> {
 fn measure(program: &Path, arguments: &[String], file: &Path, stop: &Stop) -> anyhow::Result<Report> {
     let mut command = Command::new(program);
     command.args(arguments).arg("-q").arg("-o").arg(file).stdin(Stdio::null()).stdout(Stdio::null());
+    // A state that is tried is not what the machine usually is.
+    command.env(state_folder::VARIABLE, "");
     let status = run(command, stop).context("cannot run memgauge again")?;
     let report = if file.exists() { Some(read_report(file)?) } else { None };
     report.filter(|report| report.measured() > 0).ok_or_else(|| anyhow!("`memgauge {}` measured nothing ({status})", arguments.join(" ")))

@@ -184,6 +184,33 @@ fn what_is_no_result_is_refused_by_compare_and_report_in_a_line() {
 }
 
 #[test]
+fn runs_before_a_change_are_compared_with_the_machine_as_it_is_now() {
+    let folder = temporary("compare-now");
+    let before = folder.join("before");
+    let measure = format!("latency --cpu {} --size 1M --order window-local --time 20ms", first_cpu());
+    let run = |more: &[&str]| {
+        let mut program = program();
+        program.current_dir(&folder).args(["compare", "--runs", "2", "--measure", &measure]).args(more).output().unwrap()
+    };
+    let kept = measured_by(|| {
+        let _ = fs::remove_dir_all(&before);
+        run(&["--keep", "before"])
+    });
+    assert_eq!(kept.status.code(), Some(0), "{}", text(&kept.stderr));
+    assert_eq!(text(&kept.stdout), "The runs are in before. After the change: memgauge compare --runs 2 before\n");
+    assert_eq!(fs::read_dir(&before).unwrap().count(), 2);
+    let compared = measured_by(|| run(&["before"]));
+    assert!(matches!(compared.status.code(), Some(0..=2)), "{}", text(&compared.stderr));
+    assert!(text(&compared.stdout).contains("before: before (2 runs) · after: now (2 runs)"), "{}", text(&compared.stdout));
+    for (arguments, message) in [(&[][..], "--runs needs results to compare with"), (&["nowhere"], "nowhere")] {
+        let refused = run(arguments);
+        assert_eq!(refused.status.code(), Some(64));
+        assert!(text(&refused.stderr).contains(message), "{}", text(&refused.stderr));
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn commands_are_run_in_turn_and_their_results_kept() {
     let folder = temporary("compare-runs");
     let (log, kept) = (folder.join("log"), folder.join("kept"));
