@@ -23,7 +23,7 @@ const LOCK: &str = "lock";
 /// A link to the newest result.
 const LATEST: &str = "latest.json";
 /// Names the folder for checks that name none; empty: they are not kept.
-const VARIABLE: &str = "MEMGAUGE_STATE";
+pub(crate) const VARIABLE: &str = "MEMGAUGE_STATE";
 /// How many checks are kept in the user's own folder. One has 25 to 300 kB.
 const KEPT: usize = 30;
 /// How often it is looked whether the other check has ended.
@@ -61,6 +61,11 @@ impl StateFolder {
     /// # Errors
     /// When the folder cannot be used ([`UsageError`]), its disk is full before there is a lock, or the other check did not end in time.
     pub(crate) fn open(path: &Path, keep: usize, longest: Duration) -> anyhow::Result<Self> {
+        Self::open_for(path, keep, Some(longest))
+    }
+
+    /// `longest`: for a scheduled check, how long it waits for another one.
+    fn open_for(path: &Path, keep: usize, longest: Option<Duration>) -> anyhow::Result<Self> {
         let refused = |why: String| UsageError::file(path, why);
         // Nothing in the command line is wrong where the disk is full.
         let failed = |e: &io::Error, why: String| match output_file::takes_no_more(e) {
@@ -91,7 +96,7 @@ impl StateFolder {
     /// Opens the folder for the checks of this user. A check that cannot be kept is worth as much: `None` where they are not to be kept, or
     /// cannot be, which is said unless `quiet`.
     pub(crate) fn open_own(quiet: bool) -> Option<Self> {
-        let opened = own_folder().and_then(|path| path.map(|path| Self::open(&path, KEPT, Duration::ZERO)).transpose());
+        let opened = own_folder().and_then(|path| path.map(|path| Self::open_for(&path, KEPT, None)).transpose());
         opened.unwrap_or_else(|why| {
             not_kept(&why, quiet);
             None
@@ -181,7 +186,7 @@ fn is_result(name: &str) -> bool {
 }
 
 /// Waits for the lock.
-fn acquire(lock: &mut File, folder: &Path, longest: Duration) -> anyhow::Result<()> {
+fn acquire(lock: &mut File, folder: &Path, longest: Option<Duration>) -> anyhow::Result<()> {
     let (begin, mut said) = (Instant::now(), false);
     loop {
         match files::try_lock(lock) {
@@ -190,6 +195,7 @@ fn acquire(lock: &mut File, folder: &Path, longest: Duration) -> anyhow::Result<
             Err(error) => bail!(UsageError::file(folder, format_args!("its file '{LOCK}' cannot be locked: {error}"))),
         }
         let other = || holder(lock).map(|id| format!(" (process {id})")).unwrap_or_default();
+        let Some(longest) = longest else { bail!("another check uses {}{}", folder.display(), other()) };
         if begin.elapsed() >= longest {
             let (seconds, folder) = (longest.as_secs_f64(), folder.display());
             match longest.is_zero() {

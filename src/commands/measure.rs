@@ -111,7 +111,8 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let not_restored = guard.and_then(|guard| guard.end(&mut report));
     let not_written =
         [sinks.keep(&report).err(), folder.and_then(|folder| folder.write(&report).err()), state.and_then(|state| state.finish().err())];
-    if let Some(own) = own.filter(|_| report.complete) {
+    let interrupted = matches!(report.incomplete, Some(Incomplete::Signal { .. }));
+    if let Some(own) = own.filter(|_| !interrupted && report.measured() > 0) {
         own.keep(&report, output.to.quiet);
     }
     let failures: Vec<anyhow::Error> = not_restored.into_iter().chain(not_applied).chain(not_written.into_iter().flatten()).collect();

@@ -46,18 +46,12 @@ impl Row {
 impl Cell {
     /// The logarithm of a value, turned so that more is worse.
     pub(crate) fn cost(&self, value: f64) -> f64 {
-        match self.metric {
-            Metric::Latency => value.ln(),
-            Metric::Bandwidth => -value.ln(),
-        }
+        self.metric.cost(value)
     }
 
     /// The value of such a logarithm.
     pub(crate) fn value(&self, cost: f64) -> f64 {
-        match self.metric {
-            Metric::Latency => cost.exp(),
-            Metric::Bandwidth => (-cost).exp(),
-        }
+        self.metric.value_at(cost)
     }
 
     /// By what share a value is worse that costs so much more.

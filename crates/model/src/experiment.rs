@@ -204,6 +204,30 @@ impl Metric {
             Self::Bandwidth => Unit::GigabytesPerSecond,
         }
     }
+
+    /// The logarithm of a value, turned so that more is worse.
+    pub fn cost(self, value: f64) -> f64 {
+        match self {
+            Self::Latency => value.ln(),
+            Self::Bandwidth => -value.ln(),
+        }
+    }
+
+    /// The value of such a logarithm.
+    pub fn value_at(self, cost: f64) -> f64 {
+        match self {
+            Self::Latency => cost.exp(),
+            Self::Bandwidth => (-cost).exp(),
+        }
+    }
+
+    /// By what share of the reference a value is worse; negative where it is better.
+    pub fn worse_by(self, value: f64, reference: f64) -> f64 {
+        match self {
+            Self::Latency => value / reference - 1.0,
+            Self::Bandwidth => 1.0 - value / reference,
+        }
+    }
 }
 
 /// The unit of `value`, `min`, `max`, `mad` and the interval.

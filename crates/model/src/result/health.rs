@@ -80,7 +80,7 @@ pub enum HealthStatus {
     /// No problem was found.
     #[default]
     Ok,
-    /// There was nothing to compare the numbers with.
+    /// Too little was measured or compared for a verdict.
     Unknown,
     /// Worse than it should be, or much worse but with another possible cause.
     Warning,

@@ -50,10 +50,7 @@ impl Tally {
 /// number that is not reliable, or has no interval, was not compared.
 pub(super) fn compared(report: &Report, results: &[&Measurement], references: Baselines<'_>) -> Vec<(Compared, Vec<usize>)> {
     let differ = |own: Option<Bounds>, reference: Option<Bounds>, metric: Metric| {
-        own.zip(reference).map(|(own, reference)| match metric {
-            Metric::Bandwidth => 1.0 - own.value / reference.value,
-            Metric::Latency => own.value / reference.value - 1.0,
-        })
+        own.zip(reference).map(|(own, reference)| metric.worse_by(own.value, reference.value))
     };
     let families = families(report, results, has_value);
     let siblings = Tally::new(results, |index| {

@@ -88,10 +88,7 @@ pub(super) fn worse_than_siblings(report: &Report, view: &[&Measurement], refere
 /// By what share a number is worse than the siblings' median, if it can be relied on; `None` if they do not have it.
 pub(super) fn worse_by(m: &Measurement, group: &GroupBaseline) -> Option<Option<f64>> {
     let median = counterpart(m, group)?.median;
-    Some(Bounds::new(m).map(|own| match m.metric {
-        Metric::Bandwidth => 1.0 - own.value / median,
-        Metric::Latency => own.value / median - 1.0,
-    }))
+    Some(Bounds::new(m).map(|own| m.metric.worse_by(own.value, median)))
 }
 
 fn is_conclusive(m: &Measurement, group: &GroupBaseline) -> bool {

@@ -3,6 +3,7 @@
 use memgauge_model::experiment::Metric;
 use memgauge_model::result::{Finding, FindingCode, HealthStatus, Measurement, Report};
 use memgauge_model::significance;
+use memgauge_model::wording::spelled;
 
 use crate::comparison::{DifferentField, properties};
 use crate::conclusions::findings::compare::{Bounds, MIN_DIFFERENCE, counterpart, is_judged, machine_difference, severity};
@@ -69,7 +70,7 @@ fn differences(before: &Report, now: &Report, fields: &[DifferentField]) -> Vec<
     let pairs = properties(before).into_iter().zip(properties(now));
     let known = pairs.filter_map(|((field, before), (_, now))| Some((field, before?, now?)));
     let differ = known.filter(|(field, before, now)| fields.contains(field) && before != now);
-    differ.map(|(field, before, now)| format!("{} {before} → {now}", memgauge_model::wording::spelled(&field).replace('-', " "))).collect()
+    differ.map(|(field, before, now)| format!("{} {before} → {now}", spelled(&field).replace('-', " "))).collect()
 }
 
 /// What a number usually is.
@@ -84,7 +85,8 @@ impl Usual {
     /// Of the earlier checks that have this number and can be relied on.
     pub(super) fn of(report: &Report, m: &Measurement, checks: &[Report]) -> Option<Self> {
         let values = checks.iter().filter_map(|check| Some(Bounds::new(counterpart(report, m, check)?)?.value));
-        let mut costs: Vec<f64> = values.map(|value| cost(m.metric, value)).collect();
+        // A file that somebody changed may have any.
+        let mut costs: Vec<f64> = values.filter(|value| value.is_finite() && *value > 0.0).map(|value| m.metric.cost(value)).collect();
         let checks = costs.len();
         let seen = robust::centre(&mut costs)?;
         let before = if report.machine.identity.may_be_virtual() { SPREAD_BEFORE_VIRTUAL } else { SPREAD_BEFORE };
@@ -100,10 +102,7 @@ impl Usual {
     }
 
     fn value(&self, cost: f64) -> f64 {
-        match self.metric {
-            Metric::Latency => cost.exp(),
-            Metric::Bandwidth => (-cost).exp(),
-        }
+        self.metric.value_at(cost)
     }
 
     /// The median.
@@ -128,10 +127,7 @@ impl Usual {
 
     /// By what share a number is worse than the median.
     pub(super) fn worse_by(&self, value: f64) -> f64 {
-        match self.metric {
-            Metric::Latency => value / self.median() - 1.0,
-            Metric::Bandwidth => 1.0 - value / self.median(),
-        }
+        self.metric.worse_by(value, self.median())
     }
 
     /// The same where it is so much worse that chance does not explain it.
@@ -141,14 +137,6 @@ impl Usual {
             Metric::Bandwidth => (own.value < self.bar(), own.high < self.median()),
         };
         (beyond && apart).then(|| self.worse_by(own.value))
-    }
-}
-
-/// The logarithm of a value, turned so that more is worse.
-fn cost(metric: Metric, value: f64) -> f64 {
-    match metric {
-        Metric::Latency => value.ln(),
-        Metric::Bandwidth => -value.ln(),
     }
 }
 

@@ -43,8 +43,8 @@ pub(super) fn plausible(report: &Report) -> Option<String> {
     Some(format!("plausible for {}{virtual_machines}", first.microarch))
 }
 
-/// Numbers that are far worse than what is published.
-pub(super) fn unlike(report: &Report) -> Vec<Finding> {
+/// Numbers that are far worse than what is published, with a severity that says whether anything else judges the machine.
+pub(super) fn unlike(report: &Report, severity: HealthStatus) -> Vec<Finding> {
     let far = report.references.iter().filter(|span| !is_plausible(span));
     far.map(|span| {
         let (metric, name) = match span.unit {
@@ -61,7 +61,7 @@ pub(super) fn unlike(report: &Report) -> Vec<Finding> {
         );
         let advice =
             "look at power limits, the number of memory modules and their speed; other memory and other NUMA modes explain it, too";
-        Finding::new(FindingCode::UnlikePublished, HealthStatus::Unknown, message, advice)
+        Finding::new(FindingCode::UnlikePublished, severity, message, advice)
     })
     .collect()
 }

@@ -92,8 +92,10 @@ pub fn judge(report: &Report, references: Baselines<'_>) -> Health {
     findings.extend(compare::reference_problems(report, references));
     findings.extend(fleet::about_group(&results, references));
     let compared = compared::compared(report, &results, references);
-    findings.extend(published::unlike(report));
-    findings.extend(too_little(report, &results, references, &compared));
+    let too_little = too_little(report, &results, references, &compared);
+    let severity = if too_little.is_some() { HealthStatus::Unknown } else { HealthStatus::Ok };
+    findings.extend(too_little);
+    findings.extend(published::unlike(report, severity));
     let compared = compared.into_iter().map(|(compared, _)| compared).chain(published::compared(report, &results));
     let compared: Vec<Compared> = compared.collect();
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
