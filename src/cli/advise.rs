@@ -74,13 +74,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn models_have_a_size_above_0() {
+    fn no_model_is_of_a_few_bytes() {
         let model = parse_model("a=b=8G").unwrap();
         assert_eq!((model.name.as_deref(), model.bytes), (Some("a=b"), Bytes::gib(8)));
         assert_eq!(parse_bytes("40GB").unwrap(), Bytes(40_000_000_000));
         for bad in ["=8G", "x", "x=", "x=0", "x=-1", "x=8B", " =8G"] {
             assert!(parse_model(bad).is_err(), "{bad}");
         }
-        assert!(parse_bytes("0").unwrap_err().to_string().contains("above 0"));
+        assert!(parse_bytes("0").unwrap_err().to_string().contains("at least 1 MiB"));
     }
 }

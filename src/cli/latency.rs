@@ -25,7 +25,7 @@ pub(super) struct LatencyArgs {
     /// From every CPU to its own node, or to the node given with --node
     #[arg(long, conflicts_with = "matrix")]
     per_cpu: bool,
-    /// Order in which the chase visits lines; may be repeated [default: window-local and full-random]
+    /// Order of the lines that the chase visits; may be repeated [default: window-local and full-random]
     #[arg(long = "order", value_name = "ORDER", value_delimiter = ',', value_parser = one_of(&ORDERS), help_heading = "Chase")]
     orders: Vec<ChaseOrder>,
     #[command(flatten)]

@@ -90,8 +90,8 @@ impl Precision {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Counters")]
 pub(super) struct CounterOptions {
-    /// Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. What this machine
-    /// cannot count is left out, and a note says why
+    /// Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. Events that this machine
+    /// cannot count are left out, and a note says why
     #[arg(long)]
     pub(super) counters: bool,
 }
@@ -132,7 +132,7 @@ pub(super) struct ChaseLines {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Chase")]
 pub(super) struct Order {
-    /// Order in which the chase visits lines
+    /// Order of the lines that the chase visits
     #[arg(long, value_name = "ORDER", default_value = "window-local", value_parser = one_of(&ORDERS))]
     pub(super) order: ChaseOrder,
 }

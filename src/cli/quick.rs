@@ -12,7 +12,7 @@ use super::options::{Limit, Prefetch, with_default};
 use super::request::{Common, ReferenceFiles, Request, StateRequest};
 
 const AFTER_HELP: &str = "\
-What looks wrong is measured twice more before it counts. On virtual machines, on busy machines and without root, problems are warnings \
+A number that looks wrong is measured twice more before it counts. On virtual machines, on busy machines and without root, problems are warnings \
 at most.
 
 Numbers are compared with those of similar parts of this machine (nodes, last-level caches), with the most that its memory can transfer, \

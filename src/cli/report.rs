@@ -19,7 +19,7 @@ Examples:
 Exit status:
   0    the page is written
   4    it could not be written
-  64   wrong usage, or a file that is no result";
+  64   wrong usage, or a file that is not a result";
 
 /// What `memgauge report` takes.
 #[derive(Debug, Args)]

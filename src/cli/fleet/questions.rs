@@ -16,7 +16,7 @@ its hardware and firmware, then with those that have its hardware. Only the late
 A host is named if a number is worse than the median by more than 3 %, by more than 3.5 robust standard deviations and by more than both \
 intervals, and so clearly that at most 5 % of the named hosts are named by chance. That holds for normally distributed numbers; with heavy tails \
 it is more. Chance does not repeat: measure a named host again. A host whose numbers are missing or degraded is unknown and does not \
-pass. Where hosts of one kind fall into two populations, the property that tells them apart is named.
+pass. If hosts of one kind fall into two populations, the property that separates them is named.
 
 Examples:
   memgauge fleet outliers fleet/

@@ -75,7 +75,12 @@ impl Tile {
 
 /// A fact of the headline as a page shows it: how far to trust a result has one name, whatever it is.
 pub(super) fn trust_named(Fact { name, text, .. }: &Fact) -> (&str, String) {
-    if name == UNRELIABLE { (TRUST, format!("{UNRELIABLE}: {text}")) } else { (name, text.clone()) }
+    match name.as_ref() {
+        UNRELIABLE => (TRUST, format!("{UNRELIABLE}: {text}")),
+        // A page of text says no more than how many.
+        TRUST if text.starts_with(|c: char| c.is_ascii_digit()) => (TRUST, format!("good: {text}")),
+        _ => (name, text.clone()),
+    }
 }
 
 /// Where a number with its unit ends, and with its half interval if it has one.

@@ -178,7 +178,7 @@ fn transfers(summary: &Summary) -> Option<String> {
 /// `good: 35 of 36 good, 1 degraded`: the same words on a page and in a line.
 pub(super) fn trust(trust: &Trust) -> String {
     let word = match trust.level {
-        QualityLevel::Good => "good",
+        QualityLevel::Good => return counts(trust),
         QualityLevel::Degraded => "degraded",
         QualityLevel::Unreliable => UNRELIABLE,
         QualityLevel::None => "nothing was measured",

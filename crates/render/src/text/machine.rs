@@ -263,7 +263,7 @@ fn persistent(page: &mut Page, t: &Topology) {
     if t.persistent.is_empty() {
         return;
     }
-    page.heading("Persistent memory", "as the kernel states it; it is no node's unless it says so");
+    page.heading("Persistent memory", "as the kernel states it; it belongs to a node only where this is stated");
     let mut list = Vec::new();
     for region in &t.persistent {
         let volatile = region.emulated.as_ref().map(|why| format!("volatile stand-in: {why}"));

@@ -115,7 +115,7 @@ fn level_table(page: &mut Page, summary: &LevelSummary, unit: &str) {
         Column::text("described as", summary.levels.iter().map(described)),
     ]);
     if summary.levels.last().is_some_and(|l| l.name.contains("memory") && l.name != "memory") {
-        let why = "the sweep ends too early to tell the last level from a cache, of which hypervisors may show too little";
+        let why = "the sweep ends too early to separate the last level from a cache, whose size hypervisors may understate";
         page.paragraph(Style::Warning, format!("{why}: give {} 1G", Knob::Max));
     }
     for cache in &summary.unseen {

@@ -123,8 +123,8 @@ fn a_page_and_a_line_say_the_same_of_the_numbers() {
         String::from_utf8(report.render(Format::TEXT, &Appearance { one_line: true, ..Appearance::default() }).unwrap()).unwrap()
     };
     let quiet = samples::vm();
-    assert!(short(&quiet, 100).contains("Trust               good: 35 of 36 good, 1 degraded; ±"), "{}", short(&quiet, 100));
-    assert!(line(&quiet).ends_with(" · good: 35 of 36 good, 1 degraded\n"), "{}", line(&quiet));
+    assert!(short(&quiet, 100).contains("Trust               35 of 36 good, 1 degraded; ±"), "{}", short(&quiet, 100));
+    assert!(line(&quiet).ends_with(" · 35 of 36 good, 1 degraded\n"), "{}", line(&quiet));
     let busy = busy(quiet);
     assert!(line(&busy).starts_with("UNRELIABLE: 0 of 36 good, 21 degraded, 10 unreliable (~), 5 missing (—) · latency ~104.3 ns ±0.3"));
     let page = short(&busy, 100);

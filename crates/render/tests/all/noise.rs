@@ -222,7 +222,7 @@ fn a_last_level_that_may_be_a_cache_says_how_to_tell() {
     report.machine.identity.hypervisor = Some("KVM".into());
     report.results.retain(|m| m.at.working_set.is_none_or(|s| s.0 <= 128 << 20));
     report.levels = memgauge_analysis::conclusions::levels::summarise(&report.results, &report.machine);
-    has(&text(&report), &["the sweep ends too early to tell the last level from a cache"]);
+    has(&text(&report), &["the sweep ends too early to separate the last level from a cache"]);
 }
 
 #[test]
