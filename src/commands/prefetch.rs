@@ -124,7 +124,7 @@ fn restore(place: &PrefetchRegisters, target: &Target) -> anyhow::Result<ExitSta
         }
     }
     if notes.is_empty() {
-        notes.push(Note::info(NoteCode::PrefetchNothingToRestore, "there is no journal of a change, so there is nothing to put back"));
+        notes.push(Note::info(NoteCode::PrefetchNothingToRestore, "there is no journal of a change, so there is nothing to restore"));
     }
     // A machine whose registers cannot be read does not change what was put back.
     status(place, target, notes, PrefetchRequest::Leave)?;

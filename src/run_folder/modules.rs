@@ -8,7 +8,7 @@ use memgauge_model::persistent::{PersistentDevice, PersistentModule};
 /// The modules of all directories.
 pub(super) fn listed(directories: &[MemoryDir]) -> String {
     let mut text = String::from(
-        "# From sysfs. Power budgets, and firmware of modules that are no CXL devices, are known to vendors' tools and ndctl only.\n",
+        "# From sysfs. Power budgets, and firmware of modules that are not CXL devices, are known to vendors' tools and ndctl only.\n",
     );
     for dir in directories {
         let file = &dir.file;

@@ -42,7 +42,7 @@ const EXCEPTIONS: &[Exception] = &[
     ("memgauge scan --node 0 --cpu 0-1", Needs::CpusHere(2), 4, "this process may not use CPU "),
     ("memgauge scan --node 1", Needs::NodesHere(2), 64, "there is no node 1"),
     ("memgauge pmem /mnt/pmem0", Needs::Folder, 64, "there is no such directory"),
-    ("memgauge fleet baseline", Needs::Folder, 4, "no eight are alike"),
+    ("memgauge fleet baseline", Needs::Folder, 4, "fewer than eight of the"),
     ("memgauge fleet history fleet/ --host $(hostname)", Needs::HostName, 64, "no host"),
     ("memgauge reference here", Needs::KnownCpu, 4, "no published reference"),
     ("memgauge --plan --machine DIR", Needs::Folder, 4, "DIR"),

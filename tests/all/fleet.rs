@@ -83,13 +83,13 @@ fn wrong_names_and_unusable_files_have_their_statuses() {
     status(&["ingest"], &[&store, &inbox], 64, "holds no file that ends in .json");
     status(&["ingest"], &[&store, &folder.join("none")], 64, "No such file");
     fs::write(inbox.join("a.json"), "{}").unwrap();
-    status(&["ingest"], &[&inbox, &inbox], 64, "holds other files and is no fleet");
+    status(&["ingest"], &[&inbox, &inbox], 64, "holds other files and is not a fleet");
     assert!(!store.exists(), "nothing is made for a wrong command line");
     let useless = fleet(&["ingest"], &[&store, &inbox]);
     assert_eq!(useless.status.code(), Some(4), "{}", text(&useless.stdout));
     assert!(text(&useless.stdout).contains("JSON, but no results of memgauge"));
     status(&["export", "--format", "ocptv"], &[&store], 64, "the fleet is empty");
-    status(&["export", "--format", "ocptv"], &[&inbox], 64, "is no fleet");
+    status(&["export", "--format", "ocptv"], &[&inbox], 64, "is not a fleet");
     status(&["export", "--format", "ocptv"], &[&inbox.join("a.json")], 64, "no result of memgauge");
     let file = folder.join("file");
     fs::write(&file, "").unwrap();

@@ -169,7 +169,7 @@ fn wrong_folders_files_and_names_are_refused_with_advice() {
         (&["outliers", "nowhere"][..], 64, "nowhere"),
         (&["outliers", "empty"], 64, "memgauge fleet ingest"),
         (&["baseline", "no.json"], 64, "no.json"),
-        (&["baseline", "fleet"], 4, "no eight are alike"),
+        (&["baseline", "fleet"], 4, "fewer than eight of the"),
         (&["history", "fleet", "--host", "n0000"], 64, "n00000"),
         (&["history", "fleet"], 64, "--host"),
         (&["baseline", "fleet", "-o", "a.svg"], 64, ".csv"),

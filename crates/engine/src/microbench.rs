@@ -286,7 +286,7 @@ fn chase(
     buffer: &Arc<Buffer>,
     counted: &mut Option<ThreadCounters>,
 ) -> Result<(Vec<f64>, LoopProof, Evidence), LoopError> {
-    let LoopKind::Chase { order, stride, window } = spec.kind else { return Err(LoopError::Request("this is no chase".into())) };
+    let LoopKind::Chase { order, stride, window } = spec.kind else { return Err(LoopError::Request("this is not a chase".into())) };
     let line = context.line();
     let chain = ChainSpec { bytes, window, stride, line, order, seed: spec.seed, even: false, offset_in_line: 0 };
     let layout = chase::layout(buffer, &chain)?;

@@ -18,7 +18,10 @@ pub(crate) fn baseline(args: &BaselineArgs) -> anyhow::Result<ExitStatus> {
     let baseline = memgauge_fleet::baseline(&read_rows(&args.fleet)?);
     if baseline.groups.is_empty() {
         let hosts = baseline.hosts;
-        bail!("{}: of {hosts} hosts no eight are alike and have a number of good quality, so there is no baseline", args.fleet.display());
+        bail!(
+            "{}: there is no baseline: fewer than eight of the {hosts} hosts are alike and have a number of good quality",
+            args.fleet.display()
+        );
     }
     sinks.write(&baseline)?;
     Ok(ExitStatus::SUCCESS)

@@ -175,7 +175,7 @@ pub(super) const CASES: &[Case] = &[
     memgauge("fleet ingest store suite.json linux.json", &[0], &["2 runs of 2 hosts"]),
     memgauge("fleet outliers store", &[1], &["0 of 2 hosts are slower"]),
     memgauge("fleet history store --host nobody", WRONG, &["nobody"]),
-    memgauge("fleet baseline store", NOT_HERE, &["no eight are alike"]),
+    memgauge("fleet baseline store", NOT_HERE, &["fewer than eight of the"]),
     memgauge("fleet export store --format openmetrics", &[0], &["memgauge_transfer_latency", "# EOF"]),
     mlc("-t0.1 -b16m", &[0], MLC_PARTS),
     mlc("--latency_matrix -t0.2 -b64m", &[0], &["Unable to modify prefetchers (Windows", "Measuring idle latencies for random access"]),

@@ -170,7 +170,7 @@ fn wrong_names_are_refused_before_anything_is_written() {
     assert!(!fleet.exists());
     fs::write(inbox.join("a.json"), result("r", "n")).unwrap();
     // The names in the wrong order.
-    assert!(refused(run(&inbox, &[&inbox], 10, false)).contains("holds other files and is no fleet"));
+    assert!(refused(run(&inbox, &[&inbox], 10, false)).contains("holds other files and is not a fleet"));
     assert_eq!(fs::read_dir(&inbox).unwrap().count(), 1);
     // A folder that holds nothing to use.
     fs::write(inbox.join("a.json"), b"{}").unwrap();

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The folder holds no store.
-    #[error("{} is no fleet: it has no memgauge-fleet.json; make one with {}", .0.display(), Command::new(Verb::FleetIngest).word("FLEET").word("RESULTS"))]
+    #[error("{} is not a fleet: it has no memgauge-fleet.json; make one with {}", .0.display(), Command::new(Verb::FleetIngest).word("FLEET").word("RESULTS"))]
     NoStore(PathBuf),
     /// The folder holds other files.
-    #[error("{} holds other files and is no fleet; name a new or empty folder, then the results", .0.display())]
+    #[error("{} holds other files and is not a fleet; name a new or empty folder, then the results", .0.display())]
     NotEmpty(PathBuf),
     /// Others than this user could change what is written to the folder.
     #[error("{}: {why}", .folder.display())]

@@ -69,7 +69,7 @@ impl Manifest {
         let damaged = |detail: String| StoreError::Damaged { path: path.clone(), detail };
         let manifest: Self = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
         if manifest.format != FORMAT {
-            return Err(damaged("it is no list of a fleet's batches".into()));
+            return Err(damaged("it is not a list of a fleet's batches".into()));
         }
         if manifest.version != VERSION {
             return Err(StoreError::OtherVersion { folder: folder.to_owned(), found: manifest.version, read: VERSION });

@@ -292,7 +292,7 @@ fn only_one_program_changes_a_store_at_a_time() {
 fn damage_is_named_with_its_file() {
     let folder = TempDir::new().unwrap();
     let fleet = folder.path();
-    assert!(read(fleet).unwrap_err().to_string().contains("is no fleet"));
+    assert!(read(fleet).unwrap_err().to_string().contains("is not a fleet"));
     change(fleet).0.add(&batch(0..3)).unwrap();
     let whole = files(fleet);
     let why = |fleet: &Path| read(fleet).unwrap_err().to_string();
@@ -310,7 +310,7 @@ fn damage_is_named_with_its_file() {
     for (manifest, said) in [
         ("", "is damaged"),
         ("{}", "is damaged"),
-        (r#"{"format": "x", "version": 1, "next": 1, "batches": []}"#, "no list of a fleet's batches"),
+        (r#"{"format": "x", "version": 1, "next": 1, "batches": []}"#, "not a list of a fleet's batches"),
         (r#"{"format": "memgauge-fleet", "version": 7, "next": 1, "batches": []}"#, "version 7"),
         (
             r#"{"format": "memgauge-fleet", "version": 1, "next": 1, "batches": [{"number": 1, "runs": 1, "rows": 1, "files": [{"name": "../x", "sha256": ""}]}]}"#,

@@ -85,7 +85,7 @@ impl Pmu {
         let mut words = [0; 3];
         for term in terms.split(',').map(str::trim).filter(|t| !t.is_empty()) {
             let (key, value) = term.split_once('=').unwrap_or((term, "1"));
-            let number = parse_number(value).ok_or_else(|| CounterError::Unknown(format!("has a code that is no number: '{term}'")))?;
+            let number = parse_number(value).ok_or_else(|| CounterError::Unknown(format!("has a code that is not a number: '{term}'")))?;
             if let Some(word) = ["config", "config1", "config2"].iter().position(|w| *w == key) {
                 words[word] |= number;
                 continue;

@@ -68,7 +68,7 @@ impl MemoryWatch {
         let rooms = [(system, "the system (MemAvailable)".to_owned()), (node, format!("node {}", self.node))];
         let (left, owner) = rooms.into_iter().filter_map(|(left, owner)| Some((left?, owner))).min_by_key(|(left, _)| *left)?;
         (left < next.0.saturating_add(self.margin))
-            .then(|| format!("{owner} has {} left, of which {} stay free", gib(left), gib(self.margin)))
+            .then(|| format!("{owner} has {} left, and {} must stay free", gib(left), gib(self.margin)))
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
         let mut watch = MemoryWatch::start(tree.root(), 0, Bytes::mib(200));
         assert_eq!(watch.shortage(Bytes::mib(800)), None);
         let why = watch.shortage(Bytes::mib(801)).unwrap();
-        assert!(why.contains("MemAvailable") && why.contains("1000 MiB left") && why.contains("200 MiB stay free"), "{why}");
+        assert!(why.contains("MemAvailable") && why.contains("1000 MiB left") && why.contains("200 MiB must stay free"), "{why}");
         let _tree = tree.file("sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 2097152 kB\nNode 0 MemFree: 409600 kB\n");
         let why = watch.shortage(Bytes::mib(201)).unwrap();
         assert!(why.starts_with("node 0 has 400 MiB left"), "{why}");

@@ -64,7 +64,7 @@ impl Planner<'_> {
                 Some(nodes) => words![Knob::Node, " {nodes} names"],
             };
             let missing =
-                " no second tier of memory: weights need two nodes, of which one may be far, have no CPUs or be another kind of memory";
+                " no second tier of memory: weights need two nodes; one of them may be far, have no CPUs or be another kind of memory";
             return unavailable(named.followed_by(missing).advise(Way::name("nodes", Knob::Node)));
         }
         Ok(self.step(&self.titled("Weighted interleave"), Experiment::Interleave, cells))

@@ -52,7 +52,7 @@ fn rooms(system: Option<SystemMemory>, node: u32, free: Option<u64>) -> Vec<(u64
 fn shortage(rooms: &[(u64, String)], next: u64, margin: u64) -> Option<String> {
     let (left, owner) = rooms.iter().min_by_key(|(left, _)| *left)?;
     let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
-    (*left < next.saturating_add(margin)).then(|| format!("{owner} has {} left, of which {} stay free", mib(*left), mib(margin)))
+    (*left < next.saturating_add(margin)).then(|| format!("{owner} has {} left, and {} must stay free", mib(*left), mib(margin)))
 }
 
 fn low_memory() -> io::Result<OwnedHandle> {
@@ -85,7 +85,7 @@ mod tests {
         let why = |system, node: Option<u64>, next: u64| shortage(&rooms(system, 3, node.map(|mib| mib << 20)), next << 20, 200 << 20);
         assert_eq!(why(system(1000, 2000), None, 800), None);
         let physical = why(system(1000, 2000), None, 801).unwrap();
-        assert!(physical.contains("physical memory) has 1000 MiB left, of which 200 MiB stay free"), "{physical}");
+        assert!(physical.contains("physical memory) has 1000 MiB left, and 200 MiB must stay free"), "{physical}");
         assert!(why(system(1000, 900), None, 701).unwrap().starts_with("the limit on committed memory has 900 MiB"));
         assert!(why(system(1000, 900), Some(400), 201).unwrap().starts_with("node 3 has 400 MiB left"));
         assert_eq!(why(None, None, 1 << 30), None, "nothing is known");

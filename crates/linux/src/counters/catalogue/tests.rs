@@ -307,5 +307,5 @@ fn events_by_name() {
     assert!(no("gpu/event=1/").contains("no unit 'gpu'"));
     assert!(no("cpu/event=0x1ff/").contains("too large"));
     assert!(no("cpu/colour=1/").contains("'colour'"));
-    assert!(no("cpu/event=red/").contains("no number"));
+    assert!(no("cpu/event=red/").contains("not a number"));
 }
