@@ -79,10 +79,13 @@ fn read_sides(args: &CompareArgs) -> Result<(Runs, Runs), UsageError> {
         ([], _) | (_, []) => {
             Err(UsageError("name results of both sides: memgauge compare before.json after.json, or BEFORE… -- AFTER…".into()))
         }
-        (_, after) if let Some(option) = after.iter().find(|path| path.to_string_lossy().starts_with('-') && !path.exists()) => {
-            Err(UsageError(format!("{}: options stand before the results", option.display())))
+        (before, after) => {
+            let option = after.iter().find(|path| path.to_string_lossy().starts_with('-') && !path.exists());
+            match option {
+                Some(option) => Err(UsageError(format!("{}: options stand before the results", option.display()))),
+                None => different_runs(read_side(before)?, read_side(after)?),
+            }
         }
-        (before, after) => different_runs(read_side(before)?, read_side(after)?),
     }
 }
 
