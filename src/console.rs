@@ -22,14 +22,14 @@ impl Program {
 
     /// Writes one line to standard error.
     pub(crate) fn message(self, message: impl Display) {
-        // When standard error is closed, nobody can be told.
+        // If standard error is closed, the message is lost.
         let _ = writeln!(io::stderr().lock(), "{}: {}", self.0, printable(&message.to_string()));
     }
 
     /// Reports an error with its causes. clap prints its own: help and version go to standard output.
     pub(crate) fn error(self, error: &anyhow::Error) {
         match error.downcast_ref::<clap::Error>() {
-            // When the stream is closed, nobody can be told.
+            // If the stream is closed, the message is lost.
             Some(error) => match error.render().to_string().strip_prefix("error: ") {
                 // Help of an option's values, which clap calls an error.
                 Some(text) if error.kind() == ErrorKind::DisplayHelp => drop(Stream::Output.print(text.as_bytes())),
@@ -44,7 +44,7 @@ impl Program {
         failures(notes).for_each(|note| self.message(format_args!("not measured: {}", with_advice(note))));
     }
 
-    /// Reports that memory did not keep what was written to it.
+    /// Reports that memory did not keep the data written to it.
     pub(crate) fn corrupted(self, notes: &[Note]) {
         notes.iter().filter(|n| n.code == NoteCode::MemoryCorrupted).for_each(|note| self.message(&note.message));
     }
@@ -62,7 +62,7 @@ pub(crate) fn with_advice(note: &Note) -> String {
     Native.advised(&note.message, note.advice.as_ref())
 }
 
-/// Characters of a message. What is longer repeats a file that was not made for memgauge.
+/// The most characters of a message. A longer one repeats a file that was not made for memgauge.
 const MAX_MESSAGE: usize = 2_000;
 
 /// A message without what files and names of files may bring into it: control characters, which a terminal would obey, and great length.
@@ -72,9 +72,9 @@ fn printable(message: &str) -> String {
     cut.split('\n').map(escape_controls).collect::<Vec<_>>().join("\n") + more
 }
 
-/// Columns of text where there is no terminal.
+/// Columns of text without a terminal.
 const NO_TERMINAL: usize = 100;
-/// No terminal is narrower: one that says so does not know.
+/// No terminal is narrower. One that says so does not know its width.
 const MIN_COLUMNS: usize = 20;
 
 /// Where a report is printed.
@@ -82,7 +82,7 @@ const MIN_COLUMNS: usize = 20;
 pub(crate) enum Stream {
     /// Standard output.
     Output,
-    /// Standard error, where standard output belongs to another program.
+    /// Standard error, if standard output belongs to another program.
     Error,
 }
 

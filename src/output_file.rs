@@ -19,18 +19,18 @@ use crate::signals;
 const MAX_LINKS: usize = 40;
 /// Of a target's name, as many characters are in that of its temporary file: a file system allows 255 bytes.
 const NAME_CHARS: usize = 40;
-/// How long the reader of a pipe is waited for after a signal has ended the run.
+/// The longest wait for the reader of a pipe after a signal has ended the run.
 const LATE_READER: Duration = Duration::from_millis(200);
-/// What follows the target's name in that of a temporary file.
+/// The text after the target's name in the name of a temporary file.
 const MARK: &str = ".memgauge-";
-/// How temporary files end.
+/// The end of temporary files' names.
 const SUFFIX: &str = ".tmp";
-/// How old a temporary file is that no process still writes, where it cannot be known whether there is one.
+/// A temporary file of this age counts as abandoned, if it is not known whether its process still runs.
 const ABANDONED: Duration = Duration::from_secs(3600);
 /// Stands in a temporary file's name for a numbering of processes that is not known.
 const UNKNOWN_NUMBERING: &str = "unknown";
 
-/// A file that will be written. What can be checked without touching it was checked.
+/// A file that will be written. Everything that can be checked without touching it was checked.
 #[derive(Debug)]
 pub(crate) struct OutputFile {
     /// As the user named it.
@@ -42,7 +42,7 @@ pub(crate) struct OutputFile {
 enum Target {
     /// A file, or none yet: a new one takes this name, which is not that of a link.
     Replaced(PathBuf),
-    /// A pipe or a device, which takes what is written, or the kernel's link to an open file.
+    /// A pipe or a device, which is written to directly, or the kernel's link to an open file.
     Stream(PathBuf),
 }
 
@@ -110,7 +110,7 @@ impl OutputFile {
     /// passes on its permissions, and its owner where this is allowed; other hard links to it keep the old content.
     ///
     /// # Errors
-    /// When it cannot be written; then the earlier file is as it was, and nothing is left beside it. A pipe that nobody reads is waited for
+    /// When it cannot be written; then the earlier file is as it was, and nothing is left beside it. For a pipe without a reader, it waits
     /// until a signal asks to end.
     pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let target = match &self.target {
@@ -136,7 +136,7 @@ pub(crate) fn takes_no_more(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Whether to wait no longer for a reader: a signal has asked to end. Where one had done so before, what was measured still gets a moment.
+/// Whether to stop waiting for a reader: a signal has asked to end. If it came before the wait, the reader gets a moment to take the result.
 fn gives_up() -> impl FnMut() -> bool {
     let (begin, late) = (Instant::now(), signals::have_arrived());
     move || signals::have_arrived() && (!late || begin.elapsed() > LATE_READER)
@@ -203,7 +203,7 @@ pub(crate) fn temporary_name(target: &Path) -> PathBuf {
     directory_of(target).join(format!("{}{}-{}-link{SUFFIX}", prefix(target), std::process::id(), numbering()))
 }
 
-/// Removes temporary files for this target whose process has ended: it was killed. What cannot be removed stays.
+/// Removes temporary files for this target whose process was killed. Files that cannot be removed stay.
 fn remove_stale(target: &Path) {
     let prefix = prefix(target);
     remove_ended(target, |name| name.strip_prefix(&prefix));
@@ -215,9 +215,10 @@ pub(crate) fn remove_all_stale(folder: &Path) {
 }
 
 /// Removes temporary files beside a target whose process has ended. `process_and_rest` is what follows the target's name in the name of a
-/// temporary file. Of a process on another host or in another container nothing is known: its file is removed when it is old.
+/// temporary file. Nothing is known about a process on another host or in another container, so its file is removed when it is old.
 ///
-/// It runs before this process has one of its own. Where each run is the only process of a container, an earlier one had the same number.
+/// It runs before this process has one of its own, so a file with this process's number is an earlier run's: if each run is the only process of a
+/// container, all have the same number.
 fn remove_ended(target: &Path, process_and_rest: impl Fn(&str) -> Option<&str>) {
     let Ok(entries) = fs::read_dir(directory_of(target)) else { return };
     // The folder's own clock: a server's differs from this host's.

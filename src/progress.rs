@@ -1,4 +1,4 @@
-//! Progress on standard error: how much is done, how long the rest takes, what is being measured, and the values so far.
+//! Progress on standard error: the share that is done, the time that the rest takes, the cell that is being measured, and the values so far.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -38,7 +38,7 @@ pub(crate) struct Progress<'a> {
     live: &'a mut dyn FnMut(&[Measurement]),
 }
 
-/// What the line says.
+/// The state that the line shows.
 struct State {
     bar: ProgressBar,
     begin: Instant,
@@ -46,7 +46,7 @@ struct State {
     /// When the run must end.
     end: Option<Instant>,
     time: TimeLeft,
-    /// What is being measured.
+    /// The cell that is being measured.
     cell: String,
     values: Values,
     /// How often the engine has reported since the cell began: at its beginning, and after each burst.
@@ -69,7 +69,7 @@ impl State {
         self.bar.set_message(line(width, now_s, left_s, &self.cell, &self.values.texts()));
         self.drawn = now;
         if let Some(file) = &mut self.record {
-            // A record that cannot be written is no reason to stop measuring.
+            // The run goes on if the record cannot be written.
             let bursts = self.reports.saturating_sub(1);
             let _ = writeln!(file, "{now_s:.3}\t{:.4}\t{left_s:.3}\t{bursts}\t{}", self.time.share, self.cell);
         }
@@ -140,7 +140,7 @@ impl Observer for Progress<'_> {
             state.bar.clone()
         };
         let live = &mut self.live;
-        // What is printed must not meet the line on the terminal.
+        // Other output must not mix with the line on the terminal.
         bar.suspend(|| live(results));
     }
 
@@ -259,7 +259,7 @@ fn name_of(m: &Measurement) -> &'static str {
 /// left was off least with it.
 const PRIOR: f64 = 0.3;
 
-/// How long a run still takes: what is left of the plan, at the pace of the run so far, with all of its set-up.
+/// How long a run still takes: the rest of the plan, at the pace of the run so far, with all of its set-up.
 pub(crate) struct TimeLeft {
     planned_s: f64,
     /// The share of the whole that is done, as the engine says.
@@ -288,7 +288,7 @@ impl TimeLeft {
     pub(crate) fn left_s(&self, now_s: f64) -> f64 {
         let pace = |took_s: f64, share: f64| (took_s / self.planned_s + PRIOR) / (share + PRIOR);
         let (cell, before, began_s) = self.cell;
-        // What a cell that says nothing should have done by now, at the pace of those before it, and not more than all of it.
+        // A cell that does not report its progress counts as far as it should be at the pace of the cells before it, but at most as done.
         let expected = (now_s - began_s) / (pace(began_s, before) * self.planned_s);
         let done = self.share.max(before + expected.min(cell)).min(1.0);
         (1.0 - done) * self.planned_s * pace(now_s, done)
@@ -364,7 +364,7 @@ mod tests {
             time.begin_cell(2.0 * f64::from(n), &step);
             time.progress(0.125 * f64::from(n));
         }
-        // Three cells of two seconds: five are left, of which one has begun.
+        // Three cells took two seconds each. Five are left, and one of them has begun.
         let left = time.left_s(6.0);
         assert!((7.0..10.0).contains(&left), "{left}");
         assert!((left - 1.3..left - 0.7).contains(&time.left_s(7.0)), "{left}, time passes within a cell: {}", time.left_s(7.0));

@@ -15,7 +15,7 @@ use crate::progress::Progress;
 use crate::report;
 use crate::signals::Stop;
 
-/// A shorter suspension cannot be told from the jitter of reading two clocks.
+/// A shorter suspension cannot be distinguished from the jitter of reading two clocks.
 const MIN_SUSPENSION: Duration = Duration::from_millis(10);
 
 /// Measures the plans of a run. It holds what they share: what the engine needs, and what only the program knows.
@@ -26,9 +26,9 @@ pub(crate) struct Runner<'a> {
     pub(crate) stop: &'a Stop,
     /// Show no progress.
     pub(crate) quiet: bool,
-    /// Nanoseconds for which the machine had been suspended when the run began.
+    /// Nanoseconds that the machine had been suspended when the run began.
     suspended_ns: u64,
-    /// What memory controllers and their DIMMs had counted then.
+    /// The errors that memory controllers and their DIMMs had counted then.
     errors_before: Option<(u64, u64)>,
     dimms_before: Vec<DimmErrors>,
 }
@@ -95,7 +95,7 @@ impl<'a> Runner<'a> {
         report::end(report);
     }
 
-    /// What memory controllers have counted since the run began.
+    /// The errors that memory controllers have counted since the run began.
     fn memory_errors(&self) -> Option<MemoryErrors> {
         let (before, now) = (self.errors_before?, noise::memory_errors(&self.context.root)?);
         Some(MemoryErrors {

@@ -26,7 +26,7 @@ pub(crate) struct Sinks {
     /// Standard output has a line only, and files the document.
     one_line: bool,
     files: Vec<(OutputFile, Format)>,
-    /// One of the files is of a scheduled check: nobody may read standard output, so what files do not take goes to a file elsewhere.
+    /// One of the files is of a scheduled check: perhaps nobody reads standard output, so a result that its file does not take is saved elsewhere.
     scheduled: bool,
 }
 
@@ -49,7 +49,7 @@ impl Sinks {
     /// When the document does not have a format, or a file cannot be created.
     pub(crate) fn open<D: Document + ?Sized>(to: &Destination, stream: Stream) -> anyhow::Result<Self> {
         let closed = stream == Stream::Output && standard_output_was_closed();
-        // Whoever closed it wants the files alone, and standard error belongs to the program that was run.
+        // A user who closed it wants the files alone, and standard error belongs to the program that was run.
         let prints = to.prints() && !(to.is_one_line() && (closed || stream == Stream::Error));
         let has = match D::FORMATS {
             [Format::TEXT, Format::JSON] => format!("{} is text or JSON", D::NAME),
@@ -86,7 +86,7 @@ impl Sinks {
         self
     }
 
-    /// Adds the file of a scheduled check, which leaves standard output as it is. A full disk is no reason not to measure.
+    /// Adds the file of a scheduled check, which leaves standard output as it is. A full disk must not prevent the measurement.
     ///
     /// # Errors
     /// When it cannot be created for another reason.
@@ -96,7 +96,7 @@ impl Sinks {
         Ok(())
     }
 
-    /// Whether whoever reads standard error has a page of text before them, which says what could not be measured.
+    /// Whether the reader of standard error sees a page of text, which says what could not be measured.
     pub(crate) fn shows_page(&self) -> bool {
         self.stream.is_terminal() && self.standard == Some(Format::TEXT) && !self.printed.one_line
     }
@@ -124,7 +124,7 @@ impl Sinks {
             let whole = |(format, written): (&Format, &anyhow::Result<()>)| *format == Format::JSON && written.is_ok();
             written.iter().any(Result::is_err) && !formats.iter().zip(written).any(whole)
         };
-        // What could not be written to a file takes the place of the line.
+        // A result that could not be written to a file is printed instead of the line.
         let replaced = self.one_line && !self.scheduled && is_lost(&formats, &written);
         if let Some(format) = self.standard.filter(|_| !replaced) {
             formats.insert(0, format);
@@ -159,7 +159,7 @@ impl Sinks {
         join_errors(written)
     }
 
-    /// What became of each file.
+    /// Writes each file. Returns the outcome for each.
     fn write_files<'a, D: Document + ?Sized>(
         &self,
         files: impl IntoIterator<Item = &'a (OutputFile, Format)>,
@@ -171,7 +171,7 @@ impl Sinks {
         files.into_iter().map(named).collect()
     }
 
-    /// What became of standard output. A reader that went away is not an error.
+    /// Prints to the stream. A reader that went away is not an error.
     fn print<D: Document + ?Sized>(&self, document: &D, format: Format) -> anyhow::Result<()> {
         let rendered = document.render(format, &self.printed).map_err(anyhow::Error::from);
         match rendered.and_then(|bytes| self.stream.print(&bytes)) {
@@ -264,7 +264,7 @@ mod tests {
         report.results.iter_mut().for_each(|m| m.estimate = no_value(NotMeasured::OutOfTime));
         sinks(&[&file]).keep(&report).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "yesterday");
-        // What was found of corrupted memory is nowhere else.
+        // A finding of corrupted memory is written even so, because it is nowhere else.
         report.results[0].estimate = no_value(NotMeasured::Corrupted { cpu: Some(0), detail: "bit 3".into() });
         sinks(&[&file]).keep(&report).unwrap();
         assert_eq!(read_report(&file).unwrap().results[0].estimate, report.results[0].estimate);

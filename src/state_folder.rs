@@ -86,15 +86,15 @@ impl StateFolder {
         let mut lock =
             opened.map_err(|e| failed(&e, format!("its file '{LOCK}' cannot be opened: {}; name a folder of your own", explained(&e))))?;
         acquire(&mut lock, path, longest)?;
-        // Only a message needs the number: a full disk is no reason not to measure.
+        // Only a message needs the number, so a full disk must not prevent the measurement.
         let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
         output_file::remove_all_stale(path);
         let name = format!("{}.json", clock::moment().utc.replace(':', "-"));
         Ok(Self { path: path.to_owned(), keep, name, is_new, _lock: lock })
     }
 
-    /// Opens the folder for the checks of this user. A check that cannot be kept is worth as much: `None` where they are not to be kept, or
-    /// cannot be, which is said unless `quiet`.
+    /// Opens the folder for the checks of this user. `None` if they are not to be kept, or cannot be, which a message says unless
+    /// `quiet`: a check that cannot be kept is worth as much.
     pub(crate) fn open_own(quiet: bool) -> Option<Self> {
         let opened = own_folder().and_then(|path| path.map(|path| Self::open_for(&path, KEPT, None)).transpose());
         opened.unwrap_or_else(|why| {
@@ -103,13 +103,13 @@ impl StateFolder {
         })
     }
 
-    /// The checks that are kept here, the oldest first. Files that are no results are left out.
+    /// The checks that are kept here, the oldest first. Files that are not results are left out.
     pub(crate) fn checks(&self) -> Vec<Report> {
         let names = self.results().unwrap_or_default();
         names.into_iter().filter_map(|name| read_report(&self.path.join(name)).ok()).collect()
     }
 
-    /// Keeps a check of this user. Where it cannot be kept, that is said unless `quiet`.
+    /// Keeps a check of this user. If that fails, a message says so unless `quiet`.
     pub(crate) fn keep(&self, report: &Report, quiet: bool) {
         let written = || -> anyhow::Result<()> {
             let bytes = report.render(Format::JSON, &Appearance::default())?;
@@ -131,7 +131,7 @@ impl StateFolder {
         self.path.join(&self.name)
     }
 
-    /// Once the result is written: links to it, and removes the oldest results. Where it could not be written, all stay.
+    /// Links to the result once it is written, and removes the oldest results. If it could not be written, all of them stay.
     ///
     /// # Errors
     /// When the link cannot be made or a result not be removed.
@@ -178,7 +178,7 @@ fn not_kept(why: &anyhow::Error, quiet: bool) {
     }
 }
 
-/// Whether a check gave this name to its result. Whatever else is in the folder is never removed.
+/// Whether a check gave this name to its result. Other files in the folder are never removed.
 fn is_result(name: &str) -> bool {
     const FORM: &str = "0000-00-00T00-00-00.000Z.json";
     let fits = |(found, form): (u8, u8)| if form == b'0' { found.is_ascii_digit() } else { found == form };
@@ -214,7 +214,7 @@ fn acquire(lock: &mut File, folder: &Path, longest: Option<Duration>) -> anyhow:
     }
 }
 
-/// The process that holds the lock, where it can be told: one of another container has another number there.
+/// The process that holds the lock, if it can be determined: a process of another container has another number there.
 fn holder(lock: &File) -> Option<u32> {
     let mut text = [0; 16];
     let length = files::read_locked(lock, &mut text).ok()?;

@@ -1,4 +1,4 @@
-//! What the host's and the guest's side share: names, and results of tests.
+//! The contract of the host's and the guest's side: names, and results of tests.
 
 /// Tag of the folder that host and guest share.
 pub const SHARE_TAG: &str = "share";

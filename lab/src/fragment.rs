@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use crate::guest::read;
 
 const PAGE: usize = 4096;
-/// What a pipe may hold without privilege (`/proc/sys/fs/pipe-max-size`).
+/// The most bytes that a pipe may hold without privilege (`/proc/sys/fs/pipe-max-size`).
 const PIPE: usize = 1 << 20;
 /// `MPOL_PREFERRED` of linux/mempolicy.h: this node while it has memory, then others, so that nothing is killed for want of it.
 const PREFERRED: libc::c_long = 1;
@@ -16,8 +16,8 @@ const PREFERRED: libc::c_long = 1;
 /// Pages that keep a node's free memory in pieces while they live.
 pub struct Pieces(#[expect(dead_code, reason = "held, not used")] Vec<(PipeReader, PipeWriter)>);
 
-/// Takes all free memory of `node` and gives every other page back. What is kept are pages in pipes: unlike those of a process, locked or
-/// not, the kernel cannot move them.
+/// Takes all free memory of `node` and gives every other page back. It keeps pages in pipes, because the kernel cannot move those, unlike a
+/// process's pages, locked or not.
 ///
 /// # Errors
 /// The kernel's error.

@@ -1,4 +1,4 @@
-//! What tests do to the guest that they run in: mounts, modules, control groups, CPUs, huge-page pools.
+//! Changes that tests make to the guest they run in: mounts, modules, control groups, CPUs, huge-page pools.
 
 use std::ffi::CString;
 use std::fs::{self, File};

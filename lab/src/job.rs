@@ -8,7 +8,7 @@ use anyhow::Result;
 pub struct Job {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it shows, in one line.
+    /// Its description for the list of jobs, in one line.
     pub about: &'static str,
     /// Runs only when named: it needs more than the others.
     pub optional: bool,

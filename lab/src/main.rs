@@ -51,7 +51,7 @@ fn run() -> Result<()> {
     Ok(())
 }
 
-/// What an ordinary system has done before anybody logs in.
+/// Does the set-up that an ordinary system does before anybody logs in.
 fn set_up() -> Result<()> {
     guest::mount("proc", "/proc", "proc", "")?;
     guest::mount("sysfs", "/sys", "sysfs", "")?;

@@ -50,7 +50,7 @@ pub fn buffers(process: u32) -> Vec<Buffer> {
     found
 }
 
-/// What the first line of an entry of smaps says, if it is writable memory; `None` where `line` is another one.
+/// The buffer in the first line of an entry of smaps, if it is writable memory; `None` if `line` is another one.
 fn header(line: &str) -> Option<Option<Buffer>> {
     let mut words = line.split_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
@@ -60,7 +60,7 @@ fn header(line: &str) -> Option<Option<Buffer>> {
     Some(writable.then_some(Buffer { start, bytes: end - start, path }))
 }
 
-/// Where the page at an address of a process is in physical memory; `None` if it is in none, or the process has ended.
+/// The physical address of the page at an address of a process; `None` if the page is not in memory, or the process has ended.
 fn physical(process: u32, address: u64) -> Option<u64> {
     let mut entry = [0; 8];
     File::open(format!("/proc/{process}/pagemap")).ok()?.read_exact_at(&mut entry, address / PAGE * 8).ok()?;
@@ -85,8 +85,8 @@ pub struct Poisoned {
     pub physical: u64,
 }
 
-/// Waits until memgauge has a buffer of this size, and lets the kernel treat the page at `offset` in it as one of which the hardware reported
-/// an error that it cannot correct. The buffer must live for a second or so: a page that was given back meanwhile may be anybody's.
+/// Waits until memgauge has a buffer of this size, and lets the kernel treat the page at `offset` in it as if the hardware had reported
+/// an uncorrectable error there. The buffer must live for a second or so: a page that was given back meanwhile may be anybody's.
 ///
 /// # Errors
 /// When there is no such buffer within half a minute, or the kernel refuses.

@@ -50,7 +50,7 @@ pub struct Memgauge {
     json: PathBuf,
 }
 
-/// What came of it.
+/// The outcome of a run.
 pub struct Ran {
     /// Exit status; `None`: killed by a signal.
     pub status: Option<i32>,
@@ -73,7 +73,7 @@ fn program() -> Command {
     command
 }
 
-/// `memgauge LINE`, arguments separated by blanks. What follows `--` is another program's.
+/// `memgauge LINE`, arguments separated by blanks. Arguments after `--` are another program's.
 pub fn memgauge(line: &str) -> Memgauge {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let name = format!("{}-{}.json", guest::current(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -120,7 +120,7 @@ impl Memgauge {
         self
     }
 
-    /// Where the kernel refuses these system calls with `EPERM`, as a container runtime's filter does.
+    /// Makes the kernel refuse these system calls with `EPERM`, as a container runtime's filter does.
     #[must_use]
     pub fn without_calls(mut self, calls: &'static [libc::c_long]) -> Self {
         // SAFETY: between fork and exec of a process with one thread only memory is allocated and prctl is called.
@@ -128,7 +128,7 @@ impl Memgauge {
         self
     }
 
-    /// Where this file is empty, for this run only.
+    /// Makes this file empty, for this run only.
     #[must_use]
     pub fn hiding(mut self, file: &'static str) -> Self {
         // SAFETY: between fork and exec of a process with one thread only memory is allocated and system calls are made.
@@ -151,7 +151,7 @@ impl Memgauge {
     pub fn without_root(mut self) -> Self {
         let nobody = 65534;
         let folder = Path::new("/tmp/unprivileged");
-        // What fails here shows when the program cannot write its result.
+        // If this fails, the program cannot write its result, and that error shows.
         let _ = fs::create_dir_all(folder).and_then(|()| std::os::unix::fs::chown(folder, Some(nobody), Some(nobody)));
         let json = folder.join(self.json.file_name().unwrap_or_default());
         self = self.writing_to(&json);
@@ -217,7 +217,7 @@ impl Memgauge {
         Ok((ran, page))
     }
 
-    /// What it would do.
+    /// Its plan. It measures nothing.
     ///
     /// # Errors
     /// When it plans nothing.
@@ -495,7 +495,7 @@ fn hide(file: &str) -> std::io::Result<()> {
     if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// What the plan wanted done, cell by cell.
+/// The planned work of each cell.
 ///
 /// # Errors
 /// When the report has no plan.

@@ -1,4 +1,4 @@
-//! A fleet of simulated hosts: rows of values as a fleet's store has them, some hosts of which are sick, and what is wrong with each.
+//! A fleet of simulated hosts: rows of values as a fleet's store has them. Some hosts are sick, and the fleet says what is wrong with each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use memgauge_model::traffic::Mix;
 
 use crate::random::Random;
 
-/// What a fleet is like.
+/// The parameters of a simulated fleet.
 #[derive(Debug, Clone)]
 pub struct FleetShape {
     /// How many hosts.
@@ -34,7 +34,7 @@ pub struct FleetShape {
 }
 
 impl Default for FleetShape {
-    /// Four hundred hosts that differ by 0.8 %, of which nobody is sick.
+    /// Four hundred hosts that differ by 0.8 %, none of them sick.
     fn default() -> Self {
         Self {
             hosts: 400,
@@ -50,7 +50,7 @@ impl Default for FleetShape {
     }
 }
 
-/// What is wrong with a host.
+/// A host's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HostFault {
     /// Everything is slower.
@@ -71,7 +71,7 @@ pub struct SimulatedFleet {
     pub rows: Vec<Row>,
     /// The sick hosts, what is wrong with each, and by what share it is slower.
     pub sick: BTreeMap<String, (HostFault, f64)>,
-    /// Hosts that lack numbers, or of which some are degraded.
+    /// Hosts that lack numbers, or have degraded ones.
     pub uncertain: BTreeSet<String>,
 }
 
@@ -256,7 +256,7 @@ impl Host {
         if self.degraded && place % 7 == 3 { QualityLevel::Degraded } else { QualityLevel::Good }
     }
 
-    /// What the host has over what is typical.
+    /// The ratio of the host's number to the typical one.
     fn factor(&self, shape: &FleetShape, cell: &Cell, random: &mut Random) -> f64 {
         let worse = |share: f64| if cell.metric == Metric::Bandwidth { 1.0 - share } else { 1.0 + share };
         let of_fault = self.fault.filter(|(fault, _)| fault.concerns(cell)).map_or(1.0, |(_, by)| worse(by));

@@ -22,7 +22,7 @@ pub use random::Random;
 
 /// Bytes of a line.
 const LINE: f64 = 64.0;
-/// Nanoseconds for which a bank of memory, a link or a cache's port is busy with a line.
+/// Nanoseconds that a bank of memory, a link or a cache's port is busy with a line.
 pub const SERVICE: f64 = 12.0;
 /// A store's line costs the memory so much more than a load's: the bus turns around.
 const WRITE_COST: f64 = 1.15;
@@ -47,7 +47,7 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// What quiet servers show.
+    /// The noise of quiet servers.
     pub const QUIET: Self = Self { burst: 0.003, window: 0.005, outliers: 0.005, slow_bursts: 0.0, drift: 0.0 };
     /// None at all.
     pub const NONE: Self = Self { burst: 0.0, window: 0.0, outliers: 0.0, slow_bursts: 0.0, drift: 0.0 };
@@ -212,7 +212,7 @@ impl Model {
         self.places.get(&cpu).map_or(Vec::new(), ns)
     }
 
-    /// The frequency of a core while so many CPUs work.
+    /// The frequency of a core while `busy` CPUs work.
     fn core_ghz(&self, place: &Place, busy: usize) -> f64 {
         let others = busy.saturating_sub(1) as f64 / self.cores.saturating_sub(1).max(1) as f64;
         place.ghz * (1.0 + self.turbo * (1.0 - others.min(1.0)))
@@ -261,7 +261,7 @@ impl Model {
         Flow { threads: 1.0, unloaded, in_flight, think, waits, misses: 1.0 - hit, stations }
     }
 
-    /// What the threads of a burst get, each: threads that do the same are solved as one flow.
+    /// The service that each thread of a burst gets. Threads that do the same are solved as one flow.
     fn serve(&self, threads: &[Thread<'_>]) -> Vec<Served> {
         let mut shared: BTreeMap<usize, f64> = BTreeMap::new();
         threads.iter().for_each(|t| *shared.entry(t.place.domain).or_default() += t.bytes);

@@ -134,7 +134,7 @@ const fn distance(a: u32, b: u32, nodes: u32) -> u32 {
     }
 }
 
-/// What is wrong with a machine. `less` is a share of the healthy value.
+/// A machine's fault. `less` is a share of the healthy value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[expect(missing_docs, reason = "each variant says what its fields are")]
 pub enum Fault {

@@ -20,7 +20,7 @@ pub(crate) struct Station {
 #[derive(Debug, Clone)]
 pub(crate) struct Flow {
     pub(crate) threads: f64,
-    /// Latency in nanoseconds when nobody else is there.
+    /// Latency in nanoseconds without other traffic.
     pub(crate) unloaded: f64,
     /// Lines in flight.
     pub(crate) in_flight: f64,
@@ -46,7 +46,7 @@ impl Flow {
     }
 }
 
-/// What a flow's threads get.
+/// The service that a flow's threads get.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Served {
     /// Lines per nanosecond of one thread.
@@ -60,7 +60,7 @@ const CLOSE: f64 = 1e-3;
 const MAX_SWEEPS: usize = 60;
 const HALVINGS: usize = 40;
 
-/// What every flow gets when all run together.
+/// The service that each flow gets when all run together.
 pub(crate) fn solve(stations: &[Station], flows: &[Flow]) -> Vec<Served> {
     let mut waits = vec![0.0; stations.len()];
     let through: Vec<Vec<&Flow>> =

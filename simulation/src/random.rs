@@ -45,7 +45,7 @@ impl Random {
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 
-    /// Of Student's t with so many degrees of freedom: values further out are more frequent than in the normal distribution.
+    /// Of Student's t with `freedom` degrees of freedom: values further out are more frequent than in the normal distribution.
     pub fn student(&mut self, freedom: u32) -> f64 {
         let squares: f64 = (0..freedom).map(|_| self.normal().powi(2)).sum();
         self.normal() / (squares / f64::from(freedom)).sqrt()

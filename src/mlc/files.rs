@@ -23,10 +23,10 @@ pub(crate) fn delays(text: &str) -> Result<Vec<u32>, String> {
     if delays.is_empty() { Err("holds no delay".into()) } else { Ok(delays) }
 }
 
-/// What a file of threads says.
+/// The content of a file of threads.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
-    /// What the CPUs do that make traffic. No CPU is in two of them.
+    /// The work of the CPUs that make traffic. No CPU is in two of them.
     pub(crate) traffic: Vec<ThreadSpec>,
     /// Buffer of the CPU that measures latency, if a line names it.
     pub(crate) latency: Option<(Bytes, BufferPlace)>,
@@ -35,9 +35,9 @@ pub(crate) struct Threads {
 }
 
 /// Reads a file of threads. `latency` is the CPU that measures latency, if one does: a line for it only says how large its buffer is, and
-/// where. A file may name that CPU alone: then there is no traffic.
+/// where. If a file names that CPU alone, nothing makes traffic.
 ///
-/// If several lines name a CPU, the last one counts. What follows a `#` is a comment.
+/// If several lines name a CPU, the last one counts. Text after a `#` is a comment.
 ///
 /// # Errors
 /// Names the line and the field that is wrong.

@@ -1,4 +1,4 @@
-//! The modes and letters: which value each has, what it means, and in which modes it has an effect. Parsing, usage and the tests read this
+//! The modes and letters: each letter's value, its meaning, and the modes that it affects. Parsing, usage and the tests read this
 //! one table.
 //!
 //! An argument is one option, its value attached (`-t5`, `-k0-3,8`); modes and letters come in any order and the last one wins.
@@ -14,7 +14,7 @@ use memgauge_model::units::{Bytes, IdSet};
 use crate::cli::values::MAX_DELAY_CYCLES;
 use crate::exit::UsageError;
 
-/// What is measured and printed.
+/// A mode: the kind of measurement and of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Full,
@@ -121,7 +121,7 @@ pub(crate) struct Letter {
     pub(crate) value: &'static str,
     modes: u16,
     pub(crate) help: &'static str,
-    /// Reads what is attached to the letter.
+    /// Reads the text that is attached to the letter.
     set: fn(&mut Letters, &OsStr) -> Result<(), String>,
 }
 
@@ -194,7 +194,7 @@ pub(crate) const LETTERS: [Letter; 45] = [
     letter('Z', "", FULL | BANDWIDTH, "64-byte loads and stores (AVX-512)", |l, v| nothing(v).map(|()| l.width = Some(Width::Avx512))),
 ];
 
-/// What a command line asks for.
+/// The request of a command line.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum CommandLine {
     Usage,

@@ -1,8 +1,8 @@
 //! Rows on standard output as soon as they are known.
 //!
 //! Tables are made from whole reports. While a section is measured, it is rendered twice from what there is so far: once with cells that
-//! are still missing as `nan`, once with a value that is higher than any. What both texts begin with, no outcome of the missing cells can
-//! change, so it is printed.
+//! are still missing as `nan`, once with a value that is higher than any. The missing cells cannot change the common beginning of both
+//! texts, so it is printed.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -26,14 +26,14 @@ type Print<'a> = dyn FnMut(&[u8]) -> anyhow::Result<()> + 'a;
 /// The output of a section.
 pub(super) struct Live<'a> {
     section: &'a Section,
-    /// What is known so far.
+    /// The results so far.
     known: Report,
     /// Cells that are still to be measured; curves stay, because they may have more points until the end.
     pending: Vec<(Experiment, Cell)>,
     printed: String,
     /// Why nothing can be printed any more.
     failed: Option<anyhow::Error>,
-    /// Where it is printed, at once.
+    /// Prints bytes at once.
     print: Box<Print<'a>>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Live<'a> {
         // Results of a chase name their order, and all orders of a cell come together.
         let is_row = |m: &Measurement, at: &Coordinates| Coordinates { order: at.order, ..m.at.clone() } == *at;
         self.pending.retain(|(experiment, cell)| !results.iter().any(|m| m.experiment == *experiment && is_row(m, &cell.at)));
-        // After a signal no row becomes certain: what is missing then is printed at the end.
+        // After a signal no row becomes certain. The missing rows are printed at the end.
         if !results.iter().all(|m| m.estimate.not_measured == Some(NotMeasured::Interrupted)) {
             let text = self.certain();
             self.print(&text);
@@ -71,9 +71,9 @@ impl<'a> Live<'a> {
         self.failed.map_or(Ok(()), Err)
     }
 
-    /// Prints what `text` has beyond what is printed.
+    /// Prints the part of `text` that is not printed yet.
     fn print(&mut self, text: &str) {
-        // Text that contradicts what is printed would be a defect of a table; it is then printed again whole rather than lost.
+        // Text that contradicts the printed part would be a defect of a table. It is then printed again as a whole rather than lost.
         let new = text.strip_prefix(self.printed.as_str()).unwrap_or(text);
         if new.is_empty() || self.failed.is_some() {
             return;
@@ -114,7 +114,7 @@ static ANY_DISTRIBUTION: LazyLock<Option<Distribution>> = LazyLock::new(|| {
     recorder.finish()
 });
 
-/// What a cell could bring. Of a curve that is one more delay.
+/// The results that a cell could bring. For a curve that is one more delay.
 fn pending_results(experiment: Experiment, cell: &Cell, value: Option<f64>) -> Vec<Measurement> {
     let mut one = unmeasured(experiment, cell, &NotMeasured::OutOfTime);
     if let Some(value) = value {
@@ -147,7 +147,7 @@ mod tests {
     use crate::runner::Runner;
     use crate::signals::Stop;
 
-    /// What is printed of a command line's section on a simulated machine, each time that results come, and at the end.
+    /// The text printed for a command line's section on a simulated machine, each time that results come, and at the end.
     fn follow(line: &str) -> Vec<String> {
         let (machine, kernels) = (two_nodes(), memgauge_kernels::rows());
         let section = ask_with(line, &kernels).sections.remove(0);
@@ -200,7 +200,7 @@ mod tests {
         for line in ["--loaded_latency -b1m -gdelays", "--loaded_latency -T -b1m -gdelays"] {
             assert_eq!(rows(&follow(line), ""), [1, 2, 2], "{line}");
         }
-        // What stands before the table is known at the end only.
+        // The text before the table is known only at the end.
         let times = follow("--loaded_latency -b1m -gdelays -B");
         assert_eq!((rows(&times, "====="), rows(&times, "CPU 1,")), (vec![0, 0, 1], vec![1, 2, 2]));
         assert_eq!(rows(&follow("--loaded_latency -b1m -gdelays -f5"), "====="), [0, 0, 1]);

@@ -69,7 +69,7 @@ impl FrontEnd for Mode {
 /// Letters ask for huge pages, and small ones are what there is without.
 const SMALL_PAGES: &str = "leave out -L and -h";
 
-/// The letter that sets a knob in a mode, where there is one.
+/// The letter that sets a knob in a mode, if there is one.
 const fn letter(knob: Knob, mode: Mode) -> Option<&'static str> {
     use Mode as M;
     Some(match (knob, mode) {

@@ -104,7 +104,7 @@ impl Files {
 /// Prefetchers that are switched off for chases.
 struct Switched {
     prefetchers: ChasePrefetchers,
-    /// What is measured once they cannot be switched any more.
+    /// The measurements for the time after they cannot be switched any more.
     otherwise: Translation,
 }
 
@@ -128,7 +128,7 @@ fn translate(
         return Ok((translation, None));
     }
     let cpus = prefetchers::chasing_cpus(&translation, context.machine, kernels);
-    // What cannot be planned is told when its section begins, and no register is touched for it.
+    // A section that cannot be planned is reported when it begins, and no register is touched for it.
     if cpus.is_empty() {
         return Ok((translation, None));
     }
@@ -150,7 +150,7 @@ fn measure(mode: Mode, letters: &Letters) -> anyhow::Result<ExitStatus> {
     let clock = Clock::calibrate(root);
     let context = machine::context(&machine, clock, stop.flag());
     let translated = translate(mode, letters, &context, &kernels);
-    // It may have come while nobody wrote to a pipe that an option names.
+    // A signal may have come during the wait for a writer of a pipe that an option names.
     if let (Err(_), Some(interruption)) = (&translated, stop.interruption()) {
         message(reasons::incomplete(&interruption));
         return Ok(stop.status());
@@ -161,11 +161,11 @@ fn measure(mode: Mode, letters: &Letters) -> anyhow::Result<ExitStatus> {
     memory::prefer_out_of_memory_kill();
     translation.notes.iter().for_each(message);
     translation.suit_clock(clock.step_ns()).iter().for_each(message);
-    // The same, which needs to be told once.
+    // Its messages are the same, so they are dropped.
     switched.iter_mut().for_each(|switched| drop(switched.otherwise.suit_clock(clock.step_ns())));
     let runner = SectionRunner { mode, root, clock, stop: &stop, kernels: &kernels, verbose: letters.verbose };
     let measured = measure_sections(&translation, &runner, switched.as_mut());
-    // Put back before anything else is told, whatever became of the measurement.
+    // Prefetchers are put back before anything else is reported, even if the measurement failed.
     let not_restored = switched.and_then(|switched| switched.prefetchers.end().err());
     not_restored.iter().for_each(|error| message(format_args!("{error:#}")));
     let status = measured?;
@@ -220,7 +220,7 @@ fn measure_sections(
             if !lost && let Err(why) = prefetchers.off() {
                 lost = true;
                 message(format_args!("prefetchers stay on from here: {}", of_error(mode, &why)));
-                // Some may have been switched. What cannot be put back now is tried again at the end, and told then.
+                // Some may have been switched. If putting them back fails now, it is tried again at the end, which reports a failure.
                 let _ = prefetchers.back();
                 if mode == Mode::Full {
                     print(prefetchers_on(translation.system))?;
@@ -290,7 +290,7 @@ impl SectionRunner<'_> {
         if let Err(error) = prefetchers.check() {
             message(format_args!("warning: these latencies may include prefetchers: {error:#}"));
         }
-        // What cannot be put back now is tried again at the end, and told then.
+        // If putting them back fails now, it is tried again at the end, which reports a failure.
         let _ = prefetchers.back();
         report
     }
@@ -330,7 +330,7 @@ impl SectionRunner<'_> {
         }
         let plans = planned.into_iter().collect::<Result<Vec<_>, _>>()?;
         if self.verbose {
-            // When standard error is closed, nobody can be told.
+            // If standard error is closed, the plan is not shown.
             plans.iter().for_each(|plan| drop(Stream::Error.print(plan_of_run_text(plan, &machine, PLAN_WIDTH).as_bytes())));
         }
         Ok((plans, machine))
@@ -368,7 +368,7 @@ impl SectionRunner<'_> {
             });
         }
         runner.conclude(&mut report);
-        // Data that was not what was written is told instead of a table.
+        // If data read was not the data written, that is reported instead of a table.
         let tables = has_values(&report) && !report.measurements().any(scan::corrupted);
         live.finish(tables.then_some(&report))?;
         Ok(report)
@@ -383,8 +383,8 @@ impl SectionRunner<'_> {
         if section.kind == SectionKind::Scan {
             scan_messages(report).iter().for_each(message);
         }
-        // What changes the meaning of a number is always said. A scan says above why it took no more, unreliable results are counted below, one
-        // node needs no warning, and whoever gives a size in KiB with -b often asks for a cache.
+        // A warning that changes the meaning of a number is always shown. The others are left out because a scan says above why it took no more,
+        // unreliable results are counted below, one node needs no warning, and a size in KiB with -b is often meant for a cache.
         let told = |note: &Note| TOLD.iter().any(|code| note.code == *code);
         let shown = |note: &&Note| match note.severity {
             Severity::Warning => self.verbose || !told(note),

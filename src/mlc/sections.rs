@@ -1,4 +1,4 @@
-//! Letters → sections: what is printed under one heading, and the [`Spec`] of each measurement for it.
+//! Letters → sections: a section is the output under one heading, with the [`Spec`] of each measurement for it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(crate) const DELAYS: [u32; 19] = [0, 2, 8, 15, 50, 100, 200, 300, 400, 500, 
 const PEAK: [Mix; 5] = [Mix::AllReads, Mix::R3W1, Mix::R2W1, Mix::R1W1, Mix::R2W1Nt];
 /// Mixes that have a row in the peak table if `-W` names them.
 const PEAK_MORE: [Mix; 3] = [Mix::NtWrite, Mix::R4W1, Mix::R3W2];
-/// Lines that a thread loads and stores between two delays, where that is not four as with reads. In public curves (bandwidth less the
+/// Lines that a thread loads and stores between two delays, if that is not four as with reads. In public curves (bandwidth less the
 /// latency thread's) times delay has these ratios: 2, 2.5, 3 and 8 lines at the memory with -W5, -W4, -W2 and -W3, and half as much again as
 /// reads with -W7.
 pub(super) const BURST_LINES: [(Mix, f64); 5] =
@@ -42,7 +42,7 @@ pub(super) const LINE: u64 = 64;
 const PASSES: u32 = 10;
 const BUCKET_MBS: u32 = 5000;
 
-/// What is printed under one heading.
+/// The kind of output under one heading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SectionKind {
     LatencyMatrix,
@@ -58,7 +58,7 @@ pub(crate) enum SectionKind {
     Scan,
 }
 
-/// What is measured and printed together.
+/// Measurements that are made and printed together.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Section {
     pub(crate) kind: SectionKind,
@@ -83,7 +83,7 @@ impl Section {
     }
 }
 
-/// What will be done.
+/// The work that the letters ask for.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Translation {
     pub(crate) sections: Vec<Section>,
@@ -117,7 +117,7 @@ impl Translation {
     }
 }
 
-/// What the translation needs besides the letters: the machine, its kernels, and access to files.
+/// The inputs of the translation besides the letters: the machine, its kernels, and access to files.
 pub(crate) struct Inputs<'a> {
     pub(crate) machine: &'a Machine,
     /// Kernels of this CPU; empty if they are unknown.
@@ -139,7 +139,7 @@ impl Inputs<'_> {
     }
 }
 
-/// What `letters` mean in `mode`.
+/// The meaning of `letters` in `mode`.
 ///
 /// # Errors
 /// When a file cannot be read, or its content is wrong.
@@ -496,7 +496,7 @@ impl Translator<'_> {
     }
 }
 
-/// The window of a chase of so many blocks.
+/// The window of a chase of this number of blocks.
 fn blocks_of(blocks: u32, stride: u64) -> Bytes {
     Bytes((u64::from(blocks) * WINDOW_BLOCK / stride).max(2) * stride)
 }

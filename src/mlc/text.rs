@@ -1,4 +1,4 @@
-//! What is printed around and in mlc's tables.
+//! The text around and in mlc's tables.
 
 use std::fmt::Write as _;
 
@@ -21,7 +21,7 @@ const VERSION: &str = "v3.11b";
 const NAME: &str = "memgauge(compatible)";
 pub(super) const NAME_VARIABLE: &str = "MEMGAUGE_MLC_BANNER";
 pub(super) const VERSION_VARIABLE: &str = "MEMGAUGE_MLC_VERSION";
-/// What the original says where it cannot switch prefetchers, with what helps there.
+/// The original's message when it cannot switch prefetchers, with the advice or the reason for this system.
 pub(super) fn prefetchers_on(system: OperatingSystem) -> String {
     let why = system.words().no_registers;
     format!("*** Unable to modify prefetchers ({why})\n*** So, enabling random access for latency measurements\n")
@@ -38,7 +38,7 @@ fn banner_with(variable: impl Fn(&str) -> Option<String>) -> String {
     format!("{} Memory Latency Checker - {}\n", text(NAME_VARIABLE, NAME), text(VERSION_VARIABLE, VERSION))
 }
 
-/// What is printed before a section of a single mode: buffer sizes, and that prefetchers were left on.
+/// The text before a section of a single mode: buffer sizes, and that prefetchers were left on.
 pub(super) fn header(kind: SectionKind, translation: &Translation, plans: &[Plan]) -> String {
     let mib = |bytes: Bytes| format!("{:.3}MiB", bytes.0 as f64 / f64::from(1 << 20));
     let works = || plans.iter().flat_map(|p| &p.steps).flat_map(|s| &s.cells).map(|c| &c.work);

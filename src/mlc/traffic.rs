@@ -81,7 +81,7 @@ impl Translator<'_> {
         }
     }
 
-    /// What letters say about traffic, as far as this CPU has kernels for it. `parts`: small buffers may be loaded in parts of lines.
+    /// Applies the letters about traffic, within the limits of this CPU's kernels. `parts`: small buffers may be loaded in parts of lines.
     pub(super) fn traffic(&mut self, traffic: &mut TrafficSpec, parts: bool) -> Result<(), String> {
         let l = self.letters;
         // The lines of a file give each CPU a buffer of its own.
@@ -123,7 +123,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// A window of so many lines, or of the fewest that have a random order.
+    /// A window of this number of lines, or of the fewest that have a random order.
     fn random_window(&mut self, lines: u32) -> Bytes {
         let least = Order::MIN_LINES as u32;
         if lines < least {
@@ -132,7 +132,7 @@ impl Translator<'_> {
         Bytes(u64::from(lines.max(least)) * LINE)
     }
 
-    /// Whether parts of lines are touched without `-K`: in small buffers, where this CPU has kernels for it.
+    /// Whether parts of lines are touched without `-K`: in small buffers, if this CPU has kernels for it.
     fn parts_by_default(&self, traffic: &TrafficSpec) -> bool {
         let kernel = |mix: Mix| self.inputs.kernels.iter().any(|k| k.mix == mix && k.form.line == LineUse::Part);
         traffic.threads.is_empty()

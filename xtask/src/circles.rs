@@ -1,12 +1,12 @@
 //! `cargo xtask circles`: finds files of a crate that use each other in a circle, and modules with all that is below them.
 //!
 //! An arrow leads from a file to another that defines something it uses. Paths are followed through imports and re-exports to the file that
-//! defines the item, so a facade of `mod` and `pub use` lines is not in a circle with its children. `mod` is no arrow, and neither is the import of a
-//! module: the paths through it are. No `cfg` is evaluated but `cfg(test)`, which is left out.
+//! defines the item, so a facade of `mod` and `pub use` lines is not in a circle with its children. `mod` does not count as an arrow, nor does the
+//! import of a module: the paths through it do. No `cfg` is evaluated except `cfg(test)`, which is left out.
 //!
 //! It also finds each `cfg` of a system or an instruction set outside of the few places for them.
 //!
-//! What it does not see: macros by `macro_rules!` that are used by textual scope, methods of a type in another file's `impl`, and
+//! It does not see macros by `macro_rules!` that are used by textual scope, methods of a type in another file's `impl`, or
 //! paths that only exist after a macro's expansion.
 
 mod modules;
@@ -30,7 +30,7 @@ pub(crate) struct CirclesArgs {
     root: Option<PathBuf>,
 }
 
-/// Prints the circles of every package below a folder, and what is asked about systems where it may not be; fails when there are any.
+/// Prints the circles of every package below a folder, and each `cfg` of a system in a wrong place; fails if there are any.
 pub(crate) fn circles(args: &CirclesArgs) -> Result<()> {
     let root = args.root.clone().unwrap_or_else(crate::folders::project_folder);
     let mut found = 0;
@@ -70,7 +70,7 @@ fn packages(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// Which file uses what another one defines: both as the modules that they are, with the paths by which.
+/// The files that use items of another file: the names of both modules, and the paths of the uses.
 struct Arrows(BTreeMap<(Name, Name), BTreeSet<String>>);
 
 impl Arrows {
@@ -86,12 +86,12 @@ impl Arrows {
         Self(arrows)
     }
 
-    /// Circles of files, and of modules with what is below them, each once; as `a::b`, the root as `crate`.
+    /// Circles of files, and of modules with everything below them, each once; as `a::b`, the root as `crate`.
     fn circles(&self) -> BTreeSet<Vec<String>> {
         let said = |name: &[String]| if name.is_empty() { "crate".to_owned() } else { name.join("::") };
         let files = self.0.keys().map(|(from, to)| (said(from), said(to))).collect();
         let mut circles: BTreeSet<_> = groups(&files).into_iter().collect();
-        // By the module around both: which of its modules uses which. A module's own file and the files below it are told apart above.
+        // By the module around both: which of its modules uses which. Circles of a module's own file and the files below it are found above.
         let mut levels = BTreeMap::<&[String], BTreeSet<(String, String)>>::new();
         for (from, to) in self.0.keys() {
             let common = from.iter().zip(to).take_while(|(a, b)| a == b).count();
@@ -103,7 +103,7 @@ impl Arrows {
         circles
     }
 
-    /// Prints by which paths the modules of a circle use each other.
+    /// Prints how the modules of a circle use each other: the paths of the uses.
     fn print_among(&self, circle: &[String]) {
         let inside = |name: &Name, module: &String| {
             let said = if name.is_empty() { "crate".to_owned() } else { name.join("::") };

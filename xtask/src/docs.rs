@@ -81,7 +81,7 @@ pub(crate) fn files() -> Result<BTreeMap<PathBuf, Vec<u8>>> {
         generate(shell, &mut command, "memgauge", &mut script);
         files.insert(Path::new(FOLDERS[1]).join(shell.file_name("memgauge")), script);
     }
-    // 'memgauge help latency' is no command of its own.
+    // 'memgauge help latency' is not a command of its own, so it gets no page.
     let mut command = memgauge::fuzzing::command().disable_help_subcommand(true);
     command.build();
     pages(&command, &mut files)?;
@@ -130,7 +130,7 @@ fn first_clause(about: &str) -> &str {
     about[..end].trim_end_matches('.')
 }
 
-/// The text below the options: what is under a heading becomes a section, and indented lines stay lines. clap_mangen fills all of it.
+/// The text below the options: the text under a heading becomes a section, and indented lines stay lines. clap_mangen fills all of it.
 fn sections(text: &str) -> Roff {
     let mut roff = Roff::default();
     let (mut in_section, mut in_lines, mut new_paragraph) = (false, false, false);
@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    /// What bash offers for the last of these words.
+    /// The completions that bash offers for the last of these words.
     fn offers(words: &[&str]) -> Vec<String> {
         let script = "source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
                       _memgauge memgauge \"${@: -1}\" \"${@: -2:1}\"; printf '%s\\n' \"${COMPREPLY[@]}\"";

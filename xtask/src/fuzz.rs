@@ -1,8 +1,9 @@
 //! `cargo xtask fuzz`: every parser and every format with mutated input.
 //!
-//! A target is a function of bytes, at most 1 MiB, that must return: without a panic, within a second of CPU time, and in a process of its own
-//! whose address space may grow by 128 MiB (512 MiB for targets that draw or decompress), which holds the input as well. The input with a number is made from the seed, the target and that number alone, so that a process
-//! which dies is followed by one that goes on behind the input that killed it, and any input can be made again.
+//! A target is a function of bytes, at most 1 MiB, that must return without a panic and within a second of CPU time. It runs in a process of its
+//! own, whose address space may grow by 128 MiB (512 MiB for targets that draw or decompress), which holds the input as well. An input is made
+//! from the seed, the target and the input's number alone. So any input can be made again, and after an input has killed a process, another
+//! process goes on behind that input.
 
 mod fleets;
 mod input;
@@ -117,7 +118,7 @@ fn run_target(target: &Target, time: Duration, seed: u64, folder: &Path) -> Resu
         let mut child = start(target, left, seed, &progress, first)?;
         let ended = watch(&mut child, &progress, end);
         let number = read_number(&progress)?;
-        // What its targets had made.
+        // Folders that its targets had made.
         for name in SCRATCH {
             let folder = scratch_of(name, child.id());
             if folder.exists() {
@@ -166,7 +167,7 @@ fn idle_address_space() -> Result<u64> {
     statm.split_whitespace().next().and_then(|pages| pages.parse::<u64>().ok()).map(|pages| pages << 12).context("/proc/self/statm")
 }
 
-/// Waits until the process ends. `Some`: what was wrong with it.
+/// Waits until the process ends. `Some`: the reason why that was a failure.
 fn watch(child: &mut Child, progress: &Path, end: Instant) -> Result<Option<String>> {
     let cpu_time = |child: &Child| -> Option<Duration> {
         let text = fs::read_to_string(format!("/proc/{}/schedstat", child.id())).ok()?;
@@ -204,7 +205,7 @@ fn read_number(progress: &Path) -> Result<u64> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// What the process that runs a target does. It ends with an error at the first panic.
+/// Runs a target's inputs, in a process of its own. It ends with an error at the first panic.
 fn run_inputs(target: &Target, args: &FuzzArgs, progress: &Path, first: u64) -> Result<()> {
     let progress = File::options().write(true).open(progress)?;
     let (source, run) = (Source::new(target, args.seed)?, (target.prepare)()?);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// Writes a file, or with `check` only compares what is there. `task` is the task that writes it.
+/// Writes a file, or with `check` only compares the existing one. `task` is the task that writes it.
 pub(crate) fn write_or_check(path: &Path, expected: &[u8], check: bool, task: &str) -> Result<()> {
     if check {
         return compare(path, expected, task);

@@ -214,7 +214,7 @@ fn fetched(tool: &str) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// What a guest of one instruction set runs.
+/// The programs that a guest of one instruction set runs.
 struct Built {
     /// The folder with the program and the tests.
     folder: PathBuf,

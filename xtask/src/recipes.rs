@@ -50,7 +50,7 @@ pub(crate) fn recipes(args: &RecipesArgs) -> Result<()> {
     test(&copy, &["-p", "memgauge-kernels"])?;
     // Its name is understood and listed.
     test(&copy, &["-p", "memgauge-model", "--test", "units", "mixes"])?;
-    // Nothing else has to know of it. That help and documents have what is listed is tested without a copy.
+    // Nothing else has to know of it. Other tests, without a copy, check that help and documents have everything that is listed.
     if args.all {
         cargo(&copy, &["check", "--quiet", "-p", "memgauge"])?;
         for target in TARGETS {

@@ -1,4 +1,4 @@
-//! `cargo xtask schema`: the schemas of results, comparisons, advice and what is said of fleets, generated from the types.
+//! `cargo xtask schema`: the schemas of results, comparisons, advice and statements about fleets, generated from the types.
 
 use anyhow::Result;
 use memgauge_analysis::advice::Advice;

@@ -1,5 +1,5 @@
-//! `cargo xtask torture`: whatever is given to memgauge, and whatever is taken from it, it ends by itself, within a bound, with a status that
-//! is documented, and says why. Nothing here looks at what was measured. What SIGKILL leaves is looked at by `tests/all/kills.rs`.
+//! `cargo xtask torture`: whatever memgauge is given or deprived of, it ends by itself, within a bound, with a documented status, and says why.
+//! Nothing here looks at the measured values. `tests/all/kills.rs` checks what SIGKILL leaves behind.
 
 mod arguments;
 mod bench;
@@ -36,7 +36,7 @@ pub(crate) struct TortureArgs {
     memgauge: Option<PathBuf>,
 }
 
-/// What an area does once: a run of the program, in words, and what became of it.
+/// One try of an area. It runs the program and returns a description of the run, and its outcome.
 type Once = fn(&Bench, &mut Dice) -> Result<(String, Outcome)>;
 
 /// An area, its part of the time, and what it does. A run that is ended or hidden from takes about a second, a command line milliseconds.
@@ -73,7 +73,7 @@ pub(crate) fn torture(args: &TortureArgs) -> Result<()> {
     Ok(())
 }
 
-/// What became of an area's runs.
+/// The outcomes of an area's runs.
 #[derive(Default)]
 struct Tally {
     passed: u64,

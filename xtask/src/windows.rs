@@ -29,7 +29,7 @@ const REST: &[&str] =
 const LEFT_OUT: &[&str] = &[
     // It finds a file without a name in /proc.
     "what_is_in_place_of_memory_that_faulted_is_no_mismatch",
-    // Wine 8 does not know the CPU time of a thread (QueryThreadCycleTime), without which time off the CPU cannot be told.
+    // Wine 8 does not know the CPU time of a thread (QueryThreadCycleTime), which is needed to determine its time off the CPU.
     "a_thread_notes_each_slot_and_its_cpu_time_in_each_window",
     "samples_are_right_however_long_a_reading_of_the_clock_takes",
     // They read files of Linux that the test writes: its identity, and its counts of memory errors.
@@ -91,7 +91,7 @@ fn has_target() -> Result<()> {
     run(Command::new("rustup").args(["target", "add", TARGET])).map(drop).with_context(|| format!("the Rust target {TARGET} cannot be had"))
 }
 
-/// What passed and failed.
+/// The numbers of tests that passed and failed.
 #[derive(Debug, Default)]
 struct Tally {
     passed: usize,
@@ -209,12 +209,12 @@ fn commands(wine: &Wine, programs: &Path, tally: &mut Tally) -> Result<()> {
     Ok(())
 }
 
-/// Ctrl-C in the middle of a run ends it soon, and what was measured is kept. Wine makes an event of the console of SIGINT; Ctrl-Break, which
+/// Ctrl-C in the middle of a run ends it soon, and its results are kept. Wine makes an event of the console of SIGINT; Ctrl-Break, which
 /// programs send each other, it refuses.
 fn ctrl_c(wine: &Wine, programs: &Path, tally: &mut Tally) -> Result<()> {
     /// The exit status of an interrupted run.
     const INTERRUPTED: i32 = 130;
-    /// What the manual says, half a second, and as much again for Wine, which hands the signal from one process to another.
+    /// Half a second, as the manual says, and as much again for Wine, which hands the signal from one process to another.
     const SOON: Duration = Duration::from_secs(1);
     let file = target_folder().join("windows-commands/interrupted.json");
     let mut command = Command::new(&wine.program);

@@ -11,10 +11,10 @@ use crate::programs::{find_program, run};
 
 /// The target of the programs that it runs.
 pub(crate) const TARGET: &str = "x86_64-pc-windows-gnu";
-/// Where Debian has it, outside of PATH.
+/// Debian's path of Wine, outside of PATH.
 const DEBIANS: &str = "/usr/lib/wine/wine64";
 const COMPILER: &str = "x86_64-w64-mingw32-gcc";
-/// What Rust's standard library needs of Windows and Wine 8 does not have, and our source of it.
+/// A library of Windows that Rust's standard library needs and Wine 8 does not have, and our source of it.
 const RANDOM: &str = "drive_c/windows/system32/bcryptprimitives.dll";
 const RANDOM_SOURCE: &str = "xtask/src/wine/bcryptprimitives.c";
 
@@ -25,7 +25,7 @@ pub(crate) struct Wine {
 }
 
 impl Wine {
-    /// Wine, if it and what it lacks can be had here.
+    /// Wine, if it is installed here and the library that it lacks can be built.
     ///
     /// # Errors
     /// When it is there and does not start.

@@ -2,7 +2,7 @@
 //! whether prefetchers help, how much load to allow.
 //!
 //! Each recommendation names the numbers that it rests on. A number counts if it is reliable, has an interval and is of memory, not of a
-//! cache. What cannot be said is a gap, with the reason and, where measuring would close it, the command.
+//! cache. A question that the results leave open is a gap, with the reason and, if measuring would close it, the command.
 
 mod document;
 mod evidence;

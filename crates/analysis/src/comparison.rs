@@ -2,7 +2,7 @@
 //!
 //! A value of a side is the geometric mean of its runs' medians, and the effect is the ratio of the two sides' values. Its interval comes
 //! from a bootstrap that resamples runs, within them allocations, and within them bursts (T. Kalibera, R. Jones, "Rigorous Benchmarking in
-//! Reasonable Time", ISMM'13): what differs between runs is not told by any number of samples of one run. Values are compared with values
+//! Reasonable Time", ISMM'13): samples of one run, however many, do not show how runs differ. Values are compared with values
 //! at the same coordinates; curves of loaded latency at equal bandwidth and at their knees, because their delays rarely match.
 
 mod differences;

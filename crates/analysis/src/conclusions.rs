@@ -1,4 +1,4 @@
-//! What the measured numbers mean: trust, limits, levels, knees, findings. This module uses results and plans; they do not use it.
+//! The meaning of the measured numbers: trust, limits, levels, knees, findings. This module uses results and plans; they do not use it.
 
 pub mod advise;
 pub mod curve;

@@ -1,4 +1,4 @@
-//! What is said of many hosts: the contracts in `schema/fleet-outliers.schema.json`, `schema/fleet-baseline.schema.json` and
+//! Statements about many hosts: the contracts in `schema/fleet-outliers.schema.json`, `schema/fleet-baseline.schema.json` and
 //! `schema/fleet-history.schema.json`. The crate `memgauge-fleet` makes them from a fleet's store.
 
 mod baseline;

@@ -1,5 +1,6 @@
-//! What measured numbers mean: of one run ([`conclusions`]), of several runs that are compared ([`comparison`]), as advice ([`advice`]),
-//! beside what was published about machines of the same kind ([`mod@reference`]), and among those of many hosts ([`fleet`]).
+//! Interprets measured numbers: those of one run ([`conclusions`]), and those of several runs in comparison ([`comparison`]). It gives advice
+//! ([`advice`]), sets the numbers beside published ones of machines of the same kind ([`mod@reference`]), and finds their place among those of
+//! many hosts ([`fleet`]).
 //!
 //! Nothing here does I/O, reads a clock or is `unsafe`: all of it is computed from reports.
 #![forbid(unsafe_code)]

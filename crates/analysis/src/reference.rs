@@ -1,4 +1,4 @@
-//! What was published about other machines of the same CPU generation, beside what was measured here.
+//! Published values of other machines of the same CPU generation, beside the ones measured here.
 //!
 //! The table `reference/published.tsv` says for each value where it is published. A span of a handful of values says what was seen, not
 //! what must be: nothing is judged by it.
@@ -22,7 +22,7 @@ const TABLE: &str = include_str!("../reference/published.tsv");
 /// Columns of the table.
 const COLUMNS: usize = 16;
 
-/// One published value. Texts are empty where the source does not say.
+/// One published value. Texts are empty if the source does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PublishedValue<'a> {
     /// The CPU as the source names it.
@@ -41,13 +41,13 @@ pub struct PublishedValue<'a> {
     pub mode: &'a str,
     /// The pages of the buffer.
     pub pages: &'a str,
-    /// What was measured, as the table calls it.
+    /// The measured quantity, as the table calls it.
     pub quantity: &'a str,
     /// The value, in `unit`.
     pub value: f64,
     /// `ns` or `GB/s`.
     pub unit: &'a str,
-    /// Our estimate of the value without hits in the last-level cache, where the buffer was small.
+    /// Our estimate of the value without hits in the last-level cache, if the buffer was small.
     pub corrected: Option<f64>,
     /// How it was measured.
     pub method: &'a str,
@@ -55,7 +55,7 @@ pub struct PublishedValue<'a> {
     pub source: &'a str,
     /// `primary`, `quoted` or `approximate`.
     pub confidence: &'a str,
-    /// What else the source says.
+    /// Anything else that the source says.
     pub note: &'a str,
 }
 
@@ -128,7 +128,7 @@ impl PublishedValue<'_> {
         })
     }
 
-    /// What it can be compared with; `None` if with nothing that memgauge measures.
+    /// The quantity that it can be compared with; `None` if memgauge measures nothing like it.
     pub fn comparable(&self) -> Option<Comparable> {
         COMPARABLE
             .iter()
@@ -161,7 +161,7 @@ const COMPARABLE: [Row; 10] = [
     (&["c2c_cross_socket_ns"], "MLC cache-to-cache L2->L2 HITM remote socket", Comparable::TransferOtherSocket),
 ];
 
-/// With so many values of the same kind, virtual or metal, the others are left out.
+/// If at least this many values are of machines of the same kind, virtual or bare metal, the others are left out.
 const ENOUGH: usize = 3;
 
 /// Published values of CPUs like the report's, and the numbers of the report that have none.
@@ -169,11 +169,11 @@ const ENOUGH: usize = 3;
 pub struct References {
     /// A span for each kind of number and memory.
     pub spans: Vec<PublishedSpan>,
-    /// Kinds of numbers that the report has, and that nothing can be set beside.
+    /// Kinds of numbers in the report that no published value can be set beside.
     pub none: Option<Unreferenced>,
 }
 
-/// What was published for the report's machine about each quantity that it has a reliable value of.
+/// The published values of machines like the report's, for each quantity that the report has a reliable value of.
 pub fn references(report: &Report) -> References {
     let all = [
         Comparable::IdleLocalRandom,
@@ -203,9 +203,9 @@ pub fn references(report: &Report) -> References {
     References { spans, none: (!none.comparables.is_empty()).then_some(none) }
 }
 
-/// The spans of one kind of number: one where the kind of the machine's memory is known, otherwise one for each kind of memory.
+/// The spans of one kind of number: one if the kind of the machine's memory is known, otherwise one for each kind of memory.
 fn spans_of(machine: &Machine, comparable: Comparable, measured: f64, rows: &[PublishedValue<'_>]) -> Vec<PublishedSpan> {
-    // A generation whose stated kinds are all the same has that kind also where a source does not say so.
+    // If all sources that state a generation's kind of memory agree, values without a stated kind have that kind too.
     let stated: BTreeSet<&str> = rows.iter().map(|row| row.mem_type).filter(|kind| is_main_memory(kind)).collect();
     let only = stated.first().copied().filter(|_| stated.len() == 1).unwrap_or_default();
     let kind = |row: &PublishedValue<'_>| if row.mem_type.is_empty() { only.to_owned() } else { row.mem_type.to_owned() };
@@ -232,7 +232,7 @@ fn is_main_memory(kind: &str) -> bool {
     kind.starts_with("DDR") || kind.starts_with("LPDDR")
 }
 
-/// NUMA nodes with CPUs in a package, where all have as many. A guest's are made up.
+/// NUMA nodes with CPUs in each package, if all packages have equally many. A guest's nodes are made up, so they do not count.
 fn nodes_per_socket(machine: &Machine) -> Option<u32> {
     let nodes = machine.topology.nodes.iter().filter(|node| !node.cpus.is_empty()).count() as u32;
     let sockets = packages(machine);
@@ -272,7 +272,7 @@ fn span(machine: &Machine, comparable: Comparable, measured: f64, all: &[&Publis
     })
 }
 
-/// Bandwidths of sockets with the same channels at the same speed; of none where firmware does not state this machine's.
+/// Bandwidths of sockets with the same channels at the same speed; none if firmware does not state this machine's.
 fn same_channels<'a>(rows: &[&'a PublishedValue<'a>], machine: &Machine) -> Vec<&'a PublishedValue<'a>> {
     let sockets = packages(machine);
     let Some(peak) = machine.identity.installed.peak().ok().filter(|p| p.channels_known && p.mts.0 == p.mts.1 && sockets > 0) else {

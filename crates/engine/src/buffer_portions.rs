@@ -8,9 +8,9 @@ use crate::cutoff::Cutoff;
 
 /// About how many portions each thread takes: threads end apart by one portion at most, a 32nd of the time.
 const PORTIONS_PER_THREAD: usize = 32;
-/// A portion is no larger: some 100 us of one thread's reading, so that all end about together.
+/// The largest portion: one thread reads it in some 100 us, so all threads end at about the same time.
 const MAX_PORTION: usize = 2 << 20;
-/// And no smaller: taking one costs a miss to a contended line, some 100 ns, against 5 us of reading.
+/// The smallest portion: taking one costs a miss to a contended line, some 100 ns, against 5 us of reading.
 const MIN_PORTION: usize = 64 << 10;
 
 /// Parts of a region that threads take until none is left.
@@ -22,7 +22,7 @@ pub(crate) struct Portions {
 }
 
 impl Portions {
-    /// `len` bytes for so many threads, in portions of whole multiples of `unit` bytes. Once `cutoff` passes none is left.
+    /// Divides `len` bytes for `threads` threads into portions of whole multiples of `unit` bytes. Once `cutoff` passes, it hands out none.
     pub(crate) fn new(len: usize, threads: usize, unit: usize, cutoff: Cutoff) -> Self {
         let portion = (len / (threads.max(1) * PORTIONS_PER_THREAD)).clamp(MIN_PORTION, MAX_PORTION);
         Self { len, portion: portion.next_multiple_of(unit), next: AtomicUsize::new(0), cutoff }
@@ -38,7 +38,7 @@ impl Portions {
         self.next.load(Ordering::Relaxed) >= self.len
     }
 
-    /// The next portion, which belongs to the caller alone. What is not handed out is not taken either.
+    /// The next portion, which belongs to the caller alone. Portions that `cutoff` holds back do not count as taken.
     pub(crate) fn take(&self) -> Option<Range<usize>> {
         if self.cutoff.passed() {
             return None;

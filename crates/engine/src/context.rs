@@ -65,9 +65,9 @@ pub trait Observer {
     fn cell(&mut self, step: &Step, cell: &Cell);
     /// This share of the plan's estimated time is done, 0 to 1.
     fn progress(&mut self, share: f64);
-    /// These were just measured, in the order in which the outcome will have them. Their values will not change, their judgements may.
+    /// These were just measured, and come in the order of the outcome. Their values will not change, their judgements may.
     fn measured(&mut self, _results: &[Measurement]) {}
-    /// What to call while memory is set up, which may take long: buffers are touched, chains are written.
+    /// The function to call while memory is set up, which may take long: buffers are touched, chains are written.
     fn heartbeat(&self) -> Option<Heartbeat> {
         None
     }

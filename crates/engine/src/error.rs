@@ -59,7 +59,7 @@ pub(crate) enum LoadError {
     BufferTooSmall { bytes: usize, kernel: &'static str, step: usize },
 }
 
-/// What most of measuring returns.
+/// The result of most functions that measure.
 pub(crate) type Result<T = (), E = NotMeasured> = std::result::Result<T, E>;
 
 impl From<WorkerError> for NotMeasured {

@@ -1,8 +1,7 @@
 //! Whether memory returns what was written to it: sweeps over buffers that write computed words and compare what comes back.
 //!
-//! A sweep compares what the sweep before it has written, and writes the next content in the same go, block by block: something that will be
-//! compared lies in the memory nearly all of the time. What is written goes past the caches, so that what is compared comes from memory and
-//! not from a cache.
+//! A sweep compares the content that the sweep before it wrote and, block by block, writes the next one in the same go. So the memory nearly
+//! always holds content that will be compared. Writes go past the caches, so that comparisons read from memory and not from a cache.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -41,7 +40,7 @@ const NAP: Duration = Duration::from_millis(20);
 /// One sweep over a buffer.
 pub(crate) struct Sweep {
     buffer: Arc<Buffer>,
-    /// What the words must be, and the test pattern that they belong to.
+    /// The expected words, and the test pattern that they belong to.
     compare: Option<(Words, Option<TestPattern>)>,
     write: Option<Words>,
     descending: bool,
@@ -53,7 +52,7 @@ pub(crate) struct Sweep {
     rewritten: AtomicUsize,
 }
 
-/// What was found in a buffer.
+/// Mismatches found in a buffer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Found {
     mismatches: u64,
@@ -61,7 +60,7 @@ struct Found {
 }
 
 impl Sweep {
-    /// Compares with `compare`, then writes `write`, in ascending order, shared by so many threads.
+    /// Compares with `compare`, then writes `write`, in ascending order, shared by `threads` threads.
     fn new(
         buffer: Arc<Buffer>,
         compare: Option<(Words, Option<TestPattern>)>,
@@ -82,7 +81,7 @@ impl Sweep {
         }
     }
 
-    /// Goes over portions until none is left or `left` bytes are done. Returns what is left of those.
+    /// Goes over portions until none is left or `left` bytes are done. Returns how many of the `left` bytes remain.
     fn run(&self, mut left: usize) -> usize {
         let mut own = Found::default();
         while left > 0
@@ -241,7 +240,7 @@ impl Found {
 pub(crate) struct TestedBuffer {
     buffer: Arc<Buffer>,
     cpus: Vec<u32>,
-    /// What it holds now.
+    /// The content that it holds now.
     holds: Option<(Words, Option<TestPattern>)>,
     found: Found,
     /// How often all of it was compared.
@@ -274,7 +273,7 @@ impl TestedBuffer {
     fn finish(&mut self, sweep: &Sweep, next: Option<(Words, Option<TestPattern>)>, started: Instant, ended: Instant) {
         let middle = started + (ended - started) / 2;
         if self.buffer.fault().is_some() {
-            // Zeros are where the fault was, and what this sweep found of them is no news.
+            // Zeros have replaced the faulty memory, so the mismatches that this sweep found tell nothing new.
             self.holds = None;
             return;
         }
@@ -299,12 +298,12 @@ impl TestedBuffer {
         self.holds = next;
     }
 
-    /// When it may be compared, if it must hold its content for so long.
+    /// When it may be compared, if it must hold its content for the time `hold`.
     fn ready_at(&self, hold: Duration) -> Option<Instant> {
         self.written.filter(|_| self.holds.is_some()).map(|written| written + hold)
     }
 
-    /// What was found since the last call, with `planned` comparisons.
+    /// The findings since the last call; `planned` is the number of planned comparisons.
     pub(crate) fn take(&mut self, planned: u32, tested: Vec<TestPattern>) -> Integrity {
         let Found { mismatches, first } = std::mem::take(&mut self.found);
         let watched = self.began.zip(self.last).map(|((began, written), (compared, ended))| {
@@ -339,7 +338,7 @@ pub(crate) struct SweepOptions {
     pub(crate) descending: bool,
     /// Lines are dropped from the caches before they are compared.
     pub(crate) drop_first: bool,
-    /// At least so long after the content was written.
+    /// The least time from writing the content to comparing it.
     pub(crate) hold: Duration,
 }
 

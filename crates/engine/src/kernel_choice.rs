@@ -8,14 +8,14 @@ use memgauge_model::protocol::{MAX_DISTURBED_TRIALS, TRIAL_ROUNDS};
 use memgauge_model::result::KernelTrial;
 use memgauge_model::units::{Bytes, IdSet};
 
-/// How far behind the best a kernel may be to be tried again, by the rounds so far: short bursts scatter by 5 % and seldom by 20 %.
+/// A kernel is tried again if it is behind the best one by this share at most, by the rounds so far: short bursts scatter by 5 % and seldom by 20 %.
 const MARGINS: [f64; 3] = [1.0, 0.2, 0.07];
 
-/// What a trial decided.
+/// The decision of a trial.
 #[derive(Clone)]
 pub(crate) struct TrialResult {
     pub(crate) kernel: &'static Kernel,
-    /// How fast those were that were tried.
+    /// The speeds of the kernels that were tried.
     pub(crate) tried: Vec<KernelTrial>,
     /// Another kernel may be faster: threads were off their CPUs whenever it was tried, or bursts of the same kernel differed much.
     pub(crate) busy: bool,
@@ -41,7 +41,7 @@ impl KnownTrial {
 pub(crate) struct ChosenKernels {
     /// Each loader's.
     pub(crate) kernels: Vec<&'static Kernel>,
-    /// What was tried for the first loader's traffic.
+    /// The trials for the first loader's traffic.
     pub(crate) tried: Vec<KernelTrial>,
     /// Disturbed trials chose one of them.
     pub(crate) busy: bool,

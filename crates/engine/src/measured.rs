@@ -25,7 +25,7 @@ pub(crate) const FREE_CPUS: &str = "run again when other processes leave these C
 const SEE_MEDIA_ERRORS: &str =
     "see the kernel's log (dmesg); of persistent memory, 'ndctl list --media-errors' lists the ranges with errors that the device knows";
 
-/// What came out.
+/// The results of a run.
 pub struct Outcome {
     /// One or more results a cell; cells that could not be measured have a result without value and with the reason.
     pub results: Vec<Measurement>,
@@ -35,7 +35,7 @@ pub struct Outcome {
     pub matrices: Vec<PairMatrix>,
     /// A summary for each loaded-latency curve.
     pub curves: Vec<CurveSummary>,
-    /// What searches for interleave weights found.
+    /// The findings of searches for interleave weights.
     pub interleaves: Vec<InterleaveSummary>,
     /// Whether plain stores read the line first, for each class of loaders for which that was measured.
     pub stores_read: Vec<RfoEvidence>,
@@ -97,7 +97,7 @@ impl<'a> Subject<'a> {
 #[derive(Default)]
 pub(crate) struct Measured {
     pub(crate) results: Vec<Measurement>,
-    /// What is added now was measured before: it is a repeat.
+    /// The results that are added now repeat earlier ones.
     pub(crate) again: bool,
     pub(crate) repeats: Vec<Measurement>,
     pub(crate) matrices: Vec<PairMatrix>,
@@ -223,7 +223,7 @@ pub(crate) fn failure(at: &str, error: &NotMeasured) -> Note {
     }
 }
 
-/// What firmware claims of a cell that is one node's CPUs and one node's memory. Its bandwidth is that of reads.
+/// The value that firmware claims for a cell of one node's CPUs and one node's memory. Firmware's bandwidth is that of reads.
 fn firmware_claim(topology: &Topology, method: Method, at: &Coordinates) -> Option<f64> {
     if at.memory_dir.is_some() {
         // Firmware describes the node's memory, not a device there.

@@ -110,7 +110,7 @@ impl<'a> MemoryStore<'a> {
         let started = self.context.now();
         self.make_room(plan);
         let buffer = match self.obtain(plan) {
-            // What other processes took meanwhile may be what is only kept here.
+            // Other processes may have taken memory meanwhile. Buffers that are only kept for later make room.
             Err(e) if matches!(e.kind, MemoryErrorKind::Space | MemoryErrorKind::Pages) && !self.chases.is_empty() => {
                 self.chases.clear();
                 self.obtain(plan)
@@ -161,15 +161,15 @@ impl<'a> MemoryStore<'a> {
         self.chases.iter().filter(|c| c.keep && c.plan == *plan).count() == KEPT_ALLOCATIONS as usize
     }
 
-    /// How many different buffers a chase has had after so many allocations.
+    /// The number of different buffers that a chase has had after `allocations` allocations.
     pub(crate) fn distinct_buffers(&self, plan: &BufferPlan, allocations: u32) -> u32 {
         if self.all_kept(plan) { allocations.min(KEPT_ALLOCATIONS) } else { allocations }
     }
 
     /// The `nth` buffer of a chase: the one that an earlier cell had as its nth, or a fresh one.
     ///
-    /// Where buffers are kept there are three of them, and the fourth is the first again. A buffer that is given back and asked for anew is
-    /// mostly the same physical memory, so nothing is lost, and a hypervisor that takes back what is free need not find it each time.
+    /// If buffers are kept, there are three of them, and the fourth is the first again. A buffer that is freed and allocated anew is
+    /// mostly the same physical memory, so nothing is lost, and a hypervisor that takes back free memory need not find it each time.
     pub(crate) fn chase_buffer(&mut self, noise: &mut NoiseWatch, plan: &BufferPlan, nth: u32) -> Result<Arc<Buffer>> {
         let nth = if self.all_kept(plan) { nth % KEPT_ALLOCATIONS } else { nth };
         self.chases.retain(|c| c.keep || (c.plan == *plan && c.nth == nth));

@@ -68,9 +68,9 @@ impl From<ChainError> for LoopError {
 
 /// Runs a loop in the calling thread.
 ///
-/// Pins the thread and binds the memory only where `spec` names a CPU or a node. Notes say that the buffer is smaller than usual, because
-/// less memory may be taken, and what could not be counted, where hardware events were asked for. Where the run is stopped, or the memory has
-/// an error, the passes until then are the result; a note names the error.
+/// Pins the thread and binds the memory only if `spec` names a CPU or a node. Notes say if the buffer is smaller than usual, because less memory
+/// may be taken, and which of the requested hardware events could not be counted. If the run is stopped, or the memory has an error, the passes
+/// until then are the result; a note names the error.
 ///
 /// # Errors
 /// When it was stopped before a pass was complete, the CPU may not be used, the memory cannot be allocated, or the order does not fit the buffer.
@@ -229,8 +229,8 @@ fn stream(
     Ok((samples, proof, Evidence { kernel, noise: Noise { left_out, ..Noise::default() }, ..Evidence::default() }))
 }
 
-/// The samples of passes in which the thread was on its CPU, and the share of passes without them; all samples, and no share, where too few
-/// are left. A pass is its sample and the share of its time that the thread was away.
+/// The samples of the passes during which the thread was on its CPU, and the share of the passes that this leaves out. If too few are left:
+/// all samples, and no share. A pass is its sample and the share of its time that the thread was away.
 fn on_cpu(passes: &[(f64, f64)]) -> (Vec<f64>, Option<f64>) {
     let clean: Vec<f64> = passes.iter().filter(|(_, away)| *away <= MAX_UNSEEN).map(|(sample, _)| *sample).collect();
     if clean.len() < MIN_UNDISTURBED.min(passes.len()) {
@@ -310,7 +310,7 @@ fn chase(
         passes.extend(chased(&took, &clock));
         all.add(&took);
         chase = moved_on;
-        // What follows a wrong pointer is not this memory.
+        // A chase that followed a wrong pointer has left this memory.
         if chase.check(0).is_err() {
             break;
         }

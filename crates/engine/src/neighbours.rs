@@ -37,7 +37,7 @@ impl Look {
     }
 }
 
-/// What neighbours were busy with between looks.
+/// The time that neighbours were busy between looks.
 #[derive(Debug, Clone, Default)]
 struct Counted {
     busy_s: BTreeMap<u32, f64>,
@@ -131,7 +131,7 @@ impl NeighbourWatch {
     }
 }
 
-/// What others had of CPUs during a burst.
+/// The shares of CPUs that others had during a burst.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Others {
     /// Share of the measured CPUs' time that the hypervisor gave to others; `None` outside of virtual machines.

@@ -1,4 +1,4 @@
-//! What else happens on the machine while a cell is measured.
+//! Other activity on the machine while a cell is measured.
 
 use std::path::{Path, PathBuf};
 

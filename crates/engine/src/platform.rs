@@ -23,7 +23,7 @@ use crate::error::{ChainError, Result, WorkerError};
 use crate::neighbours::{NeighbourCpus, Others};
 use crate::noise::NoiseWatch;
 
-/// What a run asks of the machine apart from bursts.
+/// The services that a run needs from the machine, apart from bursts.
 pub(crate) trait Platform: Sync {
     /// The time now.
     fn now(&self) -> Instant;
@@ -75,7 +75,7 @@ pub(crate) trait Bursts {
     /// Chases `hops` hops on a CPU, until `interrupted`.
     fn hops(&mut self, cpu: u32, chase: Chase, hops: u64, awake: &IdSet, interrupted: &dyn Fn() -> bool) -> Result<ChasedHops>;
 
-    /// Runs transfers at once for `run`, each for at most so many windows. `allocate` gives the buffers that their CPUs push.
+    /// Runs transfers at once for `run`, each for at most `windows` windows. `allocate` gives the buffers that their CPUs push.
     fn transfers(
         &mut self,
         transfers: &[Transfer<'_>],

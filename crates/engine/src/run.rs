@@ -121,7 +121,7 @@ fn try_to_measure(session: &mut Session<'_>, start: &StartGate, subject: Subject
         Err(error @ NotMeasured::NoMemory { .. }) => Err(check_allowed(session.context, work).err().unwrap_or(error)),
         result => result,
     };
-    // Also where something was not begun because it would not have ended in time.
+    // Time is also out if work was not started because it would not have ended in time.
     let late = !session.budget.stopped();
     let result = if late && matches!(result, Err(NotMeasured::Interrupted)) { Err(NotMeasured::OutOfTime) } else { result };
     end_cell(session, &result, measured.moved());
@@ -172,7 +172,7 @@ fn compare_clocks(session: &Session<'_>) -> Option<Note> {
 /// How often clocks of CPUs are compared whose threads did not run at the same time.
 const COMPARISONS: usize = 3;
 
-/// What follows from a comparison of clocks that failed. Only a stamp from the past is evidence against a clock.
+/// The note on a comparison of clocks that failed. Only a stamp from the past is evidence against a clock.
 fn clock_note(error: &ClockError) -> Note {
     match error {
         ClockError::Backwards { .. } => {

@@ -25,7 +25,7 @@ use crate::time_budget::TimeBudget;
 
 /// The core's clock has settled after this long at most (method: 100–500 ms).
 const WARM_UP: Duration = Duration::from_millis(300);
-/// The shortest time in which it is seen that the clock is steady: three windows of 20 ms.
+/// The shortest time that shows whether the clock is steady: three windows of 20 ms.
 const LEAST_WARM_UP: Duration = Duration::from_millis(60);
 /// A core that worked so recently runs at the same clock still: governors look every few milliseconds, and lower it step by step.
 const STAYS_WARM: Duration = Duration::from_millis(20);
@@ -100,7 +100,7 @@ impl<'a> BurstRunner<'a> {
         Ok(done)
     }
 
-    /// These CPUs have measured for so long: their clocks need no time to settle.
+    /// These CPUs have measured for the time `length`: their clocks need no time to settle.
     fn have_measured(&mut self, cpus: &IdSet, length: Duration) {
         self.measuring += length;
         let now = self.context.now();
@@ -112,7 +112,7 @@ impl<'a> BurstRunner<'a> {
         self.bursts.read_all(cpu, buffer, timeout)
     }
 
-    /// Chases exactly so many hops. Returns what they took, `None` when the run is to end, and the chase to go on with.
+    /// Chases exactly `hops` hops. Returns what they took (`None` when the run is to end) and the chase to go on with.
     pub(crate) fn run_hops(
         &mut self,
         cpu: u32,
@@ -172,7 +172,7 @@ impl<'a> BurstRunner<'a> {
     /// The threads of a cell on `cpus` that no model imitates.
     ///
     /// # Errors
-    /// Where a model answers.
+    /// If a model stands in for the machine.
     pub(crate) fn threads(&mut self, cpus: &IdSet) -> Result<&mut Threads> {
         self.bursts.threads().ok_or_else(|| no_buffer(cpus.first().unwrap_or(0)))
     }

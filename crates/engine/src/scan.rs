@@ -60,7 +60,7 @@ struct Region {
 }
 
 impl Region {
-    /// What came of reading it; `None` where its memory has an error, which costs this region and no other.
+    /// The result of reading it; `None` if its memory has an error, which ends this region and no other.
     fn unless_lost<T>(&mut self, outcome: Result<T>) -> Result<Option<T>> {
         match outcome {
             Err(error) if error.is_of_memory() => {
@@ -93,7 +93,7 @@ pub(crate) fn measure(session: &mut Session<'_>, subject: Subject<'_>, plan: &Sc
     begun?;
     let won = fastest_reader(session, plan, &mut regions)?;
     let kernel = won.kernel;
-    // What was measured before a failure or a signal is kept.
+    // A failure or a signal does not discard earlier passes.
     let outcome = read(session, plan, kernel, &mut regions);
     let mut scheduler = SchedulerNoise::default();
     regions.iter().for_each(|r| scheduler.add(&r.passes.conditions().scheduler));
@@ -125,8 +125,8 @@ pub(crate) fn measure(session: &mut Session<'_>, subject: Subject<'_>, plan: &Sc
     }
     scan::judge(&mut measured.results);
     match outcome {
-        // Each region without a pass has the reason, and each result says how much of its memory was compared. What the time allowed beyond
-        // the plan may end anywhere.
+        // Each region without a pass has the reason, and each result says how much of its memory was compared. Work that goes
+        // beyond the plan may end anywhere.
         Err(NotMeasured::Interrupted) => {
             if !compared_as_planned {
                 measured.cut_short(Incomplete::OutOfTime);
@@ -211,7 +211,7 @@ fn fastest_reader(session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]
     })
 }
 
-/// All passes, each over all regions; and then some more over those of which passes were disturbed.
+/// Makes all passes, each over all regions, and then some more over the regions whose passes were disturbed.
 fn read(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, regions: &mut [Region]) -> Result {
     let all = (u64::from(plan.passes) * regions.len() as u64).max(1) as f64;
     let mut done = 0u64;
@@ -235,7 +235,7 @@ fn read(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, regions
     Ok(())
 }
 
-/// One pass of all CPUs over one region, or over so many bytes of it.
+/// One pass of all CPUs over one region, or over its first `most` bytes.
 fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region: &Arc<Buffer>, most: usize) -> Result<Pass> {
     let awake = session.runner.kept_awake(&plan.cpus);
     let reading = Arc::new(RegionPass::new(kernel, region.clone(), most, plan.cpus.len(), session.context.cutoff(None)));
@@ -262,7 +262,7 @@ fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region:
     if let Some(fault) = region.fault() {
         return Err(NotMeasured::MemoryFailed { cpu: plan.cpus.first().unwrap_or(0), fault });
     }
-    // What is left of the region was not read.
+    // The rest of the region was not read.
     if session.interrupted() {
         return Err(NotMeasured::Interrupted);
     }
@@ -284,7 +284,7 @@ fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region:
     Ok(Pass { gbs: reading.bytes() as f64 / ns, coverage, conditions })
 }
 
-/// A pattern is written again where the time that is left is longer than what it takes by one part in so many.
+/// A pattern is written again if the time that is left exceeds the time that it takes by one part in `ROOM`.
 const ROOM: u32 = 8;
 
 /// The patterns of a scan: what its regions hold now, and what was compared.
@@ -309,7 +309,7 @@ impl Test {
     /// Compares in all regions what they hold and writes the next step, region by region.
     fn step(&mut self, session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> Result {
         let step = self.steps.get(self.begun);
-        // What the caches hold of the regions was read there before the first comparison.
+        // Before the first comparison, passes read the regions, so the caches hold some of their lines.
         let drop_first = self.begun == 1;
         let hold = Duration::from_secs_f64(plan.hold_s);
         let how = SweepOptions { descending: step.is_some_and(|s| s.descending), drop_first, hold };
@@ -326,8 +326,8 @@ impl Test {
         Ok(())
     }
 
-    /// The rest of the steps, and the last comparison. Where a time for the whole run was given, patterns are written again while it lasts, in
-    /// turn, those that still fit.
+    /// Makes the remaining steps and the last comparison. If a time for the whole run was given, writes patterns again while it lasts, in turn,
+    /// those that still fit.
     fn rest(&mut self, session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> Result {
         let (first, started) = (self.begun, session.context.now());
         let mut in_turn = plan.patterns.iter().cycle();
@@ -359,7 +359,7 @@ impl Test {
         self.begun > integrity::steps(&plan.patterns).len()
     }
 
-    /// What came out for each region.
+    /// The result of each region.
     fn finish(self, session: &Session<'_>, plan: &Scan) -> Vec<Integrity> {
         let (planned, ecc) = (self.steps.len() as u32, self.ecc.end(session));
         let each = self.buffers.into_iter().map(|mut buffer| {

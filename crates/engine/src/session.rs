@@ -45,7 +45,7 @@ pub(crate) struct Session<'a> {
     pub(crate) calibration: Calibration,
 }
 
-/// What a cell has found out and later cells use.
+/// Findings of a cell that later cells use.
 #[derive(Default)]
 pub(crate) struct Calibration {
     /// Plateaus: the probe as planned, the bytes of its buffer then, and what was seen.
@@ -80,7 +80,7 @@ impl<'a> Session<'a> {
     /// The next cell has its share of the run's time, or the plan's budget where the run has no end.
     ///
     /// # Errors
-    /// Where others need the time that is left.
+    /// If other cells need the time that is left.
     pub(crate) fn begin_time(&mut self) -> Result {
         self.budget.begin_cell(self.plan.stop);
         let Some((end, shares)) = &mut self.shares else { return Ok(()) };

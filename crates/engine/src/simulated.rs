@@ -253,7 +253,7 @@ impl Thread<'_> {
     }
 }
 
-/// What a hop takes longer so many nanoseconds after its thread was woken.
+/// The nanoseconds that a hop takes longer if its thread was woken `since_ns` nanoseconds before.
 fn while_cold((more_ns, time): (f64, Duration), since_ns: f64) -> f64 {
     if since_ns < time.as_nanos() as f64 { more_ns } else { 0.0 }
 }

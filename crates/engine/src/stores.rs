@@ -1,7 +1,7 @@
 //! Whether plain stores of whole lines read the line first (read for ownership), for one class of loaders.
 //!
 //! Three kinds of stores run in turn over the same buffers: the kernel that is measured, parts of lines, and non-temporal stores, all with the
-//! same loads beside them. A core cannot avoid reading a line of which it stores a part, and never reads for a non-temporal store. When
+//! same loads beside them. A core cannot avoid reading a line that it stores only in part, and never reads for a non-temporal store. When
 //! memory limits all three, a kernel that is as slow as parts reads first, and one that is as fast as non-temporal stores does not (Intel's
 //! SpecI2M, Arm's write streaming; Laukemann and others, arXiv 2409.08108). SpecI2M depends on how busy memory is, so what was found holds
 //! for the same kernel by as many CPUs on the same memory only.
@@ -49,15 +49,15 @@ impl StoresRead {
         if delay > 0 && matches!(self.rfo, Rfo::No) { Self::unknown(RfoReason::Delayed) } else { self }
     }
 
-    /// What one kernel's stores do, where plain stores of whole lines do as `self` says; no reason where there are no plain stores.
-    /// `partial`: whether lines of the machine are longer than what is stored.
+    /// Whether one kernel's stores read lines first, if plain stores of whole lines do as `self` says. Without stores, or with non-temporal ones of
+    /// whole lines only, the answer needs no reason. `partial`: whether lines of the machine are longer than what is stored.
     pub(crate) fn of_kernel(self, kernel: &Kernel, partial: bool) -> (Rfo, Option<RfoReason>) {
         match () {
             () if kernel.mix.lines().1 == 0 => (Rfo::No, None),
             // Memory, or a buffer on the way, may have to read the rest.
             () if kernel.mix.non_temporal() && partial => (Rfo::Unknown, Some(RfoReason::PartOfLine)),
             () if kernel.mix.non_temporal() => (Rfo::No, None),
-            // No core can avoid reading a line of which it stores a part.
+            // No core can avoid reading a line that it stores only in part.
             () if kernel.form.line == LineUse::Part || partial => (Rfo::Yes, Some(RfoReason::PartOfLine)),
             () if chooses_its_stores(kernel) => (Rfo::Unknown, Some(RfoReason::StringInstruction)),
             () => (self.rfo, Some(self.reason)),
@@ -70,16 +70,16 @@ fn chooses_its_stores(kernel: &Kernel) -> bool {
     kernel.width == Width::String || kernel.mix.stores() == StoreKind::ByString
 }
 
-/// Whether it must be measured what a kernel's stores do.
+/// Whether only a measurement shows if a kernel's stores read lines first.
 pub(crate) fn must_be_measured(kernel: &Kernel) -> bool {
     kernel.mix.lines().1 > 0 && !kernel.mix.non_temporal() && kernel.form.line != LineUse::Part && !chooses_its_stores(kernel)
 }
 
-/// What is known of plain stores, by what it depends on: the traffic with the CPUs and the memory, and the kernel.
+/// The findings on plain stores, by all that they depend on: the traffic with the CPUs and the memory, and the kernel.
 #[derive(Default)]
 pub(crate) struct KnownStores {
     known: Vec<(TrialKey, &'static str, StoresRead)>,
-    /// What was measured.
+    /// The measurements behind the findings.
     pub(crate) evidence: Vec<RfoEvidence>,
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn measure_rounds(
     Ok(rounds)
 }
 
-/// What each round says that has all three bandwidths.
+/// The conclusion from each round that has all three bandwidths.
 fn conclusions(rounds: &[Round]) -> Vec<StoresRead> {
     let whole = rounds.iter().filter_map(|r| match *r {
         [Some(whole), Some(part), Some(nt)] if whole > 0.0 && part > 0.0 && nt > 0.0 => Some(decide(whole, part, nt)),
@@ -145,12 +145,12 @@ fn conclusions(rounds: &[Round]) -> Vec<StoresRead> {
     whole.collect()
 }
 
-/// What enough rounds agree on.
+/// The conclusion that enough rounds agree on.
 fn agreed(found: &[StoresRead]) -> Option<StoresRead> {
     found.iter().find(|one| found.iter().filter(|other| other.rfo == one.rfo).count() >= AGREEING).copied()
 }
 
-/// What the bandwidths of whole lines, parts and non-temporal stores say, in GB/s of lines, round by round.
+/// Draws the conclusion from the bandwidths of whole lines, parts and non-temporal stores, in GB/s of lines, round by round.
 pub(crate) fn conclude(stores: Stores, rounds: &[Round]) -> RfoEvidence {
     let median = |kind: usize| stats::median(&rounds.iter().filter_map(|r| r[kind]).collect::<Vec<_>>());
     let found = conclusions(rounds);

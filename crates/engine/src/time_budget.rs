@@ -39,7 +39,7 @@ impl<'a> TimeBudget<'a> {
         Self { context, stop, point_s: None, window, cell_end: None, fill_end: None }
     }
 
-    /// A cell begins that measures for so long.
+    /// Begins a cell that measures for the time of `stop`.
     pub(crate) const fn begin_cell(&mut self, stop: StopRule) {
         (self.stop, self.point_s) = (stop, None);
     }
@@ -132,9 +132,9 @@ fn part(left_s: f64, all: CellCost) -> f64 {
 
 /// Divides the time of a run among its cells.
 pub(crate) struct Shares {
-    /// What each cell takes.
+    /// The time that each cell takes.
     costs: Vec<CellCost>,
-    /// The cells by their worth, those of the same worth in the order in which they run.
+    /// The cells by their worth, those of the same worth in the order of the run.
     by_worth: Vec<usize>,
     /// The cell that is next.
     next: usize,

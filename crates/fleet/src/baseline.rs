@@ -1,4 +1,4 @@
-//! What hosts of each kind measure, and the group that a further host is compared with.
+//! The values that hosts of each kind measure, and the group that a further host is compared with.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use crate::groups::{Groups, properties};
 use crate::latest::{CellValues, latest};
 use crate::row::{Fingerprint, Row};
 
-/// What the hosts of each group measure, by their latest values. Each level has its groups, so that a host without eight siblings of its
-/// kernel or firmware finds those of its hardware.
+/// The baseline of each group, from the latest values of its hosts. Each level has its own groups, so that a host without eight siblings of
+/// its kernel or firmware finds those of its hardware.
 pub fn baseline(rows: &[Row]) -> FleetBaseline {
     let latest = latest(rows);
     let groups = Groups::new(&latest.fingerprints);
@@ -33,7 +33,7 @@ pub fn baseline(rows: &[Row]) -> FleetBaseline {
     }
 }
 
-/// What a group has at a cell, and from where on a host is flagged.
+/// A group's number at a cell, and the threshold that flags a host.
 pub(crate) fn number(values: &CellValues<'_>, found: &GroupCentre) -> BaselineNumber {
     let (cell, pages) = (values.cell, values.pages);
     let centre = found.centre;

@@ -10,12 +10,12 @@ use crate::groups::Groups;
 use crate::latest::Latest;
 use crate::split::{Split, split};
 
-/// What the hosts of a group have at a cell.
+/// The centre of a group's hosts at a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct GroupCentre {
-    /// Of all of them, or of the faster population.
+    /// The centre of all hosts, or of the faster population.
     pub(crate) centre: Centre,
-    /// Where they fall into two populations.
+    /// The split, if the hosts fall into two populations.
     pub(crate) split: Option<Split>,
 }
 
@@ -29,7 +29,7 @@ impl GroupCentre {
     }
 }
 
-/// By cell and group. There is none where fewer than eight hosts of the group have a value.
+/// Centres by cell and group. A group has none if fewer than eight of its hosts have a value.
 pub(crate) type Centres = Vec<BTreeMap<u32, GroupCentre>>;
 
 /// The centre of each cell in each of the `wanted` groups.

@@ -26,7 +26,7 @@ fn hypervisor(fingerprint: &Fingerprint) -> Option<String> {
     fingerprint.hypervisor.as_deref().map(common_hypervisor).map(str::to_owned)
 }
 
-/// The properties of a fingerprint, in the order in which they matter; the last one, pages, is none of a group.
+/// The properties of a fingerprint, the most important first; the last one, pages, does not belong to a group.
 pub(crate) fn properties(fingerprint: &Fingerprint) -> [(DifferentField, Option<String>); 10] {
     let f = fingerprint;
     [

@@ -21,7 +21,7 @@ use crate::groups::properties;
 use crate::hosts::{HostError, Hosts};
 use crate::row::{Cell, HostRun, Row};
 
-/// Values that a series needs before levels are told: three of either side of a step.
+/// The number of values that a series needs before it is searched for levels: three on each side of a step.
 const MIN_VALUES: usize = 6;
 /// Runs on which a level rests at least.
 const MIN_LEVEL: usize = 2;

@@ -71,7 +71,7 @@ pub(crate) struct Hosts<'a> {
 }
 
 impl<'a> Hosts<'a> {
-    /// Those of these runs, each of which is named once.
+    /// The hosts of these runs. Each run is passed once.
     pub(crate) fn from_runs(runs: impl IntoIterator<Item = &'a HostRun>) -> Self {
         let mut hosts: BTreeMap<HostId, Vec<&HostRun>> = BTreeMap::new();
         runs.into_iter().for_each(|run| hosts.entry(run.id()).or_default().push(run));

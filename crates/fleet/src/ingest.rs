@@ -24,7 +24,7 @@ use files::{Content, Files, skip};
 /// Rows that are committed together at most: they are in memory together.
 const BATCH_ROWS: usize = 500_000;
 
-/// What to ingest, and how.
+/// The options of an ingest.
 #[derive(Debug, Clone)]
 pub struct IngestOptions {
     /// Keep a copy of each result in the fleet's folder.
@@ -52,12 +52,12 @@ pub enum IngestError {
     NothingFound(PathBuf),
 }
 
-/// What is told while an ingest goes on.
+/// A message while an ingest goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IngestEvent {
-    /// Another program changes the store. Told again and again until it is done.
+    /// Another program changes the store. The message is repeated until it is done.
     Waiting,
-    /// A batch was committed: so many of all files are done.
+    /// A batch was committed. The fields count the files.
     Committed {
         /// Files that are done.
         done: usize,

@@ -14,9 +14,9 @@ use crate::row::{Cell, Fingerprint, HostRun, Row};
 pub(crate) struct Latest<'a> {
     /// The latest run of each host, by name and machine id.
     pub(crate) hosts: Vec<&'a HostRun>,
-    /// What each host is like: as its latest run says, with the memory that the latest run as root saw.
+    /// The properties of each host: those of its latest run, with the memory that the latest run as root saw.
     pub(crate) fingerprints: Vec<Fingerprint>,
-    /// What was measured, in the order of cells and pages.
+    /// The measured values, in the order of cells and pages.
     pub(crate) cells: Vec<CellValues<'a>>,
     /// When the earliest and the latest value was measured; empty without values.
     pub(crate) span: (String, String),
@@ -54,7 +54,7 @@ impl Cell {
         self.metric.value_at(cost)
     }
 
-    /// By what share a value is worse that costs so much more.
+    /// How much worse a value is, as a share, if its cost is higher by `difference`.
     pub(crate) fn worse_by(&self, difference: f64) -> f64 {
         match self.metric {
             Metric::Latency => difference.exp() - 1.0,
@@ -80,7 +80,7 @@ fn host_key(run: &HostRun) -> HostKey<'_> {
     (&run.host, run.machine_id_hash.as_deref())
 }
 
-/// The latest row of each host at each cell. What was measured before the hardware changed is left out.
+/// The latest row of each host at each cell. Rows from before a change of the hardware are left out.
 pub(crate) fn latest(rows: &[Row]) -> Latest<'_> {
     let (run_of, runs) = numbered(rows, |row| &*row.run);
     let mut order: Vec<usize> = (0..runs.len()).collect();

@@ -56,7 +56,7 @@ pub fn outliers(rows: &[Row]) -> FleetOutliers {
     slow.sort_by(|a, b| worst(b).total_cmp(&worst(a)));
     let mut found = populations::by_property(&latest, &groups);
     let mut splits = populations::unexplained(&latest, &groups, &centres);
-    // A coarse group shows again what a property has told of all hosts with its hardware.
+    // A coarse group repeats the differences that a property has explained for all hosts with its hardware.
     splits.retain(|split| !split.fields.iter().any(|field| found.iter().any(|told| told.fields.contains(field))));
     found.extend(splits);
     FleetOutliers {
@@ -103,7 +103,7 @@ struct Suspect<'a> {
 /// What is known of a host.
 #[derive(Default)]
 struct HostState<'a> {
-    /// What it measured with good quality, as far as its siblings did.
+    /// The cells that it measured with good quality and that its siblings measured, too.
     judged: Vec<&'a Cell>,
     suspects: Vec<Suspect<'a>>,
     /// Probabilities of the numbers that are as far from the siblings' median on the better side.
@@ -154,7 +154,7 @@ impl HostState<'_> {
     }
 }
 
-/// Where no value can tell why there is none.
+/// The reason for a row whose value is not a positive number.
 const NO_NUMBER: &str = "not-a-positive-number";
 
 /// Looks at every number of every host. Returns the numbers by which no host of a group was judged: the group, the cell with its pages, and how
@@ -186,7 +186,7 @@ fn judge_all<'l, 'a>(
                 let state = &mut states[host as usize];
                 match (centres.get(&group), of_other_pages(group)) {
                     (Some(found), _) => judge(row, found, state),
-                    // Without a value there are no pages to tell apart.
+                    // Rows without a value do not differ in their pages.
                     (None, Some(found)) if row.any_cost().is_none() => judge(row, found, state),
                     (None, Some(_)) => state.other_pages += 1,
                     (None, None) => {}
@@ -199,7 +199,7 @@ fn judge_all<'l, 'a>(
         }
         for (&group, &rows) in &with_row {
             let members = &groups.all[group as usize].members;
-            // What most of the siblings have is expected of each.
+            // Each host is expected to have the rows that most of its siblings have.
             if 2 * rows as usize > members.len() && of_other_pages(group).is_some() {
                 let lacking = members.iter().filter(|&&host| chosen[host as usize] == Some(group) && !has_row[host as usize]);
                 lacking.for_each(|&host| states[host as usize].missing += 1);
@@ -259,9 +259,9 @@ fn is_apart(row: &Row, cost: f64, centre: Centre) -> bool {
     row.cell.worse_by(difference) > MIN_DIFFERENCE && difference > own + centre.half_width()
 }
 
-/// The numbers by which each host is named slow; empty for those that are not.
+/// For each host the numbers that name it slow; empty for a host that is not slow.
 fn name_slow<'a>(states: &[HostState<'a>]) -> Vec<Vec<Suspect<'a>>> {
-    // Numbers that are no suspects count as tests that show nothing.
+    // Numbers that are not suspects count as tests that show nothing.
     let joined = |state: &HostState<'_>, mut ps: Vec<f64>| (!state.judged.is_empty()).then(|| simes(&mut ps, state.judged.len()));
     let worse: Vec<Option<f64>> = states.iter().map(|s| joined(s, s.suspects.iter().map(|s| s.p).collect())).collect();
     let better: Vec<Option<f64>> = states.iter().map(|s| joined(s, s.better.clone())).collect();

@@ -1,4 +1,4 @@
-//! What the slow numbers of a host have in common: a node, a link, a cache, a CPU, regions of memory, or everything.
+//! The place that the slow numbers of a host have in common: a node, a link, a cache, a CPU, regions of memory, or everything.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use memgauge_model::units::IdSet;
 
 use crate::row::Cell;
 
-/// What slow numbers have in common.
+/// The place and the quantity that slow numbers have in common.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Pattern {
     pub(crate) place: SlowPlace,
@@ -58,7 +58,7 @@ pub(crate) fn pattern(judged: &[&Cell], slow: &[&Cell]) -> Pattern {
     )
 }
 
-/// The places that slow numbers may have in common, the largest first. One that everything is in is no place.
+/// The places that slow numbers may have in common, the largest first. Apart from the whole host, one that holds everything is left out.
 fn candidates(judged: &[&Cell], slow: &[&Cell]) -> Vec<SlowPlace> {
     let mut found = vec![SlowPlace::WholeHost];
     let nodes: BTreeSet<u32> = judged.iter().flat_map(|c| [c.at.cpu_node, c.at.memory_node()]).flatten().collect();

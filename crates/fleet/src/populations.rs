@@ -16,12 +16,12 @@ use crate::row::HostRun;
 const MIN_ERRORS: f64 = 6.0;
 /// Names of hosts that a population lists.
 const NAMES: usize = 8;
-/// Properties that go together explain the same within this share.
+/// Properties that change together explain the same share, up to this difference.
 const SAME_SHARE: f64 = 0.02;
 /// Properties that are searched one after the other, each for what those before leave unexplained.
 const PROPERTIES: usize = 3;
 
-/// What populations may differ in while their hardware is alike.
+/// The properties that may differ between populations of the same hardware.
 const SEPARATING: [DifferentField; 3] = [DifferentField::Microcode, DifferentField::Firmware, DifferentField::Kernel];
 
 fn property(run: &HostRun, field: DifferentField) -> Option<String> {
@@ -39,7 +39,7 @@ fn value_of(run: &HostRun, field: &FleetField) -> Option<String> {
 #[derive(Clone)]
 struct Partition {
     field: FleetField,
-    /// What eight hosts and more have.
+    /// The values that at least eight hosts have.
     values: Vec<String>,
     /// By the place of the host in the group: the index of its value.
     of_host: Vec<Option<usize>>,
@@ -146,7 +146,7 @@ fn in_group(latest: &Latest<'_>, group: &Group) -> Vec<Populations> {
                 divided.push((partition.clone(), divisions));
             }
         }
-        // What explains most; of what explains as much, what has the fewest values.
+        // Keeps the properties that explain most, and among those the ones with the fewest values.
         let all_cells: BTreeSet<usize> = divided.iter().flat_map(|(_, divisions)| divisions.keys().copied()).collect();
         let explained =
             |divisions: &BTreeMap<usize, Division>| divisions.values().map(|d| d.explained).sum::<f64>() / all_cells.len() as f64;
@@ -183,7 +183,7 @@ fn describe(latest: &Latest<'_>, group: &Group, divided: &[(Partition, BTreeMap<
     let population = |&value: &usize| {
         let places = || (0..group.members.len()).filter(|&place| partition.of_host[place] == Some(value));
         let first = places().next();
-        // Properties that go together have one value each in a population.
+        // Properties that change together have one value each in a population.
         let values = divided.iter().filter_map(|(p, _)| Some(p.values[p.of_host[first?]?].clone())).collect();
         let hosts = places().map(|place| latest.hosts[group.members[place] as usize].host.clone());
         Population { values, hosts: places().count() as u32, some: hosts.take(NAMES).collect() }
@@ -297,7 +297,7 @@ fn separating(latest: &Latest<'_>, group: &Group, slow: &BTreeSet<u32>) -> Vec<F
             if slow.contains(host) { counts.1 += 1 } else { counts.0 += 1 }
         }
         let agreeing: usize = by_value.values().map(|(fast, slow)| fast.max(slow)).sum();
-        // A value of its own for every host agrees with anything.
+        // A property with a different value for every host would agree with anything.
         by_value.len() > 1 && 4 * by_value.len() <= group.members.len() && agreeing as f64 >= MIN_AGREEING * group.members.len() as f64
     };
     fields.filter(tells).collect()

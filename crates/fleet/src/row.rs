@@ -11,7 +11,7 @@ use memgauge_model::result::{PageKind, QualityLevel};
 pub struct Row {
     /// The run.
     pub run: Arc<HostRun>,
-    /// What was measured, and where.
+    /// The quantity that was measured, and where.
     pub cell: Arc<Cell>,
     /// In the cell's unit; `None` where it was not measured.
     pub value: Option<f64>,
@@ -23,11 +23,11 @@ pub struct Row {
     pub volatile: Option<String>,
     /// How far to trust the value; `None` where there is none.
     pub quality: Option<QualityLevel>,
-    /// Why there is no value: a stable word.
+    /// The reason for a missing value: a stable word.
     pub not_measured: Option<String>,
 }
 
-/// What hosts of a group have in common: a quantity at its coordinates.
+/// A quantity at its coordinates, which the hosts of a group have in common.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cell {
     /// Of which experiment.
@@ -74,7 +74,7 @@ impl HostRun {
     }
 }
 
-/// By what hosts are grouped, from what matters most to what matters least. `None`: not known.
+/// The properties by which hosts are grouped, the most important first. `None`: not known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint {
     /// The CPU's model name.

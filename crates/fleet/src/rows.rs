@@ -1,4 +1,4 @@
-//! What of a result goes into a fleet's store: its host, and a row for every quantity.
+//! The parts of a result that go into a fleet's store: its host, and a row for every quantity.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(crate) const ID_DIGITS: usize = 12;
 
 /// The rows of one run: every number of its results, those that were not measured too, with their reasons. Unreliable ones are kept with
 /// their quality. Points of curves under load are at their delays. Of transfers between all pairs of CPUs there is a row for every two
-/// nodes, the median of their pairs: a million rows of one host would tell no more about it. Repeats of cells are left out.
+/// nodes, the median of their pairs: a million rows of one host would not say more about it. Repeats of cells are left out.
 pub fn rows(report: &Report) -> Vec<Row> {
     let run = Arc::new(HostRun::from_report(report));
     let single = report.results.iter().map(|m| measured(&run, m, report));
@@ -64,7 +64,7 @@ fn between_nodes(run: &Arc<HostRun>, matrix: &PairMatrix, report: &Report) -> Ve
 }
 
 impl HostRun {
-    /// Which run it is, and of which host.
+    /// The run of a report, with its host.
     pub fn from_report(report: &Report) -> Self {
         let host = report.run.host.as_ref();
         let machine_id_hash = host.and_then(|h| h.machine_id_hash.clone()).filter(|hash| !hash.is_empty());
@@ -83,7 +83,7 @@ impl HostRun {
 }
 
 impl Fingerprint {
-    /// What the machine of a run is like. The fields are those by which `memgauge compare` tells machines apart.
+    /// The properties of a run's machine. The fields are those by which `memgauge compare` distinguishes machines.
     pub fn from_report(report: &Report) -> Self {
         let field = |field: DifferentField| field.value(report);
         Self {

@@ -50,14 +50,14 @@ pub struct Store {
 /// All rows of a fleet's folder: those of a batch follow those of the batches before it.
 ///
 /// # Errors
-/// When the folder is no store, or a file of it cannot be read.
+/// When the folder is not a store, or a file of it cannot be read.
 pub fn read(folder: &Path) -> Result<Vec<Row>, StoreError> {
     Store::open(folder)?.rows()
 }
 
 impl Store {
     /// # Errors
-    /// When the folder is no store, or another version's.
+    /// When the folder is not a store, or is another version's.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let manifest = Manifest::read(folder)?.ok_or_else(|| StoreError::NoStore(folder.to_owned()))?;
         Ok(Self { folder: folder.to_owned(), manifest })

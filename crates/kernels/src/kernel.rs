@@ -1,4 +1,4 @@
-//! What a kernel declares, and what it is given to run.
+//! The properties that a kernel declares, and the walk that it is given to run.
 
 use std::mem::MaybeUninit;
 
@@ -23,7 +23,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Bytes by which one step of a sequential kernel advances.
+    /// Bytes that one step of a sequential kernel advances.
     pub const fn advance(&self) -> usize {
         if self.read > self.write { self.read as usize } else { self.write as usize }
     }
@@ -43,13 +43,13 @@ impl Stream {
         if operation.loads() { Self::read(lines as u32 * bytes) } else { Self::write(lines as u32 * bytes) }
     }
 
-    /// A window in which a burst of this mix loads some lines and stores others.
+    /// A window. Each burst of this mix loads some of its lines and stores others.
     pub(crate) const fn window(mix: Mix) -> Self {
         let (loads, stores) = mix.burst_lines();
         Self::both((loads * LINE, stores * LINE))
     }
 
-    /// A window in which a burst reads some lines and writes others: bytes read and written per burst.
+    /// A window. Each burst reads some of its lines and writes others: `read` and `write` bytes per burst.
     pub(crate) const fn both((read, write): (u32, u32)) -> Self {
         Self { read: read * BURSTS_PER_STEP, write: write * BURSTS_PER_STEP }
     }
@@ -58,7 +58,7 @@ impl Stream {
 /// Where a kernel goes and what it stores there.
 #[derive(Debug, Clone, Copy)]
 pub struct Walk<'a> {
-    /// Where each stream goes on, 64-byte aligned; for random access, where the window begins. Pointers beyond the kernel's
+    /// The place where each stream goes on, 64-byte aligned; for random access, the beginning of the window. Pointers beyond the kernel's
     /// streams are ignored.
     pub streams: [*mut u8; MAX_STREAMS],
     /// Strided access: bytes from one line to the next, in every stream. A multiple of 64, not 0.
@@ -70,7 +70,7 @@ pub struct Walk<'a> {
     pub index: usize,
     /// Blocks: lines of each, not 0. The order is then one of blocks.
     pub block: usize,
-    /// What each line stored receives, of kernels that do not store what they have loaded. `rep stosb` repeats its
+    /// The content of each line stored, for kernels that do not store what they have loaded. `rep stosb` repeats its
     /// first byte; `dc zva` always stores zeros.
     pub stored: &'a Line,
     /// Checked lines: the exclusive or of what it was before the run and of every line loaded.
@@ -98,20 +98,20 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The same with lines so many bytes apart.
+    /// The same with lines `stride` bytes apart.
     pub const fn with_stride(mut self, stride: usize) -> Self {
         self.stride = stride;
         self
     }
 
-    /// The same over a window in this order, of which `index` lines were visited.
+    /// The same over a window in this order, after `index` of its lines were visited.
     pub const fn with_order(mut self, order: &'a Order, index: usize) -> Self {
         self.order = Some(order);
         self.index = index;
         self
     }
 
-    /// The same over blocks of so many lines.
+    /// The same over blocks of `lines` lines.
     pub const fn with_block(mut self, lines: usize) -> Self {
         self.block = lines;
         self
@@ -133,7 +133,7 @@ pub(crate) struct Entry {
     pub(crate) back: isize,
     /// From the end to the next line's entry, in bytes: negative.
     pub(crate) at: isize,
-    /// What the entries are combined with.
+    /// The value that the entries are XORed with.
     pub(crate) turn: usize,
     /// The bits of it that count.
     pub(crate) mask: usize,
@@ -156,14 +156,14 @@ impl Entry {
     }
 }
 
-/// Where a kernel goes on that visits blocks, and how it finds the next one. Kernels read the first fields by their offsets.
+/// The position of a kernel that visits blocks, and the data to find the next block. Kernels read the first fields by their offsets.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Blocks {
     /// The order's table.
     begin: *const u64,
     end: *const u64,
-    /// What the entries are combined with; kernels change it at the table's end.
+    /// The value that the entries are XORed with; kernels change it at the table's end.
     turn: usize,
     /// The bits of it that count.
     mask: usize,
@@ -211,7 +211,7 @@ pub struct Kernel {
     /// In which order it visits lines, and what it does with each.
     pub form: Form,
     /// Its streams. They advance together: sequential and strided ones by as many lines as they are touched, one after the other.
-    /// Random ones stay: each has one stream, a window, of which every line visited is either loaded or stored.
+    /// Random ones stay: each has one stream, a window, and either loads or stores every line that it visits.
     pub streams: &'static [Stream],
     /// Bytes touched of each line visited: 64, or the width of one access where it touches a part.
     pub touched: u32,
@@ -275,7 +275,7 @@ impl Kernel {
 
     /// Runs `steps` steps of a walk; of what the caller sees in it, changes only the [sum](Walk::sum) of kernels that keep one.
     ///
-    /// With a delay, there is one of so many core cycles after every burst of [`burst_lines`](Self::burst_lines) lines.
+    /// With a delay, a wait of `delay` core cycles follows every burst of [`burst_lines`](Self::burst_lines) lines.
     /// The delay is a chain of that many dependent subtractions. Chains follow one another without overlap, and the next burst's
     /// addresses depend on the end of the chain before, so an out-of-order core cannot issue bursts ahead of their delay: it starts
     /// one every `delay` cycles at most. The chain does not wait for the burst's data. A core that takes a branch only every second
@@ -291,7 +291,7 @@ impl Kernel {
     ///
     /// # Safety
     ///
-    /// The kernel is [supported](Self::supported). What it touches is valid, for writes where it is written, no written stream
+    /// The kernel is [supported](Self::supported). The memory that it touches is valid, also for writes if it is written, no written stream
     /// overlaps another, and no reference to the memory is live. It touches, from each stream's pointer on, which is 64-byte aligned:
     /// - sequential: `steps` times the stream's [`advance`](Stream::advance) bytes;
     /// - strided: a line, or part of it, at each of `steps` times [`lines_per_step`](Self::lines_per_step) places, `stride` apart;
@@ -311,7 +311,7 @@ impl Kernel {
         }
     }
 
-    /// Where an order goes on. Apart, because most kernels follow none, and what comes before a run is part of what is timed.
+    /// Sets where an order goes on. A function apart, because most kernels follow no order, and all that comes before a run is timed with it.
     #[inline(never)]
     fn enter(&self, walk: &mut Walk<'_>) {
         assert!(walk.order.is_some() && walk.block > 0, "{} needs an order", self.name);

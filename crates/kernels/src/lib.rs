@@ -13,7 +13,7 @@
 //! after each.
 //!
 //! **Forms.** Most kernels visit every line, one after the other, and touch all of it. The others have a different
-//! [form](Kernel::form): one line every so many bytes, a part of each line, lines in pseudo-random order ([`Order`]), lines written back
+//! [form](Kernel::form): one line per stride, a part of each line, lines in pseudo-random order ([`Order`]), lines written back
 //! after the store, lines added to a checksum. A [`Walk`] holds what such a run needs.
 //!
 //! **Registers are overwritten unconsumed.** Loads of a kernel that only reads all go to the same register. Register renaming gives

@@ -5,7 +5,7 @@
 /// then moves beyond them is for the caller to count.
 pub const LINE: u32 = 64;
 
-/// The byte of which lines stored consist unless a [`Walk`](crate::Walk) says otherwise.
+/// Stored lines consist of this byte unless a [`Walk`](crate::Walk) says otherwise.
 pub const STORED_BYTE: u8 = 0xA5;
 
 /// The content of one cache line.
@@ -14,9 +14,9 @@ pub const STORED_BYTE: u8 = 0xA5;
 pub struct Line(pub [u8; LINE as usize]);
 
 impl Line {
-    /// What kernels store by default: [`STORED_BYTE`]s.
+    /// The line that kernels store by default: [`STORED_BYTE`]s.
     pub const STORED: Self = Self([STORED_BYTE; LINE as usize]);
-    /// Zeros, with which a checksum begins.
+    /// Zeros: the value that a checksum begins with.
     pub const ZERO: Self = Self([0; LINE as usize]);
 
     /// The exclusive or of its eight 8-byte words.

@@ -26,8 +26,8 @@ const _: () = {
 /// lines than a core has in flight.
 const MAX_BLOCKS: usize = 1152;
 
-/// Lines by which each visit to a block moves on from the visit before: 0.618 of 2^24, and odd, so that every line of a block is
-/// visited, whichever power of two is its size.
+/// Each visit to a block moves on by this number of lines from the visit before: 0.618 of 2^24, and odd, so that every line of a block is
+/// visited, whichever power of two its size is.
 pub(crate) const STEP_LINES: usize = 10_368_889;
 
 /// A pseudo-random order of the lines of a window.
@@ -79,7 +79,7 @@ impl Order {
         place ^ (self.turn(index / self.table.len()) / LINE as usize)
     }
 
-    /// What is combined with the table's entries when each block was visited `times` times, in bytes.
+    /// The value that the table's entries are XORed with when each block was visited `times` times, in bytes.
     pub(crate) fn turn(&self, times: usize) -> usize {
         times.wrapping_mul(STEP_LINES * LINE as usize) & self.mask()
     }

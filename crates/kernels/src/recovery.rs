@@ -15,7 +15,7 @@ use crate::arch;
 #[repr(C, align(128))]
 pub(crate) struct Cell(AtomicPtr<u8>, AtomicU64);
 
-/// Where chases end that met a pointer out of mapped memory.
+/// Chases that met a pointer out of mapped memory end here.
 pub(crate) static CELL: Cell = Cell(AtomicPtr::new((&raw const CELL).cast_mut().cast()), AtomicU64::new(0));
 
 /// An entry of the table: distances in bytes from each of its fields to the first instruction that may fault, to the one behind the last, and
@@ -59,7 +59,7 @@ fn recoveries() -> &'static [Recovery] {
 
 #[cfg(windows)]
 unsafe extern "C" {
-    // Where the program was loaded, defined by the linker.
+    // The address that the program was loaded at, defined by the linker.
     #[link_name = "__ImageBase"]
     static IMAGE: u8;
 }
@@ -109,7 +109,7 @@ pub fn is_lost(at: *const u8) -> bool {
 /// `context` is the third argument of a signal handler that the kernel called for a fault of this thread, or on Windows the `CONTEXT` that an
 /// exception handler got for one, and is still valid.
 pub unsafe fn recover(context: *mut u8) -> bool {
-    // SAFETY: the caller promises the kernel's structure, in which the program counter is an aligned word at this offset.
+    // SAFETY: the caller promises the kernel's structure. Its program counter is an aligned word at this offset.
     let counter = unsafe { &mut *context.add(arch::COUNTER_IN_CONTEXT).cast::<usize>() };
     let faulted = |entry: &&Recovery| (target(&entry.from)..target(&entry.to)).contains(&*counter);
     let Some(resume) = recoveries().iter().find(faulted).map(|entry| target(&entry.resume)) else { return false };

@@ -170,9 +170,9 @@ macro_rules! framed {
     }};
 }
 
-/// What comes after a chase's loop whose loads are between the labels 7 and 8: the instructions `$lost`, which put the address of
-/// [`CELL`](crate::recovery::CELL) into the chase's register and go back into the loop, and the entry that leads there. They are in a later part
-/// of the section, behind the function.
+/// The text after a chase's loop, whose loads are between the labels 7 and 8: the instructions `$lost`, which put the address of
+/// [`CELL`](crate::recovery::CELL) into the chase's register and go back into the loop, and the entry that leads there. The instructions are in a
+/// later part of the section, behind the function.
 #[cfg(not(windows))]
 macro_rules! recovers {
     ($lost:expr) => {

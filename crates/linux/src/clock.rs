@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// What the clock is called where the CPU's counter is not used: `CLOCK_MONOTONIC_RAW`, which no time service adjusts.
+/// The name of the clock that is used if the CPU's counter is not: `CLOCK_MONOTONIC_RAW`, which no time service adjusts.
 pub const REFERENCE: &str = "monotonic-raw";
 
 /// The time of `CLOCK_MONOTONIC_RAW` in nanoseconds.

@@ -15,7 +15,7 @@ pub use events::counts_nanoseconds;
 pub use open::{OpenCounters, join_counts};
 pub use perf_event::{CounterError, Reading};
 
-/// What helps where the machine has no counters.
+/// Advice for a machine without counters.
 pub const NO_PMU: &str = "use an instance type with a virtual PMU or bare metal, or switch the guest's PMU on";
-/// What helps where there are counters and this process may not use them.
+/// Advice for a machine that has counters, if this process may not use them.
 pub const WITHHELD: &str = "see kernel.perf_event_paranoid, CAP_PERFMON and the container's filter of system calls";

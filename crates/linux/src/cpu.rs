@@ -208,7 +208,7 @@ pub fn current_cpu() -> io::Result<u32> {
 }
 
 /// The CPUs of a mask. The kernel's masks are arrays of longs. Arrays of `u64` have the same bytes on all 64-bit and all little-endian
-/// machines, which covers every Linux that this program is built for.
+/// machines, and this program is built only for such machines.
 fn ids_in(mask: &[u64]) -> IdSet {
     (0u32..)
         .zip(mask)

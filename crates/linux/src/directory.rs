@@ -27,7 +27,7 @@ use crate::tree::{Tree, field};
 const TMPFS: u64 = 0x0102_1994;
 /// `HUGETLBFS_MAGIC`.
 const HUGETLBFS: u64 = 0x9584_58f6;
-/// How many names to try when a file must have one for a moment. Two clashes of 64 random bits are no coincidence.
+/// How many names to try when a file must have one for a moment. Two clashes of 64 random bits are not a coincidence.
 const NAME_ATTEMPTS: u32 = 8;
 
 /// Why the files of a directory cannot serve as memory.

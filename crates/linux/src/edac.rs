@@ -1,4 +1,4 @@
-//! What memory controllers have counted (EDAC): errors of each controller, and of each DIMM where the driver tells.
+//! Memory errors as the memory controllers have counted them (EDAC): of each controller, and of each DIMM if the driver tells.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub fn memory_errors(root: &Path) -> Option<(u64, u64)> {
     counts.reduce(|sum, count| (sum.0 + count.0, sum.1 + count.1))
 }
 
-/// Errors of each DIMM since the machine started; none where the driver does not tell DIMMs apart.
+/// Errors of each DIMM since the machine started; empty if the driver does not distinguish DIMMs.
 pub fn dimm_errors(root: &Path) -> Vec<DimmErrors> {
     let tree = Tree::new(root);
     let mut all = Vec::new();

@@ -192,7 +192,7 @@ fn unknown_nodes(tree: Tree<'_>, machine: &Machine) -> Option<Note> {
     some.then(|| Note::info(NoteCode::MemoryNotKnown, message()).advise(advice_on_files(tree)))
 }
 
-/// What to do about files that are missing.
+/// Advice on files that are missing.
 fn advice_on_files(tree: Tree<'_>) -> &'static str {
     if tree.is_live() { "let this program read the kernel's /proc and /sys" } else { "make the recording with these files" }
 }
@@ -200,7 +200,7 @@ fn advice_on_files(tree: Tree<'_>) -> &'static str {
 /// Files that others mount over to show a container, and that memgauge reads.
 const SUBSTITUTED: [&str; 4] = ["proc/meminfo", "proc/cpuinfo", "proc/stat", "sys/devices/system/cpu/online"];
 
-/// Which files show something else than the kernel, and what is not seen because of that.
+/// Notes on files that show something else than the kernel's figures, and on figures that are hidden because of that.
 fn file_notes(tree: Tree<'_>, root: &Path) -> Vec<Note> {
     let mut notes = Vec::new();
     let substitutes = Substitutes::read(tree);
@@ -220,7 +220,7 @@ fn file_notes(tree: Tree<'_>, root: &Path) -> Vec<Note> {
     notes
 }
 
-/// Nodes' totals may differ so much from the kernel's own: drivers hold memory back, and what is held back differs between the two.
+/// The nodes' totals may differ from the kernel's own by at most this share: drivers hold memory back, and not the same amount in both.
 const MAX_TOTALS_APART: f64 = 0.1;
 
 /// The kernel counts memory twice: in all, and by node. A guest to which memory was added later (Firecracker) has shown 7.3 of 23.5 GiB.

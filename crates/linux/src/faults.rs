@@ -48,7 +48,7 @@ impl Fault {
 
 /// A range that is watched, or a free place. The handler reads it at any time, so it is atomics.
 ///
-/// Whoever fills it counts that in `fills` before anything else of it changes. A reader that finds the same count before and after the rest
+/// A thread that fills it increments `fills` before it writes the new range. A reader that finds the same count before and after the rest
 /// has read one range, and not the start of one and the end of the next.
 struct Range {
     fills: AtomicUsize,
@@ -115,7 +115,7 @@ impl Block {
     }
 }
 
-/// What a place said of its range at one moment.
+/// The bounds of a range, as its place had them at one moment.
 #[derive(Clone, Copy)]
 struct Bounds {
     start: usize,
@@ -202,15 +202,15 @@ impl Drop for Watched {
     }
 }
 
-/// Installs the handler, once. Where the kernel refuses, faults end the process as they would without it.
+/// Installs the handler once. If the kernel refuses it, faults end the process as they would without it.
 fn install() {
     EARLIER.get_or_init(|| {
         SIGNALS.map(|signal| {
             // SAFETY: a `sigaction` of zeros is valid: the default action with no flags.
             let (mut action, mut earlier): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
             action.sa_sigaction = handle as *const () as usize;
-            // The standard library has given every thread a stack of its own for handlers. What the kernel announces may come in the middle of
-            // a system call of a thread that does not use the page.
+            // The standard library has given every thread a stack of its own for handlers. The kernel may announce an error in the middle of a
+            // system call of a thread that does not use the page, so that call is restarted.
             action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
             // SAFETY: both point to structures of this function; the handler does nothing that is not safe in one. A fault before `EARLIER` is
             // set finds it empty and the default action.
@@ -279,7 +279,7 @@ fn serve(code: i32, address: usize) -> bool {
 /// The physical address of a page with a hardware error. The kernel has left an entry of swap in its place whose offset is the page's frame
 /// number, and shows that to processes with CAP_SYS_ADMIN (Documentation/admin-guide/mm/pagemap.rst). May set `errno`; for a handler.
 fn physical_address(address: usize) -> Option<u64> {
-    /// Bits 0 to 54: five bits that say of which kind the entry of swap is, and then its offset.
+    /// Bits 0 to 54: five bits for the kind of the swap entry, and then its offset.
     const FRAME: u64 = (1 << 55) - 1;
     const KIND_BITS: u32 = 5;
     const SWAPPED: u64 = 1 << 62;

@@ -1,4 +1,4 @@
-//! Files and folders: whose they are, locks, and what is no file.
+//! Files and folders: their owners, locks, and paths that are not files.
 
 mod reading;
 
@@ -16,12 +16,12 @@ use reading::TRY_PIPE;
 pub(crate) use reading::{append, read_text};
 pub use reading::{open_regular, read_to_end};
 
-/// What umask leaves of this are the permissions of a new file.
+/// The permissions of a new file, before the umask takes some of them away.
 const NEW_MODE: u32 = 0o666;
 /// The permissions of a file that is nobody else's business.
 const PRIVATE_MODE: u32 = 0o600;
 
-/// Who owns the path, where that is neither this user nor root. Links are not followed. `None` also where it cannot be seen.
+/// The owner of the path, if that is neither this user nor root. Links are not followed. `None` also if the owner cannot be seen.
 pub fn foreign_owner(path: &Path) -> Option<String> {
     let owner = path.symlink_metadata().ok()?.uid();
     (![0, rustix::process::geteuid().as_raw()].contains(&owner)).then(|| format!("user ID {owner}"))
@@ -124,7 +124,7 @@ pub fn copy_owner(_path: &Path, old: &Metadata, file: &File) -> io::Result<()> {
         // Only root may give files away.
         let _ = fchown(file, Some(old.uid()), None);
     }
-    // What the old group was allowed is not for another one.
+    // The permissions of the old group must not pass to another group.
     file.set_permissions(Permissions::from_mode(if group_kept { mode } else { mode & !0o070 }))
 }
 

@@ -14,8 +14,8 @@ pub fn name(root: &Path) -> Option<String> {
     read(root, "proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
-/// The 32 hexadecimal digits of machine-id(5), which identify the installation; not to be published as they are. Whoever uses them checks
-/// their form: a machine that was never started has a word there.
+/// The 32 hexadecimal digits of machine-id(5), which identify the installation; not to be published as they are. The caller checks their
+/// form: a machine that was never started has a word there.
 pub fn machine_id(root: &Path) -> Option<String> {
     read(root, "etc/machine-id").map(|id| id.trim().to_owned())
 }

@@ -11,7 +11,7 @@ use memgauge_model::interleave::Weights;
 use crate::container::outlives_container;
 use crate::journal::{self, Lock, LockError, Unreadable};
 
-/// Where the weights are, below the root.
+/// The folder of the weights, below the root.
 pub(crate) const WEIGHTS_DIR: &str = "sys/kernel/mm/mempolicy/weighted_interleave";
 /// The file that says whether the kernel derives weights from what firmware claims (Linux 6.16), under its name and that of earlier patches.
 const AUTO: [&str; 2] = ["auto", "__auto_type"];
@@ -64,10 +64,10 @@ pub enum WeightsError {
     Container(PathBuf),
 }
 
-/// What was put back.
+/// The weights that were put back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoredWeights {
-    /// What was before the first change.
+    /// The weights before the first change.
     pub before: WeightsState,
     /// The kernel computes the weights again.
     pub automatic: bool,
@@ -88,12 +88,13 @@ impl KernelWeights {
         (!weights.is_empty()).then_some(WeightsState { weights, auto })
     }
 
-    /// Sets the weights of these nodes, and leaves those of others. What they were is in the journal before the first write; where an earlier
-    /// change has left one, that is kept, so that [`restore`](Self::restore) puts back what was before both. Returns the weights before.
+    /// Sets the weights of these nodes, and leaves those of others. The journal holds the earlier weights before the first write. If an earlier
+    /// change has left a journal, that one is kept, so that [`restore`](Self::restore) puts back the weights from before both changes. Returns
+    /// the weights before this change.
     ///
     /// # Errors
     /// When the kernel has no weights, a node has none, a file cannot be written (only root may), or the kernel does not keep a weight. Then
-    /// what was written is put back.
+    /// the weights that were written are put back.
     pub fn apply(&self, weights: &Weights) -> Result<WeightsState, WeightsError> {
         let before = self.read().ok_or_else(|| WeightsError::Unsupported(self.folder()))?;
         if let Some((node, _)) = weights.iter().find(|(node, _)| !before.weights.contains_key(node)) {
@@ -109,7 +110,7 @@ impl KernelWeights {
             self.write_journal(&before)?;
         }
         if let Err(error) = self.set(weights.iter()) {
-            // What cannot be put back either stays in the journal.
+            // If the weights cannot be put back either, they stay in the journal.
             if self.put_back(&before).is_ok() && earlier.is_none() {
                 self.remove_journal()?;
             }
@@ -123,7 +124,7 @@ impl KernelWeights {
     /// # Errors
     /// When the journal cannot be used or a file cannot be written.
     pub fn restore(&self) -> Result<Option<RestoredWeights>, WeightsError> {
-        // Whoever may not look into the folder is told so, and not that there is nothing.
+        // A user who may not look into the folder gets that error, and not the answer that nothing is to be restored.
         match fs::symlink_metadata(self.journal_file()) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(WeightsError::Io(self.journal_file(), e)),
@@ -138,8 +139,8 @@ impl KernelWeights {
 
     /// Puts the weights back. Returns whether the kernel computes them again.
     fn put_back(&self, saved: &WeightsState) -> Result<bool, WeightsError> {
-        // Automatic weights are the kernel's to compute; writing one would end them. Where firmware states no bandwidths, the kernel begins
-        // with automatic weights (all are 1), and refuses to go back to them before the next boot (ENODEV).
+        // The kernel computes automatic weights itself; writing one would end them. If firmware states no bandwidths, the kernel begins with
+        // automatic weights (all are 1), and refuses to go back to them before the next boot (ENODEV).
         if saved.auto == Some(true)
             && let Some(file) = self.auto_file()
             && write(&file, "1").is_ok()

@@ -22,7 +22,7 @@ use crate::tree::{NODE_DIR, POOLS_DIR, Tree, kib_field};
 /// Version 1 control groups show "no limit" as the largest multiple of the page size. No machine has this much memory.
 const UNLIMITED: u64 = 1 << 62;
 
-/// What a limit leaves.
+/// The room that a limit leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Headroom {
     /// Bytes that may be taken. The margin is already subtracted.
@@ -31,7 +31,7 @@ pub(crate) struct Headroom {
     pub(crate) name: String,
 }
 
-/// What is free on a node.
+/// The room on a node.
 #[derive(Debug, Clone, Copy)]
 struct NodeRoom {
     left: u64,
@@ -82,7 +82,7 @@ pub(crate) fn read(tree: Tree<'_>, nodes: &[Node], usable: AllowedSets) -> Allow
     }
 }
 
-/// Which files would have stated how much memory these nodes have.
+/// The files that would have stated how much memory these nodes have.
 pub(crate) fn nothing_stated(tree: Tree<'_>, nodes: IdSet) -> String {
     let missing: IdSet = nodes.iter().filter(|node| tree.exists(NODE_DIR) && !tree.exists(&meminfo::of_node(*node))).collect();
     let of_nodes = match missing.len() {
@@ -124,10 +124,10 @@ fn pooled_in_all(tree: Tree<'_>, meminfo: &str, nodes: &[Node]) -> u64 {
     })
 }
 
-/// What may be taken on a node: free memory, half of the page cache, and half of the reclaimable slabs. The kernel's own `MemAvailable`
+/// The room on a node: free memory, half of the page cache, and half of the reclaimable slabs. The kernel's own `MemAvailable`
 /// subtracts at most half of these. Half is the safe choice, because the kernel does not show which pages of a node are dirty or in use.
 ///
-/// `None` where the kernel states neither its own figures nor, of an only node, those of the machine.
+/// `None` if the kernel does not state the figures of the node nor, for the machine's only node, those of the machine.
 fn node_room(tree: Tree<'_>, node: &Node, only: bool) -> Option<NodeRoom> {
     let text = meminfo::text_of_node(tree, node.id, only)?;
     let memory = node.memory?.0;
@@ -138,7 +138,7 @@ fn node_room(tree: Tree<'_>, node: &Node, only: bool) -> Option<NodeRoom> {
     Some(NodeRoom { left, may_be_taken: Reserve::NODE.may_be_taken(left, memory.saturating_sub(node.pooled())) })
 }
 
-/// What the system leaves. `pooled` bytes of its memory are in pools of huge pages.
+/// The room in the whole system. `pooled` bytes of its memory are in pools of huge pages.
 fn system_headroom(meminfo: &str, pooled: u64) -> Option<Headroom> {
     // A balloon's memory belongs to the host (since Linux 6.16, and if the balloon does not lower MemTotal itself).
     let held = pooled.saturating_add(kib_field(meminfo, "Balloon").unwrap_or(0));
@@ -164,7 +164,7 @@ fn commit_headroom(tree: Tree<'_>, meminfo: &str) -> Option<Headroom> {
     })
 }
 
-/// What is left in every control group that has a memory limit.
+/// The room in every control group that has a memory limit.
 pub(crate) fn memory_groups(tree: Tree<'_>) -> Vec<Headroom> {
     let v2 = groups(tree, Hierarchy::V2).into_iter().flat_map(|group| {
         // Above `high` the kernel throttles and reclaims, so for a measurement it is a limit too.
@@ -178,7 +178,7 @@ pub(crate) fn memory_groups(tree: Tree<'_>) -> Vec<Headroom> {
     v2.chain(v1).collect()
 }
 
-/// What is left in a group: its limit less its use. Inactive page cache does not count as use, because the kernel drops it before it kills
+/// The room in a group: its limit less its use. Inactive page cache does not count as use, because the kernel drops it before it kills
 /// a process.
 fn group_headroom(tree: Tree<'_>, group: &Group, limit_file: &str, use_file: &str, cache: &str) -> Option<Headroom> {
     let at = |file: &str| format!("{}/{file}", group.folder);
@@ -191,7 +191,7 @@ fn group_headroom(tree: Tree<'_>, group: &Group, limit_file: &str, use_file: &st
     Some(Headroom { bytes: Reserve::NONE.may_be_taken(left, 0), name })
 }
 
-/// What RLIMIT_AS and RLIMIT_DATA leave to this process.
+/// The room that RLIMIT_AS and RLIMIT_DATA leave to this process.
 fn resource_headroom(tree: Tree<'_>) -> Vec<Headroom> {
     let limits = tree.text("proc/self/limits").unwrap_or_default();
     let status = tree.text("proc/self/status").unwrap_or_default();

@@ -13,7 +13,7 @@ pub(crate) struct Mount {
     pub(crate) point: String,
     /// The name of the file system.
     pub(crate) kind: String,
-    /// What is mounted, such as `/dev/pmem0`.
+    /// The source of the mount, such as `/dev/pmem0`.
     pub(crate) source: String,
     /// The options of the file system.
     pub(crate) options: String,

@@ -1,4 +1,4 @@
-//! What disturbed a measurement, from the kernel's counters before and after it.
+//! Disturbances of a measurement, from the kernel's counters before and after it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -217,7 +217,7 @@ pub fn thread_involuntary_switches() -> Option<u64> {
     usage(libc::RUSAGE_THREAD).and_then(|u| u64::try_from(u.ru_nivcsw).ok())
 }
 
-/// Nanoseconds in which the calling thread was ready but did not run, from the second field of `/proc/thread-self/schedstat`; `None` on
+/// Nanoseconds during which the calling thread was ready but did not run, from the second field of `/proc/thread-self/schedstat`; `None` on
 /// kernels without `CONFIG_SCHED_INFO`.
 pub fn thread_waited_ns() -> Option<u64> {
     read_text(Path::new("/proc/thread-self/schedstat")).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
@@ -292,7 +292,7 @@ fn vmstat(text: &str) -> Counts {
     events
 }
 
-/// Microseconds in which some task waited, from the text of a file in `/proc/pressure`.
+/// Microseconds during which some task waited, from the text of a file in `/proc/pressure`.
 pub(crate) fn pressure(text: &str) -> Option<u64> {
     let some = text.lines().find(|l| l.starts_with("some "))?;
     some.split_ascii_whitespace().find_map(|w| w.strip_prefix("total="))?.parse().ok()

@@ -12,18 +12,18 @@ use memgauge_model::units::Bytes;
 
 use crate::tree::Tree;
 
-/// A region is spread over at most so many modules (`ND_MAX_MAPPINGS`).
+/// The most modules that a region may be spread over (`ND_MAX_MAPPINGS`).
 const MAX_MAPPINGS: u32 = 32;
 const ND_DIR: &str = "sys/bus/nd/devices";
 const DAX_DIR: &str = "sys/bus/dax/devices";
-/// What formats a namespace, and so names it in a file of its own; btt is block translation.
+/// The kinds of claims. A claim formats a namespace, and has a file that names this namespace; btt is block translation.
 const CLAIMS: [&str; 3] = ["pfn", "btt", "dax"];
 
 /// Devices of the device mapper are made of others, which may be such devices again.
 const MAX_DEPTH: u32 = 8;
 
-/// Describes the persistent memory that a block device is, given its folder in sysfs; `None` for other devices. What is made of several of them
-/// (a striped volume) has no namespace of its own; if one is emulated, all that is made of it is.
+/// Describes the persistent memory that a block device is, given its folder in sysfs; `None` for other devices. A device that is made of
+/// several of them (a striped volume) has no namespace of its own; if one part is emulated, the whole device counts as emulated.
 pub(crate) fn read(device: &Path, root: &Path) -> Option<PersistentDevice> {
     made_of(device, root, MAX_DEPTH)
 }
@@ -104,7 +104,7 @@ fn region(folder: &Path, root: &Path) -> PersistentRegion {
         // -1 where firmware does not state it.
         node: node.text("numa_node").and_then(|n| n.parse().ok()),
         persistence_domain: node.text("persistence_domain").filter(|domain| !domain.is_empty()),
-        // Zero where there are no labels.
+        // The kernel shows zero if the modules have no labels.
         interleave_set: node.text("set_cookie").filter(|cookie| cookie.trim_start_matches("0x").bytes().any(|b| b != b'0')),
         read_only: node.text("read_only").is_some_and(|flag| flag == "1"),
         bad_ranges: node.text("badblocks").map_or(0, |list| list.lines().count() as u32),

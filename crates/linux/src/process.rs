@@ -1,4 +1,4 @@
-//! What the process arranges for itself before it does anything else, because of limits that it was started with.
+//! Preparations of the process before it does anything else, because of limits that it was started with.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,9 +11,9 @@ const ENOUGH_STACK: u64 = 1 << 20;
 /// The usual limit on a stack (`ulimit -s`), for the thread that replaces a main thread with too little.
 const STACK: usize = 8 << 20;
 
-/// What helps where no more threads can be started.
+/// Advice if no more threads can be started.
 pub const MORE_THREADS: &str = "raise the limit on threads (ulimit -u; pids.max or TasksMax of its control group)";
-/// What helps where there is not enough stack to begin.
+/// Advice if the stack is too small to begin.
 pub const MORE_STACK: &str = "raise the limit on stacks (ulimit -s) or on threads (ulimit -u)";
 
 /// Runs `main`, in a thread with a stack of its own where the limit on the main thread's (`RLIMIT_STACK`) is too low for it: the kernel
@@ -97,7 +97,7 @@ pub const fn interprets_escapes() -> bool {
     true
 }
 
-/// Sleeps at least so long. Unlike `std::thread::sleep` it does not panic where a filter of system calls denies `clock_nanosleep`.
+/// Sleeps at least this long. Unlike `std::thread::sleep` it does not panic if a filter of system calls denies `clock_nanosleep`.
 pub fn sleep(time: Duration) {
     let end = Instant::now() + time;
     while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
@@ -129,7 +129,7 @@ pub fn has_more_privileges_than_its_user() -> bool {
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// The folder in which programs keep their state: `/var/lib` for root, `$XDG_STATE_HOME` or `~/.local/state` for others (XDG base directories).
+/// The folder where programs keep their state: `/var/lib` for root, `$XDG_STATE_HOME` or `~/.local/state` for others (XDG base directories).
 /// `None` where the environment does not say, or is not to be trusted.
 pub fn state_folder() -> Option<PathBuf> {
     if has_more_privileges_than_its_user() {

@@ -1,4 +1,4 @@
-//! What else than modes of files and capabilities may deny something: a security module of the kernel that confines this process.
+//! The security module of the kernel that confines this process. It may deny an access that file modes and capabilities allow.
 
 use std::fmt;
 use std::io;
@@ -49,7 +49,7 @@ impl Confinement {
     }
 }
 
-/// What the kernel said, and with a refusal the security module that confines this process and may be the reason for it.
+/// The kernel's error. If it is a refusal, the security module that confines this process follows, because that may be the reason.
 pub fn explained(error: &io::Error) -> String {
     explain(error, Tree::new(Path::new("/")))
 }
@@ -75,7 +75,7 @@ fn explain(error: &io::Error, tree: Tree<'_>) -> String {
     }
 }
 
-/// Who denied what nothing but a security module denies.
+/// The security module that denied this process something that only such a module denies.
 pub(crate) fn culprit() -> String {
     culprit_in(Tree::new(Path::new("/")))
 }

@@ -37,7 +37,7 @@ pub(crate) fn switch_on(tree: Tree<'_>, machine: &Machine) -> String {
     if machine.allowed.settings == SettingsFrom::OutsideContainer {
         return "they are switched on outside of this container, by the host's administrator".to_owned();
     }
-    // While it is off, the kernel switches on no second thread of a core. Which CPUs that would be, it does not show.
+    // While it is off, the kernel switches on no second thread of a core, and it does not show which CPUs are second threads.
     let smt = format!("{CPU_DIR}/smt/control");
     let smt_advice = match tree.text(&smt).as_deref() {
         Some("off") => change(tree, machine.allowed.settings, &smt, "on").map(|how| format!("for second threads of cores, {how}")),

@@ -32,7 +32,7 @@ pub fn watch(arrived: impl Fn(i32) + Send + Sync + 'static) -> io::Result<()> {
     Ok(())
 }
 
-/// What people call the signal.
+/// The usual name of the signal.
 pub fn name(signal: i32) -> String {
     match signal {
         SIGINT => "SIGINT".to_owned(),

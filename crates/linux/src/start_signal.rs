@@ -4,7 +4,7 @@
 //! `/dev/shm/NAME`). The other program writes [`START`]; memgauge answers with [`MEASURING`] and, once it has measured, [`DONE`]. The next
 //! [`START`] begins the next measurement.
 //!
-//! Behind the word, memgauge notes which process has created the memory. What a killed process has left is removed by the next one.
+//! Behind the word, memgauge notes which process has created the memory. If that process is killed, the next one removes its memory.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
@@ -33,7 +33,7 @@ pub const DONE: u32 = 3;
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Bytes of the word.
 const WORD: usize = size_of::<AtomicU32>();
-/// Where the C library keeps POSIX shared memory.
+/// The folder of the C library for POSIX shared memory.
 const FOLDER: &str = "/dev/shm";
 /// The largest shared memory that may hold the word. Other programs may keep more in it.
 const MAX_BYTES: u64 = 1 << 20;
@@ -109,7 +109,7 @@ impl StartSignal {
         }
         (signal.word, signal.watched) = map_word(&file).ok_or_else(|| failed("mapped"))?;
         if taken_over {
-            // What the killed process answered is no answer of this one. A start is still asked for.
+            // Answers of the killed process are not valid for this one, so they are reset. A request to start stays valid.
             for state in [MEASURING, DONE] {
                 let _ = signal.word().compare_exchange(state, IDLE, Ordering::AcqRel, Ordering::Relaxed);
             }
@@ -247,7 +247,7 @@ fn lock(file: &File) -> bool {
     })
 }
 
-/// Removes what killed processes of this user have left under other names than `name`. What cannot be removed stays.
+/// Removes the memory that killed processes of this user have left under other names than `name`. Memory that cannot be removed stays.
 fn remove_abandoned(name: &str) {
     let user = Path::new("/proc/self").metadata().map(|own| own.uid());
     for entry in fs::read_dir(FOLDER).into_iter().flatten().flatten() {

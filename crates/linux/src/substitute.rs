@@ -16,7 +16,7 @@ const KERNELS: [&str; 2] = ["proc", "sysfs"];
 /// The most that is read of a file: a recorded machine may have anything there.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What is mounted over files of `/proc` and `/sys`.
+/// The mounts over files of `/proc` and `/sys`.
 #[derive(Debug, Default)]
 pub(crate) struct Substitutes(Vec<Mount>);
 

@@ -7,11 +7,11 @@ use memgauge_model::units::{IdSet, MAX_ID};
 
 use crate::files::{append, open_regular};
 
-/// Where CPUs are, below the root.
+/// The folder of CPUs, below the root.
 pub(crate) const CPU_DIR: &str = "sys/devices/system/cpu";
-/// Where memory nodes are, below the root.
+/// The folder of memory nodes, below the root.
 pub(crate) const NODE_DIR: &str = "sys/devices/system/node";
-/// Where the huge-page pools of the whole machine are, below the root.
+/// The folder of the whole machine's huge-page pools, below the root.
 pub(crate) const POOLS_DIR: &str = "sys/kernel/mm/hugepages";
 /// The most that is read of a file. Only `/proc/cpuinfo` may be larger, but a recorded folder may contain anything.
 const MAX_BYTES: u64 = 1 << 20;

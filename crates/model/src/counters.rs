@@ -25,7 +25,7 @@ pub struct Event {
     pub roles: Vec<Role>,
     /// The kernel's unit and the code there, such as `cpu/event=0xd1,umask=0x8/`.
     pub code: String,
-    /// Where the code comes from: `sysfs`, the table's source, or `kernel` for its generic events.
+    /// The source of the code: `sysfs`, the table's source, or `kernel` for its generic events.
     pub source: String,
 }
 
@@ -46,13 +46,13 @@ pub enum Scope {
 pub struct EventTotals {
     /// What was counted.
     pub raw: u64,
-    /// The count scaled, for each thread, for the time in which the event had no counter.
+    /// The count, scaled for each thread to include the time when the event had no counter.
     pub scaled: f64,
-    /// Nanoseconds in which the event should have been counted.
+    /// Nanoseconds during which the event should have been counted.
     pub enabled_ns: u64,
-    /// Nanoseconds in which it was.
+    /// Nanoseconds during which it was counted.
     pub running_ns: u64,
-    /// Number of threads on which the event never had a counter.
+    /// Number of threads whose event never had a counter.
     pub starved: u32,
 }
 
@@ -69,7 +69,7 @@ impl EventTotals {
         }
     }
 
-    /// Share of the time in which the event had a counter, 0 to 1; `None` when it was never enabled.
+    /// Share of the time that the event had a counter, 0 to 1; `None` when it was never enabled.
     pub fn running(&self) -> Option<f64> {
         (self.enabled_ns > 0).then(|| (self.running_ns as f64 / self.enabled_ns as f64).min(1.0))
     }
@@ -165,10 +165,10 @@ pub struct EventCount {
     pub event: Event,
     /// The count, scaled if counters were multiplexed, and in lines of 64 bytes for traffic of memory; `null` if the event was not counted or the count cannot be right.
     pub value: Option<f64>,
-    /// What the counters showed, before scaling.
+    /// The count before scaling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<u64>,
-    /// Share of the time in which the event had a counter, 0 to 1.
+    /// Share of the time that the event had a counter, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<f64>,
     /// Why `value` is `null`.
@@ -206,7 +206,7 @@ pub struct Counters {
     /// The work that they did in that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<CountedWork>,
-    /// The smallest share of the time in which an event had a counter; below 1 the values are scaled estimates.
+    /// The smallest share of the time that an event had a counter; below 1 the values are scaled estimates.
     pub running: Option<f64>,
     /// Why nothing was counted, when nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -270,7 +270,7 @@ impl Counters {
 }
 
 /// Turns counts into values and rejects those that cannot be right. Some counters open but never count, for instance for events that the
-/// PMU of a virtual machine does not have. Their zero does not mean that there were no misses.
+/// PMU of a virtual machine does not have. Such a counter shows zero even if there are misses.
 pub fn judge(counted: &[EventOutcome], expected: ExpectedEvents) -> Vec<EventCount> {
     let alive = |c: &EventOutcome| c.outcome.as_ref().is_ok_and(|t| t.raw > 0);
     let instructions = counted.iter().find(|c| c.event.roles.contains(&Role::Instructions)).and_then(|c| c.outcome.as_ref().ok());
@@ -342,11 +342,11 @@ pub struct ProgramCount {
     pub runs: Vec<ProgramRun>,
     /// Seconds from start to end.
     pub elapsed_s: Estimate,
-    /// The smallest share of the time in which an event had a counter; below 1 the values are scaled estimates.
+    /// The smallest share of the time that an event had a counter; below 1 the values are scaled estimates.
     pub running: Option<f64>,
     /// The events, each with its median over the runs.
     pub events: Vec<EventEstimate>,
-    /// What they mean, each with its median over the runs.
+    /// The metrics that follow from the events, each with its median over the runs.
     pub metrics: Vec<MetricEstimate>,
 }
 

@@ -21,7 +21,7 @@ pub enum FileBacking {
     Tmpfs,
 }
 
-/// Where the file of a buffer is, and what backs it.
+/// The place of the file of a buffer, and the memory that backs it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileEvidence {
@@ -31,10 +31,10 @@ pub struct FileEvidence {
     pub filesystem: String,
     /// Block device of the file system, such as `/dev/pmem0`; `null` when it has none.
     pub device: Option<String>,
-    /// Memory node of that device as the kernel states it; `null` when it does not. For persistent memory that is no node of its own, the
-    /// kernel states the nearest node.
+    /// Memory node of that device as the kernel states it; `null` when it does not. For persistent memory that does not have a
+    /// node of its own, the kernel states the nearest node.
     pub device_node: Option<u32>,
-    /// What backs its pages, according to `statx` of the file (`STATX_ATTR_DAX`).
+    /// The memory that backs its pages, according to `statx` of the file (`STATX_ATTR_DAX`).
     pub backing: FileBacking,
     /// Whether the kernel granted `MAP_SYNC`, which it does for DAX only: stores are durable once they have left the CPU's caches, without
     /// `fsync`.
@@ -54,14 +54,14 @@ impl FileEvidence {
     }
 }
 
-/// What follows the name of memory that loses its content, where persistent memory could be meant.
+/// The suffix for the name of memory that loses its content, if a reader could take it for persistent memory.
 pub const STAND_IN: &str = " (volatile stand-in)";
 
 /// A directory to take buffers from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryDir {
-    /// What a file in it is.
+    /// The properties of a file in it.
     #[serde(flatten)]
     pub file: FileEvidence,
     /// Bytes free for this user; `null` when the file system states no limit.
@@ -92,12 +92,12 @@ impl MemoryDir {
         self.free.map_or(u64::MAX, |free| free.0 - free.0 / KEPT_FREE)
     }
 
-    /// What limits buffers there, in words.
+    /// The limit on buffers there, in words.
     pub fn limited_by(&self) -> String {
         format!("the free space of {}, {}", self.file.path, self.file.filesystem)
     }
 
-    /// What a reader must know about numbers measured here.
+    /// Notes that a reader needs to judge numbers measured here.
     pub fn notes(&self) -> Vec<Note> {
         let FileEvidence { path, filesystem, device, device_node, backing, map_sync, reason, volatile } = &self.file;
         let why = reason.as_ref().map(|r| format!(" ({r})")).unwrap_or_default();

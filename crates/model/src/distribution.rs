@@ -48,8 +48,8 @@ pub struct Distribution {
     pub percentiles: Vec<Percentile>,
     /// Nanoseconds per hop of the slowest batch.
     pub max_ns: f64,
-    /// The lowest mode, in nanoseconds per hop: what batches took in which the thread was not off its CPU. Present where no burst had enough
-    /// time without interruptions, so that these are in the batches; otherwise batches of interrupted time are left out.
+    /// The lowest mode, in nanoseconds per hop: the time of batches during which the thread stayed on its CPU. Present if no burst had
+    /// enough time without interruptions, so that the batches include interrupted ones; otherwise those are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lowest_mode_ns: Option<f64>,
     /// Number of batches by time, ascending; empty buckets are left out. A bucket ends at `upper_ns`. Its width is 2^-6 of the power of two

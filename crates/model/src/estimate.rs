@@ -72,7 +72,7 @@ pub struct Mode {
     pub share: f64,
 }
 
-/// What became of a thread that should have measured.
+/// How a thread that should have measured failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -181,7 +181,7 @@ pub enum NotMeasured {
     MemoryFailed {
         /// The CPU that used it.
         cpu: u32,
-        /// What happened, and where.
+        /// The failure and its place.
         fault: MemoryFault,
     },
     /// Memory did not keep what was written to it.
@@ -237,7 +237,7 @@ impl NotMeasured {
     }
 }
 
-/// What happened to memory that was in use, and where.
+/// A failure of memory that was in use, and its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryFault {

@@ -1,4 +1,4 @@
-//! What is measured and where: the types that requests, plans and results share.
+//! The types that requests, plans and results share: they say what is measured and where.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::interleave::Weights;
 use crate::traffic::{Access, LineUse, Mix};
 use crate::units::{Bytes, IdSet};
 
-/// An experiment by name. Its cells differ in some coordinates and make up one table or one curve. What else there is to know of it is in its
+/// An experiment by name. Its cells differ in some coordinates and make up one table or one curve. Everything else about it is in its
 /// [row](crate::experiment_table).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -75,7 +75,7 @@ pub enum Method {
 pub enum MemoryPlace {
     /// Each CPU used the memory of its own node.
     Own,
-    /// Where the memory policy says that the process was started with: on the nearest of its nodes, or on them in turn
+    /// The memory policy that the process was started with chose the place: the nearest of its nodes, or its nodes in turn
     /// ([`Coordinates::weights`]).
     Inherited,
     /// This node's memory.
@@ -98,7 +98,7 @@ impl MemoryPlace {
     }
 }
 
-/// The coordinates of a result in its experiment. What does not apply is absent.
+/// The coordinates of a result in its experiment. Coordinates that do not apply are absent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coordinates {
@@ -144,7 +144,7 @@ pub struct Coordinates {
     /// Injection delay, in core cycles after every four lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_cycles: Option<u32>,
-    /// Number of the region, in the order in which regions were allocated (memory scan).
+    /// Number of the region, in the order of allocation (memory scan).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<u32>,
     /// State that the prefetchers of all CPUs were set to, where states are compared.
@@ -197,7 +197,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// The unit in which results state it.
+    /// Its unit in results.
     pub const fn unit(self) -> Unit {
         match self {
             Self::Latency => Unit::Nanoseconds,

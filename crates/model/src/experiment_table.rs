@@ -19,7 +19,7 @@ pub struct Row {
     pub shuffled: bool,
     /// What it measures.
     pub measures: Measures,
-    /// What its results are arranged by, in tables and figures.
+    /// How tables and figures arrange its results.
     pub shape: Shape,
     /// What its results state of their place.
     pub axes: Axes,
@@ -187,7 +187,7 @@ const ROW: Row = Row {
     histogram: false,
 };
 
-/// All experiments, in the order in which they are shown.
+/// All experiments, in the order of output.
 pub static EXPERIMENTS: [Row; 18] = [
     Row {
         experiment: Experiment::IdleLatency,

@@ -33,13 +33,13 @@ pub struct InstalledPeak {
     pub channels: u32,
     /// The lowest and the highest configured speed of a channel, in millions of transfers a second.
     pub mts: (u32, u32),
-    /// Whether the channels could be told apart by their names. If not, each device counts as a channel, which is too many if two devices
+    /// Whether names identify the channels. If not, each device counts as a channel, which is too many if two devices
     /// share one.
     pub channels_known: bool,
     /// The smallest and the largest number of bytes that a channel transfers at a time.
     pub bytes: (f64, f64),
-    /// Whether they are channels of DIMMs, for which there are published figures of how much of the peak CPUs reach. Low-power DRAM and
-    /// stacked memory also serve devices other than CPUs, and CPUs cannot use all of their bandwidth.
+    /// Whether they are channels of DIMMs. For these, published figures say how much of the peak CPUs reach. Low-power DRAM and stacked
+    /// memory also serve devices other than CPUs, and CPUs cannot use all of their bandwidth.
     pub dimms: bool,
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::microbench;
 use crate::traffic::LineContent;
 
-/// Words of a block, the unit in which patterns are made: 4 KiB, the smallest page.
+/// Words of a block. Patterns are made block by block: 4 KiB, the smallest page.
 pub const BLOCK_WORDS: usize = 512;
 /// Bytes of a block.
 pub const BLOCK_BYTES: usize = 8 * BLOCK_WORDS;
@@ -77,7 +77,7 @@ impl TestPattern {
     }
 }
 
-/// What is written to all of the memory once, and compared by the next step or at the end.
+/// One step of a memory test. It writes to all of the memory once; the next step, or the end of the test, compares what it wrote.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TestStep {
     /// The pattern that it belongs to.
@@ -121,7 +121,7 @@ enum Content {
     Lines(Vec<LineContent>),
 }
 
-/// What the words of a piece of memory must hold.
+/// The content that the words of a piece of memory must hold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Words {
     content: Content,

@@ -11,13 +11,13 @@ use crate::words::{Knob, Problem, Verb, Way, Ways};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}: {why}")]
 pub struct MemoryError {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub kind: MemoryErrorKind,
     /// The node whose memory was wanted.
     pub node: u32,
     /// How much was wanted, where a buffer was.
     pub bytes: Option<Bytes>,
-    /// What failed, and on what.
+    /// The operation that failed, and its object.
     pub what: String,
     /// Why.
     pub why: String,

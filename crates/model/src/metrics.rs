@@ -1,7 +1,7 @@
-//! What counters mean: each metric by name, formula, unit and source.
+//! The metrics that are computed from counters: each by name, formula, unit and source.
 //!
-//! Formulas are over [`Role`]s. Which event of a CPU has a role is the business of the tables of events; where none has it the metric is
-//! missing, with that reason.
+//! Formulas are over [`Role`]s. The tables of events say which event of a CPU has a role. If none has it, the metric is missing and
+//! states that reason.
 
 use serde::{Deserialize, Serialize};
 
@@ -112,9 +112,9 @@ pub enum MetricUnit {
 pub struct Inputs<'a> {
     /// The count of a role, or why there is none.
     pub count: &'a dyn Fn(Role) -> Result<f64, String>,
-    /// Seconds in which the threads ran, together; 0 where that is not known.
+    /// Seconds that the threads ran, added up; 0 if that is not known.
     pub thread_s: f64,
-    /// Seconds over which system-wide events were counted.
+    /// Seconds during which system-wide events were counted.
     pub wall_s: f64,
     /// Hops or lines done.
     pub work: Option<f64>,
@@ -125,7 +125,7 @@ pub struct Inputs<'a> {
 pub struct Definition {
     /// What people read in tables.
     pub title: &'static str,
-    /// What it says, and its trap.
+    /// Its meaning, and how it can mislead.
     pub meaning: &'static str,
     /// Who defines it so.
     pub source: &'static str,
@@ -170,7 +170,7 @@ impl Definition {
     }
 }
 
-/// The metrics, in the order in which they are shown: `name: title = formula, unit, source, meaning`.
+/// The metrics, in the order of output: `name: title = formula, unit, source, meaning`.
 macro_rules! metrics {
     ($($(#[$doc:meta])+ $metric:ident: $title:literal = $operation:ident($($role:ident),+), $unit:ident, $source:ident, $meaning:literal;)+) => {
         /// A metric derived from counters.
@@ -182,10 +182,10 @@ macro_rules! metrics {
         }
 
         impl CounterMetric {
-            /// Every metric, in the order in which they are shown.
+            /// Every metric, in the order of output.
             pub const ALL: [Self; [$($title),+].len()] = [$(Self::$metric),+];
 
-            /// What it is in words, and how it is computed.
+            /// Its meaning in words, and its formula.
             pub const fn definition(self) -> Definition {
                 match self {
                     $(Self::$metric => Definition {

@@ -1,4 +1,4 @@
-//! What a reader should know besides the numbers: a stable code, what was seen, what to do about it.
+//! Notes that a reader needs besides the numbers: a stable code, what was seen, what to do about it.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -223,7 +223,7 @@ pub struct Note {
     /// What was seen.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub message: Words,
-    /// What the reader can do about it.
+    /// Advice for the reader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub advice: Option<Ways>,

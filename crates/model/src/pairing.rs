@@ -21,7 +21,7 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// The rounds of these CPUs. `topology` tells which CPUs share a core; a CPU that it does not contain counts as a core.
+    /// The rounds of these CPUs. `topology` says which CPUs share a core; a CPU that it does not contain counts as a core.
     pub fn new(cpus: &IdSet, topology: &Topology) -> Self {
         let mut cores: Vec<Vec<u32>> = Vec::new();
         let mut seen = IdSet::new();

@@ -1,4 +1,4 @@
-//! The orders in which a chase visits the lines of a buffer. This is pure arithmetic; the engine writes the orders into memory.
+//! The orders that a chase can visit the lines of a buffer in. This is pure arithmetic; the engine writes the orders into memory.
 //!
 //! A buffer is divided into windows and a window into slots, with one chased line in each slot. The chain visits every slot of a window
 //! once, in a single cycle made by Sattolo's algorithm (S. Sattolo, "An algorithm to generate a random cyclic permutation", 1986), before
@@ -103,7 +103,7 @@ impl ChaseLayout {
         Self { even: true, ..self }
     }
 
-    /// The order in which lines are chased.
+    /// The order of the chase.
     pub const fn order(&self) -> ChaseOrder {
         self.order
     }
@@ -138,7 +138,7 @@ impl ChaseLayout {
         self.windows * self.slots_per_window
     }
 
-    /// The windows in the order in which the chain visits them; after the last comes the first.
+    /// The windows in the order of the chain, which goes on with the first after the last.
     pub fn window_order(&self) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.windows as u32).collect();
         if self.order != ChaseOrder::Sequential {
@@ -160,7 +160,7 @@ impl ChaseLayout {
         entries
     }
 
-    /// The line at which the chain enters a window.
+    /// The first line of a window that the chain visits.
     pub fn entry(&self, window: usize) -> usize {
         let slot = match self.order {
             ChaseOrder::Sequential => 0,
@@ -182,7 +182,7 @@ impl ChaseLayout {
         })
     }
 
-    /// The line at which a chase is `hops` hops after its start. Takes as long as it takes to build a window.
+    /// The line that a chase has reached `hops` hops after its start. Finding it takes as long as building a window.
     pub fn after(&self, hops: u64) -> usize {
         self.after_in(&self.window_order(), hops)
     }

@@ -25,7 +25,7 @@ pub struct PersistentDevice {
     pub node: Option<u32>,
     /// How far stores must go to be durable: `memory_controller` or `cpu_cache`.
     pub persistence_domain: Option<String>,
-    /// The region's interleave set: the cookie by which labels name it, in hexadecimal digits.
+    /// The region's interleave set: the cookie that names it in labels, in hexadecimal digits.
     pub interleave_set: Option<String>,
     /// Whether the region may only be read.
     pub read_only: bool,
@@ -33,7 +33,7 @@ pub struct PersistentDevice {
     pub bad_ranges: u32,
     /// Whether the region's bus is being searched for errors, which takes bandwidth; absent where the kernel does not say.
     pub scrubbing: Option<bool>,
-    /// What announced the memory, such as `ACPI.NFIT`, `CXL`, `e820`.
+    /// The source that announced the memory, such as `ACPI.NFIT`, `CXL`, `e820`.
     pub provider: Option<String>,
     /// Why it does not survive a power cut like real modules; absent where nothing says so.
     pub emulated: Option<String>,
@@ -77,13 +77,13 @@ pub struct PersistentRegion {
     pub name: String,
     /// Its size.
     pub bytes: Option<Bytes>,
-    /// What no namespace has taken of it; absent where the kernel does not say.
+    /// The bytes that no namespace has taken; absent if the kernel does not say.
     pub available: Option<Bytes>,
     /// Its memory node as the kernel states it.
     pub node: Option<u32>,
     /// How far stores must go to be durable: `memory_controller` or `cpu_cache`.
     pub persistence_domain: Option<String>,
-    /// Its interleave set: the cookie by which labels name it, in hexadecimal digits.
+    /// Its interleave set: the cookie that names it in labels, in hexadecimal digits.
     pub interleave_set: Option<String>,
     /// Whether it may only be read.
     pub read_only: bool,
@@ -91,7 +91,7 @@ pub struct PersistentRegion {
     pub bad_ranges: u32,
     /// Whether its bus is being searched for errors, which takes bandwidth; absent where the kernel does not say.
     pub scrubbing: Option<bool>,
-    /// What announced the memory, such as `ACPI.NFIT`, `CXL`, `e820`.
+    /// The source that announced the memory, such as `ACPI.NFIT`, `CXL`, `e820`.
     pub provider: Option<String>,
     /// Why it does not survive a power cut like real modules; absent where nothing says so.
     pub emulated: Option<String>,

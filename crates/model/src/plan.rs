@@ -1,4 +1,4 @@
-//! What will be done: every default is decided and every cell is bound to CPUs, nodes, buffers and kernels. The crate `memgauge-planner` makes it.
+//! The plan of a run: every default is decided and every cell is bound to CPUs, nodes, buffers and kernels. The crate `memgauge-planner` makes it.
 
 mod loaders;
 mod scan;

@@ -47,8 +47,8 @@ impl MemoryPolicy {
         matches!(self.mode, PolicyMode::Default | PolicyMode::Local) || self.nodes.is_empty()
     }
 
-    /// The weights with which pages are on those of its nodes that are among `nodes` in turn; `None` where they are on the nearest, or there
-    /// is only one.
+    /// The weights of its nodes among `nodes` if the policy places pages on them in turn; `None` if it places pages on the nearest node, or if
+    /// there is only one.
     pub fn turns(&self, nodes: &IdSet) -> Option<Weights> {
         let mine = self.nodes.intersection(nodes);
         let weights = match (self.mode, &self.weights) {

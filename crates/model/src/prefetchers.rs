@@ -110,7 +110,7 @@ pub struct Processor<'a> {
 /// The register that switches a CPU's prefetchers.
 ///
 /// # Errors
-/// In words, when there is none that is documented.
+/// If no such register is documented: the reason, in words.
 pub fn control(cpu: &Processor<'_>) -> Result<Control, String> {
     if !matches!(cpu.arch, "x86_64" | "i686") {
         return Err(format!("Linux has no interface to prefetchers' registers on {}", cpu.arch));
@@ -159,7 +159,7 @@ fn bits(table: &[Prefetcher]) -> u64 {
     table.iter().fold(0, |mask, p| mask | 1 << p.bit)
 }
 
-/// All bits of a register that switch a prefetcher of some processor; `None` when it is no register that does.
+/// All bits of a register that switch a prefetcher of some processor; `None` if it does not switch any.
 pub fn switching_bits(register: u32) -> Option<u64> {
     const INTEL: [&[Prefetcher]; 7] = [&CORE, &GOLDEN_COVE, &METEOR_LAKE, &SAPPHIRE_RAPIDS, &GRANITE_RAPIDS, &GOLDMONT, &KNIGHTS];
     match register {
@@ -201,7 +201,7 @@ pub struct PrefetchState {
     /// Why the state is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What the reader can do about it.
+    /// Advice for the reader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub advice: Option<Ways>,
@@ -249,7 +249,7 @@ pub struct PrefetchGroup {
     pub reason: Option<String>,
 }
 
-/// What was read from a CPU: its register and the value, or why there is none.
+/// The reading from a CPU: its register and the value, or the reason why there is none.
 pub type RegisterReading = Result<(Control, u64), String>;
 
 /// Sums up what was read from each CPU: the register and its value, or why there is none.

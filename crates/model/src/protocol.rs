@@ -17,18 +17,18 @@ pub const SETTLE_HOPS: Duration = Duration::from_millis(20);
 /// small pages. A hypervisor may use small pages even where its guest has huge ones. In a virtual machine on an Emerald Rapids the first 60 ms
 /// over 1200 MiB were up to 40 % slower than all that followed, and the first 20 ms over 512 MiB up to 25 %.
 const SETTLE_PER_MIB: Duration = Duration::from_micros(40);
-/// A window is judged in slots this long: those in which a thread was off its CPU are left out of the window's sample. Threads that share
+/// A window is judged in slots this long: slots during which a thread was off its CPU are left out of the window's sample. Threads that share
 /// their CPU run for some 3 ms at a time (the scheduler's slice), which leaves them ten slots in a row.
 pub const SLOT: Duration = Duration::from_micros(250);
-/// Slots that are left out after one in which a thread was off its CPU: others have used its caches.
+/// Slots that are left out after a slot during which a thread was off its CPU: other threads have used its caches.
 pub const GUARD_SLOTS: usize = 1;
 /// A thread was interrupted if a block took this many times as long as its blocks usually do. Blocks take 10 to 20 µs, timer interrupts 1
 /// to 5.
 pub const LONG_BLOCK: f64 = 2.0;
-/// Share of a window's time in which a thread may be off its CPU without a long block: the interval that is asked for. Kernels that account
+/// Share of a window's time that a thread may be off its CPU without a long block: the interval that is asked for. Kernels that account
 /// the time of interrupts count it as time off the CPU; a thousand timer interrupts a second take up to half of this.
 pub const MAX_UNSEEN: f64 = 0.01;
-/// Share of the time in which memory may leave threads without an answer that are on their CPUs. Timer interrupts and page walks of a quiet guest
+/// Share of the time that threads on their CPUs may wait for memory without an answer. Timer interrupts and page walks of a quiet guest
 /// take 1 to 3 %; firmware that throttles memory, and links that retry, take more.
 pub const MAX_STALLED: f64 = 0.05;
 /// Share of a window's slots that must be left for a sample: a millisecond of five.
@@ -66,7 +66,7 @@ pub const TRIAL_ROUNDS: usize = 3;
 pub const FEWEST_TRIAL_ROUNDS: usize = 1;
 /// Counted windows of a kernel in a round of a trial.
 pub const TRIAL_WINDOWS: usize = 2;
-/// How often a trial's burst is repeated in which threads were off their CPUs all the time: three competitors leave a thread 3 ms of every
+/// How often a trial's burst is repeated if threads were off their CPUs all the time: three competitors leave a thread 3 ms of every
 /// 12, so that four bursts of 15 ms nearly always have a clean window. All repeats together at most double the time of a trial.
 pub const MAX_TRIAL_REPEATS: usize = 3;
 /// How often a kernel is chosen anew for later cells where trials were disturbed. A machine that is never quiet does not pay for more.
@@ -78,8 +78,8 @@ pub const RFO_KINDS: usize = 3;
 /// Counted windows of each kind in a round.
 pub const RFO_WINDOWS: usize = 2;
 
-/// Window of a working-set sweep: some 10,000 hops of 100 ns. It is shorter than a scheduler's slice, so that on a busy machine many
-/// windows pass in which the thread was never taken off its CPU.
+/// Window of a working-set sweep: some 10,000 hops of 100 ns. It is shorter than a scheduler's slice, so that on a busy machine in
+/// many windows the thread is never taken off its CPU.
 pub const SWEEP_WINDOW: Duration = Duration::from_millis(1);
 /// Counted windows of a sweep's burst, which is over before a thread that has just woken up has used up its slice.
 pub const SWEEP_WINDOWS: usize = 3;
@@ -111,7 +111,7 @@ pub const KEPT_OF_MANY: usize = 3;
 
 /// Share of CPU time given to others by the hypervisor above which samples are suspect.
 pub const MAX_STEAL: f64 = 0.005;
-/// Share of the threads' time in which they waited for their CPUs above which samples are suspect. In a burst of one thread that is a third
+/// Samples are suspect if threads waited for their CPUs for more than this share of their time. In a burst of one thread that is a third
 /// of a millisecond: kernel threads come and go in less.
 pub const MAX_WAITED: f64 = 0.005;
 /// Share of the CPUs that share a core, a cache or memory with the measured ones above which samples are suspect where others use it. A

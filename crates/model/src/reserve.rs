@@ -7,7 +7,7 @@ use crate::units::Bytes;
 const USABLE_PERCENT: u64 = 80;
 /// The percentage of all memory that stays free, of memory that can be given to processes at all.
 const RESERVE_PERCENT: u64 = 5;
-/// A buffer is small where so many of its size are free: it is allowed whatever the reserve is.
+/// A buffer is small if this many of its size would fit into the free memory. A small buffer is allowed whatever the reserve is.
 const SMALL_ONE_IN: u64 = 4;
 
 /// The limits of a reserve.

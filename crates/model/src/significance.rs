@@ -6,7 +6,7 @@ pub fn two_sided(t: f64, freedom: f64) -> f64 {
     incomplete_beta(freedom / (freedom + t * t), freedom / 2.0, 0.5)
 }
 
-/// The 0.975 quantile of Student's t, by halving the range in which it lies.
+/// The 0.975 quantile of Student's t, found by bisection.
 pub fn t_quantile(freedom: f64) -> f64 {
     // With one degree of freedom it is 12.7, with half a degree some 150.
     let (mut low, mut high) = (0.0, 1e4);
@@ -23,7 +23,7 @@ pub fn upper_tail(t: f64, freedom: f64) -> f64 {
     if t >= 0.0 { half } else { 1.0 - half }
 }
 
-/// What Student's t with `freedom` degrees of freedom is above with probability `p`, for `p` below one half.
+/// The value that Student's t with `freedom` degrees of freedom exceeds with probability `p`, for `p` below one half.
 pub fn upper_quantile(p: f64, freedom: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1e4);
     for _ in 0..80 {
@@ -46,8 +46,8 @@ pub fn adjust(ps: &[Option<f64>]) -> Vec<Option<f64>> {
     adjusted
 }
 
-/// One probability for several tests of one thing, of which `smallest` are the smallest and `tests` all: the chance that they are so small
-/// if nothing differs (R. J. Simes, "An improved Bonferroni procedure for multiple tests of significance", Biometrika 73, 1986).
+/// One probability for `tests` tests of one thing: the chance that their probabilities are as small as `smallest`, the smallest of them, if
+/// nothing differs (R. J. Simes, "An improved Bonferroni procedure for multiple tests of significance", Biometrika 73, 1986).
 pub fn simes(smallest: &mut [f64], tests: usize) -> f64 {
     smallest.sort_unstable_by(f64::total_cmp);
     let each = smallest.iter().zip(1..).map(|(p, rank)| p * tests as f64 / f64::from(rank));

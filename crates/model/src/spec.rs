@@ -201,7 +201,7 @@ pub struct LatencySpec {
     pub orders: Vec<ChaseOrder>,
 }
 
-/// What the cells of a latency measurement are.
+/// The cells of a latency measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LatencyShape {
     /// One CPU, one node.
@@ -224,7 +224,7 @@ pub struct BandwidthSpec {
     pub traffic: TrafficSpec,
 }
 
-/// What the cells of a bandwidth measurement are.
+/// The cells of a bandwidth measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum BandwidthShape {
     /// The CPUs named (all by default) to their own nodes, or the node named; the mixes named (all reads by default).
@@ -275,8 +275,8 @@ pub struct InterleaveSpec {
     pub buffer: Option<Bytes>,
     /// What the loaders load and store.
     pub load: LoadSpec,
-    /// The bandwidth, in 10^9 bytes a second, at which the weights are to give the least latency; if not given, those with the most bandwidth
-    /// are found.
+    /// A bandwidth, in 10^9 bytes a second. The search finds the weights with the least latency at this bandwidth; if it is not given, those
+    /// with the most bandwidth.
     pub demand_gbs: Option<f64>,
     /// Numbers of CPUs of each socket that load, with a search for each; if empty, all but the one that chases.
     pub threads: Vec<u32>,

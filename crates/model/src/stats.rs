@@ -20,7 +20,7 @@ pub fn sorted(samples: &[f64]) -> Vec<f64> {
 }
 
 /// The value below which the share `q` (0 to 1) of ascending `sorted` lies, interpolated linearly between neighbours (R. Hyndman,
-/// Y. Fan, "Sample Quantiles in Statistical Packages", 1996, definition 7). `None` without samples, or when `q` is no share.
+/// Y. Fan, "Sample Quantiles in Statistical Packages", 1996, definition 7). `None` without samples, or if `q` is not between 0 and 1.
 pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     if !(0.0..=1.0).contains(&q) {
         return None;

@@ -17,7 +17,7 @@ pub enum MemoryKind {
     Cxl,
     /// Persistent memory that serves as ordinary memory.
     Persistent,
-    /// Memory without CPUs of which nothing says what it is.
+    /// Memory without CPUs, of unknown kind.
     WithoutCpus,
 }
 
@@ -35,11 +35,11 @@ pub struct NodeKind {
     /// Why it is only a stand-in for persistent memory, such as an emulated device; absent where nothing says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volatile: Option<String>,
-    /// What is known, the strongest first.
+    /// The evidence for the kind, the strongest first.
     pub evidence: Vec<KindEvidence>,
 }
 
-/// Something that tells what kind of memory a node has.
+/// Evidence for the kind of a node's memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "source", rename_all = "kebab-case")]

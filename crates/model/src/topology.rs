@@ -192,7 +192,7 @@ pub struct Node {
     pub free: Option<Bytes>,
     /// SLIT distance to each node, by node id.
     pub distances: BTreeMap<u32, u32>,
-    /// What firmware (HMAT) claims about it, by access class.
+    /// Firmware's claims about it (HMAT), by access class.
     pub hmat: Vec<HmatAccess>,
     /// Caches in front of its memory (HBM or DRAM cache mode).
     pub memory_side_caches: Vec<MemorySideCache>,
@@ -225,7 +225,7 @@ pub struct NodeDevice {
     pub qos_class: Option<u32>,
 }
 
-/// What a device with a node's memory is part of.
+/// The kind of a device that has a node's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -300,7 +300,7 @@ pub struct PagePool {
     pub free: u64,
 }
 
-/// What this process may use.
+/// The resources that this process may use.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Allowed {
@@ -317,9 +317,9 @@ pub struct Allowed {
     pub memory: Option<Bytes>,
     /// The limit that was the least, in words; why none is known.
     pub memory_limited_by: String,
-    /// The most memory to use on each allowed node, less a margin; without the nodes of which that is not known.
+    /// The most memory to use on each allowed node, less a margin. Nodes without a known limit are left out.
     pub node_memory: BTreeMap<u32, Bytes>,
-    /// What limits it on each of these nodes, in words: what is free there, and how much of it is kept.
+    /// The reason for the limit on each of these nodes, in words: how much memory is free, and how much of it must stay free.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_limited_by: BTreeMap<u32, String>,
     /// CPU time quota in CPUs (cgroup `cpu.max`), when there is one.
@@ -327,8 +327,8 @@ pub struct Allowed {
     /// From where the kernel's settings can be changed; absent if from here, by root.
     #[serde(default, skip_serializing_if = "SettingsFrom::is_here")]
     pub settings: SettingsFrom,
-    /// The memory policy that the process was started with (`numactl`, `set_mempolicy`): where memory goes for which nothing names a node;
-    /// `null` if it is not known.
+    /// The memory policy that the process was started with (`numactl`, `set_mempolicy`): it decides where memory goes if nothing names a
+    /// node; `null` if it is not known.
     #[serde(default)]
     pub memory_policy: Option<MemoryPolicy>,
     /// Why the memory policy is not known.
@@ -380,7 +380,7 @@ impl Allowed {
         self.memory.map_or(NOT_LIMITED, |memory| memory.0)
     }
 
-    /// What limits the memory that may be taken on a node, in words.
+    /// The limit on the memory that may be taken on a node, in words.
     pub fn limit_of_node(&self, node: u32) -> String {
         let words = self.node_limited_by.get(&node).map_or_else(String::new, |words| format!(": {words}"));
         format!("free memory of node {node}{words}")
@@ -412,8 +412,8 @@ impl PagePool {
 }
 
 impl Machine {
-    /// How to make the pool of these pages on a node, or that of the machine, have so many pages, as advice says it; `None` where the kernel
-    /// shows no such pool.
+    /// How to set the number of pages in the pool of a node, or in the pool of the machine, to `total`, in the words of advice. `None` if the
+    /// kernel shows no such pool.
     pub fn pool_change(&self, node: Option<u32>, page: Bytes, total: u64) -> Option<String> {
         let nodes = self.topology.nodes.iter().filter(|found| node.is_none_or(|node| node == found.id));
         nodes.flat_map(|node| &node.pools).find(|pool| pool.page == page)?;
@@ -455,8 +455,8 @@ impl Topology {
     pub fn node(&self, id: u32) -> Option<&Node> {
         self.nodes.iter().find(|n| n.id == id)
     }
-    /// The nodes whose memory is local to this CPU: those that list it. There are several where nodes share CPUs, as emulated ones do
-    /// (`numa=fake`). Where none lists it, the node that it belongs to.
+    /// The nodes whose memory is local to this CPU: those that list it. There are several if nodes share CPUs, as emulated ones do
+    /// (`numa=fake`). If none lists it, this is the node that the CPU belongs to.
     pub fn local_nodes(&self, cpu: u32) -> IdSet {
         let listed: IdSet = self.nodes.iter().filter(|n| n.cpus.contains(cpu)).map(|n| n.id).collect();
         if listed.is_empty() { self.cpu(cpu).map(|c| c.node).into_iter().collect() } else { listed }
@@ -552,7 +552,7 @@ impl Topology {
             .filter(|&id| self.cpu(id).is_none_or(|c| c.siblings.intersection(cpus).first().is_none_or(|first| first == id)))
             .collect()
     }
-    /// `cpus` in the order in which load should be added. One thread of each core comes before second threads. Within these the order is
+    /// `cpus` in the order that load should be added in. One thread of each core comes before second threads. Within these the order is
     /// round-robin over packages, then over last-level caches, because CPUs that share a cache saturate it before they saturate memory.
     pub fn spread(&self, cpus: &IdSet) -> Vec<u32> {
         let firsts = self.one_per_core(cpus);

@@ -19,7 +19,7 @@ pub use mixes::{Mix, Operation, StoreKind};
 pub struct Form {
     /// In which order it visits lines.
     pub access: Access,
-    /// What it does with a line, other than loading or storing all of it.
+    /// How it uses a line, if not by loading or storing all of it.
     pub line: LineUse,
 }
 
@@ -66,8 +66,8 @@ pub enum LineUse {
     /// Loads or stores all of it.
     #[default]
     Whole,
-    /// Loads or stores only its first bytes, the width of one access. Memory still moves the whole line, and no core can avoid reading a
-    /// line of which it stores a part.
+    /// Loads or stores only its first bytes, the width of one access. Memory still moves the whole line, and every core must read a
+    /// line before it stores a part of it.
     Part,
     /// Loads or stores all of it. Stored lines are then written back to memory by a separate instruction (CLWB, CLFLUSHOPT, `dc cvac`).
     WrittenBack,

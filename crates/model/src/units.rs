@@ -15,7 +15,7 @@ use crate::printable::escape_controls;
 pub struct ParseError {
     /// What was typed.
     pub input: String,
-    /// What would have been accepted, with an example.
+    /// The accepted form, with an example.
     pub expected: &'static str,
 }
 
@@ -249,7 +249,7 @@ impl FromStr for IdSet {
                 1 => ranges.push((low, high)),
                 _ => ranges.extend((low..=high).step_by(step as usize).map(|id| (id, id))),
             }
-            // A list that needs so many ranges names numbers again and again.
+            // A list with more ranges than there are ids names some ids again and again.
             if ranges.len() > MAX_ID as usize {
                 return Err(fail());
             }

@@ -18,7 +18,7 @@ use crate::units::IdSet;
 /// Lists of ids with more characters than this are abbreviated.
 const MAX_LIST_CHARS: usize = 24;
 
-/// Where and how a measurement was made: `CPU 3, memory of node 1, 2:1, delay 300`. `all` when no coordinate is set.
+/// The place and manner of a measurement: `CPU 3, memory of node 1, 2:1, delay 300`. `all` when no coordinate is set.
 ///
 /// A caller that wants fewer words clears the other fields first.
 pub fn coordinates(at: &Coordinates) -> String {

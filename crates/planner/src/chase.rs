@@ -61,7 +61,7 @@ impl Planner<'_> {
     }
 }
 
-/// Why there is no full-random chase over so large a buffer: its links number lines with 32 bits.
+/// Why a full-random chase cannot go over a buffer of this size: its links number lines with 32 bits.
 fn too_long(buffer: Bytes) -> String {
     format!("a full-random chase over {buffer} has more lines than can be numbered (2^32)")
 }

@@ -15,7 +15,7 @@ use memgauge_model::words::{Knob, Problem, Verb, Way, Ways, Words};
 
 use crate::requested::Requested;
 
-/// Bytes of a cache line: the step of every kernel here, and the line size where the machine states none.
+/// Bytes of a cache line: the step of every kernel here, and the line size if the machine states none.
 pub(super) const LINE: u64 = 64;
 
 /// Why no plan can be made. Every message names the cause and what to do about it.
@@ -169,7 +169,7 @@ pub(super) fn check_traffic(spec: &Spec, requested: &Requested<'_>) -> Result<()
     }
 }
 
-/// Checks that a pool named with `--pages` has pages enough for at least one cell. Where it has, the cells that lack pages say so themselves.
+/// Checks that a pool named with `--pages` has enough pages for at least one cell. If it has, the cells that lack pages say so themselves.
 pub(super) fn check_pool(spec: &Spec, machine: &Machine, steps: &[Step]) -> Result<(), PlanError> {
     // Scans take what there is, and interleaved pages are on several nodes.
     let Some(page) = machine.pool_page(spec.pages).filter(|_| !matches!(spec.task, Task::Scan(_) | Task::Interleave(_))) else {
@@ -201,7 +201,7 @@ pub(super) fn check_pool(spec: &Spec, machine: &Machine, steps: &[Step]) -> Resu
     short.map_or(Ok(()), |(node, pages)| unavailable(pool_too_small(machine, Some(node), pool(node), page, pages)))
 }
 
-/// Why the pool of a node, or of the machine, cannot give so many pages, and the command that makes it large enough.
+/// Why the pool of a node, or of the machine, cannot give `needed` pages, and the command that makes it large enough.
 pub(super) fn pool_too_small(machine: &Machine, node: Option<u32>, pool: Option<&PagePool>, page: Bytes, needed: u64) -> Problem {
     let auto = Way::set(Knob::Pages, "auto");
     let change = |total| machine.pool_change(node, page, total);

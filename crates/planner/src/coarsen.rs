@@ -1,4 +1,4 @@
-//! What is measured more coarsely so that a run ends in time.
+//! Makes a plan coarser so that the run ends in time.
 //!
 //! One thing after the other is given up, in the order of [`Coarsening`], and each first where a step takes longest, so that every kind of
 //! measurement keeps its share. No step is left without a cell.
@@ -44,7 +44,8 @@ const fn less(what: Coarsening) -> Reduction {
 
 const NO_LONG_SHUFFLES: Reduction = Reduction { what: Coarsening::Orders, from: LONG_SHUFFLE };
 
-/// What is given up, in this order. A smaller budget comes first, down to its [`FIRST_SHARE`], and last, down to the shortest bursts.
+/// The parts that are given up, in this order. The budget shrinks before them, down to its [`FIRST_SHARE`], and after them, down to the shortest
+/// bursts.
 const ALL: [Reduction; 8] = [
     less(Coarsening::Repetitions),
     less(Coarsening::Points),
@@ -56,7 +57,7 @@ const ALL: [Reduction; 8] = [
     less(Coarsening::Cells),
 ];
 
-/// What steps have less of after that.
+/// The amounts of a step that these reductions make smaller.
 const REDUCED: [Coarsening; 7] = [
     Coarsening::Repetitions,
     Coarsening::Points,
@@ -105,7 +106,7 @@ impl Planner<'_> {
         self.note_reductions(&before, steps);
     }
 
-    /// Reduces something where it takes longest, again and again, until the steps fit or nothing is left of it.
+    /// Reduces something in the step that takes longest, again and again, until the steps fit or nothing is left of it.
     fn reduce(&self, reduction: Reduction, steps: &mut [Step], stop: &StopRule, within_s: f64) {
         loop {
             let seconds = cost::by_step(steps, stop, self.spec.counters);
@@ -233,7 +234,7 @@ impl Planner<'_> {
     }
 }
 
-/// One note that says all of it; `None` where nothing was coarsened.
+/// One note that says all of it; `None` if nothing was coarsened.
 pub(super) fn note(coarsened: &[Coarsened], within_s: f64) -> Option<Note> {
     let mut parts: BTreeMap<Coarsening, Vec<&Coarsened>> = BTreeMap::new();
     coarsened.iter().for_each(|c| parts.entry(c.what).or_default().push(c));

@@ -34,14 +34,14 @@ const QUICK_HALF_WIDTH: f64 = 0.015;
 const QUICK_BUDGET_S: f64 = 0.5;
 /// Seconds for one point of a sweep. 73 sizes in two curves take less than 40 s, even if no point converges.
 const SWEEP_BUDGET_S: f64 = 0.25;
-/// The same where hardware events are counted: eight bursts of 41 windows take 0.34 s.
+/// The same if hardware events are counted: eight bursts of 41 windows take 0.34 s.
 const SWEEP_COUNTED_BUDGET_S: f64 = 0.35;
 /// Seconds for one cell of a command other than the suite.
 const COMMAND_BUDGET_S: f64 = 4.0;
 /// Seconds for one cell of the suite: eight bursts, a little more than the fewest for which an interval exists. The smallest machine, with
 /// about thirty cells and points, then takes about fifteen seconds, even if intervals stay wide.
 const SUITE_BUDGET_S: f64 = 0.48;
-/// Seconds for one ratio of weights, of which a search measures dozens.
+/// Seconds for one ratio of weights. A search measures dozens of ratios.
 const INTERLEAVE_BUDGET_S: f64 = 1.0;
 /// Seconds for one cell of a large matrix.
 const LARGE_MATRIX_BUDGET_S: f64 = 1.0;
@@ -65,7 +65,7 @@ pub(super) struct Planner<'a> {
     pub(super) inherited: Option<Inherited>,
     pub(super) sizes: Sizes<'a>,
     pub(super) notes: Vec<Note>,
-    /// What is measured more coarsely than usual because the time is short.
+    /// The measurements that are coarser than usual because the time is short.
     pub(super) coarsened: Vec<Coarsened>,
 }
 
@@ -183,17 +183,17 @@ impl<'a> Planner<'a> {
         self.cpus.iter().filter(|&c| self.cpu_node(c) == node).collect()
     }
 
-    /// What gives a measurement one core more.
+    /// The ways to give a measurement one more core.
     pub(super) fn another_core(&self) -> Ways {
         Way::from(format!("allow one ({})", self.cpu_limits())).either_or(Way::name("more", Knob::Cpus))
     }
 
-    /// What limits this process to some CPUs.
+    /// The mechanisms that limit this process to some CPUs, in words.
     pub(super) const fn cpu_limits(&self) -> &'static str {
         self.machine.identity.system.words().cpu_limits
     }
 
-    /// The node of a CPU's memory where none is named: its own, or the nearest measured one if its own may not be used. Under an inherited
+    /// The node of a CPU's memory if none is named: its own, or the nearest measured one if its own may not be used. Under an inherited
     /// memory policy the nearest of the policy's nodes, or [`IN_TURN`].
     pub(super) fn local_node(&mut self, cpu: u32) -> u32 {
         let own = self.cpu_node(cpu);
@@ -274,7 +274,7 @@ impl<'a> Planner<'a> {
         cpus.iter().filter_map(|cpu| Some((*cpu, homes.get(cpu)?.clone()))).collect()
     }
 
-    /// The node of the buffers of CPUs that use local memory of `node`, as [`Self::loaders`] takes it; `None` where it shares its CPUs with
+    /// The node of the buffers of CPUs that use local memory of `node`, as [`Self::loaders`] takes it; `None` if it shares its CPUs with
     /// other nodes, whose memory is as local.
     pub(super) fn local_to(&self, node: u32) -> Option<u32> {
         let cpu = self.machine.topology.node(node).and_then(|n| n.cpus.first());
@@ -293,7 +293,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The node where the inherited policy puts the memory of all CPUs; [`IN_TURN`] where its pages are on several.
+    /// The node where the inherited policy puts the memory of all CPUs; [`IN_TURN`] if its pages are on several.
     pub(super) fn inherited_node(&self) -> Option<u32> {
         let Inherited { nodes, turns } = self.inherited.as_ref()?;
         if turns.is_some() { Some(IN_TURN) } else { nodes.first().filter(|_| nodes.len() == 1) }

@@ -1,4 +1,4 @@
-//! What cells take, so that a plan can say its time before it starts.
+//! The time that cells take, so that a plan can say its time before it starts.
 //!
 //! A cell ends when its interval is narrow, which on a quiet machine is after the fewest bursts, or when its budget is spent. So a plan has two
 //! times: with every cell halfway between the two, and with every cell at its budget. The suite's budget is close to the fewest bursts, so there
@@ -24,7 +24,7 @@ const WAKE_S: f64 = 0.001;
 /// Measuring the core's frequency after a burst of a cell.
 const FREQUENCY_S: f64 = 0.0005;
 
-/// Seconds of a burst of so many counted windows.
+/// Seconds of a burst with this number of counted windows.
 const fn burst_s(windows: usize, window: Duration) -> f64 {
     (windows + protocol::SETTLE_WINDOWS) as f64 * window.as_secs_f64() + WAKE_S
 }
@@ -37,7 +37,7 @@ fn settling_s(order: ChaseOrder, bytes: Bytes) -> f64 {
 const MIN_BURSTS: f64 = protocol::MIN_BURSTS as f64;
 /// The minimum number of runs of transfers, each over one allocation.
 const MIN_RUNS: f64 = protocol::MIN_TRANSFER_ALLOCATIONS as f64;
-/// Three windows of 20 ms until the core's clock is known to be steady, where other work was done before.
+/// Three windows of 20 ms until the core's clock is known to be steady, if other work was done before.
 const WARM_UP_S: f64 = 0.07;
 /// Looking at the machine before and after a cell: counters of the kernel, placement, the core's clock.
 const WATCH_S: f64 = 0.01;
@@ -75,12 +75,12 @@ const POINT_S: f64 = 0.004;
 /// A kernel's bursts in a sweep's trial, and the levels that have a trial.
 const POINT_TRIAL_S: f64 = burst_s(protocol::SWEEP_TRIAL_WINDOWS, protocol::SWEEP_WINDOW) * protocol::TRIAL_ROUNDS as f64;
 const LEVELS: f64 = 4.0;
-/// What one thread per core reads a second in a scan, and what first touch clears.
+/// Bytes a second that one thread per core reads in a scan, and that first touch clears.
 const READ_BYTES_S: f64 = 10e9;
 const TOUCH_BYTES_S: f64 = 3e9;
 /// Threads of a scan meet before each pass.
 const MEET_S: f64 = 1e-3;
-/// What the CPUs of a node at least compare and write a second in a sweep of an integrity check.
+/// The fewest bytes a second that the CPUs of a node compare and write in a sweep of an integrity check.
 const CHECK_BYTES_S: f64 = 3e9;
 /// Bytes a second at which the buffers of a core-to-core matrix are allocated and their chains written, and what its calibration takes.
 const MATRIX_BYTES_S: f64 = 2e9;
@@ -89,7 +89,7 @@ const CALIBRATION_S: f64 = 1.5;
 /// How far from the fewest bursts to the budget the estimate of a plan is.
 const HALFWAY: f64 = 0.5;
 
-/// What a cell takes, in seconds.
+/// The time that a cell takes, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CellCost {
     /// With nothing but the shortest bursts, and no more than the fewest.
@@ -98,7 +98,7 @@ pub struct CellCost {
     pub most_s: f64,
 }
 
-/// What each cell of a plan takes, step by step, in the order in which they run: what one has set up the next finds.
+/// The time that each cell of a plan takes, by step and in the order that they run in: a cell finds what an earlier one has set up.
 pub fn cells(plan: &Plan) -> Vec<CellCost> {
     let window = protocol::window(plan.stop.budget_s, plan.counters);
     let seconds_within = |budget_s: f64| {
@@ -124,12 +124,12 @@ pub fn curve_points(delays: &Delays, at_percent: &[u32]) -> usize {
     planned + at_percent.len() * TRIES_PER_SHARE
 }
 
-/// About how many measurements a search for weights of so many nodes makes.
+/// About how many measurements a search for the weights of this number of nodes makes.
 pub fn weights_measured(nodes: usize) -> f64 {
     if nodes > 2 { RATIOS_OF_THREE } else { RATIOS_OF_TWO }
 }
 
-/// Fills in what each step takes; the most that all of them may take, in seconds.
+/// Fills in the time that each step takes, and returns the most that all of them may take, in seconds.
 pub(super) fn fill(steps: &mut [Step], stop: &StopRule, counters: bool) -> f64 {
     let about = seconds(steps, stop, counters, HALFWAY);
     let most = most(steps, stop, counters);
@@ -147,7 +147,7 @@ pub(super) fn by_step(steps: &[Step], stop: &StopRule, counters: bool) -> Vec<f6
     seconds(steps, stop, counters, 1.0).iter().map(|cells| cells.iter().sum()).collect()
 }
 
-/// The largest budget of a cell, in seconds, with which all steps take no longer than `within_s`; 0 where there is none.
+/// The largest budget of a cell, in seconds, that lets all steps end within `within_s`; 0 if there is none.
 pub(super) fn budget_within(steps: &[Step], stop: &StopRule, counters: bool, within_s: f64) -> f64 {
     let fits = |budget_s: f64| most(steps, &StopRule { budget_s, ..*stop }, counters) <= within_s;
     if fits(stop.budget_s) {
@@ -167,7 +167,7 @@ fn seconds(steps: &[Step], stop: &StopRule, counters: bool, share: f64) -> Vec<V
     Costs::new(steps.iter().flat_map(|s| &s.cells), stop, counters, share).steps(steps)
 }
 
-/// The estimates of one plan's cells, in the order in which they run: what one has set up the next finds.
+/// The estimates of one plan's cells, in the order that they run in: a cell finds what an earlier one has set up.
 struct Costs<'a> {
     stop: &'a StopRule,
     counters: bool,
@@ -184,7 +184,8 @@ struct Costs<'a> {
     warm: bool,
 }
 
-/// Whether it is measured what these stores read: plain ones, of whole lines in ascending order, for which there are others to compare with.
+/// Whether the bytes that these stores read are measured: only of plain stores of whole lines in ascending order, because only these
+/// have other stores to compare with.
 fn compares_stores(traffic: &Traffic) -> bool {
     let Traffic { mix, form, .. } = traffic;
     mix.compared_with().is_some() && form.access != Access::Random && form.line == LineUse::Whole
@@ -227,7 +228,7 @@ impl<'a> Costs<'a> {
         self.between(least, (budget_s / (counted_s * kinds)).ceil()) * kinds * (counted_s + self.beside_windows_s())
     }
 
-    /// What a burst of a cell takes beyond its counted windows.
+    /// The time that a burst of a cell takes beyond its counted windows.
     const fn beside_windows_s(&self) -> f64 {
         burst_s(0, self.window) + FREQUENCY_S
     }
@@ -361,7 +362,7 @@ impl<'a> Costs<'a> {
         fresh * (allocate(&probe.buffer) + chains) + plateau + self.comparison_s() + groups * settling + measuring
     }
 
-    /// Counted seconds of a burst where at least `bursts` of them share the budget.
+    /// Counted seconds of a burst if at least `bursts` of them share the budget.
     fn counted_s(&self, bursts: f64) -> f64 {
         protocol::burst_windows(self.stop.budget_s, bursts, self.window) as f64 * self.window.as_secs_f64()
     }

@@ -11,11 +11,11 @@ use memgauge_model::words::{Knob, Way};
 
 use crate::requested::Requested;
 
-/// Where memory is for which no option names a node.
+/// The place of memory if no option names a node for it.
 pub(super) struct Inherited {
     /// The nodes of the policy that may be used.
     pub(super) nodes: IdSet,
-    /// The weights with which pages are on these nodes in turn; `None` where memory is on the nearest of them.
+    /// The weights with which pages are on these nodes in turn; `None` if memory is on the nearest of them.
     pub(super) turns: Option<Weights>,
 }
 

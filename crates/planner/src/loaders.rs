@@ -1,4 +1,4 @@
-//! What loaders do: mixes, the kernels that can produce them, and buffers.
+//! The work of loaders: mixes, the kernels that can produce them, and buffers.
 
 use std::collections::BTreeSet;
 
@@ -99,7 +99,7 @@ impl Planner<'_> {
             kernels,
             form,
             stride: match form.line {
-                // A part of each of the machine's lines, where these are longer than the kernels'.
+                // A part of each of the machine's lines, if these are longer than the kernels'.
                 LineUse::Part => Some(self.machine.topology.line()).filter(|line| line.0 > LINE),
                 _ => requested.stride.filter(|_| form.access == Access::Strided && form.line == LineUse::Whole),
             },

@@ -13,7 +13,7 @@ use super::sizes::{approximately, floor_power_of_two};
 /// The smallest buffer that is taken in place of the default: less would measure a first-level cache, which is something else.
 const SMALLEST: Bytes = Bytes::mib(1);
 
-/// The size of a loop's buffer, and a note where it is less than the default because less memory may be taken.
+/// The size of a loop's buffer, and a note if it is less than the default because less memory may be taken.
 ///
 /// # Errors
 /// [`PlanError::Unavailable`] when the size asked for, or the smallest, is more than may be taken: the kernel would not refuse it, but kill
@@ -54,7 +54,7 @@ fn check_pool(spec: &LoopSpec, machine: &Machine, wanted: Bytes) -> Result<(), P
     unavailable(pool_too_small(machine, spec.node, Some(&pool).filter(|_| !pools.is_empty()), page, needed))
 }
 
-/// Free bytes of the pool that is tried first where no pages are asked for, on every node that the loop may run on.
+/// Free bytes of the pool that is tried first if no pages are asked for, on every node that the loop may run on.
 fn auto_pool(spec: &LoopSpec, machine: &Machine) -> Option<u64> {
     let nodes = machine.topology.nodes.iter().filter(|n| spec.node.is_none_or(|node| node == n.id) && machine.allowed.nodes.contains(n.id));
     (spec.pages == PageRequest::Auto && machine.identity.system.is_linux())

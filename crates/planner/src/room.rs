@@ -25,7 +25,7 @@ impl Room {
         Self { bytes, place: dir.file.path.clone(), limited_by: dir.limited_by(), pool: None }
     }
 
-    /// The pages for a buffer of this size, where no pages were asked for.
+    /// The pages for a buffer of this size, if no pages were asked for.
     pub(super) fn pages(&self, bytes: u64) -> PageRequest {
         self.pool.filter(|_| bytes > self.bytes).map_or(PageRequest::Auto, |(pages, _)| pages)
     }
@@ -36,10 +36,10 @@ impl Room {
     }
 }
 
-/// What other buffers of a cell take.
+/// The memory that other buffers of a cell take.
 #[derive(Clone, Copy)]
 pub(super) enum Reserved<'a> {
-    /// So much, of any node.
+    /// This many bytes, of any node.
     Bytes(u64),
     /// This buffer, of the nodes that it is on.
     Buffer(&'a BufferPlan),
@@ -83,7 +83,7 @@ pub(super) fn in_turn(allowed: &Allowed, weights: &Weights) -> Option<(Bytes, u3
     weights.iter().filter_map(most).min()
 }
 
-/// The most bytes that the inherited policy gives to memory which nothing else places, and what limits them, in words; `None` where it may
+/// The most bytes that the inherited policy gives to memory which nothing else places, and what limits them, in words; `None` if it may
 /// be on every node.
 pub(super) fn under_policy(allowed: &Allowed) -> Option<(Bytes, String)> {
     let policy = allowed.inherited_policy()?;

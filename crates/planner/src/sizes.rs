@@ -23,7 +23,7 @@ pub(super) use memgauge_model::reserve::amount as approximately;
 /// A buffer of four times the caches that could hold it measures memory. A random reference then hits at most a quarter of the time under
 /// any replacement policy, and a cyclic chase under LRU never does (STREAM's rule of 4 x the last-level cache).
 const CACHES_TIMES: u64 = 4;
-/// The same where the time is short: a random reference hits at most half of the time, a cyclic chase under LRU still never.
+/// The same if the time is short: a random reference hits at most half of the time, a cyclic chase under LRU still never.
 const SHORT_CACHES_TIMES: u64 = 2;
 /// The same for a memory-side cache, which is direct-mapped (Intel's cache mode): of a buffer eight times as large an eighth is in it.
 const MEMORY_SIDE_TIMES: u64 = 8;
@@ -31,16 +31,16 @@ const MEMORY_SIDE_TIMES: u64 = 8;
 const MIN_DERIVED: u64 = 64 << 20;
 /// The smallest derived buffer of a loader: every stream is then much longer than what prefetchers and TLBs cover.
 const MIN_LOADER: u64 = 32 << 20;
-/// What the loaders behind one cache go over at least where the processor's last-level cache may be left out of what describes it, in a
-/// virtual machine or where no cache is known: twice the largest of today, 504 MB.
+/// The fewest bytes that the loaders behind one cache go over if the description of the processor may leave out its last-level cache, in a
+/// virtual machine or if no cache is known: twice the largest of today, 504 MB.
 const MIN_GUEST_LOADERS: u64 = 1 << 30;
 /// But no more than this part of the memory that may be taken.
 const GUEST_LOADERS_ONE_IN: u64 = 8;
-/// Derived sizes that are no powers of two are multiples of this: whole huge pages, and whole steps of all streams.
+/// Derived sizes that are not powers of two are multiples of this: whole huge pages, and whole steps of all streams.
 pub(super) const STEP: u64 = 4 << 20;
 /// The smallest buffer that is made where there is little memory: it leaves the first caches.
 pub(super) const LEAST_BUFFER: u64 = 1 << 20;
-/// Huge pages as most machines have them: what pages on nodes in turn are counted in.
+/// The huge pages of most machines: the unit of memory whose pages are on nodes in turn.
 const HUGE_PAGE: u64 = 2 << 20;
 /// The smallest buffer of a loader: one step, four bursts of four lines, of most kernels. Which kernels fit into a small buffer is found when
 /// their streams are laid out.
@@ -202,7 +202,7 @@ impl<'a> Sizes<'a> {
         stride.0 / self.line
     }
 
-    /// The most bytes on a node, the place in words, and what limits them; `None` where nothing does.
+    /// The most bytes on a node, the place in words, and what limits them; `None` if nothing does.
     fn node_limit(&self, node: u32) -> Option<(u64, String, String)> {
         let allowed = &self.machine.allowed;
         if let Some(weights) = self.turns_at(node) {
@@ -235,7 +235,7 @@ impl<'a> Sizes<'a> {
         if dir.is_dax() || bytes < memory.bytes { Room::in_directory(dir, bytes) } else { memory }
     }
 
-    /// The pages of a pool to take where free memory is too short for a buffer and no pages were asked for, and the bytes that each of `on_node`
+    /// The pages of a pool to take if free memory is too small for a buffer and no pages were asked for, and the bytes that each of `on_node`
     /// buffers may have of them. A health check leaves pools to those for whom they were made.
     fn pool_beside(&self, node: u32, reserved: u64, on_node: u64) -> Option<(PageRequest, u64)> {
         if self.spec.pages != PageRequest::Auto || matches!(self.spec.task, Task::Quick(_)) {
@@ -261,7 +261,7 @@ impl<'a> Sizes<'a> {
     fn too_much(&self, requested: u64, what: &str, room: &Room, node: u32) -> PlanError {
         let Room { place, limited_by, .. } = room;
         let most = room.most();
-        // A smaller size helps only where there is one.
+        // A smaller size helps only if one is possible.
         let less = if most >= LEAST_BUFFER { Way::Smaller(Knob::Size) } else { format!("free memory on {place}").into() };
         let of_pool = self
             .pool_for(requested, node)
@@ -301,7 +301,7 @@ impl<'a> Sizes<'a> {
         self.transfer_buffer(cpu, node, Reserved::Bytes(0), behind, notes)
     }
 
-    /// Warns where buffers of a size that was given, together so many bytes behind the last-level cache of `cpu`, may stay in caches.
+    /// Warns if buffers of a `given` size, `together` bytes behind the last-level cache of `cpu`, may stay in caches.
     fn warn_if_in_caches(&self, given: Bytes, together: u64, cpu: u32, notes: &mut Vec<Note>) {
         let reach = self.caches(cpu).reach;
         if together < SHORT_CACHES_TIMES * reach {
@@ -310,7 +310,7 @@ impl<'a> Sizes<'a> {
         }
     }
 
-    /// The buffer of a chase from `cpu` on `node` that need not leave the caches, of at least so many bytes.
+    /// The buffer of a chase from `cpu` on `node` that need not leave the caches, of `at_least` bytes or more.
     pub(super) fn transfer_buffer(
         &self,
         cpu: u32,
@@ -340,8 +340,8 @@ impl<'a> Sizes<'a> {
         BufferPlan { touch: self.requested.chase.touch.map_or(buffer.touch, IdSet::one), ..buffer }
     }
 
-    /// Bytes of each of `on_node` buffers that together are [`MEMORY_SIDE_TIMES`] the memory-side cache before the node's memory; the largest
-    /// that fit where `room` bytes for each are less, with a note. 0 if there is no such cache.
+    /// Bytes of each of `on_node` buffers that together are [`MEMORY_SIDE_TIMES`] the memory-side cache before the node's memory. If
+    /// `room` bytes for each are less than that, the largest that fit, with a note. 0 if there is no such cache.
     fn behind_memory_side_cache(&self, node: u32, wanted: u64, on_node: u64, room: u64, notes: &mut Vec<Note>) -> u64 {
         // The cache of a node's DRAM does not cache persistent memory.
         if self.spec.memory_dir.as_ref().is_some_and(MemoryDir::is_dax) {
@@ -458,7 +458,7 @@ impl<'a> Sizes<'a> {
         (CACHES_TIMES * self.caches(cpu).reach / sharers).max(MIN_LOADER).next_multiple_of(STEP)
     }
 
-    /// The same where the description leaves out the processor's cache, as that of a virtual machine may; at most `room`.
+    /// The same if the description may leave out the processor's cache, as in a virtual machine; at most `room`.
     fn behind_hidden_cache(&self, cpu: u32, sharers: u64, room: u64) -> u64 {
         if !self.machine.identity.may_be_virtual() && self.caches(cpu).reach > 0 {
             return 0;
@@ -472,12 +472,12 @@ impl<'a> Sizes<'a> {
         self.caches(cpu).domain
     }
 
-    /// The fewest bytes of a chase's buffer where the time is short.
+    /// The fewest bytes of a chase's buffer if the time is short.
     pub(super) fn least_probe(&self, cpu: u32) -> u64 {
         (SHORT_CACHES_TIMES * self.caches(cpu).reach).max(MIN_DERIVED)
     }
 
-    /// The fewest bytes of a loader's buffer where the time is short and `sharers` loaders share a cache.
+    /// The fewest bytes of a loader's buffer if the time is short and `sharers` loaders share a cache.
     pub(super) fn least_loader(&self, cpu: u32, sharers: u64) -> u64 {
         (SHORT_CACHES_TIMES * self.caches(cpu).reach / sharers).max(MIN_LOADER)
     }

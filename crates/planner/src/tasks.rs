@@ -98,7 +98,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
     Ok(plan)
 }
 
-/// What a task requests of its chases and loaders.
+/// The requests of a task for its chases and loaders.
 fn requested(task: &Task) -> Requested<'_> {
     match task {
         Task::Suite(suite) => Requested::sized(suite.buffer).loading(&suite.load),

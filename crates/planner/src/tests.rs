@@ -214,7 +214,7 @@ fn a_full_core_to_core_matrix_has_every_ordered_pair_in_both_states() {
     assert_eq!((at.cpu, at.holder_cpu, at.memory_node(), at.state), (Some(3), Some(6), Some(0), Some(LineState::Hitm)));
     assert_eq!((handoff.reader, handoff.holder, handoff.buffer.node), (3, 6, 0));
     assert!(all.transfer(3, 9, 0, LineState::Hit).is_none() && all.transfer(3, 6, 1, LineState::Hit).is_none());
-    // Four cores of two threads: three turns of four rounds, and one in which the threads of each core meet.
+    // Four cores of two threads: three turns of four rounds, and one round that pairs the threads of each core.
     assert_eq!((all.rounds, all.at_once), (13, 4));
     assert!(all.representatives.is_empty() && all.one_by_one_s < 600.0);
     let two = planned(Task::c2c(TransferShape::CpuMatrix), |s| s.nodes = Some([0, 1].into_iter().collect())).unwrap();
@@ -420,7 +420,7 @@ fn a_pool_that_is_too_small_for_every_cell_is_refused_in_one_line() {
     set_size(&mut spec, Some(Bytes::mib(16)));
     let error = plan(&spec, &machine, &kernels()).unwrap_err().to_string();
     assert!(error.contains("reserve pages outside of this container, as root: set /sys/") && !error.contains("echo"), "{error}");
-    // The pools of an only node, which may be that of a kernel without NUMA, are where those of the machine are.
+    // A kernel without NUMA may show a single node, so the pools of a single node are where those of the machine are.
     machine.topology.nodes.truncate(1);
     let change = |node, page| machine.pool_change(node, page, 9).unwrap_or_default();
     assert!(change(Some(0), Bytes::mib(2)).ends_with("set /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages to 9"));

@@ -41,7 +41,7 @@ impl Default for Appearance {
 /// A page of HTML: one result in full, or several beside each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageOptions {
-    /// What the page is called; the name of the machine if absent.
+    /// The title of the page; the name of the machine if absent.
     pub title: Option<String>,
     /// Whether the results are in the page as JSON, too, to be saved from it.
     pub data: bool,

@@ -96,7 +96,7 @@ columns! {
     quality: Option<QualityLevel>,
     /// Separated by `;`.
     reasons: String,
-    /// Why there is no value: a stable word.
+    /// Why the value is missing: a stable word.
     not_measured: String,
     /// The same in words.
     detail: String,
@@ -190,7 +190,7 @@ fn cut(text: &str) -> &str {
     text.char_indices().nth(REPEATED).map_or(text, |(end, _)| &text[..end])
 }
 
-/// What JSON cannot hold either is no number.
+/// `None` for infinity and NaN, which JSON cannot hold either.
 fn finite(value: Option<f64>) -> Option<f64> {
     value.filter(|v| v.is_finite())
 }
@@ -199,7 +199,7 @@ fn join(reasons: &[QualityReason]) -> String {
     reasons.iter().map(spelled).collect::<Vec<_>>().join(";")
 }
 
-/// The stable word for why there is no number.
+/// The stable word for why a number is missing.
 pub fn cause(why: &impl Serialize) -> String {
     let fields = serde_json::to_value(why).unwrap_or_default();
     fields["cause"].as_str().unwrap_or_default().to_owned()

@@ -1,4 +1,4 @@
-//! What is said of a fleet as CSV. What is not known is empty.
+//! Statements about a fleet as CSV. Unknown values are empty.
 
 use memgauge_analysis::fleet::{
     BaselineNumber, FleetBaseline, FleetHistory, FleetOutliers, HistoryRun, HostGroup, HostName, Series, SeriesPoint, SlowHost, SlowNumber,

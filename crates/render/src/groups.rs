@@ -74,7 +74,7 @@ pub(crate) const fn order_meaning(order: ChaseOrder) -> &'static str {
     }
 }
 
-/// What a title says besides what is measured: in which order, and in whose files.
+/// The end of a title, after the measured quantity: the order of accesses, and the files if memory is in files.
 pub(crate) fn where_and_how(m: &Measurement) -> String {
     let order = m.at.access.map(|access| format!(", {}", wording::access(access))).unwrap_or_default();
     let label = m.evidence.file.as_ref().map(FileEvidence::label).or_else(|| m.at.memory_dir.clone());
@@ -149,7 +149,7 @@ pub(crate) fn loaded_curves<'a>(ms: &[&'a Measurement]) -> Vec<LoadedCurve<'a>> 
     curves.into_iter().map(|(at, measurements)| LoadedCurve { at, points: points(&measurements), measurements }).collect()
 }
 
-/// Who chases where, and who loads what.
+/// Says which CPU chases where, and which CPUs load what.
 pub(crate) fn measured_by(at: &Coordinates) -> String {
     let order = at.order.map(|o| format!(" {}", wording::chase_order(o))).unwrap_or_default();
     let file = if at.memory_dir.is_some() { "a file at " } else { "" };
@@ -210,7 +210,7 @@ impl<'a> PrefetchTable<'a> {
     }
 }
 
-/// What the plan says of the scan of this node.
+/// The plan of the scan of this node.
 pub(crate) fn planned_scan(report: &Report, node: Option<u32>) -> Option<&Scan> {
     let cells = report.plan.iter().flat_map(|p| &p.steps).flat_map(|s| &s.cells);
     cells.filter(|c| c.at.memory_node() == node).find_map(|c| match &c.work {

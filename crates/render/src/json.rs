@@ -162,7 +162,7 @@ pub enum ReadError {
     Damaged(serde_json::Error),
 }
 
-/// What all versions have.
+/// The part that all versions have.
 #[derive(Deserialize)]
 struct Head {
     schema_version: u64,
@@ -171,7 +171,7 @@ struct Head {
 /// Reads a report that was saved as JSON.
 ///
 /// # Errors
-/// When it is no report, or one of another schema version.
+/// When it is not a report, or has another schema version.
 pub fn read(bytes: &[u8]) -> Result<Report, ReadError> {
     // The rest of the text is checked, and takes no memory: a report of another version may have any form.
     let version = match serde_json::from_slice(bytes) {

@@ -1,8 +1,8 @@
 //! Tables in the shape of Intel MLC's text, for the scripts and parsers that read it.
 //!
-//! Each section is what one mode prints after its header lines. What parsers rely on: tabs and widths to the byte, rows of matrices and of
-//! mixes that end with a tab, no other line that begins with a digit, a column for each node with memory and a row for each node with
-//! CPUs. Bytes are counted as that tool counts them: a plain store is a read and a write, 1 MB is 10^6 bytes.
+//! Each section has the lines that one mode prints after its header lines. Parsers rely on all of these: tabs and widths to the byte, rows of
+//! matrices and of mixes that end with a tab, no other line that begins with a digit, a column for each node with memory and a row for each
+//! node with CPUs. Bytes are counted as that tool counts them: a plain store is a read and a write, 1 MB is 10^6 bytes.
 //!
 //! A number that was not measured is `nan`: parsers of numbers take it, and none can mistake it for one.
 
@@ -113,8 +113,8 @@ fn idle_latencies(report: &Report) -> impl Iterator<Item = Option<f64>> {
     cells.into_iter().filter(move |m| m.at.order == order).map(|m| m.estimate.value)
 }
 
-/// How often latencies of so many clocks were seen: (clocks at which a bucket begins, count), buckets of 2^`log2` clocks. Stands before a result;
-/// brackets keep its lines from being taken for rows.
+/// Counts of latencies by their clocks. `buckets`: (clocks at which a bucket begins, count); each bucket has 2^`log2` clocks. Stands before a
+/// result; brackets keep its lines from being taken for rows.
 pub fn histogram(buckets: &[(u64, u64)], log2: u32) -> String {
     let mut text = String::from("Latency histogram (in base frequency clocks)\n");
     for (from, count) in buckets {
@@ -123,7 +123,7 @@ pub fn histogram(buckets: &[(u64, u64)], log2: u32) -> String {
     text
 }
 
-/// Bandwidth by mix, of all CPUs to their own nodes. Where a mix was measured with several numbers of CPUs or delays its best counts.
+/// Bandwidth by mix, of all CPUs to their own nodes. If a mix was measured with several numbers of CPUs or delays, its best result counts.
 pub fn peak(report: &Report, wording: Wording) -> String {
     let mut text = String::new();
     if wording.searched {
@@ -190,8 +190,8 @@ fn delay_of(m: &Measurement) -> u32 {
     m.at.delay_cycles.unwrap_or(0)
 }
 
-/// What each loader moved, by CPU, at each delay: its share of the table's bandwidth, of which the chase's part is left. Nothing may follow a
-/// table, so this stands before it; delays have no leading zeros, which are the rows' own.
+/// The bandwidth of each loader, by CPU, at each delay: its share of the table's bandwidth. The rest of that bandwidth is the chase's. Nothing
+/// may follow a table, so this stands before it. Delays have no leading zeros here; only those of rows do.
 fn per_thread(report: &Report, cells: &[&Measurement]) -> String {
     let own_delays = own_delays(report);
     let mut text = String::from("Bandwidth of each thread (in MB/sec)\n");
@@ -334,7 +334,7 @@ fn moved(m: &Measurement, rates: TrafficRates) -> f64 {
     }
 }
 
-/// Clocks of the CPU's base frequency (the TSC's) in so many ns.
+/// Converts ns to clocks of the CPU's base frequency (the TSC's).
 fn clocks(report: &Report, ns: Option<f64>) -> Option<f64> {
     let clock = report.environment.clock.as_ref()?;
     // A clock of the kernel's ticks in nanoseconds, whatever the CPU does.
@@ -344,7 +344,7 @@ fn clocks(report: &Report, ns: Option<f64>) -> Option<f64> {
     Some(ns? * clock.hz / 1e9)
 }
 
-/// The line that names the traffic. As in the original there is none for mixes with stores: scripts count lines.
+/// The line that names the traffic. Mixes with stores do not have this line in the original either, and scripts count lines.
 const fn traffic(mix: Option<Mix>) -> &'static str {
     match mix {
         None | Some(Mix::AllReads) => "Using Read-only traffic type\n",
@@ -358,7 +358,7 @@ fn columns(report: &Report) -> IdSet {
     report.machine.allowed.nodes.iter().chain(measured).collect()
 }
 
-/// The numbers of the columns, then a line for each row: its number with at least so many places, as with `printf`, and its cells.
+/// The numbers of the columns, then a line for each row: its number, padded to at least `places` as with `printf`, and its cells.
 fn rows(text: &mut String, rows: &IdSet, columns: &IdSet, places: usize, cell: impl Fn(u32, u32) -> String) {
     let head: String = columns.iter().map(|column| format!("{column:6}\t")).collect();
     let _ = writeln!(text, "{head}");

@@ -18,7 +18,7 @@ fn decimals(value: f64) -> usize {
     }
 }
 
-/// A value without its unit; a dash for what is no number.
+/// A value without its unit; a dash if it is not finite.
 pub(crate) fn number(value: f64) -> String {
     if !value.is_finite() {
         return DASH.to_owned();
@@ -35,7 +35,7 @@ pub(crate) fn marked(m: &Measurement, value: f64) -> String {
     doubted(!m.is_reliable(), value)
 }
 
-/// The same of a number of which it is known whether to doubt it.
+/// The same, with a sign before it if the number is to be doubted.
 pub(crate) fn doubted(doubt: bool, value: f64) -> String {
     let sign = if doubt { "~" } else { "" };
     format!("{sign}{}", number(value))

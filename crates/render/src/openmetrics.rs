@@ -1,8 +1,9 @@
 //! OpenMetrics: the numbers that a monitoring system should keep, for node_exporter's textfile collector.
 //!
-//! A series lives for years, so its labels are what the user chose and what the machine has, never what one run found: of a curve under
-//! load its ends and its knee are written, of a sweep its levels. What a machine has thousands of, such as pairs of CPUs and regions of
-//! memory, is summed up by node as the smallest, the median and the largest, without an interval. Values have no timestamps, which the collector refuses.
+//! A series lives for years, so its labels are what the user chose and what the machine has, never what one run found: a curve under load is
+//! written as its ends and its knee, a sweep as its levels. Values that a machine has by the thousand, such as those of pairs of CPUs and of
+//! regions of memory, are summed up by node as the smallest, the median and the largest, without an interval. Values have no timestamps,
+//! because the collector refuses them.
 //!
 //! All series say what was asked for (`task`, `options`), because a collector that finds a series in two files keeps one of them or none.
 
@@ -114,7 +115,7 @@ impl Collected {
         report.levels.iter().for_each(|levels| self.add_levels(&curves, levels, &subject, shared));
     }
 
-    /// Single values; those of which a machine has thousands are put into groups, to be summed up.
+    /// Adds single values. Values that a machine has by the thousand are put into groups instead, to be summed up.
     fn add_results(
         &mut self,
         results: &[Measurement],

@@ -33,7 +33,7 @@ pub(crate) fn pages(ms: &[&Measurement]) -> String {
                 PageKind::Dax => format!("{size}pages of the device"),
             };
             match bounds(shares) {
-                // Half a per cent is the tail of a buffer that is no multiple of the page.
+                // Half a per cent is the tail of a buffer whose size is not a multiple of the page.
                 Some((low, high)) if low < 0.995 => {
                     let (low, high) = (percent(low), percent(high));
                     if low == high { format!("{name} ({low})") } else { format!("{name} ({}–{high})", low.trim_end_matches(" %")) }

@@ -1,4 +1,4 @@
-//! Text for people: the headline, and a table for each section. What is wrong is marked, and explained once at the end or, with all details,
+//! Text for people: the headline, and a table for each section. Problems are marked, and explained once at the end or, with all details,
 //! below each table.
 
 mod advice;

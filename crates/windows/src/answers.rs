@@ -1,4 +1,4 @@
-//! What Windows says of CPUs, nodes and memory. Answers are parsed on every system, and asked for on Windows.
+//! Windows' answers about CPUs, nodes and memory. They are parsed on every system, and asked for on Windows.
 
 #[cfg(windows)]
 mod asked;

@@ -8,7 +8,7 @@ use windows_sys::Win32::System::Performance::{QueryPerformanceCounter, QueryPerf
 use windows_sys::Win32::System::WindowsProgramming::QueryUnbiasedInterruptTime;
 use windows_sys::{s, w};
 
-/// What the clock is called where the CPU's counter is not used.
+/// The clock's name if the CPU's counter is not used.
 pub const REFERENCE: &str = "QueryPerformanceCounter";
 
 /// Nanoseconds in the units of `QueryInterruptTime` and of file times.
@@ -16,7 +16,7 @@ pub(crate) const UNIT_NS: u64 = 100;
 /// Readings of two clocks are repeated until none of their steps lies between them. Steps are at least half a millisecond apart.
 const TRIES: usize = 16;
 
-/// Frequencies of the timers of the mainboard that Windows keeps time by where it does not trust the TSC, in Hz, and what they are called
+/// The frequencies in Hz and the names of the mainboard timers by which Windows keeps time if it does not trust the TSC
 /// ("Acquiring high-resolution time stamps" in Microsoft's documentation).
 const BOARD_TIMERS: [(u64, &str); 2] = [(3_579_545, "the ACPI power management timer"), (14_318_180, "the HPET")];
 
@@ -44,12 +44,12 @@ fn frequency() -> u64 {
     })
 }
 
-/// Whether the system itself trusts the CPU's counter of this name. There is no documented question for that. When Windows starts, it
-/// checks whether the TSC runs at one rate and alike on all CPUs, and keeps time by a timer of the mainboard otherwise. Such a timer is
-/// known by its frequency.
+/// Whether the system itself trusts the CPU's counter of this name. Windows documents no call that says so. When it starts, it checks
+/// whether the TSC runs at one rate and alike on all CPUs. If not, it keeps time by a timer of the mainboard, which its frequency
+/// identifies.
 ///
 /// # Errors
-/// By which timer Windows keeps time instead.
+/// The timer by which Windows keeps time instead.
 pub fn trusted_counter(_root: &Path, name: &str) -> Result<(), String> {
     trusted_at(name, frequency())
 }
@@ -62,8 +62,8 @@ fn trusted_at(name: &str, frequency: u64) -> Result<(), String> {
 }
 
 /// The nanoseconds that this machine has spent suspended since it booted: interrupt time with and without sleep (`QueryInterruptTime`,
-/// `QueryUnbiasedInterruptTime`). If two calls return different values, it was suspended in between. Where the first of the two functions
-/// is missing, which is no Windows that memgauge supports, the value never changes.
+/// `QueryUnbiasedInterruptTime`). If two calls return different values, it was suspended in between. The value never changes if the first of
+/// the two functions is missing, but every Windows that memgauge supports has it.
 pub fn suspended_ns() -> u64 {
     let Some(interrupt_time) = interrupt_time() else { return 0 };
     let awake = || {

@@ -7,9 +7,9 @@ use std::path::Path;
 use memgauge_model::counters::{Event, EventOutcome, EventTotals};
 use memgauge_model::topology::Identity;
 
-/// What helps where there are no counters.
+/// Advice for a machine without counters.
 pub const NO_PMU: &str = "count on Linux on the same machine, or with the maker's own profiler";
-/// What helps where this process may not use them.
+/// Advice for a process that may not use the counters.
 pub const WITHHELD: &str = NO_PMU;
 /// Why nothing is counted.
 const WHY: &str = "hardware counters need a driver on Windows, and memgauge brings none";
@@ -33,12 +33,12 @@ pub struct EventSet {
     pub system: Vec<EncodedEvent>,
     /// Events of the mesh, one for each home agent.
     pub mesh: Vec<EncodedEvent>,
-    /// Units whose memory traffic is left out of what the machine counts, and what they are.
+    /// Units whose memory traffic the machine does not count, and their descriptions.
     pub uncounted: Vec<String>,
 }
 
 impl EventSet {
-    /// What the machine's count of memory traffic leaves out, in words; `None` when nothing is known to be missing.
+    /// The traffic that the machine's count of memory traffic leaves out, in words; `None` if nothing is known to be missing.
     pub fn left_out(&self) -> Option<String> {
         (!self.uncounted.is_empty()).then(|| format!("memory traffic of {}", self.uncounted.join(", ")))
     }
@@ -97,9 +97,9 @@ impl Catalogue {
 pub struct Reading {
     /// Events.
     pub value: u64,
-    /// Nanoseconds in which it was enabled.
+    /// Nanoseconds during which it was enabled.
     pub enabled_ns: u64,
-    /// Nanoseconds in which it counted.
+    /// Nanoseconds during which it counted.
     pub running_ns: u64,
 }
 

@@ -24,7 +24,7 @@ use windows_sys::Win32::System::SystemServices::FILE_DAX_VOLUME;
 
 use crate::security::explained;
 
-/// How many names to try. Two clashes of a process's number and the time are no coincidence.
+/// The number of names to try. They hold the process's number and the time, so two clashes are not a coincidence.
 const NAME_ATTEMPTS: u32 = 8;
 /// Room for a path or the name of a file system, in UTF-16 units: no longer path is possible (`\\?\` and 32,767).
 const TEXT: usize = 32 << 10;
@@ -137,7 +137,7 @@ fn volume(file: &File) -> io::Result<(String, u32)> {
     let mut name = vec![0_u16; TEXT];
     let (mut flags, length) = (0, name.len() as u32);
     let handle = file.as_raw_handle();
-    // SAFETY: the file is open. The call writes one number and at most as many units as it is told; it is given no other place to write to.
+    // SAFETY: the file is open. The call writes one number, and no more units than the length passed; it gets no other place to write to.
     let found =
         unsafe { GetVolumeInformationByHandleW(handle, null_mut(), 0, null_mut(), null_mut(), &raw mut flags, name.as_mut_ptr(), length) };
     if found == 0 { Err(io::Error::last_os_error()) } else { Ok((text(&name), flags)) }
@@ -153,7 +153,7 @@ fn space(dir: &str) -> io::Result<(Bytes, Bytes, Option<String>)> {
         return Err(io::Error::last_os_error());
     }
     let (mut mount, mut name) = (vec![0_u16; TEXT], vec![0_u16; TEXT]);
-    // SAFETY: the path ends in zero, and the call writes at most as many units as it is told.
+    // SAFETY: the path ends in zero, and the call writes no more units than the length passed.
     if unsafe { GetVolumePathNameW(path.as_ptr(), mount.as_mut_ptr(), TEXT as u32) } == 0 {
         return Err(io::Error::last_os_error());
     }
@@ -163,7 +163,7 @@ fn space(dir: &str) -> io::Result<(Bytes, Bytes, Option<String>)> {
     if known == 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the path ends in zero and in a backslash, and the call writes at most as many units as it is told.
+    // SAFETY: the path ends in a backslash and a zero, and the call writes no more units than the length passed.
     let named = unsafe { GetVolumeNameForVolumeMountPointW(mount.as_ptr(), name.as_mut_ptr(), TEXT as u32) } != 0;
     Ok((Bytes(free), Bytes(u64::from(sectors) * u64::from(sector)), named.then(|| text(&name))))
 }

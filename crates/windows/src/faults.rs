@@ -3,11 +3,11 @@
 //!
 //! One vectored exception handler serves the process, before all others. A fault of a chase's load makes that chase go on from a line that
 //! leads to itself ([`memgauge_kernels::recover`]). A page that cannot be provided (`EXCEPTION_IN_PAGE_ERROR`) in a range that is
-//! watched (`Watched`) marks that range, and whoever asks the range afterwards learns that what was read is worth nothing.
+//! watched (`Watched`) marks that range, and code that asks the range afterwards learns that the data it read is worthless.
 //!
-//! Windows cannot put other memory in the place of one page of a view, nor without a moment in which the page is not there at all. Loops
-//! other than chases therefore cannot go on: for them, and for any other fault, the handler does nothing more, and the process ends as it
-//! would without it.
+//! Windows cannot replace a single page of a view with other memory, nor replace anything without a moment during which the page is missing.
+//! Loops other than chases therefore cannot go on: for them, and for any other fault, the handler does nothing more, and the process ends as
+//! it would without it.
 
 use std::ptr::null_mut;
 use std::sync::OnceLock;
@@ -45,8 +45,8 @@ impl Fault {
 
 /// A range that is watched, or a free place. The handler reads it at any time, so it is atomics.
 ///
-/// Whoever fills it counts that in `fills` before anything else of it changes. A reader that finds the same count before and after the rest
-/// has read one range, and not the start of one and the end of the next.
+/// The writer raises `fills` before it changes any other field. A reader that finds the same count before and after the rest has read one
+/// range, and not the start of one and the end of the next.
 struct Range {
     fills: AtomicUsize,
     /// 0 where the place is free, 1 while it is being filled.
@@ -170,7 +170,7 @@ impl Drop for Watched {
     }
 }
 
-/// Installs the handler, once. Where Windows refuses, faults end the process as they would without it.
+/// Installs the handler, once. If Windows refuses, faults end the process as they would without it.
 fn install() {
     static INSTALLED: OnceLock<usize> = OnceLock::new();
     // SAFETY: the handler has the type that is asked for, stays in the program to its end, and does nothing that is not safe in one.
@@ -194,7 +194,7 @@ unsafe extern "system" fn handle(exception: *mut EXCEPTION_POINTERS) -> i32 {
 
 /// Marks the watched range that has a page which could not be provided.
 fn mark(address: usize, status: NTSTATUS) {
-    // A thread that accesses a range holds it, so that the place stays what it was found to be.
+    // The thread that accesses a range keeps it alive, so the place that is found here does not change.
     let Some((range, start)) = Block::all().find_map(|place| Some((place, place.around(address)?))) else { return };
     let offset = (address / PAGE * PAGE).saturating_sub(start) as u64;
     let fault = Fault { poisoned: status == STATUS_HARDWARE_MEMORY_ERROR, offset };

@@ -1,4 +1,4 @@
-//! Files and folders: whose they are, locks, and what is no file.
+//! Files and folders: their owners, locks, and paths that are not files.
 
 mod access;
 
@@ -26,11 +26,11 @@ use access::Access;
 
 /// Owners that are as trusted as root is elsewhere: the group of administrators, the system, and the service that installs Windows.
 const TRUSTED: [&str; 3] = ["S-1-5-32-544", "S-1-5-18", "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464"];
-/// Where the byte is that a lock takes: far behind any content, so that others can read the content meanwhile.
+/// The place of the byte that a lock takes: far behind any content, so that others can read the content meanwhile.
 const LOCKED_BYTE: u64 = 1 << 62;
 
-/// Who owns the path, where that is neither this user nor the administrators or the system. Links are not followed. `None` also where it
-/// cannot be seen, and on file systems without owners (FAT).
+/// The owner of the path, if that is neither this user nor the administrators or the system. Links are not followed. `None` also if the
+/// owner cannot be read, and on file systems without owners (FAT).
 pub fn foreign_owner(path: &Path) -> Option<String> {
     let owner = owner(path)?;
     let trusted = is_ours(&owner) || owner.text().is_some_and(|text| TRUSTED.contains(&text.as_str()));
@@ -125,11 +125,11 @@ pub const fn permissions(_private: bool) -> Option<Permissions> {
     None
 }
 
-/// Gives a new file the protection of the one that it will replace, `path`, where that has one of its own. What is inherited from the
-/// folder comes by itself. It is done as far as this user may.
+/// Gives a new file the protection of the one that it will replace, `path`, if that has one of its own. Windows adds the protection
+/// that the folder hands down. It is done as far as this user may.
 ///
 /// # Errors
-/// None: where it is not allowed, the new file is protected as its folder says.
+/// None: if this is not allowed, the new file is protected as its folder says.
 pub fn copy_owner(path: &Path, _old: &Metadata, file: &File) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.access_mode(READ_CONTROL).custom_flags(FILE_FLAG_OPEN_REPARSE_POINT | FILE_FLAG_BACKUP_SEMANTICS);
@@ -168,9 +168,9 @@ pub fn numbering_of_processes() -> Option<String> {
     host::machine_id(Path::new("/")).or_else(|| host::name(Path::new("/")))
 }
 
-/// Opens a file for reading and writing, or makes it, so that nobody but this user, administrators and the system may open it: whoever can
-/// open a file can hold its lock for ever. A link is not followed. Where the file system has no protection, or the file is somebody else's,
-/// it stays as it is.
+/// Opens a file for reading and writing, or makes it, so that nobody but this user, administrators and the system may open it: anybody who
+/// can open a file can hold its lock for ever. A link is not followed. If the file system has no protection, or the file is somebody else's,
+/// the protection stays as it is.
 ///
 /// # Errors
 /// When it cannot be opened, or is a link.
@@ -210,7 +210,7 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     place.Anonymous.Anonymous.Offset = LOCKED_BYTE as u32;
     place.Anonymous.Anonymous.OffsetHigh = (LOCKED_BYTE >> 32) as u32;
     let flags = LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY;
-    // SAFETY: the handle is open while `file` lives. The file was not opened for overlapped access and the call fails at once where it
+    // SAFETY: the handle is open while `file` lives. The file was not opened for overlapped access and the call fails at once if it
     // would have to wait, so nobody uses `place` after it.
     if unsafe { LockFileEx(file.as_raw_handle(), flags, 0, 1, 0, &raw mut place) } != 0 {
         return Ok(true);

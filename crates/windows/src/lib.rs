@@ -1,6 +1,7 @@
 //! What memgauge asks of Windows. [`memgauge_os`] lists what the rest of the program may use of it, one module for each module here.
 //!
-//! What interprets answers about CPUs, nodes and memory devices (`answers`, [`topology`]) is built and tested on every system; the rest is empty elsewhere.
+//! The modules that interpret answers about CPUs, nodes and memory devices (`answers`, [`topology`]) are built and tested on every system; the
+//! rest is empty on systems other than Windows.
 //!
 //! [`memgauge_os`]: ../memgauge_os/index.html
 

@@ -94,8 +94,8 @@ fn combined(nodes: &[Node], usable: AllowedSets, others: Vec<Headroom>, cpu_quot
     }
 }
 
-/// What the system leaves: physical memory that is available without writing any to disk, and what this process may still commit, which is
-/// less where page files are small and programs have reserved much.
+/// The memory that the system leaves: physical memory that is available without writing any to disk, and memory that this process may still
+/// commit, which is less if page files are small and programs have reserved much.
 fn system_headroom(status: &MEMORYSTATUSEX) -> Vec<Headroom> {
     let MEMORYSTATUSEX { ullTotalPhys: total, ullAvailPhys: available, ullAvailPageFile: commit, .. } = *status;
     let bytes = Reserve::SYSTEM.may_be_taken(available, total);
@@ -105,7 +105,7 @@ fn system_headroom(status: &MEMORYSTATUSEX) -> Vec<Headroom> {
     ]
 }
 
-/// What this process has taken, in bytes, where Windows says (Wine does not say all).
+/// The memory that this process has taken, in bytes, as far as Windows reports it (Wine does not report everything).
 #[derive(Debug, Clone, Copy, Default)]
 struct OwnUse {
     /// Committed memory that is its own.
@@ -114,10 +114,10 @@ struct OwnUse {
     working_set: Option<u64>,
 }
 
-/// What the limits of a job object leave. `processes` are those in the job, if known.
+/// The memory that the limits of a job object leave. `processes` is the number of processes in the job, if known.
 ///
-/// Windows documents no call that tells how much all processes of a job have committed now. Where this process is the only one, it is its
-/// own use. Otherwise, and where that is not known, it is taken to be the most that it ever was.
+/// Windows documents no call that returns the memory that all processes of a job have committed now. If this process is the only one, that is
+/// its own use. Otherwise, and if its own use is not known, the highest value so far stands for it.
 fn job_headroom(limits: &JOBOBJECT_EXTENDED_LIMIT_INFORMATION, own: &OwnUse, processes: Option<u32>) -> Vec<Headroom> {
     let flags = limits.BasicLimitInformation.LimitFlags;
     let of_process = own.committed.unwrap_or(limits.PeakProcessMemoryUsed as u64);
@@ -134,7 +134,7 @@ fn job_headroom(limits: &JOBOBJECT_EXTENDED_LIMIT_INFORMATION, own: &OwnUse, pro
     ];
     let room = |(flag, limit, used, what): (u32, usize, Option<u64>, &str)| {
         let name = format!("the job object's limit on the {what} of {}", gib(limit as u64));
-        // Nothing more exact than the limit itself is known where the use is not.
+        // If the use is not known, the limit itself is the best estimate.
         (flags & flag != 0).then(|| Headroom::new((limit as u64).saturating_sub(used.unwrap_or(0)), &name))
     };
     rows.into_iter().filter_map(room).collect()
@@ -160,7 +160,7 @@ fn processors() -> u32 {
     unsafe { GetActiveProcessorCount(ALL_PROCESSOR_GROUPS) }
 }
 
-/// What this process has taken (`GetProcessMemoryInfo`).
+/// The memory that this process has taken (`GetProcessMemoryInfo`).
 fn own_use() -> OwnUse {
     let mut counters = PROCESS_MEMORY_COUNTERS_EX::default();
     let size = size_of::<PROCESS_MEMORY_COUNTERS_EX>() as u32;

@@ -1,8 +1,8 @@
 //! Buffers: memory on the node and with the pages asked for, touched, and both read back.
 //!
 //! A buffer is private committed memory between two guard ranges of reserved addresses, so nothing is left behind however the process ends.
-//! Its region prefers the node (`VirtualAllocExNuma`), which Windows follows when a page is touched first, and not strictly: a node that is
-//! full is no error. The result is therefore always read back with `QueryWorkingSetEx`: the kind of each page, and its node.
+//! Its region prefers the node (`VirtualAllocExNuma`). Windows follows the preference when a page is first touched, but not strictly: a full
+//! node does not cause an error. The result is therefore always read back with `QueryWorkingSetEx`: the kind of each page, and its node.
 //!
 //! A buffer in a directory is a view of a file that Windows deletes with its last handle ([`file`](self::file)), so it is gone with the
 //! process as well.

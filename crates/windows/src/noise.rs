@@ -1,4 +1,4 @@
-//! What disturbed a measurement, from the system's counters before and after it.
+//! The disturbances of a measurement, from the system's counters before and after it.
 
 mod cycles;
 
@@ -183,7 +183,7 @@ fn busy_by_cpu(cpus: &IdSet) -> BTreeMap<u32, f64> {
     all
 }
 
-/// What `ask` returns in a thread on this CPU; its default where no thread can run there.
+/// The result of `ask` in a thread on this CPU; the default if no thread can run there.
 fn in_group<T: Send + Default>(group: u16, number: u8, ask: fn() -> T) -> T {
     let on_it = move || {
         let affinity = GROUP_AFFINITY { Mask: 1 << number, Group: group, Reserved: [0; 3] };

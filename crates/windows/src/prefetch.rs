@@ -36,13 +36,13 @@ pub struct MsrError {
 /// What went wrong with a register. On Windows it is always [`MsrFault::NoModule`]; the others are those that callers tell apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MsrFault {
-    /// There is no driver. The folder is the one that was named.
+    /// The driver is missing. The folder is the one that was named.
     NoModule(PathBuf),
     /// There is no such CPU.
     Offline,
     /// The register may not be reached, and the system's error.
     NotPermitted(PathBuf, String),
-    /// To `read` or to `write` it was refused.
+    /// The system refused to `read` or to `write` it.
     Refused(&'static str),
     /// The CPU has no such register.
     NoRegister,
@@ -77,7 +77,7 @@ impl fmt::Display for MsrError {
 }
 
 impl MsrError {
-    /// What the user can do about it.
+    /// Advice for the user.
     pub fn advice(&self) -> Ways {
         "switch prefetchers in the BIOS set-up; in a virtual machine, on the host".into()
     }
@@ -119,7 +119,7 @@ pub enum ChangeKind {
     Kept,
 }
 
-/// What an earlier change had left, and what became of it.
+/// The state that an earlier change had left, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leftover {
     /// No journal.
@@ -150,7 +150,7 @@ pub enum PrefetchError {
 }
 
 impl PrefetchError {
-    /// What the user can do about it.
+    /// Advice for the user.
     pub fn advice(&self) -> Ways {
         match self {
             Self::Register(error) => error.advice(),

@@ -1,4 +1,4 @@
-//! What the process arranges for itself before it does anything else.
+//! Arrangements that the process makes for itself before it does anything else.
 
 use std::io;
 use std::marker::PhantomData;
@@ -21,9 +21,9 @@ use windows_sys::Win32::System::Threading::{
 /// Stack of the thread that runs `main`. The linker gives the main thread 1 MiB, which does not hold the command line's parser in a debug
 /// build.
 const STACK: usize = 8 << 20;
-/// What helps where no more threads can be started.
+/// Advice if no more threads can be started.
 pub const MORE_THREADS: &str = "close other programs, or raise the memory limit of its job object";
-/// What helps where there is not enough stack to begin.
+/// Advice if there is not enough stack to begin.
 pub const MORE_STACK: &str = MORE_THREADS;
 /// Milliseconds between two ticks of the system's timer, for waits that end in time. The default is 15.6.
 const TICK_MS: u32 = 1;
@@ -48,8 +48,8 @@ pub(crate) fn refused() -> &'static [Refused] {
 }
 
 /// Runs `main` in a thread with a stack of 8 MiB. The process is kept from being slowed down to save energy (EcoQoS), the system's timer
-/// ticks every millisecond, an idle machine does not go to sleep meanwhile, and consoles show colours. What Windows refuses of it is in the
-/// notes of the environment. The priority stays what the user has given the process, as on other systems: a higher one would keep off the
+/// ticks every millisecond, an idle machine does not go to sleep meanwhile, and consoles show colours. The notes of the environment say which
+/// of these Windows refused. The priority stays what the user has given the process, as on other systems: a higher one would keep off the
 /// disturbances that the result has to show, and starve programs that share the CPUs.
 ///
 /// # Errors
@@ -68,8 +68,8 @@ pub fn run<T: Send>(main: impl FnOnce() -> T + Send) -> io::Result<T> {
 }
 
 /// Tells the system that this process is not to be throttled, even in the background, and that its timer is to be kept exact
-/// (`SetProcessInformation`, `ProcessPowerThrottling`). Each is asked for alone, because versions before Windows 11 know only the first. Whether
-/// the first was granted.
+/// (`SetProcessInformation`, `ProcessPowerThrottling`). Each is asked for alone, because versions before Windows 11 know only the first. Returns
+/// whether the first was granted.
 fn take_full_speed() -> bool {
     let ask = |control| {
         let state =
@@ -81,7 +81,7 @@ fn take_full_speed() -> bool {
             SetProcessInformation(GetCurrentProcess(), ProcessPowerThrottling, (&raw const state).cast(), bytes) != 0
         }
     };
-    // Where the second is not known, the timer is exact in the background, too.
+    // A system that does not know this request keeps the timer exact in the background anyway.
     let _ = ask(PROCESS_POWER_THROTTLING_IGNORE_TIMER_RESOLUTION);
     ask(PROCESS_POWER_THROTTLING_EXECUTION_SPEED)
 }
@@ -111,7 +111,7 @@ impl Drop for Awake {
 /// Lets a console interpret escape sequences. It stays so after the program, as other programs leave it.
 fn show_colours(which: STD_HANDLE) {
     let mut mode = 0;
-    // SAFETY: the functions take a handle, which is invalid or no console's where there is none; the first then writes nothing and fails.
+    // SAFETY: the functions take a handle, which is invalid or not a console's if there is none; the first then writes nothing and fails.
     unsafe {
         let console = GetStdHandle(which);
         if GetConsoleMode(console, &raw mut mode) != 0 {

@@ -37,8 +37,8 @@ pub const fn may_be_hidden(_root: &Path) -> bool {
 
 impl ProcessTimes {
     /// Reads the time of each process that this one may look at (`CreateToolhelp32Snapshot`, `GetProcessTimes`). An administrator may look
-    /// at services and at processes of other users, others only at their own. Wine answers for every process with the time of the one that
-    /// asks, so nothing is known there.
+    /// at services and at processes of other users, others only at their own. Wine returns the caller's own time for every process, so
+    /// nothing is known under Wine.
     pub fn read(_root: &Path) -> Self {
         if wine_version().is_some() {
             return Self { taken: Instant::now(), processes: BTreeMap::new() };
@@ -84,7 +84,7 @@ fn processes() -> Vec<(u32, String)> {
     // SAFETY: the snapshot is open, and the function writes one entry of the size that the entry states.
     let mut found = unsafe { Process32FirstW(snapshot.as_raw_handle(), &raw mut entry) } != 0;
     while found {
-        // The first, with number 0, is the time in which CPUs were idle.
+        // The first, with number 0, is the idle time of the CPUs.
         if entry.th32ProcessID != 0 {
             let name = entry.szExeFile.split(|&unit| unit == 0).next().unwrap_or_default();
             all.push((entry.th32ProcessID, String::from_utf16_lossy(name)));

@@ -22,7 +22,7 @@ pub fn run(command: &mut Command) -> io::Result<ProgramRun> {
     Ok(ended(status.code().unwrap_or_default()))
 }
 
-/// What the exit status says. A program without a handler of its own ends with this status when an event of the console ends it.
+/// The meaning of an exit status. A program without a handler of its own ends with `STATUS_CONTROL_C_EXIT` when an event of the console ends it.
 const fn ended(code: i32) -> ProgramRun {
     match code {
         STATUS_CONTROL_C_EXIT => ProgramRun::Killed(INTERRUPT),

@@ -1,4 +1,4 @@
-//! What denies something to this process, and who it is: its token, and the accounts that own files.
+//! The identity and the rights of this process: its token, and the accounts that own files.
 
 use std::ffi::c_void;
 use std::io;
@@ -14,7 +14,7 @@ use windows_sys::Win32::Security::{
 };
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
 
-/// What the system said, and with a refusal that this process has no administrator's rights, where it has none.
+/// The system's message. If it refused something, and this process has no administrator's rights, the text says so, too.
 pub fn explained(error: &io::Error) -> String {
     explain(error, is_elevated())
 }
@@ -137,14 +137,14 @@ pub(crate) fn own_user() -> Option<Sid> {
     unsafe { Some(Sid::copy((*buffer.as_ptr().cast::<SID_AND_ATTRIBUTES>()).Sid)) }
 }
 
-/// Who owns what this process makes (`TokenOwner`): its user, or the group of administrators.
+/// The owner of new objects of this process (`TokenOwner`): its user, or the group of administrators.
 pub(crate) fn own_owner() -> Option<Sid> {
     let buffer = token_information(TokenOwner)?;
     // SAFETY: for this class the system has written a `TOKEN_OWNER` and, behind it in the same buffer, the SID that it points to.
     unsafe { Some(Sid::copy((*buffer.as_ptr().cast::<TOKEN_OWNER>()).Owner)) }
 }
 
-/// What the system says about this process's token (`GetTokenInformation`), aligned for any structure of Windows.
+/// The system's data about this process's token (`GetTokenInformation`), aligned for any structure of Windows.
 fn token_information(class: TOKEN_INFORMATION_CLASS) -> Option<Vec<u64>> {
     let mut token = null_mut();
     // SAFETY: the pseudo handle of this process needs no closing, and the function writes one handle into `token`.

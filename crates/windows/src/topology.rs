@@ -61,8 +61,8 @@ pub enum TopologyError {
 
 /// The topology that these answers describe.
 ///
-/// `Node::memory` of a machine with several nodes is the total that the performance counters state. Where they state none (they can be
-/// switched off) it is the memory that is available on the node, which is a lower bound: Windows documents no other source.
+/// `Node::memory` of a machine with several nodes is the total that the performance counters state. If they state none (they can be
+/// switched off), it is the memory that is available on the node, which is a lower bound: Windows documents no other source.
 ///
 /// # Errors
 /// When the bytes are cut or contradict themselves, or name no CPU.

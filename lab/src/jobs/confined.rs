@@ -78,13 +78,13 @@ fn the_profile_is_in_force() -> Result<()> {
     measured(ran.report()?).map(drop)
 }
 
-/// Root that is confined has no capability, and needs none to measure. Time is short here, and is the only reason for what is missing.
+/// Root that is confined has no capability, and needs none to measure. Time is short here, and is the only reason for missing values.
 fn every_command_with_what_measuring_needs() -> Result<()> {
     confine(&documented()?)?;
     nothing_is_denied(COMMANDS, 3, FOLDER)
 }
 
-/// Runs commands, so many at once, with files in a folder. None of them is denied anything, and none says so.
+/// Runs commands, `at_once` at a time, with files in a folder. None of them is denied anything, and none says so.
 pub(super) fn nothing_is_denied(commands: &[&str], at_once: usize, folder: &str) -> Result<()> {
     for lines in commands.chunks(at_once) {
         let started = lines.iter().map(|line| Ok((line, memgauge(&line.replace("/tmp ", &format!("{folder} "))).start()?)));

@@ -38,7 +38,7 @@ const QEMU: &[&str] = &[
     "-M cxl-fmw.0.targets.0=cxl.1,cxl-fmw.0.size=4G",
 ];
 
-/// What `cxl create-region --type ram` does (kernel: `Documentation/ABI/testing/sysfs-bus-cxl`).
+/// Does the same as `cxl create-region --type ram` (kernel: `Documentation/ABI/testing/sysfs-bus-cxl`).
 fn region_becomes_memory() -> Result<()> {
     let cxl = Path::new("/sys/bus/cxl");
     let at = |file: &str| cxl.join("devices").join(file);

@@ -46,7 +46,7 @@ const QEMU: &[&str] = &[
 /// The node of the module.
 const NODE: u32 = 1;
 
-/// Sets all blocks of the module, of which the kernel may have put some online by itself.
+/// Sets all blocks of the module. The kernel may have put some of them online by itself.
 fn set_all(online: bool) -> Result<()> {
     for (block, _) in blocks(NODE)?.into_iter().filter(|(_, is)| *is != online) {
         set_block(block, online)?;
@@ -96,7 +96,7 @@ fn is_there(m: &Measurement, node: u32) -> bool {
     placement.status == PlacementStatus::Verified && nodes == IdSet::one(node)
 }
 
-/// Whatever has a value was measured where it says, or says that it was not.
+/// Every value was measured on the node that it states, or is marked as not verified.
 fn every_number_is_honest(ran: &Ran) -> Result<()> {
     for m in ran.report()?.measurements().filter(|m| m.estimate.value.is_some()) {
         let flagged = m.quality.level != QualityLevel::Good && m.evidence.placement.status != PlacementStatus::Verified;
@@ -181,10 +181,10 @@ fn all_of_it_goes_and_its_cells_are_lost() -> Result<()> {
     Ok(())
 }
 
-/// A buffer of which a part is touched when the node goes: the kernel kills nobody for want of a page on it, and what was measured is kept.
+/// The node goes while only a part of a buffer is touched: the kernel does not kill the process for want of a page on it, and results are kept.
 fn all_of_it_goes_while_it_is_touched() -> Result<()> {
     const BYTES: u64 = 96 << 20;
-    // Whoever stops it late, when all of the buffer is touched, tries again. Small pages take longest.
+    // If it is stopped too late, when all of the buffer is touched, it is tried again. Touching takes longest with small pages.
     for _ in 0..10 {
         let running = memgauge("latency --matrix --size 96M --time 100ms --pages 4k").start()?;
         let deadline = Instant::now() + PATIENCE;

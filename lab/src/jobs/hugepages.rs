@@ -188,7 +188,7 @@ fn transparent_switched_off() -> Result<()> {
 /// Free memory of node 2 in single pages, which the kernel cannot put together.
 fn fragmented() -> Result<()> {
     set_pools([0, 0, 0])?;
-    // The kernel's own reserve is whole: with THP it is some 11 huge pages a zone, of which a process may take half.
+    // The kernel's own reserve is not in pieces: with THP it is some 11 huge pages a zone, and a process may take half of them.
     guest::write("/proc/sys/vm/min_free_kbytes", "1024")?;
     let _pieces = fragment::node(2)?;
     let buddies = guest::read("/proc/buddyinfo")?;

@@ -382,7 +382,7 @@ fn turns_are_scaled() -> Result<()> {
     Ok(())
 }
 
-/// An event that this PMU opens and does not have is no count of zero misses.
+/// This PMU opens an event that it does not have. Its zero must not be taken for a count of misses.
 fn a_counter_that_never_counts() -> Result<()> {
     let json = Path::new(SHARE).join("never-counts.json");
     let status = Command::new("/bin/memgauge")

@@ -58,7 +58,7 @@ fn buffers(id: u32) -> Vec<BTreeMap<u32, u64>> {
     maps.lines().filter(|line| !line.contains(" file=")).map(pages).filter(|pages| BUFFER_PAGES.contains(&pages.values().sum())).collect()
 }
 
-/// Runs a command under a policy until it has so many buffers, and to its end. All of their pages are on `nodes`, on several in equal parts.
+/// Runs a command under a policy until it has `at_a_time` buffers, and to its end. All of their pages are on `nodes`, on several in equal parts.
 fn follows(command: Memgauge, (mode, nodes): (libc::c_int, &IdSet), what: &str, at_a_time: usize) -> Result<(String, Option<Report>)> {
     let mask = nodes.iter().fold(0, |mask, node| mask | 1 << node);
     let running = command.under_policy(mode, mask).start()?;

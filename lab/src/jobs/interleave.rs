@@ -106,7 +106,7 @@ fn same_pages(weights: &Weights, pages: PageRequest, bytes: usize) -> Result<()>
     Ok(())
 }
 
-/// The node of each page of a round, where every round of the memory is the same and all nodes have their share of the pages.
+/// The node of each page of a round, if every round of the memory is the same and all nodes have their share of the pages.
 fn by_turn(start: usize, bytes: usize, page: usize, weights: &Weights) -> Result<BTreeMap<usize, i32>> {
     let total = weights.total() as usize;
     let addresses: Vec<usize> = (start..start + bytes).step_by(page).collect();
@@ -197,7 +197,7 @@ fn a_search_places_by_its_weights() -> Result<()> {
     Ok(())
 }
 
-/// What an administrator had set before.
+/// Sets weights as an administrator would have set them before, and returns them.
 fn earlier() -> Result<BTreeMap<u32, u32>> {
     set_kernel_weights(&"0=7,1=3,2=2".parse()?)?;
     ensure!(!Path::new(JOURNAL).exists(), "{JOURNAL} is there already");

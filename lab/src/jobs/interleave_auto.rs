@@ -28,7 +28,7 @@ pub(crate) const JOB: Job = Job {
     ],
 };
 
-/// A node with CPUs and two without, of which firmware claims a half and a quarter of the bandwidth.
+/// A node with CPUs, and two without, for which firmware claims a half and a quarter of its bandwidth.
 const QEMU: &[&str] = &[
     "-machine q35,hmat=on",
     "-cpu max,vendor=GenuineIntel",
@@ -99,7 +99,7 @@ fn killed_and_automatic_again() -> Result<()> {
     restores(&before)
 }
 
-/// What an administrator had set is not given to the kernel to derive.
+/// After weights that an administrator had set are restored, the kernel does not derive weights again.
 fn weights_by_hand_come_back_as_those() -> Result<()> {
     for (node, weight) in [(0, "7"), (1, "3"), (2, "2")] {
         guest::write(Path::new(WEIGHTS).join(format!("node{node}")), weight)?;

@@ -60,7 +60,7 @@ fn before_it_is_memory() -> Result<()> {
     memgauge("latency --node 1 --size 4M").run()?.refused(64, &["node 1"])
 }
 
-/// What `ndctl create-namespace --mode devdax` and `daxctl reconfigure-device --mode system-ram` do.
+/// Does the same as `ndctl create-namespace --mode devdax` and `daxctl reconfigure-device --mode system-ram`.
 fn becomes_memory() -> Result<()> {
     let nd = Path::new("/sys/bus/nd");
     let namespace = "namespace0.0";

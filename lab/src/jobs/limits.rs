@@ -27,7 +27,7 @@ pub(crate) const JOB: Job = Job {
     ],
 };
 
-/// Two nodes, of which one has no CPUs, and more memory than the largest limit several times.
+/// Two nodes, one of them without CPUs, and several times as much memory as the largest limit.
 pub(super) const QEMU: &[&str] = &[
     "-machine q35",
     "-cpu max,vendor=GenuineIntel,+invtsc",
@@ -139,7 +139,7 @@ fn what_writes_no_result_in_64_mib() -> Result<()> {
     Ok(())
 }
 
-/// Buffers are of what was allowed.
+/// Buffers are within the allowed memory.
 fn kept_within(limit: Bytes, ran: &Ran) -> Result<()> {
     let Some(report) = &ran.report else {
         ensure!(ran.status == Some(4), "exit status {:?} and no result: {}", ran.status, ran.stderr);
@@ -153,7 +153,7 @@ fn kept_within(limit: Bytes, ran: &Ran) -> Result<()> {
     Ok(())
 }
 
-/// It has measured all, or a part with reasons for what is missing, or refused with a reason.
+/// It has measured all, or a part with reasons for missing values, or refused with a reason.
 pub(super) fn has_ended_well(line: &str, ran: &Ran) -> Result<()> {
     let status = ran.status.with_context(|| format!("{line}: ended by a signal: {}", ran.stderr))?;
     // A health check has statuses of its own: 2 and 3 are verdicts.

@@ -1,4 +1,4 @@
-//! Two packages of two cores of two threads; four nodes, of which two have no CPUs; HMAT; distances of their own.
+//! Two packages of two cores of two threads; four nodes, two of them without CPUs; HMAT; distances of their own.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -156,7 +156,7 @@ fn bandwidth_matrix() -> Result<()> {
     firmware_beside(&report, |gbs| [204.8, 30.72].contains(&gbs))
 }
 
-/// What firmware claims stands beside what was measured, where it claims something: from the best initiators only.
+/// The value that firmware claims stands beside the measured one if firmware claims any, which it does for the best initiators only.
 fn firmware_beside(report: &Report, right: impl Fn(f64) -> bool) -> Result<()> {
     for m in measured(report)? {
         let best = m.at.memory_node().map(|n| n % 2) == m.at.cpu_node;
@@ -165,7 +165,7 @@ fn firmware_beside(report: &Report, right: impl Fn(f64) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// The order in which the plan adds loaders.
+/// The CPUs of the loaders, as the plan adds them.
 fn loaders(report: &Report) -> Result<Vec<u32>> {
     let work = works(report)?.next().context("a plan without cells")?;
     let Work::Bandwidth(Loading { loaders, .. }) = work else { anyhow::bail!("{work:?}") };

@@ -72,7 +72,7 @@ fn file_systems() -> Result<()> {
     guest::mount("tmpfs", TMPFS, "tmpfs", "size=96m")
 }
 
-/// What the three commands that take a directory say of it.
+/// The statements of the three commands that take a directory about it.
 struct Expected {
     directory: &'static str,
     filesystem: &'static str,
@@ -91,7 +91,7 @@ impl Expected {
             ensure!(m.at.memory_dir.as_deref() == Some(self.directory) && file.path == self.directory, "{line}: {:?} {file:?}", m.at);
             ensure!((&*file.filesystem, &file.device) == (self.filesystem, &self.device), "{line}: {file:?}");
             ensure!((file.backing, file.map_sync) == (self.backing, self.map_sync), "{line}: {file:?}");
-            // Whatever is less than DAX with MAP_SYNC has a reason, unless nobody could expect more.
+            // If a file has less than DAX with MAP_SYNC, a reason is given, except on tmpfs, where nobody could expect more.
             ensure!(file.reason.is_some() != self.map_sync || self.backing == FileBacking::Tmpfs, "{line}: {file:?}");
             ensure!(m.evidence.pages.obtained == Some(self.pages), "{line}: {:?}", m.evidence.pages);
             // Pages of a device are in no list; those of files in memory are all of that kind.

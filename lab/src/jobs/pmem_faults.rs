@@ -47,7 +47,7 @@ pub(super) fn a_file_system_that_fills() -> Result<()> {
     running.until("its first file has its size", |_| free(TMPFS).is_ok_and(|now| now + (4 << 20) <= before))?;
     let filler = Path::new(TMPFS).join("filler");
     let mut file = fs::File::create(&filler)?;
-    // Until there is no more, again and again: a cell gives its space back before the next one takes it.
+    // Takes all space again and again, because a cell gives its space back before the next one takes it.
     let chunk = vec![1; 1 << 20];
     running.until("the space is taken", |_| {
         while file.write_all(&chunk).is_ok() {}
@@ -61,9 +61,9 @@ pub(super) fn a_file_system_that_fills() -> Result<()> {
     nothing_left(TMPFS, before)
 }
 
-/// FIBMAP of linux/fs.h: the block of the device in which a block of a file is.
+/// FIBMAP of linux/fs.h: returns the device's block for a block of a file.
 const FIBMAP: libc::Ioctl = 1;
-/// What the kernel's lists of bad blocks count in.
+/// The unit of the kernel's lists of bad blocks.
 const SECTOR_BYTES: u64 = 512;
 
 /// A page of every MiB that files of this directory can get, as the first of its sectors on the device: those of a file that takes all free

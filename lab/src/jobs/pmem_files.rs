@@ -28,7 +28,7 @@ pub(super) fn devices() -> Result<(String, String)> {
     }
 }
 
-/// What a directory holds, but for what mke2fs puts there.
+/// The entries of a directory, except the folder that mke2fs creates.
 pub(super) fn names_in(directory: &str) -> Result<BTreeSet<PathBuf>> {
     let names = fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<Result<BTreeSet<_>>>()?;
     Ok(names.into_iter().filter(|path| !path.ends_with("lost+found")).collect())

@@ -110,7 +110,7 @@ fn every_node_and_directory() -> Result<()> {
             }
         }
     }
-    // Where something has no value, not everything was tested.
+    // If a cell has no value, not everything was tested.
     measured(report).map(drop)
 }
 

@@ -110,14 +110,14 @@ fn a_chase_of_base_pages() -> Result<()> {
     Ok(())
 }
 
-/// The kernel splits the huge page, of which only a small part is lost.
+/// The kernel splits the huge page, and only a small part of it is lost.
 fn stores_to_huge_pages() -> Result<()> {
     let (ran, found) = with_error("bandwidth --cpu 0-1 --mix 1:1,all-reads --pages thp --size 4M --time 1s", 4 << 20, OFFSET)?;
     names_it(&ran, &place(&found))?;
     costs_one(&ran).map(drop)
 }
 
-/// A page of a pool is lost as a whole, and the pool has one fewer afterwards. Where it was the kernel does not tell.
+/// A page of a pool is lost as a whole, and the pool has one fewer afterwards. The kernel does not say where the page was.
 fn a_page_of_a_pool() -> Result<()> {
     guest::write(pool(0, HUGE >> 10).join("nr_hugepages"), "8")?;
     let outcome = (|| {
@@ -155,7 +155,7 @@ fn a_region_of_a_scan() -> Result<()> {
     Ok(())
 }
 
-/// What was written is compared before, during and after a measurement: zeros in place of the page are no words that differ.
+/// Contents are compared before, during and after a measurement. The zeros in place of the lost page do not count as words that differ.
 fn checked_contents() -> Result<()> {
     let line = "bandwidth --ramp --cpu 0,1 --line check --mix all-reads --pages 4k --size 4M --time 1s";
     let (ran, found) = with_error(line, 4 << 20, OFFSET)?;
@@ -174,7 +174,7 @@ fn loops_keep_earlier_sizes() -> Result<()> {
         let [before, hit] = &ran.report()?.results[..] else { anyhow::bail!("{line}: {} results", ran.report()?.results.len()) };
         let proof = before.evidence.proof.as_ref().context("no proof")?;
         ensure!(before.estimate.value.is_some_and(|value| value > 0.0) && proof.mismatches == 0, "{line}: {before:?}");
-        // With a pass before the error, it is what was measured.
+        // If a pass was complete before the error, its value is the result.
         let clean = hit.evidence.proof.as_ref().is_none_or(|proof| proof.mismatches == 0 && proof.passes > 0);
         let known = hit.estimate.value.is_some() == hit.evidence.proof.is_some();
         ensure!(clean && known && hit.estimate.value.is_some() != hit.estimate.not_measured.is_some(), "{line}: {hit:?}");
@@ -182,7 +182,7 @@ fn loops_keep_earlier_sizes() -> Result<()> {
     Ok(())
 }
 
-/// None crashes, each names the error, and what was measured until then is there.
+/// None crashes, each names the error, and the results until then are kept.
 fn every_other_command() -> Result<()> {
     for line in [
         "loaded --delay 0,5000 --pages 4k --size 4M --time 1s",
@@ -228,7 +228,7 @@ fn a_file_in_memory() -> Result<()> {
     Ok(())
 }
 
-/// The kernel sends the signal at once, to a thread that does not use the page, where an administrator asks for that.
+/// If an administrator asks for that, the kernel sends the signal at once, to a thread that does not use the page.
 fn announced_early() -> Result<()> {
     guest::write(EARLY, "1")?;
     let outcome = (|| {

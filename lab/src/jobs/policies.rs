@@ -125,7 +125,7 @@ fn a_node_without_cpus_and_nothing_to_read_back_from() -> Result<()> {
     memgauge(line).without_calls(ALL).hiding(NUMA_MAPS).run()?.refused(4, &["no CPU of node 2", "SYS_NICE"])
 }
 
-/// NUMA balancing brings pages that are not bound to whoever uses them; bound ones it leaves alone.
+/// NUMA balancing moves unbound pages to the nodes of the CPUs that use them, and leaves bound ones alone.
 fn balancing_that_moves_pages_is_noticed() -> Result<()> {
     guest::mount("debugfs", "/tmp/debug", "debugfs", "")?;
     for file in ["scan_delay_ms", "scan_period_min_ms", "scan_period_max_ms"] {

@@ -109,7 +109,7 @@ fn a_word_that_changed_is_placed() -> Result<()> {
     Ok(())
 }
 
-/// What a scan found that took all regions of its plan, or says that it did not and is not complete.
+/// The report of a scan, which must have taken all regions of its plan, or be incomplete and say that it stopped.
 fn scanned(ran: Ran) -> Result<Report> {
     let report = ran.report.context("it wrote no result")?;
     let stopped = report.notes.iter().any(|n| n.code == NoteCode::ScanMemoryScarce);

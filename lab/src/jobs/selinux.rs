@@ -60,7 +60,7 @@ fn documented() -> Result<String> {
     Ok(module.to_owned())
 }
 
-/// The documented module without the rules in which all of these words are; there must be some.
+/// The documented module without the rules that contain all of these words. There must be at least one such rule.
 fn documented_without(words: &[&str]) -> Result<String> {
     let module = documented()?;
     let kept: Vec<&str> = module.lines().filter(|line| !words.iter().all(|word| line.contains(word))).collect();
@@ -112,7 +112,7 @@ fn the_domain_is_in_force() -> Result<()> {
     measured(ran.report()?).map(drop)
 }
 
-/// Time is short here, and is the only reason for what is missing.
+/// Time is short here, and is the only reason for missing values.
 fn every_command_with_what_measuring_needs() -> Result<()> {
     let lines: Vec<&str> =
         COMMANDS.iter().copied().filter(|line| !LIKE_THE_DEFAULT.iter().any(|command| line.starts_with(command))).collect();
@@ -128,7 +128,7 @@ fn every_command_with_what_measuring_needs() -> Result<()> {
     Ok(())
 }
 
-/// The kernel asks whether files of its huge pages may be mapped, of which a program knows nothing.
+/// For huge pages, the kernel maps files that the program does not know of, and the policy must allow that.
 fn pages_of_a_pool() -> Result<()> {
     let line = "bandwidth --cpu 0 --node 0 --mix all-reads --size 2M --time 50ms --pages 2m";
     guest::write(pool(0, 2048).join("nr_hugepages"), "2")?;
@@ -152,7 +152,7 @@ fn folders_that_may_not_be_written() -> Result<()> {
 
 /// Everybody may count by the kernel's own rules, so its sysctl is not to blame.
 fn counters_that_may_not_be_opened() -> Result<()> {
-    // Debian's kernel starts with 3, for which it takes a capability, and the domain has none.
+    // Debian's kernel starts with 3, which requires a capability that the domain does not have.
     guest::write("/proc/sys/kernel/perf_event_paranoid", "1")?;
     let run = "(allow memgauge_t bin_t (file (getattr open read map execute execute_no_trans)))\n";
     let line = "count -e context-switches -- /bin/busybox true";

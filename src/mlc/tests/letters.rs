@@ -1,4 +1,4 @@
-//! What is parsed and what is refused; the usage and the manual.
+//! Letters that are parsed, and letters that are refused; the usage and the manual.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! What letters mean on a machine: its nodes, kernels, clock and pools, and files that letters name.
+//! The meaning of letters on a machine: its nodes, kernels, clock and pools, and files that letters name.
 
 use memgauge_model::experiment::{ChaseOrder, PageRequest};
 use memgauge_model::plan::{LoadCurve, Loading, Work};
@@ -285,7 +285,7 @@ fn letters_without_effect_are_reported_and_no_others() {
     ] {
         assert_eq!(ask(line).notes.len(), 1, "{line}: {:?}", ask(line).notes);
     }
-    // Whoever tests memory must not be told that all is well where nothing was checked.
+    // A memory test must not report that all is well if nothing was checked.
     let unchecked = ask("--loaded_latency -othreads -I").notes;
     assert!(unchecked.iter().any(|note| note.contains("say rand: what they read is not checked")), "{unchecked:?}");
 }

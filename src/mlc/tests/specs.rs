@@ -72,7 +72,7 @@ fn bandwidth_only(s: &mut Spec, delays: &[u32]) {
     s.task = Task::Bandwidth(BandwidthSpec { shape: BandwidthShape::One, delays: delays.to_vec(), traffic });
 }
 
-/// What letters change in a mode's plain spec.
+/// The change that letters make to a mode's plain spec.
 type Change = fn(&mut Spec);
 
 fn sequential(s: &mut Spec) {
@@ -209,7 +209,7 @@ fn modes_and_letters_give_their_specs() {
 
 #[test]
 fn every_letter_is_in_the_table_of_tests_or_has_no_part_in_a_spec() {
-    // -a, -o and the scan's are tested below; -B and -v change what is printed.
+    // -a, -o and the scan's are tested below; -B and -v change the output.
     let elsewhere = "aoq";
     for row in &LETTERS {
         let named = |(_, letters, _): &&(&str, &str, Change)| letters.split(' ').any(|l| l[l.len().min(1)..].starts_with(row.letter));
@@ -276,7 +276,7 @@ fn the_lines_about_prefetchers_are_for_chases_without_e() {
 #[test]
 fn the_planner_takes_them() {
     let (mut machine, kernels) = (two_nodes(), kernels(&X86));
-    // Where a pool has too few pages, other pages are used, which the program says.
+    // Large pools: if a pool has too few pages, it is the program that uses other pages and says so.
     for node in &mut machine.topology.nodes {
         node.pools = [Bytes::mib(2), Bytes::gib(1)].map(|page| PagePool { page, total: 1 << 20, free: 1 << 20 }).to_vec();
     }

@@ -56,7 +56,7 @@ pub(super) struct Package {
     pub(super) modules: BTreeMap<Name, Module>,
 }
 
-/// What a path leads to.
+/// The target of a path.
 enum Target {
     Module(Name),
     /// Something that this file defines.
@@ -133,7 +133,7 @@ impl Package {
         self.modules.entry(name.clone()).or_default()
     }
 
-    /// Notes what is mentioned at a token, in groups too; where to go on. Code for tests is left out.
+    /// Notes the paths at a token, in groups too, and returns the index to go on from. Code for tests is left out.
     fn mention(&mut self, name: &Name, tokens: &[TokenTree], at: usize) -> usize {
         match &tokens[at] {
             token if is_punctuation(token, '#') => match tokens.get(at + 1) {
@@ -249,8 +249,8 @@ impl Package {
         files
     }
 
-    /// What a path leads to from a module. `strictly`: not to what only a macro may define. `seen` has the names that are being looked up: imports
-    /// may lead back to themselves.
+    /// The target of a path from a module. `strictly`: without items that only a macro may define. `seen` has the names that are being looked up,
+    /// because imports may lead back to themselves.
     fn resolve(&self, from: &Name, path: &[String], strictly: bool, seen: &mut BTreeSet<(Name, String)>) -> Option<Target> {
         let mut at = from.clone();
         for (i, part) in path.iter().enumerate() {
@@ -268,7 +268,7 @@ impl Package {
         Some(Target::Module(at))
     }
 
-    /// What a path leads to that begins with a name that a module defines or imports.
+    /// The target of a path that begins with a name that a module defines or imports.
     fn look_up(&self, at: &Name, path: &[String], strictly: bool, seen: &mut BTreeSet<(Name, String)>) -> Option<Target> {
         let module = &self.modules[at];
         if module.items.contains(&path[0]) {
@@ -301,7 +301,7 @@ fn is_punctuation(token: &TokenTree, wanted: char) -> bool {
 
 /// The path that begins at a word, without generic arguments, and where it ends.
 fn path_at(tokens: &[TokenTree], mut at: usize) -> (Vec<String>, usize) {
-    // What follows a colon is of another crate or of a type; what follows a point is a method or a field.
+    // A path after a colon belongs to another crate or to a type; a word after a point is a method or a field.
     let foreign = at > 1 && (is_punctuation(&tokens[at - 1], ':') && is_punctuation(&tokens[at - 2], ':'));
     let mut path = Vec::new();
     while let Some(part) = tokens.get(at).and_then(word) {

@@ -1,4 +1,4 @@
-//! Where code may ask which system or instruction set it is built for: see "What enforces it" in `docs/architecture.md`.
+//! The places in which code may ask which system or instruction set it is built for: see "What enforces it" in `docs/architecture.md`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -22,7 +22,7 @@ fn circles_among(files: &[(&str, &str)]) -> (Vec<Vec<String>>, Vec<String>) {
     (arrows.circles().into_iter().collect(), arrows.0.iter().map(arrow).collect())
 }
 
-/// The arrows alone, where there is no circle.
+/// The arrows of files that must not form a circle.
 fn arrows_among(files: &[(&str, &str)]) -> Vec<String> {
     let (circles, arrows) = circles_among(files);
     assert!(circles.is_empty(), "{circles:?}");

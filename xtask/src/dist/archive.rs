@@ -83,7 +83,7 @@ pub(super) fn zip_of(tree: &Tree, release: &Release) -> Result<Vec<u8>> {
 fn zip_time(time: &str) -> Result<DateTime> {
     let parts = time.split(' ').map(str::parse).collect::<Result<Vec<u16>, _>>()?;
     let &[year, month, day, hour, minute, second] = parts.as_slice() else { bail!("'{time}' is no date with a time") };
-    // The smallest step is two seconds, and there is no leap second.
+    // The format counts in steps of two seconds and does not know leap seconds.
     let small = |number: u16| u8::try_from(number);
     Ok(DateTime::from_date_and_time(year, small(month)?, small(day)?, small(hour)?, small(minute)?, small(second.min(59) & !1)?)?)
 }

@@ -59,7 +59,7 @@ impl Origin {
         }
     }
 
-    /// The first way to build a target for which everything is here.
+    /// A target's first way to build that needs nothing that is missing here.
     fn way(target: &Target) -> Result<&'static Build> {
         let mut why = Vec::new();
         for way in target.builds {

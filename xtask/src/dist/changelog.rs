@@ -1,4 +1,4 @@
-//! CHANGELOG.md, from which packages take what changed.
+//! CHANGELOG.md, the source of the changes that packages list.
 
 use anyhow::{Result, bail};
 

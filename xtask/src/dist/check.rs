@@ -124,7 +124,7 @@ fn checksums(checked: &Checked<'_>) -> Result<Outcome> {
     Ok(Passed)
 }
 
-/// What runs a program of a target here; `None` where nothing does.
+/// The command that runs a target's programs here, empty if they run by themselves; `None` if nothing runs them.
 fn runner(target: &Target) -> Option<Vec<PathBuf>> {
     if target.runs_here() { Some(Vec::new()) } else { find_program(&format!("qemu-{}-static", target.name)).map(|emulator| vec![emulator]) }
 }

@@ -1,4 +1,4 @@
-//! What is in an archive and in the packages.
+//! The contents of archives and packages.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +26,7 @@ pub(super) struct Sources<'a> {
     units: BTreeMap<String, Vec<u8>>,
     /// The page on Windows, for its archive.
     windows: BTreeMap<&'static str, Vec<u8>>,
-    /// What users read: both licences, those of what the programs contain, README, changes.
+    /// Texts for users: both licences, the licences of the programs' components, README, changes.
     texts: BTreeMap<&'static str, Vec<u8>>,
 }
 
@@ -42,13 +42,13 @@ pub(super) struct Package {
     pub(super) units: bool,
 }
 
-/// Where an image has the program, as a path from its root.
+/// The program's path in an image, from its root.
 pub(super) const IN_IMAGE: &str = "usr/bin/memgauge";
 /// The manual page of the drop-in, which is in its own package.
 const MLC_PAGE: &str = "mlc.1";
 /// Another name of the drop-in, which scripts call for the wide loads and stores that it has under every name.
 const MLC_AVX512: &str = "mlc_avx512";
-/// What is different on Windows, where the README leads to it, and what that page says that others explain.
+/// The page on the differences on Windows, to which the README links, and the pages that it refers to for explanations.
 const WINDOWS_PAGES: [&str; 3] = ["docs/windows.md", "docs/scripts.md", "docs/prefetch.md"];
 
 impl<'a> Sources<'a> {

@@ -171,7 +171,7 @@ const LIBGCC: Runtime = Runtime { name: "libgcc", licence: "GPL-3.0-or-later WIT
 const GLIBC: Runtime = Runtime { name: "the GNU C Library", licence: "LGPL-2.1-or-later", files: &["glibc.txt", "lgpl-2.1.txt"] };
 const MINGW: Runtime = Runtime { name: "mingw-w64", licence: "ZPL-2.1", files: &["mingw-w64.txt"] };
 
-/// What is linked besides crates.
+/// The libraries that are linked besides crates.
 pub(super) fn runtime(triple: &str) -> &'static [Runtime] {
     if is_windows(triple) {
         &[RUST, MINGW, LIBGCC]

@@ -58,7 +58,7 @@ pub(super) fn image(release: &Release, names: &Names, sources: &Sources<'_>) -> 
     layout.file("index.json", serde_json::to_vec(&index)?);
     layout.file("manifest.json", serde_json::to_vec(&for_docker)?);
     layout.file("oci-layout", serde_json::to_vec(&json!({ "imageLayoutVersion": "1.0.0" }))?);
-    // What is large in it is compressed already.
+    // Its large parts are compressed already.
     tar(&layout, release.epoch)
 }
 
@@ -72,7 +72,7 @@ fn path(described: &Value) -> Result<String> {
     Ok(format!("blobs/{}", digest.replace(':', "/")))
 }
 
-/// What an image consists of, each under its checksum.
+/// The blobs of an image, each under its checksum.
 struct Blobs(Tree);
 
 impl Blobs {

@@ -27,7 +27,7 @@ const SYSTEM: &[&str] = &[
     "ws2_32.dll",
 ];
 
-/// Where cargo-auditable leaves the list of crates: JSON, compressed as zlib does.
+/// The section with cargo-auditable's list of crates: JSON, compressed with zlib.
 const CRATES: &str = ".dep-v0";
 /// A list is some kilobytes.
 const LONGEST: u64 = 16 << 20;
@@ -39,7 +39,7 @@ fn read(program: &[u8]) -> Result<File<'_>> {
 /// Needs of a program that not every system of its kind meets: libraries on Windows, a dynamic linker on Linux.
 ///
 /// # Errors
-/// When it is no program for 64 bits of either.
+/// When it is not a 64-bit program for Windows or Linux.
 pub(super) fn needed(program: &[u8]) -> Result<Vec<String>> {
     match read(program)? {
         File::Pe64(program) => {
@@ -95,7 +95,7 @@ struct Listed {
 /// The names and versions of the crates that a program says it is made of; `None` where it has no list.
 ///
 /// # Errors
-/// When it is no program, or the list cannot be read.
+/// When it is not a program, or the list cannot be read.
 pub(super) fn crates(program: &[u8]) -> Result<Option<BTreeSet<(String, String)>>> {
     match read(program)?.section_by_name(CRATES) {
         Some(section) => list(section.data()?).map(Some),

@@ -16,7 +16,7 @@ use super::tree::{Node, Tree};
 use crate::folders::{project_folder, target_folder};
 use crate::programs::{find_program, run};
 
-/// What makes the packages. Their bytes depend on its version.
+/// The program that makes the packages. Their bytes depend on its version.
 const NFPM: &str = "nfpm";
 const VERSION: &str = "2.48.0";
 /// Columns of a description.
@@ -181,7 +181,7 @@ fn overrides(package: &Package, names: &Names) -> String {
     overrides.iter().map(|tag| format!("{name}: {tag}\n")).collect()
 }
 
-/// The words of a text in lines of at most so many columns.
+/// The words of a text in lines of at most `width` columns.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

@@ -1,4 +1,4 @@
-//! What a release is asked to be, and what all of its packages say alike.
+//! The options of a release, and the facts that all of its packages state.
 
 use std::fs;
 use std::path::PathBuf;
@@ -35,14 +35,14 @@ pub(crate) struct DistArgs {
     pub(super) python: PathBuf,
 }
 
-/// What all packages say alike.
+/// The facts that all packages state.
 #[derive(Debug)]
 pub(super) struct Release {
     pub(super) version: &'static str,
     /// The time of the last commit, or of SOURCE_DATE_EPOCH: the time of every file.
     pub(super) epoch: u64,
     pub(super) maintainer: String,
-    /// Where the project is, if `Cargo.toml` says so.
+    /// The project's address, if `Cargo.toml` has one.
     pub(super) homepage: Option<String>,
 }
 

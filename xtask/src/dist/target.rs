@@ -1,4 +1,4 @@
-//! What a release is built for, and what each is called where.
+//! The targets of a release, and their names in each kind of package.
 
 use anyhow::{Result, bail};
 
@@ -16,11 +16,11 @@ pub(super) struct Target {
 #[derive(Debug)]
 pub(super) enum System {
     Linux(Names),
-    /// A zip of programs for x86-64. Left out of a whole release where its linker cannot be had.
+    /// A zip of programs for x86-64. A whole release leaves it out if its linker is not available.
     Windows,
 }
 
-/// What the packages of Linux call an instruction set.
+/// The names of an instruction set in packages of Linux.
 #[derive(Debug)]
 pub(super) struct Names {
     pub(super) deb: &'static str,
@@ -36,7 +36,7 @@ pub(super) struct Names {
 pub(super) struct Build {
     pub(super) triple: &'static str,
     pub(super) linker: &'static str,
-    /// What it needs besides Rust, as a command.
+    /// The command that installs the C toolchain that it needs besides Rust, if it needs one.
     pub(super) needs: Option<&'static str>,
     /// For the linker.
     pub(super) flags: &'static [&'static str],
@@ -109,7 +109,7 @@ impl Target {
         self.linux().is_some() && self.name == std::env::consts::ARCH
     }
 
-    /// What packages of Linux call it, if it is one of Linux.
+    /// Its names in packages of Linux, if it is a target of Linux.
     pub(super) const fn linux(&self) -> Option<&Names> {
         match &self.system {
             System::Linux(names) => Some(names),
@@ -117,7 +117,7 @@ impl Target {
         }
     }
 
-    /// What files of this target end in, after the version: the archive and its folder.
+    /// The end of names for this target, after the version: the names of the archive and its folder.
     pub(super) fn platform(&self) -> String {
         match self.system {
             System::Linux(_) => format!("{}-linux", self.name),
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(error, "--arch: 'i686' is none of x86_64, aarch64, riscv64, windows");
     }
 
-    /// What `cargo deny` looks at is what is linked into a release.
+    /// `cargo deny` checks the crates that are linked into a release.
     #[test]
     fn dependencies_of_every_target_are_checked() {
         let settings: toml::Table = include_str!("../../../deny.toml").parse().unwrap();

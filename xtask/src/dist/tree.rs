@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tree(BTreeMap<String, Node>);
 
-/// What is at a path.
+/// The entry at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Node {
     Folder,
@@ -51,7 +51,7 @@ impl Tree {
         self.0.iter().map(|(path, node)| (path.as_str(), node))
     }
 
-    /// Everything, each folder before what is in it.
+    /// All entries, each folder before its contents.
     pub(super) fn entries(&self) -> Vec<(&str, &Node)> {
         let folders: BTreeSet<&str> = self.0.keys().flat_map(|path| path.match_indices('/').map(|(at, _)| &path[..at])).collect();
         let mut entries: Vec<_> = folders.into_iter().map(|path| (path, &Node::Folder)).chain(self.files()).collect();

@@ -27,7 +27,7 @@ pub(super) fn wheel(release: &Release, names: &Names, sources: &Sources<'_>) -> 
     let mut files: BTreeMap<String, (Vec<u8>, bool)> = BTreeMap::new();
     for entry in fs::read_dir(project_folder().join("python/memgauge")).context("the module in python/memgauge")? {
         let path = entry?.path();
-        // What Python leaves there is no part of it.
+        // Python leaves a folder with its cache there, which does not belong to the module.
         if path.is_file() {
             let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
             let name = path.file_name().unwrap_or_default().to_string_lossy();

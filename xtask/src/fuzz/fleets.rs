@@ -1,4 +1,4 @@
-//! What a fleet is read from: the list of a store's batches, its Parquet files, a saved baseline, results of hosts.
+//! Targets for the files of a fleet: the list of a store's batches, its Parquet files, a saved baseline, results of hosts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -132,7 +132,7 @@ pub(super) fn parquet_files() -> Result<Vec<Vec<u8>>> {
     Ok(all)
 }
 
-/// Reads a store of which one Parquet file is the input, and its list says so: somebody has made it.
+/// Reads a store with the input as one of its Parquet files. Its list has the input's checksum, as in a store that somebody has forged.
 pub(super) fn parquet() -> Result<Run> {
     let folder = store(SCRATCH[6])?;
     // A list need not say how large a file is: lists of older programs do not.

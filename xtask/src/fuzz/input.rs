@@ -9,7 +9,7 @@ use super::targets::Target;
 pub(super) const MAX_BYTES: usize = 1 << 20;
 /// The most mutations of an input.
 const MUTATIONS: u64 = 8;
-/// What parsers stumble over, in any format.
+/// Texts that parsers of any format may stumble over.
 const HOSTILE: [&str; 32] = [
     "0",
     "-1",

@@ -1,4 +1,4 @@
-//! Results, and what is made of them: every format, the drop-in's tables, comparisons, advice.
+//! Results, and everything that is made of them: every format, the drop-in's tables, comparisons, advice.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use memgauge_render::{Appearance, Document, Format, PlannedRun, mlc_scan, read};
 
 use crate::folders::project_folder;
 
-/// What is called with each input.
+/// The function that is called with each input.
 pub(super) type Run = Box<dyn Fn(&[u8])>;
 
 /// Saved results. A small part of the mutations of a large file hits something that is read, so large ones are left out.

@@ -1,4 +1,4 @@
-//! What is fuzzed: every parser of text or bytes that come from outside, and every format in which a result is shown.
+//! The fuzz targets: every parser of text or bytes that come from outside, and every format of a result.
 
 use std::ffi::OsString;
 use std::fs;
@@ -22,7 +22,7 @@ use super::scratch::{SCRATCH, scratch};
 /// One thing to fuzz.
 pub(super) struct Target {
     pub(super) name: &'static str,
-    /// What to begin with.
+    /// The inputs to begin with.
     pub(super) corpus: fn() -> Result<Vec<Vec<u8>>>,
     /// Words of the format.
     pub(super) words: &'static [&'static str],
@@ -117,7 +117,7 @@ fn lists() -> Result<Vec<Vec<u8>>> {
 
 fn parse_lists(bytes: &[u8]) {
     text(bytes, |text| {
-        // What was parsed must also be shown, and mean the same.
+        // A list that was parsed must have a text that means the same.
         if let Ok(ids) = text.parse::<IdSet>() {
             assert_eq!(ids.to_string().parse(), Ok(ids));
         }
@@ -204,7 +204,7 @@ fn machine_files() -> Result<Vec<Vec<u8>>> {
     Ok(all)
 }
 
-/// A small machine, of which one file is the input.
+/// A small machine with the input as one of its files.
 fn machines() -> Result<Run> {
     let root = scratch(SCRATCH[0])?;
     for seed in machine_files()? {
@@ -360,7 +360,7 @@ fn tables() -> Result<Vec<Vec<u8>>> {
         end.to_vec(),
     ];
     let all = [short.concat(), extended.concat()];
-    // What maps no address would show nothing.
+    // A table that maps no address would test nothing.
     anyhow::ensure!(
         all.iter().all(|table| DeviceMap::parse(table).at(4096).is_ok_and(|devices| devices == ["DIMM_A1"])),
         "a table of the corpus"

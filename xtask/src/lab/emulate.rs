@@ -50,7 +50,7 @@ pub(crate) const TARGETS: &[Target] = &[
     },
 ];
 
-/// Checks that the whole program compiles for a target, where no guest runs it, and builds the kernels' tests.
+/// Checks that the whole program compiles for a target that no guest runs, and builds the kernels' tests.
 ///
 /// # Errors
 /// When one does not.

@@ -1,4 +1,4 @@
-//! What a guest boots: the kernel as QEMU starts it fastest, and a root image in memory with memgauge, the tests and the modules.
+//! The kernel and the root image of a guest: the kernel as QEMU starts it fastest, the image in memory with memgauge, the tests and the modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -41,13 +41,13 @@ pub(crate) fn kernel(package: &Path, release: &str, arch: Arch) -> Result<PathBu
     Ok(unpacked)
 }
 
-/// Where a package of a kernel has its modules, and since Linux 7 the kernel.
+/// The folder of a kernel package's modules. Since Linux 7 it has the kernel, too.
 fn modules_folder(package: &Path, release: &str) -> PathBuf {
     let folders = ["lib/modules", "usr/lib/modules"].map(|folder| package.join(folder).join(release));
     if folders[0].exists() { folders[0].clone() } else { folders[1].clone() }
 }
 
-/// How kernels are packed: the first bytes, and what unpacks it and ignores what follows.
+/// How kernels are packed: the first bytes, and a command that unpacks it and ignores anything after it.
 const PACKERS: [(&[u8], &[&str]); 2] =
     [(b"\xfd7zXZ\0", &["xz", "-dc", "--single-stream"]), (b"\x28\xb5\x2f\xfd", &["zstd", "-dc", "--no-progress", "-q"])];
 
@@ -56,7 +56,7 @@ fn unpack(bytes: &[u8], magic: &[u8], program: &[&str]) -> Option<Vec<u8>> {
     starts.filter_map(|at| filter(program, &bytes[at..])).find(|out| out.starts_with(b"\x7fELF"))
 }
 
-/// What a program makes of these bytes; it may complain of what follows them.
+/// The output of a program for these bytes. The program may complain about trailing bytes.
 fn filter(program: &[&str], input: &[u8]) -> Option<Vec<u8>> {
     let mut command = Command::new(program[0]);
     command.args(&program[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -68,13 +68,13 @@ fn filter(program: &[&str], input: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// What goes into an image besides the modules.
+/// The contents of an image besides the modules.
 pub(crate) struct Contents<'a> {
     /// The released program.
     pub(crate) memgauge: &'a Path,
     /// The tests, as the guest's first process.
     pub(crate) lab: &'a Path,
-    /// The folder in which a package with `bin/busybox` is unpacked.
+    /// The folder of an unpacked package with `bin/busybox`.
     pub(crate) busybox: &'a Path,
     /// Test programs of the kernels crate.
     pub(crate) kernel_tests: &'a [PathBuf],

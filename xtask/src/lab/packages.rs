@@ -10,7 +10,7 @@ use memgauge_lab::{Arch, Release};
 
 use crate::programs::{find_program, run};
 
-/// Where Debian is fetched from, unless `MEMGAUGE_LAB_MIRROR` names another place.
+/// The mirror to fetch Debian from, unless `MEMGAUGE_LAB_MIRROR` names another one.
 const MIRROR: &str = "http://deb.debian.org";
 /// Debian's own keys; on other distributions of the package `debian-archive-keyring`.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
@@ -53,7 +53,7 @@ impl Packages {
         vec!["-t".to_owned(), format!("{suite}-backports")]
     }
 
-    /// The folder that this package is unpacked in.
+    /// The folder of this package's files. The package is fetched and unpacked if it is not there yet.
     ///
     /// # Errors
     /// When it cannot be fetched.
@@ -95,7 +95,7 @@ impl Packages {
     /// # Errors
     /// When it cannot be fetched.
     pub(crate) fn kernel(&self) -> Result<(PathBuf, String)> {
-        // One that is there will do: a new kernel every few weeks is no reason to need the network.
+        // Any kernel that is there will do: a new one appears every few weeks, and fetching each would need the network.
         let prefix = "linux-image-";
         let here = fs::read_dir(&self.folder).into_iter().flatten().filter_map(|e| e.ok()?.file_name().into_string().ok());
         let here = here.filter(|n| n.starts_with(prefix) && !n.ends_with(".partial")).max();

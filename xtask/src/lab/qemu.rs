@@ -20,10 +20,10 @@ const KERNEL: &str = "quiet panic=-1 norandmaps init_on_alloc=0 cryptomgr.notest
 const KERNEL_X86_64: &str = "console=ttyS0 no_timer_check tsc=reliable no5lvl clearcpuid=131";
 const KERNEL_AARCH64: &str = "console=ttyAMA0";
 
-/// What a guest boots.
+/// The things that a guest is booted with.
 pub(crate) struct Boot<'a> {
     pub(crate) qemu: &'a Path,
-    /// Folders of its firmware, where they are not the installed ones.
+    /// Folders of its firmware, if they are not the installed ones.
     pub(crate) firmware: &'a [PathBuf],
     pub(crate) kernel: &'a Path,
     pub(crate) image: &'a Path,

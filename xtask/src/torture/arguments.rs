@@ -8,7 +8,7 @@ use clap::{Arg, Command};
 
 use super::bench::{Bench, Dice, Outcome};
 
-/// Values for any option: numbers, sizes, lists, mixes, times, names and what is none of these. The sizes and times that are right are small.
+/// Values for any option: numbers, sizes, lists, mixes, times, names and words that are none of these. Valid sizes and times are small.
 const VALUES: [&[u8]; 40] = [
     b"0",
     b"1",

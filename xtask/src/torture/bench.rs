@@ -17,16 +17,16 @@ pub(super) const LONGEST: Duration = Duration::from_secs(30);
 /// How often a run is looked at.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What became of one try.
+/// The outcome of one try.
 pub(super) enum Outcome {
     Passed,
     /// Why.
     Failed(String),
-    /// What is missing here, so that nothing can be said.
+    /// Names a thing that is missing here, so the try has no result.
     NotTried(String),
 }
 
-/// What all areas need.
+/// The program and the folder that all areas need.
 pub(super) struct Bench {
     pub(super) memgauge: PathBuf,
     /// A folder for what runs write. Nothing else is in it between runs.
@@ -44,14 +44,14 @@ impl Bench {
     pub(super) fn other(&self, words: &[&std::ffi::OsStr]) -> Command {
         let mut command = Command::new(words.first().copied().unwrap_or_default());
         command.args(words.iter().skip(1)).current_dir(&self.folder).env("RUST_BACKTRACE", "0");
-        // Whoever tortures as root did not ask for registers to be written. A folder below /dev would not be taken in their place.
+        // A user who runs this as root did not ask for registers to be written. A folder below /dev would not be accepted in their place.
         command
             .env("MEMGAUGE_MLC_PREFETCH", "leave")
             .env("MEMGAUGE_MSR_ROOT", project_folder())
             .env("MEMGAUGE_RUNTIME_DIR", target_folder())
             .env("MEMGAUGE_STATE", "");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // What `nohup` makes this process ignore would be ignored there, too.
+        // If `nohup` made this process ignore SIGHUP, the program would inherit that.
         // SAFETY: between fork and exec it makes one system call only, which cannot fail for this signal.
         unsafe {
             command.pre_exec(|| {
@@ -71,7 +71,7 @@ impl Bench {
         }
     }
 
-    /// Waits for the end of a run, at most for so long, and says what is wrong with it.
+    /// Waits for the end of a run, at most for `longest`, and judges it.
     pub(super) fn judge(&self, mut child: Child, longest: Duration) -> Result<Outcome> {
         let ended = wait(&mut child, longest)?;
         let left = self.tidy()?;
@@ -128,7 +128,7 @@ pub(super) fn wait(child: &mut Child, longest: Duration) -> Result<Option<Output
 
 fn read(pipe: Option<impl std::io::Read>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // What cannot be read is not there.
+    // Output that cannot be read counts as missing.
     let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
     bytes
 }

@@ -97,7 +97,7 @@ pub(super) fn filtered(bench: &Bench, dice: &mut Dice) -> Result<(String, Outcom
     let mut command = bench.command(&line.split_whitespace().collect::<Vec<_>>());
     confined::deny(&mut command, &calls, errno);
     let outcome = match bench.run(&mut command)? {
-        // Without `write` nobody can be told anything.
+        // Without `write` the program cannot print why it failed.
         Outcome::Failed(why) if calls.contains(&libc::SYS_write) && why.starts_with("failed without a word") => Outcome::Passed,
         outcome => outcome,
     };

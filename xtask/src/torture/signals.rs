@@ -32,13 +32,13 @@ const LINES: [&str; 23] = [
     "mlc --loaded_latency -t20",
     "mlc --peak_injection_bandwidth -t20",
 ];
-/// What the file of threads says.
+/// The content of the file of threads.
 const THREADS: &str = "[[threads]]\ncpus = \"0\"\nsize = \"16M\"\n";
 /// The longest that a run goes on before the signal.
 const LATEST_MS: u64 = 1500;
-/// Runs end within half a second of a signal. Where other processes have the CPUs, they wait for those meanwhile.
+/// Runs end within half a second of a signal. If other processes occupy the CPUs, the time that runs wait for a CPU comes on top.
 const SOON: Duration = Duration::from_secs(3);
-/// Once in a while that is not enough on a machine that is busy, so what took longer is tried again.
+/// On a busy machine that is occasionally not enough, so a run that took longer is tried again.
 const TRIES: u32 = 3;
 
 pub(super) fn once(bench: &Bench, dice: &mut Dice) -> Result<(String, Outcome)> {

@@ -36,11 +36,11 @@ pub(super) fn once(bench: &Bench, dice: &mut Dice) -> Result<(String, Outcome)> 
         });
     }
     let child = command.spawn()?;
-    // It has the child's end of the terminal, without which ours would not end.
+    // It has the child's end of the terminal open, and reading from ours would not end before that is closed.
     drop(command);
     let (outcome, shown) = std::thread::scope(|scope| {
         let (reader, ours) = if stays {
-            // Reading ends with an error when nobody has the other end any more.
+            // Reading ends with an error once no process has the other end open.
             let read = move || {
                 let mut bytes = Vec::new();
                 let _ = File::from(ours).read_to_end(&mut bytes);
@@ -59,7 +59,7 @@ pub(super) fn once(bench: &Bench, dice: &mut Dice) -> Result<(String, Outcome)> 
         return Ok((what, Outcome::Failed("panicked".to_owned())));
     }
     let outcome = match outcome? {
-        // What it said went to the terminal; and one that goes away ends a program that does not yet watch for that.
+        // Its messages went to the terminal. And a terminal that goes away ends a program that does not yet handle the signal.
         Outcome::Failed(why) if why.starts_with("failed without a word") => Outcome::Passed,
         Outcome::Failed(why) if !stays && why.starts_with(&format!("ended by signal {}:", libc::SIGHUP)) => Outcome::Passed,
         outcome => outcome,

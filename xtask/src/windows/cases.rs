@@ -1,4 +1,4 @@
-//! Command lines of the programs for Windows, and what is expected of each.
+//! Command lines of the programs for Windows, with the expected outcome of each.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Output;
 
 use anyhow::{Result, anyhow, ensure};
 
-/// A command line, and what is expected of it.
+/// A command line and its expected outcome.
 pub(super) struct Case {
     /// `memgauge` or `mlc`.
     pub(super) program: &'static str,
@@ -14,7 +14,7 @@ pub(super) struct Case {
     pub(super) line: &'static str,
     /// The exit statuses that it may have.
     statuses: &'static [i32],
-    /// What either output has.
+    /// Texts that must be on standard output or standard error.
     says: &'static [&'static str],
     /// Files that it writes, and what each contains.
     writes: &'static [(&'static str, &'static [u8])],
@@ -22,7 +22,7 @@ pub(super) struct Case {
     of_linux: bool,
 }
 
-/// What only Linux has: nothing that is printed on Windows may advise it.
+/// Words for things that only Linux has: no output on Windows may advise them.
 const FOREIGN: &[&str] = &[
     "numactl",
     "taskset",
@@ -55,7 +55,7 @@ impl Case {
     /// Whether a run in `folder` was as expected.
     ///
     /// # Errors
-    /// What was not, with all that was printed.
+    /// Names the first thing that was not, with everything that was printed.
     pub(super) fn check(&self, output: &Output, folder: &Path) -> Result<()> {
         let said = String::from_utf8_lossy(&[&*output.stdout, &*output.stderr].concat()).into_owned();
         let status = output.status.code();
@@ -116,7 +116,7 @@ const CHECKED: &[i32] = &[0, 1, 2];
 /// Nothing of it can be done here.
 const NOT_HERE: &[i32] = &[4];
 const WRONG: &[i32] = &[64];
-/// What a suite of `mlc` prints.
+/// Headings that a suite of `mlc` prints.
 const MLC_PARTS: &[&str] = &[
     "Measuring idle latencies for random access",
     "Measuring Peak Injection Memory Bandwidths",

@@ -19,9 +19,9 @@ pub struct Advice {
     pub advice_version: u32,
     /// The results that the advice is from.
     pub results: Vec<ResultFile>,
-    /// What to do, the most important first.
+    /// The recommendations, the most important first.
     pub recommendations: Vec<Recommendation>,
-    /// What these results do not tell, and why.
+    /// Questions that these results leave open, and why.
     pub gaps: Vec<Gap>,
 }
 
@@ -120,7 +120,7 @@ pub enum Doubt {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "action", rename_all = "kebab-case")]
 pub enum Action {
-    /// Use so many threads: the fewest that give 95 % of the highest bandwidth of a ramp.
+    /// Use this number of threads: the fewest that give 95 % of the highest bandwidth of a ramp.
     UseThreads {
         /// The traffic.
         mix: Mix,
@@ -130,10 +130,10 @@ pub enum Action {
         of: u32,
         /// Their share of the highest bandwidth.
         share: Ratio,
-        /// The measured number of threads from which on bandwidth grows more slowly, in shares of the whole range; `null` if there is no knee.
+        /// The measured number of threads from which on bandwidth grows more slowly, in shares of the whole range; `null` without a knee.
         knee: Option<u32>,
     },
-    /// Expect at most so many tokens a second from models.
+    /// Expect at most these numbers of tokens a second from models.
     ExpectTokens {
         /// The ceilings, by model and by where its weights are; those of the first model first, its highest first.
         ceilings: Vec<Ceiling>,
@@ -456,21 +456,21 @@ pub struct Number {
     pub reasons: Vec<QualityReason>,
 }
 
-/// What the results do not tell.
+/// A question that the results leave open.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gap {
-    /// What about.
+    /// Its topic.
     pub topic: Topic,
-    /// Why not.
+    /// Why it is open.
     pub why: Why,
-    /// What was measured, but carries no advice.
+    /// Numbers that were measured but do not support advice.
     pub numbers: Vec<Number>,
     /// A command line that measures it; `null` if measuring does not help.
     pub command: Option<String>,
 }
 
-/// Why there is no advice.
+/// Why advice is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "why", rename_all = "kebab-case")]
@@ -483,7 +483,7 @@ pub enum Why {
     NotMemory,
     /// The intervals show neither a difference of more than 3 % nor that there is none.
     Open,
-    /// The curve has no knee that its intervals tell from noise.
+    /// The intervals do not distinguish a knee of the curve from noise.
     NoKnee,
     /// Firmware had one number of nodes for each package in all results.
     OneNumberOfNodes {

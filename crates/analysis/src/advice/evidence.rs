@@ -20,7 +20,7 @@ pub(super) struct Found<'a> {
     pub(super) m: &'a Measurement,
 }
 
-/// What there is to say about a topic.
+/// The recommendations and gaps of a topic.
 #[derive(Debug, Default)]
 pub(super) struct TopicAdvice {
     pub(super) recommendations: Vec<Recommendation>,
@@ -33,7 +33,7 @@ impl<'a> Results<'a> {
         self.0.iter().all(|(_, report)| report.machine.identity.system.is_linux())
     }
 
-    /// What the document says about the results.
+    /// The document's description of each result.
     pub(super) fn files(&self) -> Vec<ResultFile> {
         let file = |(name, report): &(&str, &Report)| ResultFile {
             name: (*name).to_owned(),

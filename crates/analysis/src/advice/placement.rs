@@ -1,4 +1,4 @@
-//! Where to put threads and memory: on the same node, or on several nodes in turn.
+//! Placement of threads and memory: on the same node, or on several nodes in turn.
 
 use memgauge_model::axis::Axis;
 use memgauge_model::experiment::{ChaseOrder, Experiment, Metric};
@@ -105,7 +105,7 @@ fn interleaved_by(
     let (weights, base) = if nearest_is_best { (equal.as_ref(), Some(&search.recommended)) } else { (Some(&search.recommended), nearest) };
     let (Some(weights), Some(base)) = (weights, base) else { return };
     let has_latency = |weights: &Weights| search.trial(weights).is_some_and(|trial| trial.latency_ns.is_some());
-    // What cannot serve the demand was judged by its bandwidth.
+    // Weights that cannot serve the demand were judged by their bandwidth.
     let demand = match search.goal {
         Goal::LatencyAt(gbs) => Some(gbs).filter(|_| has_latency(weights) && has_latency(base)),
         Goal::Bandwidth => None,

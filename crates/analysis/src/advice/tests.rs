@@ -30,7 +30,7 @@ fn server(threads: u32) -> Machine {
     machine
 }
 
-/// A ramp that grows by 10 GB/s with each thread until so many threads.
+/// A ramp that grows by 10 GB/s with each thread up to `flat_from` threads.
 fn ramp(counts: &[u32], flat_from: u32) -> Vec<Measurement> {
     let point = |n: &u32| Measurement {
         experiment: Experiment::BandwidthRamp,

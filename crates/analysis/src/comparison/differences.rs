@@ -150,12 +150,12 @@ fn command(argv: &[String]) -> String {
     words.join(" ")
 }
 
-/// What a run says of its machine, of the machine's state and of itself, in the order of [`DifferentField`]; `None` for what is not known.
+/// Properties of a run, its machine and the machine's state, in the order of [`DifferentField`]; `None` for those that are not known.
 pub fn properties(report: &Report) -> Vec<(DifferentField, Option<String>)> {
     FIELDS.iter().map(|&(field, read)| (field, read(report))).collect()
 }
 
-/// What differs, in the order of [`DifferentField`].
+/// The properties that differ, in the order of [`DifferentField`].
 pub(super) fn between(before: &[Report], after: &[Report]) -> Vec<Difference> {
     let values = |reports: &[Report], read: ReadField| -> Vec<String> {
         reports.iter().filter_map(read).collect::<BTreeSet<_>>().into_iter().collect()

@@ -13,7 +13,7 @@ pub(super) struct RunSamples {
 }
 
 impl RunSamples {
-    /// A run of which only the value is known.
+    /// A run with nothing known but its value.
     pub(super) fn single(value: f64) -> Self {
         Self { value, allocations: Vec::new() }
     }
@@ -34,7 +34,7 @@ pub(super) struct Spread {
     /// The 95 % interval of the ratio.
     pub(super) low: f64,
     pub(super) high: f64,
-    /// The probability of such a ratio if there were no difference.
+    /// The probability of such a ratio if the sides did not differ.
     pub(super) p: f64,
     /// The standard deviation of a run's logarithm, what its allocations and bursts add included, the mean of both sides; `None` if a side
     /// has one run.
@@ -85,9 +85,9 @@ struct Deviation {
     run_deviation: Option<f64>,
 }
 
-/// How much the location of a side varies; `None` if nothing tells.
+/// How much the location of a side varies; `None` if the samples cannot show it.
 fn deviation(runs: &[RunSamples], random: &mut impl Rng) -> Option<Deviation> {
-    // The units of the highest level of which there are several: what they differ by is known from them alone.
+    // Counts the highest level that has several units (runs, allocations, bursts): only those units show how much they differ.
     let units = match runs {
         [] => return None,
         [one] => match one.allocations.len() {

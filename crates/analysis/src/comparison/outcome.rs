@@ -1,4 +1,4 @@
-//! What a comparison says: the contract in `schema/comparison.schema.json`.
+//! The result of a comparison: the contract in `schema/comparison.schema.json`.
 
 use memgauge_model::experiment::{Coordinates, Experiment, Metric, Unit};
 use serde::{Deserialize, Serialize};
@@ -25,13 +25,13 @@ pub struct Comparison {
     pub before: Side,
     /// The runs after.
     pub after: Side,
-    /// What differs between the sides apart from the numbers: machine, firmware, kernel, settings.
+    /// Differences between the sides apart from the numbers: machine, firmware, kernel, settings.
     pub differences: Vec<Difference>,
     /// Each quantity that both sides have.
     pub cells: Vec<CellComparison>,
     /// The means of all cells of one metric.
     pub means: Vec<MetricMean>,
-    /// What only one side has, or has only unreliably.
+    /// Quantities that only one side has, or that are unreliable in every run of a side.
     pub not_compared: Vec<NotCompared>,
 }
 
@@ -39,7 +39,7 @@ pub struct Comparison {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Side {
-    /// What tells it from the other side in texts, such as the name of a folder.
+    /// Its name in texts, such as the name of a folder; differs from that of the other side.
     pub name: String,
     /// Its runs.
     pub runs: Vec<SideRun>,
@@ -87,7 +87,7 @@ pub struct CellComparison {
     pub experiment: Experiment,
     /// Its coordinates.
     pub at: Coordinates,
-    /// What of it is compared.
+    /// The aspect that is compared.
     #[serde(flatten)]
     pub aspect: Aspect,
     /// The quantity.
@@ -102,11 +102,11 @@ pub struct CellComparison {
     pub runs: (u32, u32),
     /// `after` over `before`.
     pub ratio: f64,
-    /// Lower end of the ratio's 95 % interval; `null` where nothing tells how the numbers vary.
+    /// Lower end of the ratio's 95 % interval; `null` if it is not known how much the numbers vary.
     pub ratio_low: Option<f64>,
     /// Upper end.
     pub ratio_high: Option<f64>,
-    /// The probability of such a ratio if there were no difference, adjusted for the number of cells (Benjamini and Hochberg).
+    /// The probability of such a ratio if the sides did not differ, adjusted for the number of cells (Benjamini and Hochberg).
     pub q: Option<f64>,
     /// The conclusion.
     pub verdict: ComparisonVerdict,
@@ -140,11 +140,11 @@ pub enum ComparisonVerdict {
 pub enum Inconclusive {
     /// The interval is too wide.
     IntervalTooWide,
-    /// The interval excludes 1, but among so many cells some do so by chance.
+    /// The interval excludes 1, but with this number of cells some intervals do so by chance.
     ManyCells,
     /// A side has one run: how much runs differ from each other is not known.
     OneRun,
-    /// Nothing tells how the numbers vary.
+    /// It is not known how much the numbers vary.
     NoInterval,
 }
 
@@ -170,7 +170,7 @@ pub struct NotCompared {
     pub experiment: Experiment,
     /// Its coordinates.
     pub at: Coordinates,
-    /// What of it; absent for all of it.
+    /// The aspect that is not compared; absent if that is all of it.
     #[serde(flatten)]
     pub aspect: Option<Aspect>,
     /// The quantity.
@@ -209,7 +209,7 @@ impl Default for ComparisonOptions {
 }
 
 impl Comparison {
-    /// Whether a side has one run only, so that no difference can be told from one between runs.
+    /// Whether a side has only one run, so that a difference between the sides may be one between any two runs.
     pub fn has_single_run(&self) -> bool {
         self.before.runs.len() < 2 || self.after.runs.len() < 2
     }

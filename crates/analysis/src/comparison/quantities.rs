@@ -1,4 +1,4 @@
-//! What can be compared: values at the same coordinates, curves at equal bandwidth.
+//! Quantities that can be compared: values at the same coordinates, curves at equal bandwidth.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -159,7 +159,7 @@ fn latency_at(curve: &Curve, gbs: f64) -> Option<f64> {
     })
 }
 
-/// What can be compared, and what cannot.
+/// The quantities that can be compared, and those that cannot.
 type Comparable<'a> = (&'a mut Vec<QuantityRuns>, &'a mut Vec<NotCompared>);
 
 /// The keys of both sides, and why those that one side lacks are not compared.

@@ -100,7 +100,7 @@ fn narrow_intervals_within_the_margin_are_the_same_and_wide_ones_say_how_many_ru
 
 #[test]
 fn one_inconclusive_number_among_many_of_its_kind_does_not_decide() {
-    // Of so many numbers of a kind so many differ by 3 % with a spread that leaves it open.
+    // `open` of `all` numbers of a kind differ by 3 %, with a spread that leaves the conclusion open.
     let judged = |open: u32, all: u32, more: Option<(Experiment, f64, f64)>| {
         let pair = |experiment, i: u32, mean, deviation| QuantityRuns {
             experiment,
@@ -141,7 +141,7 @@ fn spaced(count: u32, mean: f64, deviation: f64) -> Vec<RunSamples> {
 
 #[test]
 fn the_runs_that_settle_it_among_many_numbers_are_more_than_there_are_and_enough() {
-    // Of so many numbers one differs by 5 %, and runs by 2.4 %.
+    // One of `numbers` numbers differs by 5 %, and runs by 2.4 %.
     let judged = |runs: u32, numbers: u32| {
         let pair = |i: u32| QuantityRuns {
             experiment: Experiment::Sweep,
@@ -281,7 +281,7 @@ fn matrices_are_compared_by_the_home_of_their_lines_and_named_where_a_side_lacks
         report.matrices = homes.iter().map(|(home, ns)| transfers(*home, *ns)).collect();
         report
     };
-    // One run a side, whose two homes differ: nothing tells how runs differ.
+    // One run on each side, with two homes that differ: this does not show how much runs differ.
     let one = compared(&[run(&[(0, 100.0), (1, 101.0)])], &[run(&[(0, 150.0), (1, 151.0)])]);
     let cells: Vec<_> = one.cells.iter().map(|c| (c.at.memory_node(), c.runs, c.before, c.open)).collect();
     let open = Some(Inconclusive::OneRun);

@@ -35,7 +35,7 @@ pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
     }
     let noise = &evidence.noise;
     let above = |value: Option<f64>, limit: f64| value.is_some_and(|v| v > limit);
-    // Time off the CPUs matters where it is in the samples.
+    // Time off the CPUs matters only if it is in the samples.
     let inside = noise.left_out.is_none();
     let found = [
         (R::Steal, inside && above(noise.steal, MAX_STEAL)),
@@ -72,14 +72,14 @@ pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
 /// about as much.
 const UNRELIABLE: f64 = 0.02;
 
-/// Share of the time left out from which on a wide interval shows what others do to the caches and the memory between interruptions. It moves
-/// all samples one way: a compiler beside a chase makes page walks a fifth slower.
+/// If more than this share of the time was left out, a wide interval shows what others do to the caches and the memory between interruptions.
+/// That moves all samples one way: a compiler beside a chase makes page walks a fifth slower.
 const MOSTLY_BUSY: f64 = 0.2;
-/// The least share of the time in which all threads ran.
+/// The smallest share of the time for which all threads must have run together.
 const MIN_TOGETHER: f64 = 0.5;
 /// Half of an interval's width over the value. A wider interval makes the number useless.
 const WIDE: f64 = 0.1;
-/// The same where nothing but the samples shows that something disturbed them: the interval is wider than the value.
+/// The same if only the samples show that something disturbed them: the interval is wider than the value.
 const WIDER_THAN_VALUE: f64 = 0.5;
 /// Share of the time of the other hardware threads of measured cores that others may use before the number says more about them than about
 /// memory: two threads share a core's caches and the lines that it keeps in flight.
@@ -96,7 +96,7 @@ fn unreliable(estimate: &Estimate, evidence: &Evidence, reasons: &[QualityReason
     let noise = &evidence.noise;
     let has = |reason| reasons.contains(&reason);
     let few = few_bursts_count(noise);
-    // What is measured on another CPU is another number.
+    // A thread that migrated measured another CPU, so its number is not the one that was asked for.
     let elsewhere = has(R::Migrated);
     let wider = |than| wider(estimate, than);
     let core_shared = noise.neighbours.is_some_and(|n| n.core.is_some_and(|share| share > SHARED_CORE));

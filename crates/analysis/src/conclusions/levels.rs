@@ -25,7 +25,7 @@ const MIN_OCTAVES: f64 = 0.74;
 /// A plateau has at least this many points.
 const MIN_POINTS: usize = 3;
 /// Neighbouring plateaus of latency whose values differ by less than this factor are one level. Misses of the second-level TLB add 10 to 20
-/// %, and memory half of which stays in a shared cache is a third faster, but the next cache takes at least twice as long.
+/// %, and memory is a third faster if half of it stays in a shared cache, but the next cache takes at least twice as long.
 const SAME_LATENCY: f64 = 1.5;
 /// The same for bandwidth, whose steps prefetchers make smaller.
 const SAME_BANDWIDTH: f64 = 1.3;
@@ -214,7 +214,7 @@ fn name(levels: &mut [Level], caches: &[CacheSize], hidden: Bytes, points: &[Poi
     left
 }
 
-/// The name of the last plateau: memory where sizes on it say so, otherwise the cache that the sweep ends in, or both where it may be either.
+/// The name of the last plateau: memory if sizes on it say so, otherwise the cache that the sweep ends in, or both if it may be either.
 fn last_name(level: &Level, largest: Option<Bytes>, left: &[CacheSize], hidden: Bytes) -> String {
     let Some(largest) = largest else { return "?".into() };
     // A plateau that continues to twice the size of a cache is not that of the cache.
@@ -286,7 +286,7 @@ fn parts(out: &mut [Option<usize>], edges: &[f64], caches: &[CacheSize]) {
     }
 }
 
-/// Doublings by which a cache may look smaller than described: cache partitioning on current servers leaves at least a sixteenth.
+/// How much smaller than described a cache may look, in doublings: cache partitioning on current servers leaves at least a sixteenth.
 const SMALLEST_PART: f64 = 4.0;
 /// Doublings below a cache's size. A plateau that begins later than this, at a third of the size, is not the plateau of that cache.
 const LARGEST_PART: f64 = 1.6;

@@ -14,7 +14,7 @@ use memgauge_model::words::Knob;
 
 use crate::conclusions::judge::CLOCK_TOLERANCE;
 
-/// The shares of the limit from which a bandwidth is good, or only low.
+/// The shares of the limit that a bandwidth must reach to be good, or only low.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Band {
     /// From this share on it is good.
@@ -37,7 +37,7 @@ impl Band {
 struct Limit {
     /// In 10^9 bytes a second.
     gbs: f64,
-    /// Who states it.
+    /// The source that states it.
     source: LimitSource,
     /// The part of the machine that it is for, when the machine's limit was divided evenly among nodes.
     share: Option<LimitShare>,
@@ -47,7 +47,7 @@ struct Limit {
     has_band: bool,
 }
 
-/// What is known about a machine's limits.
+/// A machine's limits, if they are known.
 #[derive(Debug, Clone)]
 struct Limits<'a> {
     topology: &'a Topology,
@@ -232,8 +232,8 @@ pub fn disturbed(m: &Measurement) -> bool {
     m.quality.level != QualityLevel::Good && m.quality.reasons.iter().any(|r| !matches!(r, R::MemoryErrors | R::NotConverged))
 }
 
-/// The verdict before a limit is known: `limit-unknown`, `not-measured`, or `not-judged` for latencies, because there is no published limit
-/// for latencies.
+/// The verdict before a limit is known: `limit-unknown`, `not-measured`, or `not-judged` for latencies, because no limit is published for
+/// them.
 pub fn unjudged(metric: Metric, estimate: &Estimate) -> Verdict {
     let reason = match (metric, estimate.value) {
         (_, None) => VerdictReason::NotMeasured,
@@ -243,7 +243,7 @@ pub fn unjudged(metric: Metric, estimate: &Estimate) -> Verdict {
     Verdict { reason, ..Verdict::default() }
 }
 
-/// Compares a bandwidth (bytes that crossed the bus, where they are known) with the limit, by the shares of it that are expected or the
+/// Compares a bandwidth (bytes that crossed the bus, if they are known) with the limit, by the shares of it that are expected or the
 /// reason why there are none. `may_fail`: a far too low one is a failure, and not a warning because something else may be the cause.
 fn verdict(value: Option<f64>, limit: Option<&Limit>, band: Result<Band, VerdictReason>, may_fail: bool) -> Verdict {
     use VerdictStatus as S;
@@ -263,7 +263,7 @@ fn verdict(value: Option<f64>, limit: Option<&Limit>, band: Result<Band, Verdict
     Verdict { status, reason, limit: limit.map(|l| l.gbs), limit_source: limit.map(|l| l.source), limit_share: limit.and_then(|l| l.share) }
 }
 
-/// What a reader should know about the limit, if bandwidth was measured.
+/// The note that a reader needs about the limit, if bandwidth was measured.
 pub fn note(report: &Report) -> Option<Note> {
     let judged =
         |m: &&Measurement| m.method() == Method::Bandwidth && m.at.memory_dir.is_none() && m.verdict.reason != VerdictReason::NotMemory;

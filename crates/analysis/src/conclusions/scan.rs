@@ -78,7 +78,7 @@ const NAMED: usize = 10;
 /// Words or errors that a note names.
 const FAULTS_NAMED: usize = 3;
 
-/// What to do about memory that does not keep what is written to it.
+/// Advice on memory that does not keep what is written to it.
 fn test_memory(system: OperatingSystem) -> String {
     format!("take the machine out of service and test its memory; look into {}", system.words().memory_errors_log)
 }
@@ -164,7 +164,7 @@ fn hardware_note(of_node: &str, regions: &[&Measurement], system: OperatingSyste
     (!bad.is_empty()).then(|| Note::error(NoteCode::MemoryCorrupted, message).advise(test_memory(system)))
 }
 
-/// What was seen of an error of a region's memory that the hardware reported.
+/// The error that the hardware reported in a region's memory, in words.
 fn hardware_error(m: &Measurement) -> Option<String> {
     m.estimate.not_measured.as_ref().filter(|why| why.is_corruption()).map(reasons::not_measured)
 }

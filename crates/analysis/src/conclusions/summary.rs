@@ -10,7 +10,8 @@ use memgauge_model::result::{
 use memgauge_model::stats;
 use memgauge_model::traffic::Mix;
 
-/// The summary's trust is degraded if more than this share of the results is degraded or missing, and unreliable if so many are.
+/// The summary's trust is degraded if more than this share of the results is degraded or missing, and unreliable if more than this share is
+/// unreliable.
 const DEGRADED: f64 = 0.25;
 
 /// Sums up a report. Unreliable results are left out.
@@ -18,7 +19,7 @@ pub fn summarise(report: &Report) -> Summary {
     sum_up(report, false)
 }
 
-/// The same; a number of which no result is reliable comes from the unreliable ones, and its quality says so. For pages that mark it.
+/// The same, but a number without a reliable result comes from the unreliable ones, and its quality says so. For pages that mark it.
 pub fn with_unreliable(report: &Report) -> Summary {
     sum_up(report, true)
 }
@@ -63,7 +64,7 @@ fn sum_up(report: &Report, doubt: bool) -> Summary {
     }
 }
 
-/// The results that may be a headline: the reliable ones, or with `doubt`, where there are none, all that have a value.
+/// The results that may be a headline: the reliable ones, or, with `doubt` and if there are none, all that have a value.
 fn usable<'a>(results: &[&'a Measurement], doubt: bool) -> Vec<&'a Measurement> {
     let with_value = |reliable: bool| results.iter().copied().filter(move |m| m.estimate.value.is_some() && (!reliable || is_reliable(m)));
     let reliable: Vec<&Measurement> = with_value(true).collect();

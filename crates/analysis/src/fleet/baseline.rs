@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::group::HostGroup;
 
-/// What hosts of each kind measure, and from where on a host is flagged.
+/// The usual numbers of each kind of host, and the values beyond which a host is flagged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FleetBaseline {
@@ -57,7 +57,7 @@ pub struct BaselineNumber {
     pub metric: Metric,
     /// The unit of every value.
     pub unit: Unit,
-    /// The pages that backed the memory, by which values are told apart; absent where that is not known.
+    /// The pages that backed the memory; values with other pages are separate numbers. Absent if not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<PageKind>,
     /// How many hosts have it with good quality and are not outliers themselves.
@@ -73,8 +73,8 @@ pub struct BaselineNumber {
     pub spread: f64,
     /// A host is flagged when it is worse than this: below it for bandwidths, above it for latencies.
     pub flagged_beyond: f64,
-    /// The median of the slower population, where the hosts fall into two and no known property tells why. `flagged_beyond` is that of the
-    /// slower one.
+    /// The median of the slower population, if the hosts fall into two and no known property explains why. `flagged_beyond` is then that of
+    /// the slower one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slower_population: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! What every host of a group measured at one number, for figures. It is no part of the contracts.
+//! The values of every host of a group for one number, for figures. They are not part of the contracts.
 
 use super::baseline::BaselineNumber;
 

@@ -10,7 +10,7 @@ use crate::comparison::DifferentField;
 pub struct HostGroup {
     /// How much they have in common.
     pub level: GroupLevel,
-    /// What they have in common, in the order in which it matters.
+    /// The properties that they have in common, the most important first.
     pub fields: Vec<GroupField>,
     /// How many they are.
     pub hosts: u32,
@@ -44,7 +44,7 @@ impl GroupLevel {
     /// Every level, the one with the most in common first.
     pub const ALL: [Self; 3] = [Self::Kernel, Self::Firmware, Self::Hardware];
 
-    /// What hosts of a group have in common, in words.
+    /// A description of what hosts of a group have in common.
     pub const fn in_words(self) -> &'static str {
         match self {
             Self::Kernel => "the same hardware, firmware and kernel",
@@ -63,7 +63,7 @@ impl GroupLevel {
     }
 }
 
-/// What hosts can differ in: a property, or one of the user's labels.
+/// A field that hosts can differ in: a property, or one of the user's labels.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]

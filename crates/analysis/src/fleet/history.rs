@@ -68,14 +68,14 @@ pub struct SeriesPoint {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// How far to trust it; `null` where there is no value.
+    /// How far to trust it; `null` without a value.
     pub quality: Option<QualityLevel>,
     /// Why it was not measured: a stable word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_measured: Option<String>,
 }
 
-/// A time in which a number stayed the same.
+/// A period during which a number stayed the same.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SeriesLevel {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::group::{FleetField, HostGroup};
 
-/// Hosts that are slower than hosts like them, hosts of which that is not known, and what else stands out.
+/// Hosts that are slower than hosts like them, hosts for which that is not known, and other findings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FleetOutliers {
@@ -25,7 +25,7 @@ pub struct FleetOutliers {
     pub groups: Vec<HostGroup>,
     /// Hosts that are slower than their siblings, the worst first.
     pub slow: Vec<SlowHost>,
-    /// Hosts of which it is not known whether they are, by name.
+    /// Hosts for which it is not known whether they are slower, by name.
     pub unknown: Vec<UnknownHost>,
     /// Hosts that fall into several populations.
     pub populations: Vec<Populations>,
@@ -58,7 +58,7 @@ pub struct SlowHost {
     pub name: HostName,
     /// The index of its group in `groups`.
     pub group: u32,
-    /// What the slow numbers have in common.
+    /// The part of the host that the slow numbers have in common.
     pub place: SlowPlace,
     /// The quantity, if only one is slow.
     pub metric: Option<Metric>,
@@ -72,7 +72,7 @@ pub struct SlowHost {
     pub unknown_numbers: u32,
 }
 
-/// What the slow numbers of a host have in common.
+/// The part of a host that its slow numbers have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "place", rename_all = "kebab-case")]
@@ -147,7 +147,7 @@ pub struct SlowNumber {
     pub p: f64,
 }
 
-/// A host of which it is not known whether it is slower.
+/// A host for which it is not known whether it is slower.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnknownHost {
@@ -196,7 +196,7 @@ pub enum UnknownReason {
         /// How many of them are much worse than the siblings': measure this host again.
         look_slow: u32,
     },
-    /// It is of the slower of two populations that neither microcode nor firmware nor kernel tells apart.
+    /// It belongs to the slower of two populations. Neither microcode nor firmware nor kernel explains their difference.
     SlowerPopulation {
         /// How many numbers are.
         numbers: u32,
@@ -209,10 +209,10 @@ pub enum UnknownReason {
 pub struct Populations {
     /// The hosts.
     pub group: HostGroup,
-    /// What tells the populations apart: several where they go together; empty if nothing known does.
+    /// The properties that distinguish the populations: several if they always occur together; empty if no known property does.
     pub fields: Vec<FleetField>,
-    /// Properties that were told of these hosts before. The order of the populations, and by how much numbers differ, are without what these
-    /// explain.
+    /// Properties that an earlier entry names for these hosts. Their effect is removed before the populations are ordered and their
+    /// differences computed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub besides: Vec<FleetField>,
     /// The populations, the fastest first.
@@ -250,13 +250,13 @@ pub struct PopulationNumber {
     /// The pages that backed the memory; absent where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<PageKind>,
-    /// The median of each population, as it was measured; `null` for one in which too few hosts have the number.
+    /// The median of each population, as it was measured; `null` if too few of its hosts have the number.
     pub medians: Vec<Option<f64>>,
     /// The worst median over the best, without what the fields in `besides` explain.
     pub ratio: f64,
 }
 
-/// Names and machine ids that do not go together one to one.
+/// Names and machine ids that do not match one to one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "duplicate", rename_all = "kebab-case")]

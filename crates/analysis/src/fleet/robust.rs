@@ -1,4 +1,4 @@
-//! Where most values lie and how far they spread, whatever a few of them are.
+//! The middle of most values and their spread, which a few outliers do not change.
 
 use memgauge_model::significance;
 
@@ -8,9 +8,9 @@ use super::MIN_ROBUST_Z;
 const SIGMA_OF_MAD: f64 = 1.4826;
 /// No spread is smaller than this share: differences below it are rounding.
 const MIN_SPREAD: f64 = 0.001;
-/// The standard error of a median is so many times that of a mean, where values are normally distributed.
+/// The standard error of a median over that of a mean, for normally distributed values.
 const MEDIAN_ERROR: f64 = 1.2533;
-/// Of the normal distribution: 95 % lie within so many standard deviations.
+/// 95 % of a normal distribution lie within this number of standard deviations.
 const Z95: f64 = 1.959_964;
 /// Rounds of leaving out outliers. Three or four are enough.
 const ROUNDS: usize = 10;
@@ -73,7 +73,7 @@ impl Centre {
 /// More degrees of freedom change nothing.
 const MOST_FREEDOM: f64 = 1000.0;
 
-/// Degrees of freedom of a spread from so many values, as simulated fleets show them: docs/method/fleet.md.
+/// Degrees of freedom of a spread from `n` values, as simulated fleets show them: docs/method/fleet.md.
 fn freedom(n: usize) -> f64 {
     (n as f64 - 3.0).clamp(1.0, MOST_FREEDOM)
 }

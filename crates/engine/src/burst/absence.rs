@@ -1,12 +1,12 @@
 //! Whether a thread was off its CPU or its memory did not answer. Both make a block take much longer than the others; the thread's CPU time
-//! tells them apart, where the kernel tells it.
+//! shows which of the two it was, if the kernel reports it.
 
 use memgauge_model::protocol::MAX_UNSEEN;
 
-/// What the CPU time of a thread says of its long blocks.
+/// The finding on a thread's long blocks, by its CPU time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Absence {
-    /// The longest blocks, so many of them, are time off the CPU. During the others the thread ran: they are stalls.
+    /// The number of the longest blocks that are time off the CPU. During the other long blocks the thread ran: they are stalls.
     pub(crate) away: usize,
     /// Time off the CPU that is in none of the long blocks.
     pub(crate) unseen: f64,
@@ -18,7 +18,7 @@ impl Absence {
     pub(crate) fn of(lost: Option<f64>, excess: &[f64]) -> Self {
         let Some(lost) = lost else { return Self { away: excess.len(), unseen: 0.0 } };
         let mut unseen = lost.max(0.0);
-        // A block of which half was lost is a short interruption that something else made longer.
+        // If half of a block was lost, the block is a short interruption that something else made longer.
         let away = excess.iter().take_while(|excess| {
             let explains = unseen > 0.0 && unseen >= **excess / 2.0;
             unseen = if explains { (unseen - **excess).max(0.0) } else { unseen };

@@ -67,7 +67,7 @@ impl Ring {
     /// The same ring at another of its lines.
     ///
     /// # Safety
-    /// `position` came from following so many pointers from [`Self::position`].
+    /// `position` came from following `hops` pointers from [`Self::position`].
     pub(crate) unsafe fn moved_to(self, position: *const u8, hops: u64) -> Self {
         let hops = (self.hops + hops % self.slots()) % self.slots();
         Self { position: position as usize, hops, ..self }
@@ -81,7 +81,7 @@ impl Ring {
         &self.buffer
     }
 
-    /// Where its buffer is.
+    /// The addresses of its buffer.
     pub(crate) fn memory(&self) -> Range<*const u8> {
         let start: *const u8 = self.buffer.as_ptr();
         start..start.wrapping_add(self.buffer.len())
@@ -89,8 +89,8 @@ impl Ring {
 
     /// An error where the chase of `cpu` that came here met a pointer that was not written there, or memory that is not there any more.
     ///
-    /// A changed pointer may lead to another line of the ring. Where the chase must be is computed if its windows are short; of longer ones
-    /// [`Self::check_links`] tells.
+    /// A changed pointer may lead to another line of the ring. If windows are short, this computes where the chase must be; for longer ones
+    /// there is [`Self::check_links`].
     pub(crate) fn check(&self, cpu: u32) -> Result<(), NotMeasured> {
         match self.buffer.fault() {
             Some(fault) => Err(NotMeasured::MemoryFailed { cpu, fault }),
@@ -162,7 +162,7 @@ pub(crate) struct ChainSpec {
     pub(crate) line: Bytes,
     pub(crate) order: ChaseOrder,
     pub(crate) seed: u64,
-    /// Where in each line the pointer is.
+    /// The place of the pointer in each line.
     pub(crate) offset_in_line: usize,
     /// All sets of a cache are used alike ([`ChaseLayout::evenly`]).
     pub(crate) even: bool,
@@ -407,7 +407,7 @@ impl Chase {
     }
 
     fn moved_to(self, end: *const u8, hops: u64) -> Self {
-        // SAFETY: every caller got `end` by following so many of the ring's pointers from its position.
+        // SAFETY: every caller got `end` by following `hops` of the ring's pointers from its position.
         Self { ring: unsafe { self.ring.moved_to(end, hops) }, ..self }
     }
 

@@ -49,7 +49,7 @@ impl CounterSwitches {
     }
 }
 
-/// What counters showed at one moment.
+/// The counters' values at one moment.
 pub(crate) struct Readings {
     own: Vec<Vec<Reading>>,
     system: Option<Vec<Vec<Reading>>>,
@@ -131,7 +131,7 @@ impl RunCounters {
     }
 }
 
-/// What cannot be counted, and why.
+/// A note on the events that cannot be counted, with the reason.
 fn missing(counters: &Counters, no_pmu: bool, left_out: Option<String>) -> Option<Note> {
     if let Some(reason) = &counters.reason {
         let advice = format!("{}; latency and bandwidth do not need them", if no_pmu { NO_PMU } else { WITHHELD });
@@ -146,7 +146,7 @@ fn missing(counters: &Counters, no_pmu: bool, left_out: Option<String>) -> Optio
     Some(Note::info(NoteCode::CountersMissing, format!("not counted: {}", list.join("; "))))
 }
 
-/// What was counted in the bursts of one measurement.
+/// The counts in the bursts of one measurement.
 #[derive(Clone, Default)]
 pub(crate) struct CounterTotals {
     own: Vec<Result<EventTotals, String>>,
@@ -174,8 +174,8 @@ impl CounterTotals {
         self.work += count.work * per_unit;
     }
 
-    /// Seconds in which the threads were on their CPUs while cycles were counted: a thread's events are enabled only then. The clock would make
-    /// cycles of a thread that others interrupt look slow.
+    /// Seconds that the threads spent on their CPUs while cycles were counted: a thread's events are enabled only then. By the clock, the cycles
+    /// of a thread that others interrupt would look slow.
     fn on_cpu_s(&self, set: &EventSet) -> Option<f64> {
         let cycles = set.groups.iter().flatten().position(|event| event.event.roles.contains(&Role::Cycles))?;
         let totals = self.own.get(cycles)?.as_ref().ok()?;
@@ -211,7 +211,7 @@ pub(crate) struct ThreadCounters {
     counters: RunCounters,
     cpu: u32,
     totals: CounterTotals,
-    /// What the counters showed before, and the clock when they were switched on.
+    /// The counter readings from before, and the clock when the counters were switched on.
     started: Option<(Readings, u64)>,
 }
 
@@ -243,7 +243,7 @@ impl ThreadCounters {
         }
     }
 
-    /// What was counted, and a note of what could not be.
+    /// The counts, and a note on the events that could not be counted.
     pub(crate) fn finish(mut self, clock: &Clock, unit: WorkUnit, certain: ExpectedEvents) -> (Counters, Option<Note>) {
         self.counters.summarise(&self.totals, clock, unit, certain)
     }

@@ -13,15 +13,15 @@ use crate::cutoff::Cutoff;
 /// Before the later parts of a chase its thread has slept for a moment only. It is warmed up for this share of the last part's time.
 const SETTLE_AGAIN: f64 = 0.05;
 
-/// How long a chase is warmed up again after a part that took so long.
+/// How long a chase is warmed up again after a part that took `part_ns`.
 pub(crate) fn settle_again(part_ns: f64) -> Duration {
     Duration::from_secs_f64((SETTLE_AGAIN * part_ns / 1e9).min(SETTLE_HOPS.as_secs_f64()))
 }
 
-/// Long blocks that an exact chase remembers: those of a second of which half is taken in pieces of 3 ms are 170.
+/// Long blocks that an exact chase remembers: a second has 170 of them if others take half of it in pieces of 3 ms.
 const MAX_LONG: usize = 1024;
 
-/// What a number of hops took.
+/// A number of hops, and the time that they took.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ExactHops {
     pub(crate) ticks: u64,
@@ -90,7 +90,7 @@ impl ExactHops {
         ticks as f64 / self.ticks.max(1) as f64
     }
 
-    /// Share of the time in which memory did not answer the thread, which was on its CPU; `None` where that is not known.
+    /// Share of the time during which memory did not answer the thread, which was on its CPU; `None` if that is not known.
     pub(crate) fn stalled(&self) -> Option<f64> {
         Some(self.stalled? as f64 / self.ticks.max(1) as f64)
     }

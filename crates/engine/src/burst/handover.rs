@@ -59,7 +59,7 @@ pub(crate) fn all_cpus(transfers: &[Transfer<'_>]) -> IdSet {
     transfers.iter().fold(IdSet::new(), |all, transfer| all.union(&participants(transfer.plan)))
 }
 
-/// The jobs of transfers that run at once for `run`, each for at most so many windows. `allocate` gives the buffers that are pushed.
+/// The jobs of transfers that run at once for `run`, each for at most `windows` windows. `allocate` gives the buffers that are pushed.
 pub(crate) fn jobs(
     clock: Clock,
     transfers: &[Transfer<'_>],
@@ -100,7 +100,7 @@ pub(crate) fn collect(transfers: &[Transfer<'_>], finished: Vec<Finished<ReadWin
         for Finished { value, scheduler } in finished.by_ref().take(participants(plan).len()) {
             done.scheduler.add(&scheduler);
             if let Some((turns, ring)) = value {
-                // Where CPUs are shared there may be few windows at all.
+                // If others share the CPUs, there may be few windows at all.
                 done.windows = turns.len() as u64;
                 let turns = &turns[(turns.len() / 2).min(COLD_WINDOWS)..];
                 (done.samples, done.left_out, done.stalled) = uninterrupted(turns);
@@ -129,8 +129,8 @@ pub(crate) struct Turn {
 
 /// The samples of the turns before and during which no participant was off its CPU, the share of the others, and the share of the reader's
 /// time in turns that took much longer although no participant was away: stalls, as in [`Absence`](crate::burst::absence::Absence). While a
-/// participant is away, others use its cache: lines that they drive out to a shared cache arrive much sooner. Where the kernel does not know
-/// that it was away, which is a hypervisor's secret, a turn or the wait for it takes much longer than it usually does.
+/// participant is away, others use its cache: lines that they drive out to a shared cache arrive much sooner. If the kernel does not know
+/// that it was away, because a hypervisor keeps it a secret, a turn or the wait for it takes much longer than it usually does.
 fn uninterrupted(turns: &[Turn]) -> (Vec<f64>, f64, Option<f64>) {
     let on_cpus = || turns.iter().filter(|turn| !turn.away);
     let usual = |time: fn(&Turn) -> f64| stats::quantile(&stats::sorted(&on_cpus().map(time).collect::<Vec<_>>()), 0.25).unwrap_or(0.0);
@@ -363,7 +363,7 @@ impl Participant {
             turn += self.participants;
         }
         let hops = (turns.len() * self.hops) as u64;
-        // SAFETY: `at` was reached by following the ring's pointers from its position, so many.
+        // SAFETY: `at` was reached by following `hops` of the ring's pointers from its position.
         (turns, unsafe { self.ring.moved_to(at, hops) })
     }
 }

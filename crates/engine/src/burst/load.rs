@@ -41,12 +41,12 @@ pub(crate) struct Load {
     line: u64,
 }
 
-/// Bytes for each line that a kernel visits, of which it touches at most [`LINE`].
+/// Bytes for each line that a kernel visits. It touches at most [`LINE`] bytes of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LineBytes {
-    /// What the bandwidth counts: what is loaded or stored, or all that memory moves where only a part is touched on purpose.
+    /// Bytes that the bandwidth counts: those loaded or stored or, if only a part is touched on purpose, all that memory moves.
     pub(crate) counted: u64,
-    /// What memory moves.
+    /// Bytes that memory moves.
     pub(crate) moved: u64,
 }
 
@@ -81,12 +81,12 @@ pub(crate) struct Traversal {
     pub(crate) buffer: Arc<Buffer>,
 }
 
-/// What a loader's buffer holds and its stores write.
+/// The contents of a loader's buffer and of its stores.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Contents<'a> {
-    /// What stores write.
+    /// The line that stores write.
     pub(crate) stored: Option<&'a LineContent>,
-    /// What was written to the buffer, where checksums are compared with it.
+    /// The words in the buffer, if checksums are compared with them.
     pub(crate) words: Option<&'a Words>,
 }
 
@@ -187,7 +187,7 @@ impl Load {
         self
     }
 
-    /// What happened to the memory that it goes over.
+    /// The fault of the memory that it goes over, if there was one.
     pub(crate) fn fault(&self) -> Option<MemoryFault> {
         let second = self.second.as_ref().and_then(|(second, _)| second.buffer.fault());
         self.traversal.buffer.fault().or(second)
@@ -211,7 +211,7 @@ impl Load {
         LineBytes { counted: if kernel.form.line == LineUse::Part { moved } else { own }, moved }
     }
 
-    /// What became of the checksums; `None` for kernels that keep none.
+    /// The outcome of the checksums; `None` for kernels that keep none.
     pub(crate) fn checked(&self) -> Option<Checksums> {
         let traversals = [Some(&self.traversal), self.second.as_ref().map(|(second, _)| &**second)].into_iter().flatten();
         let compared = traversals.filter_map(|traversal| Some(traversal.check.as_ref()?.compared));

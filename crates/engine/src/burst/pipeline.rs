@@ -23,7 +23,7 @@ const READING_NS: f64 = 10.0;
 const CALL_NS: f64 = 200.0;
 
 impl Pipeline {
-    /// A thread that begins `now`, in ticks of `clock`, on a core of which up to `in_flight` hops wait.
+    /// A thread that begins `now`, in ticks of `clock`, on a core that has up to `in_flight` hops in flight.
     pub(crate) fn new(clock: &Clock, now: u64, in_flight: u32, ghz: f64) -> Self {
         let now_ns = Cell::new(clock.ns(now));
         Self { clock: *clock, front_ns: now_ns.clone(), done_ns: now_ns, in_flight: f64::from(in_flight), ghz }
@@ -34,7 +34,7 @@ impl Pipeline {
         self.done_ns.get().max(self.front_ns.get())
     }
 
-    /// So many hops, each of which takes `ns`.
+    /// Makes `hops` hops, each of which takes `ns`.
     pub(crate) fn hop(&self, hops: usize, ns: f64) {
         self.done_ns.set(self.done_ns() + hops as f64 * ns);
         self.front_ns.set(self.front_ns.get().max(self.done_ns.get() - self.in_flight * ns));

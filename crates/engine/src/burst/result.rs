@@ -1,4 +1,4 @@
-//! What a burst is asked for, and what it leaves.
+//! The request for a burst, and its result.
 
 use std::time::Duration;
 
@@ -41,11 +41,11 @@ impl BurstShape {
     }
 }
 
-/// What was seen of threads while they ran together, in one burst or in several.
+/// The conditions under which threads ran together, in one burst or in several.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Conditions {
     pub(crate) scheduler: SchedulerNoise,
-    /// Time in which all threads ran over the longest one's; the least of several bursts.
+    /// Time during which all threads ran, divided by the longest thread's time; the least of several bursts.
     pub(crate) coverage: Option<f64>,
 }
 
@@ -62,7 +62,7 @@ impl Conditions {
 pub(crate) struct BurstResult {
     /// The chase's trace, and the chase to go on with.
     pub(crate) chase: Option<(Trace, Chase)>,
-    /// What the loaders did, in their order.
+    /// The loaders' results, in the order of the loaders.
     pub(crate) loads: Vec<Loaded>,
     /// Without those of threads that only kept a package awake.
     pub(crate) conditions: Conditions,

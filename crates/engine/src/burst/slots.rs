@@ -1,4 +1,4 @@
-//! What counts of a burst: the slots of its windows in which every thread was on its CPU all the time.
+//! The part of a burst that counts: the slots of its windows during which every thread was on its CPU all the time.
 //!
 //! A thread that is taken off its CPU, by the scheduler, the hypervisor or firmware, finds that one of its blocks took much longer than the
 //! others. That slot is left out for all threads, because the others had its share of the memory, and so is the next one, because its caches
@@ -17,20 +17,20 @@ use super::absence::Absence;
 use super::result::{BurstResult, BurstShape};
 use super::windows::{Mark, Trace};
 
-/// What the threads of a burst did in the windows that count.
+/// The work of a burst's threads in the windows that count.
 #[derive(Default)]
 pub(crate) struct BurstWindows {
     /// Ticks and work by window, and in each by thread.
     pub(crate) windows: Vec<Vec<(u64, u64)>>,
     /// Nothing of it was measured while a thread was off its CPU.
     pub(crate) clean: bool,
-    /// Share of the counted time that was left out, 0 to 1. Where the windows are not clean: share of their time in which threads were off
-    /// their CPUs, which is in the samples; 1 where the threads never read the clock together, so that nothing shows it.
+    /// Share of the counted time that was left out, 0 to 1. If the windows are not clean: share of their time during which threads were off
+    /// their CPUs, which is in the samples; 1 if the threads never read the clock together, so that nothing shows it.
     pub(crate) left_out: f64,
-    /// Share of the counted time in which memory did not answer threads that were on their CPUs, 0 to 1; `None` where the kernel does not
-    /// tell CPU times.
+    /// Share of the counted time during which memory did not answer threads that were on their CPUs, 0 to 1; `None` if the kernel does not
+    /// report CPU times.
     pub(crate) stalled: Option<f64>,
-    /// The first thread's work that counts: from when it had done so much until it had done so much.
+    /// The first thread's work that counts: for each interval, the work done before it and the work done at its end.
     pub(crate) first_work: Vec<Range<u64>>,
 }
 
@@ -57,9 +57,9 @@ struct Thread<'a> {
     trace: &'a Trace,
     /// `None`: interrupted, or just after an interruption.
     clean: Vec<Option<Interval>>,
-    /// Intervals that count for others and not for this thread: those of a chase in which its memory did not answer, and just after them.
+    /// Intervals that count for others and not for this thread: those of a chase during which its memory did not answer, and just after them.
     stalled: Vec<bool>,
-    /// What is known of each window.
+    /// The time off the CPU in each window.
     windows: Vec<Option<OffCpu>>,
 }
 
@@ -114,7 +114,7 @@ impl BurstWindows {
 }
 
 impl BurstResult {
-    /// What its threads did in the windows that count: the chase first, where there is one, and then the loaders.
+    /// The work of its threads in the windows that count: first the chase's, if there is one, then the loaders'.
     pub(crate) fn windows(&self, clock: &Clock, shape: BurstShape) -> BurstWindows {
         let traces: Vec<&Trace> = self.chase.iter().map(|(trace, _)| trace).chain(self.loads.iter().map(|l| &l.trace)).collect();
         // Short windows are those of working sets, which must fill their caches again: that takes about a window.
@@ -139,7 +139,7 @@ fn usual_block(trace: &Trace, first: usize) -> f64 {
     stats::quantile(&stats::sorted(blocks), 0.25).unwrap_or(f64::INFINITY)
 }
 
-/// What is known of each of a thread's marks.
+/// The kind of the block at a thread's mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Block {
     Usual,
@@ -220,7 +220,7 @@ impl<'a> Thread<'a> {
         Self { trace, clean, stalled, windows }
     }
 
-    /// What it noted of its time off the CPU in a window; `None` without the marks at its ends.
+    /// Its time off the CPU in a window; `None` without the marks at the window's ends.
     fn off_cpu(&self, window: usize) -> Option<OffCpu> {
         self.windows.get(window).copied().flatten()
     }
@@ -235,15 +235,15 @@ impl<'a> Thread<'a> {
         slots.iter().filter(|slot| !self.stalled[**slot]).filter_map(|slot| self.clean[*slot])
     }
 
-    /// Ticks and work in `slots`, without those in which this thread was interrupted; `None` where nothing was done.
+    /// Ticks and work in `slots`, without those during which this thread was interrupted; `None` if nothing was done.
     fn sum(&self, slots: &[usize]) -> Option<(u64, u64)> {
         let (ticks, work) = self.counting(slots).fold((0, 0), |(ticks, work), interval| (ticks + interval.ticks, work + interval.work));
         (work > 0).then_some((ticks, work))
     }
 }
 
-/// Share of the counted windows' time in which memory did not answer threads that ran: the mean of all threads or, where that is more, the
-/// chase's, whose samples are its own. `None` where the kernel does not tell CPU times.
+/// Share of the counted windows' time during which memory did not answer threads that ran: the mean of all threads or, if that is more, the
+/// chase's, whose samples are its own. `None` if the kernel does not report CPU times.
 fn stalled(threads: &[Thread<'_>], first: Role, counted: &Range<usize>) -> Option<f64> {
     let share = |thread: &Thread<'_>| {
         let known = counted.clone().filter_map(|window| thread.off_cpu(window));
@@ -264,7 +264,7 @@ struct OffCpu {
     took_ns: f64,
     seen_ns: f64,
     unseen_ns: f64,
-    /// Time in long blocks in which it ran, beyond what they usually take; `None` where the kernel does not tell its CPU time.
+    /// Time in long blocks during which it ran, beyond what they usually take; `None` if the kernel does not report its CPU time.
     stalled_ns: Option<f64>,
 }
 

@@ -71,7 +71,7 @@ pub(crate) struct Threads {
     pub(crate) neighbours: NeighbourCpus,
 }
 
-/// What others had of CPUs before a burst.
+/// The readings of other programs' CPU time before a burst.
 pub(crate) struct Before {
     stolen: Option<f64>,
     neighbours: NeighbourLook,
@@ -98,7 +98,7 @@ impl Threads {
         Ok((finished, others))
     }
 
-    /// Time until so many threads that are woken now have arrived.
+    /// Time until all of `threads` threads that are woken now have arrived.
     pub(crate) fn lead(threads: usize) -> Duration {
         LEAD + LEAD_PER_THREAD * threads as u32
     }

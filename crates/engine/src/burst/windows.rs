@@ -50,7 +50,7 @@ impl Schedule<'_> {
     }
 }
 
-/// What a thread that measures reads meanwhile.
+/// The clocks that a thread reads while it measures.
 pub(crate) trait ThreadClock {
     /// The clock, while loads may be on their way.
     fn now(&self) -> u64;
@@ -116,7 +116,7 @@ pub(crate) struct Mark {
     pub(crate) cpu_ns: Option<u64>,
 }
 
-/// What a thread did: how much work it had done when it first read the clock in each slot.
+/// The work of a thread: how much it had done when it first read the clock in each slot.
 #[derive(Default)]
 pub(crate) struct Trace {
     /// The first block boundary in slot 0, 1 … and after the end. `None`: the thread did not read the clock in that slot.
@@ -312,7 +312,7 @@ mod tests {
     /// Nanoseconds that a unit of work takes.
     const UNIT_NS: f64 = 100.0;
 
-    /// Ticks per unit in each window of a thread whose units take [`UNIT_NS`], by a clock whose reading takes so long, and whether the
+    /// Ticks per unit in each window of a thread whose units take [`UNIT_NS`], by a clock that takes `reading_ns` to read, and whether the
     /// thread was on its CPU.
     fn measured(reading_ns: u64, window: Duration) -> (Vec<f64>, bool) {
         let (clock, fast) = (Clock::slowed(reading_ns), Clock::slowed(0));

@@ -19,13 +19,13 @@ const JOB_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) type Job<T> = Box<dyn FnOnce() -> T + Send>;
 
-/// What a job returned, and what the scheduler did to its thread meanwhile.
+/// A job's return value, and the scheduler's interruptions of its thread meanwhile.
 pub(crate) struct Finished<T> {
     pub(crate) value: T,
     pub(crate) scheduler: SchedulerNoise,
 }
 
-/// What the scheduler did to threads while they measured; adds up over threads and bursts.
+/// The scheduler's interruptions of threads while they measured; adds up over threads and bursts.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct SchedulerNoise {
     /// Threads that were found on another CPU when they ended.
@@ -39,7 +39,7 @@ pub(crate) struct SchedulerNoise {
 }
 
 impl SchedulerNoise {
-    /// Share of the threads' time in which they were ready to run and did not.
+    /// Share of the threads' time during which they were ready to run and did not.
     pub(crate) fn waited_share(&self) -> Option<f64> {
         (self.total_ns > 0).then(|| self.waited_ns.map(|ns| ns as f64 / self.total_ns as f64))?
     }

@@ -27,11 +27,11 @@ pub(crate) struct BurstConditions {
     /// Share of the time that was left out of the samples because threads were off their CPUs; `None` where such time is in the samples, or
     /// samples are not divided so.
     left_out: Option<f64>,
-    /// Share of the time in samples in which threads were off their CPUs; `None` where it is left out, or samples do not show it.
+    /// Share of the samples' time during which threads were off their CPUs; `None` if it is left out, or samples do not show it.
     off_cpu: Option<f64>,
-    /// Share of the time in which memory did not answer threads that ran.
+    /// Share of the time during which memory did not answer threads that ran.
     stalled: Option<f64>,
-    /// What others used of the CPUs that share something with the measured ones.
+    /// Shares that others used of the CPUs that share something with the measured ones.
     neighbours: Option<Neighbours>,
 }
 
@@ -43,7 +43,7 @@ impl BurstConditions {
     }
 
     /// The same where the samples leave out time off the CPUs, as a share of all. Unless enough time was left for `clean` samples, they
-    /// count with the interruptions, which took that share. `stalled` is the share of the time in which memory did not answer.
+    /// count with the interruptions, which took that share. `stalled` is the share of the time during which memory did not answer.
     pub(crate) fn with_samples(self, clean: bool, share: f64, stalled: Option<f64>) -> Self {
         let cause = match self.cause {
             Some(DisturbanceCause::Migrated) => self.cause,
@@ -88,7 +88,7 @@ struct Burst {
 /// Samples of a burst that a result keeps: a burst of ordinary length has twelve, one of a transfer thousands.
 const MAX_KEPT: usize = 32;
 
-/// What may shift samples together, so that they are one group in the estimate.
+/// The unit whose samples may shift together, so that they are one group in the estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GroupBy {
     Burst,
@@ -121,12 +121,12 @@ impl BurstSamples {
         self.causes().last().is_some_and(Option::is_some)
     }
 
-    /// Whether there are enough undisturbed bursts, or so many disturbed ones that it is no use to wait for others.
+    /// Whether there are enough undisturbed bursts, or so many disturbed ones that waiting for others is useless.
     pub(crate) fn enough_undisturbed(&self) -> bool {
         self.undisturbed() >= self.min_bursts || self.bursts.len() >= 2 * self.min_bursts
     }
 
-    /// What disturbed each burst. The median of all frequencies shows which of them differ.
+    /// The cause that disturbed each burst, if any. The median of all frequencies shows which of them differ.
     fn causes(&self) -> Vec<Option<DisturbanceCause>> {
         let usual = stats::median(&self.bursts.iter().filter_map(|b| b.conditions.ghz).collect::<Vec<_>>());
         let differs = |ghz: Option<f64>| ghz.zip(usual).is_some_and(|(ghz, usual)| (ghz - usual).abs() > MAX_FREQUENCY_CHANGE * usual);
@@ -213,19 +213,19 @@ impl BurstSamples {
         Some(shares.iter().sum::<f64>() / shares.len() as f64)
     }
 
-    /// Share of the time in the samples of the bursts that count in which threads were off their CPUs; `None` where there is no such time.
+    /// Share of the time in the counting bursts' samples during which threads were off their CPUs; `None` if there is no such time.
     pub(crate) fn off_cpu(&self) -> Option<f64> {
         let shares: Vec<f64> = self.counting().filter_map(|burst| burst.conditions.off_cpu).collect();
         stats::mean(&shares).filter(|_| self.left_out().is_none())
     }
 
-    /// Share of the time of the bursts that count in which memory did not answer threads that were on their CPUs; `None` where that is not
+    /// Share of the counting bursts' time during which memory did not answer threads that were on their CPUs; `None` if that is not
     /// known.
     pub(crate) fn stalled(&self) -> Option<f64> {
         stats::mean(&self.counting().filter_map(|burst| burst.conditions.stalled).collect::<Vec<_>>())
     }
 
-    /// What others used of the CPUs that share something with the measured ones during the bursts that count.
+    /// Shares that others used of the CPUs that share something with the measured ones, during the bursts that count.
     fn neighbours(&self) -> Option<Neighbours> {
         let seen: Vec<Neighbours> = self.counting().filter_map(|burst| burst.conditions.neighbours).collect();
         let mean = |share: fn(&Neighbours) -> Option<f64>| stats::mean(&seen.iter().filter_map(share).collect::<Vec<_>>());

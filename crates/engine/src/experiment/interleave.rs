@@ -109,7 +109,7 @@ fn point(
     };
     let mut point = Measured::new(measured.again);
     let ended = loaded::measure_curve(session, subject, &curve, &mut point);
-    // Its one point is no curve.
+    // A single point is not a curve.
     point.curves.clear();
     let estimate = |metric| point.all().find(|m| m.metric == metric).map(|m| m.estimate.clone()).unwrap_or_default();
     let both = (estimate(Metric::Latency), estimate(Metric::Bandwidth));

@@ -1,6 +1,6 @@
 //! Idle latency: a pointer chase alone, window-local and full-random or in the orders asked for, over fresh allocations.
 //!
-//! Where the plan leaves the size of the buffer open, a search finds one that is large enough to be memory and not cache.
+//! If the plan leaves the size of the buffer open, a search finds one that is large enough to measure memory and not a cache.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl AllocationSampler<'_> {
 
 impl Sampler for AllocationSampler<'_> {
     fn sample_round(&mut self, session: &mut Session<'_>, round: u32) -> Result<Duration> {
-        // Where the first allocations did not suffice, bursts are longer.
+        // If the first allocations did not suffice, bursts become longer.
         if round == self.min {
             self.shape.windows *= 2;
         }
@@ -77,7 +77,7 @@ impl Sampler for AllocationSampler<'_> {
         let mut sampled = round > 0;
         for (order, series) in &mut self.series {
             let ring = match session.ring(probe, *order, &buffer, u64::from(round)) {
-                // What was measured before is kept.
+                // An interruption does not discard earlier samples.
                 Err(NotMeasured::Interrupted) if sampled => break,
                 ring => ring?,
             };
@@ -292,8 +292,8 @@ const EVICTING_ONE_IN: u64 = 8;
 /// How often that is tried where other processes interrupt the chase.
 const COLD_CHASES: u32 = 2;
 
-/// Looks for a cache of which the machine's description says nothing, and which holds the buffer, half of it and all of it: then a chase is
-/// slower right after the buffer was driven out of all caches. Done once in a run.
+/// Looks for a cache that the machine's description does not mention and that holds half of the buffer as well as all of it. If there is one,
+/// a chase is slower right after the buffer was driven out of all caches. Done once in a run.
 fn drive_out(session: &mut Session<'_>, probe: &Probe, buffer: &Arc<Buffer>, plateau: Plateau) -> Result<Plateau> {
     if session.calibration.uncached.is_some_and(|known| known <= probe.buffer.bytes) {
         return Ok(plateau);

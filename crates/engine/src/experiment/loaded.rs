@@ -128,7 +128,7 @@ struct Setup<'a> {
     curve: &'a LoadCurve,
     group: LoaderGroup,
     chosen: ChosenKernels,
-    /// What plain stores do without delay.
+    /// Whether plain stores read lines first, for loaders without delay.
     stores: StoresRead,
     buffer: Arc<Buffer>,
     checked: Option<CheckedBuffers>,

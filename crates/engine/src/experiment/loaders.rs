@@ -33,7 +33,7 @@ pub(crate) struct GroupLoader {
     bytes: Bytes,
     /// A second buffer, and the percent of the accesses that go there.
     second: Option<(Arc<Buffer>, u32)>,
-    /// Where the memory is, for trials.
+    /// The location of the memory, for trials.
     pub(crate) memory: LoaderMemory,
     pub(crate) traffic: Traffic,
     /// Instead of the cell's.
@@ -45,9 +45,9 @@ const ANY_KERNEL: Bytes = Bytes::kib(64);
 
 pub(crate) struct LoaderGroup {
     pub(crate) loaders: Vec<GroupLoader>,
-    /// What stores write, where that was asked for.
+    /// The line that stores write, if the plan asks for one.
     stored: Option<LineContent>,
-    /// What was written to the buffers of loaders that keep checksums.
+    /// The words in the buffers of loaders that keep checksums.
     words: Vec<(Arc<Buffer>, Words)>,
     /// The machine's cache line.
     line: Bytes,
@@ -80,7 +80,7 @@ impl LoaderGroup {
         Ok(group)
     }
 
-    /// What each buffer of loaders that keep checksums will hold: the plan's contents, or random words, everywhere others.
+    /// The words that each buffer of loaders that keep checksums will hold: the plan's contents, or random words that differ everywhere.
     fn checked_words(&self, session: &Session<'_>) -> Vec<(Arc<Buffer>, Words)> {
         let mut first_block = 0;
         let mut words: Vec<(Arc<Buffer>, Words)> = Vec::new();
@@ -136,8 +136,8 @@ impl LoaderGroup {
         Bytes(self.buffers().iter().map(|(_, bytes)| bytes.0).sum())
     }
 
-    /// Whether the buffers are too large for the caches. Where the machine's lines are longer than what random accesses touch, so must be
-    /// their windows: in a small one the rest of a line is still there when its turn comes.
+    /// Whether the buffers are too large for the caches. If the machine's lines are longer than what random accesses touch, the windows must be
+    /// too large as well: caches still hold the rest of a small window's line when its turn comes.
     pub(crate) fn memory_sized(&self, machine: &Machine) -> bool {
         let window = |l: &GroupLoader| l.traffic.window.filter(|_| self.line.0 > u64::from(LINE));
         let windows = self.loaders.iter().map(|l| window(l).map_or(l.bytes.0, |w| w.0.min(l.bytes.0))).sum();
@@ -275,7 +275,7 @@ fn bytes_per_step(load: &Load) -> f64 {
     (lines_per_step(load.kernel()) * load.line_bytes().counted) as f64
 }
 
-/// What one loader did in all bursts of a cell.
+/// The work of one loader in all bursts of a cell.
 struct LoaderTotal {
     cpu: u32,
     kernel: &'static Kernel,
@@ -291,12 +291,12 @@ impl LoaderTotal {
     }
 }
 
-/// What the loaders did in all bursts of a cell.
+/// The work of the loaders in all bursts of a cell.
 #[derive(Default)]
 pub(crate) struct LoadTotals {
     loaders: Vec<LoaderTotal>,
     checked: Option<Checksums>,
-    /// What their hardware counters showed.
+    /// Their hardware counters.
     pub(crate) counters: CounterTotals,
 }
 
@@ -352,7 +352,7 @@ impl LoadTotals {
         TrafficRates { app_read_gbs: part(read), app_write_gbs: part(written), bus_estimate_gbs, rfo, rfo_reason }
     }
 
-    /// What a group's results have in common, once it has measured; without what is known of the memory, which takes a while to read.
+    /// The evidence that a measured group's results share. It lacks the evidence on the memory, which takes a while to read.
     pub(crate) fn evidence(&self, group: &LoaderGroup, chosen: &ChosenKernels, ns: impl Fn(u64) -> f64) -> Evidence {
         let rate = |l: &LoaderTotal| (l.ticks > 0).then(|| (l.cpu, l.counted() / ns(l.ticks)));
         Evidence {

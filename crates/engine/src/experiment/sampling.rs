@@ -66,9 +66,9 @@ pub(crate) fn measure_until_sure(
     loop {
         let started = session.context.now();
         spent += match sampler.sample_round(session, rounds) {
-            // What was measured before is kept.
+            // An interruption does not discard earlier samples.
             Err(NotMeasured::Interrupted) if sampler.samples().any(BurstSamples::any_samples) => return Ok(rounds),
-            // Another process took the memory of the next allocation. What happens to memory that was measured is not such an error.
+            // Another process took the memory of the next allocation. A fault of memory that was measured is not such an error.
             Err(ref why @ NotMeasured::NoMemory { ref detail, .. })
                 if !why.is_fault() && sampler.samples().any(BurstSamples::any_samples) =>
             {
@@ -113,12 +113,12 @@ pub(crate) enum Axis {
     Delay(u32),
     /// The bytes that are used again and again.
     WorkingSet(Bytes),
-    /// The allocation, a fresh one each round and at least so many, with the chase in this order.
+    /// The allocation, a fresh one in each of at least `min` rounds, with the chase in this order.
     Allocation { min: u32, order: ChaseOrder },
 }
 
 impl Axis {
-    /// Where a point stands in the table of the cell at `at`.
+    /// The coordinates of a point in the table of the cell at `at`.
     pub(crate) fn coordinates(self, at: &Coordinates) -> Coordinates {
         let at = at.clone();
         match self {
@@ -180,7 +180,7 @@ impl Workload<'_> {
         session.watch(self.watched_cpu(), &self.cpus())
     }
 
-    /// Nothing was sampled yet. `batch_hops` asks for the distribution of batches of so many hops.
+    /// A series without samples yet. `batch_hops` asks for the distribution of batches of this number of hops.
     pub(crate) fn series(&self, chase: Option<Chase>, loads: Vec<(u32, Load)>, batch_hops: Option<u32>) -> Series {
         Series {
             cpu: self.watched_cpu(),
@@ -198,7 +198,7 @@ impl Workload<'_> {
         }
     }
 
-    /// Samples a point at which nothing changes, until it is sure or, where `hops` is given, the chase has made so many.
+    /// Samples a point at which nothing changes, until it is sure or, if `hops` is given, the chase has made that many.
     pub(crate) fn sample_point(
         &self,
         session: &mut Session<'_>,
@@ -218,7 +218,7 @@ impl Workload<'_> {
     }
 }
 
-/// What runs together in bursts, and what these have left so far.
+/// The chase and the loaders that run together in bursts, and the results of these so far.
 pub(crate) struct Series {
     /// The chase's CPU, or the first loader's.
     pub(crate) cpu: u32,
@@ -231,7 +231,7 @@ pub(crate) struct Series {
     pub(crate) per_block: Option<Bytes>,
     pub(crate) samples: BurstSamples,
     pub(crate) load_totals: LoadTotals,
-    /// What the hardware counters of the chase showed.
+    /// The hardware counters of the chase.
     pub(crate) chase_counters: CounterTotals,
     pub(crate) histogram: Option<Recorder>,
     /// Of the bursts whose batches are in the histogram.
@@ -250,7 +250,7 @@ impl Series {
         1 + u32::from(self.histogram.is_some())
     }
 
-    /// Takes samples for so long, in one burst or in several, for this allocation. Ends early where the run is to end.
+    /// Takes samples for the time of `shape`, in one burst or in several, for this allocation. Ends early if the run is to end.
     pub(crate) fn sample(&mut self, session: &mut Session<'_>, shape: BurstShape, allocation: u32) -> Result {
         for (nth, burst) in shape.bursts().enumerate() {
             if nth > 0 && session.interrupted() {
@@ -304,7 +304,7 @@ impl Series {
         Ok(())
     }
 
-    /// Puts batches of hops into the histogram for so long, where there is one. Ends early where the run is to end.
+    /// Puts batches of hops into the histogram, if there is one, for the time of `shape`. Ends early if the run is to end.
     pub(crate) fn sample_batches(&mut self, session: &mut Session<'_>, shape: BurstShape) -> Result {
         for burst in shape.bursts() {
             if session.interrupted() {
@@ -333,7 +333,7 @@ impl Series {
         Ok(())
     }
 
-    /// Makes exactly so many hops: one sample.
+    /// Makes exactly `hops` hops: one sample.
     pub(crate) fn sample_hops(&mut self, session: &mut Session<'_>, hops: u64, allocation: u32) -> Result {
         let Some(chase) = self.chase.take() else { return Err(chase_lost(self.cpu)) };
         let scheduler = &mut self.histogram_conditions.scheduler;
@@ -347,7 +347,7 @@ impl Series {
         Ok(())
     }
 
-    /// What loaders' results have in common, with what is known of their memory.
+    /// The evidence that the loaders' results share, including the evidence on their memory.
     pub(crate) fn load_evidence(&self, session: &Session<'_>, group: &LoaderGroup, chosen: &ChosenKernels) -> Evidence {
         let clock = session.context.clock;
         let memory = group.memory();
@@ -365,7 +365,7 @@ impl Series {
     }
 }
 
-/// Adds the batches of a burst during which its thread, the first, was on its CPU: others say nothing about memory. Where no slots of this
+/// Adds the batches of a burst during which its thread, the first, was on its CPU: others say nothing about memory. If no slots of this
 /// burst are left, all its batches are kept for the case that no burst has any.
 fn add_batches(histogram: &mut Recorder, windows: &BurstWindows, ticks: &[u64], (overhead, tick_ns): (u64, f64)) {
     if !windows.clean {
@@ -500,7 +500,7 @@ mod sampler_tests {
 
     #[test]
     fn batches_of_interrupted_time_are_in_no_histogram() {
-        // Batch 2 was interrupted in a burst of which slots are left; of another burst none is.
+        // Batch 2 was interrupted in a burst that has slots left; another burst has none left.
         let clean = BurstWindows { clean: true, first_work: vec![0..2, 3..9], ..BurstWindows::default() };
         let ticks = [100, 100, 9000, 100, 100];
         let mut histogram = Recorder::new(1).unwrap();

@@ -33,7 +33,7 @@ struct Rounds<'k> {
 }
 
 impl Rounds<'_> {
-    /// Measures the kernels that contend once. A burst in which threads were off their CPUs is repeated.
+    /// Measures the kernels that contend once. A burst during which threads were off their CPUs is repeated.
     fn measure(
         &mut self,
         session: &mut Session<'_>,
@@ -151,7 +151,7 @@ fn fastest(session: &mut Session<'_>, group: &LoaderGroup, traffic: &Traffic) ->
         kernels.retain(|kernel| group.fits(kernel, traffic));
     }
     let neighbours = NeighbourWatch::start(&session.context.root, &session.runner.neighbours);
-    // By the plan's budget and not by what is left of the time: later cells use the outcome.
+    // The plan's budget decides, and not the time that remains: later cells use the outcome.
     let contest = Contest::DropSlow { rounds: trial_rounds(session.plan.stop.budget_s) };
     let mut won = session.as_trial(|session| {
         compare(session, &kernels, traffic, contest, |session, kernel| {
@@ -168,7 +168,7 @@ fn fastest(session: &mut Session<'_>, group: &LoaderGroup, traffic: &Traffic) ->
     Ok(won)
 }
 
-/// What the plain stores of a group do. Measured where the class of the group is new: its traffic, CPUs, memory and kernel.
+/// Whether the plain stores of a group read lines first. Measures it if the group's class is new: its traffic, CPUs, memory and kernel.
 pub(crate) fn stores_read(session: &mut Session<'_>, group: &LoaderGroup, chosen: &ChosenKernels) -> Result<StoresRead> {
     let Some(&kernel) = chosen.kernels.iter().find(|k| stores::must_be_measured(k)) else {
         return Ok(StoresRead::unknown(RfoReason::NoKernels));

@@ -1,4 +1,4 @@
-//! Sweeps over working sets. Each CPU has one buffer, touched once, of which every working set is a prefix. Chains of large working sets
+//! Sweeps over working sets. Each CPU has one buffer, touched once, and every working set is a prefix of it. Chains of large working sets
 //! share their windows and differ only in the order of these.
 
 use std::collections::BTreeMap;
@@ -259,7 +259,7 @@ impl LevelKernels<'_> {
         if !filling.is_empty() {
             candidates = filling;
         }
-        // Kernels that have no room for a step are no candidates either.
+        // Kernels without room for a step drop out as well.
         candidates.retain(|k| self.group.prefix_loads(|_| k, size).is_ok());
         let shape = BurstShape { windows: SWEEP_TRIAL_WINDOWS, window: shortest_window(SWEEP_WINDOW, session.context.clock.overhead_ns()) };
         let compare = |session: &mut Session<'_>| {

@@ -19,7 +19,7 @@ pub(super) struct RegionPass {
 }
 
 impl RegionPass {
-    /// `region`, or so many bytes of it if it has more, read by `kernel` on so many threads. What is less than a step at the end is left out.
+    /// A pass over `region`, or over its first `most` bytes, by `kernel` on `threads` threads. It leaves out a rest that is less than a step.
     pub(super) fn new(kernel: &'static Kernel, region: Arc<Buffer>, most: usize, threads: usize, cutoff: Cutoff) -> Self {
         let step = step_bytes(kernel);
         let portions = Portions::new(region.len().min(most) / step * step, threads, step, cutoff);

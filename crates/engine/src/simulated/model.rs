@@ -1,4 +1,4 @@
-//! What a model answers that stands in for the machine in tests ([`simulated`](crate::simulated)).
+//! The interface of a model that stands in for the machine in tests ([`simulated`](crate::simulated)).
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ pub trait SimulatedMachine: Sync {
     /// Time passes.
     fn pass(&self, time: Duration);
 
-    /// Frequency of a core in GHz while so many CPUs work, it among them, with its noise.
+    /// Frequency of a core in GHz, with its noise, while `busy` CPUs work, it among them.
     fn ghz(&self, cpu: u32, busy: usize) -> f64;
 
-    /// What a chase and loaders do together in so many windows of `window`.
+    /// The rates of a chase and loaders that run together, for `windows` windows of length `window`.
     fn burst(&self, chase: Option<ChaseWork>, loads: &[LoadWork], windows: usize, window: Duration) -> BurstRates;
 
     /// A CPU reads so much that its caches hold nothing that its next burst visits.
@@ -81,14 +81,14 @@ pub struct TransferWork {
     pub lines: u64,
 }
 
-/// What threads do in a burst, window by window.
+/// The rates of threads in a burst, window by window.
 #[derive(Debug, Clone, Default)]
 pub struct BurstRates {
     /// Nanoseconds per hop of the chase.
     pub hop_ns: Vec<f64>,
     /// Lines loaded and stored per nanosecond, by loader.
     pub lines_per_ns: Vec<Vec<f64>>,
-    /// Share of each window in which others had the CPUs. The rates are those of the rest of it. Empty: none.
+    /// Share of each window during which others had the CPUs. The rates are those of the rest of it. Empty: none.
     pub away: Vec<f64>,
     /// Share of the CPUs that share memory with the measured ones that others used; `None` where nobody can tell.
     pub neighbours: Option<f64>,

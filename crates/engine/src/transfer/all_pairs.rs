@@ -44,9 +44,9 @@ const COMPARISONS: std::ops::RangeInclusive<usize> = 6..=24;
 /// Memory of a reader at a home.
 struct ReaderBuffer {
     buffer: Arc<Buffer>,
-    /// Where the reader goes on.
+    /// The ring, at the line where the reader goes on.
     ring: Ring,
-    /// Where its pages are, read back once it was first used.
+    /// The location of its pages, read back once it was first used.
     placement: Option<Placement>,
 }
 
@@ -143,7 +143,7 @@ fn measure_rounds(
     outcome
 }
 
-/// Where pairs are entered.
+/// The tables that pairs are entered in.
 struct Entries<'a> {
     subject: Subject<'a>,
     matrices: Matrices,
@@ -218,7 +218,7 @@ fn measure_at_once(
     let mut sampler = RoundSampler { transfers, memory, run };
     let stop_after = StopAfter { min_rounds: MIN_PAIR_RUNS, budget: Some(budget), want_undisturbed: true };
     measure_until_sure(session, stop_after, &mut sampler, entries.measured)?;
-    // What was measured often enough is kept.
+    // An interruption discards the results only if a transfer was not measured often enough.
     if session.interrupted() && sampler.samples().any(|samples| samples.groups(0).len() < MIN_PAIR_RUNS as usize) {
         return Err(NotMeasured::Interrupted);
     }
@@ -351,7 +351,7 @@ fn pairs_may_run_at_once(
     Ok(verdict == Some(true))
 }
 
-/// What the calibration found, and what follows from it.
+/// A note on the finding of the calibration and its consequence.
 fn note_at_once(verdict: Option<bool>, ratio: f64, pairs: usize, representatives: usize) -> Note {
     if verdict == Some(true) {
         return Note::info(

@@ -2,8 +2,8 @@
 //!
 //! One CPU loads (HIT) or stores to (HITM) every line of a window by chasing it, then the other chases the same window once, each line
 //! migrating as it is touched. The window slides over a buffer much larger than any cache, so lines are always fresh and at many addresses.
-//! Where it is asked for, a third CPU loads the window in between, and holder and reader read another buffer after and before, so that the
-//! lines move on in their caches.
+//! If the plan asks for it, a third CPU loads the window in between, the holder reads another buffer afterwards, and the reader reads one
+//! beforehand, so that the lines move on in their caches.
 
 use std::time::Duration;
 
@@ -111,7 +111,7 @@ pub(crate) fn measure(session: &mut Session<'_>, subject: Subject<'_>, plan: &Ha
     Ok(())
 }
 
-/// Runs transfers at once, each for at most so many windows. Returns what each left, and what others had of CPUs.
+/// Runs transfers at once, each for at most `windows` windows. Returns the result of each, and the shares of CPUs that others had.
 pub(crate) fn run_at_once(
     session: &mut Session<'_>,
     transfers: &[Transfer<'_>],
@@ -124,7 +124,7 @@ pub(crate) fn run_at_once(
     done
 }
 
-/// What the plan of a transfer says of its evidence.
+/// The part of a transfer's evidence that its plan determines.
 pub(crate) fn transfer_evidence(plan: &Handoff) -> Evidence {
     let pushes = Pushes { holder: plan.holder_pushes, reader: plan.reader_pushes };
     Evidence {

@@ -155,7 +155,7 @@ impl Xml {
         self.close(depth);
     }
 
-    /// The cores of which these CPUs are, each with its CPUs.
+    /// The cores that these CPUs belong to, each with its CPUs.
     fn cores(&mut self, depth: usize, topology: &Topology, cpus: &IdSet, nodes: &IdSet) {
         let mut left = cpus.clone();
         while let Some(first) = left.first() {

@@ -16,7 +16,7 @@ use crate::store::microseconds;
 /// The time of a run that does not state one: the format asks for a time.
 const NO_TIME: &str = "1970-01-01T00:00:00Z";
 
-/// Runs as OCPTV: one test run after another, each beginning with its `schemaVersion`. A step is an experiment. What was not measured is an
+/// Runs as OCPTV: one test run after another, each beginning with its `schemaVersion`. A step is an experiment. A row without a value is an
 /// `error`, because the format has no measurement without a value.
 ///
 /// # Errors
@@ -156,7 +156,7 @@ fn not_measured(row: &Row) -> Value {
     json!({"symptom": "not-measured", "message": format!("{}, {}: {why}", name(row), coordinates(&row.cell.at)), "softwareInfoIds": ["memgauge"]})
 }
 
-/// What a health check concluded: each of its findings, or its status where the findings are not known or there is none.
+/// The conclusions of a health check: each of its findings, or its status if the findings are not known or there are none.
 fn diagnoses(run: &ExportRun, health: HealthStatus) -> Vec<Value> {
     if run.findings.is_empty() {
         return vec![json!({"verdict": format!("health-{}", spelled(&health)), "type": kind(health)})];

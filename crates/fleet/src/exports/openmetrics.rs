@@ -36,7 +36,7 @@ pub fn openmetrics(runs: &[ExportRun]) -> Result<Vec<u8>, ExportError> {
     Ok(memgauge_render::openmetrics_of_hosts(&hosts)?)
 }
 
-/// Where a row is from, whatever the load was.
+/// The coordinates of a row without its load.
 fn place(row: &Row) -> Coordinates {
     row.cell.at.without(Axis::DelayCycles)
 }

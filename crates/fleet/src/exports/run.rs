@@ -22,7 +22,7 @@ pub struct ExportRun {
     pub command: String,
     /// The verdict of a health check; `None` for other runs.
     pub health: Option<HealthStatus>,
-    /// What the health check found; empty where only the store is known, which does not keep it.
+    /// The findings of the health check; empty if only the store is known, which does not keep them.
     pub findings: Vec<Finding>,
     /// Its values.
     pub rows: Vec<Row>,
@@ -34,7 +34,7 @@ pub enum ExportError {
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What was to choose a host chooses none, or several.
+    /// The word that was to choose a host means none, or several.
     #[error(transparent)]
     Host(#[from] HostError),
     /// A median over machines that differ tells nothing.
@@ -78,7 +78,7 @@ pub(super) fn is_usable(row: &Row) -> bool {
     row.value.is_some() && row.quality.is_some_and(|quality| quality < QualityLevel::Unreliable)
 }
 
-/// What the host of each run is called: its name, and where several hosts have that name, the first digits of its machine id behind it.
+/// The name of each run's host. If several hosts have the same name, the first digits of the machine id follow it.
 pub(super) fn names(runs: &[ExportRun]) -> Vec<String> {
     let mut ids: BTreeMap<&str, BTreeSet<&Option<String>>> = BTreeMap::new();
     for run in runs {

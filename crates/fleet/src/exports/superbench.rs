@@ -12,7 +12,7 @@ use serde_json::{Map, json};
 use super::run::{ExportError, ExportRun, is_usable, names};
 use crate::row::Cell;
 
-/// A line for each run. What was not measured is absent, and so is what is unreliable; the `return_code` of its experiment is then 1,
+/// A line for each run. Values that were not measured or are unreliable are absent; the `return_code` of their experiment is then 1,
 /// which the rule `failure_check` finds.
 ///
 /// # Errors

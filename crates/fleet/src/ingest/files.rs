@@ -26,7 +26,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// A file itself; of a folder all files below it that end in `.json`, in whatever case, by name. A fleet's folder below it is left out.
+    /// A file itself; of a folder, all files below it that end in `.json`, in upper or lower case, by name. A fleet's folder below it is left out.
     pub(super) fn search(&mut self, path: &Path) {
         if path.is_dir() { self.folder(path) } else { self.found.push(path.to_owned()) }
     }
@@ -74,7 +74,7 @@ pub(super) enum Content {
     Unusable(Skipped),
 }
 
-/// What every result has near its beginning.
+/// The fields that every result has near its beginning.
 #[derive(Deserialize)]
 struct Head {
     schema_version: u64,
@@ -86,7 +86,7 @@ struct HeadRun {
     id: String,
 }
 
-/// Reads a file as far as it takes to know what it is. A result without a run ID gets one from its content.
+/// Reads a file, and parses no more of it than is needed to classify it. A result without a run ID gets one from its content.
 pub(super) fn read(path: &Path, known: &HashSet<String>) -> Content {
     let unusable = |reason, detail: &dyn ToString| Content::Unusable(skip(path, reason, detail.to_string()));
     let bytes = match bytes_of(path) {

@@ -1,4 +1,4 @@
-//! What an ingest did, as data.
+//! The outcome of an ingest, as data.
 
 use serde::{Deserialize, Serialize};
 

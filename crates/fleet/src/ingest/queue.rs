@@ -91,7 +91,7 @@ pub(super) fn in_order<T: Send, E>(
             drop(guard);
             let Some(outcome) = outcome else { return Ok(()) };
             if let Err(error) = take(wanted, outcome) {
-                // With the lock: a thread that has just looked would otherwise begin to wait after it was told.
+                // With the lock: otherwise a thread that has just read the flag would begin to wait after the notification, and miss it.
                 let guard = lock();
                 failed.store(true, Ordering::Relaxed);
                 drop(guard);

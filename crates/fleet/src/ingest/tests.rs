@@ -77,7 +77,7 @@ fn everything_that_cannot_be_used_is_named_with_its_reason() {
     assert!(text.contains("1 folder left out: a fleet's own folder"), "{text}");
     assert!(text.contains("old.json: schema version 1") && text.contains("The fleet now holds 2 runs of 2 hosts."), "{text}");
 
-    // A folder in which there is only a fleet has nothing to read.
+    // A folder that holds only a fleet has nothing to read.
     let only = folder.path().join("only");
     fs::create_dir(&only).unwrap();
     run(&only.join("fleet"), &[&inbox.join("B.JSON")], 1000, false).unwrap();

@@ -1,4 +1,4 @@
-//! What an ingest did, for a terminal.
+//! The outcome of an ingest, for a terminal.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

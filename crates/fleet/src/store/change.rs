@@ -57,8 +57,8 @@ pub struct Recovered {
 }
 
 impl Change {
-    /// Opens a store to change it, or makes one in a new or empty folder. While another program changes it, `wait` is called again and again,
-    /// and ends the waiting when it returns `false`: then there is no change. Clears up behind an ingest that was killed.
+    /// Opens a store to change it, or makes one in a new or empty folder. While another program changes it, `wait` is called again and again.
+    /// If it returns `false`, the waiting ends and the result is `None`. Clears up behind an ingest that was killed.
     ///
     /// # Errors
     /// When the folder holds something else, is not only this user's to write to, or cannot be written.
@@ -348,7 +348,7 @@ fn take_name(path: &Path) -> Result<(), StoreError> {
     fs::rename(pending(path), path).map_err(StoreError::io("cannot get its name", path))
 }
 
-/// Refuses a folder that holds files and is no store.
+/// Refuses a folder that holds files and is not a store.
 fn refuse_other_folders(folder: &Path) -> Result<(), StoreError> {
     let own = [LOCK.to_owned(), format!("{MANIFEST}.{PENDING}")];
     let is_other = |path: &PathBuf| path.file_name().is_some_and(|name| own.iter().all(|own| name != own.as_str()));
@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_store_that_another_program_is_making_is_no_other_folder() {
-        // What it writes, in its order, again and again, while this thread looks all the time.
+        // A thread writes the files of a new store in their order, again and again, while this thread looks all the time.
         let root = tempfile::TempDir::new().unwrap();
         let folders: Vec<PathBuf> = (0..500).map(|i| root.path().join(i.to_string())).collect();
         folders.iter().for_each(|folder| fs::create_dir(folder).unwrap());

@@ -58,7 +58,7 @@ fn json(name: &'static str, value: &impl Serialize) -> Field {
     text(name, serde_json::to_string(value).ok())
 }
 
-/// What the rows of a run have in common, in both tables.
+/// The columns that the rows of a run have in common, in both tables.
 pub(super) fn host(run: &HostRun) -> Vec<Field> {
     let print = &run.fingerprint;
     vec![
@@ -98,7 +98,7 @@ pub(super) fn run(stored: &StoredRun) -> Vec<Field> {
     fields
 }
 
-/// What was measured, and where: columns as those of `memgauge render --format csv`, and `at`, the coordinates as results have them.
+/// The quantity that was measured, and where: columns as those of `memgauge render --format csv`, and `at`, the coordinates as results have them.
 pub(super) fn cell(cell: &Cell) -> Vec<Field> {
     let place = |column: &Column| match column.read {
         Read::Number(read) => integer(column.name, read(&cell.at)),

@@ -45,7 +45,7 @@ pub enum StoreError {
     /// The operating system refused something.
     #[error("{} {what}: {error}", .path.display())]
     Io {
-        /// What failed, such as `cannot be read`.
+        /// The failure, such as `cannot be read`.
         what: &'static str,
         /// The file or folder.
         path: PathBuf,

@@ -12,14 +12,14 @@ const DIGITS: usize = 8;
 /// How the names of folders begin: readers take it for a column.
 const COLUMN: &str = "fingerprint=";
 
-/// The kind of a host's hardware, by which a store's measurements are in folders.
+/// The kind of a host's hardware. A store has a folder of measurements for each kind.
 pub(crate) fn kind(print: &Fingerprint) -> String {
     name(print).split_off(COLUMN.len())
 }
 
 /// The folder of the hosts with this hardware: `fingerprint=intel-xeon-platinum-8480-2n-1f0c77a2`. It names the CPU and the number of nodes,
-/// and hashes what a host keeps through updates: model, stepping, hypervisor, CPUs and nodes. What updates change (microcode, firmware, kernel)
-/// and what only root may read (the memory's channels) is in columns only: a host's history stays in one folder.
+/// and hashes the properties that a host keeps through updates: model, stepping, hypervisor, CPUs and nodes. Properties that updates change
+/// (microcode, firmware, kernel) or that only root may read (the memory's channels) are in columns only: a host's history stays in one folder.
 pub(super) fn name(print: &Fingerprint) -> String {
     let Fingerprint { cpu, stepping, hypervisor, cpus, nodes, .. } = print;
     let mut readable = String::new();

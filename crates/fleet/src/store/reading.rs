@@ -1,4 +1,4 @@
-//! Rows and runs from a store's files. What rows have in common, their run and their cell, is in memory once.
+//! Rows and runs from a store's files. The run and the cell that rows have in common are in memory once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;

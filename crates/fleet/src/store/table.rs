@@ -88,7 +88,7 @@ thread_local! {
     static READS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What the library reads of a file. It panics at some files that somebody has damaged on purpose: nothing is printed then, and it is an error
+/// Reads with the library, which panics at some files that somebody has damaged on purpose: nothing is printed then, and the panic is an error
 /// as any other.
 fn without_panics<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     static HOOK: Once = Once::new();
@@ -101,7 +101,7 @@ fn without_panics<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T
         }));
     });
     READS.set(true);
-    // What was read half way is dropped here, and the reader of the next column is another one.
+    // After a panic, a column that was read in part is dropped here, and the next column gets a new reader.
     let outcome = panic::catch_unwind(AssertUnwindSafe(read));
     READS.set(false);
     outcome.unwrap_or_else(|_| Err(ParquetError::General("its pages contradict each other".into())))

@@ -244,7 +244,7 @@ fn damage_where_a_file_says_its_columns_is_named() {
             let mut changed = bytes.clone();
             changed[at] ^= 1 << (at % 8);
             fs::write(&path, &changed).unwrap();
-            // Whatever it says now, it is found when rows are read; here it must not end the program.
+            // The result does not matter, because the damage is found when rows are read; here it must not end the program.
             let _ = reading::lacks_columns(&fleet, batch);
         }
         fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();

@@ -38,7 +38,7 @@ macro_rules! line {
     };
 }
 
-/// A kernel of which a burst of four lines reads and writes so many bytes.
+/// A kernel whose burst of four lines reads `$read` bytes and writes `$write`.
 macro_rules! row {
     ($name:literal, $mix:ident, $supported:expr, $read:literal, $write:literal, $burst:expr, $finish:literal) => {
         kernel!($name, $mix, Neon, $supported, form Blocks Whole of LINE, streams [a Stream::both(($read, $write))], advance ["", ""],

@@ -1,4 +1,4 @@
-//! aarch64: traffic over one line every so many bytes, and traffic that touches a part of each line (16 bytes).
+//! aarch64: traffic over lines that are one stride apart, and traffic that touches a part of each line (16 bytes).
 //!
 //! A line's place is a register that moves on by another: one dependent addition a line, a cycle, which no memory is faster than.
 //!

@@ -1,4 +1,4 @@
-//! riscv64: traffic over one line every so many bytes, and traffic that touches a part of each line (8 bytes).
+//! riscv64: traffic over lines that are one stride apart, and traffic that touches a part of each line (8 bytes).
 //!
 //! Verified by `tests/` under QEMU's user-mode emulation only.
 

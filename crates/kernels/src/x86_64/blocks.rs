@@ -25,7 +25,7 @@ macro_rules! next {
     };
 }
 
-/// A kernel of which a burst of four lines reads and writes so many bytes.
+/// A kernel whose burst of four lines reads and writes the bytes of `$traffic`.
 macro_rules! row {
     ($name:literal, $mix:ident, $supported:expr, $traffic:tt, $burst:expr) => {
         kernel!($name, $mix, sse2, $supported, form Blocks Whole of LINE, streams [a Stream::both($traffic)], advance ["", ""], burst $burst,

@@ -97,7 +97,7 @@ macro_rules! whole {
     };
 }
 
-/// What ends a run: stores past the caches are ordered like no other store.
+/// The end of a run: stores past the caches need a fence, because they are ordered like no other store.
 macro_rules! finish {
     (NonTemporal) => {
         "sfence\n"

@@ -1,9 +1,9 @@
-//! x86-64: traffic over one line every so many bytes, and traffic that touches a part of each line.
+//! x86-64: traffic over lines that are one stride apart, and traffic that touches a part of each line.
 //!
 //! A line's place is a register that moves on by another: one dependent addition a line, a cycle, which no memory is faster than.
 //!
 //! Verified on AMD Zen 5 (all of them) by `tests/`. AVX-512 has no parts:
-//! one access is the whole line, and a core need not read a line of which all is stored.
+//! one access is the whole line, and a core need not read a line that is stored in full.
 
 use crate::kernel::Kernel;
 use crate::line::LINE;

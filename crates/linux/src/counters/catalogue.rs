@@ -46,7 +46,7 @@ pub struct EventSet {
 }
 
 impl EventSet {
-    /// What the machine's count of memory traffic leaves out, in words; `None` when nothing is known to be missing.
+    /// The memory traffic that the machine's count leaves out, in words; `None` if none is known to be left out.
     pub fn left_out(&self) -> Option<String> {
         (!self.uncounted.is_empty()).then(|| format!("memory traffic of {}", self.uncounted.join(", ")))
     }

@@ -73,7 +73,7 @@ pub(crate) fn mesh_for(cores: &Table) -> Option<&'static Table> {
     meshes.into_iter().find(|(of, _)| *of == cores).map(|(_, mesh)| mesh)
 }
 
-/// What shows memory traffic that is not counted, by the beginning of the names of units in sysfs.
+/// Units whose memory traffic is not counted: the beginning of their names in sysfs, and the source of the traffic in words.
 pub(crate) const UNCOUNTED_UNITS: [(&str, &str); 5] = [
     ("arm_cmn_", "requests at the mesh, which do not state their bytes"),
     ("cxl_pmu_mem", "devices of CXL memory"),

@@ -12,7 +12,7 @@ use crate::process;
 /// leave room for has had a turn by then.
 const TRIAL: Duration = Duration::from_millis(20);
 
-/// The counters of one event: one for a thread, several for a unit that the chip has several of.
+/// The counters of one event: one for an event of a thread; for an event of a unit, one on each CPU that the unit is opened on.
 #[derive(Debug)]
 struct Opened<C = Counter> {
     counters: Result<Vec<C>, CounterError>,
@@ -46,7 +46,7 @@ impl OpenCounters {
             return all;
         }
         let mut user = Self::open(groups, Target::Program, true);
-        // What denies the kernel's part is then the reason that its events are not counted.
+        // If the kernel's part is withheld, that is also the reason why events that happen only in the kernel are not counted.
         for (user, all) in user.opened.iter_mut().zip(all.opened) {
             if let (Err(CounterError::InKernelOnly), Err(denied @ CounterError::Withheld(_))) = (&user.counters, all.counters) {
                 user.counters = Err(denied);
@@ -221,7 +221,7 @@ fn merge_controllers(list: Vec<EventOutcome>) -> Vec<EventOutcome> {
                         starved: a.starved + b.starved,
                     };
                 }
-                // Without one of the channels there is no sum.
+                // A sum that lacks one of the channels would be too low.
                 (a, Err(reason)) => *a = Err(reason),
                 (Err(_), Ok(_)) => {}
             },

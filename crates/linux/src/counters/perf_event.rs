@@ -104,9 +104,9 @@ pub(crate) struct Counter(File);
 pub struct Reading {
     /// Events.
     pub value: u64,
-    /// Nanoseconds in which it was enabled.
+    /// Nanoseconds during which it was enabled.
     pub enabled_ns: u64,
-    /// Nanoseconds in which it counted, because a hardware counter was free for it.
+    /// Nanoseconds during which it counted, because a hardware counter was free for it.
     pub running_ns: u64,
 }
 

@@ -8,7 +8,7 @@ use memgauge_model::units::IdSet;
 use super::perf_event::{Config, CounterError};
 use crate::tree::Tree;
 
-/// Where the units are, below the root.
+/// The folder of the units, below the root.
 const DEVICES: &str = "sys/bus/event_source/devices";
 
 /// A field of a code: bits of `config`, `config1` or `config2`, the lowest first.

@@ -107,7 +107,7 @@ fn nodes_that_do_not_add_up_to_the_kernels_memory_are_told() {
         let tree = Fixture::new().cpus(2).node(0, "0", 4 << 10).node(1, "1", 4 << 10).file("proc/meminfo", &total);
         note(&read(&tree), "node-memory-differs").map(|note| note.message.to_string())
     };
-    // 24 GiB, of which a Firecracker guest's only node showed 8.
+    // 24 GiB. The only node of a Firecracker guest showed 8 of them.
     assert_eq!(
         with_total("25165824").as_deref(),
         Some("the kernel has 24.0 GiB of memory, its nodes add up to 8.0 GiB: one of the two is wrong")

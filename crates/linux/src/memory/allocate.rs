@@ -179,7 +179,7 @@ fn checked_len(plan: &BufferPlan) -> Result<usize, MemoryError> {
     len.ok_or_else(|| MemoryError::size(plan))
 }
 
-/// What to try for this request, in order, and why better kinds are not among it.
+/// The kinds of pages to try for this request, in order, and the reasons why better kinds are not among them.
 fn choose_backings(plan: &BufferPlan, len: usize, state: &NodeState) -> Result<(Vec<Backing>, Vec<String>), MemoryError> {
     // Of pages in turn each node holds a part.
     let on_node = plan.weights.as_ref().map_or(len, |weights| (len as f64 * weights.share(plan.node)) as usize);
@@ -217,7 +217,7 @@ fn worth_rounding(backing: Backing, len: usize) -> Result<Backing, String> {
     }
 }
 
-/// Reads back which pages back the mapping. Where too few are huge, the kernel is asked once to assemble huge pages.
+/// Reads back which pages back the mapping. If too few are huge, it asks the kernel once to assemble huge pages.
 fn read_pages(
     plan: &BufferPlan,
     mapping: &Mapping,
@@ -238,7 +238,7 @@ fn read_pages(
     Ok(pages)
 }
 
-/// What smaps proves.
+/// The evidence from smaps.
 fn evidence(requested: PageRequest, backing: Backing, counts: Result<PageCounts, String>, reasons: &[String]) -> PageEvidence {
     let counts = match counts {
         Ok(counts) => counts,

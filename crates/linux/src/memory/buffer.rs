@@ -212,7 +212,7 @@ mod tests {
 
     const PAGE: u64 = 4096;
 
-    /// Reads a pagemap in which the pages of a buffer, from page 16 on, have these entries.
+    /// Reads a pagemap with these entries for the pages of a buffer, which begins at page 16.
     fn read(entries: &[u64]) -> Result<PhysicalRange, String> {
         range(16 * PAGE, entries.len() * PAGE as usize, PAGE as usize, |at, to| {
             assert_eq!(at % 8, 0);

@@ -37,7 +37,7 @@ pub(super) fn no_such_node(node: u32, online: &IdSet) -> MemoryError {
     }
 }
 
-/// What helps where a node is full.
+/// Advice for a node that is full.
 fn less() -> Ways {
     Way::Smaller(Knob::Size).or("use fewer CPUs").or("free memory on this node")
 }

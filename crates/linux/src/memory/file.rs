@@ -102,7 +102,7 @@ fn resize(file: &File, len: usize) -> io::Result<()> {
     file.set_len(len as u64)
 }
 
-/// Allocates every block, from the CPUs `cpus`. Where the file system takes pages with the blocks and no policy applies, the pages are on the
+/// Allocates every block, from the CPUs `cpus`. If the file system takes pages with the blocks and no policy applies, the pages are on the
 /// node of these CPUs.
 ///
 /// With `written`, zeros are written to the blocks and the file system's records of them are complete. DAX needs that: the first store to a
@@ -168,7 +168,7 @@ fn write_blocks(file: &File, len: usize, next: &AtomicUsize, interrupted: Interr
     }
 }
 
-/// What backs the file's pages, as far as the kernel shows it.
+/// The pages that back the file, as far as the kernel shows them.
 fn pages(plan: &BufferPlan, mapping: &Mapping, dax: bool, state: &NodeState) -> PageEvidence {
     let requested = plan.pages;
     let evidence = |kind, whole: u64, huge: u64, all: u64, base: u64| {

@@ -20,7 +20,7 @@ const MADV_COLLAPSE: i32 = 25;
 /// Bytes assembled in one call, which cannot be interrupted: copying them takes some 30 ms. Whole huge pages.
 const COLLAPSED_AT_A_TIME: usize = 64 << 20;
 
-/// What to back a buffer with, in one attempt.
+/// The kind of pages that one attempt backs a buffer with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Backing {
     /// Pages of this many bytes from a huge-page pool.
@@ -101,7 +101,7 @@ impl Mapping {
         let mapping = mapping(data as *mut u8)?;
         // SAFETY: the range was just reserved, and `mapping` owns it.
         system_call(|| unsafe { libc::mprotect(data as *mut libc::c_void, len, libc::PROT_READ | libc::PROT_WRITE) == 0 })?;
-        // EINVAL means a kernel without transparent huge pages. What was obtained is read back in any case.
+        // EINVAL means a kernel without transparent huge pages. Errors do not matter here, because the pages are read back later.
         mapping.advise_all(if matches!(backing, Backing::Thp(_)) { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE });
         mapping.advise_all(libc::MADV_DONTDUMP);
         Ok(mapping)
@@ -133,14 +133,14 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Owns the `len` bytes from `data` on that were just mapped, of which `page` bytes are the least that can be mapped anew.
+    /// Owns the `len` bytes from `data` on that were just mapped. The smallest part of them that can be mapped anew has `page` bytes.
     fn watching(data: NonNull<u8>, len: usize, guard: usize, page: usize) -> Self {
         // SAFETY: these are whole pages, which the value owns until it is dropped.
         let watched = unsafe { Watched::new(data.as_ptr(), len, page) };
         Self { data, len, guard, watched, file: None }
     }
 
-    /// What happened to its memory since it was mapped, and where.
+    /// The first fault of its memory since it was mapped: the kind and the place.
     pub(super) fn fault(&self) -> Option<(MemoryFaultKind, Fault)> {
         let fault @ Fault { poisoned, offset, .. } = self.watched.fault()?;
         // The signal is the same for a page behind the file's end and for one that the device cannot provide.
@@ -192,7 +192,7 @@ impl Mapping {
 
     fn advise(&self, at: usize, len: usize, advice: i32) -> bool {
         debug_assert!(at + len <= self.len, "the range is in the mapping");
-        // SAFETY: this value owns the mapped range, of which every caller names a part, and none of the kinds of advice used here changes its
+        // SAFETY: this value owns the mapped range, and every caller names a part of it. None of the kinds of advice used here changes its
         // content.
         unsafe { libc::madvise(self.data().add(at).cast(), len, advice) == 0 }
     }
@@ -206,8 +206,8 @@ impl Drop for Mapping {
     }
 }
 
-/// The file once more, unless the process then comes near its limit on open files, of which other things need some. Descriptors are given
-/// in ascending order.
+/// The file once more, unless the process then comes near its limit on open files: other parts of it have to open files too. The kernel
+/// gives descriptors in ascending order.
 fn duplicate(file: &File) -> Option<File> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the call writes one `rlimit`, and `limit` is one.
@@ -218,7 +218,7 @@ fn duplicate(file: &File) -> Option<File> {
 /// Reserves inaccessible address space for `len` bytes at a multiple of `align`, with `guard` bytes below and above. Returns the address of
 /// the middle.
 fn reserve(len: usize, align: usize, guard: usize) -> io::Result<usize> {
-    // Enough for any alignment. What remains of it below and above becomes the guards.
+    // Enough for any alignment. The rest below and above becomes the guards.
     let total = len.checked_add(align + guard).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
     let low = map(std::ptr::null_mut(), total, libc::PROT_NONE, libc::MAP_NORESERVE)?;
     let data = (low as usize + guard).next_multiple_of(align);

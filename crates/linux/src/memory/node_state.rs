@@ -12,10 +12,10 @@ use crate::base_page;
 use crate::pools;
 use crate::tree::{CPU_DIR, NODE_DIR, POOLS_DIR, Tree, field, kib_field};
 
-/// Where the settings of transparent huge pages are, below the root.
+/// The folder of the settings of transparent huge pages, below the root.
 const THP_DIR: &str = "sys/kernel/mm/transparent_hugepage";
 
-/// What affects one allocation, read just before it.
+/// The state that affects one allocation, read just before it.
 #[derive(Debug)]
 pub(super) struct NodeState {
     pub(super) root: PathBuf,

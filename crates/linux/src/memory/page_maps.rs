@@ -1,4 +1,4 @@
-//! What the kernel shows about the pages in a range of addresses: `/proc/self/smaps`, `/proc/self/numa_maps` and the page tables.
+//! The kernel's description of the pages in a range of addresses: `/proc/self/smaps`, `/proc/self/numa_maps` and the page tables.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -20,16 +20,16 @@ use crate::base_page;
 /// How the kernel chooses the node of a page that is touched first (linux/mempolicy.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// `MPOL_BIND`: these nodes only. Where they have no memory left, the kernel kills a process. NUMA balancing does not migrate such pages.
+    /// `MPOL_BIND`: these nodes only. If they have no memory left, the kernel kills a process. NUMA balancing does not migrate such pages.
     Only,
     /// `MPOL_PREFERRED`: this node while it has free memory, then others, so that nothing is killed.
     First,
 }
 
 impl Rule {
-    /// The rule under which `len` bytes are touched on a node. Where twice as much is free now, the kernel finds room for all of them there
-    /// unless others take it at this moment, or the node goes offline: then pages go elsewhere, and nothing is killed. Where less is free, the
-    /// kernel has to make room, which it does for pages that may be on this node only.
+    /// The rule for touching `len` bytes on a node. If twice as much is free now, the kernel finds room for all of them there, unless others
+    /// take it at this moment or the node goes offline: then pages go elsewhere, and nothing is killed. If less is free, the kernel has to make
+    /// room, and it does that only for pages that must be on this node.
     pub(super) fn choose(len: usize, state: &NodeState) -> Self {
         let ample = state.free.is_some_and(|free| free / 2 >= len as u64);
         if ample && !state.only_node { Self::First } else { Self::Only }
@@ -43,9 +43,9 @@ impl Rule {
     }
 }
 
-/// `MPOL_MF_STRICT`: an error where a page is elsewhere.
+/// `MPOL_MF_STRICT`: an error if a page is elsewhere.
 const MPOL_MF_STRICT: libc::c_long = 1;
-/// `MPOL_MF_MOVE`: pages that are elsewhere are moved. Where no room can be made for them they stay: for this nothing is killed.
+/// `MPOL_MF_MOVE`: pages that are elsewhere are moved. If the kernel cannot make room for them, they stay: it kills nothing for this.
 const MPOL_MF_MOVE: libc::c_long = 2;
 /// The most pages looked up, which takes about 2 ms. A larger buffer is sampled evenly, with its first and last page.
 pub(super) const SAMPLE: usize = 8192;
@@ -127,7 +127,7 @@ impl Policy {
     }
 }
 
-/// The node of the page at `address`; `None` when the kernel does not tell or there is no page.
+/// The node of the page at `address`; `None` if the kernel does not tell it or the address has no page.
 pub(super) fn node_of(address: *mut u8) -> Option<u32> {
     u32::try_from(*PROCESS.query_nodes(&[address]).ok()?.first()?).ok()
 }

@@ -19,10 +19,9 @@ use crate::system_call;
 
 /// `MADV_POPULATE_WRITE` (Linux 5.14) faults pages in for writing, and fails where a store would raise SIGBUS.
 const MADV_POPULATE_WRITE: i32 = 23;
-/// The bytes that a thread touches in one call. Clearing and filling them takes a few tenths of a millisecond: much longer than the call itself or than
-/// starting a thread, and so short that all CPUs share a buffer of one loader; and few enough
-/// to be in a second-level cache still when they are filled. With a thousand of those, one after the other, one thread for
-/// each buffer would take many seconds.
+/// The bytes that a thread touches in one call. Clearing and filling them takes a few tenths of a millisecond: much longer than the call itself
+/// or than starting a thread, but so short that all CPUs share the buffer of one loader. With a thousand of those, one after the other, one
+/// thread for each buffer would take many seconds. The bytes are also few enough to be still in a second-level cache when they are filled.
 const PORTION: usize = 2 << 20;
 /// These threads need little stack, and there may be a thousand of them.
 const STACK: usize = 128 << 10;
@@ -50,8 +49,8 @@ pub(super) fn choose_cpus(plan: &BufferPlan, state: &NodeState, bound: bool) -> 
     if bound || local.is_empty() { (plan.touch.clone(), false) } else { (local, true) }
 }
 
-/// Makes every page of `mapping` present and private, and fills it with words of which no two pages have the same, with one thread on each
-/// of `cpus` as long as there is work for it.
+/// Makes every page of `mapping` present and private, and fills it with words so that no two pages are equal, with one thread on each of
+/// `cpus` as long as there is work for it.
 ///
 /// With `strict`, a thread that cannot be pinned does not touch, because the CPU that touches decides the node. The caller touches what is
 /// left; the read-back shows whether it is on the right node.
@@ -174,8 +173,8 @@ impl Untouched<'_> {
         }
     }
 
-    /// Writes words of which no two pages have the same. Hypervisors and kernels merge equal pages, and memory that compresses (CXL) stores
-    /// those of zeros as nothing: reading them would be reading something other than so much memory.
+    /// Writes words so that no two pages are equal. Hypervisors and kernels merge equal pages, and memory that compresses (CXL) stores pages of
+    /// zeros as nothing: a thread that reads such pages would read less memory than the buffer has.
     fn fill(&self, start: usize, len: usize) {
         for at in (start..start + len).step_by(size_of_val(&CONTENT)) {
             let words = CONTENT_WORDS.min((start + len - at) / size_of::<u64>());

@@ -9,10 +9,10 @@ use super::node_state;
 use crate::limits::{self, gib};
 use crate::tree::{NODE_DIR, Tree, kib_field};
 
-/// The share of time in which some task waited for memory (PSI) above which no more is taken. Users notice a fifth. Assembling huge pages from
-/// fragmented memory counts as waiting too, and stays below this unless memory is nearly full.
+/// If some task waited for memory (PSI) for more than this share of the time, no more memory is taken. Users notice a fifth. Assembling huge
+/// pages from fragmented memory counts as waiting too, and stays below this unless memory is nearly full.
 const MAX_STALLED: f64 = 0.2;
-/// The shortest time over which a share is computed. In less there are too few events.
+/// A share is computed over at least this time. A shorter time has too few events.
 const MIN_INTERVAL_S: f64 = 0.05;
 /// The most that any process may have swapped out meanwhile. Idle kernels write less than this now and then.
 const MAX_SWAPPED: u64 = 4 << 20;
@@ -72,7 +72,7 @@ impl MemoryWatch {
     }
 }
 
-/// Microseconds in which some task has waited for memory; `None` without PSI.
+/// Microseconds during which some task has waited for memory; `None` without PSI.
 fn stalled_us(tree: Tree<'_>) -> Option<u64> {
     crate::noise::pressure(&tree.text("proc/pressure/memory")?)
 }
@@ -137,7 +137,7 @@ mod tests {
             .file("sys/fs/cgroup/job/memory.max", "104857600\n")
             .file("sys/fs/cgroup/job/memory.current", "52428800\n");
         let mut watch = MemoryWatch::start(tree.root(), 0, Bytes::mib(200));
-        // 50 MiB are left, of which a fifth stays.
+        // 50 MiB are left. A fifth of them stays free.
         assert_eq!(watch.shortage(Bytes::mib(39)), None);
         assert!(watch.shortage(Bytes::mib(41)).unwrap().contains("memory.max of control group /job"));
     }

@@ -20,7 +20,7 @@ pub struct PrefetchChange {
     saved: Vec<Saved>,
     /// The values they were last set to, by CPU.
     wanted: BTreeMap<u32, u64>,
-    /// What an earlier run had left.
+    /// The leftover of an earlier run.
     leftover: Leftover,
     /// The journal already held an earlier change, which is kept.
     earlier: bool,
@@ -68,7 +68,7 @@ impl PrefetchChange {
         &self.id
     }
 
-    /// What an earlier run had left, which has been restored.
+    /// The leftover of an earlier run, which has been restored.
     pub const fn leftover(&self) -> &Leftover {
         &self.leftover
     }

@@ -22,7 +22,7 @@ pub(super) struct Saved {
     /// The bits that are changed. Only these are restored.
     pub(super) mask: u64,
     pub(super) value: u64,
-    /// The first CPU of its core at that time, where the kernel told it: the topology of a CPU that is offline is not known.
+    /// The first CPU of its core at that time, if the kernel showed it: the topology of a CPU that is offline is not known.
     pub(super) core: Option<u32>,
 }
 

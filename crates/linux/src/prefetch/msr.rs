@@ -20,7 +20,7 @@ const MODULE: &str = "sys/module/msr";
 /// Whether the module lets registers be written (Linux 5.9).
 const ALLOW_WRITES: &str = "sys/module/msr/parameters/allow_writes";
 
-/// The folder in which the kernel's module has a folder for each CPU.
+/// The folder of the kernel's module, which has a folder for each CPU.
 pub const MSR_DEVICES: &str = "/dev/cpu";
 
 /// The model-specific registers of all CPUs.
@@ -149,7 +149,7 @@ impl MsrError {
         Self { cpu: saved.cpu, register: saved.register, fault: MsrFault::Offline }
     }
 
-    /// What the user can do about it.
+    /// The advice to the user.
     pub fn advice(&self) -> Ways {
         let advice = match &self.fault {
             MsrFault::NoModule(none) => none.advice(),
@@ -179,7 +179,7 @@ impl Msr {
         Self { devices: devices.into(), root: root.into() }
     }
 
-    /// Opens the device of a CPU. Where a test has put files in place of the devices, devices are refused: nobody is to reach a register by
+    /// Opens the device of a CPU. If a test has put files in place of the devices, it refuses devices, so that nobody reaches a register by
     /// naming another folder.
     fn open(&self, cpu: u32, options: &OpenOptions) -> io::Result<File> {
         let file = options.open(self.device(cpu))?;

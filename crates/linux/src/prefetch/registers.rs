@@ -28,7 +28,7 @@ pub struct PrefetchRegisters {
     pub(super) root: PathBuf,
 }
 
-/// What an earlier change had left, and what became of it.
+/// The leftover of an earlier change, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leftover {
     /// No journal.
@@ -71,7 +71,7 @@ pub enum PrefetchError {
 }
 
 impl PrefetchError {
-    /// What the user can do about it.
+    /// The advice to the user.
     pub fn advice(&self) -> Ways {
         let advice = match self {
             Self::Register(e) => return e.advice(),

@@ -1,4 +1,4 @@
-//! What tells the kind of a node's memory: the kernel's memory tiers, DAX devices that serve as memory, and CXL.
+//! The kind of a node's memory, from the kernel's memory tiers, DAX devices that serve as memory, and CXL.
 //!
 //! The files are those of the kernel's Documentation/ABI (sysfs-kernel-mm-memory-tiers, sysfs-bus-dax, sysfs-bus-cxl,
 //! sysfs-devices-memory).
@@ -40,8 +40,9 @@ pub(crate) fn assign(tree: Tree<'_>, nodes: &mut [Node]) {
     nodes.iter_mut().filter(|node| node.hmat.is_empty()).for_each(|node| node.hmat = cxl_claims(tree, node, &with_cpus));
 }
 
-/// What the kernel computes for the CXL region of a node of which firmware states nothing (Linux 6.9 or later). The figures are those of the
-/// nearest CPUs (class 1) or, where these are not stated, of the nearest device of any kind. Of several regions none speaks for the node.
+/// The figures that the kernel computes for the CXL region of a node if firmware states nothing about that node (Linux 6.9 or later). They are
+/// those of the nearest CPUs (class 1) or, if these are not stated, of the nearest device of any kind. Empty if the node has several regions,
+/// because no single region describes the node.
 fn cxl_claims(tree: Tree<'_>, node: &Node, with_cpus: &IdSet) -> Vec<HmatAccess> {
     let of_cxl = node.devices.iter().filter(|device| device.kind == NodeDeviceKind::Cxl);
     let regions: BTreeSet<&String> = of_cxl.map(|device| device.region.as_ref().unwrap_or(&device.name)).collect();

@@ -78,7 +78,7 @@ pub(super) fn find(tree: Tree<'_>, info: &CpuInfo, arch: &str, firmware: &BTreeM
 
 type Found = Result<Option<&'static str>, String>;
 
-/// Where names are looked for.
+/// The sources of names.
 struct Seen<'a> {
     tree: Tree<'a>,
     firmware: &'a BTreeMap<String, String>,

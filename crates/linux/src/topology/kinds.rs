@@ -45,7 +45,7 @@ fn by_pmu(tree: Tree<'_>) -> Option<Kinds> {
     (sets.len() > 1).then(|| sets.iter().flat_map(|(ids, kind)| ids.iter().map(|id| (id, (*kind).to_owned()))).collect())
 }
 
-/// What each CPU says of its own type. A CPU is asked on itself, so that those that this process may not use stay unknown.
+/// The kind of each CPU, as the CPU states it. A CPU is asked on itself, so that those that this process may not use stay unknown.
 fn by_cpuid(cpus: &[Cpu], core_type: impl Fn() -> Option<CoreType> + Sync, pin: impl Fn(u32) -> bool + Sync) -> Option<Kinds> {
     core_type()?;
     let name = |core| match core {

@@ -94,7 +94,7 @@ fn read_node(tree: Tree<'_>, id: u32, online_cpus: &IdSet, only: bool) -> Node {
 }
 
 /// The nodes that the columns of `distance` may stand for. The kernel prints one column for each online node, in order. The other sets are
-/// for recordings from which the folder of a node was removed.
+/// for recordings that lack the folder of a node because it was removed.
 fn column_candidates(tree: Tree<'_>, online: &IdSet, folders: &IdSet) -> Vec<IdSet> {
     let read = |file: &str| tree.ids(&format!("{NODE_DIR}/{file}")).unwrap_or_default();
     let populated = read("has_memory").union(&read("has_normal_memory")).union(&read("has_cpu"));
@@ -108,7 +108,7 @@ fn distances(row: &str, candidates: &[IdSet], online: &IdSet) -> BTreeMap<u32, u
     ids.iter().zip(columns).filter(|(id, _)| online.contains(*id)).collect()
 }
 
-/// What firmware states about this node.
+/// The figures that firmware states about this node.
 fn hmat(tree: Tree<'_>, id: u32, class: u8) -> Option<HmatAccess> {
     let folder = format!("{NODE_DIR}/node{id}/access{class}/initiators");
     tree.exists(&folder).then(|| access(tree, &folder, class, tree.numbered(&folder, "node")))

@@ -22,7 +22,7 @@ pub(crate) fn read(tree: Tree<'_>) -> InstalledMemory {
     table(tree).map_or_else(InstalledMemory::unknown, |bytes| parse(&bytes))
 }
 
-/// Which memory devices have which physical addresses, as firmware states it.
+/// The physical addresses of the memory devices, as firmware states them.
 ///
 /// # Errors
 /// Why its table cannot be read.

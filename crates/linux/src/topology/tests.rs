@@ -312,7 +312,8 @@ fn a_changed_cpuset_is_noticed() {
     assert_eq!(cpu::read_allowed(tree.root(), &topology).cpus, ids("1"));
 }
 
-/// `isolcpus=2-5` on two nodes of four CPUs, of which the second has no others: the affinity of every process is 0-1,6-7 less what is said here.
+/// `isolcpus=2-5` on two nodes of four CPUs: every process starts with the affinity 0-1,6-7, unless `taskset` sets another one. With
+/// `isolcpus=2-7`, the second node has only isolated CPUs.
 #[test]
 fn isolated_cpus_may_be_used_unless_the_affinity_was_chosen() {
     let machine = |isolated: &str, affinity: &str, cpuset: Option<&str>| {

@@ -30,7 +30,7 @@ pub struct MemoryDevice {
 impl MemoryDevice {
     /// The identity of its channel: package, controller and channel as its names state them. `None` if they do not name a channel. The
     /// names differ between vendors: `P0 CHANNEL A`, `CPU1_DIMM_A1`, `DIMM_P0_A0`, `Controller0-ChannelA-DIMM0`, `_Node1_Channel0_Dimm1`. A
-    /// number alone (`DIMM 7`, `A7`) numbers slots, of which a channel has one or two.
+    /// number alone (`DIMM 7`, `A7`) numbers slots, and a channel has one or two slots.
     pub(super) fn channel(&self) -> Option<String> {
         let names = self.names();
         let channel = names.iter().find_map(|words| named_channel(words)).or_else(|| names.iter().find_map(|words| lettered(words)))?;

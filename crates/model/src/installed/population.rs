@@ -13,7 +13,7 @@ struct Channel {
 }
 
 impl InstalledMemory {
-    /// What is uneven about the devices, in words: sockets with different numbers of populated channels, or channels of different sizes or
+    /// The ways that devices are uneven, in words: sockets with different numbers of populated channels, or channels of different sizes or
     /// speeds. Empty if they are even, if their names do not identify the channels, or if sizes are not stated.
     ///
     /// Memory is interleaved over channels of equal size only, so the extra memory of a larger channel is interleaved over fewer channels.

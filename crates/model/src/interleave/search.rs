@@ -59,7 +59,7 @@ pub struct Trial {
     pub measured: u32,
 }
 
-/// What the weights are for.
+/// The purpose of the weights.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -70,7 +70,7 @@ pub enum Goal {
     LatencyAt(f64),
 }
 
-/// What cannot serve the demand costs so much more than any latency in nanoseconds.
+/// The cost, in nanoseconds, of weights that cannot serve the demand. It is much higher than any latency.
 const BEYOND: f64 = 1e9;
 /// Weights that are as good but for this share need not be finer.
 const AS_GOOD: f64 = 0.01;
@@ -107,7 +107,7 @@ const FAR: f64 = 0.08;
 const NEAR: f64 = 1.2;
 /// The power of the mean that blends the tiers' times: between 1, their sum, and infinity, the longest of them.
 const BLEND: i32 = 16;
-/// Of so many ratios one is the best.
+/// The search compares this many of the best ratios to find the best one.
 const CONTENDERS: usize = 3;
 
 /// A search in progress. `measure` gives what one measurement of some weights found; an error ends the search, and what was measured until
@@ -118,7 +118,7 @@ pub struct Search {
     goal: Goal,
     /// Every measurement.
     readings: Vec<Trial>,
-    /// What was measured, in that order.
+    /// The measured weights with their results, in the order of measurement.
     pub trials: Vec<Trial>,
 }
 
@@ -400,7 +400,7 @@ impl Search {
         self.roundings(shares).map(|w| (off(&w), w)).reduce(nearer).map(|(_, weights)| weights)
     }
 
-    /// For each sum the weights with which no tier has much more than its share.
+    /// For each sum, the weights that give no tier much more than its share.
     fn roundings(&self, shares: &[f64]) -> impl Iterator<Item = Weights> {
         let sum: f64 = shares.iter().sum();
         (1..=MAX_TOTAL).filter_map(move |total| {

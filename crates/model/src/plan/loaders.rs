@@ -36,8 +36,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// The orders in which it chases where these were asked for. If none was: window-local, and full-random where the buffer is larger than the
-    /// window.
+    /// The orders of its chase: those asked for. If none was: window-local, and also full-random if the buffer is larger than the window.
     pub fn orders<'a>(&self, asked: &'a [ChaseOrder]) -> &'a [ChaseOrder] {
         match asked {
             [] if self.window < self.buffer.bytes => &[ChaseOrder::WindowLocal, ChaseOrder::FullRandom],
@@ -193,7 +192,7 @@ pub struct BufferPlan {
     /// Nodes that its pages are on in turn; absent if all of them are on `node`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<Weights>,
-    /// Whether [`PageRequest::Auto`] leaves the pools of huge pages to those for whom they were made.
+    /// Whether [`PageRequest::Auto`] leaves the pools of huge pages to the programs that they were made for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leave_pools: bool,
 }

@@ -53,7 +53,7 @@ pub struct Plan {
     /// What is measured more coarsely than usual so that the run ends in time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub coarsened: Vec<Coarsened>,
-    /// What the buffers contain: these lines in turn, repeated, as hexadecimal digits. If empty, the buffers contain what allocation and
+    /// The content of the buffers: these lines in turn, repeated, as hexadecimal digits. If empty, the buffers contain what allocation and
     /// kernels leave there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contents: Vec<LineContent>,
@@ -98,12 +98,12 @@ pub struct Coarsened {
     pub to: f64,
 }
 
-/// What there is less of where the time is short, in the order in which it is given up.
+/// The quantity that is reduced if time is short. The variants are in the order of reduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Coarsening {
-    /// Seconds for which a cell, or a point of a curve, measures at most. Bursts are shorter where it is short.
+    /// The longest time, in seconds, that a cell or a point of a curve measures. If it is short, bursts are shorter too.
     Seconds,
     /// Fresh allocations of a latency cell, or passes of a scan.
     Repetitions,
@@ -127,7 +127,7 @@ pub enum Coarsening {
 pub struct StopRule {
     /// A cell is finished when half of the 95 % interval of its median is at most this share of the median.
     pub relative_half_width: f64,
-    /// The longest time, in seconds, for which one cell measures.
+    /// The longest time, in seconds, that one cell measures.
     pub budget_s: f64,
     /// Whether to measure for the whole budget even if the interval is narrow.
     pub fixed_time: bool,
@@ -290,7 +290,7 @@ impl Work {
         }
     }
 
-    /// What a result of it without a value would have measured.
+    /// The metric that it measures, for results without a value.
     pub const fn metric(&self) -> Metric {
         match self {
             Self::Bandwidth(Loading { traffic, .. }) if traffic.form.line.persists().is_some() => Metric::Latency,
@@ -398,10 +398,10 @@ pub struct InterleaveSearch {
     pub traffic: Traffic,
     /// The nodes, the nearest first.
     pub nodes: Vec<u32>,
-    /// The kernel's weights, which are measured in any case; absent if the kernel has none.
+    /// The kernel's weights, which are always measured; absent if the kernel has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Weights>,
-    /// What the weights are for.
+    /// The purpose of the weights.
     pub goal: Goal,
 }
 
@@ -418,7 +418,7 @@ pub struct LatencySweep {
 }
 
 impl LatencySweep {
-    /// Bytes of the buffer over which the lines of a working set are spread.
+    /// Bytes of the buffer that the lines of a working set are spread over.
     pub const fn range(&self, size: Bytes, line: Bytes) -> Bytes {
         Bytes(size.0 / line.0 * self.probe.stride.0)
     }

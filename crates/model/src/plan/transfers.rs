@@ -96,7 +96,7 @@ pub struct Transfers {
     /// too long. If empty, all are measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub representatives: Vec<(u32, u32)>,
-    /// The longest time, in seconds, for which one transfer measures. It has at least three runs.
+    /// The longest time, in seconds, that one transfer measures. It has at least three runs.
     pub each_s: f64,
     /// Seconds that all pairs would take one by one.
     pub one_by_one_s: f64,

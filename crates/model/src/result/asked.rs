@@ -1,4 +1,4 @@
-//! What a command line asked to measure, apart from where the result goes.
+//! The measurement that a command line asked for, apart from where the result goes.
 
 /// Options that change what is written or what the result is compared with, and not what is measured; and whether a value follows.
 pub const OUTPUT_OPTIONS: [(&str, bool); 18] = [
@@ -71,7 +71,7 @@ impl Asked {
 /// Options that are longer than this are cut: they are a label of every series.
 const MAX_OPTIONS: usize = 200;
 
-/// Long options have their beginning and a hash of the whole, which tells them from others with that beginning.
+/// Cuts long options and adds a hash of the whole, so that they differ from others with the same beginning.
 fn shortened(options: String) -> String {
     if options.len() <= MAX_OPTIONS {
         return options;

@@ -1,14 +1,14 @@
-//! What the results of a long run have alike, said once: a file with thousands of results stays small.
+//! Values that the results of a long run share, written once to keep a file with thousands of results small.
 
 use serde::{Deserialize, Serialize};
 
 use crate::result::evidence::{Noise, PageEvidence};
 use crate::result::measurement::Measurement;
 
-/// With more results than this a file says once what they have alike: a matrix of 16 nodes has 512, and is read by scripts as it is.
+/// A file with more results than this writes shared values once: a matrix of 16 nodes has 512, and is read by scripts as it is.
 pub const MANY_RESULTS: usize = 1000;
 
-/// What most results of a file with more than a thousand of them have alike. A field that a result with a value lacks is as here.
+/// Values that most results share in a file with more than a thousand. They apply to each result with a value that lacks the field.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Common {
@@ -29,7 +29,7 @@ macro_rules! for_each_number {
 }
 
 impl Common {
-    /// What most of these results have alike. Where one of them lacks a field, it is in none: to lack it has to mean one thing.
+    /// The values that most of these results share. A field that one of them lacks is not shared: a missing field must have one meaning.
     pub(crate) fn from_results<'a>(results: impl Iterator<Item = &'a Measurement>) -> Self {
         let measured: Vec<&Measurement> = results.filter(|m| m.estimate.value.is_some()).collect();
         let mut common = Self::default();
@@ -78,7 +78,7 @@ impl Common {
 /// The value that most have, if all have one.
 fn most_usual<T: Copy + PartialEq>(values: impl Iterator<Item = Option<T>>) -> Option<T> {
     let values: Vec<T> = values.collect::<Option<_>>()?;
-    // Boyer and Moore's vote: what more than half say is what is left when each other value takes one vote away.
+    // Boyer and Moore's majority vote: the value of more than half remains after each other value has taken one vote away.
     let (mut candidate, mut votes) = (*values.first()?, 0_usize);
     for &value in &values {
         match (votes, value == candidate) {

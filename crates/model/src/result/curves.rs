@@ -16,7 +16,7 @@ pub struct CurveSummary {
     pub at: Coordinates,
     /// Latency at the lowest load; `null` if only a point at full load was measured.
     pub unloaded_ns: Option<f64>,
-    /// The knee: the last point before latency grows much faster than bandwidth; `null` if there is none that the intervals tell from noise.
+    /// The knee: the last point before latency grows much faster than bandwidth; `null` if the intervals show none above noise.
     pub knee: Option<CurvePoint>,
     /// Latency at the highest load; `null` if only an unloaded point was measured.
     pub saturated_ns: Option<f64>,

@@ -41,7 +41,7 @@ pub struct Environment {
     pub energy_preferences: Vec<String>,
     /// Whether turbo or boost is allowed; `null` if the kernel does not state it.
     pub turbo: Option<bool>,
-    /// What is limited on this machine, why, and how to lift the limit.
+    /// Limits on this machine, why they apply, and how to lift them.
     pub limits: Vec<Note>,
     /// Whether plain stores of whole lines read them first, for each class of loaders (mix, kernel, CPUs, nodes) for which it was measured;
     /// absent if no result depended on it.
@@ -93,9 +93,9 @@ pub struct RfoEvidence {
     pub rfo: Rfo,
     /// Why.
     pub reason: RfoReason,
-    /// What was stored, and loaded beside.
+    /// The mix of stores, and of loads next to them.
     pub mix: Mix,
-    /// Kernels compared: the measured one, parts of lines, non-temporal. The measured one alone where there are no others.
+    /// The compared kernels: the measured one, one for parts of lines, a non-temporal one. Only the measured one if no others exist.
     pub kernels: Vec<String>,
     /// CPUs that stored.
     pub cpus: IdSet,
@@ -103,7 +103,7 @@ pub struct RfoEvidence {
     pub nodes: IdSet,
     /// The measured kernel's lines, in GB/s; `null` if it was not measured.
     pub whole_gbs: Option<f64>,
-    /// Lines of which a part was loaded or stored, in GB/s of whole lines.
+    /// Lines that were only partly loaded or stored, counted as whole lines, in GB/s.
     pub part_gbs: Option<f64>,
     /// Whole lines with non-temporal stores, in GB/s.
     pub non_temporal_gbs: Option<f64>,

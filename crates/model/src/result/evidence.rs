@@ -1,4 +1,4 @@
-//! What was observed while a number was measured: kernels, pages, placement, disturbances.
+//! Observations while a number was measured: kernels, pages, placement, disturbances.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct Evidence {
     pub threads: u32,
     /// The kernel or protocol, such as `chase`, `load-avx2`, `store-then-chase`.
     pub kernel: String,
-    /// What else was tried and how fast it was, in the result's unit.
+    /// The kernels that were tried and how fast they were, in the result's unit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels_tried: Vec<KernelTrial>,
     /// Whether the kernel was chosen by trials that were disturbed: another one may be faster. Absent if not.
@@ -36,7 +36,7 @@ pub struct Evidence {
     /// Hops in each sample, if a number of hops was asked for instead of a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hops: Option<u64>,
-    /// What the CPUs of a transfer read from other buffers, so that the lines moved to an outer cache.
+    /// Bytes that the CPUs of a transfer read from other buffers to move the lines to an outer cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pushes: Option<Pushes>,
     /// Fresh allocations that the samples come from.
@@ -48,9 +48,9 @@ pub struct Evidence {
     /// The file that was used as memory; absent for memory without a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FileEvidence>,
-    /// Where the pages were, read back.
+    /// The nodes of the pages, read back.
     pub placement: Placement,
-    /// Time in which all threads ran, over the longest thread's time; `null` with one thread.
+    /// Time during which all threads ran, over the longest thread's time; `null` with one thread.
     pub coverage: Option<f64>,
     /// Bandwidth of the slowest loader over that of the fastest; absent with one loader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,7 +102,7 @@ pub struct Checksums {
     pub mismatches: u64,
 }
 
-/// What the CPUs of a transfer read from other buffers each time that lines are handed over.
+/// Bytes that the CPUs of a transfer read from other buffers at each handover of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pushes {
@@ -304,7 +304,7 @@ pub struct TrafficRates {
     pub bus_estimate_gbs: Option<f64>,
     /// Whether plain stores read the line first.
     pub rfo: Rfo,
-    /// Why that is known, or why not; absent if there are no plain stores.
+    /// Why that is known, or why not; absent without plain stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rfo_reason: Option<RfoReason>,
 }
@@ -370,7 +370,7 @@ pub enum DisturbanceCause {
     Frequency,
 }
 
-/// What others used of CPUs that are not measured, as shares of CPU time, 0 to 1. CPU time does not say what they did with memory.
+/// CPU time that others used on CPUs that are not measured, as shares, 0 to 1. It does not show what they did with memory.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Neighbours {
@@ -403,14 +403,14 @@ pub struct Noise {
     /// Share of the measured CPUs' time that other processes used, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<f64>,
-    /// What others used of the CPUs that are not measured and share something with those that are; absent where this is not known, or the
-    /// time was too short to tell.
+    /// CPU time that others used on CPUs that are not measured but share a core, a cache or memory with measured ones; absent if it is not
+    /// known, or the time was too short to tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbours: Option<Neighbours>,
     /// Number of bursts; absent if samples do not come from bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts: Option<u32>,
-    /// Bursts in which a measuring thread was disturbed: it was taken off its CPU or moved to another one, the hypervisor gave its CPU to
+    /// Bursts during which a measuring thread was disturbed: it was taken off its CPU or moved to another one, the hypervisor gave its CPU to
     /// other guests, or its core ran at another frequency than in most bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts_disturbed: Option<u32>,
@@ -421,18 +421,18 @@ pub struct Noise {
     /// those of the bursts that count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts_left_out: Option<u32>,
-    /// Share of the time of the bursts that count which is in no sample, because a thread was off its CPU or had just come back, 0 to 1.
-    /// If it is present, samples have no such time in them, however much of it there was.
+    /// Share of the counted bursts' time that is not in any sample, because a thread was off its CPU or had just come back, 0 to 1. If it is
+    /// present, samples do not contain any such time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<f64>,
-    /// Share of the time in the samples in which threads were off their CPUs, as their blocks of work and their CPU time show, 0 to 1. It is
-    /// present where no burst had enough time left without interruptions. A burst whose threads never read the clock together, so that
+    /// Share of the samples' time during which threads were off their CPUs, as their blocks of work and their CPU time show, 0 to 1. It is
+    /// present if no burst had enough time left without interruptions. A burst whose threads never read the clock together, so that
     /// nothing shows it, counts as 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off_cpu: Option<f64>,
-    /// Share of the time in which memory did not answer although the threads were on their CPUs, by their CPU times: the time
-    /// beyond the usual of blocks of work that took more than twice as long. It is in the bandwidth of loaders, and in no sample of a chase. Absent where the kernel does not tell CPU
-    /// times.
+    /// Share of the time during which memory did not answer although the threads were on their CPUs, by their CPU times: the time beyond
+    /// the usual of blocks of work that took more than twice as long. The bandwidth of loaders includes it, the samples of a chase do not.
+    /// Absent if the kernel does not report CPU times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalled: Option<f64>,
     /// Number of bursts that each cause disturbed. A burst with several causes counts for the first.
@@ -441,7 +441,7 @@ pub struct Noise {
     /// Number of times that the kernel took a measuring thread off its CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub involuntary_switches: Option<u64>,
-    /// Share of the measuring threads' time in which they were ready to run but had no CPU, 0 to 1.
+    /// Share of the measuring threads' time during which they were ready to run but had no CPU, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited: Option<f64>,
     /// Number of times that a measuring thread was found on another CPU than planned.
@@ -462,7 +462,7 @@ pub struct Noise {
     /// Huge pages that khugepaged assembled, system-wide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thp_collapsed: Option<u64>,
-    /// Share of the measurement's time in which some task waited for a CPU (PSI), 0 to 1.
+    /// Share of the measurement's time during which some task waited for a CPU (PSI), 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_pressure: Option<f64>,
     /// The same for memory.

@@ -11,9 +11,9 @@ use crate::words::Ways;
 pub struct Health {
     /// The worst of the findings.
     pub status: HealthStatus,
-    /// What was found, the worst first.
+    /// The findings, the worst first.
     pub findings: Vec<Finding>,
-    /// What at least one number was compared with: `siblings`, `limit`, `baseline`, `rules`, `fleet`, `history`,
+    /// References that at least one number was compared with: `siblings`, `limit`, `baseline`, `rules`, `fleet`, `history`,
     /// `published`.
     pub compared_with: Vec<String>,
     /// How many numbers were compared with each of those that there were, and how far they are from it.
@@ -24,7 +24,7 @@ pub struct Health {
 }
 
 codes! {
-    /// What numbers can be compared with, in the order in which a verdict names it.
+    /// References that numbers can be compared with, in the order of a verdict.
     ComparedWith {
         Siblings = "siblings",
         Limit = "limit",
@@ -140,7 +140,7 @@ pub struct Finding {
     pub severity: HealthStatus,
     /// What was found.
     pub message: String,
-    /// What the reader can do about it.
+    /// Ways for the reader to respond.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub advice: Option<Ways>,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::integrity::TestPattern;
 use crate::units::Bytes;
 
-/// The comparison of what memory returned with what had been written to it, word by word. What it should be was computed, not read.
+/// The comparison of what memory returned with what had been written to it, word by word. The expected value was computed, not read.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Integrity {
@@ -14,7 +14,7 @@ pub struct Integrity {
     /// The same for all that was to be compared; more than `patterns` if the check was cut short. 0 in results of earlier versions.
     #[serde(default)]
     pub patterns_planned: u32,
-    /// Test patterns of which everything was compared; empty for loaders with `--line check` and no `--patterns`, which compare their
+    /// Test patterns that were compared completely; empty for loaders with `--line check` and no `--patterns`, which compare their
     /// contents and the complement. Of a curve, the first point has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tested: Vec<TestPattern>,
@@ -27,8 +27,8 @@ pub struct Integrity {
     /// The shortest time between writing the buffer and comparing it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_s: Option<f64>,
-    /// Share of the time from the first write to the last comparison in which a bit that flips once is found, 0 to 1: the mean time
-    /// between writing a word and comparing it, over the time of such a cycle.
+    /// Share of the time from the first write to the last comparison during which a single bit flip would be found, 0 to 1: the mean
+    /// time between writing a word and comparing it, over the time of such a cycle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched: Option<f64>,
     /// Whether lines were dropped from the caches between writing and comparing. If not (this CPU lets no program do that), what fits into
@@ -73,7 +73,7 @@ pub struct Mismatch {
     pub written: u64,
     /// What was read.
     pub read: u64,
-    /// What was read the second time, from memory, after the line was dropped from the caches. It equals `written` if only the first
+    /// The second reading, from memory, after the line was dropped from the caches. It equals `written` if only the first
     /// reading was wrong (soft).
     #[serde(alias = "reread")]
     pub second_read: u64,

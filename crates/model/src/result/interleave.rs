@@ -5,17 +5,17 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::Coordinates;
 use crate::interleave::{Goal, Reading, Search, Trial, Weights};
 
-/// The search of one socket's CPUs with one mix. What was measured is in the results, with its evidence, by weights.
+/// The search of one socket's CPUs with one mix. The results have its measurements, with their evidence, by weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterleaveSummary {
     /// The coordinates that all measurements share.
     pub at: Coordinates,
-    /// What the weights are for.
+    /// The goal of the weights.
     pub goal: Goal,
     /// The nodes, the nearest first.
     pub nodes: Vec<u32>,
-    /// What was measured, in the order in which it was.
+    /// The measured weights, in order of time.
     pub trials: Vec<Trial>,
     /// The weights that came out best.
     pub best: Weights,

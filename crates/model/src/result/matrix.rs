@@ -42,8 +42,8 @@ pub struct PairMatrix {
     /// Why pairs that were measured have no number, an entry for each cause. Pairs in none of them were not measured before the run ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_measured: Vec<PairsNotMeasured>,
-    /// What was observed while they were measured: over all pairs, the highest share of time that others took, and the sum of events. Where
-    /// pages are was read back once for each buffer.
+    /// Observations while they were measured: over all pairs, the highest share of time that others took, and the sum of events. The
+    /// placement of pages was read back once for each buffer.
     pub evidence: Evidence,
 }
 

@@ -31,7 +31,7 @@ pub struct Measurement {
     /// Distribution of the times of short batches of hops, if it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distribution: Option<Distribution>,
-    /// The samples behind the estimate, by burst, so that they can be resampled later; absent if there were no bursts.
+    /// The samples behind the estimate, by burst, so that they can be resampled later; absent without bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<Box<Samples>>,
     /// What was observed while the number was measured.
@@ -87,7 +87,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Keeps at most so many of each burst, evenly spaced in time.
+    /// Keeps at most `at_most` samples of each burst, evenly spaced in time.
     pub fn thin(&mut self, at_most: usize) {
         for burst in &mut self.bursts {
             let step = burst.len().div_ceil(at_most.max(1)).max(1);
@@ -118,7 +118,7 @@ pub enum QualityLevel {
     Degraded,
     /// Disturbances are in the number, or left too little of the time undisturbed: it may be wrong by more than its interval says.
     Unreliable,
-    /// There is no number.
+    /// The number is missing.
     None,
 }
 
@@ -163,7 +163,7 @@ pub enum QualityReason {
     KernelChosenBusy,
     /// Others used more than 5 % of the CPUs that share a core, a cache or memory with the measured ones.
     BusyNeighbours,
-    /// Threads were off their CPUs for so much of the time that what is left of it is a selection: more than a quarter.
+    /// Threads were off their CPUs for more than a quarter of the time, so the rest may not be representative.
     TimeLeftOut,
     /// Memory did not answer for more than 5 % of the time, although the threads were on their CPUs.
     Stalled,
@@ -225,10 +225,10 @@ pub enum VerdictStatus {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictReason {
-    /// There is no number.
+    /// The number is missing.
     #[default]
     NotMeasured,
-    /// It is a latency, and there is no published limit for latencies.
+    /// It is a latency, and no limits for latencies are published.
     NotJudged,
     /// The limit is not known.
     LimitUnknown,
@@ -258,7 +258,7 @@ pub enum VerdictReason {
     NotAllCores,
     /// Whether plain stores read first is not known.
     BusBytesUnknown,
-    /// There are no published figures for how much of such a limit CPUs reach.
+    /// No figures are published for how much of such a limit CPUs reach.
     NoBandForThisMemory,
     /// A region of a scan that is slower than the others of its node.
     WeakRegion,
@@ -279,7 +279,7 @@ pub enum LimitSource {
     User,
     /// Firmware's list of memory devices (SMBIOS): populated channels x configured MT/s x 8 B.
     Smbios,
-    /// The same, but channels could not be told from slots, or a hypervisor made up the list.
+    /// The same, but channels could not be distinguished from slots, or a hypervisor made up the list.
     SmbiosUpperBound,
     /// Firmware's performance attributes (HMAT).
     Hmat,

@@ -6,7 +6,7 @@ use crate::experiment::Coordinates;
 use crate::interleave::Reading;
 use crate::units::Bytes;
 
-/// The number of writers with the most bandwidth. What was measured is in the results.
+/// The number of writers with the most bandwidth. The measurements are in the results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BestWriters {
@@ -20,7 +20,7 @@ pub struct BestWriters {
     pub fewest: u32,
 }
 
-/// The smallest blocks that get what the memory gives, where smaller ones do not.
+/// The smallest blocks that reach the memory's bandwidth, if smaller ones do not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AccessKnee {
@@ -29,6 +29,6 @@ pub struct AccessKnee {
     /// The smallest blocks from which on no larger ones have more than 10 % more bandwidth; `null` if these are the smallest of all, or the
     /// largest.
     pub knee: Option<Bytes>,
-    /// What the smallest blocks have of the highest bandwidth, from 0 to 1.
+    /// Bandwidth of the smallest blocks over the highest bandwidth, from 0 to 1.
     pub smallest_share: f64,
 }

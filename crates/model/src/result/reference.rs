@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::Unit;
 
-/// What results and published values have in common, so that they can be compared.
+/// Kinds of numbers that results and published values have in common, so that they can be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -23,7 +23,7 @@ pub enum Comparable {
     TransferOtherSocket,
 }
 
-/// What was published for machines like this one, beside what was measured.
+/// Published values of machines like this one, next to the measured value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishedSpan {
@@ -61,7 +61,7 @@ pub struct PublishedSpan {
     pub position: Position,
 }
 
-/// Kinds of numbers that a report has and that nothing published can be set beside.
+/// Kinds of numbers in a report that cannot be compared with anything published.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unreferenced {
@@ -73,7 +73,7 @@ pub struct Unreferenced {
     pub comparables: Vec<Comparable>,
 }
 
-/// Why there is no published reference.
+/// Why a published reference is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -86,7 +86,7 @@ pub enum NoReference {
     NothingComparable,
 }
 
-/// Where a value is, seen from a span.
+/// The position of a value relative to a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

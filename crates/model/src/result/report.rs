@@ -49,14 +49,14 @@ pub struct Report {
     pub incomplete: Option<Incomplete>,
     /// The machine.
     pub machine: Machine,
-    /// The kind of memory that each node has, and what tells so; for `info` only. Where tiers are compared, the plan has it.
+    /// The kind of each node's memory, and how that is known; for `info` only. The plan has it if tiers are compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory_kinds: Vec<NodeKind>,
     /// The state it was in.
     pub environment: Environment,
     /// What was to be done; `null` for `info`.
     pub plan: Option<Plan>,
-    /// What most results have alike, in files with more than a thousand of them; absent otherwise.
+    /// Values that most results share, in files with more than a thousand of them; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub common: Option<Box<Common>>,
     /// What was measured.
@@ -78,7 +78,7 @@ pub struct Report {
     /// What was published about machines of the same CPU generation. No verdict is made from it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<PublishedSpan>,
-    /// What nothing was published about that it could be compared with, and why; absent if there is something about everything.
+    /// Kinds of numbers without comparable published values, and why; absent if every kind has some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_reference: Option<Unreferenced>,
     /// What searches for interleave weights found; what they measured is in `results`.
@@ -87,7 +87,7 @@ pub struct Report {
     /// For each node and directory of persistent memory, the number of writers with the most bandwidth.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub best_writers: Vec<BestWriters>,
-    /// For each node, directory and mix, from which size on blocks get what the memory gives.
+    /// For each node, directory and mix, the smallest blocks that reach the memory's bandwidth.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub access_knees: Vec<AccessKnee>,
     /// How the time was spent.
@@ -229,7 +229,7 @@ pub enum Incomplete {
 
 impl From<&NotMeasured> for Incomplete {
     fn from(why: &NotMeasured) -> Self {
-        // What a signal interrupted, its caller knows.
+        // The caller knows whether a signal interrupted the run.
         if matches!(why, NotMeasured::Interrupted | NotMeasured::OutOfTime) { Self::OutOfTime } else { Self::CellsMissing }
     }
 }
@@ -303,7 +303,7 @@ pub struct Timing {
     pub setup: Option<SetUp>,
 }
 
-/// Parts of the set-up, in seconds. What remains is waking threads, watching the machine and computing intervals.
+/// Parts of the set-up, in seconds. The rest is waking threads, watching the machine and computing intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetUp {

@@ -37,19 +37,19 @@ pub struct SummaryValue {
     pub ci95_low: Option<f64>,
     /// Upper end; of a median over several results, the highest of theirs.
     pub ci95_high: Option<f64>,
-    /// What the median is over, where the number is one of several results. Its ends are then those of all their intervals together, and no
-    /// interval of the median.
+    /// The results that the median is over, if the number comes from several. Its ends are then those of all their intervals together, not
+    /// of an interval of the median.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<Over>,
     /// The worst quality of the results that it comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality: Option<QualityLevel>,
-    /// Why there is no number.
+    /// Why the number is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<Absent>,
 }
 
-/// What a median is over.
+/// The results that a median is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Over {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::ParseError;
 
-/// Calls the macro `$with`, with `$arguments` and all mixes in the order in which they are shown.
+/// Calls the macro `$with`, with `$arguments` and all mixes in the order of output.
 ///
 /// A row says:
 /// - `burst`: what the program does for four lines, or for another divisor of 36 where the ratio needs it. Each step has
@@ -106,7 +106,7 @@ macro_rules! mixes {
     };
 }
 
-/// What a program does with a part of a line, of the width of one access.
+/// An operation on a part of a line, of the width of one access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// Loads it.
@@ -190,7 +190,7 @@ macro_rules! define {
         }
 
         impl Mix {
-            /// Every mix, in the order in which they are shown.
+            /// Every mix, in the order of output.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$mix),+];
 
             const fn properties(self) -> Properties {

@@ -46,7 +46,7 @@ impl fmt::Display for NotMeasured {
 
 impl std::error::Error for NotMeasured {}
 
-/// What happened to memory: in which file, and where.
+/// A failure of memory in words, with its file and offset.
 pub fn memory_fault(fault: &MemoryFault) -> String {
     let at = fault.offset;
     let file = fault.directory.as_ref().map_or_else(|| "its buffer".to_owned(), |directory| format!("its file in {directory}"));
@@ -72,7 +72,7 @@ pub fn incomplete(why: &Incomplete) -> String {
     }
 }
 
-/// Who states a limit, with the share of it, as in `smbios, 1 of 4 nodes`.
+/// The source of a limit, with the share of it, as in `smbios, 1 of 4 nodes`.
 pub fn limit_source(source: LimitSource, share: Option<LimitShare>) -> String {
     let part = share.map_or_else(String::new, |s| format!(", {} of {} nodes", s.nodes, s.total));
     format!("{}{part}", spelled(&source))

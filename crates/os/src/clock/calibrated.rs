@@ -44,7 +44,7 @@ enum Source {
 impl Clock {
     /// Chooses the source and measures its frequency, resolution and cost. This takes about 80 ms.
     ///
-    /// `root` is the root of the machine's description, in which the system may say whether it trusts the CPU's counter.
+    /// `root` is the root of the machine's description. The system may say there whether it trusts the CPU's counter.
     pub fn calibrate(root: &Path) -> Self {
         let counter = memgauge_kernels::invariant_counter().map_err(str::to_owned);
         match counter.and_then(|name| trusted_counter(root, name).map(|()| name)) {
@@ -68,12 +68,12 @@ impl Clock {
         Self { error_ppm: measured.error_ppm, ..clock }
     }
 
-    /// This clock counts nanoseconds by definition. There is no better clock to compare it with.
+    /// This clock counts nanoseconds by definition. It cannot be compared with a better clock.
     fn reference(reason: Option<&'static str>) -> Self {
         Self::new(Source::Reference, 1e9, reason)
     }
 
-    /// The system's clock as it is where the kernel reads a device for it: each reading takes at least so many nanoseconds. For tests.
+    /// The system's clock as if the kernel read a device for it: each reading takes at least `reading_ns` nanoseconds. For tests.
     #[doc(hidden)]
     pub fn slowed(reading_ns: u64) -> Self {
         let clock = Self { slowed_ns: reading_ns, ..Self::reference(None) };
@@ -96,7 +96,7 @@ impl Clock {
         (clock.resolution_ns, clock.step_ns) = (clock.ns(smallest), clock.ns(step));
         clock.overhead_ns = match source {
             Source::Counter(_) => clock.cost_of_reading(),
-            // Where the kernel reads one device for all (hpet, acpi_pm), a reading takes the longer the more CPUs read.
+            // If the kernel reads one device for all CPUs (hpet, acpi_pm), a reading takes longer the more CPUs read at once.
             Source::Reference => clock.cost_on_all(thread::available_parallelism().map_or(1, usize::from), |_| thread::Builder::new()),
         };
         clock
@@ -113,7 +113,7 @@ impl Clock {
     }
 
     /// The current ticks, read after all earlier loads have their data and before any later instruction starts. Earlier stores may not have
-    /// reached memory yet. Where they must have, put a [`memgauge_kernels::fence`] before this call.
+    /// reached memory yet. If they must have, put a [`memgauge_kernels::fence`] before this call.
     #[inline]
     pub fn stamp(&self) -> u64 {
         match self.source {
@@ -149,7 +149,7 @@ impl Clock {
         (duration.as_secs_f64() * self.hz) as u64
     }
 
-    /// What a reading takes while every CPU reads, in nanoseconds.
+    /// The time of a reading while every CPU reads, in nanoseconds.
     pub const fn overhead_ns(&self) -> f64 {
         self.overhead_ns
     }
@@ -159,7 +159,7 @@ impl Clock {
         matches!(self.source, Source::Counter(_))
     }
 
-    /// Nanoseconds by which the clock advances. [`ClockReport::resolution_ns`] is longer where reading the clock takes longer than that.
+    /// The step of the clock, in nanoseconds. [`ClockReport::resolution_ns`] is longer if reading the clock takes longer than a step.
     pub fn step_ns(&self) -> f64 {
         self.step_ns
     }
@@ -180,7 +180,7 @@ impl Clock {
         }
     }
 
-    /// The cost of reading in so many threads at once, or in as many as can be started where threads are limited: the highest of theirs.
+    /// The highest cost of a reading while this many threads read at once, or as many as can be started if threads are limited.
     /// `builder` makes the thread of each number.
     fn cost_on_all(&self, threads: usize, builder: impl Fn(usize) -> thread::Builder) -> f64 {
         let go = AtomicBool::new(false);
@@ -191,7 +191,7 @@ impl Clock {
             self.cost_of_reading()
         };
         let costs = thread::scope(|scope| {
-            // Those that wait must be told to go even where the next one cannot be started.
+            // The waiting threads must get the signal to go even if the next thread cannot be started.
             let others: Vec<_> = (1..threads).map_while(|number| builder(number).spawn_scoped(scope, read).ok()).collect();
             go.store(true, Ordering::Release);
             let own = read();
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn the_step_is_that_of_the_counter_and_not_the_cost_of_reading_it() {
-        // Ticks a second, ticks by which the counter advances, and nanoseconds that reading it takes.
+        // Ticks a second, the step of the counter in ticks, and nanoseconds that reading it takes.
         let step_ns = |hz: f64, advance: u64, cost_ns: f64| {
             let mut reading = 0.0;
             let (smallest, step) = differences(|| {

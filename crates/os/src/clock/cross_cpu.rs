@@ -99,7 +99,7 @@ struct PairOffset {
     trip: Option<i64>,
     /// Offset at that trip, in ticks.
     offset: i64,
-    /// The most ticks by which a stamp of the second CPU was lower than the stamp of the first that it had received.
+    /// The most ticks that a stamp of the second CPU was behind the stamp that it had received from the first.
     behind_there: i64,
     /// As `behind_there`, on the way back.
     behind_back: i64,

@@ -49,7 +49,7 @@ impl Planner<'_> {
             }
             let loading = self.machine.topology.spread(&others);
             let all = loading.len();
-            // What is more than all counts as all, once.
+            // A number of threads above all CPUs means all of them, and is measured once.
             let counts: BTreeSet<usize> = request.threads.iter().map(|threads| all.min(*threads as usize)).collect();
             let counts = if counts.is_empty() { BTreeSet::from([all]) } else { counts };
             for mix in &mixes {
@@ -84,7 +84,7 @@ impl Planner<'_> {
             Some(_) => true,
             None => own.contains(*node) || (topology.node(*node).is_some_and(|n| n.cpus.is_empty()) && nearest(*node)),
         };
-        // Named nodes of which one is another package's own are that package's.
+        // If one of the named nodes belongs to another package, and none to this one, all of them are for that package.
         let named_elsewhere = self.spec.nodes.is_some()
             && self.nodes.intersection(&own).is_empty()
             && self.nodes.iter().any(|node| topology.node(node).is_some_and(|n| !n.cpus.intersection(&self.cpus).is_empty()));

@@ -23,7 +23,7 @@ pub const SECOND_ROUND_SHARE: f64 = 0.2;
 pub const ROUND_ENDS: [f64; 2] = [0.88, 0.96];
 /// Fresh allocations of a latency cell.
 const ALLOCATIONS: u32 = 2;
-/// What is sampled at most, and at least where that takes too long. What shows a fault that no other number shows is given up last.
+/// The most that is sampled, and the least if the most takes too long. Samples that show a fault that no other number shows are given up last.
 const MOST: SampleCounts = SampleCounts { latency: 8, far_latency: 8, mixed: 8, domains: 16, packages: 4, far: 32, nodes: 8 };
 const LEAST: SampleCounts = SampleCounts { latency: 2, far_latency: 2, mixed: 1, domains: 2, packages: 2, far: 2, nodes: 2 };
 
@@ -47,7 +47,7 @@ struct SampleCounts {
 }
 
 impl SampleCounts {
-    /// Fewer of those that can best be done without; `None` where there are as few as there may be.
+    /// One sample less, of the kind that matters least; `None` if every kind has its minimum.
     fn fewer(mut self) -> Option<Self> {
         let parts = [
             (&mut self.latency, LEAST.latency),
@@ -101,8 +101,8 @@ impl Planner<'_> {
         self.spec.within.map_or(DEFAULT_WITHIN_S, |t| t.as_secs_f64())
     }
 
-    /// The measured nodes without CPUs, each with the node with CPUs that reads it: the nearest, by turns where several are as near, so that
-    /// memories that are alike are read by as many CPUs.
+    /// The measured nodes without CPUs, each with the node with CPUs that reads it: the nearest one. Nodes that are equally near take turns, so
+    /// that equally many CPUs read memories that are alike.
     fn far_nodes(&self) -> Vec<(u32, u32)> {
         let topology = &self.machine.topology;
         let mut turns: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
@@ -224,8 +224,8 @@ impl Planner<'_> {
         Ok((!cells.is_empty()).then(|| quick_step("Bandwidth between packages, sampled", Experiment::Bandwidth, cells)))
     }
 
-    /// Two points: the first CPU chases while the other cores of its node load, fully and next to nothing. Without the second one there is no
-    /// latency that should equal the idle one.
+    /// Two points: the first CPU chases while the other cores of its node load, fully and next to nothing. Only the second one has a latency
+    /// that should equal the idle one.
     fn quick_loaded(&mut self) -> Result<Option<Step>, PlanError> {
         let Some(chaser) = self.cpus.first() else { return Ok(None) };
         let node = self.cpu_node(chaser);

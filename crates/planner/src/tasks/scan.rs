@@ -17,7 +17,7 @@ use crate::context::Planner;
 use crate::cost;
 use crate::sizes::{approximately, floor_power_of_two};
 
-/// A region: the unit in which controllers and hot-plugged memory are laid out, and the largest page that CPUs have in use.
+/// The size of a region: the granularity of the layout of controllers and hot-plugged memory, and the largest page size that CPUs use.
 const REGION: Bytes = Bytes::gib(1);
 /// The smallest region: several threads need some huge pages each for a pass that is longer than their start.
 const MIN_REGION: Bytes = Bytes::mib(1);
@@ -28,13 +28,13 @@ const PASSES: u32 = 10;
 /// Width of the histogram's buckets in GB/s.
 const BUCKET_GBS: f64 = 5.0;
 /// The share of a node's memory that stays free, in percent, and the least and the most that stay free. A machine in use needs memory for
-/// programs that start during the scan. They are not larger where the machine is larger.
+/// programs that start during the scan. Such programs are not larger on a larger machine.
 const MARGIN_PERCENT: u64 = 5;
 const MIN_MARGIN: u64 = 2 << 30;
 const MAX_MARGIN: u64 = 8 << 30;
 /// Above the least no more than one part in this many of what is free.
 const MARGIN_ONE_IN: u64 = 2;
-/// How long patterns may take where nothing is said: enough for all of them on 10 GiB, and for the quick ones on a large node.
+/// How long patterns may take if no time limit is given: enough for all of them on 10 GiB, and for the quick ones on a large node.
 const CHECK_S: f64 = 600.0;
 /// The share of a run's time limit that patterns may take: the rest is for taking and reading the regions.
 const CHECK_SHARE: f64 = 0.5;
@@ -91,7 +91,7 @@ impl Planner<'_> {
         Ok(self.step("Memory scan", Experiment::MemoryScan, cells))
     }
 
-    /// Says how much memory is scanned once more, where the time allows for less.
+    /// Says again how much memory is scanned, if the time allows only less.
     pub(crate) fn say_what_is_scanned(&mut self, steps: &[Step]) {
         let scans = steps.iter().flat_map(|step| &step.cells).filter_map(|cell| cell.work.scan());
         let scans = scans.map(|scan| (scan.region.node, scan.bytes().0, Knob::Within.into()));
@@ -151,7 +151,7 @@ impl Planner<'_> {
         Ok(scan)
     }
 
-    /// The patterns asked for, otherwise as many as fit the time, the first of them in any case.
+    /// The patterns asked for, otherwise as many as fit the time, but always the first one.
     fn patterns(&mut self, request: &ScanSpec, node: u32, scan: &Scan) -> Vec<TestPattern> {
         let requested = integrity::each_once(&request.patterns);
         if !requested.is_empty() {
@@ -178,7 +178,7 @@ impl Planner<'_> {
         taken
     }
 
-    /// The command that makes a node's pool large enough for so many bytes; `None` where no pages of a pool are asked for.
+    /// The command that makes a node's pool large enough for `bytes`; `None` if no pages of a pool are asked for.
     fn reserve(&self, node: u32, bytes: u64) -> Option<String> {
         let page = self.machine.pool_page(self.spec.pages)?;
         let needed = bytes.div_ceil(page.0);
@@ -277,7 +277,7 @@ impl Planner<'_> {
     }
 
     fn warn_of_caches(&mut self, node: u32, scan: &Scan) {
-        // Between two passes over a region all other regions are read. What the caches can hold of them is read from the caches.
+        // The scan reads all other regions between two passes over a region, and reads the part that the caches can hold from the caches.
         let caches = self.sizes.cache_bytes(&scan.cpus);
         if scan.bytes().0 < 4 * caches {
             let (scanned, caches) = (approximately(scan.bytes().0), approximately(caches));
@@ -311,7 +311,7 @@ fn share_note(scanned: &[(u32, u64, Words)], topology: &Topology) -> Option<Note
     (all > 0).then(|| Note::info(NoteCode::ScanShare, message))
 }
 
-/// How much memory of a node stays free, and the least: less than usual where the node is small.
+/// How much memory of a node stays free, and the least: less than usual on a small node.
 fn margin(memory: u64) -> (u64, u64) {
     let share = memory / 100 * MARGIN_PERCENT;
     let least = MIN_MARGIN.min(memory / SMALL_NODE);

@@ -65,7 +65,7 @@ impl Planner<'_> {
         Ok(self.step("Cache to cache", Experiment::CacheToCache, cells))
     }
 
-    /// There is no matrix of one node.
+    /// The note that one node is not enough for a matrix.
     fn one_node_note(&self) -> Option<Note> {
         let nodes: IdSet = self.cpus.iter().map(|cpu| self.cpu_node(cpu)).collect();
         let only = nodes.first().filter(|_| nodes.len() == 1)?;
@@ -130,7 +130,7 @@ impl Planner<'_> {
             each_s: self.budget(),
             one_by_one_s: 0.0,
         };
-        // With many transfers each gets the time of three runs. With few, or where a time was asked for, each may go on until its interval is
+        // With many transfers each gets the time of three runs. With few, or if a time was asked for, each may go on until its interval is
         // narrow.
         if transfers.results() > LARGE_MATRIX as u64 && self.spec.time.or(self.spec.budget).is_none() {
             transfers.each_s = MIN_TRANSFER_S;
@@ -253,7 +253,7 @@ impl Planner<'_> {
         Ok(Cell::new(handoff.place(self.cpu_node(reader), request.order), Work::Handoff(handoff)))
     }
 
-    /// Warns that the reader may find clean lines in its own caches, where they were left one lap over the buffer ago.
+    /// Warns that the reader may find clean lines in its own caches, left there one lap over the buffer ago.
     fn warn_of_own_cache(&mut self, reader: u32, buffer: Bytes, stride: Bytes, clean: bool) {
         if clean && self.sizes.may_hold(reader, buffer, stride) {
             let message =

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Where loaders' buffers are, by CPU.
+/// The nodes of the loaders' buffers, by CPU.
 fn homes(plan: &Plan) -> Vec<(u32, u32)> {
     let Work::Curve(LoadCurve { loaders, .. }) = &plan.steps[0].cells[0].work else { panic!() };
     let mut homes: Vec<(u32, u32)> = loaders.iter().map(|l| (l.cpu, l.buffer.node)).collect();

@@ -4,7 +4,7 @@ use memgauge_model::experiment::MemoryPlace;
 
 use super::*;
 
-/// One package of four CPUs, all of which are in each of `nodes` nodes, as with `numa=fake`.
+/// One package of four CPUs. All four are in each of `nodes` nodes, as with `numa=fake`.
 fn emulated(nodes: u32) -> Machine {
     let mut machine = machine();
     let topology = &mut machine.topology;

@@ -1,4 +1,4 @@
-//! What is asked of the chase and of transfers.
+//! The requests for the chase and for transfers.
 
 use memgauge_model::experiment::Hops;
 use memgauge_model::spec::{LatencySpec, LoadedSpec, TransferSpec};

@@ -1,4 +1,4 @@
-//! What plans say of their time.
+//! The times that plans state.
 
 use std::time::Duration;
 

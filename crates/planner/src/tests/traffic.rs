@@ -1,4 +1,4 @@
-//! What loaders do: forms of traffic, their kernels, and threads with work of their own.
+//! The work of loaders: forms of traffic, their kernels, and threads with work of their own.
 
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ pub(crate) struct Tick {
     pub(crate) label: Option<String>,
 }
 
-/// What the values of an axis are.
+/// The kind of values on an axis.
 #[derive(Debug, Clone, PartialEq)]
 enum Values {
     Numbers,
@@ -80,7 +80,7 @@ impl Axis {
         Self { title: title.into(), scale: Scale::Linear, low: first * step, high: last * step, ticks, values: Values::Numbers }
     }
 
-    /// Whole numbers such as CPUs, every so many of them labelled; half a step of room at both ends.
+    /// Whole numbers such as CPUs, every nth of them labelled; half a step of room at both ends.
     pub(crate) fn indices(title: impl Into<String>, names: &[String], max_ticks: usize) -> Self {
         let stride = (0..).map(|p| 1usize << p).find(|s| names.len().div_ceil(*s) <= max_ticks.max(1)).unwrap_or(1);
         let label = |i: usize| names.get(i).cloned();
@@ -115,7 +115,7 @@ impl Axis {
         Self { title: title.into(), scale: Scale::Logarithmic, low: bottom, high: top, ticks, values: Values::Numbers }
     }
 
-    /// Powers of two of bytes, every so many of them labelled.
+    /// Powers of two of bytes, every nth of them labelled.
     pub(crate) fn bytes(title: impl Into<String>, low: Bytes, high: Bytes, max_ticks: usize) -> Self {
         let powers = |b: Bytes| b.0.max(1).ilog2();
         // The last power of two that 64 bits hold is the last tick, and not the only one.

@@ -30,7 +30,7 @@ pub(crate) struct Bar {
     pub(crate) interval: Option<(f64, f64)>,
     /// After the value: `±0.4` or `(16.0–44.2)`.
     pub(crate) after: String,
-    /// How far not to trust it: degraded, unreliable; `None` where it is good.
+    /// Degraded or unreliable; `None` if it is good.
     pub(crate) doubt: Option<QualityLevel>,
     /// The machine's limit, in the bar's unit.
     pub(crate) limit: Option<f64>,

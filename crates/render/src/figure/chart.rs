@@ -42,7 +42,7 @@ pub(crate) struct Sample {
 /// must not flatten everything else.
 const REACH: f64 = 0.5;
 
-/// What a vertical axis should hold: all values, and their intervals within reason.
+/// The range that a vertical axis should hold: all values, and their intervals within reason.
 pub(crate) fn reach<'a>(samples: impl Iterator<Item = &'a Sample> + Clone) -> Option<(f64, f64)> {
     let (lowest, highest) = bounds(samples.clone().map(|s| s.y))?;
     let room = REACH * (highest - lowest).max(0.25 * highest.abs());
@@ -87,7 +87,7 @@ pub(crate) struct PointLabel {
     pub(crate) colour: Colour,
     /// A ring around the point.
     pub(crate) ring: bool,
-    /// May be left out where there is no room.
+    /// May be left out if it does not fit.
     pub(crate) optional: bool,
     pub(crate) directions: Vec<Direction>,
 }
@@ -199,7 +199,7 @@ impl Chart {
         plot.area.bottom() - self.y.share(y) * (plot.area.height - plot.headroom)
     }
 
-    /// The caption, with a key when there is no room for the names of series beside their lines.
+    /// The caption, with a key if the names of series do not fit beside their lines.
     fn complete(&self, plot: &Plot) -> (Caption, Vec<Placed>) {
         let mut caption = self.caption.clone();
         caption.notes.extend(self.own_notes());
@@ -211,7 +211,7 @@ impl Chart {
         (caption, self.labels(plot, false).0)
     }
 
-    /// What a reader must know of the axes.
+    /// Notes that a reader needs to read the axes correctly.
     fn own_notes(&self) -> Vec<String> {
         if !self.has_values() {
             return vec!["No values to draw.".to_owned()];
@@ -320,7 +320,7 @@ impl Chart {
         self.guides.iter().map(ends)
     }
 
-    /// Places a label at its point, or elsewhere with a line to it. An optional one is left out where there is no room nearby.
+    /// Places a label at its point, or elsewhere with a line to it. An optional one is left out if it does not fit near the point.
     fn place_label(&self, plot: &Plot, placer: &mut Placer, mark: &PointLabel) -> Option<Placed> {
         let point = self.place(plot, mark.at.0, mark.at.1);
         let size = (font::width(&mark.name, LABEL, Weight::Regular), TALL);

@@ -22,7 +22,7 @@ const PANELS: usize = 12;
 /// Slow hosts that are named in a panel, if there is room near them, and those that are named anyway.
 const NAMED: usize = 10;
 const NAMED_ALWAYS: usize = 3;
-/// Siblings that are drawn in a panel: more could not be told apart.
+/// Siblings that are drawn in a panel: a reader could not distinguish more of them.
 const SIBLINGS: usize = 1000;
 
 /// A figure of the hosts that are slower than their siblings: a panel for each of `numbers`, with a point for each host.
@@ -51,7 +51,7 @@ pub(crate) fn fleet_outliers_figure(
     Figure::new(&Verb::FleetOutliers.to_string(), panels, vec![source]).drawn_as(options.clone()).write(picture)
 }
 
-/// The hosts that are drawn: all slow ones, and of their siblings every so many. The second value is how many siblings there are for one.
+/// The hosts that are drawn: all slow ones, and every nth of their siblings. The second value is this n.
 fn drawn(hosts: &[ComparedHost]) -> (Vec<&ComparedHost>, usize) {
     let siblings = hosts.iter().filter(|host| !host.slow).count();
     let every = siblings.div_ceil(SIBLINGS).max(1);

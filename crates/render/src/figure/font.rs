@@ -46,9 +46,9 @@ impl Weight {
 
 /// Height of capitals and digits over the size of the font: Inter's 2048 of 2816 units.
 pub(crate) const CAPITALS: f64 = 0.727;
-/// How far letters go below the baseline, over the size of the font.
+/// Depth of letters below the baseline, over the size of the font.
 pub(crate) const DESCENT: f64 = 0.21;
-/// Parts of the font's size in which the files state lengths.
+/// The files state lengths in units; the font's size has this many of them.
 const UNITS: f64 = 65_536.0;
 
 /// A font, as `cargo xtask font` wrote it down.
@@ -95,7 +95,7 @@ impl Font {
         Self { ascii: std::array::from_fn(glyph), glyphs, characters }
     }
 
-    /// The glyph of a character; 0, the glyph for what is missing, when there is none.
+    /// The glyph of a character; 0, the glyph for missing characters, if the font does not have it.
     pub(crate) fn glyph(&self, c: char) -> u16 {
         self.ascii.get(c as usize).or_else(|| self.characters.get(&c)).copied().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! What panels have in common: title, explanation, key of colours above; footnotes below.
+//! The parts that all panels share: title, explanation, key of colours above; footnotes below.
 
 use memgauge_model::experiment_table::PanelName;
 

@@ -1,4 +1,4 @@
-//! Where the names of vertical lines go: above the data, in rows, so that no line passes through a name.
+//! Places the names of vertical lines: above the data, in rows, so that no line passes through a name.
 
 /// Height of a row of names.
 pub(crate) const ROW: f64 = 17.0;

@@ -138,7 +138,7 @@ impl Range {
         Self { low, high, axis, scale, map, more_is_faster }
     }
 
-    /// How far up the scale a value is, from 0 to 1.
+    /// The position of a value on the scale, from 0 (lowest) to 1 (highest).
     fn share(&self, value: f64) -> f64 {
         let (low, high) = self.axis;
         match self.scale {
@@ -147,7 +147,7 @@ impl Range {
         }
     }
 
-    /// The colour so far up the scale.
+    /// The colour at this position on the scale.
     fn at(&self, share: f64) -> Colour {
         self.map.at(if self.more_is_faster { 1.0 - share } else { share })
     }
@@ -256,7 +256,7 @@ impl HeatMap {
         // Labels may be longest at any height.
         let widest_keys = (0..=16).map(|i| keys(KEY_HEIGHTS.0 + 20.0 * f64::from(i))).fold(0.0, f64::max);
         let beside = space.width - left - widest_keys;
-        // Where they would leave no room to the map, the keys stand below it.
+        // If the keys would leave too little room for the map, they stand below it.
         let keys_below = space.fixed && self.keyed(&ranges) && beside < LEAST_MAP.min(LEAST_CELL * c as f64);
         let keys = |high| if keys_below { 4.0 } else { keys(high) };
         let room = if keys_below { space.width - left - keys(0.0) } else { beside } / c.max(1) as f64;

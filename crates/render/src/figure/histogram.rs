@@ -12,9 +12,9 @@ use crate::number::{bounds, number};
 pub struct Histogram {
     /// The title.
     pub title: String,
-    /// What was measured and how, in grey below the title.
+    /// Says what was measured and how, in grey below the title.
     pub about: String,
-    /// What the horizontal axis shows, with the unit: `Latency (ns)`.
+    /// The title of the horizontal axis, with the unit: `Latency (ns)`.
     pub quantity: String,
     /// The unit beside the numbers: `ns`.
     pub unit: String,
@@ -26,7 +26,7 @@ pub struct Histogram {
     pub notes: Vec<String>,
 }
 
-/// Largest over smallest value from which the horizontal axis is logarithmic.
+/// The horizontal axis is logarithmic if the largest value is more than this many times the smallest.
 const WIDE: f64 = 20.0;
 
 impl Histogram {

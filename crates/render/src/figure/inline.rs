@@ -51,7 +51,7 @@ pub(crate) fn write(scene: &Scene, class: &str, named_by: &str, hints: bool, use
     out
 }
 
-/// Colours as attributes, which hold on light paper and on printed pages, and the classes by which a dark page replaces them.
+/// Writes colours as attributes, for light and for printed pages, and as classes, which let a dark page replace them.
 impl Colours for UsedColours {
     const PIXELATED: &'static str = "image-rendering=\"pixelated\"";
 

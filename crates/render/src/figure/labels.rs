@@ -1,4 +1,4 @@
-//! Where labels go: near what they name, and on top of nothing.
+//! Places labels near the points that they name, and never on top of anything else.
 
 use super::scene::{Area, Point};
 
@@ -6,7 +6,7 @@ use super::scene::{Area, Point};
 const DISTANCES: [f64; 5] = [7.0, 12.0, 18.0, 26.0, 36.0];
 /// Space kept around a label.
 const CLEAR: f64 = 2.5;
-/// Steps of the search through the whole plot, when there is no place near the point.
+/// Steps of the search through the whole plot, if the label does not fit near its point.
 const LATTICE: f64 = 9.0;
 
 /// A direction from the point to its label, in thirds of a right angle's sine and cosine; the order is the preference.

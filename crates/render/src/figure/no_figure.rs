@@ -1,4 +1,4 @@
-//! What a figure says about results that it cannot draw.
+//! The message in a figure about results that it cannot draw.
 
 use memgauge_model::experiment::Experiment;
 use memgauge_model::result::{Measurement, Report};

@@ -46,7 +46,7 @@ pub(crate) fn series(n: usize) -> Colour {
     palette[n % SERIES.len()]
 }
 
-/// How a series is told from others.
+/// The colour and the shape that distinguish a series from others.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Style {
     pub(crate) colour: Colour,
@@ -131,7 +131,7 @@ pub(crate) fn text_on(background: Colour) -> Colour {
 /// The background of a page where the reader prefers dark ones.
 pub(crate) const DARK_PAPER: Colour = [22, 24, 29];
 
-/// What takes a colour's place on [`DARK_PAPER`]: neutral colours change places, others get lighter until they read.
+/// The colour that replaces this one on [`DARK_PAPER`]: each neutral colour has a fixed counterpart, others get lighter until they are readable.
 pub(crate) fn on_dark(colour: Colour) -> Colour {
     match colour {
         WHITE => DARK_PAPER,

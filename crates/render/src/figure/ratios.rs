@@ -28,7 +28,7 @@ const AXIS: f64 = 44.0;
 const NAMES: f64 = 390.0;
 /// Rows of a panel; more are on further ones.
 const ROWS: usize = 40;
-/// Changes beyond this many times the largest one that is no interval's end are cut.
+/// The axis goes no further than this many times the largest change, ends of intervals not counted. Intervals beyond that are cut.
 const REACH: f64 = 1.5;
 /// Radius of points.
 const RADIUS: f64 = 3.6;
@@ -70,7 +70,7 @@ struct Ratio {
 struct Ratios {
     caption: Caption,
     margin: f64,
-    /// What the axis holds, the same in all panels.
+    /// The range of the axis, the same in all panels.
     span: (f64, f64),
     /// The widest name and the widest label of all panels, so that their axes begin and end alike.
     widest: (f64, f64),

@@ -137,7 +137,7 @@ fn each(sets: &[ResultSet<'_>], panels: impl Fn(&ResultSet<'_>) -> Vec<Box<dyn P
     sets.iter().flat_map(panels).collect()
 }
 
-/// Where a result comes from: machine, program, time.
+/// The origin of a result: machine, program, time.
 fn source(result: &Named<'_>, named: bool) -> String {
     let Report { machine, tool, started, complete, .. } = result.report;
     let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! What a figure is made of: shapes and text in user units (1/96 inch), y downwards, later ones on top.
+//! The parts of a figure: shapes and text in user units (1/96 inch), y downwards, later ones on top.
 
 use super::font::{self, CAPITALS, DESCENT, Weight};
 use super::palette::{Colour, Marker};
@@ -120,7 +120,7 @@ impl Text {
         self.rim = true;
         self
     }
-    /// Where its first letter starts, along the direction of reading.
+    /// The start of its first letter, along the direction of reading.
     pub(crate) fn start(&self) -> Point {
         let before = match self.anchor {
             Anchor::Start => 0.0,
@@ -177,10 +177,10 @@ pub struct Scene {
     pub width: f64,
     /// In user units.
     pub height: f64,
-    /// What it shows, for those who do not see it.
+    /// Says what the figure shows, for readers who cannot see it.
     pub title: String,
     pub(crate) items: Vec<Item>,
-    /// What a pointer over an area is told; only pages show it.
+    /// Areas, and the text that appears when the pointer is over one of them; only pages show it.
     pub(crate) hints: Vec<(Area, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! What panels are made from: the measurements of one table, from one result or from several.
+//! The data behind panels: the measurements of one table, from one result or from several.
 
 use std::collections::BTreeSet;
 

@@ -15,9 +15,9 @@ use crate::number::{bounds, number};
 pub struct WorkingSet {
     /// The title.
     pub title: String,
-    /// What was measured and how, in grey below the title.
+    /// Says what was measured and how, in grey below the title.
     pub about: String,
-    /// What the vertical axis shows, with the unit: `Latency (ns)`.
+    /// The title of the vertical axis, with the unit: `Latency (ns)`.
     pub quantity: String,
     /// The unit beside the numbers of plateaus: `ns`.
     pub unit: String,

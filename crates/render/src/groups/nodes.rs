@@ -7,7 +7,7 @@ use memgauge_model::wording;
 
 use crate::pivot::Pivot;
 
-/// Who measures: a CPU or several, and their node.
+/// The CPU or CPUs that measure, and their node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Prober<'a> {
     pub(crate) node: Option<u32>,

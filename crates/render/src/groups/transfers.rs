@@ -82,7 +82,7 @@ pub(crate) fn by_relation(ms: &[&Measurement], matrices: &[PairMatrix], topology
 /// Pairs of CPUs whose lines are in one state, and whose lines share a home.
 pub(crate) struct PairMap<'a> {
     pub(crate) state: Option<LineState>,
-    /// What the state is called.
+    /// The name of the state.
     pub(crate) state_name: &'static str,
     pub(crate) home: PairHome,
     /// A row for each reader, a column for each holder, both of them all CPUs.
@@ -119,7 +119,7 @@ pub(crate) fn pair_maps<'a>(ms: &[&'a Measurement]) -> Vec<PairMap<'a>> {
     maps
 }
 
-/// Where lines are at home, in words.
+/// The possible homes of lines, in words.
 const HOMES: [&str; 3] =
     ["at home on the holder's node", "at home on the reader's node", "at home on a third node, the nearest that may be used"];
 
@@ -129,8 +129,8 @@ fn home(m: &Measurement) -> usize {
     nodes.iter().position(|node| *node == m.at.memory_node()).unwrap_or(nodes.len())
 }
 
-/// Whether it belongs to the near pair: within a node, or unmodified lines, which no other pair has. Where each node has one CPU, the
-/// modified lines of the near pair are in the matrix.
+/// Whether it belongs to the near pair: the transfer stays within a node, or its lines are unmodified, which only the near pair has. If each
+/// node has one CPU, the modified lines of the near pair are in the matrix.
 fn is_near(m: &Measurement) -> bool {
     m.at.holder_node == m.at.cpu_node || m.at.state != Some(LineState::Hitm)
 }

@@ -1,4 +1,4 @@
-//! What every page has: its title, its style and script, and the policy that allows these and nothing else.
+//! The parts that every page has: its title, its style and script, and the policy that allows these and nothing else.
 
 use std::fmt::Write;
 

@@ -9,7 +9,7 @@ use crate::text::block::{Block, Part, Style};
 pub(super) struct Group {
     /// Empty where the text has no heading.
     pub(super) title: String,
-    /// What its numbers are.
+    /// Describes its numbers.
     pub(super) about: String,
     pub(super) figures: Vec<Figure>,
     pub(super) views: Vec<View>,

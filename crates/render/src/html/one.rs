@@ -83,7 +83,7 @@ pub(super) fn trust_named(Fact { name, text, .. }: &Fact) -> (&str, String) {
     }
 }
 
-/// Where a number with its unit ends, and with its half interval if it has one.
+/// The end of a number in the text, after its unit, and after its half interval if it has one.
 fn number_ends(text: &str) -> usize {
     let mut ends = text.match_indices(' ').map(|(at, _)| at).chain([text.len()]);
     let unit = ends.nth(1).unwrap_or(text.len());

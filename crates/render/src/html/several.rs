@@ -92,7 +92,7 @@ fn headline(results: &[Named<'_>]) -> Option<View> {
     (!names.is_empty()).then(|| unsorted("Summary", &columns))
 }
 
-/// What differs between machines, their states and the runs, apart from the numbers.
+/// Differences between machines, their states and the runs, apart from the numbers.
 fn differences(results: &[Named<'_>]) -> Option<View> {
     let all: Vec<_> = results.iter().map(|r| properties(r.report)).collect();
     let differ = |i: &usize| all.iter().map(|of| &of[*i].1).collect::<BTreeSet<_>>().len() > 1;

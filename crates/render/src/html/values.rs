@@ -14,12 +14,12 @@ use crate::pivot::Pivot;
 use crate::text::column::{Cell, Column, Value};
 use crate::text::comparison::{place, quantity};
 
-/// What was measured, in words.
+/// The measured quantity, in words.
 fn what(m: &Measurement) -> String {
     quantity(m.experiment, m.metric)
 }
 
-/// Whether to trust it, and why not; why there is none.
+/// Whether to trust the value, and if not, why; if the value is missing, the reason for that.
 fn trust(m: &Measurement) -> String {
     let why: Vec<String> = match (&m.estimate.not_measured, value_of(&m.estimate)) {
         (Some(why), None) => return format!("not measured: {}", not_measured(why)),
@@ -66,7 +66,7 @@ pub(super) fn all(ms: &[Measurement]) -> Option<AllValues> {
     Some(AllValues { table: Table { searched: true, ..table(&columns).named("Every number") }, count })
 }
 
-/// What is the same in several results: experiment, metric, and coordinates.
+/// Identifies the same number in several results: experiment, metric, and coordinates.
 type Key<'a> = (Experiment, Metric, &'a Coordinates);
 
 /// Numbers of the same section beside each other: a row for each place, a column for each result.

@@ -1,4 +1,4 @@
-//! What templates show: blocks of the text, as elements of a page.
+//! The data for templates: blocks of the text, as elements of a page.
 
 use crate::text::block::{Block, Style};
 use crate::text::column::{Alignment, Cell, Column, padded};
@@ -36,7 +36,7 @@ impl Style {
 
 /// A table.
 pub(super) struct Table {
-    /// What it is called where headings are not seen: the heading above it.
+    /// Its name for readers who do not see headings: the heading above it.
     pub(super) name: String,
     pub(super) heads: Vec<Head>,
     pub(super) rows: Vec<Vec<Entry>>,

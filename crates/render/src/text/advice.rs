@@ -93,7 +93,7 @@ fn line(page: &mut Page, role: String, n: &Number, named: bool) {
     page.text(Style::Plain, "    ", "      ", &text);
 }
 
-/// What the results do not tell, with the commands that measure it.
+/// Lists the questions that the results do not answer, with the commands that measure the answers.
 fn gaps(page: &mut Page, gaps: &[Gap], named: bool) {
     if gaps.is_empty() {
         return;

@@ -22,7 +22,7 @@ use crate::limit::share_of_limit;
 use crate::number::{bounds, count, half_width_of, marked, maybe, number, percent, value_of};
 use crate::pivot::layers;
 
-/// What the numbers are. Who wants to know it exactly asks for the verbose page.
+/// The unit of the numbers. Only the verbose page says exactly what it means.
 const fn about(page: &Page) -> &'static str {
     if page.verbose { "GB/s: 10⁹ bytes loaded and stored a second" } else { "GB/s" }
 }
@@ -102,7 +102,7 @@ fn mixes_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) 
     page.items(Style::Detail, INDENT, &items);
 }
 
-/// What the column `bus` means, and whether stores read first.
+/// Explains the column `bus`, and says whether stores read first.
 fn bus_legend(page: &mut Page, ms: &[&Measurement]) {
     let rates: Vec<TrafficRates> = ms.iter().filter_map(|m| m.evidence.traffic).collect();
     if !rates.is_empty() {
@@ -196,7 +196,7 @@ fn of_limit(m: &Measurement) -> Cell {
     }
 }
 
-/// What the numbers are; on a short page also the limit, if there is one.
+/// The unit of the numbers; on a short page also the limit, if there is one.
 fn about_with_limit(page: &Page, ms: &[&Measurement]) -> String {
     let limit = limit_texts(ms).pop().filter(|_| !below_the_table(page, ms));
     about(page).to_owned() + &limit.map(|limit| format!("; limit: {limit}")).unwrap_or_default()

@@ -11,7 +11,7 @@ pub(crate) enum Style {
     Plain,
     Bold,
     Dim,
-    /// What a table means and how it was measured: dimmed, and only on pages that explain everything.
+    /// Explains a table and how it was measured: dimmed, and only on pages that explain everything.
     Detail,
     Warning,
     Error,
@@ -20,7 +20,7 @@ pub(crate) enum Style {
 /// What the blocks that follow belong to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
-    /// Who measured, when, and which machine in which state.
+    /// The version of the program, the time, the machine and its state.
     Machine,
     /// That the run is incomplete, and why.
     Incomplete,
@@ -28,7 +28,7 @@ pub(crate) enum Part {
     Verdict,
     /// What most readers look for.
     Headline,
-    /// What stands before the tables: nodes, directories, tiers.
+    /// The part before the tables: nodes, directories, tiers.
     Places,
     /// The tables of one section, directory and kind of access.
     Table(Section, Option<String>, Option<Access>),
@@ -36,7 +36,7 @@ pub(crate) enum Part {
     Matrices,
     /// What was published about such machines.
     Published,
-    /// What counters counted, of the measurements or of a program.
+    /// Numbers from counters, of the measurements or of a program.
     Counters,
     /// What a reader should know.
     Notes,
@@ -89,7 +89,7 @@ pub(crate) enum Block {
     },
 }
 
-/// A name in so many columns with what is known about it.
+/// A name, padded to `columns`, with the facts about it.
 pub(crate) struct Fact {
     pub(crate) style: Style,
     pub(crate) indent: &'static str,

@@ -21,7 +21,7 @@ const MATRIX_CPUS: usize = 32;
 /// Beyond this many pairs a list is summed up.
 const LISTED_PAIRS: usize = 48;
 
-/// What else the CPUs did, besides holding and reading.
+/// Other accesses of the CPUs, besides holding and reading.
 fn other_accesses(ms: &[&Measurement]) -> Vec<String> {
     let mut items: BTreeSet<String> = BTreeSet::new();
     for m in ms {

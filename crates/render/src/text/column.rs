@@ -25,7 +25,7 @@ pub(crate) struct Value {
     pub(crate) number: String,
     /// `±0.4` or `(16.0–44.2)`, or empty.
     pub(crate) half: String,
-    /// What firmware claims, or empty.
+    /// The firmware's claim, or empty.
     pub(crate) claim: String,
     /// Numbers of footnotes, or empty.
     pub(crate) marks: String,
@@ -83,7 +83,7 @@ impl Cell {
     pub(crate) fn number(number: String) -> Self {
         Self::Value(Value { number, ..Value::default() })
     }
-    /// A bar of eighths of blocks, `share` (0 to 1) of so many columns long.
+    /// A bar of eighths of blocks, which fills `share` (0 to 1) of `columns`.
     pub(crate) fn bar(share: f64, columns: usize) -> Self {
         const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
         let bar = if share.is_finite() {
@@ -181,7 +181,7 @@ impl Alignment {
         (self.whole - whole, self.fraction - fraction)
     }
 
-    /// What stands after a number, its parts in columns of their own.
+    /// The text after a number, its parts in columns of their own.
     pub(crate) fn tail(&self, Value { half, claim, marks, .. }: &Value) -> String {
         let mut tail = if half.is_empty() { String::new() } else { format!(" {half}") };
         if !claim.is_empty() {
@@ -199,7 +199,7 @@ pub(super) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// A text with blanks before or behind it, so that it takes so many columns.
+/// A text with blanks before or behind it, so that it is at least `columns` wide.
 pub(crate) fn padded(text: &str, columns: usize, right: bool) -> String {
     let blanks = " ".repeat(columns.saturating_sub(width(text)));
     if right { format!("{blanks}{text}") } else { format!("{text}{blanks}") }

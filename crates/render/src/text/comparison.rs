@@ -42,7 +42,7 @@ pub(crate) fn comparison_blocks(comparison: &Comparison, verbose: bool) -> Vec<B
     page.into_blocks()
 }
 
-/// What the table of the numbers with a verdict is called.
+/// The title of the table of the numbers with this verdict.
 pub(crate) const fn title(verdict: ComparisonVerdict) -> &'static str {
     match verdict {
         ComparisonVerdict::Better => "Better",
@@ -188,7 +188,7 @@ pub(crate) fn place(at: &Coordinates) -> String {
     }
 }
 
-/// What was measured, in words.
+/// The measured quantity, in words.
 pub(crate) fn what(cell: &CellComparison) -> String {
     named(Some(cell.aspect), cell.experiment, cell.metric)
 }

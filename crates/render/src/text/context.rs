@@ -1,4 +1,4 @@
-//! What the sections of a report share while it is written.
+//! The state that the sections of a report share while it is written.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ pub(super) struct Context<'a> {
     intervals_explained: bool,
 }
 
-/// On a brief page a matrix of more columns shows values only: so many fit 80 columns of text.
+/// On a brief page a matrix with more columns than this shows values only: this many fit into 80 columns of text.
 const BRIEF_COLUMNS: usize = 4;
 
 impl<'a> Context<'a> {
@@ -41,7 +41,7 @@ impl<'a> Context<'a> {
         Self { report, directory: None, advised: BTreeSet::new(), everywhere, verbose, brief: false, intervals_explained: false }
     }
 
-    /// What the numbers of a section are; the first section also says what follows the ±.
+    /// Describes the numbers of a section; the first section also says what follows the ±.
     pub(super) fn about(&mut self, numbers: &str) -> String {
         if self.brief || std::mem::replace(&mut self.intervals_explained, true) {
             return numbers.to_owned();
@@ -49,7 +49,7 @@ impl<'a> Context<'a> {
         format!("{numbers}, median and 95 % interval")
     }
 
-    /// Whether a matrix of so many columns has room for intervals, and for the names of its columns.
+    /// Whether a matrix with this many columns has room for intervals, and for the names of its columns.
     pub(super) const fn has_room(&self, columns: usize) -> bool {
         columns <= if self.verbose { DETAILED_COLUMNS } else { BRIEF_COLUMNS }
     }

@@ -19,7 +19,7 @@ use crate::number::{DASH, count, half_width, number, percent, seconds, size, val
 /// With more measurements than this, each is a line with the metrics that fit.
 const MAX_COLUMNS: usize = 6;
 
-/// The most useful metrics, in the order in which they are kept where there is no room for all.
+/// The most useful metrics. If they do not all fit, the first ones are kept.
 const MAIN_METRICS: [CounterMetric; 8] = [
     CounterMetric::Ipc,
     CounterMetric::CyclesPerWork,
@@ -31,7 +31,7 @@ const MAIN_METRICS: [CounterMetric; 8] = [
     CounterMetric::DramBandwidth,
 ];
 
-/// What was counted of the results. Where nothing was counted a note says why.
+/// Prints the counters of the results. If nothing was counted, a note says why.
 pub(super) fn measurement_counters(page: &mut Page, report: &Report) {
     let all: Vec<Counted<'_>> = report.results.iter().filter_map(|m| Some((m, m.counters.as_deref()?))).collect();
     let all: Vec<Counted<'_>> = all.into_iter().filter(|(_, c)| c.events.iter().any(|e| e.value.is_some())).collect();
@@ -242,7 +242,7 @@ fn value(unit: MetricUnit, v: f64) -> String {
     }
 }
 
-/// What a number is counted per: ` a hop`.
+/// The unit of work that a number is counted per: ` a hop`.
 fn suffix(metric: CounterMetric, counters: &Counters) -> String {
     let work = counters.work.filter(|_| metric.definition().per_work);
     work.map(|w| format!(" a {}", w.unit.name())).unwrap_or_default()

@@ -13,7 +13,7 @@ use super::grid::DETAILED_COLUMNS;
 use crate::number::{bounds, count, from_to, measured, number, percent, range, sizes, value_of};
 use crate::pages::pages;
 
-/// What the measurements have in common, each item a few words. Only measurements with a value count.
+/// The properties that the measurements share, each in a few words. Only measurements with a value count.
 pub(super) fn evidence(measurements: &[&Measurement]) -> Vec<String> {
     let ms = measured(measurements);
     buffers(&ms).into_iter().chain(prefetch(&ms)).chain(sampling(&ms)).collect()
@@ -57,7 +57,7 @@ fn sampling(ms: &[&Measurement]) -> Vec<String> {
     };
     items.extend(at_least(|m| m.evidence.coverage).map(|share| format!("threads ran together ≥ {share} of the time")));
     items.extend(at_least(|m| m.evidence.fairness).map(|share| format!("slowest : fastest thread ≥ {share}")));
-    // Memory gives a core a few bytes per cycle. What caches give is compared with what the core can do.
+    // Memory gives a core only a few bytes per cycle. The rate from caches is shown, to be compared with what the core can do.
     let cached = ms.iter().filter_map(|m| m.evidence.bytes_per_cycle).filter(|b| *b >= CACHE_BYTES);
     items.extend(range(cached).map(|bytes| format!("{bytes} B per cycle and CPU")));
     if let Some((low, high)) = bounds(ms.iter().map(|m| f64::from(m.evidence.allocations))).filter(|(low, _)| *low > 1.0) {
@@ -126,8 +126,8 @@ fn prefetch(ms: &[&Measurement]) -> Option<String> {
 /// Up to this factor, sequential order gains no more than open DRAM pages give without any prefetcher.
 const PREFETCHED: f64 = 1.5;
 
-/// The widest interval of a matrix of so many columns that shows values only: its larger half, rounded up, so that it never claims more than
-/// was measured.
+/// The widest interval of a matrix with this many columns, if it shows values only: the larger half of that interval, rounded up, so that it
+/// never claims more than was measured.
 pub(super) fn widest_interval<'a>(ms: impl Iterator<Item = &'a &'a Measurement>, columns: usize) -> Option<String> {
     let values: Vec<(&Estimate, f64)> = ms.filter_map(|m| Some((&m.estimate, value_of(&m.estimate)?))).collect();
     let larger_half = |(e, v): &(&Estimate, f64)| Some((v - e.ci95_low?).max(e.ci95_high? - v) / v).filter(|half| half.is_finite());

@@ -50,7 +50,7 @@ pub(super) fn faults(page: &mut Page, ms: &[&Measurement]) {
     );
 }
 
-/// What was read again, in a few words.
+/// The result of reading a wrong word again, in a few words.
 const fn read_again(kind: WrongWordKind) -> &'static str {
     match kind {
         WrongWordKind::Reading => "right (soft)",
@@ -60,7 +60,7 @@ const fn read_again(kind: WrongWordKind) -> &'static str {
     }
 }
 
-/// What was compared, when, and what could not be seen.
+/// Says what was compared, when, and what could not be seen.
 pub(super) fn compared(ms: &[&Measurement]) -> Option<String> {
     // A region with a hardware error was given up in the middle, which it says itself.
     let given_up = |m: &Measurement| m.estimate.not_measured.as_ref().is_some_and(NotMeasured::is_corruption);
@@ -138,7 +138,7 @@ pub(super) fn integrity(report: &Report) -> Option<String> {
     Some(format!("{found} in {share}, {patterns}{not}"))
 }
 
-/// What came of comparing checksums and contents, where that was asked for.
+/// Prints the result of comparing checksums and contents, if that was asked for.
 pub(super) fn checksums(page: &mut Page, ms: &[&Measurement]) {
     let checked: Vec<_> = ms.iter().filter_map(|m| m.evidence.checksums).collect();
     if checked.is_empty() {

@@ -90,7 +90,7 @@ fn two_lines(host: &SlowHost) -> [String; 2] {
     [format!("{}: {}", host.name.host, pattern(host)), worst.unwrap_or_default()]
 }
 
-/// What was measured, and where.
+/// The measured quantity, and its place.
 pub(crate) fn number_words(experiment: Experiment, metric: Metric, at: &Coordinates) -> String {
     format!("{}, {}", quantity(experiment, metric), spot(at))
 }
@@ -210,7 +210,7 @@ fn names<'a>(names: impl Iterator<Item = &'a str>, all: usize, most: usize) -> S
     format!("{}{more}", shown.join(", "))
 }
 
-/// What a reason is called, without its numbers, so that hosts can be listed by it.
+/// The name of a reason, without its numbers, so that hosts can be listed by it.
 const fn reason(reason: &UnknownReason) -> &'static str {
     match reason {
         UnknownReason::TooFewSiblings { .. } => "fewer than eight hosts with its hardware",
@@ -310,7 +310,7 @@ pub(crate) fn group_words(group: &HostGroup) -> String {
     format!("{} with {level}{why}: {}", number_of(u64::from(group.hosts), "host", "hosts"), fields.join(" · "))
 }
 
-/// What hosts of each kind measure, in tables. `verbose`: every number.
+/// Tables of the numbers that hosts of each kind measure. `verbose`: every number.
 pub(crate) fn fleet_baseline_blocks(baseline: &FleetBaseline, verbose: bool) -> Vec<Block> {
     let mut page = Page::new(verbose);
     let hosts = number_of(u64::from(baseline.hosts), "host", "hosts");

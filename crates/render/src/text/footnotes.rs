@@ -124,7 +124,7 @@ impl<'a> Footnotes<'a> {
             *i >= REASONS && *n as f64 <= NOTABLE * all as f64 && !is_alarming(*reason)
         };
         let left_out: Vec<(QualityReason, usize)> = reasons.iter().enumerate().filter(rare).map(|(_, reason)| *reason).collect();
-        // A line that says that one more is left out is no shorter than that one.
+        // Leaving out a single reason saves nothing: the line that says so is as long as the reason's own.
         let left_out = if left_out.len() > 1 { left_out } else { Vec::new() };
         reasons.retain(|reason| !left_out.contains(reason));
         for (reason, n) in reasons {
@@ -149,7 +149,7 @@ impl<'a> Footnotes<'a> {
         }
     }
 
-    /// What happened to one measurement, or to all measurements of the table that have this reason.
+    /// Says what happened to one measurement, or to all measurements of the table that have this reason.
     fn sentence(&self, reason: QualityReason, one: Option<&Measurement>) -> String {
         use QualityReason as R;
         let affected = Affected(self.table.iter().copied().filter(|m| m.quality.reasons.contains(&reason)).collect());
@@ -222,7 +222,7 @@ impl<'a> Footnotes<'a> {
     }
 }
 
-/// A run says so many reasons, the most frequent first; more of them are said if they concern many numbers, or are alarming.
+/// A run states this many reasons, the most frequent first. It states further ones if they concern many numbers, or are alarming.
 const REASONS: usize = 4;
 
 /// Whether a reason is worth a line even if it concerns one number.
@@ -231,7 +231,7 @@ const fn is_alarming(reason: QualityReason) -> bool {
     matches!(reason, R::MemoryErrors | R::AboveCore | R::PlacementWrong | R::PagesMigrated)
 }
 
-/// What the mark of a whole run means, and why numbers have it, are degraded or are missing.
+/// Explains the mark of a whole run, and why numbers have it, are degraded or are missing.
 pub(super) fn explain_marks(page: &mut Page, context: &mut Context<'_>) {
     let all: Vec<&Measurement> = context.report.results.iter().collect();
     if all.iter().all(|m| m.quality.level == QualityLevel::Good) {

@@ -31,7 +31,7 @@ pub(super) fn says_all(section: Section, ms: &[&Measurement]) -> bool {
 
 /// Prints the trust, the lines of a report of several sections (`lines`), and the notes of the run.
 ///
-/// How far to trust the numbers stands first where that is not far, and last otherwise.
+/// The trust stands first if the numbers are unreliable, and last otherwise.
 pub(super) fn headline(page: &mut Page, report: &Report, summary: &Summary, lines: bool) {
     let shown = with_unreliable(report);
     let unreliable = summary.trust.level == QualityLevel::Unreliable;
@@ -63,7 +63,7 @@ pub(super) fn headline(page: &mut Page, report: &Report, summary: &Summary, line
 
 /// The name of the fact that says how far to trust the numbers.
 pub(crate) const TRUST: &str = "Trust";
-/// Its name where that is not at all.
+/// Its name if they are not to be trusted at all.
 pub(crate) const UNRELIABLE: &str = "UNRELIABLE";
 
 fn remarks(page: &mut Page, notes: &[&Note]) {
@@ -156,7 +156,7 @@ fn loaded(report: &Report) -> Option<String> {
     let peak = load.peak().and_then(measured).filter(|_| full.is_some()).map(|gbs| format!(", up to {gbs}"));
     let full = full.map(|full| full + &peak.unwrap_or_default());
     let knee = curve.knee.filter(|k| load.is_reliable(k.delay_cycles));
-    // The memory of nodes needs no name; which files, and in which order they are read, is not to be guessed.
+    // The memory of nodes needs no name, but a reader cannot guess which files are read, and in what order.
     let place = curve.at.memory_dir.as_ref().map(|_| where_and_how_at(report, &curve.at));
     joined([full, knee.map(|k| format!("knee at {} GB/s", number(k.bandwidth_gbs))), place])
 }

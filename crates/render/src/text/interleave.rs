@@ -59,7 +59,7 @@ fn one_search(page: &mut Page, context: &mut Context<'_>, summary: &InterleaveSu
     page.items(Style::Detail, INDENT, evidence(ms));
 }
 
-/// What gets a line where not all do: references, the best, and the front.
+/// Whether a trial gets a line even if not all do: references, the best, and the front.
 fn notable(summary: &InterleaveSummary, trial: &Trial) -> bool {
     let weights = &trial.weights;
     weights.only_node().is_some()

@@ -155,7 +155,7 @@ fn signed(value: f64) -> String {
     if value < 0.0 { format!("−{}", number(-value)) } else { format!("+{}", number(value)) }
 }
 
-/// Many CPUs, summed up by node of the CPU and of the memory. What is not reliable does not count.
+/// Many CPUs, summed up by node of the CPU and of the memory. Unreliable numbers do not count.
 fn by_node(page: &mut Page, ms: &[&Measurement]) {
     let mut groups: BTreeMap<(Option<u32>, Option<MemoryPlace>), Vec<f64>> = BTreeMap::new();
     for m in ms {
@@ -193,7 +193,7 @@ fn translation_share(ms: &[&Measurement]) -> Option<String> {
     Some(format!("{} of full-random", percent(m.evidence.translation_ns? / value_of(&m.estimate).filter(|v| *v > 0.0)?)))
 }
 
-/// What stands below the tables: distributions, the cost of translation, footnotes, the legend and the evidence.
+/// Prints the part below the tables: distributions, the cost of translation, footnotes, the legend and the evidence.
 fn finish(page: &mut Page, context: &mut Context<'_>, footnotes: Footnotes<'_>, ways: &Ways<'_>, ms: &[&Measurement]) {
     let pairs = ways.all();
     distributions(page, ms, "order", |m| {

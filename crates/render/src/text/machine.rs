@@ -18,7 +18,7 @@ use crate::pages;
 /// With more nodes than this, distances are summed up.
 const DISTANCE_NODES: usize = 16;
 
-/// Who measured and when, and which machine in which state: what it takes to compare the numbers.
+/// Prints the version of the program, the time, the machine and its state, which are needed to compare the numbers.
 pub(super) fn header(page: &mut Page, report: &Report) {
     title(page, report);
     page.items(Style::Plain, "", identity(&report.machine));
@@ -129,7 +129,7 @@ fn limits(page: &mut Page, report: &Report) {
     notes::list(page, "Limits and notes", report.environment.limits.iter().chain(&report.notes));
 }
 
-/// What the header does not say of the machine and its state.
+/// Prints the details of the machine and its state that the header leaves out.
 pub(super) fn details(page: &mut Page, report: &Report) {
     let m = &report.machine;
     processors(page, m);

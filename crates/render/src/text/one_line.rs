@@ -65,7 +65,7 @@ fn in_a_line(report: &Report, health: &Health) -> String {
     format!("{}{more}", verdict::sentence(report, health))
 }
 
-/// What the summary has; ranges of what it does not sum up.
+/// The numbers of the summary; if it has none, ranges of the results.
 fn headline(report: &Report) -> Vec<String> {
     let summary = with_unreliable(report);
     let named = |name: &str, of: &SummaryValue, unit: &str| Some(format!("{name} {}", value(of, unit)?));

@@ -55,7 +55,7 @@ impl Page {
         }
     }
 
-    /// A name in so many columns with what is known about it; nothing if that is nothing.
+    /// Adds a name, padded to `columns`, with the facts about it; adds nothing if `text` is empty.
     pub(super) fn fact(&mut self, style: Style, indent: &'static str, (name, columns): (&str, usize), text: &str) {
         if text.is_empty() {
             return;

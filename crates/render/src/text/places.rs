@@ -29,7 +29,7 @@ pub(super) fn device(dir: &MemoryDir) -> Vec<String> {
     items
 }
 
-/// What a region is, and the modules behind it.
+/// Describes a region, and the modules behind it.
 pub(super) fn region(found: &PersistentDevice) -> Vec<String> {
     let size = found.region_bytes.map_or_else(|| "an unknown size".to_owned(), human);
     let mut items = vec![format!("{size} at {}", found.node.map_or("an unknown node".into(), |n| format!("node {n}")))];

@@ -170,7 +170,7 @@ fn table(rows: &[Row]) -> [Column; 11] {
     ]
 }
 
-/// What many cells have in common, and the ranges of what differs.
+/// The properties that many cells share, and the ranges of those that differ.
 fn summary(rows: &[Row]) -> Vec<String> {
     let pages: BTreeSet<&str> = rows.iter().flat_map(|r| r.pages.iter().copied()).collect();
     let details: BTreeSet<&str> = rows.iter().map(|r| r.detail.as_str()).filter(|d| !d.is_empty()).collect();

@@ -109,7 +109,7 @@ const fn state_name(state: PrefetchRequest) -> &'static str {
 const SEQUENTIAL: Option<ChaseOrder> = Some(ChaseOrder::Sequential);
 const RANDOM: Option<ChaseOrder> = Some(ChaseOrder::WindowLocal);
 
-/// What prefetchers are worth for the memory of a node, and how random order compares with sequential order in each state.
+/// The gain from prefetchers for the memory of a node, and the ratio of random to sequential order in each state.
 fn ratios(table: &PrefetchTable<'_>, node: Option<u32>) -> Vec<String> {
     let cell = |state, metric, order| table.find((node, Some(state)), metric, order);
     let value = |state, metric, order| cell(state, metric, order).and_then(|m| value_of(&m.estimate));

@@ -11,7 +11,7 @@ use super::grid::{Cell, Column};
 use super::page::{Page, Style};
 use crate::number::{bounds, from_to, number, unit};
 
-/// What is compared, and how it was measured elsewhere.
+/// The compared quantity, and how it was measured elsewhere.
 const fn words(comparable: Comparable) -> &'static str {
     match comparable {
         Comparable::IdleLocalRandom => "idle latency, random chase over the whole buffer",
@@ -23,7 +23,7 @@ const fn words(comparable: Comparable) -> &'static str {
     }
 }
 
-/// What was published about machines like this one, a line each.
+/// Prints the published values for machines like this one, a line each.
 pub(super) fn references(page: &mut Page, report: &Report) {
     if report.references.is_empty() && report.no_reference.is_none() {
         return;

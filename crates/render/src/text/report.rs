@@ -196,7 +196,7 @@ fn timing(page: &mut Page, report: &Report) {
     }
 }
 
-/// What proves the numbers, in a line, and where the rest is.
+/// Prints the evidence for the numbers in a line, and says where the rest is.
 fn closing(page: &mut Page, report: &Report) {
     let all: Vec<&Measurement> = report.results.iter().collect();
     let ms = measured(&all);

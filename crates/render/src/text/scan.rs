@@ -46,7 +46,7 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
     let median = stats::median(&values);
     let mut listed = regions.to_vec();
     if regions.len() > LISTED {
-        // What is not below the median is not among the weakest, however few are.
+        // Only regions below the median are among the weakest, however few there are.
         listed.retain(|m| value_of(&m.estimate).is_none_or(|v| median.is_none_or(|median| v < median)) || scan::corrupted(m));
         // Corrupted ones first, then those without a value: nothing is known of them.
         let value = |m: &Measurement| value_of(&m.estimate).unwrap_or(f64::MIN);

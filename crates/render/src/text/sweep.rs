@@ -77,12 +77,12 @@ fn is_landmark(m: &Measurement, summary: Option<&LevelSummary>) -> bool {
     size.0.is_power_of_two() || knees.any(|k| k.fits == size || k.spills == size)
 }
 
-/// What the numbers are, who measures, and where.
+/// Says what the numbers are, who measures, and where.
 fn about(at: &Coordinates, latency: bool) -> String {
     format!("{}, {}", if latency { "ns per dependent load" } else { "GB/s" }, measured_by(at))
 }
 
-/// Who measures, and where.
+/// Says who measures, and where.
 pub(super) fn measured_by(at: &Coordinates) -> String {
     let home = at.memory_node().map(|n| format!(" in node {n}")).unwrap_or_default();
     if let Some(mix) = at.mix {
@@ -142,7 +142,7 @@ fn level_ending_at(summary: &LevelSummary, size: Bytes) -> Option<&str> {
     summary.levels.iter().find(|l| l.knee.as_ref().is_some_and(|k| k.fits == size)).map(|l| l.name.as_str())
 }
 
-/// What a chase's working set is.
+/// Explains the working set of a chase.
 fn working_set_of_chase(m: &Measurement) -> Option<String> {
     let stride = m.evidence.stride.filter(|_| m.metric == Metric::Latency)?;
     Some(format!("working set: bytes of the chased lines, one line every {}", human(stride)))

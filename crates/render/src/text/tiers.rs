@@ -34,7 +34,7 @@ pub(super) fn nodes(page: &mut Page, plan: &Plan, machine: &Machine) {
     }
 }
 
-/// What each node is, and what tells so; nodes that are alike together.
+/// The kind of memory of each node, and the evidence for it; nodes that are alike share an entry.
 pub(super) fn kinds(kinds: &[NodeKind]) -> Vec<(String, String)> {
     let mut alike: Vec<(String, IdSet)> = Vec::new();
     for kind in kinds {
@@ -60,7 +60,7 @@ fn evidence_of(kind: &NodeKind) -> String {
     kind.evidence.iter().map(evidence).chain(volatile).collect::<Vec<_>>().join("; ")
 }
 
-/// What each curve comes to, in a line each; nothing for a report that does not compare tiers.
+/// Sums up each curve in a line; prints nothing for a report that does not compare tiers.
 pub(super) fn loads(page: &mut Page, report: &Report) {
     let kinds = report.plan.as_ref().map(|plan| &plan.tiers[..]).unwrap_or_default();
     let mut curves: Vec<&CurveSummary> = report.curves.iter().filter(|c| c.at.load_nodes.is_some()).collect();

@@ -1,8 +1,8 @@
-//! What Windows answered, in the form in which it is interpreted.
+//! Windows' answers, in the form that the rest of the program interprets.
 
 use std::collections::BTreeMap;
 
-/// What Windows answered about CPUs, caches and memory.
+/// Windows' answers about CPUs, caches and memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answers {
     /// `GetLogicalProcessorInformationEx` for `RelationAll`.
@@ -23,7 +23,7 @@ pub struct Answers {
 pub struct NodeMemory {
     /// All of it (the performance counter `NUMA Node Memory\Total MBytes`), if it is known.
     pub total: Option<u64>,
-    /// What is available of it (`GetNumaAvailableMemoryNodeEx`), if it is known.
+    /// The part of it that is available (`GetNumaAvailableMemoryNodeEx`), if it is known.
     pub available: Option<u64>,
 }
 

@@ -16,7 +16,7 @@ use windows_sys::core::GUID;
 /// Units of the longest name of a plan that is read.
 const NAME_UNITS: usize = 256;
 
-/// The power plan in use. What the system does not tell is `None`.
+/// The power plan in use. A value that the system does not report is `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Power {
     /// Its name, in the language of the system.
@@ -25,9 +25,9 @@ pub(super) struct Power {
     saves_power: bool,
     /// The machine runs on its battery.
     on_battery: bool,
-    /// `PERFBOOSTMODE`: 0 is no boost.
+    /// `PERFBOOSTMODE`: 0 turns the boost off.
     boost: Option<u32>,
-    /// `PROCTHROTTLEMAX`: the highest frequency in percent of the nominal one. Below 100 there is no boost either.
+    /// `PROCTHROTTLEMAX`: the highest frequency in percent of the nominal one. Below 100 the CPU does not boost either.
     maximum: Option<u32>,
     /// `PERFEPP`: from 0, which favours performance, to 100, which favours saving energy.
     preference: Option<u32>,

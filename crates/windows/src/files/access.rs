@@ -23,7 +23,7 @@ use crate::security::{Sid, own_user};
 /// Kinds of entries of a list (winnt.h): one that allows, and one that denies.
 const ALLOWS: u8 = 0;
 const DENIES: u8 = 1;
-/// What lets somebody put files in a folder, remove those of others, or get these rights.
+/// The rights that let somebody put files in a folder, remove those of others, or get these rights.
 const WRITING: u32 = FILE_ADD_FILE | FILE_DELETE_CHILD | WRITE_DAC | WRITE_OWNER | GENERIC_WRITE | GENERIC_ALL;
 
 /// A security descriptor of the system's, with owner and list.

@@ -26,9 +26,9 @@ impl Buffer {
     /// Allocates memory that prefers its node, touches it and reads back what was obtained.
     ///
     /// `root` is not used: Windows describes the running machine only. The plan has already kept to the limits on the amount of memory.
-    /// What is available at this moment is checked here too, because Windows would write the memory of other programs to a page file.
+    /// The memory available at this moment is checked here too, because Windows would otherwise write other programs' memory to a page file.
     ///
-    /// A buffer in a directory is a file there; see [`file`](super::file). For other buffers [`PageRequest::Auto`] takes large pages where
+    /// A buffer in a directory is a file there; see [`file`](super::file). For other buffers [`PageRequest::Auto`] takes large pages if
     /// this user has the privilege and enough of them are free, otherwise base pages; the evidence says why.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ impl Buffer {
     }
 }
 
-/// What affects the allocation, and the size of the buffer, when both are possible.
+/// The state of the node and the size of the buffer, if both are possible.
 fn prepare(plan: &BufferPlan) -> Result<(NodeState, usize), MemoryError> {
     let state = NodeState::read(plan.node).map_err(|nodes| error::no_such_node(plan.node, &nodes))?;
     let len = usize::try_from(plan.bytes.0).ok().filter(|&n| n > 0 && n <= isize::MAX as usize / 2);
@@ -131,8 +131,8 @@ fn turns(plan: &BufferPlan, weights: &Weights, len: usize, backing: Backing) -> 
     Ok(Turns { weights: weights.clone(), page: backing.turn(len) })
 }
 
-/// What to try for this request, in order, and why better kinds are not among it. `large` is the size of large pages, or why there are
-/// none.
+/// The kinds of pages to try for this request, in order, and the reasons why better kinds are not among them. `large` is the size of large
+/// pages, or why there are none.
 fn choose_backings(plan: &BufferPlan, large: Result<usize, String>) -> Result<(Vec<Backing>, Vec<String>), MemoryError> {
     let base = Backing::Base(base_page());
     let named = |page: Bytes| match &large {

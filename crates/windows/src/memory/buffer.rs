@@ -80,7 +80,7 @@ impl Buffer {
         &self.pages
     }
 
-    /// The first that happened to its memory since it was allocated; whatever was read from it since then is worth nothing.
+    /// The first fault in its memory since it was allocated; data read from it since then is worthless.
     pub fn fault(&self) -> Option<MemoryFault> {
         let (kind, Fault { offset, .. }) = self.mapping.fault()?;
         Some(MemoryFault { kind, offset, physical: None, directory: self.file.as_ref().map(|file| file.path.clone()) })

@@ -20,11 +20,11 @@ use super::map::Backing;
 use super::node_state::NodeState;
 use crate::security::explained;
 
-/// Windows refuses a commit for any of these where it, or a limit on this process, has too little left.
+/// Windows refuses a commit with any of these if it, or a limit on this process, has too little left.
 const SHORT: [u32; 5] =
     [ERROR_NOT_ENOUGH_MEMORY, ERROR_OUTOFMEMORY, ERROR_COMMITMENT_LIMIT, ERROR_NOT_ENOUGH_QUOTA, ERROR_NO_SYSTEM_RESOURCES];
 
-/// What helps where a node is full.
+/// Advice for a full node.
 fn less() -> Ways {
     Way::Smaller(Knob::Size).or("use fewer CPUs").or("free memory on this node")
 }
@@ -68,13 +68,13 @@ pub(super) fn went_elsewhere(plan: &BufferPlan, free: u64, placement: &Placement
     MemoryError::new(MemoryErrorKind::Space, plan, why, less())
 }
 
-/// There are no transparent huge pages on Windows.
+/// Windows has no transparent huge pages.
 pub(super) fn no_thp(plan: &BufferPlan) -> MemoryError {
     let why = "Windows has no transparent huge pages: large pages are what a program asks for";
     MemoryError::new(MemoryErrorKind::Pages, plan, why, Way::set(Knob::Pages, "2m").or(words![Knob::Pages, " auto"]))
 }
 
-/// Large pages cannot be had, as `why` says.
+/// Large pages are not available, for the reason `why`.
 pub(super) fn large(plan: &BufferPlan, why: String) -> MemoryError {
     MemoryError::new(MemoryErrorKind::Pages, plan, why, Way::from(large::GRANT).or_else(auto_pages()))
 }
@@ -162,7 +162,7 @@ pub(super) fn no_space(plan: &BufferPlan, free: u64) -> MemoryError {
     MemoryError::new(MemoryErrorKind::Space, plan, why, less_in_file())
 }
 
-/// What helps where a file system is full.
+/// Advice for a full file system.
 fn less_in_file() -> Ways {
     Way::Smaller(Knob::Size).or("use fewer CPUs").or("free space there")
 }

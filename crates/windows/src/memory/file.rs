@@ -62,7 +62,7 @@ pub(super) fn allocate(
     Ok(Buffer { mapping, len, pages, placement, file: Some(evidence), backing, node, only_node, reserved: false, turns: None })
 }
 
-/// What backs the file's pages, as far as Windows shows it.
+/// The memory behind the file's pages, as far as Windows shows it.
 fn pages(plan: &BufferPlan, dax: bool, counts: Result<PageCounts, String>) -> PageEvidence {
     let requested = plan.pages;
     let kind = if dax { PageKind::Dax } else { PageKind::File };

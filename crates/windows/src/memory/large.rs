@@ -21,7 +21,7 @@ use windows_sys::w;
 
 use crate::security::explained;
 
-/// What helps where the privilege is missing.
+/// Advice for a user without the privilege.
 pub(super) const GRANT: &str =
     "grant 'Lock pages in memory' to this user (secpol.msc, Local Policies, User Rights Assignment), log on again";
 
@@ -62,7 +62,7 @@ fn enable_lock_memory() -> Result<(), String> {
     let wanted = TOKEN_PRIVILEGES { PrivilegeCount: 1, Privileges: [privilege] };
     // SAFETY: the structure has the one entry that it states. No earlier state is asked for, so the call writes nothing.
     let adjusted = unsafe { AdjustTokenPrivileges(token.as_raw_handle(), 0, &raw const wanted, 0, null_mut(), null_mut()) };
-    // The call succeeds also where it enabled nothing, and the last error then says so.
+    // The call succeeds even if it enabled nothing; the last error then says so.
     let outcome = io::Error::last_os_error();
     if adjusted == 0 || outcome.raw_os_error() == Some(ERROR_NOT_ALL_ASSIGNED as i32) { Err(refused(outcome)) } else { Ok(()) }
 }

@@ -39,7 +39,7 @@ pub(super) fn base_page() -> usize {
     })
 }
 
-/// What to back a buffer with, in one attempt.
+/// The memory to try as the backing of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Backing {
     /// Large pages of this many bytes: those of `MEM_LARGE_PAGES`, or 1 GiB.
@@ -58,7 +58,7 @@ impl Backing {
         }
     }
 
-    /// The bytes that follow each other on one node where pages are on several nodes in turn. A preferred node belongs to a region, and
+    /// The bytes that follow each other on one node if pages are on several nodes in turn. A preferred node belongs to a region, and
     /// regions begin at multiples of 64 KiB. Large buffers take longer turns, so that they do not have millions of regions.
     pub(super) fn turn(self, len: usize) -> usize {
         (len / TURNS).next_power_of_two().max(self.page()).max(GRANULE)
@@ -76,7 +76,7 @@ enum Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // SAFETY: whoever made this value made the region or the view too, and does not use it any more.
+        // SAFETY: the code that made this value made the region or the view too, and does not use it any more.
         unsafe {
             match *self {
                 Self::Region(address) => VirtualFree(address as *mut core::ffi::c_void, 0, MEM_RELEASE),
@@ -170,12 +170,12 @@ impl Mapping {
         Ok(Self { data, len, watched: Watched::new(data.as_ptr(), len), parts, file: None })
     }
 
-    /// What happened to its memory since it was mapped, and where.
+    /// The fault in its memory since it was mapped: the kind, and the place.
     pub(super) fn fault(&self) -> Option<(MemoryFaultKind, Fault)> {
         let fault = self.watched.fault()?;
         let kind = match (fault.poisoned, &self.file) {
             (true, _) => MemoryFaultKind::Poisoned,
-            // Windows does not let a file be truncated below what is mapped of it.
+            // Windows does not let anybody truncate a file below the part that is mapped.
             (false, Some(_)) => MemoryFaultKind::Device,
             (false, None) => MemoryFaultKind::Gone,
         };
@@ -250,10 +250,10 @@ fn large_region(at: usize, len: usize, page: usize, node: Option<u32>) -> io::Re
     region(at, len, MEM_RESERVE | MEM_COMMIT | MEM_LARGE_PAGES, PAGE_READWRITE, node).map(Part::Region)
 }
 
-/// Reserves or commits memory at an address, which is the caller's own or nobody's, or where Windows chooses (0).
+/// Reserves or commits memory at an address, which is the caller's own or nobody's, or at one that Windows chooses (0).
 fn region(at: usize, len: usize, kind: u32, protection: u32, node: Option<u32>) -> io::Result<usize> {
     let at = if at == 0 { null_mut() } else { at as *mut core::ffi::c_void };
-    // SAFETY: reserving fails where something is at this address, and committing what is the caller's leaves its content as it is.
+    // SAFETY: reserving fails if something is at this address, and committing the caller's own memory leaves its content as it is.
     let address = unsafe {
         match node {
             Some(node) => VirtualAllocExNuma(GetCurrentProcess(), at, len, kind, protection, node),

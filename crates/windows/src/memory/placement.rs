@@ -60,7 +60,7 @@ fn interpret(pages: Result<Vec<Option<Page>>, String>, node: u32, only_node: boo
     match pages.and_then(|pages| by_node(&pages)) {
         Ok(pages) => conclude(node, pages),
         Err(_) if only_node => {
-            // Not read back, but certain: there is no other node.
+            // Not read back, but certain: the machine has only this node.
             Placement { status: PlacementStatus::Verified, source: Some(PlacementSource::OnlyNode), ..Placement::default() }
         }
         Err(why) => not_read_back(&why),

@@ -5,7 +5,7 @@ use std::io;
 use windows_sys::Win32::System::ProcessStatus::{K32QueryWorkingSetEx, PSAPI_WORKING_SET_EX_INFORMATION};
 use windows_sys::Win32::System::Threading::GetCurrentProcess;
 
-/// What is known of a page that is in memory.
+/// The known properties of a page that is in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Page {
     /// Its node.
@@ -46,7 +46,7 @@ pub(super) fn query(addresses: &[*mut u8]) -> io::Result<Vec<Option<Page>>> {
     Ok(pages.iter().map(|page| Page::from_flags(unsafe { page.VirtualAttributes.Flags } as u64)).collect())
 }
 
-/// How many of the pages that were looked up are of which kind.
+/// The numbers of pages that were looked up, by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct PageCounts {
     /// Looked up.

@@ -32,7 +32,7 @@ struct Untouched<'a> {
     interrupted: Interrupted<'a>,
 }
 
-/// Makes every page of `mapping` present and private, and fills it with words of which no two pages have the same, with one thread on each
+/// Makes every page of `mapping` present and private, and fills it with words so that no two pages are equal, with one thread on each
 /// of `cpus` as long as there is work for it. The region's preferred node decides where the pages are, whichever CPU touches them; without
 /// one it is the node of the thread that touches.
 ///
@@ -55,7 +55,7 @@ pub(super) fn populate(mapping: &mut Mapping, backing: Backing, cpus: &IdSet, in
         for cpu in cpus.iter().take(threads) {
             let (untouched, gate) = (&untouched, &gate);
             let touch = move || {
-                // Where it cannot be pinned, the read-back shows what came of it.
+                // If the thread cannot be pinned, the read-back shows where its pages are.
                 let _ = crate::cpu::pin_to(cpu);
                 drop(gate.read());
                 untouched.touch();
@@ -114,8 +114,8 @@ impl Untouched<'_> {
         Ok(())
     }
 
-    /// Writes words of which no two pages have the same. Windows merges equal pages where that is switched on, and compresses pages that it
-    /// takes from a process; hypervisors merge equal pages too. Reading such memory would be reading something other than so much memory.
+    /// Writes words that make every page different. Windows merges equal pages if that is switched on, and compresses pages that it takes from
+    /// a process; hypervisors merge equal pages too. Reads of such a buffer would not read as much memory as its size says.
     fn fill(&self, start: usize, len: usize) {
         for at in (start..start + len).step_by(size_of_val(&CONTENT)) {
             let words = CONTENT_WORDS.min((start + len - at) / size_of::<u64>());

@@ -41,7 +41,7 @@ impl MemoryWatch {
     }
 }
 
-/// What is left, and of what.
+/// The bytes that are left, each with the name of their owner.
 fn rooms(system: Option<SystemMemory>, node: u32, free: Option<u64>) -> Vec<(u64, String)> {
     let physical = system.map(|memory| (memory.physical, "the system (available physical memory)".to_owned()));
     let commit = system.map(|memory| (memory.commit, "the limit on committed memory".to_owned()));

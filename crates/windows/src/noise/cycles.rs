@@ -20,7 +20,7 @@ const TRIAL: Duration = Duration::from_millis(5);
 const TRIALS: usize = 5;
 /// Cycles may differ from ticks by this share.
 const MAX_APART: f64 = 0.02;
-/// Readings of both clocks, of which the quickest is kept.
+/// The number of readings of both clocks; the quickest is kept.
 const TRIES: usize = 8;
 
 /// What was gained in one trial.
@@ -42,7 +42,7 @@ pub fn thread_cpu_ns() -> Option<u64> {
 fn cycles_per_ns() -> Option<f64> {
     static RATE: OnceLock<Option<f64>> = OnceLock::new();
     *RATE.get_or_init(|| {
-        // Without a constant rate, ticks are no time.
+        // Without a constant rate, ticks do not measure time.
         memgauge_kernels::invariant_counter().ok().filter(|name| *name == "tsc")?;
         let trials: Option<Vec<Trial>> = (0..TRIALS).map(|_| trial()).collect();
         rate(&trials?)

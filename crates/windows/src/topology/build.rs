@@ -9,8 +9,9 @@ use crate::answers::{Answers, CacheKind, CacheRecord, NodeMemory, Record};
 
 /// The topology of these records; `None` when they name no CPU.
 ///
-/// What Windows does not tell stays unknown: CPUs that may be added later are not "offline", there are no distances between nodes (Windows
-/// reads SLIT and HMAT and shows neither to programs), no pools of large pages, and no capacities or highest frequencies of cores.
+/// Windows does not report everything, and the rest stays unknown: CPUs that may be added later are not "offline", and the topology has no
+/// distances between nodes (Windows reads SLIT and HMAT and shows neither to programs), no pools of large pages, and no capacities or highest
+/// frequencies of cores.
 pub(crate) fn topology(records: &[Record], answers: &Answers) -> Option<Topology> {
     let online = online(records);
     online.first()?;

@@ -3,7 +3,7 @@
 /// Whether CPUs of this architecture say that there is a hypervisor.
 pub(super) const ANNOUNCES: bool = cfg!(target_arch = "x86_64");
 
-/// What a hypervisor says about itself.
+/// A hypervisor's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hypervisor {
     /// The signatures of the interfaces that it offers (CPUID 4000_0000h, 4000_0100h …), in order. KVM offers that of Hyper-V first.

@@ -14,9 +14,9 @@ use super::cpuid::{self, Hypervisor};
 use super::smbios;
 use crate::registry::{self, wide};
 
-/// What the first CPU says about itself; Windows writes it at every start.
+/// The registry key that describes the first CPU; Windows writes it at every start.
 const PROCESSOR: &str = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0";
-/// What firmware says about the machine (SMBIOS types 0, 1 and 2).
+/// The registry key with the firmware's description of the machine (SMBIOS types 0, 1 and 2).
 const BIOS: &str = r"HARDWARE\DESCRIPTION\System\BIOS";
 const VERSION: &str = r"SOFTWARE\Microsoft\Windows NT\CurrentVersion";
 

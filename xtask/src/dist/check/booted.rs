@@ -12,7 +12,7 @@ use super::subject::Outcome::{NotChecked, Passed};
 use super::subject::{Outcome, scratch};
 use crate::programs::find_program;
 
-/// What runs in it: in /out are what it printed and the result.
+/// The script that runs in it. It leaves its output and the result in /out.
 const SCRIPT: &str = r#"# The timer starts the service: now, and not in the night.
 mkdir -p /run/systemd/system/memgauge.timer.d /run/systemd/system/memgauge.service.d
 printf '[Timer]\nOnActiveSec=1s\nRandomizedDelaySec=0\n' >/run/systemd/system/memgauge.timer.d/now.conf
@@ -61,7 +61,7 @@ const UNIT: &str = "[Unit]\nAfter=multi-user.target\n[Service]\nType=oneshot\nEx
 /// The programs of systemd take seconds, each of four checks 45 s at most.
 const LIMIT_S: u32 = 460;
 
-/// Boots the Debian in `root`, in which memgauge is installed, with changes that are forgotten, and checks what its services left.
+/// Boots the Debian in `root`, which has memgauge installed, without keeping changes, and checks the files that its services left.
 pub(super) fn services(root: &Path, mut say: impl FnMut(&str)) -> Result<Outcome> {
     if find_program("systemd-nspawn").is_none() {
         return Ok(NotChecked("the timer in a booted Debian: systemd-nspawn is not installed (systemd-container)".to_owned()));

@@ -17,7 +17,7 @@ use crate::dist::{build, linked};
 use crate::folders::project_folder;
 use crate::programs::run;
 
-/// What the licences ask to be in every crate.
+/// The files that the licences require in every crate.
 const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
 /// Packs every crate that is published, offline: all that they need was fetched when they were built.
@@ -69,7 +69,7 @@ fn cargo() -> Command {
     command
 }
 
-/// Whether a packed crate has its README, and the licences as files and not as links to what is not in it.
+/// Whether a packed crate has its README, and the licences as files and not as links to files outside of it.
 fn lists_what_it_should(path: &Path, root: &str) -> Result<()> {
     let file = File::open(path).with_context(|| format!("cargo package made no {}", path.display()))?;
     let (mut archive, mut found) = (Archive::new(GzDecoder::new(file)), BTreeSet::new());

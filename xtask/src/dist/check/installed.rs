@@ -13,7 +13,7 @@ use super::subject::Outcome::{NotChecked, Passed};
 use super::subject::{Checked, Outcome, missing, scratch};
 use crate::programs::{find_program, run};
 
-/// Where package managers keep their own records, and what no boot would find again.
+/// Folders with package managers' own records, and `run`, which is empty after a boot.
 const RECORDS: &[&str] = &["run", "var/lib/dpkg", "var/log", "var/lib/rpm", "var/cache", "var/lib/apt"];
 
 pub(super) fn deb_in_bare_root(checked: &Checked<'_>) -> Result<Outcome> {
@@ -52,7 +52,7 @@ pub(super) fn rpm_in_bare_root(checked: &Checked<'_>) -> Result<Outcome> {
         Err(why) => return Ok(NotChecked(why)),
     };
     let before = files(&root)?;
-    // The root is no distribution: nothing in it provides /bin/sh as a package. Debian's rpm refuses to install by default.
+    // The root is not a distribution: nothing in it provides /bin/sh as a package. Debian's rpm refuses to install by default.
     const OPTIONS: &[&str] = &["--dbpath", "/var/lib/rpm", "--nodeps", "--nosignature", "--force-debian"];
     let rpm = |words: &[&str], files: &[PathBuf]| run(Command::new("rpm").arg("--root").arg(&root).args(OPTIONS).args(words).args(files));
     let packages = checked.with_ending(&format!(".{}.rpm", checked.own()?.rpm));
@@ -154,7 +154,7 @@ fn in_root(root: &Path, words: &[&str]) -> Result<String> {
     run(&mut command)
 }
 
-/// Uses what was installed; what `memgauge info` says.
+/// Uses the installed programs and returns the output of `memgauge info`.
 fn use_installed(checked: &Checked<'_>, root: &Path) -> Result<String> {
     let version = in_root(root, &["/usr/bin/memgauge", "--version"])?;
     ensure!(version.starts_with(&format!("memgauge {} (", checked.release.version)), "{version}");
@@ -170,7 +170,7 @@ fn use_installed(checked: &Checked<'_>, root: &Path) -> Result<String> {
     Ok(info)
 }
 
-/// What a scheduled check leaves.
+/// Writes files as a scheduled check leaves them.
 fn leave_results(root: &Path) -> Result<()> {
     let folder = root.join("var/lib/memgauge");
     fs::create_dir_all(&folder)?;
@@ -178,7 +178,7 @@ fn leave_results(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// All files and links in a root but those of package managers' records. Empty folders are no harm, and package managers remove them as they like.
+/// All files and links in a root except package managers' records. Empty folders do no harm, and package managers remove them as they like.
 fn files(root: &Path) -> Result<BTreeSet<PathBuf>> {
     let (mut found, mut folders) = (BTreeSet::new(), vec![root.to_owned()]);
     while let Some(folder) = folders.pop() {

@@ -1,4 +1,4 @@
-//! What packages list, as the tools of their distributions see it.
+//! Compares the contents of packages, as the tools of their distributions list them, with the expected files.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What is checked, and how a check may end.
+//! The subject of the checks, and the outcomes of a check.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::dist::target::{Names, Target};
 use crate::folders::target_folder;
 use crate::programs::find_program;
 
-/// What is checked.
+/// The release that is checked.
 pub(in crate::dist) struct Checked<'a> {
     pub(in crate::dist) args: &'a DistArgs,
     /// Where the packages are.
@@ -28,7 +28,7 @@ pub(in crate::dist) struct Checked<'a> {
 /// How a check ended, if nothing was wrong.
 pub(super) enum Outcome {
     Passed,
-    /// What it needs cannot be had here.
+    /// A thing that the check needs is not available here; says which.
     NotChecked(String),
 }
 
@@ -38,7 +38,7 @@ impl Checked<'_> {
         self.packages.keys().filter(|name| name.ends_with(ending)).map(|name| self.out.join(name)).collect()
     }
 
-    /// What packages call this machine's instruction set, if there are any for it.
+    /// The packages' names for this machine's instruction set, if there are any packages for it.
     pub(super) fn own(&self) -> Result<&'static Names> {
         let own = self.targets.iter().copied().find(|target| target.runs_here()).and_then(Target::linux);
         own.context("no package is for this machine's instruction set")
@@ -55,7 +55,7 @@ pub(super) fn scratch(name: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// What says that programs are missing; `None` where all are there.
+/// The outcome that names the missing programs; `None` if all are installed.
 pub(super) fn missing(programs: &[&str]) -> Option<Outcome> {
     let missing: Vec<&str> = programs.iter().copied().filter(|program| find_program(program).is_none()).collect();
     (!missing.is_empty()).then(|| Outcome::NotChecked(format!("{} is not installed", missing.join(" and "))))

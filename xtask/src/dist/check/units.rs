@@ -10,8 +10,8 @@ use super::subject::Outcome::Passed;
 use super::subject::{Checked, Outcome, missing, scratch};
 use crate::folders::project_folder;
 
-/// What `systemd-analyze security` may say of the service at most, in tenths: below 5.0 is "OK". It stays root and is not kept from devices, which
-/// are most of what remains.
+/// The highest exposure level that `systemd-analyze security` may give the service, in tenths: below 5.0 is "OK". Most of the remaining exposure
+/// comes from two needs of the service: it runs as root, and it has access to devices.
 const MOST_EXPOSED: u32 = 49;
 
 /// Checks the units as they are packed: in a root that has them and the program, and nothing else.
@@ -42,7 +42,7 @@ pub(super) fn verified(checked: &Checked<'_>) -> Result<Outcome> {
     )?;
     let most = format!("--threshold={MOST_EXPOSED}");
     analyze(&root, &["security", "--offline=yes", "--no-pager", &most, "memgauge.service"])?;
-    // What it accepts says nothing if it accepts anything.
+    // That it accepts the service proves something only if it refuses others.
     let service = folder.join("memgauge.service");
     let text = fs::read_to_string(&service)?;
     for (what, changed) in [
@@ -57,7 +57,7 @@ pub(super) fn verified(checked: &Checked<'_>) -> Result<Outcome> {
     Ok(Passed)
 }
 
-/// Runs it on a root. What it complains about and ignores is an error, too.
+/// Runs `systemd-analyze` on a root. A complaint on standard error is an error, even if the exit status is a success.
 fn analyze(root: &Path, words: &[&str]) -> Result<()> {
     let output = Command::new("systemd-analyze").arg("--root").arg(root).args(words).output()?;
     let complaints = String::from_utf8_lossy(&output.stderr);

@@ -11,7 +11,7 @@ use crate::dist::target::Target;
 use crate::folders::project_folder;
 use crate::programs::{find_program, run};
 
-/// PyPI's checker of what is in wheels.
+/// PyPI's checker of the contents of wheels.
 const CHECKER: &str = "check-wheel-contents";
 
 /// Installs the wheel of this machine, uses and removes it.

@@ -12,7 +12,7 @@ use crate::dist::linked;
 use crate::dist::target::Target;
 use crate::wine::Wine;
 
-/// What is in it, and nothing else but more schemas.
+/// The files of the archive. It may contain more schemas, and nothing else.
 const FILES: &[&str] = &[
     "CHANGELOG.md",
     "LICENSE-APACHE",

@@ -18,7 +18,7 @@ use crate::conclusions::limit::{disturbed, is_of_memory};
 /// The smallest difference that counts between two similar machines, or two similar parts of one. Effects that
 /// the interval of a median does not cover (other pages, other times) are below 3 %.
 pub(super) const MIN_DIFFERENCE: f64 = 0.03;
-/// A difference between similar nodes or machines from which on it is a warning.
+/// The difference between similar nodes or machines that is large enough for a warning.
 const WARN_DIFFERENCE: f64 = 0.05;
 /// The same for a failure: a difference this large is a defect.
 const FAIL_DIFFERENCE: f64 = 0.10;
@@ -32,7 +32,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// `None` where there is no interval, or none to conclude from.
+    /// `None` if the number is not reliable, or has no interval.
     pub(super) fn new(m: &Measurement) -> Option<Self> {
         if !m.is_reliable() {
             return None;
@@ -66,7 +66,7 @@ pub(super) fn worse(m: &Measurement, value: f64, by: f64, than: &str, reference:
     format!("{}: {value}, {:.0} % worse than {than} ({reference})", name(m), 100.0 * by)
 }
 
-/// What siblings have in common: they do the same work on similar parts of the machine.
+/// The properties that siblings have in common: they do the same work on similar parts of the machine.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Family<'a> {
     experiment: Experiment,
@@ -76,9 +76,9 @@ struct Family<'a> {
     delay_cycles: Option<u32>,
     cpus: usize,
     core_kind: Option<&'a str>,
-    /// Distance of the memory, where it is not local.
+    /// Distance of the memory, if it is not local.
     distance: Option<u32>,
-    /// The kind of the memory and its size in GiB, where it has no CPUs.
+    /// The kind of the memory and its size in GiB, if its node has no CPUs.
     far: Option<(MemoryKind, u64)>,
 }
 
@@ -93,7 +93,7 @@ fn family<'a>(report: &'a Report, m: &Measurement) -> Option<Family<'a>> {
     // Remote memory is alike at the same distance; bandwidths between packages alone are sampled so that they can be compared.
     let link = at.load_nodes.as_ref().filter(|_| m.experiment == E::Bandwidth).and_then(IdSet::first);
     let topology = &report.machine.topology;
-    // Stacks of HBM, CXL cards and GPUs are alike where their kind, size and distance are.
+    // Stacks of HBM, CXL cards and GPUs are alike if their kind, size and distance are.
     let bare = at.memory_node().filter(|_| compared).and_then(|node| topology.node(node)).filter(|node| node.cpus.is_empty());
     let distance =
         link.or(bare.map(|node| node.id)).and_then(|node| topology.node(topology.cpu(first)?.node)?.distances.get(&node).copied());
@@ -113,13 +113,13 @@ fn family<'a>(report: &'a Report, m: &Measurement) -> Option<Family<'a>> {
     })
 }
 
-/// Whether a number is of memory of which nothing says that others like it are of the same model: two CXL cards of one size may well differ.
+/// Whether nothing says that the memory of this number is the same model as that of others like it: two CXL cards of one size may well differ.
 fn may_be_unlike(report: &Report, m: &Measurement) -> bool {
     let bare = m.at.memory_node().and_then(|node| report.machine.topology.node(node)).filter(|node| node.cpus.is_empty());
     bare.is_some_and(|node| tiers::kind(&report.machine, node).kind != MemoryKind::Hbm)
 }
 
-/// Measurements of the same family, where there are several of which this is true.
+/// The measurements that `counts` accepts, grouped by family. A family with only one of them is left out.
 pub(super) fn families(report: &Report, view: &[&Measurement], counts: Counts) -> Vec<Vec<usize>> {
     let mut all: BTreeMap<Family<'_>, Vec<usize>> = BTreeMap::new();
     for (index, m) in view.iter().enumerate().filter(|(_, m)| counts(m)) {
@@ -158,7 +158,7 @@ pub(super) fn siblings(report: &Report, view: &[&Measurement]) -> Vec<Suspicion>
             let m = view[index];
             let Some(by) = own.worse_than(theirs, m.metric) else { continue };
             let mut severity = capped(severity(by, m.metric), m, report);
-            // Cache domains of one node share its memory, and there is no published figure for how alike they must be.
+            // Cache domains of one node share its memory, and no published figure says how alike they must be.
             let shares = m.experiment == Experiment::BandwidthPerCache || others.iter().any(|&i| disturbed(view[i]));
             if severity == HealthStatus::Failure && (shares || may_be_unlike(report, m)) {
                 severity = HealthStatus::Warning;
@@ -225,7 +225,7 @@ pub(super) fn baseline(report: &Report, view: &[&Measurement], baseline: &Report
     worse.collect()
 }
 
-/// What is wrong with the baseline or the rules themselves.
+/// Problems of the baseline or the rules themselves.
 pub(super) fn reference_problems(report: &Report, references: Baselines<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(baseline) = references.baseline {

@@ -30,7 +30,7 @@ impl Tally {
         tally
     }
 
-    /// `None` where there is nothing to compare any number with.
+    /// `None` if there is nothing to compare any number with.
     fn compared(self, with: ComparedWith) -> Option<(Compared, Vec<usize>)> {
         if self.worse_by.is_empty() && self.unreliable == 0 {
             return None;
@@ -46,8 +46,8 @@ impl Tally {
     }
 }
 
-/// What the numbers of this report were compared with, or would have been if they were reliable, and the indices of those that were. A
-/// number that is not reliable, or has no interval, was not compared.
+/// The references that the numbers of this report were compared with, or would have been if they were reliable, and the indices of the numbers
+/// that were compared. A number that is not reliable, or has no interval, was not compared.
 pub(super) fn compared(report: &Report, results: &[&Measurement], references: Baselines<'_>) -> Vec<(Compared, Vec<usize>)> {
     let differ = |own: Option<Bounds>, reference: Option<Bounds>, metric: Metric| {
         own.zip(reference).map(|(own, reference)| metric.worse_by(own.value, reference.value))

@@ -20,12 +20,12 @@ pub(super) fn group<'a>(references: Baselines<'a>) -> Option<&'a GroupBaseline> 
     }
 }
 
-/// What the hosts of a group have at the coordinates of a measurement, with each kind of pages.
+/// The numbers of a group's hosts at the coordinates of a measurement, one for each kind of pages.
 fn counterparts<'a>(m: &'a Measurement, group: &'a GroupBaseline) -> impl Iterator<Item = &'a BaselineNumber> {
     group.numbers.iter().filter(|n| n.experiment == m.experiment && n.metric == m.metric && n.at == m.at)
 }
 
-/// What they have there with the pages of the measurement.
+/// The number there with the same pages as the measurement, or the first one if the pages of either are not known.
 fn counterpart<'a>(m: &'a Measurement, group: &'a GroupBaseline) -> Option<&'a BaselineNumber> {
     let own = m.evidence.pages.obtained;
     counterparts(m, group).find(|n| n.pages.is_none() || own.is_none() || n.pages == own)
@@ -36,7 +36,7 @@ enum Standing {
     AsThey,
     /// Of the slower of two populations.
     Slower,
-    /// Worse than where hosts are flagged, by this share of the median.
+    /// Beyond the value at which hosts are flagged, and worse than the median by this share of it.
     Flagged(f64),
 }
 

@@ -10,19 +10,19 @@ use crate::conclusions::findings::compare::{Bounds, MIN_DIFFERENCE, counterpart,
 use crate::conclusions::findings::suspicion::{Suspicion, capped, format_value, name};
 use crate::fleet::robust::{self, Centre};
 
-/// How far two checks of one undisturbed machine differ, as a standard deviation, before its own checks say more. It is an estimate: physical
+/// The assumed standard deviation between two checks of one undisturbed machine, before its own checks say more. It is an estimate: physical
 /// machines repeat within 1 to 2 %, and hosts move virtual machines between cores and memory.
 const SPREAD_BEFORE: f64 = 0.015;
-/// The same of virtual machines.
+/// The same for virtual machines.
 const SPREAD_BEFORE_VIRTUAL: f64 = 0.04;
-/// The estimate counts as much as so many checks.
+/// The estimate counts as much as this many checks.
 const WEIGHT_BEFORE: f64 = 8.0;
 /// How often a number of a healthy machine is so low by chance in one of the three measurements that must agree.
 const CHANCE: f64 = 0.001;
-/// A failure needs so many earlier checks.
+/// A failure needs at least this many earlier checks.
 const MIN_TO_FAIL: usize = 4;
 
-/// Properties that change numbers without a fault: checks in one state are compared with each other, where there are any.
+/// Properties that change numbers without a fault: checks in one state are compared with each other, if there are any.
 const STATE: [DifferentField; 7] = [
     DifferentField::AllowedCpus,
     DifferentField::Smt,
@@ -33,7 +33,7 @@ const STATE: [DifferentField; 7] = [
     DifferentField::Prefetchers,
 ];
 
-/// What may have made a machine slower since an earlier check.
+/// Properties whose change may have made a machine slower since an earlier check.
 const CHANGES: [DifferentField; 14] = [
     DifferentField::Cpus,
     DifferentField::AllowedCpus,
@@ -65,7 +65,7 @@ pub fn earlier_checks(report: &Report, earlier: Vec<Report>) -> Vec<Report> {
     checks
 }
 
-/// `kernel 6.1.0-25 → 6.1.0-26`: what both state, and differently.
+/// `kernel 6.1.0-25 → 6.1.0-26`: the properties that both state, with different values.
 fn differences(before: &Report, now: &Report, fields: &[DifferentField]) -> Vec<String> {
     let pairs = properties(before).into_iter().zip(properties(now));
     let known = pairs.filter_map(|((field, before), (_, now))| Some((field, before?, now?)));
@@ -73,7 +73,7 @@ fn differences(before: &Report, now: &Report, fields: &[DifferentField]) -> Vec<
     differ.map(|(field, before, now)| format!("{} {before} → {now}", spelled(&field).replace('-', " "))).collect()
 }
 
-/// What a number usually is.
+/// The usual value of a number.
 pub(super) struct Usual {
     /// How many checks have it.
     checks: usize,
@@ -130,7 +130,7 @@ impl Usual {
         self.metric.worse_by(value, self.median())
     }
 
-    /// The same where it is so much worse that chance does not explain it.
+    /// The same if it is so much worse that chance does not explain it.
     fn slower_by(&self, own: Bounds) -> Option<f64> {
         let (beyond, apart) = match self.metric {
             Metric::Latency => (own.value > self.bar(), own.low > self.median()),

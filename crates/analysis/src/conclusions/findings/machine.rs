@@ -59,10 +59,10 @@ pub(super) fn slow_cores(report: &Report) -> Vec<Finding> {
 /// With prefetchers a chase in ascending order is several times as fast as a random one; below this ratio nothing is fetched ahead.
 const PREFETCHED: f64 = 1.3;
 
-/// Who may have switched prefetchers off.
+/// The likely reasons why prefetchers are off.
 const SWITCHED_OFF: &str = "hardware prefetchers may be switched off in the firmware's settings or by a tool";
 
-/// Chases in ascending order that were no faster than random ones.
+/// Chases in ascending order that were not clearly faster than random ones.
 pub(super) fn prefetchers_off(results: &[&Measurement], system: OperatingSystem) -> Option<Finding> {
     let chased = |m: &&&Measurement| m.method() == Method::IdleLatency && m.at.order == Some(ChaseOrder::WindowLocal);
     let ratios: Vec<(u32, f64)> = results

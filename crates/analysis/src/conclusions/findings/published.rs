@@ -36,7 +36,7 @@ pub(super) fn compared(report: &Report, results: &[&Measurement]) -> Option<Comp
     })
 }
 
-/// `plausible for Zen 5 in virtual machines`; `None` where no value says so, or one says the contrary.
+/// `plausible for Zen 5 in virtual machines`; `None` if no value says so, or one says the contrary.
 pub(super) fn plausible(report: &Report) -> Option<String> {
     let first = report.references.first().filter(|_| report.references.iter().all(is_plausible))?;
     let virtual_machines = if first.virtual_machines == Some(true) { " in virtual machines" } else { "" };

@@ -106,7 +106,7 @@ pub fn judge(report: &Report, references: Baselines<'_>) -> Health {
     Health { status, findings, compared_with, compared, measured_again }
 }
 
-/// Why the numbers that were compared are no verdict, if they are none.
+/// Why the compared numbers are not enough for a verdict; `None` if they are.
 fn too_little(
     report: &Report,
     results: &[&Measurement],
@@ -145,7 +145,7 @@ fn too_little(
         ];
         return Some(Finding::new(code, HealthStatus::Unknown, message, advice));
     }
-    // Whoever writes rules says what is enough.
+    // Users who write rules decide what is enough.
     let ruled = compared.iter().any(|(c, _)| c.with == ComparedWith::Rules && c.numbers > 0);
     if ruled || numbers.iter().any(|&index| results[index].metric == Metric::Bandwidth) {
         return None;
@@ -185,7 +185,7 @@ fn planned_coordinates(m: &Measurement) -> Coordinates {
     Coordinates { order: None, delay_cycles, ..m.at.clone() }
 }
 
-/// What looks wrong in one round.
+/// The numbers that look wrong in one round.
 fn examine(report: &Report, view: &[&Measurement], references: Baselines<'_>) -> Vec<Suspicion> {
     let mut found = compare::siblings(report, view);
     found.extend(below_limit(view, report.machine.identity.system));

@@ -105,7 +105,7 @@ pub(super) fn broken_rules(report: &Report, view: &[&Measurement], rules: &Rules
     found
 }
 
-/// What a machine is compared with, in addition to itself and its limit.
+/// The references that a machine is compared with, in addition to itself and its limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Baselines<'a> {
     /// A result of an earlier run, of this machine or of one like it.
@@ -125,7 +125,7 @@ pub struct Baselines<'a> {
 /// The hosts of a fleet that are like a machine.
 #[derive(Debug, Clone, Copy)]
 pub enum FleetSiblings<'a> {
-    /// What they measure.
+    /// The numbers that they measure.
     Group(&'a GroupBaseline),
     /// There are fewer than eight.
     TooFew,

@@ -48,8 +48,8 @@ pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding>
     found
 }
 
-/// Memory that left threads without an answer in at least half of the numbers, while nothing else disturbed them. What a hypervisor takes
-/// from a guest without telling it looks the same.
+/// Memory that left threads without an answer in at least half of the numbers, while nothing else disturbed them. Time that a
+/// hypervisor takes from a guest without reporting it looks the same.
 fn stalled(report: &Report, results: &[&Measurement]) -> Option<Finding> {
     use QualityReason as R;
     let alone = |m: &&&Measurement| !m.quality.reasons.iter().any(|r| matches!(r, R::Steal | R::BusyMachine | R::BusyNeighbours));

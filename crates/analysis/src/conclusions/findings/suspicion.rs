@@ -23,7 +23,7 @@ pub(super) fn capped(severity: HealthStatus, m: &Measurement, report: &Report) -
     if severity == HealthStatus::Failure && !may_fail { HealthStatus::Warning } else { severity }
 }
 
-/// What to do about numbers that are not reliable.
+/// Advice on numbers that are not reliable.
 pub(super) fn measure_again() -> Ways {
     let idle = Way::Say(words!["measure again when the machine is idle (", Knob::WaitQuiet, " 60s waits for it)"]);
     idle.or(words!["longer (", Knob::Budget, ")"])

@@ -15,7 +15,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// A staircase: the level of the first cache that holds the size. `soft`: doublings in which a level turns into the next.
+/// A staircase: the level of the first cache that holds the size. `soft`: the doublings that a level takes to turn into the next.
 fn staircase_of(steps: &[(u64, f64)], last: f64, soft: f64) -> Vec<Point> {
     let at = |size: u64| {
         let mut value = steps.first().map_or(last, |s| s.1);
@@ -100,7 +100,7 @@ fn noise_does_not_move_the_levels() {
 
 #[test]
 fn a_cache_without_a_step_is_named() {
-    // What the author's virtual machine shows while its neighbours use the last-level cache.
+    // The curve of the author's virtual machine while its neighbours use the last-level cache.
     let points = staircase_of(&[(48 * KIB, 1.02), (MIB, 3.63)], 146.7, 0.75);
     let (levels, unseen) = find(&points, true, &three());
     assert_eq!(names(&levels), ["L1d", "L2", "memory"]);
@@ -138,7 +138,7 @@ fn a_plateau_that_begins_where_a_cache_is_used_up_is_not_that_cache() {
 
 #[test]
 fn the_last_plateau_is_a_cache_that_has_none_yet_or_memory() {
-    // Swept to 4 MiB, an eighth of the L3, with an L2 of which half is left: the last plateau begins within the L2's size.
+    // Swept to 4 MiB, an eighth of the L3, with half of the L2 left: the last plateau begins within the L2's size.
     let of = |steps: &[(u64, f64)], last, most: u64| {
         let points: Vec<Point> = staircase_of(steps, last, 0.0).into_iter().filter(|p| p.0.0 <= most).collect();
         let (levels, unseen) = find(&points, true, &three());
@@ -161,7 +161,7 @@ fn a_last_plateau_is_memory_only_where_a_larger_size_says_so() {
         let (levels, unseen) = super::find(&points, false, &three(), hidden);
         (levels.last().unwrap().name.clone(), unseen.len())
     };
-    // A sweep to 64 MiB in which what follows the L3 is not yet flat.
+    // A sweep to 64 MiB that ends before the curve is flat beyond the L3.
     let three_steps = [(48 * KIB, 440.0), (MIB, 190.0), (32 * MIB, 106.8)];
     assert_eq!(last(&three_steps, 39.0, 2.0, 64 * MIB, Bytes(0)), ("L3".into(), 0));
     assert_eq!(last(&three_steps, 39.0, 0.3, GIB, Bytes(0)).0, "memory");

@@ -95,7 +95,7 @@ fn only_pages_that_mark_them_show_unreliable_numbers() {
     for (value, expected) in [(&doubted.idle_latency_local_ns, 90.0), (&doubted.peak_read_gbs, 9.0)] {
         assert_eq!((value.value, value.quality, value.absent), (Some(expected), Some(QualityLevel::Unreliable), None));
     }
-    // Where a number is reliable, the others are left out.
+    // If a number has a reliable result, the unreliable ones are left out.
     let reliable = of(vec![unreliable(reading(90.0)), reading(1.0)]).peak_read_gbs;
     assert_eq!((reliable.value, reliable.quality), (Some(1.0), Some(QualityLevel::Good)));
     assert_eq!(of(vec![unmeasured(unreliable(reading(0.0)))]).peak_read_gbs.absent, Some(Absent::NotMeasured));

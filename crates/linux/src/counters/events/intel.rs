@@ -14,7 +14,7 @@ const LOADS: &[Row] = &[
     CYCLES,
     INSTRUCTIONS,
     row("mem_inst_retired.all_loads", &[R::Loads, R::L1Accesses], "event=0xd0,umask=0x81"),
-    // Loads that found their line already on its way (FB_HIT) are no misses of this event.
+    // This event does not count loads that found their line already on its way (FB_HIT).
     row("mem_load_retired.l1_miss", &[R::L1Misses], "event=0xd1,umask=0x08"),
     row("mem_load_retired.l2_miss", &[R::LoadL2Misses], "event=0xd1,umask=0x10"),
     row("mem_load_retired.l3_miss", &[R::LoadLlcMisses], "event=0xd1,umask=0x20"),

@@ -25,7 +25,7 @@ pub(crate) enum Code {
 /// The events of a core design.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Table {
-    /// Where the codes come from.
+    /// The source of the codes.
     pub(crate) source: &'static str,
     /// Rows counted together.
     pub(crate) groups: &'static [&'static [Row]],

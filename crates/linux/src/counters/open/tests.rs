@@ -130,8 +130,8 @@ fn channels_are_added_up_and_without_one_there_is_no_sum() {
     assert_eq!(gap[0].outcome, Err("is refused".to_owned()));
 }
 
-/// A core with two fixed counters, for events 0x3c and 0xc0, and four others, of which the NMI watchdog holds the fixed one for 0x3c. The
-/// kernel's rules: a group may have as many events as the core has counters, and it is counted if there are as many free, or never.
+/// A core with two fixed counters, for events 0x3c and 0xc0, and four others. The NMI watchdog holds the fixed one for 0x3c. The kernel's
+/// rules: a group may have as many events as the core has counters, but it is counted only if enough of them are free, and otherwise never.
 const FREE_GENERAL: usize = 4;
 const FIXED_FREE: [u64; 1] = [0xc0];
 

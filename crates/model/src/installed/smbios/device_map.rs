@@ -21,7 +21,7 @@ pub struct DeviceMap {
 }
 
 impl DeviceMap {
-    /// What a table of structures says.
+    /// Reads the map from a table of structures.
     pub fn parse(table: &[u8]) -> Self {
         let mut names: BTreeMap<u16, (Option<u16>, String)> = BTreeMap::new();
         for device in structures(table).filter(|s| s.kind() == MEMORY_DEVICE) {
@@ -66,7 +66,7 @@ impl DeviceMap {
     }
 }
 
-/// Where the device is: its socket on the board, and the bank.
+/// The place of the device: its socket on the board, and the bank.
 fn name(device: &Structure<'_>) -> Option<String> {
     match (device.string(0x10), device.string(0x11)) {
         (Some(locator), Some(bank)) if bank != locator => Some(format!("{locator} ({bank})")),

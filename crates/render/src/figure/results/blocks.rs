@@ -14,7 +14,7 @@ use crate::groups::Section;
 use crate::groups::blocks::by_block;
 use crate::number::bounds;
 
-/// A line for each mix or method. What is read again has one size only and is in the table.
+/// A line for each mix or method. Measurements that read blocks back have one size only, and are in the table.
 pub(crate) fn charts(section: Section, sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
     let (what, axis) = match section.is_latency() {
         true => ("time to store a block and have it durable, with the 95 % interval", "Latency (ns)"),

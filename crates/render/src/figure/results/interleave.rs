@@ -46,7 +46,7 @@ fn chart(set: &ResultSet<'_>, summary: &InterleaveSummary, latency: bool) -> Opt
     let caption = set.caption(&format!("{what} by interleave weights{mix}"), &[&cpus, &demand, shaded], false);
     let unit = if latency { "Latency (ns)" } else { "Bandwidth (GB/s)" };
     let mut chart = Chart::new(caption, Axis::linear(axis, 0.0, 100.0, 10), Axis::linear(unit, 0.0, highest, 7));
-    // Between more than two nodes one share has several ratios, which are no line.
+    // With more than two nodes one share has several ratios, so a line through the points would mean nothing.
     chart.series.push(Series { name: None, style: Style::of_points(usize::from(latency)), samples, joined: summary.nodes.len() == 2 });
     if let Some((from, to)) = plateau {
         chart.bands.push(Band { from, to, names: Vec::new(), shaded: true });

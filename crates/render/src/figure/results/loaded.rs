@@ -28,13 +28,13 @@ struct Curve<'a> {
     summary: Option<&'a CurveSummary>,
     /// Delay and sample.
     points: Vec<(Option<u32>, Sample)>,
-    /// Delays of which a number is unreliable.
+    /// Delays that have an unreliable number.
     unreliable: BTreeSet<Option<u32>>,
     bandwidths: Vec<&'a Measurement>,
 }
 
 impl Curve<'_> {
-    /// What a number's label has at its end.
+    /// The end of a number's label, which says if the number is unreliable.
     fn doubt(&self, delay: Option<u32>) -> &'static str {
         if self.unreliable.contains(&delay) { " (unreliable)" } else { "" }
     }
@@ -63,7 +63,7 @@ struct Drawn<'a> {
     style: Style,
 }
 
-/// What all charts have in common.
+/// The axes and the limit, which all charts share.
 struct Axes {
     x: Axis,
     y: Axis,
@@ -184,7 +184,7 @@ fn chart(sets: &[ResultSet<'_>], curves: &[Drawn<'_>], axes: &Axes) -> Chart {
     chart
 }
 
-/// What firmware claims of reads of each tier that is loaded alone, where one result compares tiers.
+/// The firmware's claims about reads of each tier that is loaded alone, if there is only one result and it compares tiers.
 fn claims(sets: &[ResultSet<'_>], curves: &[Drawn<'_>]) -> Vec<Guide> {
     let [set] = sets else { return Vec::new() };
     if set.report.plan.as_ref().is_none_or(|plan| plan.tiers.is_empty()) {

@@ -1,4 +1,4 @@
-//! What hardware counters showed over the working set: miss rates and misses, on the axis of the sweep's own curves.
+//! Numbers from hardware counters over the working set: miss rates and misses, on the axis of the sweep's own curves.
 
 use std::collections::BTreeSet;
 

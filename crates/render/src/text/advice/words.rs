@@ -57,7 +57,7 @@ pub(super) fn model(model: &Model) -> String {
     model.name.clone().unwrap_or_else(|| human(model.bytes))
 }
 
-/// What a piece of advice is about.
+/// The subject of a piece of advice.
 pub(super) const fn topic(topic: Topic) -> &'static str {
     match topic {
         Topic::Threads => "Threads",
@@ -72,7 +72,7 @@ pub(super) const fn topic(topic: Topic) -> &'static str {
     }
 }
 
-/// What to do, and why.
+/// The recommended action, and the reason for it.
 pub(super) fn action(recommendation: &Recommendation, system: OperatingSystem) -> String {
     match &recommendation.action {
         Action::UseThreads { mix, threads, of, share, knee } => use_threads(recommendation, *mix, (*threads, *of), *share, *knee),
@@ -333,7 +333,7 @@ pub(super) fn role(n: &Number) -> String {
     }
 }
 
-/// Why there is no advice.
+/// The reason why the results give no advice.
 pub(super) fn why(why: &Why) -> String {
     match why {
         Why::NotMeasured => "not measured".to_owned(),

@@ -217,7 +217,7 @@ fn other_order(order: ChaseOrder) -> String {
     if order == ChaseOrder::WindowLocal { String::new() } else { format!(", {}", wording::chase_order(order)) }
 }
 
-/// How far a chase goes and what else is timed, where that was asked for.
+/// The length of a chase, and what else is timed, if that was asked for.
 fn chase_options(hops: Option<Hops>, histogram: Option<u32>) -> String {
     let hops = hops.map(|hops| match hops {
         Hops::Count(hops) => format!(", {hops} hops each"),

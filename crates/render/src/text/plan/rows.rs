@@ -106,13 +106,13 @@ fn cell_rows(cell: &PlanCell) -> Vec<Row> {
     }
     let total = rows.iter().fold(0u64, |sum, r| sum.saturating_add(r.total.0));
     rows.iter_mut().for_each(|r| r.total = Bytes(total));
-    // Where the place of the memory was given, CPUs need not use their own node's.
+    // If the place of the memory was given, CPUs need not use the memory of their own node.
     let placed = cell.at.memory_node().is_some() || cell.at.load_nodes.is_some() || groups.iter().any(|g| g.own().is_some());
     rows.iter_mut().for_each(|r| r.own = !placed && r.memory.len() > 1);
     rows
 }
 
-/// What a loader does that others do not.
+/// Describes the traffic of a loader that differs from the others.
 fn own_traffic(own: &OwnTraffic) -> Vec<String> {
     let mut parts = vec![access_form(&own.traffic)];
     if let Some(second) = &own.second {

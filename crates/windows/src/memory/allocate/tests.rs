@@ -15,7 +15,7 @@ fn root() -> &'static Path {
     Path::new("/")
 }
 
-/// What is at an address: free, reserved or committed.
+/// The state of the memory at an address: free, reserved or committed.
 pub(in crate::memory) fn state_at(address: usize) -> u32 {
     let mut found = MEMORY_BASIC_INFORMATION::default();
     // SAFETY: the call writes one structure of this size, and looks the address up only.
@@ -30,7 +30,7 @@ fn content(buffer: &Buffer) -> Vec<&[u8]> {
     unsafe { std::slice::from_raw_parts(buffer.as_ptr(), buffer.len()) }.chunks(4096).collect()
 }
 
-/// What is right on this machine: on one node, whose pages are all found or are certain.
+/// Checks the placement that is right on this machine: one node, and all pages found on it or certain to be there.
 pub(in crate::memory) fn assert_placed(placement: &Placement, bytes: u64) {
     assert_eq!((placement.status, placement.method), (PlacementStatus::Verified, Some(PlacementMethod::VirtualAllocNuma)), "{placement:?}");
     match placement.source {

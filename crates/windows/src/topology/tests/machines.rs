@@ -1,4 +1,4 @@
-//! What the program would do on these machines: the plans of the suite, the matrices and the transfers.
+//! The program's plans for these machines: the plans of the suite, the matrices and the transfers.
 //! `SNAPSHOTS=overwrite cargo test -p memgauge-windows machines` writes the texts in `tests/machines` anew.
 
 use std::path::Path;

@@ -10,8 +10,8 @@ const DELAYS: [u32; 10] = [0, 50, 100, 200, 300, 500, 700, 1300, 5000, IDLE_DELA
 /// Bursts of a point and windows of a burst, as in a run.
 const SAMPLES: [usize; 2] = [6, 12];
 
-/// How far noise shifts a burst and a window, as standard deviations of logarithms, and in how many bursts of a hundred another program
-/// makes the latency several times as high.
+/// The shift of bursts and windows by noise, as standard deviations of logarithms, and the number of bursts in a hundred whose latency another
+/// program makes several times as high.
 #[derive(Clone, Copy)]
 struct Noise {
     burst: f64,
@@ -28,7 +28,7 @@ impl Random {
     fn normal(&mut self) -> f64 {
         (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
     }
-    /// What is measured of a value.
+    /// The estimate from a measurement of `value`.
     fn measure(&mut self, value: f64, noise: Noise) -> Estimate {
         let groups: Vec<Vec<f64>> = (0..SAMPLES[0])
             .map(|_| {

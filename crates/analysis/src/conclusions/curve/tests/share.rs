@@ -6,7 +6,7 @@ fn measured(machine: &impl Fn(u32) -> (f64, f64), delay: u32) -> CurvePoint {
     CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns }
 }
 
-/// What a search finds, and in how many points.
+/// The share that a search finds, and the number of points that it tried.
 fn search(machine: impl Fn(u32) -> (f64, f64), start: &[u32], percent: u32) -> (CurveShare, u32) {
     let mut points: Vec<CurvePoint> = start.iter().map(|d| measured(&machine, *d)).collect();
     let mut tried = 0;
