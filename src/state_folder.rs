@@ -24,7 +24,7 @@ const LOCK: &str = "lock";
 const LATEST: &str = "latest.json";
 /// Names the folder for checks that name none; empty: they are not kept.
 pub(crate) const VARIABLE: &str = "MEMGAUGE_STATE";
-/// How many checks are kept in the user's own folder. One has 25 to 300 kB.
+/// How many checks are kept in the user's own folder. One of a machine with one node has about 25 kB.
 const KEPT: usize = 30;
 /// How often it is looked whether the other check has ended.
 const LOOK: Duration = Duration::from_millis(100);
@@ -50,7 +50,7 @@ fn own_folder() -> anyhow::Result<Option<PathBuf>> {
         return Ok(Some(PathBuf::from(path)).filter(|path| !path.as_os_str().is_empty()));
     }
     let Some(states) = process::state_folder() else {
-        bail!("there is no home directory, or none to be trusted; name a folder with --state");
+        bail!("the environment names no home directory that can be trusted; name a folder with --state");
     };
     Ok(Some(states.join("memgauge")))
 }

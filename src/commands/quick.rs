@@ -70,7 +70,7 @@ pub(crate) struct SavedReferences {
 }
 
 impl SavedReferences {
-    /// What counts for a report: of the fleet, the hosts that are like its machine, and the earlier checks of it.
+    /// The references that count for a report: of the fleet, the hosts that are like its machine, and the earlier checks of it.
     pub(crate) fn for_report(&mut self, report: &Report) -> Baselines<'_> {
         self.earlier = findings::earlier_checks(report, std::mem::take(&mut self.earlier));
         let siblings = |fleet| group_for(fleet, &Fingerprint::from_report(report)).map_or(FleetSiblings::TooFew, FleetSiblings::Group);

@@ -54,8 +54,8 @@ const CHANGES: [DifferentField; 14] = [
 /// Those of `earlier` that are checks of the report's machine, the oldest first: in the state that it is in now, or in any if there are none.
 pub fn earlier_checks(report: &Report, earlier: Vec<Report>) -> Vec<Report> {
     let id = |report: &Report| report.run.host.as_ref().and_then(|host| host.machine_id_hash.clone());
-    let other_id = |check: &Report| id(report).zip(id(check)).is_some_and(|(a, b)| a != b);
-    let of_this = |check: &Report| check.health.is_some() && !other_id(check) && machine_difference(report, check).is_none();
+    // Home folders may be shared by machines: without an ID on one side it may be another one.
+    let of_this = |check: &Report| check.health.is_some() && id(report) == id(check) && machine_difference(report, check).is_none();
     let mut checks: Vec<Report> = earlier.into_iter().filter(of_this).collect();
     checks.sort_by(|a, b| a.started.utc.cmp(&b.started.utc));
     let in_state = |check: &Report| differences(check, report, &STATE).is_empty();
