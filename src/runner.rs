@@ -31,13 +31,16 @@ pub(crate) struct Runner<'a> {
     /// The errors that memory controllers and their DIMMs had counted then.
     errors_before: Option<(u64, u64)>,
     dimms_before: Vec<DimmErrors>,
+    /// How often heat had throttled cores and packages then.
+    throttles_before: Option<u64>,
 }
 
 impl<'a> Runner<'a> {
     /// Begins a run.
     pub(crate) fn begin(context: RunContext<'a>, stop: &'a Stop, quiet: bool) -> Self {
         let (errors_before, dimms_before) = (noise::memory_errors(&context.root), noise::dimm_errors(&context.root));
-        Self { context, stop, quiet, suspended_ns: clock::suspended_ns(), errors_before, dimms_before }
+        let throttles_before = noise::thermal_throttles(&context.root);
+        Self { context, stop, quiet, suspended_ns: clock::suspended_ns(), errors_before, dimms_before, throttles_before }
     }
 
     /// Measures a plan and adds what came out to the report.
@@ -86,6 +89,8 @@ impl<'a> Runner<'a> {
     /// Judges and sums up what there is, and ends the report.
     pub(crate) fn judge(&self, report: &mut Report) {
         report.environment.memory_errors = self.memory_errors();
+        let throttles = noise::thermal_throttles(&self.context.root).zip(self.throttles_before);
+        report.environment.thermal_throttles = throttles.map(|(now, before)| now.saturating_sub(before));
         report.incomplete = self.incompleteness(report);
         report.complete = report.incomplete.is_none();
         limit::attach(report);

@@ -87,7 +87,7 @@ pub struct Fingerprint {
     pub cpus: u32,
     /// Memory nodes: they tell NPS and SNC modes.
     pub nodes: u32,
-    /// Channels and their speed, such as `12 × 4800 MT/s × 8 B`.
+    /// Channels and their speed, such as `12 × 4800 MT/s × 8 B`, and the technology that encrypts them.
     pub memory: Option<String>,
     /// The kinds of pages that backed buffers. They are what a run asked for and got, and hosts are not grouped by them.
     pub pages: Option<String>,

@@ -86,13 +86,15 @@ impl Fingerprint {
     /// The properties of a run's machine. The fields are those by which `memgauge compare` distinguishes machines.
     pub fn from_report(report: &Report) -> Self {
         let field = |field: DifferentField| field.value(report);
+        let joined = |parts: [Option<String>; 2]| parts.into_iter().flatten().reduce(|all, part| format!("{all}, {part}"));
+        let encryption = field(DifferentField::MemoryEncryption).map(|technology| format!("encrypted by {technology}"));
         Self {
             cpu: field(DifferentField::Cpu),
             stepping: field(DifferentField::CpuModel),
             hypervisor: field(DifferentField::Hypervisor),
             cpus: report.machine.topology.cpus.len() as u32,
             nodes: report.machine.topology.nodes.len() as u32,
-            memory: field(DifferentField::Channels),
+            memory: joined([field(DifferentField::Channels), encryption]),
             pages: field(DifferentField::Pages),
             microcode: field(DifferentField::Microcode),
             firmware: field(DifferentField::Firmware),

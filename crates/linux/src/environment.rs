@@ -56,6 +56,7 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
         prefetch: None,
         disturbing_processes: Vec::new(),
         memory_errors: None,
+        thermal_throttles: None,
         governors,
         energy_preferences,
     };

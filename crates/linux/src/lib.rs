@@ -13,6 +13,7 @@ pub mod edac;
 pub mod environment;
 pub mod faults;
 pub mod files;
+pub mod heat;
 pub mod host;
 pub mod interleave;
 pub mod limits;

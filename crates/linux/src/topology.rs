@@ -8,6 +8,7 @@ mod arm;
 mod caches;
 mod cpuinfo;
 mod devices;
+mod encryption;
 mod hypervisor;
 mod identity;
 mod kinds;

@@ -46,6 +46,10 @@ pub struct Identity {
     /// Why it is not known whether there is a hypervisor; absent where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hypervisor_unknown: Option<String>,
+    /// The technology that encrypts all of this system's memory, such as `AMD SEV-SNP`, `Intel TDX` or `AMD TSME`; absent where the kernel
+    /// shows none, which does not exclude one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_encryption: Option<String>,
     /// Its memory devices as firmware lists them.
     #[serde(default, skip_serializing_if = "InstalledMemory::is_silent")]
     pub installed: InstalledMemory,

@@ -89,8 +89,10 @@ pub mod memory {
 /// - [`memory_errors`](noise::memory_errors), [`dimm_errors`](noise::dimm_errors): errors that memory controllers have counted, and those of
 ///   each DIMM.
 /// - [`stolen_seconds`](noise::stolen_seconds): time that a hypervisor gave to others.
+/// - [`thermal_throttles`](noise::thermal_throttles): how often heat throttled cores and packages.
 pub mod noise {
     pub use crate::system::edac::{dimm_errors, memory_errors};
+    pub use crate::system::heat::thermal_throttles;
     pub use crate::system::noise::{
         BUSY_STEP_S, NoiseProbe, busy_seconds, stolen_seconds, thread_cpu_ns, thread_involuntary_switches, thread_waited_ns,
     };

@@ -65,6 +65,7 @@ fn environment(machine: &Machine, power: Power, elevated: Option<bool>, held: &[
         prefetch: None,
         disturbing_processes: Vec::new(),
         memory_errors: None,
+        thermal_throttles: None,
     }
 }
 

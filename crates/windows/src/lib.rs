@@ -23,6 +23,8 @@ pub mod faults;
 #[cfg(windows)]
 pub mod files;
 #[cfg(windows)]
+pub mod heat;
+#[cfg(windows)]
 pub mod host;
 #[cfg(windows)]
 pub mod interleave;

@@ -50,6 +50,8 @@ pub enum DifferentField {
     Memory,
     /// Channels and their speed.
     Channels,
+    /// The technology that encrypts memory.
+    MemoryEncryption,
     /// CPUs that this process may use.
     AllowedCpus,
     /// Transparent huge pages.
@@ -83,7 +85,7 @@ impl DifferentField {
 
 type ReadField = fn(&Report) -> Option<String>;
 
-const FIELDS: [(DifferentField, ReadField); 23] = [
+const FIELDS: [(DifferentField, ReadField); 24] = [
     (DifferentField::Host, |r| r.run.host.as_ref()?.hostname.clone()),
     (DifferentField::Cpu, |r| r.machine.identity.model_name.clone()),
     (DifferentField::CpuModel, |r| Some(model(&r.machine.identity))),
@@ -96,6 +98,7 @@ const FIELDS: [(DifferentField, ReadField); 23] = [
     (DifferentField::Nodes, |r| Some(r.machine.topology.nodes.len().to_string())),
     (DifferentField::Memory, |r| memory_gib(r).map(|gib| gib.to_string())),
     (DifferentField::Channels, |r| Some(r.machine.identity.installed.peak().ok()?.formula())),
+    (DifferentField::MemoryEncryption, |r| r.machine.identity.memory_encryption.clone()),
     (DifferentField::AllowedCpus, |r| Some(r.machine.allowed.cpus.len().to_string())),
     (DifferentField::TransparentHugePages, |r| r.environment.thp.clone()),
     (DifferentField::Pages, pages),

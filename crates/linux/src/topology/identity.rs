@@ -6,7 +6,7 @@ use memgauge_model::topology::{Identity, OperatingSystem};
 
 use super::cpuinfo::{CpuInfo, distinct};
 use super::smbios::dmi;
-use super::{arm, hypervisor, smbios};
+use super::{arm, encryption, hypervisor, smbios};
 use crate::tree::{CPU_DIR, Tree};
 
 /// DMI fields that every user may read. Serial numbers are not among them.
@@ -39,6 +39,7 @@ pub(crate) fn read(tree: Tree<'_>, info: &CpuInfo) -> Identity {
         kernel: kernel(tree),
         hypervisor,
         hypervisor_unknown,
+        memory_encryption: encryption::find(tree, info),
         firmware,
         installed: smbios::read(tree),
     }

@@ -25,9 +25,18 @@ pub struct MemoryDevice {
     pub configured_mts: Option<u32>,
     /// Rated speed, in millions of transfers a second.
     pub rated_mts: Option<u32>,
+    /// Its ranks; absent if not stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<u32>,
 }
 
 impl MemoryDevice {
+    /// The names of its bank and its slot together, as firmware has them.
+    pub fn name(&self) -> String {
+        let names: Vec<&str> = [&self.bank, &self.locator].into_iter().flatten().map(String::as_str).collect();
+        if names.is_empty() { "a device without a name".to_owned() } else { names.join(" ") }
+    }
+
     /// The identity of its channel: package, controller and channel as its names state them. `None` if they do not name a channel. The
     /// names differ between vendors: `P0 CHANNEL A`, `CPU1_DIMM_A1`, `DIMM_P0_A0`, `Controller0-ChannelA-DIMM0`, `_Node1_Channel0_Dimm1`. A
     /// number alone (`DIMM 7`, `A7`) numbers slots, and a channel has one or two slots.

@@ -141,6 +141,8 @@ fn device(structure: &Structure<'_>) -> Option<MemoryDevice> {
         data_bits: structure.word(0x0A).filter(|bits| !matches!(bits, 0 | 0xFFFF)).map(u32::from),
         configured_mts: speed(structure, 0x20, 0x58),
         rated_mts: speed(structure, 0x15, 0x54),
+        // The lower half of the attributes; 0 where it is not known.
+        ranks: structure.byte(0x1B).map(|attributes| u32::from(attributes & 0x0F)).filter(|ranks| *ranks > 0),
     })
 }
 

@@ -58,6 +58,9 @@ pub struct Environment {
     /// What memory controllers counted from the beginning of the run to its end; absent where no driver reports it (EDAC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_errors: Option<MemoryErrors>,
+    /// How often heat throttled cores and packages during the run, as the kernel counts it; absent where it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thermal_throttles: Option<u64>,
 }
 
 /// Memory errors that the kernel reported (EDAC).

@@ -129,6 +129,7 @@ pub(crate) const fn field(field: DifferentField) -> &'static str {
         DifferentField::Nodes => "memory nodes",
         DifferentField::Memory => "memory in GiB",
         DifferentField::Channels => "memory channels",
+        DifferentField::MemoryEncryption => "memory encryption",
         DifferentField::AllowedCpus => "CPUs that may be used",
         DifferentField::TransparentHugePages => "transparent huge pages",
         DifferentField::Pages => "pages that backed buffers",

@@ -62,6 +62,7 @@ pub(super) fn identity(machine: &Machine) -> Vec<String> {
         (None, Some(_)) => "no hypervisor".to_owned(),
         (None, None) => "hypervisor not known".to_owned(),
     });
+    items.extend(id.memory_encryption.as_ref().map(|technology| format!("memory encrypted ({technology})")));
     items.extend(id.kernel.as_ref().map(|k| if id.system.is_linux() { format!("Linux {k}") } else { k.clone() }));
     items
 }

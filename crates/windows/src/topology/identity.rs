@@ -53,6 +53,7 @@ pub(super) fn read() -> Identity {
         system: OperatingSystem::Windows,
         kernel: kernel(),
         hypervisor,
+        memory_encryption: None,
         hypervisor_unknown: unknown.then(|| "neither the CPU nor firmware (DMI) says so".to_owned()),
         firmware,
         installed: smbios::read(),

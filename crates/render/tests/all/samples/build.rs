@@ -69,6 +69,7 @@ impl Lab {
                 firmware: BTreeMap::new(),
                 hypervisor: hypervisor.map(str::to_owned),
                 hypervisor_unknown: None,
+                memory_encryption: None,
                 installed: InstalledMemory::default(),
             },
             pages: PageEvidence { obtained: Some(PageKind::Base), share: Some(1.0), page: Some(Bytes::kib(4)), ..PageEvidence::default() },
