@@ -3,6 +3,7 @@
 
 mod advice;
 mod axes;
+mod causes;
 mod compare;
 mod disturbed;
 mod history;

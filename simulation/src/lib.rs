@@ -173,6 +173,16 @@ impl Model {
         self
     }
 
+    /// All cores run at this share of their frequency.
+    pub fn clock_down(&mut self, share: f64) {
+        self.places.values_mut().for_each(|place| place.ghz *= share);
+    }
+
+    /// All nodes have these shares of their bandwidth and of their latency.
+    pub fn slow_memory(&mut self, bandwidth: f64, latency: f64) {
+        self.nodes.values_mut().for_each(|node| *node = (node.0 * bandwidth, node.1 * latency));
+    }
+
     fn inject(&mut self, fault: Fault, machine: &Machine) {
         match fault {
             Fault::Channel { node, less } => self.nodes.get_mut(&node).into_iter().for_each(|n| n.0 *= 1.0 - less),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use memgauge_analysis::conclusions::findings::{self, Baselines, FleetSiblings, Rules};
+use memgauge_analysis::conclusions::findings::{self, Baselines, FleetSiblings, History, Rules};
 use memgauge_analysis::fleet::FleetBaseline;
 use memgauge_fleet::{Fingerprint, group_for};
 use memgauge_model::result::Report;
@@ -54,6 +54,7 @@ pub(crate) fn read_references(files: ReferenceFiles, earlier: Vec<Report>, kept:
         fleet: files.baseline.map(|path| fleet::read_baseline(&path)).transpose()?,
         rules: files.rules.map(|path| read_rules(&path)).transpose()?,
         earlier,
+        history: History::default(),
         kept,
     })
 }
@@ -66,20 +67,23 @@ pub(crate) struct SavedReferences {
     rules: Option<Rules>,
     /// Earlier checks that are kept.
     earlier: Vec<Report>,
+    /// Those of them that are of the machine.
+    history: History,
     kept: bool,
 }
 
 impl SavedReferences {
     /// The references that count for a report: of the fleet, the hosts that are like its machine, and the earlier checks of it.
     pub(crate) fn for_report(&mut self, report: &Report) -> Baselines<'_> {
-        self.earlier = findings::earlier_checks(report, std::mem::take(&mut self.earlier));
+        self.history = findings::earlier_checks(report, std::mem::take(&mut self.earlier));
         let siblings = |fleet| group_for(fleet, &Fingerprint::from_report(report)).map_or(FleetSiblings::TooFew, FleetSiblings::Group);
         Baselines {
             baseline: self.baseline.as_ref(),
             baseline_file: self.baseline_file.as_deref(),
             rules: self.rules.as_ref(),
             fleet: self.fleet.as_ref().map(siblings),
-            history: &self.earlier,
+            history: &self.history.checks,
+            former: self.history.former.as_ref(),
             kept: self.kept,
         }
     }

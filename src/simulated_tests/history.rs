@@ -18,7 +18,7 @@ fn check(machine: &Machine, day: u64, slower: f64, history: &[Report]) -> Report
 fn a_machine_is_compared_with_its_earlier_checks() {
     let machine = TWO_NODES.machine();
     let earlier: Vec<Report> = (0..8).map(|day| check(&machine, day, 0.0, &[])).collect();
-    let history = earlier_checks(&earlier[0], earlier.clone());
+    let history = earlier_checks(&earlier[0], earlier.clone()).checks;
     assert_eq!(history.len(), 8);
     let flagged = |days: std::ops::Range<u64>, slower, history: &[Report]| {
         let is_flagged = |day: &u64| {

@@ -165,6 +165,8 @@ enumeration! {
         Reference,
         /// Showing a result.
         Render,
+        /// Memory region by region.
+        Scan,
         /// Latency and bandwidth of growing working sets.
         Sweep,
     }

@@ -24,14 +24,7 @@ pub(crate) fn pages(ms: &[&Measurement]) -> String {
         .into_iter()
         .map(|((kind, page), shares)| {
             let size = page.map(|p| format!("{} ", human(p))).unwrap_or_default();
-            let name = match kind {
-                PageKind::Base => format!("{size}base pages"),
-                PageKind::Thp => format!("{size}transparent huge pages"),
-                PageKind::Pool => format!("{size}huge pages of the pool"),
-                PageKind::Large => format!("{size}large pages"),
-                PageKind::File => format!("{size}pages of files"),
-                PageKind::Dax => format!("{size}pages of the device"),
-            };
+            let name = format!("{size}{}", kind.in_words());
             match bounds(shares) {
                 // Half a per cent is the tail of a buffer whose size is not a multiple of the page.
                 Some((low, high)) if low < 0.995 => {

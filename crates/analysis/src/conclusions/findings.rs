@@ -4,6 +4,7 @@
 //! A number that looks wrong is suspicious at first. It counts if it looks wrong in each of three measurements. It is a failure only if
 //! nothing but the machine can be the cause ([`crate::conclusions::limit::blameless`]).
 
+mod causes;
 mod compare;
 mod compared;
 mod fleet;
@@ -15,7 +16,7 @@ mod rules;
 mod run;
 mod suspicion;
 
-pub use history::earlier_checks;
+pub use history::{History, earlier_checks};
 pub use rounds::{confirm, judge};
 pub use rules::{Baselines, FleetSiblings, Rule, Rules};
 

@@ -13,19 +13,39 @@ struct Channel {
 }
 
 impl InstalledMemory {
+    /// Channels in which one socket has no module and another one has, such as `channel C of P1`. Empty where names do not identify channels.
+    pub fn empty_channels(&self) -> Vec<String> {
+        let Some(sockets) = self.sockets() else { return Vec::new() };
+        // The last word is the channel, the others its place.
+        let letters = |channels: &BTreeMap<String, Channel>| -> BTreeSet<String> {
+            channels.keys().filter_map(|name| name.rsplit(' ').next()).map(str::to_owned).collect()
+        };
+        let all: BTreeSet<String> = sockets.values().flat_map(letters).collect();
+        let empty = sockets.iter().flat_map(|(socket, channels)| {
+            let own = letters(channels);
+            all.iter().filter(move |letter| !own.contains(*letter)).map(move |letter| format!("channel {letter} of {socket}"))
+        });
+        empty.collect()
+    }
+
+    /// The channels with modules of each socket; `None` where a name does not identify its channel, or a size is not stated.
+    fn sockets(&self) -> Option<BTreeMap<String, BTreeMap<String, Channel>>> {
+        let mut sockets: BTreeMap<String, BTreeMap<String, Channel>> = BTreeMap::new();
+        for device in &self.devices {
+            let channel = sockets.entry(device.socket()).or_default().entry(device.channel()?).or_default();
+            channel.bytes += device.size?.0;
+            channel.mts.extend(device.configured_mts);
+        }
+        Some(sockets)
+    }
+
     /// The ways that devices are uneven, in words: sockets with different numbers of populated channels, or channels of different sizes or
     /// speeds. Empty if they are even, if their names do not identify the channels, or if sizes are not stated.
     ///
     /// Memory is interleaved over channels of equal size only, so the extra memory of a larger channel is interleaved over fewer channels.
     /// A slower device slows down all devices that run at the same clock.
     pub fn uneven(&self) -> Vec<String> {
-        let mut sockets: BTreeMap<String, BTreeMap<String, Channel>> = BTreeMap::new();
-        for device in &self.devices {
-            let (Some(channel), Some(Bytes(size))) = (device.channel(), device.size) else { return Vec::new() };
-            let channel = sockets.entry(device.socket()).or_default().entry(channel).or_default();
-            channel.bytes += size;
-            channel.mts.extend(device.configured_mts);
-        }
+        let Some(sockets) = self.sockets() else { return Vec::new() };
         let mut found = Vec::new();
         let counts: BTreeMap<&str, usize> = sockets.iter().map(|(socket, channels)| (socket.as_str(), channels.len())).collect();
         if counts.values().collect::<BTreeSet<_>>().len() > 1 {
@@ -86,6 +106,7 @@ mod tests {
         let missing =
             installed(&[("P0 CHANNEL A", "DIMM 0", 32, 4800), ("P0 CHANNEL B", "DIMM 0", 32, 4800), ("P1 CHANNEL A", "DIMM 0", 32, 4800)]);
         assert_eq!(missing.uneven(), ["sockets have different numbers of populated channels (P0 2, P1 1)"]);
+        assert_eq!(missing.empty_channels(), ["channel B of P1"]);
         let letters = installed(&[("", "CPU1_DIMM_A1", 32, 4800), ("", "CPU1_DIMM_B1", 32, 4800), ("", "CPU2_DIMM_A1", 32, 4800)]);
         assert_eq!(letters.uneven(), ["sockets have different numbers of populated channels (CPU1 2, CPU2 1)"]);
     }

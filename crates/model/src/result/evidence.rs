@@ -158,6 +158,20 @@ pub enum PageKind {
     Dax,
 }
 
+impl PageKind {
+    /// Its name in a sentence, in the plural.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Base => "base pages",
+            Self::Thp => "transparent huge pages",
+            Self::Pool => "huge pages of the pool",
+            Self::Large => "large pages",
+            Self::File => "pages of files",
+            Self::Dax => "pages of the device",
+        }
+    }
+}
+
 /// Where a buffer's pages were.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -21,6 +21,9 @@ pub struct Health {
     pub compared: Vec<Compared>,
     /// Number of results that were measured again because they looked wrong.
     pub measured_again: u32,
+    /// What may have made numbers worse than they should be, the likeliest first. Empty where no number is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
 }
 
 codes! {
@@ -99,12 +102,14 @@ codes! {
         BaselineWithoutCells = "baseline-without-cells",
         BelowLimit = "below-limit",
         BusyMachine = "busy-machine",
+        FewerCpus = "fewer-cpus",
         FirstCheck = "first-check",
         FleetGroup = "fleet-group",
         FleetNotCompared = "fleet-not-compared",
         FleetOtherPages = "fleet-other-pages",
         FleetWithoutNumbers = "fleet-without-numbers",
         LeftOut = "left-out",
+        MachineChanged = "machine-changed",
         MemoryCorrupted = "memory-corrupted",
         MemoryErrors = "memory-errors",
         MemoryStalled = "memory-stalled",
@@ -117,7 +122,9 @@ codes! {
         PrefetchersOff = "prefetchers-off",
         RuleBroken = "rule-broken",
         RuleWithoutCell = "rule-without-cell",
+        SmallerPages = "smaller-pages",
         SlowCores = "slow-cores",
+        SlowerCores = "slower-cores",
         SlowerPopulation = "slower-population",
         SlowerThanBefore = "slower-than-before",
         SlowerThanFleet = "slower-than-fleet",
@@ -127,6 +134,60 @@ codes! {
         UnlikePublished = "unlike-published",
         WorseThanBaseline = "worse-than-baseline",
     }
+}
+
+codes! {
+    /// What makes memory, or what is measured of it, slower than it should be.
+    CauseCode {
+        CpuLimits = "cpu-limits",
+        EmptyChannel = "empty-channel",
+        FrequencyLimited = "frequency-limited",
+        KernelOrFirmwareChanged = "kernel-or-firmware-changed",
+        LinkBetweenPackages = "link-between-packages",
+        MemoryEncryption = "memory-encryption",
+        MemoryErrors = "memory-errors",
+        MemoryOfOneNode = "memory-of-one-node",
+        ModulesClockedDown = "modules-clocked-down",
+        NodesPerPackage = "nodes-per-package",
+        NumaBalancing = "numa-balancing",
+        OtherPrograms = "other-programs",
+        PathOfOneCache = "path-of-one-cache",
+        PrefetchersOff = "prefetchers-off",
+        SlowCores = "slow-cores",
+        SmallPages = "small-pages",
+        ThermalThrottling = "thermal-throttling",
+        UnequalModules = "unequal-modules",
+        Virtualisation = "virtualisation",
+    }
+}
+
+/// One thing that may have made numbers worse, and what speaks for and against it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Cause {
+    /// Stable kebab-case word that scripts can rely on, such as `empty-channel`.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub code: Code<CauseCode>,
+    /// It in words.
+    pub what: String,
+    /// The points of its evidence together, by which causes are ranked. They are weights that experience suggests, and no probability.
+    pub points: i32,
+    /// What speaks for it, and what against, the strongest first.
+    pub evidence: Vec<CauseEvidence>,
+    /// The command or the place that tells whether it is the cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub check: Option<Ways>,
+}
+
+/// Something that speaks for or against a cause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CauseEvidence {
+    /// How much it speaks for the cause; less than 0: against it.
+    pub points: i32,
+    /// What was seen. What firmware says is called its claim.
+    pub text: String,
 }
 
 /// One thing that was found.

@@ -195,6 +195,7 @@ const fn subcommand(verb: Verb) -> &'static str {
         Verb::Quick => "memgauge quick",
         Verb::Reference => "memgauge reference",
         Verb::Render => "memgauge render",
+        Verb::Scan => "memgauge scan",
         Verb::Sweep => "memgauge sweep",
     }
 }

@@ -1,7 +1,7 @@
 //! The verdict of a health check.
 
 use memgauge_model::note::Code;
-use memgauge_model::result::{Compared, ComparedWith, Finding, FindingCode, Health, HealthStatus, Report};
+use memgauge_model::result::{Cause, Compared, ComparedWith, Finding, FindingCode, Health, HealthStatus, Report};
 use memgauge_model::words::Ways;
 
 use super::page::{Page, Style};
@@ -114,20 +114,59 @@ pub(super) fn health(page: &mut Page, report: &Report, health: &Health) {
     page.gap();
     let gravest = gravest(health);
     page.remark(word(health.status).1, "", &sentence(report, health), gravest.and_then(|finding| finding.advice.as_ref()));
+    causes(page, &health.causes);
     let others = health.findings.iter().filter(|finding| !gravest.is_some_and(|first| std::ptr::eq(*finding, first)));
+    let others: Vec<&Finding> = others.collect();
+    // The causes say what to look at, and most findings follow from them.
+    let explained = !health.causes.is_empty() && !page.verbose;
+    let shown = if explained { page.shown(others.len(), MOST_FINDINGS) } else { others.len() };
     let mut advised = gravest.and_then(|finding| finding.advice.as_ref());
-    for finding in others {
+    for finding in others.iter().take(shown) {
         // Once for findings of one kind.
-        let advice = finding.advice.as_ref().filter(|advice| advised != Some(*advice));
+        let advice = finding.advice.as_ref().filter(|advice| !explained && advised != Some(*advice));
         print_finding(page, finding, advice);
         advised = advice.or(advised);
     }
+    page.and_more(others.len(), shown);
     for compared in &health.compared {
         page.remark(Style::Plain, "  · ", &extent(compared), None);
     }
     if health.measured_again > 0 {
         page.remark(Style::Plain, "  · ", &format!("measured again: {}", count(health.measured_again as usize, "number", "numbers")), None);
     }
+}
+
+/// So many findings beside the gravest are shown where causes explain them.
+const MOST_FINDINGS: usize = 5;
+/// So many causes are shown, and so much of the evidence for those behind the first.
+const MOST_CAUSES: usize = 3;
+const MOST_EVIDENCE: usize = 2;
+
+/// What may be the reason, the likeliest first.
+fn causes(page: &mut Page, causes: &[Cause]) {
+    if causes.is_empty() {
+        return;
+    }
+    page.gap();
+    page.heading("Likely causes", "the likeliest first; + speaks for it, - against it");
+    let shown = page.shown(causes.len(), MOST_CAUSES);
+    for (place, cause) in causes.iter().take(shown).enumerate() {
+        page.text(Style::Plain, &format!("  {}. ", place + 1), "     ", &format!("{}: {}", cause.code.word(), cause.what));
+        let most = if place == 0 { cause.evidence.len() } else { MOST_EVIDENCE };
+        for evidence in cause.evidence.iter().take(page.shown(cause.evidence.len(), most)) {
+            let sign = match evidence.points {
+                0 => "     · ",
+                points if points > 0 => "     + ",
+                _ => "     - ",
+            };
+            page.text(Style::Plain, sign, "       ", &evidence.text);
+        }
+        if let Some(check) = &cause.check {
+            page.text(Style::Plain, "     → ", "       ", &check.to_string());
+        }
+    }
+    page.and_more(causes.len(), shown);
+    page.gap();
 }
 
 fn print_finding(page: &mut Page, finding: &Finding, advice: Option<&Ways>) {

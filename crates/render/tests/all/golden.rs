@@ -9,7 +9,8 @@ use memgauge_model::experiment::{ChaseOrder, Experiment, MemoryPlace};
 use memgauge_model::integrity::TestPattern;
 use memgauge_model::note::{Code, Note, NoteCode};
 use memgauge_model::result::{
-    Compared, ComparedWith, Finding, Health, HealthStatus, Incomplete, Mismatch, Quality, QualityLevel, QualityReason, Report,
+    Cause, CauseEvidence, Compared, ComparedWith, Finding, Health, HealthStatus, Incomplete, Mismatch, Quality, QualityLevel,
+    QualityReason, Report,
 };
 use memgauge_render::{Appearance, Document, Format, PlannedRun, mlc_scan};
 
@@ -322,6 +323,55 @@ fn a_run_that_was_interrupted_before_its_first_number_has_no_tables() {
 }
 
 #[test]
+fn likely_causes_stand_behind_the_verdict() {
+    let mut report = samples::two_nodes();
+    report.results.retain(|m| m.experiment == Experiment::IdleLatency);
+    report.curves.clear();
+    let cause = |code: &str, what: &str, evidence: &[(i32, &str)]| Cause {
+        code: Code::from_word(code),
+        what: what.to_owned(),
+        points: evidence.iter().map(|(points, _)| points).sum(),
+        evidence: evidence.iter().map(|(points, text)| CauseEvidence { points: *points, text: (*text).to_owned() }).collect(),
+        check: Some("look at the list of modules".into()),
+    };
+    let message = "node 1, own memory, all-reads, bandwidth: 150.2 GB/s, 22 % worse than in 4 earlier checks";
+    let finding =
+        Finding { code: Code::from_word("slower-than-before"), severity: HealthStatus::Failure, message: message.into(), advice: None };
+    let others = ["2:1", "1:1"].map(|mix| Finding {
+        message: format!("node 1, own memory, {mix}"),
+        advice: Some("not beside causes".into()),
+        ..finding.clone()
+    });
+    report.health = Some(Health {
+        status: HealthStatus::Failure,
+        findings: [finding].into_iter().chain(others).collect(),
+        causes: vec![
+            cause(
+                "empty-channel",
+                "memory modules are missing: P1 CHANNEL C DIMM 0",
+                &[
+                    (4, "firmware listed P1 CHANNEL C DIMM 0 in the check of 2026-02-12, and does not now"),
+                    (1, "bandwidth is 22 % less and idle latency as it should be, as with fewer channels"),
+                ],
+            ),
+            cause(
+                "kernel-or-firmware-changed",
+                "an update: other firmware settings, or mitigations of CPU vulnerabilities",
+                &[
+                    (2, "since then: kernel 6.12.1 → 6.12.2"),
+                    (-1, "other parts of the machine are as they should be"),
+                    (0, "never shown behind the two strongest"),
+                ],
+            ),
+        ],
+        ..Health::default()
+    });
+    let page = short(&report, 80);
+    assert!(!page.contains("not beside causes") && text(&report, 80).contains("not beside causes"), "{page}");
+    check("short-causes-80.txt", &page);
+}
+
+#[test]
 fn a_health_check_begins_with_its_verdict() {
     let mut report = samples::two_nodes();
     report.results.retain(|m| m.experiment == Experiment::IdleLatency);
@@ -363,6 +413,7 @@ fn a_health_check_begins_with_its_verdict() {
             },
         ],
         measured_again: 2,
+        causes: Vec::new(),
     });
     check("health.txt", &text(&report, 100));
     // The verdict, its findings and the headline; tables and what disturbed each number are evidence.

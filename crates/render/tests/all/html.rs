@@ -56,6 +56,7 @@ fn health() -> Report {
         compared_with: vec!["siblings".into()],
         compared: vec![Compared { numbers: 6, worst: Some(0.12), ..Compared::new(ComparedWith::Siblings) }],
         measured_again: 2,
+        causes: Vec::new(),
     });
     report
 }

@@ -1,12 +1,16 @@
 //! Compares a machine with its own earlier checks.
 
 use memgauge_model::experiment::Metric;
-use memgauge_model::result::{Finding, FindingCode, HealthStatus, Measurement, Report};
+use memgauge_model::result::{Finding, FindingCode, HealthStatus, Measurement, PageKind, Report};
 use memgauge_model::significance;
+use memgauge_model::stats;
 use memgauge_model::wording::spelled;
+use memgauge_model::words;
+use memgauge_model::words::Verb;
 
 use crate::comparison::{DifferentField, properties};
 use crate::conclusions::findings::compare::{Bounds, MIN_DIFFERENCE, counterpart, is_judged, machine_difference, severity};
+use crate::conclusions::findings::rules::Baselines;
 use crate::conclusions::findings::suspicion::{Suspicion, capped, format_value, name};
 use crate::fleet::robust::{self, Centre};
 
@@ -34,12 +38,13 @@ const STATE: [DifferentField; 7] = [
 ];
 
 /// Properties whose change may have made a machine slower since an earlier check.
-const CHANGES: [DifferentField; 14] = [
+const CHANGES: [DifferentField; 15] = [
     DifferentField::Cpus,
     DifferentField::AllowedCpus,
     DifferentField::Smt,
     DifferentField::Memory,
     DifferentField::Channels,
+    DifferentField::MemoryEncryption,
     DifferentField::Microcode,
     DifferentField::Firmware,
     DifferentField::Kernel,
@@ -51,18 +56,46 @@ const CHANGES: [DifferentField; 14] = [
     DifferentField::Prefetchers,
 ];
 
-/// Those of `earlier` that are checks of the report's machine, the oldest first: in the state that it is in now, or in any if there are none.
-pub fn earlier_checks(report: &Report, earlier: Vec<Report>) -> Vec<Report> {
+/// The earlier checks of a machine.
+#[derive(Debug, Default)]
+pub struct History {
+    /// Those that numbers are compared with, the oldest first: in the state that the machine is in now, or in any if there are none.
+    pub checks: Vec<Report>,
+    /// The newest check of all, if the machine had another number of CPUs or nodes then.
+    pub former: Option<Report>,
+}
+
+/// Those of `earlier` that are checks of the report's machine.
+pub fn earlier_checks(report: &Report, mut earlier: Vec<Report>) -> History {
     let id = |report: &Report| report.run.host.as_ref().and_then(|host| host.machine_id_hash.clone());
     // Home folders may be shared by machines: without an ID on one side it may be another one.
-    let of_this = |check: &Report| check.health.is_some() && id(report) == id(check) && machine_difference(report, check).is_none();
-    let mut checks: Vec<Report> = earlier.into_iter().filter(of_this).collect();
-    checks.sort_by(|a, b| a.started.utc.cmp(&b.started.utc));
+    earlier.retain(|check| check.health.is_some() && id(report) == id(check));
+    earlier.sort_by(|a, b| a.started.utc.cmp(&b.started.utc));
+    let former = earlier.last().filter(|newest| id(newest).is_some() && shape_change(newest, report).is_some()).cloned();
+    let mut checks: Vec<Report> = earlier.into_iter().filter(|check| machine_difference(report, check).is_none()).collect();
     let in_state = |check: &Report| differences(check, report, &STATE).is_empty();
     if checks.iter().any(in_state) {
         checks.retain(in_state);
     }
-    checks
+    History { checks, former }
+}
+
+/// `nodes 4 → 2`: how the number of CPUs or nodes of a machine with this CPU has changed; `None` if it has not.
+fn shape_change(before: &Report, now: &Report) -> Option<String> {
+    let same_cpu = before.machine.identity.model_name == now.machine.identity.model_name && !now.is_on_another_hypervisor_than(before);
+    let changes = differences(before, now, &[DifferentField::Cpus, DifferentField::Nodes]);
+    (same_cpu && !changes.is_empty()).then(|| changes.join(", "))
+}
+
+/// A machine that has other CPUs or nodes than in its last check: a part went away, or firmware has other settings.
+pub(super) fn machine_changed(report: &Report, references: Baselines<'_>) -> Option<Finding> {
+    let former = references.former?;
+    let change = shape_change(former, report)?;
+    let day = former.started.utc.get(..10).unwrap_or("an earlier day");
+    let message = format!("the machine is another one than in its last check ({day}): {change}");
+    let advice = "look for CPUs that are offline, and at the firmware's settings of cores, threads and nodes per package; if it is meant, check \
+                  again: later checks are compared with this one";
+    Some(Finding::new(FindingCode::MachineChanged, HealthStatus::Warning, message, advice))
 }
 
 /// `kernel 6.1.0-25 → 6.1.0-26`: the properties that both state, with different values.
@@ -167,4 +200,56 @@ pub(super) fn slower_than_before(report: &Report, view: &[&Measurement], checks:
         Some(Suspicion { index, others: Vec::new(), finding: Finding::new(FindingCode::SlowerThanBefore, severity, message, advice) })
     });
     found.collect()
+}
+
+/// Fewer CPUs that may be used than in the earlier check or the baseline: what fewer of them reach is not compared.
+pub(super) fn fewer_cpus(report: &Report, references: Baselines<'_>) -> Option<Finding> {
+    let before = references.baseline.or(references.history.last())?;
+    if machine_difference(report, before).is_some() {
+        return None;
+    }
+    let [then, now] = [before, report].map(|report| report.machine.allowed.cpus.len());
+    let message = format!("{now} CPUs may be used here, and {then} could be used in what it is compared with");
+    let advice = "start it outside of the cpuset, container or taskset that leaves CPUs out";
+    (now < then).then(|| Finding::new(FindingCode::FewerCpus, HealthStatus::Unknown, message, advice))
+}
+
+/// Cores that are slower than before by this share, all of them together.
+const SLOWER_CORES: f64 = 0.10;
+
+/// Cores whose frequency, while all of them work, is far below that of the earlier check or the baseline. A virtual machine's cores are shared.
+pub(super) fn slower_cores(report: &Report, references: Baselines<'_>) -> Option<Finding> {
+    let before = references.baseline.or(references.history.last())?;
+    if report.machine.identity.may_be_virtual() || machine_difference(report, before).is_some() {
+        return None;
+    }
+    let ghz = |report: &Report| stats::median(&report.environment.all_cores_ghz.values().copied().collect::<Vec<_>>());
+    let (then, now) = (ghz(before)?, ghz(report)?);
+    let message = format!("cores run at {now:.2} GHz while all of them work, and ran at {then:.2} GHz before");
+    let advice = "look at power limits, cooling, governor and turbo";
+    (now < then * (1.0 - SLOWER_CORES)).then(|| Finding::new(FindingCode::SlowerCores, HealthStatus::Warning, message, advice))
+}
+
+/// Numbers whose memory has small pages, while earlier checks or the baseline had huge ones: they are not compared, and are slower.
+pub(super) fn smaller_pages(report: &Report, results: &[&Measurement], references: Baselines<'_>) -> Option<Finding> {
+    let before: Vec<&Report> = references.baseline.into_iter().chain(references.history).collect();
+    let kind = |m: &Measurement, check: &Report| {
+        let then = check.results.iter().find(|then| then.is_of_same_cell(m) && then.estimate.value.is_some());
+        then.and_then(|then| then.evidence.pages.obtained)
+    };
+    let small = |m: &&&Measurement| {
+        let mut then = before.iter().filter_map(|check| kind(m, check)).peekable();
+        m.evidence.pages.obtained == Some(PageKind::Base) && then.peek().is_some() && then.all(|kind| kind != PageKind::Base)
+    };
+    let judged: Vec<&&Measurement> = results.iter().filter(|m| is_judged(m)).collect();
+    let smaller = judged.iter().filter(|m| small(m)).count();
+    // One buffer may not get any from a fragmented memory.
+    if 2 * smaller <= judged.len() {
+        return None;
+    }
+    let thp = before.last().map(|check| differences(check, report, &[DifferentField::TransparentHugePages]).concat()).unwrap_or_default();
+    let why = if thp.is_empty() { String::new() } else { format!(" ({thp})") };
+    let message = format!("{smaller} of {} numbers were measured with small pages, and with huge pages before{why}", judged.len());
+    let advice = words![Verb::Info, " says which pages there are; memory that is fragmented has no huge ones until it is compacted"];
+    Some(Finding::new(FindingCode::SmallerPages, HealthStatus::Warning, message, advice))
 }

@@ -57,7 +57,7 @@ pub(super) fn slow_cores(report: &Report) -> Vec<Finding> {
 }
 
 /// With prefetchers a chase in ascending order is several times as fast as a random one; below this ratio nothing is fetched ahead.
-const PREFETCHED: f64 = 1.3;
+pub(super) const PREFETCHED: f64 = 1.3;
 
 /// The likely reasons why prefetchers are off.
 const SWITCHED_OFF: &str = "hardware prefetchers may be switched off in the firmware's settings or by a tool";
@@ -100,21 +100,28 @@ pub(super) fn uneven(report: &Report) -> Vec<Finding> {
 /// Nodes with CPUs that have less memory than their siblings: a device is missing, or was disabled at boot. Nodes of the same channels count
 /// together: where they share CPUs, a boot option made them as large as they are.
 pub(super) fn small_nodes(report: &Report) -> Vec<Finding> {
+    let small = smaller_groups(report, MEMORY_DIFFERENCE);
+    let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
+    small
+        .into_iter()
+        .map(|(nodes, memory, largest)| {
+            let have = if nodes.len() == 1 { "has" } else { "have" };
+            let message =
+                format!("{} {have} {:.1} GiB, but others have up to {:.1} GiB", wording::nodes(&nodes), gib(memory), gib(largest));
+            Finding::new(FindingCode::NodeMemoryDiffers, HealthStatus::Warning, message, "look for a missing or disabled memory device")
+        })
+        .collect()
+}
+
+/// Nodes with the same channels that have less memory than the largest such group, by more than this share: their memory, and that of the largest.
+pub(super) fn smaller_groups(report: &Report, by: f64) -> Vec<(IdSet, u64, u64)> {
     let topology = &report.machine.topology;
     // A group is not compared if the size of one of its nodes is not stated.
     let memory =
         |group: &IdSet| group.iter().filter_map(|id| topology.node(id)).map(|n| n.memory.map(|memory| memory.0)).sum::<Option<u64>>();
-    let groups: Vec<(IdSet, u64)> =
+    let mut groups: Vec<(IdSet, u64)> =
         topology.channel_groups().into_iter().filter_map(|group| Some((group.clone(), memory(&group)?))).collect();
     let largest = groups.iter().map(|(_, memory)| *memory).max().unwrap_or(0);
-    let small = groups.iter().filter(|(_, memory)| (*memory as f64) < largest as f64 * (1.0 - MEMORY_DIFFERENCE));
-    let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
-    small
-        .map(|(nodes, memory)| {
-            let have = if nodes.len() == 1 { "has" } else { "have" };
-            let message =
-                format!("{} {have} {:.1} GiB, but others have up to {:.1} GiB", wording::nodes(nodes), gib(*memory), gib(largest));
-            Finding::new(FindingCode::NodeMemoryDiffers, HealthStatus::Warning, message, "look for a missing or disabled memory device")
-        })
-        .collect()
+    groups.retain(|(_, memory)| (*memory as f64) < largest as f64 * (1.0 - by));
+    groups.into_iter().map(|(nodes, memory)| (nodes, memory, largest)).collect()
 }

@@ -13,7 +13,7 @@ use memgauge_model::words::{Command, Knob, Verb};
 use crate::conclusions::findings::rules::Baselines;
 use crate::conclusions::findings::run::general;
 use crate::conclusions::findings::suspicion::{Suspicion, measure_again, name, unit};
-use crate::conclusions::findings::{compare, compared, fleet, history, published, rules};
+use crate::conclusions::findings::{causes, compare, compared, fleet, history, published, rules};
 
 /// Measurements of a cell that must agree.
 const MEASUREMENTS: usize = 3;
@@ -91,6 +91,10 @@ pub fn judge(report: &Report, references: Baselines<'_>) -> Health {
     findings.extend(general(report, &results));
     findings.extend(compare::reference_problems(report, references));
     findings.extend(fleet::about_group(&results, references));
+    findings.extend(history::machine_changed(report, references));
+    findings.extend(history::fewer_cpus(report, references));
+    findings.extend(history::slower_cores(report, references));
+    findings.extend(history::smaller_pages(report, &results, references));
     let compared = compared::compared(report, &results, references);
     let too_little = too_little(report, &results, references, &compared);
     let severity = if too_little.is_some() { HealthStatus::Unknown } else { HealthStatus::Ok };
@@ -103,7 +107,8 @@ pub fn judge(report: &Report, references: Baselines<'_>) -> Health {
     let measured_again = measurements.iter().filter(|list| list.len() > 1).count() as u32;
     let status = findings.iter().map(|f| f.severity).max().unwrap_or_default();
     let compared_with = compared.iter().filter(|c| c.numbers > 0).map(|c| c.with.word().to_owned()).collect();
-    Health { status, findings, compared_with, compared, measured_again }
+    let causes = causes::causes(report, references, &findings);
+    Health { status, findings, compared_with, compared, measured_again, causes }
 }
 
 /// Why the compared numbers are not enough for a verdict; `None` if they are.

@@ -118,6 +118,8 @@ pub struct Baselines<'a> {
     pub fleet: Option<FleetSiblings<'a>>,
     /// Earlier checks of this machine ([`earlier_checks`](super::earlier_checks)).
     pub history: &'a [Report],
+    /// The newest earlier check of this machine, if it had another number of CPUs or nodes then.
+    pub former: Option<&'a Report>,
     /// This check is kept, and later ones are compared with it.
     pub kept: bool,
 }

@@ -1,3 +1,4 @@
+mod causes;
 mod history;
 
 use memgauge_model::estimate::NotMeasured;

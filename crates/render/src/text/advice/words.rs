@@ -3,7 +3,6 @@
 use memgauge_analysis::advice::{Action, Advice, Doubt, Effect, LeftOut, Model, Number, Ratio, Recommendation, Role, Topic, Why};
 use memgauge_model::experiment::{ChaseOrder, PrefetchRequest};
 use memgauge_model::interleave::Weights;
-use memgauge_model::result::PageKind;
 use memgauge_model::topology::OperatingSystem;
 use memgauge_model::traffic::Mix;
 use memgauge_model::wording::{ids, spelled};
@@ -130,7 +129,7 @@ pub(super) fn action(recommendation: &Recommendation, system: OperatingSystem) -
             }
         }
         Action::ExpectFromLargerPages { pages, latency, effect, .. } => {
-            let (change, kind) = (change(*latency), page_kind(*pages));
+            let (change, kind) = (change(*latency), pages.in_words());
             match effect {
                 Effect::More => format!(
                     "Larger pages may help random access: with {kind}, translation adds {change} to its latency. That is the most they can save."
@@ -273,17 +272,6 @@ const fn order_of(order: ChaseOrder) -> &'static str {
     }
 }
 
-const fn page_kind(kind: PageKind) -> &'static str {
-    match kind {
-        PageKind::Base => "base pages",
-        PageKind::Thp => "transparent huge pages",
-        PageKind::Pool => "huge pages of a pool",
-        PageKind::Large => "large pages",
-        PageKind::File => "pages of a file",
-        PageKind::Dax => "pages of a device",
-    }
-}
-
 /// Why advice is not more than likely.
 pub(super) fn doubt(doubt: &Doubt) -> String {
     match doubt {
@@ -344,7 +332,7 @@ pub(super) fn why(why: &Why) -> String {
         Why::OneNumberOfNodes { nodes_per_package } => format!(
             "only {nodes_per_package} for each package was measured; where firmware can change it, measure again and give both results"
         ),
-        Why::OneKindOfPages { pages } => format!("only {} were measured", page_kind(*pages)),
+        Why::OneKindOfPages { pages } => format!("only {} were measured", pages.in_words()),
         Why::PrefetchersStillOn => "latencies contradict the registers that say that prefetchers are off".to_owned(),
         Why::NoModel => format!("give a model's size, such as {} 8G", Knob::ModelBytes),
     }

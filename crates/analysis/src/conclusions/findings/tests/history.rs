@@ -72,7 +72,7 @@ fn earlier_checks_are_those_of_this_machine_in_its_state() {
     all.iter_mut().for_each(|check| check.run.host = named("this"));
     all.reverse();
     let kept = |all: &[Report]| -> Vec<f64> {
-        earlier_checks(&now, all.to_vec()).iter().map(|check| check.results[0].estimate.value.unwrap()).collect()
+        earlier_checks(&now, all.to_vec()).checks.iter().map(|check| check.results[0].estimate.value.unwrap()).collect()
     };
     assert_eq!(kept(&all), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "the oldest first");
     all[0].run.host = named("another");
