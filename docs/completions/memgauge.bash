@@ -376,7 +376,7 @@ _memgauge() {
             return 0
             ;;
         memgauge__subcmd__advise)
-            opts="-o -q -h --model-bytes --model --output --format --quiet --help"
+            opts="-o -q -h --model-bytes --model --tokens-per-second --output --format --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -387,6 +387,10 @@ _memgauge() {
                     return 0
                     ;;
                 --model)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tokens-per-second)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -1306,6 +1306,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l no-title -
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -l model-bytes -d 'Bytes that a model reads for each token, such as 8G or 8.5GB; separated by commas' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -l model -d 'A model with its name and the bytes that it reads for each token; may be repeated' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -l tokens-per-second -d 'Tokens a second that you see of one model while it decodes one sequence; says what could explain the difference from the ceiling' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -s o -l output -d 'Also write to FILE; its ending chooses the format: .txt or .json; may be repeated' -r -F
 complete -c memgauge -n "__fish_memgauge_using_subcommand advise" -l format -d 'Format of standard output; JSON has everything' -r -f -a "text\t''
 json\t''"

@@ -7,6 +7,8 @@ use memgauge_analysis::advice::{Advice, Model};
 use memgauge_model::units::{Bytes, ParseError};
 
 use super::output::{Destination, shows};
+use super::values::parse_above_0;
+use crate::exit::UsageError;
 
 const AFTER_HELP: &str = "\
 A number counts if it is reliable, has an interval, and is of memory, not of a cache. What the results do not tell is listed, with the \
@@ -19,6 +21,7 @@ Examples:
   memgauge advise result.json ramp.json
   memgauge advise result.json --model-bytes 8G,40G
   memgauge advise result.json --model llama-8b-q8=8540MB --format json
+  memgauge advise result.json --model-bytes 39G --tokens-per-second 6.1
 
 Exit status:
   0    there is advice
@@ -42,11 +45,30 @@ pub(crate) struct AdviseArgs {
     /// A model with its name and the bytes that it reads for each token; may be repeated
     #[arg(long = "model", value_name = "NAME=SIZE", value_parser = parse_model)]
     models: Vec<Model>,
+    /// Tokens a second that you see of one model while it decodes one sequence; says what could explain the difference from the ceiling
+    #[arg(long, value_name = "N", value_parser = parse_rate)]
+    tokens_per_second: Option<f64>,
     #[command(flatten)]
     pub(crate) to: Destination,
 }
 
 impl AdviseArgs {
+    /// The tokens a second that are seen.
+    ///
+    /// # Errors
+    /// When they are given without exactly one model.
+    pub(crate) fn seen_tokens_per_s(&self) -> Result<Option<f64>, UsageError> {
+        match (self.tokens_per_second, self.models().len()) {
+            (Some(_), 0) => {
+                Err(UsageError("--tokens-per-second needs the size of the model that decodes; add --model-bytes SIZE".to_owned()))
+            }
+            (Some(_), models) if models > 1 => {
+                Err(UsageError(format!("--tokens-per-second is the rate of one model, and {models} are given; name only that one")))
+            }
+            (rate, _) => Ok(rate),
+        }
+    }
+
     /// The models, those with names first.
     pub(crate) fn models(&self) -> Vec<Model> {
         let unnamed = self.model_bytes.iter().map(|bytes| Model { name: None, bytes: *bytes });
@@ -61,6 +83,10 @@ const LEAST: Bytes = Bytes::mib(1);
 fn parse_bytes(text: &str) -> Result<Bytes, ParseError> {
     let bytes = text.parse::<Bytes>().ok().filter(|bytes| *bytes >= LEAST);
     bytes.ok_or_else(|| ParseError { input: text.into(), expected: SIZE })
+}
+
+fn parse_rate(text: &str) -> Result<f64, ParseError> {
+    parse_above_0(text, "a number of tokens a second, such as 6.1")
 }
 
 fn parse_model(text: &str) -> Result<Model, ParseError> {
@@ -80,6 +106,10 @@ mod tests {
         assert_eq!(parse_bytes("40GB").unwrap(), Bytes(40_000_000_000));
         for bad in ["=8G", "x", "x=", "x=0", "x=-1", "x=8B", " =8G"] {
             assert!(parse_model(bad).is_err(), "{bad}");
+        }
+        assert_eq!(parse_rate("6.1").unwrap(), 6.1);
+        for bad in ["0", "-1", "inf", "NaN", "6,1", "", "6.1/s"] {
+            assert!(parse_rate(bad).unwrap_err().to_string().contains("tokens a second"), "{bad}");
         }
         assert!(parse_bytes("0").unwrap_err().to_string().contains("at least 1 MiB"));
     }

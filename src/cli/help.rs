@@ -26,7 +26,7 @@ const BRIEF: [(&str, &[&str]); 29] = [
     ("interleave", &["node", "mixes", "demand", "threads", "apply", "restore", "within", "output"]),
     ("tiers", &["mixes", "histogram", "cpu", "node", "size", "within", "plan", "format", "output"]),
     ("compare", &["runs", "measure", "keep", "margin", "verbose", "quiet", "format", "output"]),
-    ("advise", &["model_bytes", "models", "quiet", "format", "output"]),
+    ("advise", &["model_bytes", "models", "tokens_per_second", "quiet", "format", "output"]),
     ("fleet", &[]),
     ("fleet ingest", &["copy", "batch", "quiet", "format"]),
     ("fleet outliers", &["verbose", "quiet", "format", "output"]),

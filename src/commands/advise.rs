@@ -12,6 +12,7 @@ use crate::sinks::{Sinks, read_report};
 
 /// Reads all results before it writes anything.
 pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<ExitStatus> {
+    let seen = args.seen_tokens_per_s()?;
     let sinks = Sinks::open::<Advice>(&args.to, Stream::Output)?;
     let files = result_files(&args.results)?;
     let reports = files.iter().map(|file| read_report(file)).collect::<Result<Vec<Report>, _>>()?;
@@ -26,7 +27,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<ExitStatus> {
     }
     let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     let named: Vec<(&str, &Report)> = names.iter().map(String::as_str).zip(&reports).collect();
-    let advice = advise_on(&named, &args.models());
+    let advice = advise_on(&named, &args.models(), seen);
     sinks.write(&advice)?;
     Ok(if advice.recommendations.is_empty() { ExitStatus::COULD_NOT_MEASURE } else { ExitStatus::SUCCESS })
 }

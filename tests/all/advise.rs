@@ -40,6 +40,36 @@ fn the_first_line_is_the_answer_and_every_line_fits() {
 }
 
 #[test]
+fn tokens_a_second_that_are_seen_are_explained_first() {
+    let result = kept("two-nodes.json");
+    let seen = |rate: &str| advise(&[&result, "--model-bytes", "39G", "--tokens-per-second", rate]);
+    let below = seen("6.1");
+    assert_eq!(below.status.code(), Some(0), "{}", text(&below.stderr));
+    let shown = text(&below.stdout);
+    assert!(shown.starts_with("6.10 of at most 11.7 tokens/s: 52 %; this fits: weights on node 0 (5.88)\n"), "{shown}");
+    assert!(shown.lines().filter(|line| !line.contains(&result)).all(|line| line.chars().count() <= 80), "{shown}");
+    let parts = ["16 threads", "not alone", "\n      memgauge bandwidth --ramp 9-15 -o between.json\n", "memgauge count -- PROGRAM"];
+    assert!(parts.iter().all(|part| shown.contains(part)), "{shown}");
+    let above = text(&seen("20").stdout).to_owned();
+    assert!(above.contains("reads at most 22.9\n  GiB and not 39 GiB") && above.contains("experts"), "{above}");
+    let found = advice(&[&result, "--model", "m=39G", "--tokens-per-second", "6.1"]);
+    let Action::ExplainTokens { seen_tokens_per_s: 6.1, ceiling, causes, .. } = &found.recommendations[0].action else {
+        panic!("{found:?}")
+    };
+    assert!(ceiling.model.name.as_deref() == Some("m") && causes.iter().all(|cause| cause.rate.is_some() != cause.why.is_some()));
+    for (arguments, message) in [
+        (&["--tokens-per-second", "6.1"][..], "--tokens-per-second needs the size of the model that decodes; add --model-bytes SIZE"),
+        (&["--tokens-per-second", "6.1", "--model-bytes", "8G,9G"], "the rate of one model, and 2 are given; name only that one"),
+        (&["--tokens-per-second", "0", "--model-bytes", "8G"], "'0' is not a number of tokens a second, such as 6.1"),
+        (&["--tokens-per-second", "inf", "--model-bytes", "8G"], "'inf' is not a number of tokens a second"),
+    ] {
+        let output = advise(&[&[&result[..]], arguments].concat());
+        assert_eq!(output.status.code(), Some(64), "{arguments:?}");
+        assert!(output.stdout.is_empty() && text(&output.stderr).contains(message), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn files_have_what_standard_output_has() {
     let folder = temporary("advise");
     let result = kept("two-nodes.json");

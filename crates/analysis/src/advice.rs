@@ -4,6 +4,7 @@
 //! Each recommendation names the numbers that it rests on. A number counts if it is reliable, has an interval and is of memory, not of a
 //! cache. A question that the results leave open is a gap, with the reason and, if measuring would close it, the command.
 
+mod decode_rate;
 mod document;
 mod evidence;
 mod load;
@@ -23,10 +24,13 @@ pub use document::*;
 use evidence::Results;
 
 /// What results of one machine advise. Each has a name, such as its file's. `models` are the language models whose tokens a second are asked
-/// for.
-pub fn advise(results: &[(&str, &Report)], models: &[Model]) -> Advice {
+/// for. `seen_tokens_per_s` is how many the user sees of the first model, if the difference from its ceiling is to be explained: finite, and more
+/// than 0.
+pub fn advise(results: &[(&str, &Report)], models: &[Model], seen_tokens_per_s: Option<f64>) -> Advice {
     let results = Results(results);
     let topics = [
+        // It answers a question, so it comes first.
+        decode_rate::explain(&results, models, seen_tokens_per_s),
         threads::threads(&results),
         tokens::tokens(&results, models),
         threads::second_threads(&results),

@@ -23,6 +23,8 @@ macro_rules! enumeration {
 enumeration! {
     /// An option.
     Knob {
+        /// The order in which lines are visited.
+        Access,
         /// A result that this one is compared with.
         Against,
         /// A fleet, or a result of one, that this machine is compared with.

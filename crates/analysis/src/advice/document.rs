@@ -113,6 +113,15 @@ pub enum Doubt {
         /// Their numbers of threads.
         threads: IdSet,
     },
+    /// The tokens a second that are seen, and the bytes for each, were given and not measured; a cause that fits need not be the one.
+    NotMeasuredHere,
+    /// The bandwidth of all CPUs together was not measured.
+    PartOfMachine {
+        /// Cores that read.
+        cores: u32,
+        /// Cores that may be used.
+        of: u32,
+    },
 }
 
 /// What to do.
@@ -139,6 +148,22 @@ pub enum Action {
         ceilings: Vec<Ceiling>,
         /// What the ceilings leave out.
         leaves_out: Vec<LeftOut>,
+    },
+    /// Find out why more or fewer tokens a second are seen than the ceiling.
+    ExplainTokens {
+        /// Tokens a second that the user sees while one sequence is decoded.
+        seen_tokens_per_s: f64,
+        /// The model's highest ceiling: of the places that it fits in, if there are any.
+        ceiling: Ceiling,
+        /// What is seen over the ceiling.
+        share: Ratio,
+        /// The conclusion about it.
+        against: AgainstCeiling,
+        /// Bytes that are read for each token if the ceiling's bandwidth is used up.
+        implied: Bytes,
+        /// The possible causes: those that fit, then those without a rate, those with a lower rate than what is seen, those with a higher
+        /// one. Empty at the ceiling.
+        causes: Vec<PossibleCause>,
     },
     /// Use all hardware threads of the cores, or one.
     UseSecondThreads {
@@ -348,11 +373,105 @@ pub enum WeightsPlace {
         /// The node.
         node: u32,
     },
+    /// All on one node, and read by the threads of another one.
+    OtherNode {
+        /// The node of the weights.
+        node: u32,
+        /// The node of the threads.
+        cpu_node: u32,
+    },
     /// On several nodes in turn, page by page, and every thread reads all of them.
     Interleaved {
         /// The weights of the nodes.
         weights: Weights,
     },
+}
+
+/// How tokens a second that are seen compare with their ceiling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum AgainstCeiling {
+    /// More than 10 % below it.
+    Below,
+    /// At most 10 % below it: memory's bandwidth is the limit.
+    At,
+    /// Above its interval, and more than 3 % above it.
+    Above,
+}
+
+/// What could explain that tokens a second differ from their ceiling.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PossibleCause {
+    /// The cause.
+    pub cause: Cause,
+    /// The most tokens a second that it would allow; `null` if the results do not tell.
+    pub rate: Option<CauseRate>,
+    /// Why the rate is missing; `null` if it is not.
+    pub why: Option<Why>,
+    /// A command line that shows whether it is the cause; `null` if the rate says that, or no command shows it.
+    pub command: Option<String>,
+}
+
+/// A cause of fewer or more tokens a second.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "cause", rename_all = "kebab-case")]
+pub enum Cause {
+    /// Fewer threads read than fill the memory.
+    FewerThreads {
+        /// Their number, or the numbers that were not measured; empty if none was.
+        threads: IdSet,
+    },
+    /// Weights are where threads do not read them at the highest bandwidth.
+    Placement {
+        /// Where they are; `null` for the places that were not measured.
+        place: Option<WeightsPlace>,
+    },
+    /// Weights are on base pages.
+    BasePages,
+    /// Prefetchers are off.
+    PrefetchersOff,
+    /// Weights are read line by line in random order. Experts and tables of embeddings are read in blocks, which lie between this and the
+    /// ceiling.
+    RandomAccess,
+    /// Something that the ceiling leaves out.
+    LeftOut {
+        /// What it is.
+        what: LeftOut,
+    },
+}
+
+/// The tokens a second that a cause would allow: the bandwidth that was measured with it over the bytes for each token.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CauseRate {
+    /// Tokens a second, at most.
+    pub tokens_per_s: f64,
+    /// The same from the lower end of the bandwidth's interval.
+    pub low: f64,
+    /// The same from the upper end.
+    pub high: f64,
+    /// The rate over the ceiling.
+    pub share: Ratio,
+    /// How it compares with what is seen.
+    pub fit: Fit,
+    /// Whether it is a guess: the ceiling times a ratio of fewer CPUs' bandwidths. All CPUs together may lose less.
+    pub guessed: bool,
+}
+
+/// How a cause's rate compares with the tokens a second that are seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Fit {
+    /// It is within 10 % of what is seen.
+    Fits,
+    /// It is lower, so this is the cause in part at most.
+    Slower,
+    /// It is higher, so this alone is not the cause.
+    Faster,
 }
 
 /// What a ceiling of tokens a second leaves out.
@@ -370,11 +489,13 @@ pub enum LeftOut {
     Batches,
     /// Experts that a token does not use: only those that it uses are read.
     UnusedExperts,
+    /// Caches: what stays in them is not read from memory again.
+    Caches,
 }
 
 impl LeftOut {
     /// All of it.
-    pub const ALL: [Self; 5] = [Self::KvCache, Self::Compute, Self::Synchronisation, Self::Batches, Self::UnusedExperts];
+    pub const ALL: [Self; 6] = [Self::KvCache, Self::Compute, Self::Synchronisation, Self::Batches, Self::UnusedExperts, Self::Caches];
 }
 
 /// What a number shows in a piece of advice.
@@ -422,6 +543,8 @@ pub enum Role {
     PrefetchersOn,
     /// Prefetchers off.
     PrefetchersOff,
+    /// Lines in random order.
+    RandomAccess,
     /// A number that does not carry advice.
     NotUsed,
 }
@@ -499,4 +622,6 @@ pub enum Why {
     PrefetchersStillOn,
     /// The sizes of the models were not given.
     NoModel,
+    /// It depends on the program and its model, and not on the memory alone.
+    OfTheProgram,
 }

@@ -3,6 +3,7 @@
 use memgauge_model::experiment::{Experiment, Metric};
 use memgauge_model::result::{Measurement, QualityLevel, QualityReason, Report};
 use memgauge_model::topology::Topology;
+use memgauge_model::traffic::Access;
 use memgauge_model::units::IdSet;
 use memgauge_model::words::{Command, Knob};
 
@@ -117,6 +118,16 @@ impl<'a> Found<'a> {
     /// How many threads of the loaders were at work.
     pub(super) fn cpus(&self) -> u32 {
         self.m.at.cpus.as_ref().map_or(0, |cpus| cpus.len() as u32)
+    }
+
+    /// In which order lines were visited: that of the cell in the plan, unless the experiment has several orders.
+    pub(super) fn access(&self) -> Access {
+        let planned = || {
+            let steps = &self.report.plan.as_ref()?.steps;
+            let cell = steps.iter().flat_map(|step| &step.cells).find(|cell| cell.at == self.m.at)?;
+            Some(cell.work.traffic()?.form.access)
+        };
+        self.m.at.access.or_else(planned).unwrap_or_default()
     }
 
     /// The number for the document.

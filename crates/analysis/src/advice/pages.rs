@@ -12,7 +12,7 @@ use super::evidence::{Found, Results, TopicAdvice, longer, why_not};
 const ALIKE_BUFFERS: f64 = 1.25;
 
 /// Whether the pages are of this kind throughout.
-fn is_backed_by(found: &Found<'_>, huge: bool) -> bool {
+pub(super) fn is_backed_by(found: &Found<'_>, huge: bool) -> bool {
     let pages = &found.m.evidence.pages;
     match pages.obtained {
         Some(PageKind::Base) => !huge,

@@ -16,7 +16,7 @@ use super::evidence::{Found, Results, TopicAdvice, is_whole, longer, why_not};
 type RemoteAndLocal<'a> = (Found<'a>, Found<'a>, Ratio);
 
 /// Whether at least two nodes have CPUs and memory.
-fn has_nodes(topology: &Topology, _: &IdSet) -> bool {
+pub(super) fn has_nodes(topology: &Topology, _: &IdSet) -> bool {
     topology.nodes.iter().filter(|n| is_whole(topology, n.id)).count() > 1
 }
 

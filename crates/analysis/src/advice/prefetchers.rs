@@ -9,7 +9,7 @@ use super::document::{Action, Effect, Ratio, Role, Topic, Why};
 use super::evidence::{Found, Results, TopicAdvice, longer, why_not};
 
 /// The command that measures with prefetchers on and off. It writes registers, which only root may.
-fn command() -> Command {
+pub(super) fn command() -> Command {
     Command::new(Verb::PrefetchCompare).as_root().to("prefetch.json")
 }
 
@@ -59,7 +59,7 @@ pub(super) fn on_or_off(results: &Results<'_>) -> TopicAdvice {
 }
 
 /// The first usable pair at the same coordinates, of the own node where it was measured.
-fn off_and_on<'a>(found: &[Found<'a>]) -> Option<(Found<'a>, Found<'a>)> {
+pub(super) fn off_and_on<'a>(found: &[Found<'a>]) -> Option<(Found<'a>, Found<'a>)> {
     let of_state = |state| found.iter().copied().filter(move |f| f.m.at.prefetch == Some(state) && f.is_usable());
     let pairs = of_state(PrefetchRequest::Off).filter_map(|off| {
         let rest = |f: &Found<'a>| f.m.at.without(Axis::Prefetch);

@@ -45,7 +45,7 @@ fn unreliable(m: &mut Measurement) {
 }
 
 fn advice(machine: Machine, results: Vec<Measurement>) -> Advice {
-    advise(&[("a.json", &report(machine, results))], &[])
+    advise(&[("a.json", &report(machine, results))], &[], None)
 }
 
 fn about(advice: &Advice, topic: Topic) -> Vec<&Recommendation> {
@@ -150,12 +150,12 @@ fn second_threads_are_judged_by_the_same_cores() {
     assert_eq!(gap(&advice(server(2), results(103.0)), Topic::Smt).why, Why::Open);
     // The cores of one file and all threads of another: what else differed is not known.
     let [cores, all] = [0, 1].map(|i| report(server(2), vec![results(120.0).remove(i)]));
-    let apart = advise(&[("cores.json", &cores), ("all.json", &all)], &[]);
+    let apart = advise(&[("cores.json", &cores), ("all.json", &all)], &[], None);
     assert!(about(&apart, Topic::Smt).is_empty() && gap(&apart, Topic::Smt).why == Why::NotMeasured, "{apart:?}");
     // A file that has both counts, whatever another one says of the cores.
     let slow = report(server(2), vec![Measurement { estimate: results(50.0).remove(1).estimate, ..results(50.0).remove(0) }]);
     let both = report(server(2), results(120.0));
-    let advice = advise(&[("slow.json", &slow), ("both.json", &both)], &[]);
+    let advice = advise(&[("slow.json", &slow), ("both.json", &both)], &[], None);
     let [Recommendation { action: Action::UseSecondThreads { bandwidth, .. }, .. }] = about(&advice, Topic::Smt)[..] else {
         panic!("{advice:?}")
     };
@@ -175,7 +175,7 @@ fn tokens_are_bandwidth_over_bytes_for_each_place() {
     let results =
         vec![one, several, bandwidth("0-3", None, Mix::AllReads, 120.0, None), bandwidth("0-3", None, Mix::R2W1, 500.0, None), not_trusted];
     let models = [Model { name: Some("m".into()), bytes: Bytes(40_000_000_000) }, Model { name: None, bytes: Bytes::gib(100) }];
-    let advice = advise(&[("a.json", &report(machine(), results))], &models);
+    let advice = advise(&[("a.json", &report(machine(), results))], &models, None);
     let [Recommendation { action: Action::ExpectTokens { ceilings, .. }, numbers, .. }] = about(&advice, Topic::TokensPerSecond)[..] else {
         panic!("{advice:?}")
     };
@@ -185,6 +185,164 @@ fn tokens_are_bandwidth_over_bytes_for_each_place() {
     assert!((ceilings[0].low, ceilings[0].high) == (120.0 * 0.995 / 40.0, 120.0 * 1.005 / 40.0) && ceilings[0].fits);
     // 100 GiB fit into both nodes, and not into one of 64 GiB.
     assert_eq!([ceilings[3].fits, ceilings[5].fits], [true, false]);
+}
+
+/// Both nodes' CPUs, one node's from its own and from the other one, fewer threads, base pages, random lines, and prefetchers off on one CPU.
+fn read_in_many_ways() -> Vec<Measurement> {
+    let of = |experiment, m: Measurement| Measurement { experiment, ..m };
+    let matrix = |memory, gbs| {
+        let mut m = of(Experiment::BandwidthMatrix, bandwidth("0-1", Some(memory), Mix::AllReads, gbs, None));
+        m.at.cpu_node = Some(0);
+        m
+    };
+    let ramp = |cpus, gbs| of(Experiment::BandwidthRamp, bandwidth(cpus, None, Mix::AllReads, gbs, None));
+    let mut base = bandwidth("0-3", None, Mix::AllReads, 110.0, None);
+    base.evidence.pages.obtained = Some(PageKind::Base);
+    let mut random = bandwidth("0-3", None, Mix::AllReads, 48.0, None);
+    random.at.access = Some(memgauge_model::traffic::Access::Random);
+    let prefetch = |state, gbs| {
+        let mut m = of(Experiment::PrefetchComparison, bandwidth("0", Some(0), Mix::AllReads, gbs, None));
+        m.at.prefetch = Some(state);
+        m
+    };
+    vec![
+        bandwidth("0-3", None, Mix::AllReads, 120.0, None),
+        matrix(0, 62.0),
+        matrix(1, 30.0),
+        ramp("0", 20.0),
+        ramp("0-2", 58.0),
+        ramp("0-3", 119.0),
+        base,
+        random,
+        prefetch(PrefetchRequest::On, 20.0),
+        prefetch(PrefetchRequest::Off, 14.0),
+    ]
+}
+
+/// What explains that a model of 10 GB decodes so many tokens a second.
+fn explained(results: Vec<Measurement>, seen_tokens_per_s: f64) -> Recommendation {
+    let model = Model { name: None, bytes: Bytes(10_000_000_000) };
+    let advice = advise(&[("a.json", &report(machine(), results))], &[model], Some(seen_tokens_per_s));
+    let first = advice.recommendations.into_iter().next().unwrap();
+    assert!(matches!(first.action, Action::ExplainTokens { .. }), "{first:?}");
+    first
+}
+
+fn causes(explained: &Recommendation) -> Vec<(Cause, Option<(Fit, f64)>)> {
+    let Action::ExplainTokens { causes, .. } = &explained.action else { panic!("{explained:?}") };
+    let rounded = |rate: CauseRate| (rate.fit, (rate.tokens_per_s * 100.0).round() / 100.0);
+    causes.iter().map(|possible| (possible.cause.clone(), possible.rate.map(rounded))).collect()
+}
+
+#[test]
+fn causes_whose_rates_fit_come_first() {
+    let below = explained(read_in_many_ways(), 6.1);
+    let Action::ExplainTokens { share, against: AgainstCeiling::Below, implied, ceiling, causes: possible, .. } = &below.action else {
+        panic!("{below:?}")
+    };
+    assert_eq!((ceiling.tokens_per_s, share.value), (12.0, 6.1 / 12.0));
+    assert!((implied.0 as f64 - 120e9 / 6.1).abs() < 1.0, "{implied}");
+    let placed = |place| Cause::Placement { place: Some(place) };
+    let left_out = |what| (Cause::LeftOut { what }, None);
+    let expected = [
+        (placed(WeightsPlace::OneNode { node: 0 }), Some((Fit::Fits, 6.2))),
+        (Cause::FewerThreads { threads: IdSet::one(3) }, Some((Fit::Fits, 5.8))),
+        left_out(LeftOut::KvCache),
+        left_out(LeftOut::Compute),
+        left_out(LeftOut::Synchronisation),
+        (Cause::RandomAccess, Some((Fit::Slower, 4.8))),
+        (placed(WeightsPlace::OtherNode { node: 1, cpu_node: 0 }), Some((Fit::Slower, 3.0))),
+        (Cause::PrefetchersOff, Some((Fit::Faster, 8.4))),
+        (Cause::BasePages, Some((Fit::Faster, 11.0))),
+    ];
+    assert_eq!(causes(&below), expected);
+    let guessed = |cause: &PossibleCause| cause.rate.is_some_and(|rate| rate.guessed);
+    assert!(possible.iter().all(|cause| guessed(cause) == (cause.cause == Cause::PrefetchersOff)), "one CPU read: {possible:?}");
+    assert!(possible.iter().all(|cause| cause.rate.is_some() != cause.why.is_some()), "a rate or a reason: {possible:?}");
+    assert_eq!((below.sureness, &below.doubts[..]), (Sureness::Likely, &[Doubt::NotMeasuredHere][..]));
+    let roles: Vec<Role> = below.numbers.iter().map(|n| n.role).collect();
+    let of_causes = [Role::NearestOnly, Role::Fewer, Role::RandomAccess, Role::Other, Role::PrefetchersOff, Role::BasePages];
+    assert_eq!(roles, [&[Role::Highest][..], &of_causes].concat());
+    // The edge is 10 %: 6.2 tokens a second are 9.9 % above 5.64, and 10.1 % above 5.63.
+    for (seen, fit) in [(5.64, Fit::Fits), (5.63, Fit::Faster)] {
+        let all = causes(&explained(read_in_many_ways(), seen));
+        assert!(all.contains(&(placed(WeightsPlace::OneNode { node: 0 }), Some((fit, 6.2)))), "{seen}: {all:?}");
+    }
+}
+
+#[test]
+fn causes_that_were_not_measured_have_commands() {
+    let commands = |results, seen| {
+        let explained = explained(results, seen);
+        let Action::ExplainTokens { causes, .. } = explained.action else { panic!() };
+        causes
+            .into_iter()
+            .filter(|possible| !matches!(possible.cause, Cause::LeftOut { .. }))
+            .filter_map(|possible| possible.command)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        commands(vec![bandwidth("0-3", None, Mix::AllReads, 120.0, None)], 6.1),
+        [
+            "memgauge bandwidth --ramp -o ramp.json",
+            "memgauge bandwidth --matrix -o matrix.json",
+            "memgauge bandwidth --pages 4k -o base.json",
+            "memgauge bandwidth --access random -o random.json",
+            "sudo memgauge prefetch compare -o prefetch.json"
+        ]
+    );
+    // Between 1 thread and 3, one was not measured.
+    assert_eq!(commands(read_in_many_ways(), 4.0), ["memgauge bandwidth --ramp 2 -o between.json"]);
+    let all = causes(&explained(read_in_many_ways(), 4.0));
+    let of = |n| all.iter().find(|(cause, _)| *cause == Cause::FewerThreads { threads: IdSet::one(n) }).map(|(_, rate)| *rate);
+    assert_eq!([1, 2, 3].map(of), [Some(Some((Fit::Slower, 2.0))), Some(None), Some(Some((Fit::Faster, 5.8)))]);
+    // Unreliable numbers are not compared.
+    let mut disturbed = read_in_many_ways();
+    disturbed.iter_mut().skip(1).for_each(unreliable);
+    assert!(causes(&explained(disturbed, 6.1)).iter().all(|(_, rate)| rate.is_none()));
+}
+
+#[test]
+fn more_than_the_ceiling_needs_fewer_bytes() {
+    let one = || vec![bandwidth("0-3", None, Mix::AllReads, 120.0, None)];
+    let above = explained(one(), 30.0);
+    let Action::ExplainTokens { against: AgainstCeiling::Above, implied: Bytes(4_000_000_000), .. } = above.action else {
+        panic!("{above:?}")
+    };
+    let left_out = |what| (Cause::LeftOut { what }, None);
+    assert_eq!(causes(&above), [left_out(LeftOut::UnusedExperts), left_out(LeftOut::Batches)]);
+    // Two caches of 16 MiB can hold what is not read of 100 MB, if that is 33 MB and not if it is 50.
+    let small = |seen| {
+        let model = Model { name: None, bytes: Bytes(100_000_000) };
+        let advice = advise(&[("a.json", &report(machine(), one()))], &[model], Some(seen));
+        causes(&advice.recommendations[0]).contains(&left_out(LeftOut::Caches))
+    };
+    assert_eq!([1_790.0, 2_400.0].map(small), [true, false]);
+    // Up to the upper end of the interval, and 3 % above the ceiling, it is not more.
+    for (seen, expected) in
+        [(12.3, AgainstCeiling::At), (12.4, AgainstCeiling::Above), (10.9, AgainstCeiling::At), (10.7, AgainstCeiling::Below)]
+    {
+        let found = explained(one(), seen);
+        let Action::ExplainTokens { against, causes, .. } = &found.action else { panic!() };
+        assert_eq!((*against, causes.is_empty()), (expected, expected == AgainstCeiling::At), "{seen}");
+    }
+}
+
+#[test]
+fn a_part_of_the_machine_makes_the_ceiling_doubtful() {
+    let one_node = explained(vec![bandwidth("0-1", Some(0), Mix::AllReads, 60.0, None)], 9.0);
+    assert_eq!(one_node.doubts, [Doubt::NotMeasuredHere, Doubt::PartOfMachine { cores: 2, of: 4 }]);
+    // A model that does not fit on one node has the ceiling of both, even if that is lower.
+    let several = Measurement {
+        experiment: Experiment::Interleave,
+        at: Coordinates { memory: None, weights: Weights::equal([0, 1]), ..bandwidth("0-3", None, Mix::AllReads, 50.0, None).at },
+        ..bandwidth("0-3", None, Mix::AllReads, 50.0, None)
+    };
+    let results = vec![bandwidth("0-1", Some(0), Mix::AllReads, 60.0, None), several];
+    let model = Model { name: None, bytes: Bytes::gib(100) };
+    let advice = advise(&[("a.json", &report(machine(), results))], &[model], Some(0.1));
+    let Action::ExplainTokens { ceiling, .. } = &advice.recommendations[0].action else { panic!("{advice:?}") };
+    assert!(ceiling.fits && ceiling.read_gbs == 50.0, "{ceiling:?}");
 }
 
 /// A search on two nodes that measured these bandwidths with the nearest alone, with as many pages on each, and with two on the nearest for
@@ -212,7 +370,7 @@ fn searched(nearest: f64, equal: f64, two_to_one: f64) -> Report {
 #[test]
 fn several_nodes_in_turn_are_advised_only_where_they_gain() {
     let advised = |report: &Report| {
-        let advice = advise(&[("a.json", report)], &[]);
+        let advice = advise(&[("a.json", report)], &[], None);
         let [Recommendation { action: Action::InterleaveNodes { weights, bandwidth, effect, .. }, .. }] =
             about(&advice, Topic::Interleave)[..]
         else {
@@ -225,7 +383,7 @@ fn several_nodes_in_turn_are_advised_only_where_they_gain() {
     assert_eq!(advised(&searched(60.0, 45.0, 50.0)), ("0=1,1=1".into(), 0.75, Effect::Less));
     let mut disturbed = searched(60.0, 60.0, 90.0);
     unreliable(&mut disturbed.results[2]);
-    let disturbed = advise(&[("a.json", &disturbed)], &[]);
+    let disturbed = advise(&[("a.json", &disturbed)], &[], None);
     assert!(about(&disturbed, Topic::Interleave).is_empty() && gap(&disturbed, Topic::Interleave).why == Why::Unreliable);
 }
 
@@ -255,7 +413,7 @@ fn searched_for_latency(equal_ns: f64, weak: bool) -> Report {
 fn a_search_for_latency_is_judged_by_latency() {
     let advised = |report: &Report| {
         let recommended = report.interleaves[0].recommended.to_string();
-        let advice = advise(&[("a.json", report)], &[]);
+        let advice = advise(&[("a.json", report)], &[], None);
         let [Recommendation { action: Action::InterleaveForLatency { weights, demand_gbs: 20.0, latency, effect, .. }, .. }] =
             about(&advice, Topic::Interleave)[..]
         else {
@@ -267,13 +425,13 @@ fn a_search_for_latency_is_judged_by_latency() {
     assert_eq!(advised(&searched_for_latency(180.0, false)), ("0=1".into(), "0=1,1=1".into(), 2.0, Effect::More));
     assert_eq!(advised(&searched_for_latency(72.0, false)), ("0=1,1=1".into(), "0=1,1=1".into(), 0.8, Effect::Less));
     // The nearest node alone cannot serve the demand, and bandwidth says why.
-    let weak = advise(&[("a.json", &searched_for_latency(180.0, true))], &[]);
+    let weak = advise(&[("a.json", &searched_for_latency(180.0, true))], &[], None);
     let [Recommendation { action: Action::InterleaveNodes { effect: Effect::More, .. }, .. }] = about(&weak, Topic::Interleave)[..] else {
         panic!("{weak:?}")
     };
     let mut disturbed = searched_for_latency(180.0, false);
     disturbed.results.iter_mut().filter(|m| m.at.delay_cycles == Some(500)).for_each(unreliable);
-    let disturbed = advise(&[("a.json", &disturbed)], &[]);
+    let disturbed = advise(&[("a.json", &disturbed)], &[], None);
     assert!(about(&disturbed, Topic::Interleave).is_empty() && gap(&disturbed, Topic::Interleave).why == Why::Unreliable);
 }
 
@@ -317,7 +475,7 @@ fn the_knee_of_a_curve_limits_the_load() {
             full_load_by_node: Default::default(),
             shares: Vec::new(),
         }];
-        advise(&[("a.json", &report)], &[])
+        advise(&[("a.json", &report)], &[], None)
     };
     let stay = of(points.clone(), Some(knee));
     let Action::StayBelow { gbs, share, growth, .. } = &about(&stay, Topic::Load)[0].action else { panic!("{stay:?}") };
@@ -339,12 +497,12 @@ fn pages_are_compared_where_both_kinds_were_measured() {
     let base =
         report(server(1), vec![with(PageKind::Base, ChaseOrder::FullRandom, 150.0), with(PageKind::Base, ChaseOrder::WindowLocal, 100.0)]);
     let huge = report(server(1), vec![with(PageKind::Thp, ChaseOrder::FullRandom, 110.0)]);
-    let both = advise(&[("base.json", &base), ("huge.json", &huge)], &[]);
+    let both = advise(&[("base.json", &base), ("huge.json", &huge)], &[], None);
     let [pages] = about(&both, Topic::HugePages)[..] else { panic!("{both:?}") };
     assert!(matches!(pages.action, Action::UseHugePages { effect: Effect::Less, order: ChaseOrder::FullRandom, .. }), "{pages:?}");
     assert_eq!([&pages.numbers[0].result, &pages.numbers[1].result], ["base.json", "huge.json"]);
     // With one kind, what translation costs is known, and not what the other kind would save.
-    let one = advise(&[("base.json", &base)], &[]);
+    let one = advise(&[("base.json", &base)], &[], None);
     let Action::ExpectFromLargerPages { latency, effect, .. } = &about(&one, Topic::HugePages)[0].action else { panic!("{one:?}") };
     assert_eq!((latency.value, *effect), (1.5, Effect::More));
     let gap_of_pages = gap(&one, Topic::HugePages);
@@ -359,7 +517,7 @@ fn no_command_is_advised_that_windows_does_not_have() {
     base.evidence.pages.obtained = Some(PageKind::Base);
     let mut windows = report(server(1), vec![base]);
     windows.machine.identity.system = OperatingSystem::Windows;
-    let advice = advise(&[("windows.json", &windows)], &[]);
+    let advice = advise(&[("windows.json", &windows)], &[], None);
     assert_eq!(gap(&advice, Topic::HugePages).command.as_deref(), Some("memgauge latency --pages 2m -o huge.json"));
     assert_eq!(gap(&advice, Topic::Prefetchers).command, None);
 }
@@ -416,7 +574,7 @@ fn prefetchers_are_switched_off_only_where_nothing_is_lost() {
     assert_eq!(*kept, PrefetchRequest::On);
     let mut contradicted = report(server(1), results(12.0, 80.0));
     contradicted.notes.push(Note::warning(memgauge_model::note::NoteCode::PrefetchOffNotEffective, "still on"));
-    let advice = advise(&[("a.json", &contradicted)], &[]);
+    let advice = advise(&[("a.json", &contradicted)], &[], None);
     assert!(about(&advice, Topic::Prefetchers).is_empty() && gap(&advice, Topic::Prefetchers).why == Why::PrefetchersStillOn);
 }
 
@@ -441,7 +599,7 @@ fn modes_are_compared_only_where_both_were_measured() {
         m
     };
     let many = report(split(), vec![four(0, 0, 90.0), four(0, 1, 104.0), four(0, 2, 180.0)]);
-    let both = advise(&[("nps1.json", &few), ("nps2.json", &many)], &[]);
+    let both = advise(&[("nps1.json", &few), ("nps2.json", &many)], &[], None);
     let actions: Vec<&Action> = about(&both, Topic::NodesPerPackage).iter().map(|r| &r.action).collect();
     let [
         Action::SeparateNodesOfPackage { nodes_per_package: 2, latency: within, .. },
@@ -453,6 +611,6 @@ fn modes_are_compared_only_where_both_were_measured() {
     assert_eq!((within.value, between.value), (104.0 / 90.0, 0.9));
     let mut bare = many;
     bare.machine.identity.arch = "x86_64".into();
-    let one = advise(&[("nps2.json", &bare)], &[]);
+    let one = advise(&[("nps2.json", &bare)], &[], None);
     assert_eq!(gap(&one, Topic::NodesPerPackage).why, Why::OneNumberOfNodes { nodes_per_package: 2 });
 }

@@ -14,10 +14,10 @@ use super::evidence::{Found, Results, TopicAdvice, longer, why_not};
 use crate::conclusions::curve::furthest_below_line;
 
 /// The share of the highest bandwidth that is enough.
-const ENOUGH: f64 = 0.95;
+pub(super) const ENOUGH: f64 = 0.95;
 
 /// The command that measures a ramp.
-fn ramp_command() -> Command {
+pub(super) fn ramp_command() -> Command {
     Command::new(Verb::Bandwidth).with(Knob::Ramp).to("ramp.json")
 }
 

@@ -13,8 +13,8 @@ fn command() -> Command {
     Command::new(Verb::Suite).to("result.json")
 }
 
-/// Gives the ceilings of all models.
-pub(super) fn tokens(results: &Results<'_>, models: &[Model]) -> TopicAdvice {
+/// The read bandwidths without injection delays whose lines were visited in this order.
+pub(super) fn reads<'a>(results: &Results<'a>, access: Access) -> Vec<Found<'a>> {
     let experiments = &[
         Experiment::Bandwidth,
         Experiment::BandwidthMatrix,
@@ -22,12 +22,20 @@ pub(super) fn tokens(results: &Results<'_>, models: &[Model]) -> TopicAdvice {
         Experiment::BandwidthSearch,
         Experiment::Interleave,
     ];
-    let reads = |f: &Found<'_>| {
+    let is_it = move |f: &Found<'_>| {
         let at = &f.m.at;
-        at.mix == Some(Mix::AllReads) && at.access.is_none_or(|a| a == Access::Sequential) && at.line.is_none() && at.block.is_none()
+        at.mix == Some(Mix::AllReads)
+            && f.access() == access
+            && at.delay_cycles.is_none_or(|cycles| cycles == 0)
+            && at.line.is_none()
+            && at.block.is_none()
     };
-    let all: Vec<Found<'_>> = results.measurements(experiments, Metric::Bandwidth).filter(reads).collect();
-    let (usable, left_out): (Vec<Found<'_>>, Vec<Found<'_>>) = all.iter().partition(|f| f.is_usable());
+    results.measurements(experiments, Metric::Bandwidth).filter(is_it).collect()
+}
+
+/// Gives the ceilings of all models.
+pub(super) fn tokens(results: &Results<'_>, models: &[Model]) -> TopicAdvice {
+    let (usable, left_out): (Vec<Found<'_>>, Vec<Found<'_>>) = reads(results, Access::Sequential).into_iter().partition(|f| f.is_usable());
     if models.is_empty() {
         return if usable.is_empty() { TopicAdvice::default() } else { TopicAdvice::without_command(Topic::TokensPerSecond, Why::NoModel) };
     }
@@ -46,7 +54,7 @@ pub(super) fn tokens(results: &Results<'_>, models: &[Model]) -> TopicAdvice {
 }
 
 /// The highest read bandwidth of each kind of place, the highest first.
-fn highest_by_place<'a>(usable: &[Found<'a>]) -> Vec<(WeightsPlace, Found<'a>)> {
+pub(super) fn highest_by_place<'a>(usable: &[Found<'a>]) -> Vec<(WeightsPlace, Found<'a>)> {
     let placed: Vec<(WeightsPlace, Found<'a>)> = usable.iter().filter_map(|f| Some((place(f)?, *f))).collect();
     let of_kind = |is_kind: fn(&WeightsPlace) -> bool| {
         placed.iter().filter(|(place, _)| is_kind(place)).max_by(|a, b| a.1.value().total_cmp(&b.1.value())).cloned()
@@ -62,7 +70,7 @@ fn highest_by_place<'a>(usable: &[Found<'a>]) -> Vec<(WeightsPlace, Found<'a>)> 
 }
 
 /// Where the memory of a measurement was. `None` for memory without CPUs, and where it is not known.
-fn place(found: &Found<'_>) -> Option<WeightsPlace> {
+pub(super) fn place(found: &Found<'_>) -> Option<WeightsPlace> {
     let (topology, at) = (found.topology(), &found.m.at);
     let one = |node| is_whole(topology, node).then_some(WeightsPlace::OneNode { node });
     if let Some(weights) = &at.weights {
@@ -81,10 +89,11 @@ fn place(found: &Found<'_>) -> Option<WeightsPlace> {
     }
 }
 
-fn ceiling(model: &Model, place: WeightsPlace, found: &Found<'_>) -> Option<Ceiling> {
+/// The most tokens a second of a model whose weights are there.
+pub(super) fn ceiling(model: &Model, place: WeightsPlace, found: &Found<'_>) -> Option<Ceiling> {
     let nodes = match &place {
         WeightsPlace::OwnNodes { nodes } => nodes.clone(),
-        WeightsPlace::OneNode { node } => IdSet::one(*node),
+        WeightsPlace::OneNode { node } | WeightsPlace::OtherNode { node, .. } => IdSet::one(*node),
         WeightsPlace::Interleaved { weights } => weights.nodes(),
     };
     let of_nodes = nodes.iter().filter_map(|node| found.topology().node(node)).map(|n| n.memory.map(|memory| memory.0));

@@ -121,6 +121,7 @@ impl FrontEnd for Native {
 /// The option that sets a knob.
 pub const fn option(knob: Knob) -> &'static str {
     match knob {
+        Knob::Access => "--access",
         Knob::Against => "--against",
         Knob::Baseline => "--baseline",
         Knob::Budget => "--budget",

@@ -1,11 +1,15 @@
 //! Advice in English.
 
-use memgauge_analysis::advice::{Action, Advice, Doubt, Effect, LeftOut, Model, Number, Ratio, Recommendation, Role, Topic, Why};
+use memgauge_analysis::advice::{
+    Action, Advice, AgainstCeiling, Cause, Ceiling, Doubt, Effect, Fit, LeftOut, Model, Number, PossibleCause, Ratio, Recommendation, Role,
+    Topic, WeightsPlace, Why,
+};
 use memgauge_model::experiment::{ChaseOrder, PrefetchRequest};
 use memgauge_model::interleave::Weights;
 use memgauge_model::topology::OperatingSystem;
 use memgauge_model::traffic::Mix;
-use memgauge_model::wording::{ids, spelled};
+use memgauge_model::units::{Bytes, IdSet};
+use memgauge_model::wording::{ids, nodes, spelled};
 use memgauge_model::words::Knob;
 
 use crate::number::{human, number, percent};
@@ -18,6 +22,9 @@ pub(super) fn headline(advice: &Advice) -> String {
         let how = command.map(|command| format!("; measure: {command}")).unwrap_or_default();
         return format!("No advice: these results do not support any{how}");
     };
+    if let Action::ExplainTokens { seen_tokens_per_s, ceiling, against, causes, .. } = &first.action {
+        return seen(*seen_tokens_per_s, ceiling, *against, causes);
+    }
     let tokens = advice.recommendations.iter().find_map(|r| match &r.action {
         Action::ExpectTokens { ceilings, .. } => {
             let highest = ceilings.first()?;
@@ -29,6 +36,105 @@ pub(super) fn headline(advice: &Advice) -> String {
         (Action::ExpectTokens { .. }, Some(tokens)) => tokens,
         (_, Some(tokens)) => format!("{}; {tokens}", short(first, system)),
         (_, None) => short(first, system),
+    }
+}
+
+/// Causes that fit and are named in the answer; the table has all.
+const NAMED: usize = 2;
+
+/// The rate that is seen against the ceiling, and the causes that fit, in a line.
+fn seen(tokens_per_s: f64, ceiling: &Ceiling, against: AgainstCeiling, causes: &[PossibleCause]) -> String {
+    let share = of_ceiling(tokens_per_s, ceiling);
+    let fit: Vec<String> = fitting(causes).take(NAMED).map(|(name, rate)| format!("{name} ({})", number(rate))).collect();
+    match against {
+        AgainstCeiling::Below if fit.is_empty() => format!("{share}; {}", none_fits(causes)),
+        AgainstCeiling::Below => format!("{share}; this fits: {}", fit.join(", ")),
+        AgainstCeiling::At => format!("{share}; memory's bandwidth is the limit"),
+        AgainstCeiling::Above => format!("{share}; the model reads fewer bytes for each token than {}", human(ceiling.model.bytes)),
+    }
+}
+
+/// `6.10 of at most 9.40 tokens/s: 65 %`.
+fn of_ceiling(tokens_per_s: f64, ceiling: &Ceiling) -> String {
+    let share = percent(tokens_per_s / ceiling.tokens_per_s);
+    format!("{} of at most {} tokens/s: {share}", number(tokens_per_s), number(ceiling.tokens_per_s))
+}
+
+/// The causes that fit, with their tokens a second.
+fn fitting(causes: &[PossibleCause]) -> impl Iterator<Item = (String, f64)> {
+    let fits = |possible: &PossibleCause| {
+        possible.rate.filter(|rate| rate.fit == Fit::Fits).map(|rate| (cause(&possible.cause), rate.tokens_per_s))
+    };
+    causes.iter().filter_map(fits)
+}
+
+/// That the results have no cause that fits.
+fn none_fits(causes: &[PossibleCause]) -> &'static str {
+    match causes.iter().any(|possible| possible.rate.is_some()) {
+        true => "no cause that was measured fits alone",
+        false => "possible causes were not measured",
+    }
+}
+
+/// The limit, and the bytes of a token, that follow from the rate that is seen.
+fn explain(tokens_per_s: f64, ceiling: &Ceiling, against: AgainstCeiling, implied: Bytes, causes: &[PossibleCause]) -> String {
+    let (share, bytes) = (of_ceiling(tokens_per_s, ceiling), human(ceiling.model.bytes));
+    let implied_gib = human(implied);
+    match against {
+        AgainstCeiling::Below => {
+            let fit = match fitting(causes).count() {
+                0 => format!("But {}.", none_fits(causes)),
+                1 => "One cause fits: test that first.".to_owned(),
+                _ => "Several causes fit: test those first.".to_owned(),
+            };
+            format!("You see {share}. {fit} If all of the bandwidth is used, each token reads {implied_gib} and not {bytes}.")
+        }
+        AgainstCeiling::At => format!(
+            "You see {share}. Memory's bandwidth is the limit: only fewer bytes for each token (a smaller quantisation) or more bandwidth make it faster."
+        ),
+        AgainstCeiling::Above => format!(
+            "You see {share}. So each token reads at most {implied_gib} and not {bytes}: the size is wrong, or one of these is the cause. The rate of reading a prompt does not count: its tokens share the weights, as in a batch."
+        ),
+    }
+}
+
+/// What may be the cause.
+pub(super) fn cause(cause: &Cause) -> String {
+    match cause {
+        Cause::FewerThreads { threads } if threads.is_empty() => "too few threads".to_owned(),
+        Cause::FewerThreads { threads } if *threads == IdSet::one(1) => "1 thread".to_owned(),
+        Cause::FewerThreads { threads } => format!("{} threads", ids(threads)),
+        Cause::Placement { place: None } => "weights on one node, or on another one".to_owned(),
+        Cause::Placement { place: Some(place) } => format!("weights on {}", weights_on(place)),
+        Cause::BasePages => "base pages".to_owned(),
+        Cause::PrefetchersOff => "prefetchers off".to_owned(),
+        Cause::RandomAccess => "random lines (experts)".to_owned(),
+        Cause::LeftOut { what: LeftOut::KvCache } => "KV cache and activations (more bytes)".to_owned(),
+        Cause::LeftOut { what: LeftOut::Compute } => "compute (dequantisation)".to_owned(),
+        Cause::LeftOut { what } => left_out(*what).to_owned(),
+    }
+}
+
+/// Whether a cause fits, in a word or two that [`FITS`] explains.
+pub(super) const fn fit(fit: Fit) -> &'static str {
+    match fit {
+        Fit::Fits => "fits",
+        Fit::Slower => "in part",
+        Fit::Faster => "not alone",
+    }
+}
+
+/// The words of [`fit`].
+pub(super) const FITS: &str = "Fits: within 10 % of what you see. In part: slower than that, so it can be a part of the cause at most. Not \
+alone: faster than that.";
+
+/// Where a model's weights are.
+pub(super) fn weights_on(place: &WeightsPlace) -> String {
+    match place {
+        WeightsPlace::OwnNodes { nodes: list } => format!("own nodes ({})", nodes(list)),
+        WeightsPlace::OneNode { node } => format!("node {node}"),
+        WeightsPlace::OtherNode { node, cpu_node } => format!("node {node}, threads on {cpu_node}"),
+        WeightsPlace::Interleaved { weights } => format!("nodes in turn ({weights})"),
     }
 }
 
@@ -77,6 +183,9 @@ pub(super) fn action(recommendation: &Recommendation, system: OperatingSystem) -
         Action::UseThreads { mix, threads, of, share, knee } => use_threads(recommendation, *mix, (*threads, *of), *share, *knee),
         Action::ExpectTokens { .. } => {
             "Expect no more tokens a second than this: the read bandwidth over the bytes for each token.".to_owned()
+        }
+        Action::ExplainTokens { seen_tokens_per_s, ceiling, against, implied, causes, .. } => {
+            explain(*seen_tokens_per_s, ceiling, *against, *implied, causes)
         }
         Action::UseSecondThreads { mix, cores, threads, bandwidth, effect } => second_threads(*mix, *cores, *threads, *bandwidth, *effect),
         Action::StayBelow { mix, gbs, share, growth } => format!(
@@ -281,6 +390,12 @@ pub(super) fn doubt(doubt: &Doubt) -> String {
             format!("numbers are degraded ({})", reasons.join(", "))
         }
         Doubt::PointsLeftOut { threads } => format!("the points of {} threads are unreliable or missing, and left out", ids(threads)),
+        Doubt::NotMeasuredHere => {
+            "the tokens a second and the bytes for each were given and not measured; a cause that fits need not be the one".to_owned()
+        }
+        Doubt::PartOfMachine { cores, of } => {
+            format!("the ceiling may be too low, because at most {cores} of {of} cores read at once in these results")
+        }
     }
 }
 
@@ -292,6 +407,7 @@ pub(super) const fn left_out(what: LeftOut) -> &'static str {
         LeftOut::Synchronisation => "synchronisation of threads",
         LeftOut::Batches => "batches (several sequences share a reading)",
         LeftOut::UnusedExperts => "experts that a token does not use (give the bytes of the active ones)",
+        LeftOut::Caches => "caches (what stays in them is not read again)",
     }
 }
 
@@ -317,6 +433,7 @@ pub(super) fn role(n: &Number) -> String {
         Role::FullRandom => "over the whole buffer".to_owned(),
         Role::PrefetchersOn => "prefetchers on".to_owned(),
         Role::PrefetchersOff => "prefetchers off".to_owned(),
+        Role::RandomAccess => "random lines".to_owned(),
         Role::NotUsed => "not used".to_owned(),
     }
 }
@@ -334,6 +451,7 @@ pub(super) fn why(why: &Why) -> String {
         ),
         Why::OneKindOfPages { pages } => format!("only {} were measured", pages.in_words()),
         Why::PrefetchersStillOn => "latencies contradict the registers that say that prefetchers are off".to_owned(),
+        Why::OfTheProgram => "it depends on the program".to_owned(),
         Why::NoModel => format!("give a model's size, such as {} 8G", Knob::ModelBytes),
     }
 }
