@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use memgauge_analysis::conclusions::{advise, curve, levels, limit, persistent, summary};
+use memgauge_analysis::conclusions::{advise, curve, levels, limit, persistent, summary, tiers};
 use memgauge_analysis::reference;
 use memgauge_engine::RunContext;
 use memgauge_model::note::{Note, NoteCode};
@@ -72,6 +72,7 @@ impl<'a> Runner<'a> {
         report.best_writers = persistent::best_writers(&report.results);
         report.access_knees = persistent::access_knees(&report.results);
         report::add_notes(report, advise::notes(&report.results, &report.machine));
+        report::add_notes(report, tiers::notes(report));
         let suspended = Duration::from_nanos(clock::suspended_ns().saturating_sub(self.suspended_ns));
         if suspended > MIN_SUSPENSION {
             report.notes.push(

@@ -114,7 +114,8 @@ fn a_machine_without_a_second_tier_has_no_weights_to_find() {
 
 #[test]
 fn tiers_are_compared_alone_and_disturbed() {
-    let (machine, model) = with_far_tier();
+    let (mut machine, model) = with_far_tier();
+    machine.topology.nodes.iter_mut().for_each(|node| node.memory_tier = Some(4));
     let (near, far) = (model.nodes[&0].0, model.nodes[&2].0);
     let mut spec = Spec::new(Task::tiers());
     spec.cpus = Some(machine.topology.cpus.iter().filter(|c| c.package == 0).map(|c| c.id).collect());
@@ -144,6 +145,9 @@ fn tiers_are_compared_alone_and_disturbed() {
     for expected in ["Tiers of memory", "memory without CPUs", "distance 14 from node 0", "Latency of each tier by what is loaded"] {
         assert!(text.contains(expected), "{expected}");
     }
+    // The far node has twice the latency in the same tier, and weights of 5:1 for bandwidths of 2:1.
+    let codes: Vec<&str> = report.notes.iter().map(|note| note.code.word()).collect();
+    assert!(codes.contains(&"tier-shared") && codes.contains(&"weights-differ") && !codes.contains(&"tier-order"), "{:?}", report.notes);
     let json: Report = serde_json::from_slice(&report.render(Format::JSON, &Appearance::default()).unwrap()).unwrap();
     assert_eq!(json.plan.unwrap().tiers.iter().map(|t| t.node).collect::<Vec<_>>(), [0, 1, 2]);
 }

@@ -9,4 +9,5 @@ pub mod limit;
 pub mod persistent;
 pub mod scan;
 pub mod summary;
+pub mod tiers;
 pub mod trend;

@@ -47,6 +47,7 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
         all_cores_ghz: BTreeMap::new(),
         // 1 balances, and 2 promotes between memory tiers. Both migrate pages.
         numa_balancing: tree.parsed::<u32>("proc/sys/kernel/numa_balancing").map(|mode| mode != 0),
+        demotion: tree.text("sys/kernel/mm/numa/demotion_enabled").and_then(|state| state.parse().ok()),
         thp: tree.chosen("sys/kernel/mm/transparent_hugepage/enabled"),
         thp_disabled: crate::memory::thp_disabled(tree),
         thp_defrag: tree.chosen("sys/kernel/mm/transparent_hugepage/defrag"),

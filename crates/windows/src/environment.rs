@@ -54,6 +54,7 @@ fn environment(machine: &Machine, power: Power, elevated: Option<bool>, held: &[
         core_ghz: BTreeMap::new(),
         all_cores_ghz: BTreeMap::new(),
         numa_balancing: None,
+        demotion: None,
         thp: None,
         thp_defrag: None,
         thp_disabled: None,

@@ -28,6 +28,9 @@ pub struct Environment {
     pub all_cores_ghz: BTreeMap<u32, f64>,
     /// `/proc/sys/kernel/numa_balancing`; `null` when the kernel has none.
     pub numa_balancing: Option<bool>,
+    /// `/sys/kernel/mm/numa/demotion_enabled`: whether cold pages move to a slower tier of memory; absent where the kernel does not state it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub demotion: Option<bool>,
     /// Transparent huge pages: `always`, `madvise`, `never`.
     pub thp: Option<String>,
     /// `/sys/kernel/mm/transparent_hugepage/defrag`.
