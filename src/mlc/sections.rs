@@ -11,6 +11,7 @@ use memgauge_model::spec::{
     BandwidthShape, BandwidthSpec, ChaseSpec, LatencyShape, LatencySpec, LoadedSpec, ScanSpec, Spec, Task, TrafficSpec, TransferShape,
     TransferSpec,
 };
+use memgauge_model::tiers;
 use memgauge_model::topology::{Machine, OperatingSystem, PagePool};
 use memgauge_model::traffic::Mix;
 use memgauge_model::units::{Bytes, IdSet};
@@ -288,7 +289,7 @@ impl Translator<'_> {
         let every_cpu = self.letters.every_cpu;
         let latency = self.latency(if every_cpu { LatencyShape::PerCpu } else { LatencyShape::Matrix });
         let mut spec = self.spec(Task::Latency(latency));
-        spec.nodes = every_cpu.then(|| self.inputs.machine.allowed.nodes.clone());
+        spec.nodes = every_cpu.then(|| tiers::default_nodes(self.inputs.machine));
         self.section(if every_cpu { SectionKind::LatencyPerCpu } else { SectionKind::LatencyMatrix }, vec![spec])
     }
 

@@ -75,6 +75,7 @@ codes! {
         FirmwareDiffers = "firmware-differs",
         FrequencyLimited = "frequency-limited",
         GovernorPowersave = "governor-powersave",
+        GpuMemoryLeftOut = "gpu-memory-left-out",
         GuestIntervals = "guest-intervals",
         HitInOwnCache = "hit-in-own-cache",
         HypervisorNotKnown = "hypervisor-not-known",

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::topology::{Machine, Node, NodeDevice, NodeDeviceKind};
+use crate::topology::{Machine, Node, NodeDevice, NodeDeviceKind, Topology};
+use crate::units::IdSet;
 
 /// A kind of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -17,6 +18,8 @@ pub enum MemoryKind {
     Cxl,
     /// Persistent memory that serves as ordinary memory.
     Persistent,
+    /// Memory of a GPU that serves as ordinary memory.
+    Gpu,
     /// Memory without CPUs, of unknown kind.
     WithoutCpus,
 }
@@ -83,6 +86,9 @@ pub enum KindEvidence {
     },
 }
 
+/// Firmware of Grace Hopper states this distance or more of a GPU's memory (80). Sockets without online CPUs are nearer, also in machines of
+/// eight.
+const GPU_DISTANCE: u32 = 64;
 /// Firmware's claims of HBM are several times those of DRAM; claims of unequally populated nodes differ by less than this.
 const HBM_RATIO: u64 = 2;
 
@@ -103,6 +109,8 @@ pub fn kind(machine: &Machine, node: &Node) -> NodeKind {
     let (kind, guessed) = match () {
         () if device(NodeDeviceKind::Nvdimm) => (MemoryKind::Persistent, false),
         () if device(NodeDeviceKind::Cxl) => (MemoryKind::Cxl, false),
+        () if device(NodeDeviceKind::Gpu) => (MemoryKind::Gpu, false),
+        () if device(NodeDeviceKind::PciAccelerator) && is_far(topology, node) => (MemoryKind::Gpu, true),
         () if much_faster => (MemoryKind::Hbm, true),
         () if !bare => {
             evidence.push(KindEvidence::Cpus);
@@ -111,7 +119,7 @@ pub fn kind(machine: &Machine, node: &Node) -> NodeKind {
             evidence.extend(stated.map(|kinds| KindEvidence::Installed { kinds }));
             (MemoryKind::Dram, !certain)
         }
-        () if node.devices.is_empty() && !topology.cxl_memory.is_empty() => {
+        () if node.devices.iter().all(|d| d.kind == NodeDeviceKind::PciAccelerator) && !topology.cxl_memory.is_empty() => {
             let devices = topology.cxl_memory.iter().map(|device| device.name.clone()).collect();
             evidence.push(KindEvidence::CxlPresent { devices });
             (MemoryKind::Cxl, true)
@@ -131,6 +139,24 @@ pub fn kind(machine: &Machine, node: &Node) -> NodeKind {
     evidence.extend(nearest.map(|(distance, from)| KindEvidence::Distance { from, distance }));
     let volatile = topology.emulated_persistent(node.id).filter(|_| kind == MemoryKind::Persistent).map(str::to_owned);
     NodeKind { node: node.id, kind, guessed, volatile, evidence }
+}
+
+/// Whether its memory is as far from all CPUs as a GPU's.
+fn is_far(topology: &Topology, node: &Node) -> bool {
+    let distances = topology.nodes.iter().filter(|n| !n.cpus.is_empty()).filter_map(|n| n.distances.get(&node.id));
+    distances.min().is_some_and(|distance| *distance >= GPU_DISTANCE)
+}
+
+/// The nodes to measure where none are named: all that may be used, but memory of a GPU only where there is nothing else. Traffic there would
+/// disturb the GPU's programs.
+pub fn default_nodes(machine: &Machine) -> IdSet {
+    let without = machine.allowed.nodes.difference(&gpu_nodes(machine));
+    if without.is_empty() { machine.allowed.nodes.clone() } else { without }
+}
+
+/// The nodes with memory of a GPU.
+pub fn gpu_nodes(machine: &Machine) -> IdSet {
+    kinds(machine).into_iter().filter(|kind| kind.kind == MemoryKind::Gpu).map(|kind| kind.node).collect()
 }
 
 fn bandwidth_claim(node: &Node) -> Option<u64> {

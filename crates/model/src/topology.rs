@@ -240,6 +240,10 @@ pub enum NodeDeviceKind {
     Cxl,
     /// Memory that firmware sets apart for specific purposes, such as HBM or CXL.
     SpecificPurpose,
+    /// A GPU, whose driver made its memory that of the node.
+    Gpu,
+    /// A GPU or another accelerator that the kernel has on the node (PCI). Nothing says that the memory is its own.
+    PciAccelerator,
     /// Something else.
     Other,
 }

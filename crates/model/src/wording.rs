@@ -85,6 +85,7 @@ pub const fn memory_kind(kind: MemoryKind) -> &'static str {
         MemoryKind::Hbm => "HBM",
         MemoryKind::Cxl => "CXL",
         MemoryKind::Persistent => "persistent memory as memory",
+        MemoryKind::Gpu => "GPU memory",
         MemoryKind::WithoutCpus => "memory without CPUs",
     }
 }

@@ -8,8 +8,10 @@ use memgauge_model::interleave::Weights;
 use memgauge_model::note::{Note, NoteCode};
 use memgauge_model::plan::{Cell, Coarsened, KernelRow, Step, StopRule, shuffle};
 use memgauge_model::spec::{Spec, Task};
+use memgauge_model::tiers;
 use memgauge_model::topology::Machine;
 use memgauge_model::units::IdSet;
+use memgauge_model::wording;
 use memgauge_model::words;
 use memgauge_model::words::{Knob, Way, Ways};
 
@@ -82,7 +84,7 @@ impl<'a> Planner<'a> {
         check_chase(spec, &requested, machine)?;
         let mut nodes = match &spec.nodes {
             Some(requested) => check_nodes(requested, machine)?,
-            None => machine.allowed.nodes.clone(),
+            None => tiers::default_nodes(machine),
         };
         if nodes.is_empty() {
             return unavailable("this process may use memory of no node; check cpuset.mems of its control group");
@@ -131,6 +133,14 @@ impl<'a> Planner<'a> {
         for (node, why) in short {
             let note = Note::warning(NoteCode::NodeShortOfMemory, format!("node {node} is not measured: {why}"));
             notes.push(note.advise(Way::from("free memory there").or(Way::Smaller(Knob::Size))));
+        }
+        let left_out = machine.allowed.nodes.intersection(&tiers::gpu_nodes(machine)).difference(&nodes);
+        if spec.nodes.is_none() && !left_out.is_empty() {
+            let message = format!(
+                "memory of a GPU is not measured ({}), because traffic there disturbs the GPU's programs",
+                wording::nodes(&left_out)
+            );
+            notes.push(Note::info(NoteCode::GpuMemoryLeftOut, message).advise(Way::name("the nodes", Knob::Node).to("measure it")));
         }
         for nodes in machine.topology.shared_nodes() {
             let shared = nodes.iter().filter_map(|node| machine.topology.node(node)).fold(IdSet::new(), |all, n| all.union(&n.cpus));

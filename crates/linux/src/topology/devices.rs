@@ -11,11 +11,14 @@ use memgauge_model::units::{Bytes, IdSet};
 
 use super::nodes;
 use crate::persistent::{ancestor, name};
-use crate::tree::Tree;
+use crate::tree::{Tree, field};
 
 const TIERS_DIR: &str = "sys/devices/virtual/memory_tiering";
 const DAX_DIR: &str = "sys/bus/dax/devices";
 const CXL_DIR: &str = "sys/bus/cxl/devices";
+const PCI_DIR: &str = "sys/bus/pci/devices";
+const NVIDIA_DIR: &str = "proc/driver/nvidia/gpus";
+const NVIDIA_MEMORY: &str = "System RAM (NVIDIA)";
 const BLOCKS_DIR: &str = "sys/devices/system/memory";
 
 /// Adds to each node the kernel's tier of it and the devices whose memory it has.
@@ -36,6 +39,7 @@ pub(crate) fn assign(tree: Tree<'_>, nodes: &mut [Node]) {
     };
     tree.names(DAX_DIR).iter().for_each(|name| add(dax(tree, name)));
     tree.numbered(CXL_DIR, "region").iter().for_each(|number| add(cxl_region(tree, number)));
+    assign_gpus(tree, nodes);
     let with_cpus: IdSet = nodes.iter().filter(|node| !node.cpus.is_empty()).map(|node| node.id).collect();
     nodes.iter_mut().filter(|node| node.hmat.is_empty()).for_each(|node| node.hmat = cxl_claims(tree, node, &with_cpus));
 }
@@ -58,6 +62,52 @@ fn cxl_claims(tree: Tree<'_>, node: &Node, with_cpus: &IdSet) -> Vec<HmatAccess>
     };
     // Class 0 may be of other devices than CPUs.
     [1, 0].into_iter().find_map(read).into_iter().collect()
+}
+
+/// Adds to nodes without CPUs the GPU whose memory they have: by its driver's state, by the name under which its driver added the memory
+/// (which is all that there is where a GPU is divided, MIG), or else accelerators that the kernel has there.
+fn assign_gpus(tree: Tree<'_>, nodes: &mut [Node]) {
+    let bare: IdSet = nodes.iter().filter(|node| node.cpus.is_empty() && node.has_memory()).map(|node| node.id).collect();
+    if bare.is_empty() {
+        return;
+    }
+    let nvidia_nodes = nvidia_memory(tree);
+    let by_driver = tree.names(NVIDIA_DIR).into_iter().filter_map(|gpu| Some((nvidia_node(tree, &gpu)?, gpu, NodeDeviceKind::Gpu)));
+    let by_name = nvidia_nodes.iter().map(|node| (node, NVIDIA_MEMORY.to_owned(), NodeDeviceKind::Gpu));
+    let by_class = tree
+        .names(PCI_DIR)
+        .into_iter()
+        .filter_map(|device| Some((accelerator_node(tree, &device)?, device, NodeDeviceKind::PciAccelerator)));
+    for (id, name, kind) in by_driver.chain(by_name).chain(by_class).filter(|(id, ..)| bare.contains(*id)) {
+        let Some(node) = nodes.iter_mut().find(|node| node.id == id) else { continue };
+        // Stronger evidence comes first. Only accelerators may be several.
+        if node.devices.iter().all(|device| [device.kind, kind] == [NodeDeviceKind::PciAccelerator; 2]) {
+            node.devices.push(NodeDevice { name, kind, region: None, qos_class: None });
+        }
+    }
+}
+
+/// The node of a GPU's memory, if NVIDIA's driver has brought it online (`nv_procfs_read_numa_status`).
+fn nvidia_node(tree: Tree<'_>, gpu: &str) -> Option<u32> {
+    let status = tree.text(&format!("{NVIDIA_DIR}/{gpu}/numa_status"))?;
+    field(&status, "Node")?.parse().ok().filter(|_| field(&status, "Status") == Some("online"))
+}
+
+/// The nodes of memory that NVIDIA's driver has added under its name (`os_numa_add_gpu_memory`). Only root sees addresses.
+fn nvidia_memory(tree: Tree<'_>) -> IdSet {
+    let block = tree.text(&format!("{BLOCKS_DIR}/block_size_bytes")).and_then(|text| hexadecimal(&text)).filter(|bytes| *bytes > 0);
+    let node = |line: &str| {
+        let (range, _) = line.trim().split_once(" : ").filter(|(_, name)| *name == NVIDIA_MEMORY)?;
+        let start = hexadecimal(range.split_once('-')?.0).filter(|start| *start > 0)?;
+        tree.numbered(&format!("{BLOCKS_DIR}/memory{}", start / block?), "node").first()
+    };
+    tree.text("proc/iomem").unwrap_or_default().lines().filter_map(node).collect()
+}
+
+/// The node of a PCI device that is a display controller (class 3) or a processing accelerator (class 18).
+fn accelerator_node(tree: Tree<'_>, device: &str) -> Option<u32> {
+    let class = hexadecimal(&tree.text(&format!("{PCI_DIR}/{device}/class"))?)? >> 16;
+    tree.id(&format!("{PCI_DIR}/{device}/numa_node")).filter(|_| [0x03, 0x12].contains(&class))
 }
 
 /// A DAX device that the driver kmem has made memory of a node.
@@ -189,6 +239,44 @@ mod tests {
         assert!(nodes.iter().all(|node| node.hmat.is_empty()), "nobody claims anything");
         let memory = CxlMemory { name: "mem1".into(), cpu_node: Some(0), bytes: Bytes::gib(1), qos_class: Some(5) };
         assert_eq!(topology.cxl_memory, [memory]);
+    }
+
+    #[test]
+    fn gpus_with_memory_of_nodes() {
+        let mut tree = Fixture::new().cpus(2).node(0, "0-1", 1024);
+        for node in 1..6 {
+            tree = tree.node(node, "", 1024);
+        }
+        // Like a Grace Hopper: node 1 by its driver's state, node 2 by the name of memory that the driver added. The GPU of node 3 is offline.
+        let gpu =
+            |node: u32, status: &str| format!("Node:      {node}\nStatus:    {status}\nAddress:   420000000000\nSize:      1800000000\n");
+        let tree = tree.files(&[
+            ("proc/driver/nvidia/gpus/0009:01:00.0/numa_status", &gpu(1, "online")),
+            ("proc/driver/nvidia/gpus/0019:01:00.0/numa_status", &gpu(3, "offline")),
+            ("proc/iomem", "80000000-ffffffff : System RAM\n420000000000-4217ffffffff : System RAM (NVIDIA)\n490000000-49fffffff : System RAM (kmem)\n"),
+            ("sys/devices/system/memory/block_size_bytes", "8000000"),
+            // 0x420000000000 / 0x8000000
+            ("sys/devices/system/memory/memory540672/node2/x", ""),
+            ("sys/bus/pci/devices/0009:01:00.0/class", "0x030200"),
+            ("sys/bus/pci/devices/0009:01:00.0/numa_node", "0"),
+            ("sys/bus/pci/devices/0029:01:00.0/class", "0x120000"),
+            ("sys/bus/pci/devices/0029:01:00.0/numa_node", "4"),
+            ("sys/bus/pci/devices/0029:02:00.0/class", "0x020000"),
+            ("sys/bus/pci/devices/0029:02:00.0/numa_node", "5"),
+        ]);
+        let topology = read_machine(tree.root()).unwrap().topology;
+        let found: Vec<Vec<(&str, NodeDeviceKind)>> =
+            topology.nodes.iter().map(|n| n.devices.iter().map(|d| (d.name.as_str(), d.kind)).collect()).collect();
+        use NodeDeviceKind::{Gpu, PciAccelerator};
+        let expected = [
+            vec![],
+            vec![("0009:01:00.0", Gpu)],
+            vec![("System RAM (NVIDIA)", Gpu)],
+            vec![],
+            vec![("0029:01:00.0", PciAccelerator)],
+            vec![],
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]

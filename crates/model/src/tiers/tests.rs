@@ -57,6 +57,23 @@ fn devices_state_the_kind() {
 }
 
 #[test]
+fn memory_of_a_gpu_is_measured_only_if_it_is_named() {
+    let with = |kind, distance| {
+        let mut machine = machine(Node { devices: device(kind), ..node(2, "") });
+        machine.topology.nodes[0].distances.insert(2, distance);
+        machine.allowed.nodes = "0,2".parse().unwrap();
+        (of(&machine, 2), default_nodes(&machine).to_string())
+    };
+    assert_eq!(with(NodeDeviceKind::Gpu, 14), ((MemoryKind::Gpu, false), "0".into()));
+    assert_eq!(with(NodeDeviceKind::PciAccelerator, 80), ((MemoryKind::Gpu, true), "0".into()));
+    // DRAM of a socket without online CPUs has accelerators, too.
+    assert_eq!(with(NodeDeviceKind::PciAccelerator, 32), ((MemoryKind::WithoutCpus, false), "0,2".into()));
+    let mut only = machine(Node { devices: device(NodeDeviceKind::Gpu), ..node(2, "") });
+    only.allowed.nodes = IdSet::one(2);
+    assert_eq!(default_nodes(&only), IdSet::one(2), "better than nothing");
+}
+
+#[test]
 fn what_nothing_states_is_a_guess_or_unknown() {
     let plain = machine(node(2, ""));
     assert_eq!((of(&plain, 0), of(&plain, 2)), ((MemoryKind::Dram, true), (MemoryKind::WithoutCpus, false)));

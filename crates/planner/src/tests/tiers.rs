@@ -1,5 +1,7 @@
 //! Tiers of memory.
 
+use memgauge_model::topology::{NodeDevice, NodeDeviceKind};
+
 use super::*;
 
 /// Node of the CPUs, node of the chase, nodes of the load.
@@ -68,4 +70,33 @@ fn without_a_third_core_no_two_tiers_are_loaded_together() {
         "{:?}",
         plan.notes
     );
+}
+
+#[test]
+fn memory_of_a_gpu_is_loaded_only_if_it_is_named() {
+    let mut with_gpu = machine();
+    with_gpu.topology.nodes[2].devices =
+        vec![NodeDevice { name: "0009:01:00.0".into(), kind: NodeDeviceKind::Gpu, region: None, qos_class: None }];
+    let used = |plan: &Plan| -> IdSet {
+        let works = || plan.steps.iter().flat_map(|step| &step.cells).map(|cell| &cell.work);
+        let probes = works().filter_map(|work| work.probe().map(|probe| probe.buffer.node));
+        probes.chain(works().flat_map(|work| work.loaders().iter().map(|loader| loader.buffer.node))).collect()
+    };
+    let gpu: u32 = with_gpu.topology.nodes[2].id;
+    for task in [Task::suite(), Task::quick(), Task::bandwidth(BandwidthShape::Matrix), Task::latency(LatencyShape::Matrix), Task::scan()] {
+        let mut spec = Spec::new(task);
+        let plan = crate::plan(&spec, &with_gpu, &kernels()).unwrap();
+        assert!(!used(&plan).contains(gpu), "{:?}", spec.task);
+        let note = plan.notes.iter().find(|note| note.code.word() == "gpu-memory-left-out").unwrap();
+        assert!(note.message.to_string().starts_with("memory of a GPU is not measured (node 2)"), "{note:?}");
+        assert_eq!(note.advice.as_ref().unwrap().to_string(), "name the nodes with --node to measure it");
+        spec.nodes = Some(IdSet::one(gpu));
+        let plan = crate::plan(&spec, &with_gpu, &kernels()).unwrap();
+        assert!(plan.notes.iter().all(|note| note.code.word() != "gpu-memory-left-out"), "{:?}", plan.notes);
+    }
+    // Two sockets' DRAM is one tier; the GPU's memory is another if it is named.
+    assert!(crate::plan(&Spec::new(Task::tiers()), &with_gpu, &[]).is_err());
+    let mut spec = Spec::new(Task::tiers());
+    spec.nodes = Some("0,2".parse().unwrap());
+    assert!(used(&crate::plan(&spec, &with_gpu, &[]).unwrap()).contains(gpu));
 }

@@ -128,6 +128,8 @@ fn device(device: &NodeDevice) -> String {
         NodeDeviceKind::Nvdimm => "persistent memory",
         NodeDeviceKind::Cxl => "CXL",
         NodeDeviceKind::SpecificPurpose => "memory that firmware sets apart (specific purpose)",
+        NodeDeviceKind::Gpu => "GPU",
+        NodeDeviceKind::PciAccelerator => "GPU or other accelerator on this node (PCI)",
         NodeDeviceKind::Other => "a device with memory",
     };
     let region = region.as_ref().map(|region| format!(" in {region}")).unwrap_or_default();
