@@ -8,8 +8,8 @@ use memgauge_model::units::Bytes;
 use memgauge_model::words;
 use memgauge_model::words::{Verb, Ways};
 
+use super::case::{Case, EXCLUDED, FITS, ONLY_SOME, SHOWN, TYPICAL, UNLIKELY};
 use super::symptoms::{Symptoms, WORSE, percent};
-use super::{Case, EXCLUDED, FITS, ONLY_SOME, SHOWN, TYPICAL, UNLIKELY};
 use crate::comparison::DifferentField;
 use crate::conclusions::findings::machine::smaller_groups;
 

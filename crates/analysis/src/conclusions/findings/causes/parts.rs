@@ -5,8 +5,8 @@ use memgauge_model::units::IdSet;
 use memgauge_model::words::{Command, Knob, Verb};
 use memgauge_model::{wording, words};
 
+use super::case::{Case, EXCLUDED, FITS, SHOWN, TYPICAL, UNLIKELY};
 use super::symptoms::{Symptoms, WORSE, percent};
-use super::{Case, EXCLUDED, FITS, SHOWN, TYPICAL, UNLIKELY};
 use crate::comparison::DifferentField;
 
 /// A loss this large has a cause in the machine even where no other node shows it.

@@ -7,8 +7,8 @@ use memgauge_model::wording::spelled;
 use memgauge_model::words;
 use memgauge_model::words::{Knob, Verb};
 
+use super::case::{Case, EXCLUDED, FITS, ONLY_SOME, SHOWN, TYPICAL, UNLIKELY};
 use super::symptoms::{Symptoms, percent};
-use super::{Case, EXCLUDED, FITS, ONLY_SOME, SHOWN, TYPICAL, UNLIKELY};
 use crate::comparison::DifferentField;
 
 /// Something that concerns this share of the numbers concerns the check.
