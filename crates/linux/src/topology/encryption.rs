@@ -45,9 +45,12 @@ mod tests {
 
     #[test]
     fn guests_and_hosts_whose_memory_is_encrypted() {
-        assert_eq!(found(&[("proc/cpuinfo", "processor : 0\nflags : fpu sev\n")]), None, "the CPU could do it");
+        assert_eq!(found(&[("proc/cpuinfo", "processor : 0\nvendor_id : AuthenticAMD\nflags : fpu sev\n")]), None, "the CPU could do it");
         assert_eq!(found(&[("sys/class/misc/sev-guest/dev", "10:124\n")]).as_deref(), Some("AMD SEV-SNP"));
-        assert_eq!(found(&[("proc/cpuinfo", "processor : 0\nflags : fpu tdx_guest\n")]).as_deref(), Some("Intel TDX"));
+        assert_eq!(
+            found(&[("proc/cpuinfo", "processor : 0\nvendor_id : GenuineIntel\nflags : fpu tdx_guest\n")]).as_deref(),
+            Some("Intel TDX")
+        );
         let host = |status| found(&[("sys/bus/pci/drivers/ccp/0000:22:00.1/tsme_status", status)]);
         assert_eq!((host("1\n").as_deref(), host("0\n")), (Some("AMD TSME"), None));
     }

@@ -13,7 +13,7 @@ struct Channel {
 }
 
 impl InstalledMemory {
-    /// Channels in which one socket has no module and another one has, such as `channel C of P1`. Empty where names do not identify channels.
+    /// Channels that are empty in one socket and have a module in another, such as `channel C of P1`. Empty where names do not identify channels.
     pub fn empty_channels(&self) -> Vec<String> {
         let Some(sockets) = self.sockets() else { return Vec::new() };
         // The last word is the channel, the others its place.

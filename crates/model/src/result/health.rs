@@ -21,9 +21,9 @@ pub struct Health {
     pub compared: Vec<Compared>,
     /// Number of results that were measured again because they looked wrong.
     pub measured_again: u32,
-    /// What may have made numbers worse than they should be, the likeliest first. Empty where no number is.
+    /// The likely causes of numbers that are worse than they should be, the likeliest first. Empty if no number is worse.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub causes: Vec<Cause>,
+    pub causes: Vec<LikelyCause>,
 }
 
 codes! {
@@ -137,7 +137,7 @@ codes! {
 }
 
 codes! {
-    /// What makes memory, or what is measured of it, slower than it should be.
+    /// Causes of memory, or of measurements, that are slower than they should be.
     CauseCode {
         CpuLimits = "cpu-limits",
         EmptyChannel = "empty-channel",
@@ -164,7 +164,7 @@ codes! {
 /// One thing that may have made numbers worse, and what speaks for and against it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Cause {
+pub struct LikelyCause {
     /// Stable kebab-case word that scripts can rely on, such as `empty-channel`.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub code: Code<CauseCode>,
@@ -172,7 +172,7 @@ pub struct Cause {
     pub what: String,
     /// The points of its evidence together, by which causes are ranked. They are weights that experience suggests, and no probability.
     pub points: i32,
-    /// What speaks for it, and what against, the strongest first.
+    /// The evidence for it and against it, the strongest first.
     pub evidence: Vec<CauseEvidence>,
     /// The command or the place that tells whether it is the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -186,7 +186,7 @@ pub struct Cause {
 pub struct CauseEvidence {
     /// How much it speaks for the cause; less than 0: against it.
     pub points: i32,
-    /// What was seen. What firmware says is called its claim.
+    /// The observation. A statement of firmware is named as such.
     pub text: String,
 }
 

@@ -1,7 +1,7 @@
 //! The verdict of a health check.
 
 use memgauge_model::note::Code;
-use memgauge_model::result::{Cause, Compared, ComparedWith, Finding, FindingCode, Health, HealthStatus, Report};
+use memgauge_model::result::{Compared, ComparedWith, Finding, FindingCode, Health, HealthStatus, LikelyCause, Report};
 use memgauge_model::words::Ways;
 
 use super::page::{Page, Style};
@@ -142,8 +142,8 @@ const MOST_FINDINGS: usize = 5;
 const MOST_CAUSES: usize = 3;
 const MOST_EVIDENCE: usize = 2;
 
-/// What may be the reason, the likeliest first.
-fn causes(page: &mut Page, causes: &[Cause]) {
+/// The likely causes, with their evidence.
+fn causes(page: &mut Page, causes: &[LikelyCause]) {
     if causes.is_empty() {
         return;
     }

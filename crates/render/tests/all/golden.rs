@@ -9,7 +9,7 @@ use memgauge_model::experiment::{ChaseOrder, Experiment, MemoryPlace};
 use memgauge_model::integrity::TestPattern;
 use memgauge_model::note::{Code, Note, NoteCode};
 use memgauge_model::result::{
-    Cause, CauseEvidence, Compared, ComparedWith, Finding, Health, HealthStatus, Incomplete, Mismatch, Quality, QualityLevel,
+    CauseEvidence, Compared, ComparedWith, Finding, Health, HealthStatus, Incomplete, LikelyCause, Mismatch, Quality, QualityLevel,
     QualityReason, Report,
 };
 use memgauge_render::{Appearance, Document, Format, PlannedRun, mlc_scan};
@@ -327,7 +327,7 @@ fn likely_causes_stand_behind_the_verdict() {
     let mut report = samples::two_nodes();
     report.results.retain(|m| m.experiment == Experiment::IdleLatency);
     report.curves.clear();
-    let cause = |code: &str, what: &str, evidence: &[(i32, &str)]| Cause {
+    let cause = |code: &str, what: &str, evidence: &[(i32, &str)]| LikelyCause {
         code: Code::from_word(code),
         what: what.to_owned(),
         points: evidence.iter().map(|(points, _)| points).sum(),

@@ -1,4 +1,4 @@
-//! Why numbers are worse than they should be: causes by name, with what speaks for and against each, ranked.
+//! Likely causes of numbers that are worse than they should be, ranked, with the evidence for and against each.
 //!
 //! Each cause has a function that collects its evidence from what was measured ([`Symptoms`]), what the system said, and what differs from an
 //! earlier result. Evidence has points, by the same scale for all causes; they were set by hand, and simulated machines of each kind of fault show
@@ -12,7 +12,7 @@ mod symptoms;
 mod system;
 
 use memgauge_model::note::Code;
-use memgauge_model::result::{Cause, Finding, FindingCode, HealthStatus, Report};
+use memgauge_model::result::{Finding, FindingCode, HealthStatus, LikelyCause, Report};
 
 use crate::conclusions::findings::rules::Baselines;
 use case::Case;
@@ -40,8 +40,8 @@ const COMPLAINTS: [FindingCode; 16] = [
 /// Findings that numbers could not be compared as before, whatever their severity.
 const NOT_AS_BEFORE: [FindingCode; 2] = [FindingCode::FewerCpus, FindingCode::TooFewCompared];
 
-/// What may have made numbers worse than they should be, the likeliest first; nothing where no finding says that one is.
-pub(super) fn causes(report: &Report, references: Baselines<'_>, findings: &[Finding]) -> Vec<Cause> {
+/// The likely causes of numbers that are worse than they should be, the likeliest first; none unless a finding says that one is worse.
+pub(super) fn causes(report: &Report, references: Baselines<'_>, findings: &[Finding]) -> Vec<LikelyCause> {
     let complains = |finding: &Finding| match finding.code {
         Code::Known(code) => NOT_AS_BEFORE.contains(&code) || (finding.severity >= HealthStatus::Warning && COMPLAINTS.contains(&code)),
         Code::Unknown(_) => false,
@@ -71,7 +71,7 @@ pub(super) fn causes(report: &Report, references: Baselines<'_>, findings: &[Fin
         system::virtualisation(&symptoms),
         system::changed(&symptoms),
     ];
-    let mut causes: Vec<Cause> = cases.into_iter().flatten().filter_map(Case::weigh).collect();
+    let mut causes: Vec<LikelyCause> = cases.into_iter().flatten().filter_map(Case::weigh).collect();
     causes.sort_by_key(|cause| std::cmp::Reverse(cause.points));
     causes
 }

@@ -1,6 +1,6 @@
 //! A cause with the evidence that is collected for and against it, and how much that counts.
 
-use memgauge_model::result::{Cause, CauseCode, CauseEvidence};
+use memgauge_model::result::{CauseCode, CauseEvidence, LikelyCause};
 use memgauge_model::words::Ways;
 
 /// Points of what shows the cause itself: the kernel counted it, firmware lists it, a setting says it and said something else before.
@@ -43,10 +43,10 @@ impl Case {
     }
 
     /// The cause; `None` where nothing speaks for it, or more against it.
-    pub(super) fn weigh(mut self) -> Option<Cause> {
+    pub(super) fn weigh(mut self) -> Option<LikelyCause> {
         let points = self.evidence.iter().map(|e| e.points).sum();
         self.evidence.sort_by_key(|e| std::cmp::Reverse(e.points.abs()));
         let speaks = points > 0 && self.evidence.iter().any(|e| e.points > 0);
-        speaks.then(|| Cause { code: self.code.into(), what: self.what, points, evidence: self.evidence, check: self.check })
+        speaks.then(|| LikelyCause { code: self.code.into(), what: self.what, points, evidence: self.evidence, check: self.check })
     }
 }

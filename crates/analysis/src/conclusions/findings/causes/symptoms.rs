@@ -1,4 +1,4 @@
-//! What the numbers of a check show together: which parts of the machine are worse, and by how much.
+//! Symptoms: the parts of the machine whose numbers are worse, and by how much.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,12 +26,13 @@ pub(super) struct NodeShift {
 }
 
 impl NodeShift {
-    pub(super) fn is_worse(self) -> bool {
-        [self.bandwidth, self.latency].into_iter().flatten().any(|by| by >= WORSE)
+    /// The larger of the two; 0 where neither is known.
+    fn worst(self) -> f64 {
+        [self.bandwidth, self.latency].into_iter().flatten().fold(0.0, f64::max)
     }
 }
 
-/// What was seen, by part of the machine.
+/// How much worse each part of the machine is.
 pub(super) struct Symptoms<'a> {
     pub(super) report: &'a Report,
     /// An earlier result of this machine, or one that was given.
@@ -123,9 +124,11 @@ impl<'a> Symptoms<'a> {
         self.codes.contains(memgauge_model::note::Codes::word(code))
     }
 
-    /// Nodes whose own memory is worse than it should be.
+    /// Nodes whose own memory is worse than it should be. Nodes that are worse alike belong together, also where a small loss is hard to see on some.
     pub(super) fn worse_nodes(&self) -> Vec<u32> {
-        self.nodes.iter().filter(|(_, shift)| shift.is_worse()).map(|(node, _)| *node).collect()
+        let worst = self.nodes.values().map(|shift| shift.worst()).fold(0.0, f64::max);
+        let worse = |shift: &NodeShift| worst >= WORSE && shift.worst() >= worst / 2.0;
+        self.nodes.iter().filter(|(_, shift)| worse(shift)).map(|(node, _)| *node).collect()
     }
 
     /// Whether some nodes are worse and others are not.
@@ -156,7 +159,7 @@ impl<'a> Symptoms<'a> {
     }
 
     fn median_of(&self, part: fn(NodeShift) -> Option<f64>) -> Option<f64> {
-        let worse = self.nodes.values().filter(|shift| shift.is_worse()).filter_map(|shift| part(*shift));
+        let worse = self.worse_nodes().into_iter().filter_map(|node| part(self.nodes[&node]));
         stats::median(&worse.collect::<Vec<_>>())
     }
 

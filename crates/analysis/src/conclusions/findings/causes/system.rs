@@ -124,7 +124,7 @@ pub(super) fn virtualisation(s: &Symptoms<'_>) -> Option<Case> {
     let check = "look at the host's load and at how it places this guest (pinned CPUs, memory of one node, huge pages), or measure there";
     let mut case = Case::new(CauseCode::Virtualisation, format!("the hypervisor ({name}) or other guests of its host"), check);
     let metal = s.before.is_some_and(|before| before.machine.identity.is_virtual() == Some(false));
-    case.add_if(metal, SHOWN, format!("there was no hypervisor {}", s.when));
+    case.add_if(metal, SHOWN, format!("it was measured without a hypervisor {}", s.when));
     let stolen = |m: &Measurement| m.evidence.noise.steal.is_some_and(|share| share > STEAL);
     let share = s.share(stolen);
     case.add_if(share >= MANY, SHOWN, format!("it gave CPU time to other guests (steal) in {} of the numbers", percent(share)));

@@ -1,4 +1,4 @@
-//! What differs from earlier checks besides the numbers, and the causes that are named.
+//! Findings about differences from earlier checks besides the numbers, and likely causes.
 
 use memgauge_model::installed::{InstalledMemory, MemoryDevice};
 use memgauge_model::result::{CauseCode, FindingCode, Host};
@@ -44,7 +44,7 @@ fn a_module_that_is_gone_is_named_with_what_speaks_for_it() {
         (cause.evidence[0].points, cause.evidence[0].text.as_str()),
         (4, "firmware listed P0 CHANNEL D DIMM 0 in the check of 2026-11-12, and does not now")
     );
-    assert!(cause.check.as_ref().unwrap().to_string().starts_with("memgauge info"), "{:?}", cause.check);
+    assert!(cause.check.as_ref().unwrap().to_string().contains("(memgauge info, as root)"), "{:?}", cause.check);
     // With the same modules as before it is not one of them.
     let same = judge(&three_tries(with_channels(&four), 45.0), Baselines { history: &[before], ..Baselines::default() });
     assert!(!same.causes.iter().any(|cause| cause.code == CauseCode::EmptyChannel), "{:?}", same.causes);
