@@ -312,7 +312,7 @@ impl Model {
         let place = self.places.get(&load.cpu)?;
         let ghz = self.core_ghz(place, busy);
         let kernel = load.kernel;
-        let (read, written) = (kernel.lines_read_per_step() as f64, kernel.lines_written_per_step() as f64);
+        let (read, written) = (kernel.lines_read_per_iteration() as f64, kernel.lines_written_per_iteration() as f64);
         let (read, written) = (read / (read + written), written / (read + written));
         let fetched = if kernel.mix.non_temporal() { read } else { 1.0 };
         let (plain, prefetched) = self.in_flight;

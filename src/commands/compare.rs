@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus as ExitStatusOfChild, Stdio};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
 use anyhow::{Context, anyhow, bail};
@@ -169,15 +169,61 @@ impl Folder {
     }
 
     /// Keeps what was measured, if anything was, and says where it is.
-    fn keep(self, sides: &[Runs]) -> String {
+    fn keep(&mut self, sides: &[Runs]) -> String {
         if sides.iter().all(|side| side.reports.is_empty()) {
             return "nothing was measured".to_owned();
         }
-        let path = match self {
-            Self::Kept(path) => path,
-            Self::Temporary(folder) => folder.keep(),
-        };
-        format!("results so far: {}", path.display())
+        if let Self::Temporary(folder) = self {
+            folder.disable_cleanup(true);
+        }
+        format!("results so far: {}", self.path().display())
+    }
+}
+
+/// Runs of this program, one after the other, on one side of a comparison or on both.
+struct Rounds {
+    program: PathBuf,
+    /// What each run measures.
+    arguments: Vec<String>,
+    stop: Stop,
+    folder: Folder,
+    sides: Vec<Runs>,
+    begin: Instant,
+}
+
+impl Rounds {
+    fn begin(args: &CompareArgs, names: impl IntoIterator<Item = String>) -> anyhow::Result<Self> {
+        Ok(Self {
+            arguments: words(&args.measure).map_err(|why| UsageError(format!("--measure {}: {why}", args.measure)))?,
+            program: std::env::current_exe().context("cannot find this program's file")?,
+            stop: signals::watch().context("cannot install signal handlers")?,
+            folder: Folder::new(args.keep.as_deref())?,
+            sides: names.into_iter().map(|name| Runs { name, reports: Vec::new() }).collect(),
+            begin: Instant::now(),
+        })
+    }
+
+    /// Measures a side once more, into this file, after the command that makes its state. Whether no signal ended it.
+    fn measure(&mut self, side: usize, file: &str, command: Option<&[OsString]>) -> anyhow::Result<bool> {
+        let file = self.folder.path().join(file);
+        let changed = command.map_or(Ok(()), |command| change(command, &self.stop));
+        let measured = changed.and_then(|()| measure(&self.program, &self.arguments, &file, &self.stop));
+        if let Some(interruption) = self.stop.interruption() {
+            Program::MEMGAUGE.message(format_args!("{}; {}", reasons::incomplete(&interruption), self.folder.keep(&self.sides)));
+            return Ok(false);
+        }
+        match measured {
+            Ok(report) => self.sides[side].reports.push(report),
+            Err(error) => bail!("{error:#}; {}", self.folder.keep(&self.sides)),
+        }
+        Ok(true)
+    }
+
+    /// Says how far it is, and how long the rest takes if it takes as long as what is done.
+    fn progress(&self, what: &str, round: u32, rounds: u32) {
+        let left_s = self.begin.elapsed().as_secs_f64() / f64::from(round) * f64::from(rounds - round);
+        let left = if round < rounds { format!("; about {left_s:.0} s left") } else { String::new() };
+        Program::MEMGAUGE.message(format_args!("measured {what}{round} of {rounds} times{left}"));
     }
 }
 
@@ -191,31 +237,19 @@ fn measure_now(args: &CompareArgs, runs: u32, side: usize) -> anyhow::Result<Opt
                 .into()
         ));
     }
-    let measure_args = words(&args.measure).map_err(|why| UsageError(format!("--measure {}: {why}", args.measure)))?;
-    let program = std::env::current_exe().context("cannot find this program's file")?;
-    let stop = signals::watch().context("cannot install signal handlers")?;
-    let folder = Folder::new(args.keep.as_deref())?;
-    let mut now = [Runs { name: "now".into(), reports: Vec::new() }];
+    let mut rounds = Rounds::begin(args, ["now".to_owned()])?;
     for run in 1..=runs {
-        let file = folder.path().join(format!("{}-{run}.json", SIDES[side]));
-        let measured = measure(&program, &measure_args, &file, &stop);
-        if let Some(interruption) = stop.interruption() {
-            Program::MEMGAUGE.message(format_args!("{}; {}", reasons::incomplete(&interruption), folder.keep(&now)));
+        if !rounds.measure(0, &format!("{}-{run}.json", SIDES[side]), None)? {
             return Ok(None);
         }
-        match measured {
-            Ok(report) => now[0].reports.push(report),
-            Err(error) => bail!("{error:#}; {}", folder.keep(&now)),
-        }
-        Program::MEMGAUGE.message(format_args!("measured {run} of {runs} times"));
+        rounds.progress("", run, runs);
     }
     if let (0, Some(kept)) = (side, &args.keep) {
         let kept = kept.display();
         let text = format!("The runs are in {kept}. After the change: memgauge compare --runs {runs} {kept}\n");
         Stream::Output.print(text.as_bytes())?;
     }
-    let [now] = now;
-    Ok(Some(now))
+    Ok(rounds.sides.pop())
 }
 
 /// The two states in turn, A B B A …, each with a measurement after its command. `None` if a signal ended it.
@@ -227,31 +261,18 @@ fn measure_in_turn(args: &CompareArgs, runs: u32) -> anyhow::Result<Option<(Runs
     if a.is_empty() || b.is_empty() {
         bail!(UsageError("--runs needs a command on each side of ---; `true` changes nothing".into()));
     }
-    let measure_args = words(&args.measure).map_err(|why| UsageError(format!("--measure {}: {why}", args.measure)))?;
-    let program = std::env::current_exe().context("cannot find this program's file")?;
-    let stop = signals::watch().context("cannot install signal handlers")?;
-    let folder = Folder::new(args.keep.as_deref())?;
-    let mut sides = [a, b].map(|command| Runs { name: shown(command), reports: Vec::new() });
+    let mut rounds = Rounds::begin(args, [a, b].map(shown))?;
     for run in 1..=runs {
         let order = if run % 2 == 1 { [0, 1] } else { [1, 0] };
         for side in order {
-            let command = [a, b][side];
-            let file = folder.path().join(format!("{}-{run}.json", SIDES[side]));
-            let measured = change(command, &stop).and_then(|()| measure(&program, &measure_args, &file, &stop));
-            if let Some(interruption) = stop.interruption() {
-                let text = reasons::incomplete(&interruption);
-                Program::MEMGAUGE.message(format_args!("{text}; {}", folder.keep(&sides)));
+            if !rounds.measure(side, &format!("{}-{run}.json", SIDES[side]), Some([a, b][side]))? {
                 return Ok(None);
             }
-            match measured {
-                Ok(report) => sides[side].reports.push(report),
-                Err(error) => bail!("{error:#}; {}", folder.keep(&sides)),
-            }
         }
-        Program::MEMGAUGE.message(format_args!("measured both sides {run} of {runs} times"));
+        rounds.progress("both sides ", run, runs);
     }
-    let [before, after] = sides;
-    Ok(Some((before, after)))
+    let after = rounds.sides.pop();
+    Ok(rounds.sides.pop().zip(after))
 }
 
 fn shown(command: &[OsString]) -> String {

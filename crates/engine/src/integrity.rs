@@ -1,6 +1,6 @@
-//! Whether memory returns what was written to it: sweeps over buffers that write computed words and compare what comes back.
+//! Whether memory returns what was written to it: marches over buffers that write computed words and compare what comes back.
 //!
-//! A sweep compares the content that the sweep before it wrote and, block by block, writes the next one in the same go. So the memory nearly
+//! A march compares the content that the march before it wrote and, block by block, writes the next one in the same go. So the memory nearly
 //! always holds content that will be compared. Writes go past the caches, so that comparisons read from memory and not from a cache.
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ use crate::session::Session;
 
 /// Bytes that a thread goes over before it is asked again whether the run must end: some 10 ms.
 const PIECE: usize = 64 << 20;
-/// A sweep at this rate is slower than any memory: a thread that takes longer is lost.
+/// A march at this rate is slower than any memory: a thread that takes longer is lost.
 const SLOWEST_BYTES_S: u64 = 20 << 20;
 /// Mismatches of a buffer that are listed one by one; a chip that fails gives millions.
 const MAX_LISTED: usize = 20;
@@ -37,8 +37,9 @@ const LINE_WORDS: usize = 8;
 /// How long a wait for the end of the hold time may delay the answer to a signal.
 const NAP: Duration = Duration::from_millis(20);
 
-/// One sweep over a buffer.
-pub(crate) struct Sweep {
+/// One pass over a buffer in ascending or descending order that compares and writes: an element of a march test (van de Goor, "Using March Tests to
+/// Test SRAMs", 1993).
+pub(crate) struct March {
     buffer: Arc<Buffer>,
     /// The expected words, and the test pattern that they belong to.
     compare: Option<(Words, Option<TestPattern>)>,
@@ -59,7 +60,7 @@ struct Found {
     first: Vec<Mismatch>,
 }
 
-impl Sweep {
+impl March {
     /// Compares with `compare`, then writes `write`, in ascending order, shared by `threads` threads.
     fn new(
         buffer: Arc<Buffer>,
@@ -102,7 +103,7 @@ impl Sweep {
         if self.drop_first {
             self.drop_lines(lines);
         }
-        kernels::with_wide_registers(PortionBlocks { sweep: self, blocks: portion.start / BLOCK_BYTES..portion.end / BLOCK_BYTES, found });
+        kernels::with_wide_registers(PortionBlocks { march: self, blocks: portion.start / BLOCK_BYTES..portion.end / BLOCK_BYTES, found });
         kernels::fence();
     }
 
@@ -205,7 +206,7 @@ impl Sweep {
 
 /// The blocks of a portion.
 struct PortionBlocks<'a> {
-    sweep: &'a Sweep,
+    march: &'a March,
     blocks: Range<usize>,
     found: &'a mut Found,
 }
@@ -218,8 +219,8 @@ impl kernels::Wide for PortionBlocks<'_> {
         let Range { start, end } = self.blocks;
         let mut words = [0; BLOCK_WORDS];
         for nth in 0..end - start {
-            let block = if self.sweep.descending { end - 1 - nth } else { start + nth };
-            self.sweep.block(block, &mut words, self.found);
+            let block = if self.march.descending { end - 1 - nth } else { start + nth };
+            self.march.block(block, &mut words, self.found);
         }
     }
 }
@@ -264,22 +265,22 @@ impl TestedBuffer {
         Self { buffer, cpus, holds: None, found, compared, bytes, busy, began: None, written: None, last: None, held: None }
     }
 
-    fn sweep(&self, write: Option<Words>, how: SweepOptions, cutoff: Cutoff) -> Arc<Sweep> {
-        let sweep = Sweep::new(self.buffer.clone(), self.holds.clone(), write, self.cpus.len(), cutoff);
-        Arc::new(Sweep { descending: how.descending, drop_first: how.drop_first && self.holds.is_some(), ..sweep })
+    fn march(&self, write: Option<Words>, how: MarchOptions, cutoff: Cutoff) -> Arc<March> {
+        let march = March::new(self.buffer.clone(), self.holds.clone(), write, self.cpus.len(), cutoff);
+        Arc::new(March { descending: how.descending, drop_first: how.drop_first && self.holds.is_some(), ..march })
     }
 
-    /// Takes over what a sweep found.
-    fn finish(&mut self, sweep: &Sweep, next: Option<(Words, Option<TestPattern>)>, started: Instant, ended: Instant) {
+    /// Takes over what a march found.
+    fn finish(&mut self, march: &March, next: Option<(Words, Option<TestPattern>)>, started: Instant, ended: Instant) {
         let middle = started + (ended - started) / 2;
         if self.buffer.fault().is_some() {
-            // Zeros have replaced the faulty memory, so the mismatches that this sweep found tell nothing new.
+            // Zeros have replaced the faulty memory, so the mismatches that this march found tell nothing new.
             self.holds = None;
             return;
         }
-        self.found.add(std::mem::take(&mut *sweep.found.lock().unwrap_or_else(PoisonError::into_inner)));
+        self.found.add(std::mem::take(&mut *march.found.lock().unwrap_or_else(PoisonError::into_inner)));
         self.busy += ended - started;
-        if !sweep.portions.are_taken() {
+        if !march.portions.are_taken() {
             // Cut short: what it holds now is not one content.
             self.holds = None;
             return;
@@ -331,9 +332,9 @@ impl TestedBuffer {
     }
 }
 
-/// How a sweep goes over memory.
+/// The order and the timing of a march.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct SweepOptions {
+pub(crate) struct MarchOptions {
     /// From the end.
     pub(crate) descending: bool,
     /// Lines are dropped from the caches before they are compared.
@@ -346,28 +347,28 @@ pub(crate) struct SweepOptions {
 ///
 /// # Errors
 /// When the run must end, a thread is lost, or memory has faulted; what was found until then is in the buffers.
-pub(crate) fn sweep(
+pub(crate) fn march(
     session: &mut Session<'_>,
     buffers: &mut [TestedBuffer],
-    how: SweepOptions,
+    how: MarchOptions,
     next: impl Fn(usize) -> Option<(Words, Option<TestPattern>)>,
 ) -> Result {
     wait_until(session, buffers.iter().filter_map(|b| b.ready_at(how.hold)).max())?;
     let nexts: Vec<_> = (0..buffers.len()).map(next).collect();
-    let sweeps: Vec<_> = buffers
+    let marches: Vec<_> = buffers
         .iter()
         .zip(&nexts)
-        .map(|(b, next)| b.sweep(next.as_ref().map(|n| n.0.clone()), how, session.context.cutoff(None)))
+        .map(|(b, next)| b.march(next.as_ref().map(|n| n.0.clone()), how, session.context.cutoff(None)))
         .collect();
-    let mut by_cpu: BTreeMap<u32, Vec<Arc<Sweep>>> = BTreeMap::new();
-    for (buffer, sweep) in buffers.iter().zip(&sweeps) {
-        buffer.cpus.iter().for_each(|cpu| by_cpu.entry(*cpu).or_default().push(sweep.clone()));
+    let mut by_cpu: BTreeMap<u32, Vec<Arc<March>>> = BTreeMap::new();
+    for (buffer, march) in buffers.iter().zip(&marches) {
+        buffer.cpus.iter().for_each(|cpu| by_cpu.entry(*cpu).or_default().push(march.clone()));
     }
     let started = session.context.now();
     let outcome = run(session, &by_cpu);
     let ended = session.context.now();
-    for ((buffer, sweep), next) in buffers.iter_mut().zip(&sweeps).zip(nexts) {
-        buffer.finish(sweep, next, started, ended);
+    for ((buffer, march), next) in buffers.iter_mut().zip(&marches).zip(nexts) {
+        buffer.finish(march, next, started, ended);
     }
     session.add_measuring(ended - started);
     outcome?;
@@ -375,21 +376,21 @@ pub(crate) fn sweep(
     fault.map_or(Ok(()), Err)
 }
 
-/// Runs all sweeps to their end, piece by piece.
-fn run(session: &mut Session<'_>, by_cpu: &BTreeMap<u32, Vec<Arc<Sweep>>>) -> Result {
+/// Runs all marches to their end, piece by piece.
+fn run(session: &mut Session<'_>, by_cpu: &BTreeMap<u32, Vec<Arc<March>>>) -> Result {
     let timeout = WORKER_TIMEOUT + Duration::from_secs(PIECE as u64 / SLOWEST_BYTES_S);
-    while by_cpu.values().flatten().any(|sweep| !sweep.portions.are_taken()) {
+    while by_cpu.values().flatten().any(|march| !march.portions.are_taken()) {
         if session.interrupted() {
             return Err(NotMeasured::Interrupted);
         }
-        let job = |sweeps: &Vec<Arc<Sweep>>| -> Job<()> {
-            let sweeps = sweeps.clone();
+        let job = |marches: &Vec<Arc<March>>| -> Job<()> {
+            let marches = marches.clone();
             Box::new(move || {
-                sweeps.iter().fold(PIECE, |left, sweep| sweep.run(left));
+                marches.iter().fold(PIECE, |left, march| march.run(left));
             })
         };
         let threads = session.runner.threads(&by_cpu.keys().copied().collect())?;
-        threads.workers.run(by_cpu.iter().map(|(cpu, sweeps)| (*cpu, job(sweeps))).collect(), timeout)?;
+        threads.workers.run(by_cpu.iter().map(|(cpu, marches)| (*cpu, job(marches))).collect(), timeout)?;
     }
     Ok(())
 }
@@ -482,10 +483,10 @@ impl CheckedBuffers {
         let first_blocks: Vec<u64> = checked.buffers.iter().scan(0, |next, b| Some(std::mem::replace(next, *next + blocks(b)))).collect();
         for step in &steps {
             let next = |index: usize| Some((step.words(session.plan.seed, first_blocks[index]), Some(step.pattern)));
-            sweep(session, &mut checked.buffers, SweepOptions { descending: step.descending, hold, ..SweepOptions::default() }, next)?;
+            march(session, &mut checked.buffers, MarchOptions { descending: step.descending, hold, ..MarchOptions::default() }, next)?;
         }
-        checked.sweep(session, true)?;
-        checked.sweep(session, false)?;
+        checked.march(session, true)?;
+        checked.march(session, false)?;
         Ok(checked)
     }
 
@@ -495,7 +496,7 @@ impl CheckedBuffers {
     /// When memory has faulted.
     pub(crate) fn end(&mut self, session: &mut Session<'_>, measured: &mut Measured) -> Result<Integrity> {
         let planned = self.planned + 2;
-        let outcome = self.sweep(session, true).and_then(|()| self.sweep(session, false));
+        let outcome = self.march(session, true).and_then(|()| self.march(session, false));
         self.planned = 0;
         let tested = std::mem::take(&mut self.tested);
         let each = self.buffers.iter_mut().map(|buffer| buffer.take(planned, tested.clone()));
@@ -515,10 +516,10 @@ impl CheckedBuffers {
         Ok(all)
     }
 
-    fn sweep(&mut self, session: &mut Session<'_>, inverted: bool) -> Result {
+    fn march(&mut self, session: &mut Session<'_>, inverted: bool) -> Result {
         let words = &self.words;
         let next = |index: usize| Some((if inverted { words[index].complement() } else { words[index].clone() }, None));
-        sweep(session, &mut self.buffers, SweepOptions { drop_first: true, hold: self.hold, ..SweepOptions::default() }, next)
+        march(session, &mut self.buffers, MarchOptions { drop_first: true, hold: self.hold, ..MarchOptions::default() }, next)
     }
 }
 

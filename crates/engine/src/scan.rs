@@ -31,7 +31,7 @@ use crate::cutoff::WORKER_TIMEOUT;
 use crate::error::Result;
 use crate::experiment::disturbance::{BurstConditions, BurstSamples, GroupBy};
 use crate::experiment::trials;
-use crate::integrity::{EccWatch, SweepOptions, TestedBuffer, name_devices};
+use crate::integrity::{EccWatch, MarchOptions, TestedBuffer, name_devices};
 use crate::kernel_choice::{Contest, TrialResult, candidates};
 use crate::measured::{Measured, Subject};
 use crate::session::Session;
@@ -196,7 +196,7 @@ fn grow(session: &mut Session<'_>, plan: &Scan, measured: &mut Measured) -> Resu
 fn fastest_reader(session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> Result<TrialResult> {
     // Those that only read: several threads go over the same region.
     let mut readers = candidates(&plan.traffic);
-    readers.retain(|k| k.written_per_step() == 0);
+    readers.retain(|k| k.written_per_iteration() == 0);
     let mut next = (0..regions.len()).cycle();
     trials::compare(session, &readers, &plan.traffic, Contest::KeepAll, |session, kernel| {
         for index in next.by_ref().take(regions.len()) {
@@ -312,7 +312,7 @@ impl Test {
         // Before the first comparison, passes read the regions, so the caches hold some of their lines.
         let drop_first = self.begun == 1;
         let hold = Duration::from_secs_f64(plan.hold_s);
-        let how = SweepOptions { descending: step.is_some_and(|s| s.descending), drop_first, hold };
+        let how = MarchOptions { descending: step.is_some_and(|s| s.descending), drop_first, hold };
         let blocks = (plan.region.bytes.0 as usize).div_ceil(BLOCK_BYTES) as u64;
         for ((buffer, region), first_block) in self.buffers.iter_mut().zip(regions).zip((0..).step_by(blocks as usize)) {
             if region.lost.is_some() {
@@ -320,7 +320,7 @@ impl Test {
             }
             let next = |_| step.map(|step| (step.words(session.plan.seed, first_block), Some(step.pattern)));
             let words = next(0);
-            region.unless_lost(crate::integrity::sweep(session, std::slice::from_mut(buffer), how, |_| words.clone()))?;
+            region.unless_lost(crate::integrity::march(session, std::slice::from_mut(buffer), how, |_| words.clone()))?;
         }
         self.begun += 1;
         Ok(())

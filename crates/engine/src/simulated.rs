@@ -18,7 +18,7 @@ use memgauge_os::memory::{Buffer, MemoryError};
 use crate::burst::chase::{self, ChainSpec, Chase, Ring, WindowExits};
 use crate::burst::exact::time_hops;
 use crate::burst::handover::{Transfer, TransferRun};
-use crate::burst::load::{Load, Traversal, lines_per_step};
+use crate::burst::load::{Load, Traversal, lines_per_iteration};
 use crate::burst::pipeline::Pipeline;
 use crate::burst::prefix::Prefix;
 use crate::burst::result::{BurstResult, BurstShape, ChasedHops, Conditions, Loaded};
@@ -129,8 +129,8 @@ impl Bursts for Simulated<'_> {
             away: &rates.away,
         };
         let loads = loads.into_iter().zip(rates.lines_per_ns).map(|((cpu, load), lines)| {
-            let per_step = lines_per_step(load.kernel()) as f64;
-            let step_ns: Vec<f64> = lines.into_iter().map(|rate| per_step / rate).collect();
+            let per_iteration = lines_per_iteration(load.kernel()) as f64;
+            let step_ns: Vec<f64> = lines.into_iter().map(|rate| per_iteration / rate).collect();
             let thread = thread(cpu);
             let trace = if in_flight == 0 { thread.by_windows(&step_ns) } else { thread.by_blocks(&step_ns, 1, (Fences::Windows, 0)) };
             Loaded { cpu, trace, load }

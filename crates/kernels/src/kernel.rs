@@ -10,8 +10,8 @@ use crate::order::Order;
 /// The largest number of streams of any kernel.
 pub const MAX_STREAMS: usize = 4;
 
-/// Bursts in one step of every kernel.
-pub const BURSTS_PER_STEP: u32 = 4;
+/// Chunks in one step of every kernel.
+pub const CHUNKS_PER_ITERATION: u32 = 4;
 
 /// One memory stream of a kernel: the bytes that one step reads and writes there, each of them once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,30 +28,30 @@ impl Stream {
         if self.read > self.write { self.read as usize } else { self.write as usize }
     }
 
-    /// A stream that is read: `burst` bytes a burst.
-    pub(crate) const fn read(burst: u32) -> Self {
-        Self { read: burst * BURSTS_PER_STEP, write: 0 }
+    /// A stream that is read: `chunk` bytes a chunk.
+    pub(crate) const fn read(chunk: u32) -> Self {
+        Self { read: chunk * CHUNKS_PER_ITERATION, write: 0 }
     }
 
-    /// A stream that is written: `burst` bytes a burst.
-    pub(crate) const fn write(burst: u32) -> Self {
-        Self { read: 0, write: burst * BURSTS_PER_STEP }
+    /// A stream that is written: `chunk` bytes a chunk.
+    pub(crate) const fn write(chunk: u32) -> Self {
+        Self { read: 0, write: chunk * CHUNKS_PER_ITERATION }
     }
 
-    /// A stream on which a burst does this operation with `bytes` bytes of each of `lines` lines.
+    /// A stream on which a chunk does this operation with `bytes` bytes of each of `lines` lines.
     pub(crate) const fn by(operation: Operation, lines: usize, bytes: u32) -> Self {
         if operation.loads() { Self::read(lines as u32 * bytes) } else { Self::write(lines as u32 * bytes) }
     }
 
-    /// A window. Each burst of this mix loads some of its lines and stores others.
+    /// A window. Each chunk of this mix loads some of its lines and stores others.
     pub(crate) const fn window(mix: Mix) -> Self {
-        let (loads, stores) = mix.burst_lines();
+        let (loads, stores) = mix.chunk_lines();
         Self::both((loads * LINE, stores * LINE))
     }
 
-    /// A window. Each burst reads some of its lines and writes others: `read` and `write` bytes per burst.
+    /// A window. Each chunk reads some of its lines and writes others: `read` and `write` bytes per chunk.
     pub(crate) const fn both((read, write): (u32, u32)) -> Self {
-        Self { read: read * BURSTS_PER_STEP, write: write * BURSTS_PER_STEP }
+        Self { read: read * CHUNKS_PER_ITERATION, write: write * CHUNKS_PER_ITERATION }
     }
 }
 
@@ -65,8 +65,8 @@ pub struct Walk<'a> {
     pub stride: usize,
     /// Random access: the order of the window's lines.
     pub order: Option<&'a Order>,
-    /// Random access: lines visited so far, so the caller adds the [lines](Kernel::lines_per_step) of each run. Rounded down to whole
-    /// bursts.
+    /// Random access: lines visited so far, so the caller adds the [lines](Kernel::lines_per_iteration) of each run. Rounded down to whole
+    /// chunks.
     pub index: usize,
     /// Blocks: lines of each, not 0. The order is then one of blocks.
     pub block: usize,
@@ -142,9 +142,9 @@ pub(crate) struct Entry {
 impl Entry {
     const NONE: Self = Self { end: std::ptr::null(), back: 0, at: 0, turn: 0, mask: 0 };
 
-    /// The entry after `index` lines, rounded down to whole bursts.
-    fn new(order: &Order, index: usize, burst_lines: u32) -> Self {
-        let (blocks, index) = (order.table.len(), index - index % burst_lines as usize);
+    /// The entry after `index` lines, rounded down to whole chunks.
+    fn new(order: &Order, index: usize, chunk_lines: u32) -> Self {
+        let (blocks, index) = (order.table.len(), index - index % chunk_lines as usize);
         let bytes = |entries: usize| (entries * size_of::<u64>()) as isize;
         Self {
             end: order.table.as_ptr_range().end,
@@ -216,7 +216,7 @@ pub struct Kernel {
     /// Bytes touched of each line visited: 64, or the width of one access where it touches a part.
     pub touched: u32,
     /// Lines moved, loads and stores together, between two delays of the paced form.
-    pub burst_lines: u32,
+    pub chunk_lines: u32,
     pub(crate) supported: fn() -> bool,
     pub(crate) run: unsafe fn(&mut Walk<'_>, usize),
     pub(crate) paced: unsafe fn(&mut Walk<'_>, usize, u32),
@@ -224,30 +224,30 @@ pub struct Kernel {
 
 impl Kernel {
     /// Bytes that the program reads in one step, all streams together.
-    pub fn read_per_step(&self) -> u64 {
+    pub fn read_per_iteration(&self) -> u64 {
         self.streams.iter().map(|s| u64::from(s.read)).sum()
     }
 
     /// Bytes that the program writes in one step, all streams together.
-    pub fn written_per_step(&self) -> u64 {
+    pub fn written_per_iteration(&self) -> u64 {
         self.streams.iter().map(|s| u64::from(s.write)).sum()
     }
 
     /// Lines that one step loads, all streams together: memory moves all 64 bytes of each (more where the machine's lines are longer), even where only
     /// a part is touched.
     #[inline]
-    pub fn lines_read_per_step(&self) -> u64 {
-        self.read_per_step() / u64::from(self.touched)
+    pub fn lines_read_per_iteration(&self) -> u64 {
+        self.read_per_iteration() / u64::from(self.touched)
     }
 
     /// Lines that one step stores, all streams together.
-    pub fn lines_written_per_step(&self) -> u64 {
-        self.written_per_step() / u64::from(self.touched)
+    pub fn lines_written_per_iteration(&self) -> u64 {
+        self.written_per_iteration() / u64::from(self.touched)
     }
 
     /// Lines that one step visits in one of its streams.
     #[inline]
-    pub const fn lines_per_step(&self, stream: &Stream) -> usize {
+    pub const fn lines_per_iteration(&self, stream: &Stream) -> usize {
         ((stream.read + stream.write) / self.touched) as usize
     }
 
@@ -275,15 +275,15 @@ impl Kernel {
 
     /// Runs `steps` steps of a walk; of what the caller sees in it, changes only the [sum](Walk::sum) of kernels that keep one.
     ///
-    /// With a delay, a wait of `delay` core cycles follows every burst of [`burst_lines`](Self::burst_lines) lines.
-    /// The delay is a chain of that many dependent subtractions. Chains follow one another without overlap, and the next burst's
-    /// addresses depend on the end of the chain before, so an out-of-order core cannot issue bursts ahead of their delay: it starts
-    /// one every `delay` cycles at most. The chain does not wait for the burst's data. A core that takes a branch only every second
+    /// With a delay, a wait of `delay` core cycles follows every chunk of [`chunk_lines`](Self::chunk_lines) lines.
+    /// The delay is a chain of that many dependent subtractions. Chains follow one another without overlap, and the next chunk's
+    /// addresses depend on the end of the chain before, so an out-of-order core cannot issue chunks ahead of their delay: it starts
+    /// one every `delay` cycles at most. The chain does not wait for the chunk's data. A core that takes a branch only every second
     /// cycle makes the delay twice as long, and so do two hardware threads that wait at once on a core that takes one branch a cycle for both:
     /// cycles are the core's, not the thread's.
     ///
-    /// A delay of 0 is legal and runs the loop over bursts without waiting. String kernels start their instruction anew
-    /// for each burst, which may then choose another protocol towards memory than for a long run.
+    /// A delay of 0 is legal and runs the loop over chunks without waiting. String kernels start their instruction anew
+    /// for each chunk, which may then choose another protocol towards memory than for a long run.
     ///
     /// # Panics
     ///
@@ -294,7 +294,7 @@ impl Kernel {
     /// The kernel is [supported](Self::supported). The memory that it touches is valid, also for writes if it is written, no written stream
     /// overlaps another, and no reference to the memory is live. It touches, from each stream's pointer on, which is 64-byte aligned:
     /// - sequential: `steps` times the stream's [`advance`](Stream::advance) bytes;
-    /// - strided: a line, or part of it, at each of `steps` times [`lines_per_step`](Self::lines_per_step) places, `stride` apart;
+    /// - strided: a line, or part of it, at each of `steps` times [`lines_per_iteration`](Self::lines_per_iteration) places, `stride` apart;
     /// - random: the [lines](Order::lines) of the order's window;
     /// - blocks: as many blocks of [`Walk::block`] lines.
     #[inline]
@@ -316,7 +316,7 @@ impl Kernel {
     fn enter(&self, walk: &mut Walk<'_>) {
         assert!(walk.order.is_some() && walk.block > 0, "{} needs an order", self.name);
         if self.form.access == Access::Random {
-            walk.entry = walk.order.map_or(Entry::NONE, |order| Entry::new(order, walk.index, self.burst_lines));
+            walk.entry = walk.order.map_or(Entry::NONE, |order| Entry::new(order, walk.index, self.chunk_lines));
         } else {
             // Each line is visited twice where it is loaded again.
             let visits = if matches!(self.form.line, LineUse::ReadBack(_)) { 2 } else { 1 };
@@ -326,12 +326,12 @@ impl Kernel {
     }
 }
 
-/// Lines of one burst of these streams.
-pub(crate) const fn burst_lines(streams: &[Stream], touched: u32) -> u32 {
+/// Lines of one chunk of these streams.
+pub(crate) const fn chunk_lines(streams: &[Stream], touched: u32) -> u32 {
     let (mut bytes, mut i) = (0, 0);
     while i < streams.len() {
         bytes += streams[i].read + streams[i].write;
         i += 1;
     }
-    bytes / touched / BURSTS_PER_STEP
+    bytes / touched / CHUNKS_PER_ITERATION
 }

@@ -6,10 +6,10 @@
 //! **A kernel declares its traffic.** Each [`Kernel`] states the bytes that one step reads and writes in each of its streams, and the
 //! tests hold it to that: they record the address of every access that a kernel makes and compare it with the declaration.
 //!
-//! **The shape of a kernel.** The unit is a *burst* of four cache lines, or of three or nine where the ratio of the mix needs it. The list of
+//! **The shape of a kernel.** The unit is a *chunk* of four cache lines, or of three or nine where the ratio of the mix needs it. The list of
 //! mixes (`mixes.rs` in `memgauge_model::traffic`) has its operations; an instruction set has a text for each operation (load, store, non-temporal
-//! store …), and for each [form](Kernel::form) a text that leads from line to line. A run without delay is a loop over *steps* of [`BURSTS_PER_STEP`] bursts, 12 to 36 lines, long enough that the loop's
-//! own two or three instructions cost nothing next to the loads and stores. A paced run is a loop over the same bursts with a delay
+//! store …), and for each [form](Kernel::form) a text that leads from line to line. A run without delay is a loop over *steps* of [`CHUNKS_PER_ITERATION`] chunks, 12 to 36 lines, long enough that the loop's
+//! own two or three instructions cost nothing next to the loads and stores. A paced run is a loop over the same chunks with a delay
 //! after each.
 //!
 //! **Forms.** Most kernels visit every line, one after the other, and touch all of it. The others have a different
@@ -62,7 +62,7 @@ use x86_64 as arch;
 
 pub use arch::{chase, chase_exact, chase_store, chase_timed, dependent_adds};
 pub use core_type::CoreType;
-pub use kernel::{BURSTS_PER_STEP, Kernel, MAX_STREAMS, Stream, Walk};
+pub use kernel::{CHUNKS_PER_ITERATION, Kernel, MAX_STREAMS, Stream, Walk};
 pub use line::{LINE, Line, STORED_BYTE};
 pub use order::Order;
 pub use recovery::{is_lost, recover};

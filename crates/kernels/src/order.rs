@@ -10,14 +10,14 @@ use memgauge_model::traffic::Mix;
 
 use crate::line::LINE;
 
-/// Blocks of a window are a multiple of every kernel's burst (3, 4 or 9 lines), so that a burst never ends behind the table.
+/// Blocks of a window are a multiple of every kernel's chunk (3, 4 or 9 lines), so that a chunk never ends behind the table.
 const BLOCK_UNIT: usize = 36;
 
 const _: () = {
     let mut n = 0;
     while n < Mix::ALL.len() {
-        let (loads, stores) = Mix::ALL[n].burst_lines();
-        assert!(BLOCK_UNIT.is_multiple_of((loads + stores) as usize), "the lines of a burst divide the unit of blocks");
+        let (loads, stores) = Mix::ALL[n].chunk_lines();
+        assert!(BLOCK_UNIT.is_multiple_of((loads + stores) as usize), "the lines of a chunk divide the unit of blocks");
         n += 1;
     }
 };

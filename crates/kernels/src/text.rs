@@ -1,7 +1,7 @@
 //! Assembly text shared by the instruction sets.
 //!
 //! The assembler's own `.irp name,values` repeats lines with each value in turn put in place of `\name`; kernels
-//! are written as one access and expanded over bursts, lines and parts of lines.
+//! are written as one access and expanded over chunks, lines and parts of lines.
 
 /// Hops of [`chase`](crate::chase) between two of its branches: every instruction set repeats the load this often.
 pub const CHASE_UNROLL: usize = 64;
@@ -11,7 +11,7 @@ pub(crate) const ADDS_UNROLL: u64 = 64;
 
 /// The kernels of all mixes in one form. Each row of [`memgauge_model::mixes`] goes to `$mixes`, one of the five macros below. It hands the row
 /// of a mix that has a kernel in this form to the macro `$kernel`: `$arguments`, the mix, its kind of stores, the two parts of its kernels' name
-/// and its burst.
+/// and its chunk.
 macro_rules! each_mix {
     ($mixes:ident => $kernel:ident $arguments:tt) => {
         memgauge_model::mixes!(rows ($mixes ($kernel $arguments)))
@@ -22,9 +22,9 @@ macro_rules! each_mix {
 macro_rules! rows {
     (($mixes:ident $to:tt) $(
         $(#[$attribute:meta])*
-        $mix:ident { burst: $burst:tt, stores: $stores:ident $(($compared:expr))?, kernel: $head:literal $tail:literal, $($other:tt)+ }
+        $mix:ident { chunk: $chunk:tt, stores: $stores:ident $(($compared:expr))?, kernel: $head:literal $tail:literal, $($other:tt)+ }
     )+) => {
-        &[$($mixes!($to $mix $stores $head $tail $burst)),+]
+        &[$($mixes!($to $mix $stores $head $tail $chunk)),+]
     };
 }
 
@@ -91,20 +91,20 @@ macro_rules! number_of {
     };
 }
 
-/// A burst's operation in a stream: on these lines, with `$bytes` of each.
+/// A chunk's operation in a stream: on these lines, with `$bytes` of each.
 macro_rules! stream {
     ($operation:ident $lines:tt, $bytes:expr) => {
         Stream::by(memgauge_model::traffic::Operation::$operation, $lines.len(), $bytes)
     };
 }
 
-/// The bytes of a stream that a burst goes over, whose lines are these.
+/// The bytes of a stream that a chunk goes over, whose lines are these.
 macro_rules! bytes {
     ([$($line:literal),+]) => { concat!("(0", $(bytes!($line)),+, ")") };
     ($line:literal) => { " + 64" };
 }
 
-/// The instructions `$op`, in turn, for each of these lines of a stream. They use `\line`, and `\burst`, which the loop around them counts.
+/// The instructions `$op`, in turn, for each of these lines of a stream. They use `\line`, and `\chunk`, which the loop around them counts.
 macro_rules! lines {
     ([$($line:literal),+], $($op:expr),+) => { concat!(".irp line", $(",", $line),+, "\n", $($op, "\n",)+ ".endr\n") };
 }
@@ -115,7 +115,7 @@ macro_rules! times {
     ($n:literal, $($op:expr),+) => { concat!(".rept ", $n, "\n", $($op, "\n",)+ ".endr\n") };
 }
 
-/// A kernel from the texts of its loops: `run` counts `{n}` steps, and `paced` counts `{n}` bursts with a delay after each. Both may write the
+/// A kernel from the texts of its loops: `run` counts `{n}` steps, and `paced` counts `{n}` chunks with a delay after each. Both may write the
 /// registers that `overwrites` declares.
 macro_rules! framed {
     ($name:expr, $mix:ident, $width:expr, $supported:expr, form $order:ident $use:ident of $touched:expr,
@@ -123,7 +123,7 @@ macro_rules! framed {
      run [$($run:tt)*], paced [$($paced:tt)*], overwrites [$($overwritten:tt)*]) => {{
         use memgauge_model::traffic::{Access, Form, LineUse, Mix, Width};
 
-        use crate::kernel::{BURSTS_PER_STEP, Stream, Walk, burst_lines};
+        use crate::kernel::{CHUNKS_PER_ITERATION, Stream, Walk, chunk_lines};
 
         unsafe fn run($walk: &mut Walk<'_>, steps: usize) {
             // SAFETY: touches what `Kernel::walk` requires to be valid; every register written is declared.
@@ -143,7 +143,7 @@ macro_rules! framed {
             unsafe {
                 std::arch::asm!(
                     $($paced)*
-                    n = inout(reg) steps * BURSTS_PER_STEP as usize => _,
+                    n = inout(reg) steps * CHUNKS_PER_ITERATION as usize => _,
                     $($s = inout(reg) $walk.streams[number_of!($s)] => _,)+
                     count = inout(reg) 0_u64 => _,
                     delay = in(reg) u64::from(delay),
@@ -162,7 +162,7 @@ macro_rules! framed {
             form: Form { access: Access::$order, line: LineUse::$use },
             streams: STREAMS,
             touched: $touched,
-            burst_lines: burst_lines(STREAMS, $touched),
+            chunk_lines: chunk_lines(STREAMS, $touched),
             supported: $supported,
             run,
             paced,

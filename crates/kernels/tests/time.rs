@@ -83,7 +83,7 @@ mod delay {
     use super::*;
 
     const STEPS: usize = 16;
-    const BURSTS: u64 = STEPS as u64 * BURSTS_PER_STEP as u64;
+    const CHUNKS: u64 = STEPS as u64 * CHUNKS_PER_ITERATION as u64;
 
     /// Ticks of a paced run in the L1 cache.
     fn paced(kernel: &Kernel, delay: u32) -> f64 {
@@ -110,7 +110,7 @@ mod delay {
         for kernel in available() {
             let adds = || {
                 least(|| {
-                    dependent_adds(BURSTS * 8000);
+                    dependent_adds(CHUNKS * 8000);
                 })
             };
             settles(kernel.name, 0.95..2.3, || (paced(kernel, 16_000) - paced(kernel, 8000)) / adds());

@@ -14,12 +14,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
-use memgauge_kernels::{BURSTS_PER_STEP, Kernel, Walk, available};
+use memgauge_kernels::{CHUNKS_PER_ITERATION, Kernel, Walk, available};
 use memgauge_model::traffic::{LineUse, PersistMethod};
 use support::{Guarded, needs, pointers, unit, visits, walks};
 
 const STEPS: usize = 2;
-const BURSTS: usize = STEPS * BURSTS_PER_STEP as usize;
+const CHUNKS: usize = STEPS * CHUNKS_PER_ITERATION as usize;
 /// Room for two steps of single bytes, loads and stores.
 const ROOM: usize = 8192;
 
@@ -175,7 +175,7 @@ fn trace(kernel: &Kernel, walk: &Walk<'_>, delay: Option<u32>) -> Vec<(usize, To
         .collect()
 }
 
-/// What the kernel declares to do in a stream, access by access, for each burst.
+/// What the kernel declares to do in a stream, access by access, for each chunk.
 fn declared(kernel: &Kernel, walk: &Walk<'_>, stream: usize) -> Vec<Vec<Touch>> {
     let line = |(offset, store): (usize, bool)| {
         let mut touches: Vec<Touch> = (0..kernel.touched as usize).step_by(unit(kernel)).map(|part| (offset + part, store)).collect();
@@ -188,7 +188,7 @@ fn declared(kernel: &Kernel, walk: &Walk<'_>, stream: usize) -> Vec<Vec<Touch>> 
         touches
     };
     let visits = visits(kernel, walk, STEPS, stream);
-    visits.chunks(visits.len() / BURSTS).map(|burst| burst.iter().copied().flat_map(line).collect()).collect()
+    visits.chunks(visits.len() / CHUNKS).map(|chunk| chunk.iter().copied().flat_map(line).collect()).collect()
 }
 
 fn check(kernel: &Kernel, delay: Option<u32>) {
@@ -219,20 +219,20 @@ fn paced_form_touches_the_same() {
     }
 }
 
-/// The bursts of a paced run are what the declaration says: each touches its lines of every stream, and as many lines as it says.
+/// The chunks of a paced run are what the declaration says: each touches its lines of every stream, and as many lines as it says.
 #[test]
-fn streams_advance_burst_by_burst() {
+fn streams_advance_chunk_by_chunk() {
     let _one = ONE_AT_A_TIME.lock();
     for kernel in traceable() {
         for walk in walks(kernel) {
             let trace = trace(kernel, &walk, Some(0));
             let declared: Vec<_> = (0..kernel.streams.len()).map(|i| declared(kernel, &walk, i)).collect();
             let lines: usize = (0..kernel.streams.len()).map(|i| visits(kernel, &walk, STEPS, i).len()).sum();
-            assert_eq!(lines, BURSTS * kernel.burst_lines as usize, "{}", kernel.name);
-            for (b, burst) in trace.chunks(trace.len() / BURSTS).enumerate() {
+            assert_eq!(lines, CHUNKS * kernel.chunk_lines as usize, "{}", kernel.name);
+            for (b, chunk) in trace.chunks(trace.len() / CHUNKS).enumerate() {
                 for (i, declared) in declared.iter().enumerate() {
-                    let seen: Vec<Touch> = burst.iter().filter(|t| t.0 == i).map(|t| t.1).collect();
-                    assert_eq!(Some(&seen), declared.get(b), "{}, {walk:?}: burst {b}, stream {i}", kernel.name);
+                    let seen: Vec<Touch> = chunk.iter().filter(|t| t.0 == i).map(|t| t.1).collect();
+                    assert_eq!(Some(&seen), declared.get(b), "{}, {walk:?}: chunk {b}, stream {i}", kernel.name);
                 }
             }
         }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use memgauge_kernels::{BURSTS_PER_STEP, Kernel, LINE, Line, Order, Walk, all, available, checksum_xor, find, rows};
+use memgauge_kernels::{CHUNKS_PER_ITERATION, Kernel, LINE, Line, Order, Walk, all, available, checksum_xor, find, rows};
 use memgauge_model::traffic::{Access, Form, LineUse, Mix, PersistMethod, Width};
 use support::{Guarded, expected, needs, noise, pointers, walks};
 
@@ -195,18 +195,18 @@ fn checksum_is_that_of_every_word_and_changes_with_any_bit() {
     }
 }
 
-/// The declaration follows from the mix: the ratio of lines, and bursts of four lines or, where the smallest unit has another number, of
+/// The declaration follows from the mix: the ratio of lines, and chunks of four lines or, where the smallest unit has another number, of
 /// one unit.
 #[test]
 fn declares_what_its_mix_says() {
     for kernel in all() {
         let (loads, stores) = kernel.mix.lines();
-        let (read, written) = (kernel.lines_read_per_step(), kernel.lines_written_per_step());
+        let (read, written) = (kernel.lines_read_per_iteration(), kernel.lines_written_per_iteration());
         assert_eq!(read * u64::from(stores), written * u64::from(loads), "{}", kernel.name);
-        assert_eq!(read + written, u64::from(BURSTS_PER_STEP * kernel.burst_lines), "{}", kernel.name);
-        assert_eq!(kernel.burst_lines, if 4 % (loads + stores) == 0 { 4 } else { loads + stores }, "{}", kernel.name);
-        assert_eq!(kernel.read_per_step(), read * u64::from(kernel.touched), "{}", kernel.name);
-        assert_eq!(kernel.written_per_step(), written * u64::from(kernel.touched), "{}", kernel.name);
+        assert_eq!(read + written, u64::from(CHUNKS_PER_ITERATION * kernel.chunk_lines), "{}", kernel.name);
+        assert_eq!(kernel.chunk_lines, if 4 % (loads + stores) == 0 { 4 } else { loads + stores }, "{}", kernel.name);
+        assert_eq!(kernel.read_per_iteration(), read * u64::from(kernel.touched), "{}", kernel.name);
+        assert_eq!(kernel.written_per_iteration(), written * u64::from(kernel.touched), "{}", kernel.name);
         // One access of 64 bytes is no part: a core need not read a line of which it stores all.
         assert_eq!(kernel.touched < LINE, kernel.form.line == LineUse::Part, "{}", kernel.name);
         let streams = kernel.streams.len();

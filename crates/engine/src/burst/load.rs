@@ -32,9 +32,9 @@ pub(crate) struct Load {
     pub(crate) traversal: Traversal,
     /// A second buffer, and the percent of turns that it gets.
     second: Option<(Box<Traversal>, u32)>,
-    /// Core cycles to wait after every `burst_lines` lines.
+    /// Core cycles to wait after every `delay_lines` lines.
     pub(crate) delay: u32,
-    burst_lines: f64,
+    delay_lines: f64,
     /// How much of a turn of the second buffer is due, in percent.
     due: u32,
     /// Bytes of the machine's cache line, which memory moves.
@@ -135,11 +135,11 @@ impl Load {
         for (to, stream) in advance.iter_mut().zip(kernel.streams) {
             *to = match kernel.form.access {
                 Access::Sequential => stream.advance(),
-                Access::Strided => kernel.lines_per_step(stream) * stride,
-                Access::Random | Access::Blocks => kernel.lines_per_step(stream) * LINE as usize,
+                Access::Strided => kernel.lines_per_iteration(stream) * stride,
+                Access::Random | Access::Blocks => kernel.lines_per_iteration(stream) * LINE as usize,
             };
         }
-        let per_step: usize = advance.iter().sum();
+        let per_iteration: usize = advance.iter().sum();
         let small = bytes < 4 * MAX_STREAMS * PAGE;
         // In a small buffer, which is meant for a cache, gaps would take a large part.
         let (align, stagger) = if small { (128, 0) } else { (PAGE, STAGGER) };
@@ -153,15 +153,15 @@ impl Load {
             let made = Order::new(window / LINE as usize / block, index as u64);
             let made = made.ok_or(LoadError::WindowTooSmall { window, min_lines: Order::MIN_LINES * block })?;
             windows = (bytes / LINE as usize / block / made.lines()).max(1);
-            let steps = made.lines() * block * LINE as usize / per_step;
+            let steps = made.lines() * block * LINE as usize / per_iteration;
             order = Some(Arc::new(made));
             advance = [0; MAX_STREAMS];
             steps.max(1)
         } else {
-            bytes.saturating_sub(slack) / per_step
+            bytes.saturating_sub(slack) / per_iteration
         };
         if steps == 0 {
-            return Err(LoadError::BufferTooSmall { bytes, kernel: kernel.name, step: per_step + slack });
+            return Err(LoadError::BufferTooSmall { bytes, kernel: kernel.name, step: per_iteration + slack });
         }
         let mut bases = [0; MAX_STREAMS];
         let mut at = buffer.as_ptr() as usize;
@@ -169,7 +169,7 @@ impl Load {
             *base = at + i * stagger;
             at = (*base + steps * advance[i]).next_multiple_of(align);
         }
-        assert!(order.is_some() || steps * per_step + slack <= buffer.len(), "the buffer holds the streams");
+        assert!(order.is_some() || steps * per_iteration + slack <= buffer.len(), "the buffer holds the streams");
         // Buffers are aligned alike; threads that started alike would visit the same channels and banks in step. 0.618… spreads any number.
         let next = (index as f64 * 0.618_033_988_75).fract() * (steps * windows) as f64;
         let check = kernel.form.line == LineUse::Checked;
@@ -177,8 +177,8 @@ impl Load {
         let next = next as usize % (steps * windows);
         let traversal =
             Traversal { kernel, bases, advance, steps, order, windows, block, stride, next, stored, check, buffer: buffer.clone() };
-        let burst_lines = traffic.burst_lines.unwrap_or(DELAY_LINES);
-        Ok(Self { traversal, second: None, delay: 0, burst_lines, due: 0, line: line.0 })
+        let delay_lines = traffic.burst_lines.unwrap_or(DELAY_LINES);
+        Ok(Self { traversal, second: None, delay: 0, delay_lines, due: 0, line: line.0 })
     }
 
     /// The same, with `percent` of the accesses to a second buffer of the same size, which holds `words` if its traffic keeps checksums.
@@ -221,7 +221,7 @@ impl Load {
     /// Loads for the whole burst; the trace's work is steps. Returns the load where it stopped.
     pub(crate) fn run(mut self, schedule: &Schedule<'_>) -> (Trace, Self) {
         let kernel = self.traversal.kernel;
-        let delay = self.burst_delay();
+        let delay = self.chunk_delay();
         let block_ns = match () {
             () if kernel.width == Width::String && delay.is_none() => STRING_BLOCK_NS,
             () if self.traversal.fences() => FENCED_BLOCK_NS,
@@ -231,9 +231,9 @@ impl Load {
         (trace, self)
     }
 
-    /// Core cycles between the kernel's bursts; what was asked for is after every `burst_lines` lines.
-    fn burst_delay(&self) -> Option<u32> {
-        let cycles = f64::from(self.delay) * f64::from(self.traversal.kernel.burst_lines) / self.burst_lines;
+    /// Core cycles between the kernel's chunks; what was asked for is after every `delay_lines` lines.
+    fn chunk_delay(&self) -> Option<u32> {
+        let cycles = f64::from(self.delay) * f64::from(self.traversal.kernel.chunk_lines) / self.delay_lines;
         (self.delay > 0).then_some(cycles as u32)
     }
 
@@ -290,7 +290,7 @@ impl Traversal {
             if let Some(order) = &self.order {
                 walk.streams[0] = (self.bases[0] + window * order.lines() * self.block * LINE as usize) as *mut u8;
                 walk.order = Some(order);
-                walk.index = step * self.kernel.lines_per_step(&self.kernel.streams[0]);
+                walk.index = step * self.kernel.lines_per_iteration(&self.kernel.streams[0]);
             }
             if let Some(check) = &self.check {
                 run = run.min(self.steps - check.done);
@@ -333,8 +333,8 @@ impl PassChecksum {
 }
 
 /// Lines that a step loads and stores: lines are what memory moves, also where a part of each is touched.
-pub(crate) fn lines_per_step(kernel: &Kernel) -> u64 {
-    kernel.lines_read_per_step() + kernel.lines_written_per_step()
+pub(crate) fn lines_per_iteration(kernel: &Kernel) -> u64 {
+    kernel.lines_read_per_iteration() + kernel.lines_written_per_iteration()
 }
 
 #[cfg(test)]
@@ -458,17 +458,17 @@ mod tests {
 
     #[test]
     fn the_longest_delay_is_no_shorter_for_long_bursts() {
-        let long = kernels::available().filter(|k| k.form.is_plain()).max_by_key(|k| k.burst_lines).unwrap();
+        let long = kernels::available().filter(|k| k.form.is_plain()).max_by_key(|k| k.chunk_lines).unwrap();
         let buffer = buffer(1 << 18);
         let load = Load::new(&buffer, LoadLayout::new(long, &Traffic::default(), buffer.len())).unwrap();
-        assert!(long.burst_lines > 4);
-        assert_eq!(Load { delay: 100, ..load.clone() }.burst_delay(), Some(25 * long.burst_lines));
-        assert_eq!(Load { delay: u32::MAX, ..load.clone() }.burst_delay(), Some(u32::MAX));
-        assert_eq!(load.burst_delay(), None);
+        assert!(long.chunk_lines > 4);
+        assert_eq!(Load { delay: 100, ..load.clone() }.chunk_delay(), Some(25 * long.chunk_lines));
+        assert_eq!(Load { delay: u32::MAX, ..load.clone() }.chunk_delay(), Some(u32::MAX));
+        assert_eq!(load.chunk_delay(), None);
         // A delay after each line is converted to one after each burst: it is multiplied by the lines of a burst.
         let traffic = Traffic { burst_lines: Some(1.0), ..Traffic::default() };
         let each_line = Load::new(&buffer, LoadLayout::new(long, &traffic, buffer.len())).unwrap();
-        assert_eq!(Load { delay: 100, ..each_line }.burst_delay(), Some(100 * long.burst_lines));
+        assert_eq!(Load { delay: 100, ..each_line }.chunk_delay(), Some(100 * long.chunk_lines));
     }
 
     #[test]

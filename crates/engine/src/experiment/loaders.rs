@@ -17,7 +17,7 @@ use memgauge_os::clock::Clock;
 use memgauge_os::memory::Buffer;
 
 use crate::burst::counters::{CounterTotals, certain};
-use crate::burst::load::{Contents, LineBytes, Load, LoadLayout, lines_per_step};
+use crate::burst::load::{Contents, LineBytes, Load, LoadLayout, lines_per_iteration};
 use crate::burst::result::Loaded;
 use crate::burst::slots::BurstWindows;
 use crate::error::{Result, no_room};
@@ -249,7 +249,7 @@ impl LoaderGroup {
     /// from core to core. `prefix`: how much of their buffers they use, where it is not all.
     pub(crate) fn certain(&self, machine: &Machine, chosen: &ChosenKernels, prefix: Option<Bytes>) -> ExpectedEvents {
         let each = self.loaders.iter().zip(&chosen.kernels).map(|(l, kernel)| {
-            let loads = kernel.lines_read_per_step() > 0 && kernel.width != Width::String;
+            let loads = kernel.lines_read_per_iteration() > 0 && kernel.width != Width::String;
             if loads { certain(machine, l.cpu, prefix.unwrap_or(l.bytes)) } else { ExpectedEvents::default() }
         });
         let either = |a: ExpectedEvents, b: ExpectedEvents| ExpectedEvents {
@@ -265,14 +265,14 @@ impl LoaderGroup {
 /// GB/s of all loaders in each window that counts. They are the last threads of their burst.
 pub(crate) fn window_gbs(loads: &[Loaded], windows: &BurstWindows, clock: &Clock) -> Vec<f64> {
     // Bytes per nanosecond are GB/s.
-    let rate = |(loaded, (ticks, steps)): (&Loaded, &(u64, u64))| *steps as f64 * bytes_per_step(&loaded.load) / clock.ns(*ticks);
+    let rate = |(loaded, (ticks, steps)): (&Loaded, &(u64, u64))| *steps as f64 * bytes_per_iteration(&loaded.load) / clock.ns(*ticks);
     let sum = |threads: &Vec<(u64, u64)>| loads.iter().zip(&threads[threads.len() - loads.len()..]).map(rate).sum();
     windows.windows.iter().map(sum).collect()
 }
 
 /// Bytes that a bandwidth counts.
-fn bytes_per_step(load: &Load) -> f64 {
-    (lines_per_step(load.kernel()) * load.line_bytes().counted) as f64
+fn bytes_per_iteration(load: &Load) -> f64 {
+    (lines_per_iteration(load.kernel()) * load.line_bytes().counted) as f64
 }
 
 /// The work of one loader in all bursts of a cell.
@@ -287,7 +287,7 @@ struct LoaderTotal {
 impl LoaderTotal {
     /// Bytes that the bandwidth counts.
     fn counted(&self) -> f64 {
-        (lines_per_step(self.kernel) * self.line.counted * self.steps) as f64
+        (lines_per_iteration(self.kernel) * self.line.counted * self.steps) as f64
     }
 }
 
@@ -334,7 +334,7 @@ impl LoadTotals {
         let (mut read, mut written, mut moved) = (0.0, 0.0, 0.0);
         let mut found = Vec::new();
         for LoaderTotal { kernel, line, steps, .. } in &self.loaders {
-            let (loads, stores) = (kernel.lines_read_per_step() * steps, kernel.lines_written_per_step() * steps);
+            let (loads, stores) = (kernel.lines_read_per_iteration() * steps, kernel.lines_written_per_iteration() * steps);
             let reads_first = plain.of_kernel(kernel, line.partial());
             let fetched = if reads_first.0 == Rfo::Yes { stores } else { 0 };
             read += (loads * line.counted) as f64;
@@ -503,7 +503,7 @@ mod tests {
         // Two windows of a chase and two loaders.
         let windows = vec![vec![(90, 1), (100, 1000), (100, 1000)], vec![(90, 1), (100, 1000), (400, 1000)]];
         let windows = BurstWindows { windows, clean: true, ..BurstWindows::default() };
-        let scale = bytes_per_step(&load) / clock.ns(1);
+        let scale = bytes_per_iteration(&load) / clock.ns(1);
         let gbs: Vec<f64> = window_gbs(&loads, &windows, &clock).iter().map(|gbs| gbs / scale).collect();
         assert!((gbs[0] - 20.0).abs() < 1e-9 && (gbs[1] - 12.5).abs() < 1e-9, "{gbs:?}");
         let mut totals = LoadTotals::default();

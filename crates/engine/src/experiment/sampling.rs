@@ -21,7 +21,7 @@ use super::loaders::{LoadTotals, LoaderGroup, window_gbs};
 use crate::burst::chase::Chase;
 use crate::burst::counters::CounterTotals;
 use crate::burst::exact::ExactHops;
-use crate::burst::load::{Load, lines_per_step};
+use crate::burst::load::{Load, lines_per_iteration};
 use crate::burst::result::{BurstShape, Conditions, Loaded};
 use crate::burst::slots::BurstWindows;
 use crate::burst::windows::shortest_window;
@@ -275,7 +275,7 @@ impl Series {
         let conditions = BurstConditions::judge_burst(&burst, &windows, ghz);
         self.load_totals.add(&burst.loads, &windows);
         for Loaded { cpu, trace, load } in &burst.loads {
-            session.runner.add_counts(&mut self.load_totals.counters, *cpu, trace, lines_per_step(load.kernel()));
+            session.runner.add_counts(&mut self.load_totals.counters, *cpu, trace, lines_per_iteration(load.kernel()));
         }
         let mut samples = Vec::with_capacity(2);
         if !burst.loads.is_empty() {

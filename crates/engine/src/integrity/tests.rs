@@ -16,14 +16,14 @@ fn allocated(bytes: u64, directory: Option<String>) -> Arc<Buffer> {
     Arc::new(Buffer::allocate(&plan, std::path::Path::new("/")).unwrap())
 }
 
-/// Runs one sweep in this thread.
-fn go_over(tested: &mut TestedBuffer, write: Option<(Words, Option<TestPattern>)>, how: SweepOptions) {
+/// Runs one march in this thread.
+fn go_over(tested: &mut TestedBuffer, write: Option<(Words, Option<TestPattern>)>, how: MarchOptions) {
     let started = Instant::now();
-    let sweep = tested.sweep(write.as_ref().map(|w| w.0.clone()), how, Cutoff::default());
-    while !sweep.portions.are_taken() {
-        sweep.run(PIECE);
+    let march = tested.march(write.as_ref().map(|w| w.0.clone()), how, Cutoff::default());
+    while !march.portions.are_taken() {
+        march.run(PIECE);
     }
-    tested.finish(&sweep, write, started, Instant::now());
+    tested.finish(&march, write, started, Instant::now());
 }
 
 /// Applies `damage` to the word at `offset` after each write.
@@ -36,12 +36,12 @@ fn test_with(bytes: u64, offset: usize, damage: impl Fn(u64) -> u64) -> Integrit
         go_over(
             &mut tested,
             Some((step.words(5, 0), Some(step.pattern))),
-            SweepOptions { descending: step.descending, ..SweepOptions::default() },
+            MarchOptions { descending: step.descending, ..MarchOptions::default() },
         );
         // SAFETY: an aligned word of the test's own buffer.
         unsafe { word.write_volatile(damage(word.read_volatile())) };
     }
-    go_over(&mut tested, None, SweepOptions { drop_first: true, ..SweepOptions::default() });
+    go_over(&mut tested, None, MarchOptions { drop_first: true, ..MarchOptions::default() });
     tested.take(steps.len() as u32, patterns.to_vec())
 }
 
@@ -63,7 +63,7 @@ fn bits_stuck_at_0_and_at_1_are_found_wherever_they_are() {
             assert!(integrity.mismatches > 3, "{integrity:?}");
             let [word] = &integrity.first[..] else { panic!("{integrity:?}") };
             assert_eq!((word.offset, word.written ^ word.read, word.second_read), (offset as u64, 1 << bit, word.read));
-            // Damage is done after a sweep's write only.
+            // Damage is done after a march's write only.
             assert_eq!((word.rewritten_read, word.kind()), (Some(word.written), WrongWordKind::Flipped));
             assert_eq!((word.pattern, word.cpu < 4096), (Some(TestPattern::Random), true));
         }
@@ -100,16 +100,16 @@ fn flips_are_found_as_often_as_the_result_says() {
                 let mut now = 0;
                 for next in steps.iter().map(|step| Some((step.words(5, 0), Some(step.pattern)))).chain([None]) {
                     let started = now;
-                    let sweep = tested.sweep(next.as_ref().map(|w| w.0.clone()), SweepOptions::default(), Cutoff::default());
-                    while !sweep.portions.are_taken() {
+                    let march = tested.march(next.as_ref().map(|w| w.0.clone()), MarchOptions::default(), Cutoff::default());
+                    while !march.portions.are_taken() {
                         if now == moment {
                             flip();
                         }
-                        sweep.run(1);
+                        march.run(1);
                         now += 1;
                     }
                     assert_eq!(now - started, PORTIONS);
-                    tested.finish(&sweep, next, at(started), at(now));
+                    tested.finish(&march, next, at(started), at(now));
                     if (now..now + held).contains(&moment) {
                         flip();
                     }
@@ -128,9 +128,9 @@ fn flips_are_found_as_often_as_the_result_says() {
 #[test]
 fn words_of_another_place_are_wrong_and_few_are_listed() {
     let mut tested = TestedBuffer::new(buffer(1 << 20), vec![0]);
-    go_over(&mut tested, Some((Words::random(1, 0), None)), SweepOptions::default());
+    go_over(&mut tested, Some((Words::random(1, 0), None)), MarchOptions::default());
     tested.holds = Some((Words::random(1, 256), None));
-    go_over(&mut tested, None, SweepOptions::default());
+    go_over(&mut tested, None, MarchOptions::default());
     let integrity = tested.take(1, vec![]);
     // The first words of blocks are alike.
     assert_eq!((integrity.mismatches, integrity.first.len()), ((1 << 17) - 256, MAX_LISTED));
@@ -139,31 +139,31 @@ fn words_of_another_place_are_wrong_and_few_are_listed() {
 }
 
 #[test]
-fn a_sweep_that_is_cut_short_compares_nothing_later_on() {
+fn a_march_that_is_cut_short_compares_nothing_later_on() {
     let mut tested = TestedBuffer::new(buffer(4 << 20), vec![0, 1]);
-    go_over(&mut tested, Some((Words::random(1, 0), None)), SweepOptions::default());
-    let sweep = tested.sweep(Some(Words::random(2, 0)), SweepOptions::default(), Cutoff::default());
-    sweep.run(1);
-    tested.finish(&sweep, Some((Words::random(2, 0), None)), Instant::now(), Instant::now());
+    go_over(&mut tested, Some((Words::random(1, 0), None)), MarchOptions::default());
+    let march = tested.march(Some(Words::random(2, 0)), MarchOptions::default(), Cutoff::default());
+    march.run(1);
+    tested.finish(&march, Some((Words::random(2, 0), None)), Instant::now(), Instant::now());
     assert!(tested.holds.is_none());
     let integrity = tested.take(1, vec![]);
     assert_eq!((integrity.patterns, integrity.mismatches, integrity.compared), (0, 0, Bytes(0)));
 }
 
 #[test]
-fn a_sweep_that_is_interrupted_in_its_last_portions_is_not_complete() {
+fn a_march_that_is_interrupted_in_its_last_portions_is_not_complete() {
     let stop = Arc::default();
     let mut tested = TestedBuffer::new(buffer(4 << 20), vec![0, 1]);
-    go_over(&mut tested, Some((Words::random(1, 0), None)), SweepOptions::default());
-    let sweep = tested.sweep(Some(Words::random(2, 0)), SweepOptions::default(), Cutoff::new(&stop, None));
+    go_over(&mut tested, Some((Words::random(1, 0), None)), MarchOptions::default());
+    let march = tested.march(Some(Words::random(2, 0)), MarchOptions::default(), Cutoff::new(&stop, None));
     // All but the last portion: a 32nd of each of two threads.
     for _ in 0..63 {
-        sweep.run(1);
+        march.run(1);
     }
-    assert!(!sweep.portions.are_taken());
+    assert!(!march.portions.are_taken());
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
-    assert_eq!((sweep.run(PIECE), sweep.run(PIECE)), (PIECE, PIECE), "nothing is gone over");
-    tested.finish(&sweep, Some((Words::random(2, 0), None)), Instant::now(), Instant::now());
+    assert_eq!((march.run(PIECE), march.run(PIECE)), (PIECE, PIECE), "nothing is gone over");
+    tested.finish(&march, Some((Words::random(2, 0), None)), Instant::now(), Instant::now());
     assert!(tested.holds.is_none());
     let integrity = tested.take(1, vec![]);
     assert_eq!((integrity.patterns, integrity.compared), (0, Bytes(0)));
@@ -186,14 +186,14 @@ fn what_is_in_place_of_memory_that_faulted_is_no_mismatch() {
     let mut tested = TestedBuffer::new(buffer.clone(), vec![0]);
     let patterns = integrity::steps(&[TestPattern::Random]);
     let next = |step: usize| Some((patterns[step].words(5, 0), Some(TestPattern::Random)));
-    go_over(&mut tested, next(0), SweepOptions::default());
-    go_over(&mut tested, next(1), SweepOptions::default());
+    go_over(&mut tested, next(0), MarchOptions::default());
+    go_over(&mut tested, next(1), MarchOptions::default());
     assert!(buffer.fault().is_none());
     // Its second half goes away, and reads as zeros.
     std::fs::File::options().write(true).open(file_of(bytes)).unwrap().set_len(bytes / 2 / 4096 * 4096).unwrap();
-    go_over(&mut tested, next(0), SweepOptions::default());
+    go_over(&mut tested, next(0), MarchOptions::default());
     assert!(buffer.fault().is_some());
-    go_over(&mut tested, None, SweepOptions::default());
+    go_over(&mut tested, None, MarchOptions::default());
     let integrity = tested.take(3, vec![TestPattern::Random]);
     assert_eq!((integrity.patterns, integrity.mismatches, integrity.compared), (1, 0, Bytes(bytes)), "{integrity:?}");
 }

@@ -74,7 +74,7 @@ mod tests {
             ..BufferPlan::plain(Bytes::mib(4), 0, PageRequest::Auto)
         };
         let region = Arc::new(Buffer::allocate(&plan, Path::new("/")).unwrap());
-        let kernel = memgauge_kernels::available().find(|k| k.written_per_step() == 0 && step_bytes(k) <= 4096).unwrap();
+        let kernel = memgauge_kernels::available().find(|k| k.written_per_iteration() == 0 && step_bytes(k) <= 4096).unwrap();
         for (most, least_read, most_read) in [(usize::MAX, (4 << 20) - 4096, 4 << 20), (1 << 20, (1 << 20) - 4096, 1 << 20)] {
             let pass = RegionPass::new(kernel, region.clone(), most, 1, Cutoff::default());
             let clock = Clock::calibrate(Path::new("/"));

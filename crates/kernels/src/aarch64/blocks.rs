@@ -38,11 +38,11 @@ macro_rules! line {
     };
 }
 
-/// A kernel whose burst of four lines reads `$read` bytes and writes `$write`.
+/// A kernel whose chunk of four lines reads `$read` bytes and writes `$write`.
 macro_rules! row {
-    ($name:literal, $mix:ident, $supported:expr, $read:literal, $write:literal, $burst:expr, $finish:literal) => {
+    ($name:literal, $mix:ident, $supported:expr, $read:literal, $write:literal, $chunk:expr, $finish:literal) => {
         kernel!($name, $mix, Neon, $supported, form Blocks Whole of LINE, streams [a Stream::both(($read, $write))], advance ["", ""],
-            burst $burst, finish $finish, operands(walk) [
+            chunk $chunk, finish $finish, operands(walk) [
                 line = in(reg) std::ptr::from_ref(walk.stored), w = in(reg) &raw mut walk.blocks, at = inout(reg) walk.blocks.assume_init_ref().at => _,
                 to = inout(reg) walk.blocks.assume_init_ref().to => _, left = inout(reg) walk.blocks.assume_init_ref().left => _,
                 step = in(reg) STEP_LINES * LINE as usize,

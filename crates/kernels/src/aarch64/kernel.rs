@@ -33,18 +33,18 @@ macro_rules! whole {
     };
 }
 
-/// The counted line in stream `$s`. A burst has `$lines` there. Pointers move on after each step, and the text names the burst (`fixed`), or
-/// they move on after each burst (`own`).
+/// The counted line in stream `$s`. A chunk has `$lines` there. Pointers move on after each step, and the text names the chunk (`fixed`), or
+/// they move on after each chunk (`own`).
 macro_rules! place {
     (fixed $s:ident $lines:tt) => {
-        concat!("{", stringify!($s), "}, #", bytes!($lines), " * \\burst + \\line")
+        concat!("{", stringify!($s), "}, #", bytes!($lines), " * \\chunk + \\line")
     };
     (own $s:ident $lines:tt) => {
         concat!("{", stringify!($s), "}, #\\line")
     };
 }
 
-/// A step of a burst over lines one after the other. Stores to several streams alternate line by line, everything else half by half.
+/// A step of a chunk over lines one after the other. Stores to several streams alternate line by line, everything else half by half.
 macro_rules! step {
     ($advance:ident, $(Store $s:ident),+ at $lines:tt) => {
         lines!($lines, $(whole!(Store place!($advance $s $lines))),+)
@@ -54,37 +54,37 @@ macro_rules! step {
     };
 }
 
-/// Moves the pointers of these streams on by `$n` bursts.
+/// Moves the pointers of these streams on by `$n` chunks.
 macro_rules! advance {
     ($n:literal, $($s:ident $lines:tt),+) => {
         concat!($("add {", stringify!($s), "}, {", stringify!($s), "}, #", $n, " * ", bytes!($lines), "\n"),+)
     };
 }
 
-/// A kernel that visits every line, one after the other, from the text of its burst and what that does in each stream. NEON is part of every
+/// A kernel that visits every line, one after the other, from the text of its chunk and what that does in each stream. NEON is part of every
 /// aarch64 Linux.
 macro_rules! in_order {
     ($name:expr, $mix:ident, $use:ident, own, [$($operation:ident $s:ident $lines:tt),+],
-     burst $burst:expr, finish $finish:expr, line($walk:ident) $line:expr) => {
+     chunk $chunk:expr, finish $finish:expr, line($walk:ident) $line:expr) => {
         kernel!($name, $mix, Neon, || true, form Sequential $use of LINE, streams [$($s stream!($operation $lines, LINE)),+],
-            advance ["", ""], burst concat!($burst, advance!(1, $($s $lines),+)), finish $finish, operands($walk) [line = in(reg) $line,])
+            advance ["", ""], chunk concat!($chunk, advance!(1, $($s $lines),+)), finish $finish, operands($walk) [line = in(reg) $line,])
     };
     ($name:expr, $mix:ident, $use:ident, fixed, [$($operation:ident $s:ident $lines:tt),+],
-     burst $burst:expr, finish $finish:expr, line($walk:ident) $line:expr) => {
+     chunk $chunk:expr, finish $finish:expr, line($walk:ident) $line:expr) => {
         kernel!($name, $mix, Neon, || true, form Sequential $use of LINE, streams [$($s stream!($operation $lines, LINE)),+],
             advance [advance!(4, $($s $lines),+), advance!(1, $($s $lines),+)],
-            burst $burst, finish $finish, operands($walk) [line = in(reg) $line,])
+            chunk $chunk, finish $finish, operands($walk) [line = in(reg) $line,])
     };
 }
 
-/// A kernel from the text of its burst. `streams` gives each stream's operand name and its traffic, `advance` the texts by which pointers
-/// move on after a step and after a burst.
+/// A kernel from the text of its chunk. `streams` gives each stream's operand name and its traffic, `advance` the texts by which pointers
+/// move on after a step and after a chunk.
 ///
 /// `q4` to `q7` begin with the line at the operand `{line}`; `x9` is free for addresses. `finish` comes after the loop.
 macro_rules! kernel {
     ($name:expr, $mix:ident, $width:ident, $supported:expr, form $order:ident $use:ident of $touched:expr,
-     streams [$($s:ident $stream:expr),+], advance [$step:expr, $burst_by_burst:expr],
-     burst $burst:expr, finish $finish:expr, operands($walk:ident) [$($operand:tt)*]) => {
+     streams [$($s:ident $stream:expr),+], advance [$step:expr, $chunk_by_chunk:expr],
+     chunk $chunk:expr, finish $finish:expr, operands($walk:ident) [$($operand:tt)*]) => {
         framed!($name, $mix, Width::$width, $supported, form $order $use of $touched, streams [$($s $stream),+],
             operands($walk) [$($operand)*],
             run [
@@ -93,8 +93,8 @@ macro_rules! kernel {
                 "ldp q6, q7, [{line}, #32]",
                 ".p2align 6",
                 "2:",
-                ".irp burst,0,1,2,3",
-                $burst,
+                ".irp chunk,0,1,2,3",
+                $chunk,
                 ".endr",
                 $step,
                 "subs {n}, {n}, #1",
@@ -108,10 +108,10 @@ macro_rules! kernel {
                 "ldp q6, q7, [{line}, #32]",
                 ".p2align 6",
                 "2:",
-                ".irp burst,0",
-                $burst,
+                ".irp chunk,0",
+                $chunk,
                 ".endr",
-                $burst_by_burst,
+                $chunk_by_chunk,
                 // The count is 0 here, by the chain before: this delay starts when that one has ended.
                 "adds {count}, {count}, {delay}",
                 "b.eq 4f",
@@ -121,7 +121,7 @@ macro_rules! kernel {
                 "subs {count}, {count}, {one}",
                 "b.ne 3b",
                 "4:",
-                // Adds 0, after the chain: the next burst has no address before.
+                // Adds 0, after the chain: the next chunk has no address before.
                 $(concat!("add {", stringify!($s), "}, {", stringify!($s), "}, {count}"),)+
                 "subs {n}, {n}, {one}",
                 "b.ne 2b",

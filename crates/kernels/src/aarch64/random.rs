@@ -19,9 +19,9 @@ macro_rules! random {
         // A window stays where it is.
         kernel!(concat!($head, "-neon", $tail, "-random"), $mix, Neon, || true, form Random Whole of LINE,
             streams [a Stream::window(Mix::$mix)], advance ["", ""],
-            burst concat!(
+            chunk concat!(
                 $(lines!($lines, next!(), whole!($operation "{y}, #0")),)+
-                // Behind a burst at the table's end: all of it again, and the next turn of each block.
+                // Behind a chunk at the table's end: all of it again, and the next turn of each block.
                 "cbnz {at}, 7f\n mov {at}, {back}\n add {turn}, {turn}, {step}\n and {turn}, {turn}, {mask}\n 7:\n"),
             finish "", operands(walk) [
                 line = in(reg) std::ptr::from_ref(walk.stored), end = in(reg) walk.entry.end, back = in(reg) walk.entry.back,

@@ -21,16 +21,16 @@ fn zva_64() -> bool {
 
 /// The kernel of a mix.
 macro_rules! sequential {
-    // Loads reach 1008 bytes from their pointer, so it moves on after each burst.
+    // Loads reach 1008 bytes from their pointer, so it moves on after each chunk.
     (() $mix:ident $stores:ident $head:literal $tail:literal { Load $a:ident at [0, 64, 128, 192, $($line:literal),+]; Store $b:ident at [0]; }) => {
         sequential!(own $mix, concat!($head, "-neon", $tail), { Load $a at [0, 64, 128, 192, $($line),+]; Store $b at [0]; })
     };
-    (() $mix:ident $stores:ident $head:literal $tail:literal $burst:tt) => {
-        sequential!(fixed $mix, concat!($head, "-neon", $tail), $burst)
+    (() $mix:ident $stores:ident $head:literal $tail:literal $chunk:tt) => {
+        sequential!(fixed $mix, concat!($head, "-neon", $tail), $chunk)
     };
     ($advance:ident $mix:ident, $name:expr, { $($($operation:ident $s:ident),+ at $lines:tt;)+ }) => {
         in_order!($name, $mix, Whole, $advance, [$($($operation $s $lines),+),+],
-            burst concat!($(step!($advance, $($operation $s),+ at $lines)),+), finish "", line(walk) std::ptr::from_ref(walk.stored))
+            chunk concat!($(step!($advance, $($operation $s),+ at $lines)),+), finish "", line(walk) std::ptr::from_ref(walk.stored))
     };
 }
 
@@ -42,18 +42,18 @@ const MORE: &[&[Kernel]] = &[&[
     sequential!(() R1W1 Plain "store" "-x2" { Store a, Store b at [0, 64]; }),
     // A prefetch beyond the stream's end is harmless: it never faults.
     in_order!("load-neon-prefetch", AllReads, Whole, fixed, [Load a [0, 64, 128, 192]],
-        burst concat!(
+        chunk concat!(
             lines!([0, 64, 128, 192], concat!("prfm pldl1keep, [", place!(fixed a [0, 64, 128, 192]), " + 4096]")),
             step!(fixed, Load a at [0, 64, 128, 192])),
         finish "", line(walk) std::ptr::from_ref(walk.stored)),
     in_order!("load-neon-ldnp", AllReads, Whole, fixed, [Load a [0, 64, 128, 192]],
-        burst lines!([0, 64, 128, 192],
+        chunk lines!([0, 64, 128, 192],
             concat!("ldnp q0, q1, ", half!(first place!(fixed a [0, 64, 128, 192]))),
             concat!("ldnp q0, q1, ", half!(second place!(fixed a [0, 64, 128, 192])))),
         finish "", line(walk) std::ptr::from_ref(walk.stored)),
     kernel!("fill-zva", Fill, String, zva_64, form Sequential Whole of LINE, streams [a stream!(FillLine [0, 64, 128, 192], LINE)],
         advance [advance!(4, a [0, 64, 128, 192]), advance!(1, a [0, 64, 128, 192])],
-        burst lines!([0, 64, 128, 192], concat!("add x9, ", place!(fixed a [0, 64, 128, 192]), "\n dc zva, x9")),
+        chunk lines!([0, 64, 128, 192], concat!("add x9, ", place!(fixed a [0, 64, 128, 192]), "\n dc zva, x9")),
         finish "", operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),]),
 ]];
 

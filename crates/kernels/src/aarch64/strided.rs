@@ -7,7 +7,7 @@
 use crate::kernel::Kernel;
 use crate::line::LINE;
 
-/// A step of a burst: `$accesses` is `whole` for lines or `first` for a part of each. Lines of streams that are only loaded come one after the
+/// A step of a chunk: `$accesses` is `whole` for lines or `first` for a part of each. Lines of streams that are only loaded come one after the
 /// other.
 macro_rules! step {
     ($accesses:ident, Load $a:ident, Load $b:ident at $lines:tt) => {
@@ -30,27 +30,27 @@ macro_rules! first {
     };
 }
 
-/// A kernel whose burst moves its pointers on by `{stride}` after each line.
+/// A kernel whose chunk moves its pointers on by `{stride}` after each line.
 macro_rules! row {
     ($name:expr, $mix:ident, $accesses:ident, $use:ident of $touched:expr, [$($($operation:ident $s:ident),+ at $lines:tt;)+]) => {
         kernel!($name, $mix, Neon, || true, form Strided $use of $touched,
             streams [$($($s stream!($operation $lines, $touched)),+),+], advance ["", ""],
-            burst concat!($(step!($accesses, $($operation $s),+ at $lines)),+), finish "",
+            chunk concat!($(step!($accesses, $($operation $s),+ at $lines)),+), finish "",
             operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,])
     };
 }
 
 /// The kernel of a mix that touches whole lines.
 macro_rules! strided {
-    (() $mix:ident $stores:ident $head:literal $tail:literal { $($burst:tt)+ }) => {
-        row!(concat!($head, "-neon", $tail, "-strided"), $mix, whole, Whole of LINE, [$($burst)+])
+    (() $mix:ident $stores:ident $head:literal $tail:literal { $($chunk:tt)+ }) => {
+        row!(concat!($head, "-neon", $tail, "-strided"), $mix, whole, Whole of LINE, [$($chunk)+])
     };
 }
 
 /// The kernel of a mix that touches a part of each line.
 macro_rules! part_of_line {
-    (() $mix:ident $stores:ident $head:literal $tail:literal { $($burst:tt)+ }) => {
-        row!(concat!($head, "-neon-part"), $mix, first, Part of 16, [$($burst)+])
+    (() $mix:ident $stores:ident $head:literal $tail:literal { $($chunk:tt)+ }) => {
+        row!(concat!($head, "-neon-part"), $mix, first, Part of 16, [$($chunk)+])
     };
 }
 

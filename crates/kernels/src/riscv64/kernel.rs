@@ -44,62 +44,62 @@ macro_rules! whole {
     };
 }
 
-/// The offset of the counted line in a stream. A burst has `$lines` there. Pointers move on after each step, and the text names the burst
-/// (`fixed`), or they move on after each burst (`own`).
+/// The offset of the counted line in a stream. A chunk has `$lines` there. Pointers move on after each step, and the text names the chunk
+/// (`fixed`), or they move on after each chunk (`own`).
 macro_rules! offset {
     (fixed $lines:tt) => {
-        concat!("\\line + ", bytes!($lines), " * \\burst")
+        concat!("\\line + ", bytes!($lines), " * \\chunk")
     };
     (own $lines:tt) => {
         "\\line"
     };
 }
 
-/// A step of a burst over lines one after the other.
+/// A step of a chunk over lines one after the other.
 macro_rules! step {
     ($advance:ident, $($operation:ident $s:ident),+ at $lines:tt) => {
         lines!($lines, whole!($($operation offset!($advance $lines), concat!("{", stringify!($s), "}"));+))
     };
 }
 
-/// Moves the pointers of these streams on by `$n` bursts.
+/// Moves the pointers of these streams on by `$n` chunks.
 macro_rules! advance {
     ($n:literal, $($s:ident $lines:tt),+) => {
         concat!($("addi {", stringify!($s), "}, {", stringify!($s), "}, ", $n, " * ", bytes!($lines), "\n"),+)
     };
 }
 
-/// A kernel that visits every line, one after the other, from the text of its burst and what that does in each stream.
+/// A kernel that visits every line, one after the other, from the text of its chunk and what that does in each stream.
 macro_rules! in_order {
     ($name:expr, $mix:ident, $use:ident, own, [$($operation:ident $s:ident $lines:tt),+],
-     burst $burst:expr, finish $finish:expr, line($walk:ident) $line:expr) => {
+     chunk $chunk:expr, finish $finish:expr, line($walk:ident) $line:expr) => {
         kernel!($name, $mix, form Sequential $use of LINE, streams [$($s stream!($operation $lines, LINE)),+],
-            advance ["", ""], burst concat!($burst, advance!(1, $($s $lines),+)), finish $finish, operands($walk) [line = in(reg) $line,])
+            advance ["", ""], chunk concat!($chunk, advance!(1, $($s $lines),+)), finish $finish, operands($walk) [line = in(reg) $line,])
     };
     ($name:expr, $mix:ident, $use:ident, fixed, [$($operation:ident $s:ident $lines:tt),+],
-     burst $burst:expr, finish $finish:expr, line($walk:ident) $line:expr) => {
+     chunk $chunk:expr, finish $finish:expr, line($walk:ident) $line:expr) => {
         kernel!($name, $mix, form Sequential $use of LINE, streams [$($s stream!($operation $lines, LINE)),+],
             advance [advance!(4, $($s $lines),+), advance!(1, $($s $lines),+)],
-            burst $burst, finish $finish, operands($walk) [line = in(reg) $line,])
+            chunk $chunk, finish $finish, operands($walk) [line = in(reg) $line,])
     };
 }
 
-/// A kernel from the text of its burst. `streams` gives each stream's operand name and its traffic, `advance` the texts by which pointers
-/// move on after a step and after a burst.
+/// A kernel from the text of its chunk. `streams` gives each stream's operand name and its traffic, `advance` the texts by which pointers
+/// move on after a step and after a chunk.
 ///
 /// `t1` to `t6`, `a6` and `a7` begin with the line at the operand `{line}`. `finish` comes after the loop.
 macro_rules! kernel {
     ($name:expr, $mix:ident, form $order:ident $use:ident of $touched:expr,
-     streams [$($s:ident $stream:expr),+], advance [$step:expr, $burst_by_burst:expr],
-     burst $burst:expr, finish $finish:expr, operands($walk:ident) [$($operand:tt)*]) => {
+     streams [$($s:ident $stream:expr),+], advance [$step:expr, $chunk_by_chunk:expr],
+     chunk $chunk:expr, finish $finish:expr, operands($walk:ident) [$($operand:tt)*]) => {
         framed!($name, $mix, Width::Scalar, || true, form $order $use of $touched, streams [$($s $stream),+],
             operands($walk) [$($operand)*],
             run [
                 "beqz {n}, 3f",
                 whole!(LoadStored "0", "{line}"),
                 "2:",
-                ".irp burst,0,1,2,3",
-                $burst,
+                ".irp chunk,0,1,2,3",
+                $chunk,
                 ".endr",
                 $step,
                 "addi {n}, {n}, -1",
@@ -111,10 +111,10 @@ macro_rules! kernel {
                 "beqz {n}, 5f",
                 whole!(LoadStored "0", "{line}"),
                 "2:",
-                ".irp burst,0",
-                $burst,
+                ".irp chunk,0",
+                $chunk,
                 ".endr",
-                $burst_by_burst,
+                $chunk_by_chunk,
                 // The count is 0 here, by the chain before: this delay starts when that one has ended.
                 "add {count}, {count}, {delay}",
                 "beqz {count}, 4f",
@@ -124,7 +124,7 @@ macro_rules! kernel {
                 "sub {count}, {count}, {one}",
                 "bnez {count}, 3b",
                 "4:",
-                // Adds 0, after the chain: the next burst has no address before.
+                // Adds 0, after the chain: the next chunk has no address before.
                 $(concat!("add {", stringify!($s), "}, {", stringify!($s), "}, {count}"),)+
                 "addi {n}, {n}, -1",
                 "bnez {n}, 2b",

@@ -8,4 +8,4 @@ use crate::line::LINE;
 
 /// The stored line starts as the sum so far.
 pub(super) const KERNELS: &[&[&[Kernel]]] = &[&[&[in_order!("xor-scalar", AllReads, Checked, fixed, [Load a [0, 64, 128, 192]],
-    burst step!(fixed, Xor a at [0, 64, 128, 192]), finish whole!(Store "0", "{line}"), line(walk) &raw mut walk.sum)]]];
+    chunk step!(fixed, Xor a at [0, 64, 128, 192]), finish whole!(Store "0", "{line}"), line(walk) &raw mut walk.sum)]]];

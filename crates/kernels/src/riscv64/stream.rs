@@ -8,16 +8,16 @@ use crate::line::LINE;
 
 /// The kernel of a mix.
 macro_rules! sequential {
-    // Additions of constants reach 2047, so pointers move on after each burst.
+    // Additions of constants reach 2047, so pointers move on after each chunk.
     (() $mix:ident $stores:ident $head:literal $tail:literal { Load $a:ident at [0, 64, 128, 192, $($line:literal),+]; Store $b:ident at [0]; }) => {
         sequential!(own $mix, concat!($head, "-scalar", $tail), { Load $a at [0, 64, 128, 192, $($line),+]; Store $b at [0]; })
     };
-    (() $mix:ident $stores:ident $head:literal $tail:literal $burst:tt) => {
-        sequential!(fixed $mix, concat!($head, "-scalar", $tail), $burst)
+    (() $mix:ident $stores:ident $head:literal $tail:literal $chunk:tt) => {
+        sequential!(fixed $mix, concat!($head, "-scalar", $tail), $chunk)
     };
     ($advance:ident $mix:ident, $name:expr, { $($($operation:ident $s:ident),+ at $lines:tt;)+ }) => {
         in_order!($name, $mix, Whole, $advance, [$($($operation $s $lines),+),+],
-            burst concat!($(step!($advance, $($operation $s),+ at $lines)),+), finish "", line(walk) std::ptr::from_ref(walk.stored))
+            chunk concat!($(step!($advance, $($operation $s),+ at $lines)),+), finish "", line(walk) std::ptr::from_ref(walk.stored))
     };
 }
 

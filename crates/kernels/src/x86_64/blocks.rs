@@ -25,10 +25,10 @@ macro_rules! next {
     };
 }
 
-/// A kernel whose burst of four lines reads and writes the bytes of `$traffic`.
+/// A kernel whose chunk of four lines reads and writes the bytes of `$traffic`.
 macro_rules! row {
-    ($name:literal, $mix:ident, $supported:expr, $traffic:tt, $burst:expr) => {
-        kernel!($name, $mix, sse2, $supported, form Blocks Whole of LINE, streams [a Stream::both($traffic)], advance ["", ""], burst $burst,
+    ($name:literal, $mix:ident, $supported:expr, $traffic:tt, $chunk:expr) => {
+        kernel!($name, $mix, sse2, $supported, form Blocks Whole of LINE, streams [a Stream::both($traffic)], advance ["", ""], chunk $chunk,
             finish "sfence\n",
             operands(walk) [
                 line = in(reg) std::ptr::from_ref(walk.stored), w = in(reg) &raw mut walk.blocks, at = inout(reg) walk.blocks.assume_init_ref().at => _,

@@ -107,13 +107,13 @@ macro_rules! finish {
     };
 }
 
-/// A kernel from the text of its burst. `streams` gives each stream's operand name and its traffic, `advance` the texts by which pointers
-/// move on after a step and after a burst; `finish` comes after the loop, and before `clean`. The slots begin with the line at the operand
+/// A kernel from the text of its chunk. `streams` gives each stream's operand name and its traffic, `advance` the texts by which pointers
+/// move on after a step and after a chunk; `finish` comes after the loop, and before `clean`. The slots begin with the line at the operand
 /// `{line}`.
 macro_rules! kernel {
     ($name:expr, $mix:ident, $width:ident, $supported:expr, form $order:ident $use:ident of $touched:expr,
-     streams [$($s:ident $stream:expr),+], advance [$step:expr, $burst_by_burst:expr],
-     burst $burst:expr, finish $finish:expr, operands($walk:ident) [$($operand:tt)*]) => {
+     streams [$($s:ident $stream:expr),+], advance [$step:expr, $chunk_by_chunk:expr],
+     chunk $chunk:expr, finish $finish:expr, operands($walk:ident) [$($operand:tt)*]) => {
         framed!($name, $mix, $width!(width), $supported, form $order $use of $touched, streams [$($s $stream),+],
             operands($walk) [$($operand)*],
             run [
@@ -122,8 +122,8 @@ macro_rules! kernel {
                 slots!($width, concat!($width!(mov), $width!(register), "\\slot, ", part!($width, "{line}"))),
                 ".p2align 6",
                 "2:",
-                ".irp burst,0,1,2,3",
-                $burst,
+                ".irp chunk,0,1,2,3",
+                $chunk,
                 ".endr",
                 $step,
                 "sub {n}, 1",
@@ -137,10 +137,10 @@ macro_rules! kernel {
                 slots!($width, concat!($width!(mov), $width!(register), "\\slot, ", part!($width, "{line}"))),
                 ".p2align 6",
                 "2:",
-                ".irp burst,0",
-                $burst,
+                ".irp chunk,0",
+                $chunk,
                 ".endr",
-                $burst_by_burst,
+                $chunk_by_chunk,
                 // The count is 0 here, by the chain before: this delay starts when that one has ended.
                 "add {count}, {delay}",
                 "jz 4f",
@@ -152,7 +152,7 @@ macro_rules! kernel {
                 "sub {count}, {one}",
                 "jnz 3b",
                 "4:",
-                // Adds 0, after the chain: the next burst has no address before.
+                // Adds 0, after the chain: the next chunk has no address before.
                 $(concat!("add {", stringify!($s), "}, {count}"),)+
                 "sub {n}, {one}",
                 "jnz 2b",
@@ -166,14 +166,14 @@ macro_rules! kernel {
     };
 }
 
-/// The counted line and burst in stream `$s`. A burst has `$lines` there.
+/// The counted line and chunk in stream `$s`. A chunk has `$lines` there.
 macro_rules! place {
     ($s:ident $lines:tt) => {
-        concat!("{", stringify!($s), "} + ", bytes!($lines), " * \\burst + \\line")
+        concat!("{", stringify!($s), "} + ", bytes!($lines), " * \\chunk + \\line")
     };
 }
 
-/// A step of a burst over lines one after the other. Stores to several streams alternate line by line, everything else part by part.
+/// A step of a chunk over lines one after the other. Stores to several streams alternate line by line, everything else part by part.
 macro_rules! step {
     ($width:ident, $(Store $s:ident),+ at $lines:tt) => {
         lines!($lines, $(whole!($width, Store place!($s $lines))),+)
@@ -183,20 +183,20 @@ macro_rules! step {
     };
 }
 
-/// Moves the pointers of these streams on by `$n` bursts.
+/// Moves the pointers of these streams on by `$n` chunks.
 macro_rules! advance {
     ($n:literal, $($s:ident $lines:tt),+) => {
         concat!($("add {", stringify!($s), "}, ", $n, " * ", bytes!($lines), "\n"),+)
     };
 }
 
-/// A kernel that visits every line, one after the other, from the text of its burst and what that does in each stream.
+/// A kernel that visits every line, one after the other, from the text of its chunk and what that does in each stream.
 macro_rules! in_order {
     ($name:expr, $mix:ident, $width:ident, $supported:expr, $use:ident, [$($operation:ident $s:ident $lines:tt),+],
-     burst $burst:expr, finish $finish:expr, line($walk:ident) $line:expr) => {
+     chunk $chunk:expr, finish $finish:expr, line($walk:ident) $line:expr) => {
         kernel!($name, $mix, $width, $supported, form Sequential $use of LINE,
             streams [$($s stream!($operation $lines, LINE)),+],
             advance [advance!(4, $($s $lines),+), advance!(1, $($s $lines),+)],
-            burst $burst, finish $finish, operands($walk) [line = in(reg) $line,])
+            chunk $chunk, finish $finish, operands($walk) [line = in(reg) $line,])
     };
 }

@@ -14,7 +14,7 @@ macro_rules! written_back {
     }) => {
         in_order!(concat!($head, "-", $w!(name), "-", stringify!($back)), $mix, $w, || FEATURES.$back && ($w!(supported))(), WrittenBack,
             [$(Load $a $loaded,)? Store $b $stored],
-            burst concat!(
+            chunk concat!(
                 $(step!($w, Load $a at $loaded),)?
                 lines!($stored, whole!($w, Store place!($b $stored)), concat!(stringify!($back), " [", place!($b $stored), "]"))),
             finish "sfence\n", line(walk) std::ptr::from_ref(walk.stored))
@@ -25,7 +25,7 @@ macro_rules! written_back {
 macro_rules! checked {
     ($w:ident) => {
         &[&[in_order!(concat!("xor-", $w!(name)), AllReads, $w, $w!(supported), Checked, [Load a [0, 64, 128, 192]],
-            burst lines!([0, 64, 128, 192], slots!($w, concat!($w!(xor), part!($w, place!(a [0, 64, 128, 192]))))),
+            chunk lines!([0, 64, 128, 192], slots!($w, concat!($w!(xor), part!($w, place!(a [0, 64, 128, 192]))))),
             finish slots!($w, operation!($w, Store part!($w, "{line}"))),
             line(walk) &raw mut walk.sum)]]
     };

@@ -14,7 +14,7 @@ macro_rules! next {
     };
 }
 
-/// A step of a burst: what is stored comes behind what is loaded.
+/// A step of a chunk: what is stored comes behind what is loaded.
 macro_rules! step {
     ($width:ident, Load at $lines:tt) => {
         lines!($lines, next!("\\line / 8"), whole!($width, Load "{a} + {line}"))
@@ -30,7 +30,7 @@ macro_rules! random {
         // A window stays where it is.
         kernel!(concat!($head, "-", $w!(name), $tail, "-random"), $mix, $w, $w!(supported), form Random Whole of LINE,
             streams [a Stream::window(Mix::$mix)], advance ["", ""],
-            burst concat!(
+            chunk concat!(
                 $(step!($w, $operation at $lines),)+
                 // Behind them: the rest of the table, or all of it and the next turn of each block.
                 "add {at}, {loaded} + {stored}\n jnz 7f\n mov {at}, {back}\n add {turn}, {step}\n and {turn}, {mask}\n 7:\n"),
@@ -39,9 +39,9 @@ macro_rules! random {
                 line = inout(reg) std::ptr::from_ref(walk.stored) => _, end = in(reg) walk.entry.end, back = in(reg) walk.entry.back,
                 at = inout(reg) walk.entry.at => _, turn = inout(reg) walk.entry.turn => _, mask = in(reg) walk.entry.mask,
                 step = const STEP_LINES * LINE as usize,
-                // Bytes of the table's entries for what a burst loads, and for what it stores.
-                loaded = const Mix::$mix.burst_lines().0 * size_of::<u64>() as u32,
-                stored = const Mix::$mix.burst_lines().1 * size_of::<u64>() as u32,
+                // Bytes of the table's entries for what a chunk loads, and for what it stores.
+                loaded = const Mix::$mix.chunk_lines().0 * size_of::<u64>() as u32,
+                stored = const Mix::$mix.chunk_lines().1 * size_of::<u64>() as u32,
             ])
     };
 }

@@ -11,7 +11,7 @@ macro_rules! sequential {
         $($($operation:ident $s:ident),+ at $lines:tt;)+
     }) => {
         in_order!(concat!($head, "-", $w!(name), $tail), $mix, $w, $w!(supported), Whole, [$($($operation $s $lines),+),+],
-            burst concat!($(step!($w, $($operation $s),+ at $lines)),+), finish finish!($stores),
+            chunk concat!($(step!($w, $($operation $s),+ at $lines)),+), finish finish!($stores),
             line(walk) std::ptr::from_ref(walk.stored))
     };
 }
@@ -26,7 +26,7 @@ macro_rules! more {
             sequential!(($w) R1W1 Plain "store" "-x2" { Store a, Store b at [0, 64]; }),
             // A prefetch beyond the stream's end is harmless: it never faults.
             in_order!(concat!("load-", $w!(name), "-prefetch"), AllReads, $w, $w!(supported), Whole, [Load a [0, 64, 128, 192]],
-                burst concat!(
+                chunk concat!(
                     lines!([0, 64, 128, 192], concat!("prefetcht0 [", place!(a [0, 64, 128, 192]), " + 4096]")),
                     step!($w, Load a at [0, 64, 128, 192])),
                 finish "", line(walk) std::ptr::from_ref(walk.stored)),
@@ -51,19 +51,19 @@ pub(super) const KERNELS: &[&[&[Kernel]]] = &[
 mod string {
     use memgauge_model::traffic::{Access, Form, LineUse, Mix, Width};
 
-    use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk};
+    use crate::kernel::{CHUNKS_PER_ITERATION, Kernel, Stream, Walk};
     use crate::line::LINE;
 
     /// A kernel whose instruction handles `rcx` bytes and advances its pointers itself.
     macro_rules! string_kernel {
-        ($name:literal, $mix:ident, $supported:expr, streams [$($register:tt = $index:literal $access:ident),+], burst $bytes:literal,
+        ($name:literal, $mix:ident, $supported:expr, streams [$($register:tt = $index:literal $access:ident),+], chunk $bytes:literal,
          instruction $instruction:expr, operands($walk:ident) [$($operand:tt)*]) => {{
             unsafe fn run($walk: &mut Walk<'_>, steps: usize) {
                 // SAFETY: touches what `Kernel::walk` requires to be valid; every register written is declared; the ABI keeps the direction flag clear.
                 unsafe {
                     core::arch::asm!(
                         $instruction,
-                        inout("rcx") steps * BURSTS_PER_STEP as usize * $bytes => _,
+                        inout("rcx") steps * CHUNKS_PER_ITERATION as usize * $bytes => _,
                         $(inout($register) $walk.streams[$index] => _,)+
                         $($operand)*
                         options(nostack),
@@ -92,7 +92,7 @@ mod string {
                         "sub {n}, {one}",
                         "jnz 2b",
                         "5:",
-                        n = inout(reg) steps * BURSTS_PER_STEP as usize => _,
+                        n = inout(reg) steps * CHUNKS_PER_ITERATION as usize => _,
                         count = inout(reg) 0_u64 => _,
                         delay = in(reg) u64::from(delay),
                         one = in(reg) 1_u64,
@@ -110,7 +110,7 @@ mod string {
                 form: Form { access: Access::Sequential, line: LineUse::Whole },
                 streams: &[$(Stream::$access($bytes)),+],
                 touched: LINE,
-                burst_lines: [$(($bytes, $index)),+].len() as u32 * $bytes / LINE,
+                chunk_lines: [$(($bytes, $index)),+].len() as u32 * $bytes / LINE,
                 supported: $supported,
                 run,
                 paced,
@@ -119,9 +119,9 @@ mod string {
     }
 
     pub(super) const KERNELS: &[Kernel] = &[
-        string_kernel!("copy-movsb", Copy, || true, streams ["rsi" = 0 read, "rdi" = 1 write], burst 128,
+        string_kernel!("copy-movsb", Copy, || true, streams ["rsi" = 0 read, "rdi" = 1 write], chunk 128,
             instruction "rep movsb", operands(walk) []),
-        string_kernel!("fill-stosb", Fill, || true, streams ["rdi" = 0 write], burst 256,
+        string_kernel!("fill-stosb", Fill, || true, streams ["rdi" = 0 write], chunk 256,
             instruction "rep stosb", operands(walk) [in("al") walk.stored.0[0],]),
     ];
 }

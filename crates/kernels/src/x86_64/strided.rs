@@ -8,7 +8,7 @@
 use crate::kernel::Kernel;
 use crate::line::LINE;
 
-/// A step of a burst: `$accesses` is `whole` for lines or `first` for a part of each. Lines of streams that are only loaded come one after the
+/// A step of a chunk: `$accesses` is `whole` for lines or `first` for a part of each. Lines of streams that are only loaded come one after the
 /// other.
 macro_rules! step {
     ($width:ident, $accesses:ident, Load $a:ident, Load $b:ident at $lines:tt) => {
@@ -28,29 +28,29 @@ macro_rules! first {
     };
 }
 
-/// A kernel whose burst moves its pointers on by `{stride}` after each line.
+/// A kernel whose chunk moves its pointers on by `{stride}` after each line.
 macro_rules! row {
     ($name:expr, $mix:ident, $w:ident, $accesses:ident, $use:ident of $touched:expr, finish $finish:expr,
      [$($($operation:ident $s:ident),+ at $lines:tt;)+]) => {
         kernel!($name, $mix, $w, $w!(supported), form Strided $use of $touched,
             streams [$($($s stream!($operation $lines, $touched)),+),+], advance ["", ""],
-            burst concat!($(step!($w, $accesses, $($operation $s),+ at $lines)),+), finish $finish,
+            chunk concat!($(step!($w, $accesses, $($operation $s),+ at $lines)),+), finish $finish,
             operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,])
     };
 }
 
 /// The kernel of a mix that touches whole lines.
 macro_rules! strided {
-    (($w:ident) $mix:ident $stores:ident $head:literal $tail:literal { $($burst:tt)+ }) => {
-        row!(concat!($head, "-", $w!(name), $tail, "-strided"), $mix, $w, whole, Whole of LINE, finish finish!($stores), [$($burst)+])
+    (($w:ident) $mix:ident $stores:ident $head:literal $tail:literal { $($chunk:tt)+ }) => {
+        row!(concat!($head, "-", $w!(name), $tail, "-strided"), $mix, $w, whole, Whole of LINE, finish finish!($stores), [$($chunk)+])
     };
 }
 
 /// The kernel of a mix that touches a part of each line.
 macro_rules! part_of_line {
-    (($w:ident) $mix:ident $stores:ident $head:literal $tail:literal { $($burst:tt)+ }) => {
+    (($w:ident) $mix:ident $stores:ident $head:literal $tail:literal { $($chunk:tt)+ }) => {
         row!(concat!($head, "-", $w!(name), "-part"), $mix, $w, first, Part of $w!(bytes), finish "",
-            [$($burst)+])
+            [$($chunk)+])
     };
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use memgauge_kernels::{BURSTS_PER_STEP, Kernel, LINE, MAX_STREAMS, Order, Walk};
+use memgauge_kernels::{CHUNKS_PER_ITERATION, Kernel, LINE, MAX_STREAMS, Order, Walk};
 use memgauge_model::traffic::{Access, LineUse, Mix, Width};
 
 /// Larger than any page size of the supported systems, so that guards are whole pages everywhere.
@@ -103,7 +103,7 @@ pub(crate) fn needs(kernel: &Kernel, walk: &Walk<'_>, steps: usize, stream: usiz
     match kernel.form.access {
         Access::Random => walk.order.unwrap().lines() * LINE as usize,
         Access::Blocks => walk.order.unwrap().lines() * walk.block * LINE as usize,
-        Access::Strided => match steps * kernel.lines_per_step(&kernel.streams[stream]) {
+        Access::Strided => match steps * kernel.lines_per_iteration(&kernel.streams[stream]) {
             0 => 0,
             // The last line ends the stream.
             lines => (lines - 1) * walk.stride + LINE as usize,
@@ -115,9 +115,9 @@ pub(crate) fn needs(kernel: &Kernel, walk: &Walk<'_>, steps: usize, stream: usiz
 /// What `steps` steps should do in a stream: the offset of each line visited, in order, and whether it is stored.
 pub(crate) fn visits(kernel: &Kernel, walk: &Walk<'_>, steps: usize, stream: usize) -> Vec<(usize, bool)> {
     let of = &kernel.streams[stream];
-    let lines = kernel.lines_per_step(of);
-    let loaded_per_burst = (of.read / kernel.touched / BURSTS_PER_STEP) as usize;
-    let per_burst = lines / BURSTS_PER_STEP as usize;
+    let lines = kernel.lines_per_iteration(of);
+    let loaded_per_chunk = (of.read / kernel.touched / CHUNKS_PER_ITERATION) as usize;
+    let per_chunk = lines / CHUNKS_PER_ITERATION as usize;
     (0..steps * lines)
         .map(|n| {
             let offset = match kernel.form.access {
@@ -129,7 +129,7 @@ pub(crate) fn visits(kernel: &Kernel, walk: &Walk<'_>, steps: usize, stream: usi
                     (walk.order.unwrap().line_at(line / walk.block) * walk.block + line % walk.block) * LINE as usize
                 }
             };
-            let store = if lines_visited(kernel) == 2 { n % 2 == 0 } else { n % per_burst >= loaded_per_burst };
+            let store = if lines_visited(kernel) == 2 { n % 2 == 0 } else { n % per_chunk >= loaded_per_chunk };
             (offset, store)
         })
         .collect()

@@ -12,7 +12,7 @@ use crate::units::ParseError;
 /// Calls the macro `$with`, with `$arguments` and all mixes in the order of output.
 ///
 /// A row says:
-/// - `burst`: what the program does for four lines, or for another divisor of 36 where the ratio needs it. Each step has
+/// - `chunk`: what the program does for four lines, or for another divisor of 36 where the ratio needs it. Each step has
 ///   [operations](crate::traffic::Operation) on streams (`a`, `b` …), which alternate part by part of a line, and lines: their places in bytes
 ///   from where the streams stand;
 /// - `stores`: the [kind](crate::traffic::StoreKind) of its stores;
@@ -27,79 +27,79 @@ macro_rules! mixes {
             /// Loads only.
             #[default]
             AllReads {
-                burst: { Load a at [0, 64, 128, 192]; }, stores: None, kernel: "load" "",
+                chunk: { Load a at [0, 64, 128, 192]; }, stores: None, kernel: "load" "",
                 name: "all-reads", does: "loads only", suite: true
             }
             /// Eight loads to one plain store: 9 reads to 1 write on the bus, 90 % reads.
             R9W1 {
                 // No mix with non-temporal stores has its loads: nine lines and ten differ too little to distinguish.
-                burst: { Load a at [0, 64, 128, 192, 256, 320, 384, 448]; Store b at [0]; }, stores: Plain(None), kernel: "mix-9:1" "",
+                chunk: { Load a at [0, 64, 128, 192, 256, 320, 384, 448]; Store b at [0]; }, stores: Plain(None), kernel: "mix-9:1" "",
                 name: "9:1", does: "8 loads : 1 store", suite: false
             }
             /// Three loads to one plain store: 4 reads to 1 write on the bus.
             R4W1 {
-                burst: { Load a at [0, 64, 128]; Store b at [0]; }, stores: Plain(Some(Mix::R3W1Nt)), kernel: "mix-4:1" "",
+                chunk: { Load a at [0, 64, 128]; Store b at [0]; }, stores: Plain(Some(Mix::R3W1Nt)), kernel: "mix-4:1" "",
                 name: "4:1", does: "3 loads : 1 store", suite: true
             }
             /// Two loads to one plain store: 3 reads to 1 write on the bus.
             R3W1 {
-                burst: { Load a at [0, 64]; Store b at [0]; }, stores: Plain(Some(Mix::R2W1NtX1)), kernel: "mix-3:1" "",
+                chunk: { Load a at [0, 64]; Store b at [0]; }, stores: Plain(Some(Mix::R2W1NtX1)), kernel: "mix-3:1" "",
                 name: "3:1", does: "2 loads : 1 store", suite: true
             }
             /// As [`R3W1`](Self::R3W1), its loads from two streams in turn.
             R3W1X2 {
-                burst: { Load a, Load b at [0]; Store c at [0]; }, stores: Plain(Some(Mix::R2W1Nt)), kernel: "mix-3:1" "-x2",
+                chunk: { Load a, Load b at [0]; Store c at [0]; }, stores: Plain(Some(Mix::R2W1Nt)), kernel: "mix-3:1" "-x2",
                 name: "3:1-x2", does: "2 load streams : 1 store", suite: false
             }
             /// One load to one plain store: 2 reads to 1 write on the bus.
             R2W1 {
-                burst: { Load a at [0, 64]; Store b at [0, 64]; }, stores: Plain(Some(Mix::R1W1Nt)), kernel: "mix-2:1" "",
+                chunk: { Load a at [0, 64]; Store b at [0, 64]; }, stores: Plain(Some(Mix::R1W1Nt)), kernel: "mix-2:1" "",
                 name: "2:1", does: "1 load : 1 store", suite: true
             }
             /// One load to two plain stores: 3 reads to 2 writes on the bus.
             R3W2 {
                 // No mix with non-temporal stores has its loads.
-                burst: { Load a at [0]; Store b at [0, 64]; }, stores: Plain(None), kernel: "mix-3:2" "",
+                chunk: { Load a at [0]; Store b at [0, 64]; }, stores: Plain(None), kernel: "mix-3:2" "",
                 name: "3:2", does: "1 load : 2 stores", suite: false
             }
             /// Plain stores only: 1 read to 1 write on the bus.
             R1W1 {
-                burst: { Store a at [0, 64, 128, 192]; }, stores: Plain(Some(Mix::NtWrite)), kernel: "store" "",
+                chunk: { Store a at [0, 64, 128, 192]; }, stores: Plain(Some(Mix::NtWrite)), kernel: "store" "",
                 name: "1:1", does: "stores only", suite: true
             }
             /// Non-temporal stores only.
             NtWrite {
-                burst: { NtStore a at [0, 64, 128, 192]; }, stores: NonTemporal, kernel: "nt-store" "",
+                chunk: { NtStore a at [0, 64, 128, 192]; }, stores: NonTemporal, kernel: "nt-store" "",
                 name: "nt-write", does: "non-temporal stores only", suite: true
             }
             /// Three loads of one stream to one non-temporal store.
             R3W1Nt {
-                burst: { Load a at [0, 64, 128]; NtStore b at [0]; }, stores: NonTemporal, kernel: "mix-3:1-nt" "",
+                chunk: { Load a at [0, 64, 128]; NtStore b at [0]; }, stores: NonTemporal, kernel: "mix-3:1-nt" "",
                 name: "3:1-nt", does: "3 loads : 1 non-temporal store", suite: false
             }
             /// Two loads of one stream to one non-temporal store.
             R2W1NtX1 {
-                burst: { Load a at [0, 64]; NtStore b at [0]; }, stores: NonTemporal, kernel: "mix-2:1-nt" "",
+                chunk: { Load a at [0, 64]; NtStore b at [0]; }, stores: NonTemporal, kernel: "mix-2:1-nt" "",
                 name: "2:1-nt-x1", does: "2 loads : 1 non-temporal store", suite: false
             }
             /// Two read streams to one non-temporal store stream, like STREAM's triad.
             R2W1Nt {
-                burst: { Load a, Add b, NtStoreLoaded c at [0]; }, stores: NonTemporal, kernel: "triad-nt" "",
+                chunk: { Load a, Add b, NtStoreLoaded c at [0]; }, stores: NonTemporal, kernel: "triad-nt" "",
                 name: "triad" or "2:1-nt", does: "2 load streams : 1 non-temporal store", suite: true
             }
             /// One read stream to one non-temporal store stream.
             R1W1Nt {
-                burst: { Load a, NtStoreLoaded b at [0, 64]; }, stores: NonTemporal, kernel: "copy-nt" "",
+                chunk: { Load a, NtStoreLoaded b at [0, 64]; }, stores: NonTemporal, kernel: "copy-nt" "",
                 name: "1:1-nt", does: "1 load : 1 non-temporal store", suite: true
             }
             /// Each line loaded is stored elsewhere, by plain stores or `rep movsb`.
             Copy {
-                burst: { Load a, StoreLoaded b at [0, 64]; }, stores: Plain(Some(Mix::R1W1Nt)), kernel: "copy" "",
+                chunk: { Load a, StoreLoaded b at [0, 64]; }, stores: Plain(Some(Mix::R1W1Nt)), kernel: "copy" "",
                 name: "copy", does: "load and store the same data elsewhere", suite: true
             }
             /// Lines filled by the machine's string instruction (`rep stosb`, `dc zva`), which may avoid reading them first.
             Fill {
-                burst: { FillLine a at [0]; }, stores: ByString, kernel: "fill" "",
+                chunk: { FillLine a at [0]; }, stores: ByString, kernel: "fill" "",
                 name: "fill", does: "string-instruction fill", suite: true
             }
         }
@@ -165,7 +165,7 @@ struct Step {
 
 /// A row of the list.
 struct Properties {
-    burst: &'static [Step],
+    chunk: &'static [Step],
     stores: StoreKind,
     name: &'static str,
     other_name: Option<&'static str>,
@@ -177,7 +177,7 @@ macro_rules! define {
     (() $(
         $(#[$attribute:meta])*
         $mix:ident {
-            burst: { $($($operation:ident $stream:ident),+ at $lines:tt;)+ }, stores: $stores:ident $(($compared:expr))?,
+            chunk: { $($($operation:ident $stream:ident),+ at $lines:tt;)+ }, stores: $stores:ident $(($compared:expr))?,
             kernel: $head:literal $tail:literal, name: $name:literal $(or $other:literal)?, does: $does:literal, suite: $suite:literal
         }
     )+) => {
@@ -196,7 +196,7 @@ macro_rules! define {
             const fn properties(self) -> Properties {
                 match self {
                     $(Self::$mix => Properties {
-                        burst: const { &[$(Step { operations: &[$(Operation::$operation),+], lines: $lines.len() }),+] },
+                        chunk: const { &[$(Step { operations: &[$(Operation::$operation),+], lines: $lines.len() }),+] },
                         stores: StoreKind::$stores $(($compared))?,
                         name: $name,
                         other_name: [$(Some($other),)? None][0],
@@ -252,17 +252,17 @@ impl Mix {
         if let StoreKind::Plain(with) = self.stores() { with } else { None }
     }
 
-    /// Lines that kernels load and lines that they store in a burst.
-    pub const fn burst_lines(self) -> (u32, u32) {
-        let (burst, mut loads, mut stores) = (self.properties().burst, 0, 0);
+    /// Lines that kernels load and lines that they store in a chunk.
+    pub const fn chunk_lines(self) -> (u32, u32) {
+        let (chunk, mut loads, mut stores) = (self.properties().chunk, 0, 0);
         let mut step = 0;
-        while step < burst.len() {
-            let (mut n, operations) = (0, burst[step].operations);
+        while step < chunk.len() {
+            let (mut n, operations) = (0, chunk[step].operations);
             while n < operations.len() {
                 if operations[n].loads() {
-                    loads += burst[step].lines as u32;
+                    loads += chunk[step].lines as u32;
                 } else {
-                    stores += burst[step].lines as u32;
+                    stores += chunk[step].lines as u32;
                 }
                 n += 1;
             }
@@ -273,7 +273,7 @@ impl Mix {
 
     /// Lines loaded and lines stored by the program, as a ratio of the smallest numbers.
     pub const fn lines(self) -> (u32, u32) {
-        let (loads, stores) = self.burst_lines();
+        let (loads, stores) = self.chunk_lines();
         let (mut divisor, mut rest) = (loads, stores);
         while rest > 0 {
             (divisor, rest) = (rest, divisor % rest);
@@ -293,7 +293,7 @@ impl Mix {
 
     /// Streams that it loads from.
     fn read_streams(self) -> usize {
-        self.properties().burst.iter().flat_map(|step| step.operations).filter(|operation| operation.loads()).count()
+        self.properties().chunk.iter().flat_map(|step| step.operations).filter(|operation| operation.loads()).count()
     }
 
     /// The mix with the same loads and stores but with one read stream. In random order two streams look like one, so there are
@@ -332,13 +332,13 @@ const _: () = {
 impl Mix {
     #[allow(dead_code, reason = "Rust 1.88 does not see the constant that uses it")]
     const fn check(self) {
-        let Properties { burst, stores, .. } = self.properties();
+        let Properties { chunk, stores, .. } = self.properties();
         assert!(matches!(stores, StoreKind::None) == (self.lines().1 == 0), "a mix stores lines, or has StoreKind::None");
         let mut step = 0;
-        while step < burst.len() {
+        while step < chunk.len() {
             let mut n = 0;
-            while n < burst[step].operations.len() {
-                assert!(burst[step].operations[n].is_of(stores), "an operation stores as the mix does");
+            while n < chunk[step].operations.len() {
+                assert!(chunk[step].operations[n].is_of(stores), "an operation stores as the mix does");
                 n += 1;
             }
             step += 1;

@@ -217,17 +217,23 @@ pub(super) fn fewer_cpus(report: &Report, references: Baselines<'_>) -> Option<F
 /// Cores that are slower than before by this share, all of them together.
 const SLOWER_CORES: f64 = 0.10;
 
-/// Cores whose frequency, while all of them work, is far below that of the earlier check or the baseline. A virtual machine's cores are shared.
+/// Cores whose frequency, while all of them work, is far below the usual one of the earlier checks, and below that of each of them; or below that of
+/// the baseline. A virtual machine's cores are shared.
 pub(super) fn slower_cores(report: &Report, references: Baselines<'_>) -> Option<Finding> {
-    let before = references.baseline.or(references.history.last())?;
-    if report.machine.identity.may_be_virtual() || machine_difference(report, before).is_some() {
+    if report.machine.identity.may_be_virtual() {
         return None;
     }
     let ghz = |report: &Report| stats::median(&report.environment.all_cores_ghz.values().copied().collect::<Vec<_>>());
-    let (then, now) = (ghz(before)?, ghz(report)?);
-    let message = format!("cores run at {now:.2} GHz while all of them work, and ran at {then:.2} GHz before");
+    let baseline = references.baseline.filter(|baseline| machine_difference(report, baseline).is_none());
+    let before: Vec<f64> = match baseline {
+        Some(baseline) => ghz(baseline).into_iter().collect(),
+        None => references.history.iter().filter_map(ghz).collect(),
+    };
+    let (usual, lowest, now) = (stats::median(&before)?, before.iter().copied().min_by(f64::total_cmp)?, ghz(report)?);
+    let message = format!("cores run at {now:.2} GHz while all of them work, and usually ran at {usual:.2} GHz before");
     let advice = "look at power limits, cooling, governor and turbo";
-    (now < then * (1.0 - SLOWER_CORES)).then(|| Finding::new(FindingCode::SlowerCores, HealthStatus::Warning, message, advice))
+    let slower = now < usual * (1.0 - SLOWER_CORES) && now < lowest;
+    slower.then(|| Finding::new(FindingCode::SlowerCores, HealthStatus::Warning, message, advice))
 }
 
 /// Numbers whose memory has small pages, while earlier checks or the baseline had huge ones: they are not compared, and are slower.

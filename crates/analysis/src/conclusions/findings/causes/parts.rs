@@ -27,7 +27,13 @@ pub(super) fn nodes_per_package(s: &Symptoms<'_>) -> Option<Case> {
 
 /// The memory of one node, or of a channel of it, is slow.
 pub(super) fn memory_of_one_node(s: &Symptoms<'_>) -> Option<Case> {
-    let worse = s.worse_nodes();
+    let mut worse = s.worse_nodes();
+    // Memory without CPUs is another kind of memory: it is compared with itself.
+    let far: Vec<u32> = s.far.iter().filter(|(_, shift)| shift.worst() >= WORSE).map(|(node, _)| *node).collect();
+    let is_far = worse.is_empty();
+    if is_far {
+        worse = far;
+    }
     if worse.is_empty() {
         return None;
     }
@@ -38,7 +44,9 @@ pub(super) fn memory_of_one_node(s: &Symptoms<'_>) -> Option<Case> {
         .followed_by(words![Command::new(Verb::Scan).set(Knob::Node, nodes.to_string())]);
     let mut case = Case::new(CauseCode::MemoryOfOneNode, what, check);
     let (bandwidth, latency) = (s.bandwidth_by().unwrap_or(0.0), s.latency_by().unwrap_or(0.0));
-    if s.is_of_some_nodes() {
+    if is_far {
+        case.add(TYPICAL, format!("{} worse, and the memory of nodes with CPUs as it should be", wording::nodes(&nodes)));
+    } else if s.is_of_some_nodes() {
         let others = s.nodes.len() - worse.len();
         case.add(TYPICAL, format!("{} worse, and {others} of {} nodes as they should be", wording::nodes(&nodes), s.nodes.len()));
     } else if s.nodes.len() > 1 {

@@ -27,7 +27,7 @@ pub(super) struct NodeShift {
 
 impl NodeShift {
     /// The larger of the two; 0 where neither is known.
-    fn worst(self) -> f64 {
+    pub(super) fn worst(self) -> f64 {
         [self.bandwidth, self.latency].into_iter().flatten().fold(0.0, f64::max)
     }
 }
@@ -41,6 +41,8 @@ pub(super) struct Symptoms<'a> {
     pub(super) when: String,
     /// Local memory, by node.
     pub(super) nodes: BTreeMap<u32, NodeShift>,
+    /// Memory of nodes without CPUs, by node.
+    pub(super) far: BTreeMap<u32, NodeShift>,
     /// Memory of other packages.
     pub(super) links: Vec<f64>,
     /// Caches, by their first CPU.
@@ -60,6 +62,7 @@ impl<'a> Symptoms<'a> {
             before,
             when,
             nodes: BTreeMap::new(),
+            far: BTreeMap::new(),
             links: Vec::new(),
             caches: BTreeMap::new(),
             codes: findings.iter().filter_map(found).collect(),
@@ -77,7 +80,8 @@ impl<'a> Symptoms<'a> {
         };
         let results: Vec<&Measurement> = self.report.results.iter().collect();
         let families = families(self.report, &results, has_value);
-        let (mut nodes, mut links, mut caches) = (BTreeMap::<u32, NodeShift>::new(), Vec::new(), BTreeMap::new());
+        let (mut nodes, mut far) = (BTreeMap::<u32, NodeShift>::new(), BTreeMap::<u32, NodeShift>::new());
+        let (mut links, mut caches) = (Vec::new(), BTreeMap::new());
         for (index, m) in results.iter().enumerate().filter(|(_, m)| is_judged(m)) {
             let Some(value) = tried(m) else { continue };
             let earlier = self.before.and_then(|before| before.results.iter().find(|b| b.is_of_same_cell(m))?.estimate.value);
@@ -99,6 +103,7 @@ impl<'a> Symptoms<'a> {
             let Some(by) = by.filter(|by| by.is_finite()) else { continue };
             let (cpu_node, memory) = (m.at.cpu_node, m.at.memory_node());
             let local = cpu_node.is_some_and(|cpu| memory.is_none_or(|memory| self.report.machine.topology.is_local(cpu, memory)));
+            let bare = memory.filter(|node| self.report.machine.topology.node(*node).is_some_and(|node| node.cpus.is_empty()));
             let worst = |slot: &mut Option<f64>| *slot = Some(slot.map_or(by, |known| known.max(by)));
             match (m.experiment, m.metric) {
                 (Experiment::BandwidthPerCache, _) => {
@@ -106,17 +111,20 @@ impl<'a> Symptoms<'a> {
                     caches.extend(first.map(|cpu| (cpu, by)));
                 }
                 (Experiment::Bandwidth, Metric::Bandwidth) if m.at.load_nodes.is_some() => links.push(by),
-                (Experiment::IdleLatency, Metric::Latency) if m.at.order != Some(ChaseOrder::FullRandom) => match (local, cpu_node) {
-                    (true, Some(node)) => worst(&mut nodes.entry(node).or_default().latency),
+                (Experiment::IdleLatency, Metric::Latency) if m.at.order != Some(ChaseOrder::FullRandom) => match (local, cpu_node, bare) {
+                    (true, Some(node), _) => worst(&mut nodes.entry(node).or_default().latency),
+                    (_, _, Some(node)) => worst(&mut far.entry(node).or_default().latency),
                     _ => links.push(by),
                 },
-                (Experiment::BandwidthMatrix, Metric::Bandwidth) if local => {
-                    cpu_node.into_iter().for_each(|node| worst(&mut nodes.entry(node).or_default().bandwidth));
-                }
+                (Experiment::BandwidthMatrix, Metric::Bandwidth) => match (local, cpu_node, bare) {
+                    (true, Some(node), _) => worst(&mut nodes.entry(node).or_default().bandwidth),
+                    (_, _, Some(node)) => worst(&mut far.entry(node).or_default().bandwidth),
+                    _ => {}
+                },
                 _ => {}
             }
         }
-        (self.nodes, self.links, self.caches) = (nodes, links, caches);
+        (self.nodes, self.far, self.links, self.caches) = (nodes, far, links, caches);
     }
 
     /// Whether there is a finding of this kind that counts.
@@ -144,8 +152,9 @@ impl<'a> Symptoms<'a> {
 
     /// Whether only some parts of the machine are worse, which nothing explains that concerns all of them.
     pub(super) fn is_of_some_parts(&self) -> bool {
-        let parts = || self.links.iter().chain(self.caches.values()).any(|by| *by >= WORSE);
-        self.is_of_some_nodes() || (self.worse_nodes().is_empty() && parts())
+        let far = self.far.values().map(|shift| shift.worst());
+        let mut parts = self.links.iter().chain(self.caches.values()).copied().chain(far);
+        self.is_of_some_nodes() || (self.worse_nodes().is_empty() && parts.any(|by| by >= WORSE))
     }
 
     /// By what share the bandwidth of the worse nodes is less: their median.

@@ -108,3 +108,18 @@ fn fewer_cpus_slower_cores_and_smaller_pages_are_told() {
     let (codes, cause) = check(|now| now.results.iter_mut().for_each(|m| m.evidence.pages.obtained = Some(PageKind::Base)));
     assert!(codes.contains(&"smaller-pages".to_owned()) && cause.as_deref() == Some("small-pages"), "{codes:?} {cause:?}");
 }
+
+#[test]
+fn memory_without_cpus_that_became_slower_is_no_link_between_packages() {
+    let far = |gbs| {
+        let mut m = bandwidth("0-1", Some(2), Mix::AllReads, gbs, Some(gbs));
+        (m.experiment, m.at.cpu_node) = (Experiment::BandwidthMatrix, Some(0));
+        m
+    };
+    let before = of_this_machine(report(silent(), vec![node(0, 60.0), far(20.0)]), 12);
+    let now = of_this_machine(report(silent(), vec![node(0, 60.0), far(15.0), again(far(15.0)), again(far(15.0))]), 20);
+    let health = judge(&now, Baselines { history: &[before], ..Baselines::default() });
+    let codes: Vec<&str> = health.causes.iter().map(|cause| cause.code.word()).collect();
+    assert_eq!(codes, ["memory-of-one-node"], "{:?}", health.causes);
+    assert!(health.causes[0].what.starts_with("the memory of node 2 is slow"), "{:?}", health.causes);
+}
