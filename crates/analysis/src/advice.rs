@@ -9,6 +9,7 @@ mod document;
 mod evidence;
 mod load;
 mod modes;
+mod number;
 mod pages;
 mod placement;
 mod prefetchers;

@@ -175,7 +175,7 @@ fn trace(kernel: &Kernel, walk: &Walk<'_>, delay: Option<u32>) -> Vec<(usize, To
         .collect()
 }
 
-/// What the kernel declares to do in a stream, access by access, for each chunk.
+/// The accesses that the kernel declares for a stream, in order, for each chunk.
 fn declared(kernel: &Kernel, walk: &Walk<'_>, stream: usize) -> Vec<Vec<Touch>> {
     let line = |(offset, store): (usize, bool)| {
         let mut touches: Vec<Touch> = (0..kernel.touched as usize).step_by(unit(kernel)).map(|part| (offset + part, store)).collect();

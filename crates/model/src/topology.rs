@@ -46,8 +46,7 @@ pub struct Identity {
     /// Why it is not known whether there is a hypervisor; absent where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hypervisor_unknown: Option<String>,
-    /// The technology that encrypts all of this system's memory, such as `AMD SEV-SNP`, `Intel TDX` or `AMD TSME`; absent where the kernel
-    /// shows none, which does not exclude one.
+    /// The technology that encrypts all memory, such as `AMD SEV-SNP`; absent where the kernel shows none, which does not exclude one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_encryption: Option<String>,
     /// Its memory devices as firmware lists them.

@@ -16,6 +16,7 @@ mod rules;
 mod run;
 mod suspicion;
 
+pub(crate) use compare::Bounds;
 pub use history::{History, earlier_checks};
 pub use rounds::{confirm, judge};
 pub use rules::{Baselines, FleetSiblings, Rule, Rules};

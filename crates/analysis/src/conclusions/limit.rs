@@ -25,9 +25,12 @@ struct Band {
     reasons: (VerdictReason, VerdictReason),
 }
 
+/// The share of the limit from which on a bandwidth of loads is good.
+pub(crate) const GOOD_READS: f64 = 0.80;
+
 impl Band {
     /// Loads only. Published systems reach 70 to 90 % of the theoretical peak with reads, most of them above 80 %.
-    const READS: Self = Self { ok: 0.80, low: 0.70, reasons: (VerdictReason::Below80Percent, VerdictReason::Below70Percent) };
+    const READS: Self = Self { ok: GOOD_READS, low: 0.70, reasons: (VerdictReason::Below80Percent, VerdictReason::Below70Percent) };
     /// Loads and stores: turning the bus around costs published DDR systems 4 to 12 points.
     const MIXED: Self = Self { ok: 0.68, low: 0.58, reasons: (VerdictReason::Below68Percent, VerdictReason::Below58Percent) };
 }

@@ -11,6 +11,8 @@ use memgauge_model::units::IdSet;
 use memgauge_model::words;
 use memgauge_model::words::{Command, Verb, Way, Ways};
 
+use crate::conclusions::findings::Bounds;
+
 /// Memory is of another tier if its latency or its bandwidth is worse by this factor: sockets whose DIMMs differ are not tiers.
 const APART: f64 = 1.25;
 /// The other quantity may be better by this share and still counts as the same.
@@ -23,25 +25,14 @@ const LOST: f64 = 0.10;
 const WEIGHTS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
 const DEMOTION: &str = "/sys/kernel/mm/numa/demotion_enabled";
 
-/// A median and its interval.
-#[derive(Debug, Clone, Copy)]
-struct Interval {
-    value: f64,
-    low: f64,
-    high: f64,
+/// How many times another number this one is; the second number is the least that the intervals allow.
+fn over(a: Bounds, b: Bounds) -> (f64, f64) {
+    (a.value / b.value, a.low / b.high)
 }
 
-impl Interval {
-    /// That of a reliable number.
-    fn of(m: &Measurement) -> Option<Self> {
-        let value = m.estimate.value.filter(|value| value.is_finite() && *value > 0.0 && m.is_reliable())?;
-        Some(Self { value, low: m.estimate.ci95_low?, high: m.estimate.ci95_high? })
-    }
-
-    /// How many times the other one it is; the second number is the least that the intervals allow.
-    fn over(self, other: Self) -> (f64, f64) {
-        (self.value / other.value, self.low / other.high)
-    }
+/// The bounds of a number that can be divided by.
+fn bounds(m: &Measurement) -> Option<Bounds> {
+    Bounds::new(m).filter(|bounds| bounds.value.is_finite() && bounds.value > 0.0)
 }
 
 /// A node as the CPUs that are nearest to it measured it.
@@ -52,9 +43,9 @@ struct Measured {
     cpu_node: u32,
     /// The kernel's tier.
     tier: Option<u32>,
-    latency_ns: Option<Interval>,
+    latency_ns: Option<Bounds>,
     /// Reads. `None` if not every core of the node read.
-    read_gbs: Option<Interval>,
+    read_gbs: Option<Bounds>,
 }
 
 /// A note for each contradiction, with the remedy; none for a report that does not compare tiers.
@@ -79,11 +70,11 @@ fn measured(report: &Report) -> Vec<Measured> {
     let at = |m: &Measurement, row: u32, node: u32| m.at.cpu_node == Some(row) && m.at.memory_node() == Some(node);
     let latency = |row, node| {
         let mut found = report.results.iter().filter(|m| m.experiment == Experiment::IdleLatency && m.metric == Metric::Latency);
-        found.find(|m| at(m, row, node) && m.at.order == Some(ChaseOrder::WindowLocal)).and_then(Interval::of)
+        found.find(|m| at(m, row, node) && m.at.order == Some(ChaseOrder::WindowLocal)).and_then(bounds)
     };
     let reads = |row, node| {
         let mut found = report.results.iter().filter(|m| m.experiment == Experiment::BandwidthMatrix && m.at.mix == Some(Mix::AllReads));
-        found.find(|m| at(m, row, node) && reads_with_all_cores(topology, row, m)).and_then(Interval::of)
+        found.find(|m| at(m, row, node) && reads_with_all_cores(topology, row, m)).and_then(bounds)
     };
     let rows: IdSet = report.results.iter().filter_map(|m| m.at.cpu_node).collect();
     let of_row = |row, node| {
@@ -109,8 +100,8 @@ fn reads_with_all_cores(topology: &Topology, row: u32, m: &Measurement) -> bool 
 /// In which way a node is slower than another one, in words. `None` unless it is so in one way at least, and better in none: HBM has more
 /// latency and more bandwidth than DRAM, and is neither faster nor slower.
 fn slower(slow: &Measured, fast: &Measured) -> Option<String> {
-    let latency = slow.latency_ns.zip(fast.latency_ns).map(|(slow, fast)| slow.over(fast));
-    let bandwidth = fast.read_gbs.zip(slow.read_gbs).map(|(fast, slow)| fast.over(slow));
+    let latency = slow.latency_ns.zip(fast.latency_ns).map(|(slow, fast)| over(slow, fast));
+    let bandwidth = fast.read_gbs.zip(slow.read_gbs).map(|(fast, slow)| over(fast, slow));
     let is_apart = |ratio: Option<(f64, f64)>| ratio.is_some_and(|(ratio, least)| ratio >= APART && least > 1.0);
     let is_better = |ratio: Option<(f64, f64)>| ratio.is_some_and(|(ratio, _)| ratio < 1.0 - SAME);
     let ns = latency.map(|(ratio, _)| format!("{ratio:.1} times the latency"));

@@ -24,16 +24,16 @@ const WARN_DIFFERENCE: f64 = 0.05;
 const FAIL_DIFFERENCE: f64 = 0.10;
 
 /// A median and the bounds of its interval.
-#[derive(Clone, Copy)]
-pub(super) struct Bounds {
-    pub(super) value: f64,
-    pub(super) low: f64,
-    pub(super) high: f64,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    pub(crate) value: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
 }
 
 impl Bounds {
     /// `None` if the number is not reliable, or has no interval.
-    pub(super) fn new(m: &Measurement) -> Option<Self> {
+    pub(crate) fn new(m: &Measurement) -> Option<Self> {
         if !m.is_reliable() {
             return None;
         }

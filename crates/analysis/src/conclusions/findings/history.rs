@@ -10,6 +10,7 @@ use memgauge_model::words::Verb;
 
 use crate::comparison::{DifferentField, properties};
 use crate::conclusions::findings::compare::{Bounds, MIN_DIFFERENCE, counterpart, is_judged, machine_difference, severity};
+use crate::conclusions::findings::machine::all_cores_ghz;
 use crate::conclusions::findings::rules::Baselines;
 use crate::conclusions::findings::suspicion::{Suspicion, capped, format_value, name};
 use crate::fleet::robust::{self, Centre};
@@ -223,13 +224,12 @@ pub(super) fn slower_cores(report: &Report, references: Baselines<'_>) -> Option
     if report.machine.identity.may_be_virtual() {
         return None;
     }
-    let ghz = |report: &Report| stats::median(&report.environment.all_cores_ghz.values().copied().collect::<Vec<_>>());
     let baseline = references.baseline.filter(|baseline| machine_difference(report, baseline).is_none());
     let before: Vec<f64> = match baseline {
-        Some(baseline) => ghz(baseline).into_iter().collect(),
-        None => references.history.iter().filter_map(ghz).collect(),
+        Some(baseline) => all_cores_ghz(baseline).into_iter().collect(),
+        None => references.history.iter().filter_map(all_cores_ghz).collect(),
     };
-    let (usual, lowest, now) = (stats::median(&before)?, before.iter().copied().min_by(f64::total_cmp)?, ghz(report)?);
+    let (usual, lowest, now) = (stats::median(&before)?, before.iter().copied().min_by(f64::total_cmp)?, all_cores_ghz(report)?);
     let message = format!("cores run at {now:.2} GHz while all of them work, and usually ran at {usual:.2} GHz before");
     let advice = "look at power limits, cooling, governor and turbo";
     let slower = now < usual * (1.0 - SLOWER_CORES) && now < lowest;

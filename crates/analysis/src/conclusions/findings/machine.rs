@@ -29,6 +29,11 @@ pub(super) fn memory_errors(report: &Report) -> Option<Finding> {
     (errors > 0).then(|| Finding::new(FindingCode::MemoryErrors, HealthStatus::Incident, message, advice))
 }
 
+/// The median frequency of all cores in GHz, while all of them worked.
+pub(super) fn all_cores_ghz(report: &Report) -> Option<f64> {
+    stats::median(&report.environment.all_cores_ghz.values().copied().collect::<Vec<_>>())
+}
+
 /// Cores of one kind that are slower than most by this share while all work: power and heat are shared, and good cores then
 /// differ by less.
 const SLOW_CORE: f64 = 0.08;

@@ -42,11 +42,15 @@ impl Case {
         }
     }
 
+    /// Whether more speaks for it than against it.
+    pub(super) fn is_likely(&self) -> bool {
+        self.evidence.iter().map(|e| e.points).sum::<i32>() > 0
+    }
+
     /// The cause; `None` where nothing speaks for it, or more against it.
     pub(super) fn weigh(mut self) -> Option<LikelyCause> {
-        let points = self.evidence.iter().map(|e| e.points).sum();
+        let (likely, points) = (self.is_likely(), self.evidence.iter().map(|e| e.points).sum());
         self.evidence.sort_by_key(|e| std::cmp::Reverse(e.points.abs()));
-        let speaks = points > 0 && self.evidence.iter().any(|e| e.points > 0);
-        speaks.then(|| LikelyCause { code: self.code.into(), what: self.what, points, evidence: self.evidence, check: self.check })
+        likely.then(|| LikelyCause { code: self.code.into(), what: self.what, points, evidence: self.evidence, check: self.check })
     }
 }

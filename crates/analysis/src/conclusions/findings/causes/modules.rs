@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use memgauge_model::installed::{InstalledMemory, MemoryDevice};
-use memgauge_model::result::CauseCode;
+use memgauge_model::result::{CauseCode, Report};
 use memgauge_model::units::Bytes;
+use memgauge_model::wording;
 use memgauge_model::words;
 use memgauge_model::words::{Verb, Ways};
 
@@ -20,7 +21,7 @@ const NOT_BY_CHANNELS: f64 = 0.08;
 const ONE_OF_MANY: f64 = 0.06;
 
 /// The modules as firmware lists them; `None` where it lists none, or a hypervisor made them up.
-fn listed(report: &memgauge_model::result::Report) -> Option<&InstalledMemory> {
+fn listed(report: &Report) -> Option<&InstalledMemory> {
     let identity = &report.machine.identity;
     let installed = &identity.installed;
     (!identity.may_be_virtual() && installed.reason.is_none() && !installed.devices.is_empty()).then_some(installed)
@@ -53,7 +54,7 @@ pub(super) fn empty_channel(s: &Symptoms<'_>) -> Option<Case> {
     if !gone.is_empty() {
         case.add(SHOWN, format!("firmware listed {} {}, and does not now", gone.join(", "), s.when));
     } else if then.is_some() && now.is_some() {
-        case.add(EXCLUDED, format!("firmware lists the same modules as {}", s.when));
+        case.add(EXCLUDED, format!("firmware still lists every module that it listed {}", s.when));
     } else if !empty.is_empty() {
         case.add(SHOWN, format!("firmware lists modules in this channel of other sockets, and none in {}", empty.join(", ")));
     } else if s.report.machine.topology.packages().len() > 1 && now.is_some_and(|now| now.peak().is_ok_and(|peak| peak.channels_known)) {
@@ -63,13 +64,7 @@ pub(super) fn empty_channel(s: &Symptoms<'_>) -> Option<Case> {
         case.add_if(before != after, FITS, format!("{after} GiB of memory, {before} {}", s.when));
     }
     if let Some((nodes, ..)) = smaller_groups(s.report, ONE_OF_MANY).first().filter(|_| then.is_none()) {
-        case.add(
-            TYPICAL,
-            format!(
-                "{} less memory than others",
-                if nodes.len() == 1 { format!("node {nodes} has") } else { format!("nodes {nodes} have") }
-            ),
-        );
+        case.add(TYPICAL, format!("less memory than others: {}", wording::nodes(nodes)));
     }
     match (s.bandwidth_by(), s.latency_by()) {
         (Some(bandwidth), Some(latency)) if bandwidth >= WORSE && latency < WORSE => {
@@ -80,7 +75,9 @@ pub(super) fn empty_channel(s: &Symptoms<'_>) -> Option<Case> {
         }
         _ => {}
     }
-    case.add_if(now.is_none() && !s.report.machine.identity.may_be_virtual(), 0, "firmware's list of modules was not read (it needs root)");
+    if let Some(why) = s.report.machine.identity.installed.reason.as_ref().filter(|_| case.is_likely()) {
+        case.add(0, format!("firmware's list of modules is not known: {why}"));
+    }
     Some(case)
 }
 
@@ -123,28 +120,31 @@ pub(super) fn clocked_down(s: &Symptoms<'_>) -> Option<Case> {
     Some(case)
 }
 
-/// The ways in which modules differ from each other. Names of slots do not matter.
-fn differences(installed: &InstalledMemory) -> Vec<String> {
+/// The ways in which modules differ from each other, by their ranks if these count. Names of slots do not matter.
+fn differences(installed: &InstalledMemory, ranks: bool) -> Vec<String> {
     let range = |of: fn(&MemoryDevice) -> Option<u64>| {
         let all: BTreeSet<u64> = installed.devices.iter().filter_map(of).collect();
         all.first().copied().zip(all.last().copied()).filter(|(least, most)| least < most)
     };
     let sizes = range(|d| d.size.map(|size| size.0)).map(|(least, most)| format!("modules have {} to {}", Bytes(least), Bytes(most)));
     let speeds = range(|d| d.configured_mts.map(u64::from)).map(|(least, most)| format!("modules run at {least} to {most} MT/s"));
-    let ranks = range(|d| d.ranks.map(u64::from)).map(|(least, most)| format!("modules have {least} to {most} ranks"));
-    [sizes, speeds, ranks].into_iter().flatten().collect()
+    let of_ranks = range(|d| d.ranks.map(u64::from)).map(|(least, most)| format!("modules have {least} to {most} ranks"));
+    [sizes, speeds, of_ranks.filter(|_| ranks)].into_iter().flatten().collect()
 }
 
 /// Modules of several sizes, ranks or speeds.
 pub(super) fn unequal(s: &Symptoms<'_>) -> Option<Case> {
     let installed = listed(s.report)?;
-    let differ = differences(installed);
+    let then = s.before.and_then(listed);
+    // Results of earlier versions have no ranks.
+    let ranks = then.is_none_or(|then| then.devices.iter().any(|device| device.ranks.is_some()));
+    let differ = differences(installed, ranks);
     if differ.is_empty() {
         return None;
     }
     let mut case = Case::new(CauseCode::UnequalModules, "memory modules differ in size, ranks or speed", look(s));
     let claim = format!("firmware: {}", differ.join("; "));
-    match s.before.and_then(listed).map(differences) {
+    match then.map(|then| differences(then, ranks)) {
         Some(then) if then == differ => case.add(EXCLUDED, format!("they differed as much {}", s.when)),
         Some(_) => case.add(SHOWN, format!("{claim}; not so {}", s.when)),
         // Two modules in a channel may differ where channels are alike.

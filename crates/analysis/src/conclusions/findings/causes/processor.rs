@@ -7,9 +7,9 @@ use memgauge_model::words;
 use memgauge_model::words::Verb;
 
 use super::case::{Case, EXCLUDED, FITS, ONLY_SOME, SHOWN, TYPICAL, UNLIKELY};
-use super::symptoms::{Symptoms, WORSE, percent};
+use super::symptoms::{MANY, Symptoms, WORSE, percent};
 use crate::comparison::DifferentField;
-use crate::conclusions::findings::machine::PREFETCHED;
+use crate::conclusions::findings::machine::{PREFETCHED, all_cores_ghz};
 
 /// Frequencies that differ by less are equal.
 const SAME_FREQUENCY: f64 = 0.05;
@@ -47,11 +47,11 @@ pub(super) fn prefetchers(s: &Symptoms<'_>) -> Option<Case> {
 
 /// Cores that run at a lower frequency by a setting, or for want of power.
 pub(super) fn frequency(s: &Symptoms<'_>) -> Option<Case> {
-    let now = Symptoms::ghz(s.report)?;
+    let now = all_cores_ghz(s.report)?;
     let check =
         words![Verb::Info, " shows governor, turbo and energy preference; turbostat or the management controller show power limits"];
     let mut case = Case::new(CauseCode::FrequencyLimited, format!("cores run at {now:.2} GHz only"), check);
-    match s.before.and_then(Symptoms::ghz) {
+    match s.before.and_then(all_cores_ghz) {
         Some(then) if now < then * (1.0 - SAME_FREQUENCY) => {
             case.add(SHOWN, format!("{now:.2} GHz while all cores work, {then:.2} GHz {}", s.when));
         }
@@ -80,7 +80,7 @@ fn falls(s: &Symptoms<'_>) -> bool {
     let ratios: Vec<f64> =
         s.report.results.iter().filter_map(|m| Some(m.evidence.noise.ghz_after? / m.evidence.noise.ghz_before?)).collect();
     let low = stats::median(&ratios).is_some_and(|ratio| ratio < 1.0 - SAME_FREQUENCY);
-    low || s.share(|m| m.quality.reasons.contains(&QualityReason::FrequencyDrift)) >= 0.25
+    low || s.share(|m| m.quality.reasons.contains(&QualityReason::FrequencyDrift)) >= MANY
 }
 
 pub(super) fn heat(s: &Symptoms<'_>) -> Option<Case> {
@@ -93,7 +93,7 @@ pub(super) fn heat(s: &Symptoms<'_>) -> Option<Case> {
         None => {}
     }
     case.add_if(falls(s), TYPICAL, "the frequency falls during the check");
-    let slower = s.before.and_then(Symptoms::ghz).zip(Symptoms::ghz(s.report)).map(|(then, now)| now < then * (1.0 - SAME_FREQUENCY));
+    let slower = s.before.and_then(all_cores_ghz).zip(all_cores_ghz(s.report)).map(|(then, now)| now < then * (1.0 - SAME_FREQUENCY));
     case.add_if(slower == Some(true), FITS, format!("cores are slower than {}", s.when));
     case.add_if(slower == Some(false) && !falls(s), UNLIKELY, format!("cores are as fast as {}", s.when));
     Some(case)
@@ -119,7 +119,9 @@ pub(super) fn encryption(s: &Symptoms<'_>) -> Option<Case> {
     let mut case = Case::new(CauseCode::MemoryEncryption, format!("memory is encrypted ({now})"), check);
     match s.before.map(|before| before.machine.identity.memory_encryption.as_ref()) {
         Some(Some(then)) if then == now => case.add(EXCLUDED, format!("it was {}, too", s.when)),
-        Some(_) => case.add(SHOWN, format!("it was not {}", s.when)),
+        Some(Some(then)) => case.add(SHOWN, format!("it was encrypted by {then} {}", s.when)),
+        // An earlier version did not look, and not every kernel shows it.
+        Some(None) => case.add(TYPICAL + FITS, format!("nothing showed it {}", s.when)),
         None => {}
     }
     if let Some(by) = s.latency_by().filter(|by| *by >= WORSE && s.is_of_all_nodes()) {

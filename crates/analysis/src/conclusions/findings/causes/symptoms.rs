@@ -6,17 +6,20 @@ use memgauge_model::experiment::{ChaseOrder, Experiment, Metric};
 use memgauge_model::note::Code;
 use memgauge_model::result::{Finding, FindingCode, HealthStatus, Measurement, Report, VerdictStatus};
 use memgauge_model::stats;
+use memgauge_model::units::IdSet;
 
 use crate::comparison::DifferentField;
 use crate::conclusions::findings::compare::{families, has_value, is_judged, machine_difference};
 use crate::conclusions::findings::fleet;
 use crate::conclusions::findings::rules::Baselines;
+use crate::conclusions::limit::GOOD_READS;
 
 /// Numbers that are worse by less are as they should be.
 pub(super) const WORSE: f64 = 0.03;
-/// The share of its limit that memory reaches where nothing is wrong, and the one below which its verdict is a warning (`Band::READS`).
+/// Something that concerns this share of the numbers concerns the check.
+pub(super) const MANY: f64 = 0.25;
+/// The share of its limit that memory reaches where nothing is wrong: the middle of what published systems reach, most of which is above 80 %.
 const USUAL_SHARE: f64 = 0.85;
-const LOW_SHARE: f64 = 0.80;
 
 /// By what shares the numbers of a node are worse than they should be; `None` where nothing says.
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,14 +50,14 @@ pub(super) struct Symptoms<'a> {
     pub(super) links: Vec<f64>,
     /// Caches, by their first CPU.
     pub(super) caches: BTreeMap<u32, f64>,
-    codes: BTreeSet<&'static str>,
+    codes: BTreeSet<FindingCode>,
 }
 
 impl<'a> Symptoms<'a> {
     pub(super) fn new(report: &'a Report, references: Baselines<'a>, findings: &[Finding]) -> Self {
         let (before, when) = before(report, references);
         let found = |finding: &Finding| match finding.code {
-            Code::Known(code) if finding.severity >= HealthStatus::Warning => Some(memgauge_model::note::Codes::word(code)),
+            Code::Known(code) if finding.severity >= HealthStatus::Warning => Some(code),
             _ => None,
         };
         let mut symptoms = Self {
@@ -96,7 +99,7 @@ impl<'a> Symptoms<'a> {
                     // The limit says little of a number that reaches what machines usually do.
                     let low = matches!(m.verdict.status, VerdictStatus::Warning | VerdictStatus::Failure);
                     let limit =
-                        m.verdict.limit.filter(|limit| low && value < limit * LOW_SHARE).map(|limit| 1.0 - value / (limit * USUAL_SHARE));
+                        m.verdict.limit.filter(|limit| low && value < limit * GOOD_READS).map(|limit| 1.0 - value / (limit * USUAL_SHARE));
                     [siblings, fleet, limit].into_iter().flatten().max_by(f64::total_cmp)
                 }
             };
@@ -107,7 +110,7 @@ impl<'a> Symptoms<'a> {
             let worst = |slot: &mut Option<f64>| *slot = Some(slot.map_or(by, |known| known.max(by)));
             match (m.experiment, m.metric) {
                 (Experiment::BandwidthPerCache, _) => {
-                    let first = m.at.cpus.as_ref().and_then(memgauge_model::units::IdSet::first);
+                    let first = m.at.cpus.as_ref().and_then(IdSet::first);
                     caches.extend(first.map(|cpu| (cpu, by)));
                 }
                 (Experiment::Bandwidth, Metric::Bandwidth) if m.at.load_nodes.is_some() => links.push(by),
@@ -129,7 +132,7 @@ impl<'a> Symptoms<'a> {
 
     /// Whether there is a finding of this kind that counts.
     pub(super) fn found(&self, code: FindingCode) -> bool {
-        self.codes.contains(memgauge_model::note::Codes::word(code))
+        self.codes.contains(&code)
     }
 
     /// Nodes whose own memory is worse than it should be. Nodes that are worse alike belong together, also where a small loss is hard to see on some.
@@ -170,11 +173,6 @@ impl<'a> Symptoms<'a> {
     fn median_of(&self, part: fn(NodeShift) -> Option<f64>) -> Option<f64> {
         let worse = self.worse_nodes().into_iter().filter_map(|node| part(self.nodes[&node]));
         stats::median(&worse.collect::<Vec<_>>())
-    }
-
-    /// The median core frequency while all cores worked.
-    pub(super) fn ghz(report: &Report) -> Option<f64> {
-        stats::median(&report.environment.all_cores_ghz.values().copied().collect::<Vec<_>>())
     }
 
     /// The value of a property then and now, where both are known: `None` where one is not.

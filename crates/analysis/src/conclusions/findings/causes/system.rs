@@ -8,17 +8,13 @@ use memgauge_model::words;
 use memgauge_model::words::{Knob, Verb};
 
 use super::case::{Case, EXCLUDED, FITS, ONLY_SOME, SHOWN, TYPICAL, UNLIKELY};
-use super::symptoms::{Symptoms, percent};
+use super::symptoms::{MANY, Symptoms, percent};
 use crate::comparison::DifferentField;
 
-/// Something that concerns this share of the numbers concerns the check.
-const MANY: f64 = 0.25;
 /// An update costs less than this.
 const MORE_THAN_UPDATES: f64 = 0.10;
-/// The share of a CPU's time above which others count, as in the quality of numbers.
-const OTHERS: f64 = 0.05;
-/// The same for time that the hypervisor takes.
-const STEAL: f64 = 0.005;
+/// A thread that had no CPU for a larger share of its time was kept from it.
+const KEPT_WAITING: f64 = 0.05;
 
 /// The kind of pages that most numbers were measured with.
 fn pages_of(report: &Report) -> Option<PageKind> {
@@ -58,7 +54,8 @@ pub(super) fn cpu_limits(s: &Symptoms<'_>) -> Option<Case> {
     if let Some(now) = quota(s.report) {
         match s.before.map(quota) {
             Some(Some(then)) if then <= now => case.add(UNLIKELY, format!("the quota was {then} CPUs {}, too", s.when)),
-            Some(_) => case.add(SHOWN, format!("the control group has a quota of {now} CPUs, and had none {}", s.when)),
+            Some(Some(then)) => case.add(SHOWN, format!("the control group has a quota of {now} CPUs, and had {then} {}", s.when)),
+            Some(None) => case.add(SHOWN, format!("the control group has a quota of {now} CPUs, and had none {}", s.when)),
             None => case.add(TYPICAL + FITS, format!("the control group has a quota of {now} CPUs")),
         }
     }
@@ -68,9 +65,8 @@ pub(super) fn cpu_limits(s: &Symptoms<'_>) -> Option<Case> {
             case.add(SHOWN, format!("{after} CPUs are {name}, {before} {}", s.when));
         }
     }
-    let waited = |m: &Measurement| {
-        m.evidence.noise.waited.is_some_and(|share| share > OTHERS) || m.evidence.noise.off_cpu.is_some_and(|share| share > OTHERS)
-    };
+    let waited =
+        |m: &Measurement| [m.evidence.noise.waited, m.evidence.noise.off_cpu].into_iter().flatten().any(|share| share > KEPT_WAITING);
     case.add_if(s.share(waited) >= MANY, FITS, "threads waited for their CPUs");
     case.add_if(s.is_of_some_parts(), UNLIKELY, ONLY_SOME);
     Some(case)
@@ -82,9 +78,7 @@ pub(super) fn numa_balancing(s: &Symptoms<'_>) -> Option<Case> {
     }
     let check = "switch it off (sysctl kernel.numa_balancing=0) and check again";
     let mut case = Case::new(CauseCode::NumaBalancing, "the kernel's NUMA balancing moves pages", check);
-    let moved = |m: &Measurement| {
-        m.quality.reasons.contains(&QualityReason::PagesMigrated) || m.evidence.noise.pages_migrated.is_some_and(|pages| pages > 0)
-    };
+    let moved = |m: &Measurement| m.quality.reasons.contains(&QualityReason::PagesMigrated);
     let share = s.share(moved);
     case.add_if(share >= MANY, SHOWN, format!("pages moved between nodes while {} of the numbers were measured", percent(share)));
     case.add_if(share < MANY, UNLIKELY, "hardly any page moved between nodes during the check");
@@ -95,13 +89,8 @@ pub(super) fn numa_balancing(s: &Symptoms<'_>) -> Option<Case> {
 }
 
 pub(super) fn other_programs(s: &Symptoms<'_>) -> Option<Case> {
-    let beside = |m: &Measurement| {
-        let noise = &m.evidence.noise;
-        let reasons = [QualityReason::BusyMachine, QualityReason::BusyNeighbours];
-        m.quality.reasons.iter().any(|reason| reasons.contains(reason))
-            || noise.others.is_some_and(|share| share > OTHERS)
-            || noise.neighbours.and_then(|n| n.most()).is_some_and(|share| share > OTHERS)
-    };
+    let reasons = [QualityReason::BusyMachine, QualityReason::BusyNeighbours];
+    let beside = |m: &Measurement| m.quality.reasons.iter().any(|reason| reasons.contains(reason));
     let share = s.share(beside);
     if share < MANY {
         return None;
@@ -125,7 +114,7 @@ pub(super) fn virtualisation(s: &Symptoms<'_>) -> Option<Case> {
     let mut case = Case::new(CauseCode::Virtualisation, format!("the hypervisor ({name}) or other guests of its host"), check);
     let metal = s.before.is_some_and(|before| before.machine.identity.is_virtual() == Some(false));
     case.add_if(metal, SHOWN, format!("it was measured without a hypervisor {}", s.when));
-    let stolen = |m: &Measurement| m.evidence.noise.steal.is_some_and(|share| share > STEAL);
+    let stolen = |m: &Measurement| m.quality.reasons.contains(&QualityReason::Steal);
     let share = s.share(stolen);
     case.add_if(share >= MANY, SHOWN, format!("it gave CPU time to other guests (steal) in {} of the numbers", percent(share)));
     case.add_if(s.found(FindingCode::MemoryStalled), TYPICAL, "memory did not answer for some of the time");
