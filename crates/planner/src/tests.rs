@@ -445,12 +445,13 @@ fn buffers_are_eight_times_a_memory_side_cache_where_memory_allows() {
         (plan.steps[0].cells[0].work.buffers().iter().map(|b| b.bytes.0).sum::<u64>(), said)
     };
     let mut machine = machine();
-    machine.topology.nodes[0].memory_side_caches.push(MemorySideCache { level: 1, size: Bytes::gib(96), line: None });
+    let cache = MemorySideCache { level: 1, size: Bytes::gib(96), line: None };
+    machine.topology.nodes.iter_mut().for_each(|node| node.memory_side_caches.push(cache.clone()));
     let suite = plan(&Spec::new(Task::suite()), &machine, &kernels()).unwrap();
     assert_eq!(
         suite.notes.iter().filter(|n| n.code == memgauge_model::note::NoteCode::MemorySideCache).count(),
         1,
-        "once for a node: {:?}",
+        "once for all nodes: {:?}",
         suite.notes
     );
     let (latency, bandwidth) = (Task::latency(LatencyShape::One), Task::bandwidth(BandwidthShape::One));
