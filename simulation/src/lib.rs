@@ -116,7 +116,9 @@ impl Model {
         let mut random = Random::new(seed);
         let topology = &machine.topology;
         let ghz = random.between(2.2, 3.6);
-        let last: Vec<_> = topology.caches.iter().filter(|c| c.level == 3).collect();
+        // Level 3, or a lower one where the machine has no such cache.
+        let last_level = topology.caches.iter().map(|c| c.level.min(3)).max();
+        let last: Vec<_> = topology.caches.iter().filter(|c| Some(c.level) == last_level).collect();
         let cycles = [4.5, 15.0, 55.0];
         let places = topology.cpus.iter().map(|cpu| {
             let domain = last.iter().position(|c| c.cpus.contains(cpu.id)).unwrap_or(0);
@@ -142,7 +144,8 @@ impl Model {
             packages: topology.nodes.iter().filter_map(|n| Some((n.id, topology.cpu(n.cpus.first()?)?.package))).collect(),
             nodes: topology.nodes.iter().map(|n| (n.id, (node_gbs * random.factor(0.004), dram_ns * random.factor(0.003)))).collect(),
             links: BTreeMap::new(),
-            domains: last.iter().map(|_| domain_gbs * random.factor(0.004)).collect(),
+            // A machine that lists no caches has one path to memory.
+            domains: (0..last.len().max(1)).map(|_| domain_gbs * random.factor(0.004)).collect(),
             in_flight,
             translation_ns: random.between(5.0, 30.0),
             hops_in_flight: 0,
