@@ -84,8 +84,11 @@ fn extent(compared: &Compared) -> String {
     let worst = compared.worst.map_or_else(String::new, |worst| match worst {
         worst if compared.with == ComparedWith::Limit => format!(", the lowest {:.0} % of it", 100.0 * (1.0 - worst)),
         worst if compared.with == ComparedWith::Published && worst <= 0.0 => ", within them or better".to_owned(),
-        worst if worst > 0.0 => format!(", at most {:.1} % slower", 100.0 * worst),
-        worst => format!(", all of them faster, by {:.1} % or more", -100.0 * worst),
+        worst if worst.abs() < 0.000_5 && compared.numbers > 1 => ", none slower".to_owned(),
+        worst if worst > 0.0 && compared.numbers > 1 => format!(", at most {:.1} % slower", 100.0 * worst),
+        worst if worst > 0.0 => format!(", {:.1} % slower", 100.0 * worst),
+        worst if compared.numbers > 1 => format!(", each at least {:.1} % faster", -100.0 * worst),
+        worst => format!(", {:.1} % faster", -100.0 * worst),
     });
     let mut why = Vec::new();
     why.extend((compared.unreliable > 0).then(|| format!("{} unreliable", compared.unreliable)));

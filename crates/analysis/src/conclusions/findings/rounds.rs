@@ -156,7 +156,10 @@ fn too_little(
         return None;
     }
     let all = results.iter().filter(|m| compare::is_judged(m)).count();
-    let message = format!("no bandwidth was compared: {} of {all} numbers were, all of them latencies", numbers.len());
+    let message = match numbers.len() {
+        1 => format!("no bandwidth was compared: only 1 of {all} numbers was, a latency"),
+        some => format!("no bandwidth was compared: only {some} of {all} numbers were, all latencies"),
+    };
     let unreliable = results.iter().any(|m| m.metric == Metric::Bandwidth && compare::is_judged(m) && !m.is_reliable());
     let advice = match unreliable {
         true => measure_again(),

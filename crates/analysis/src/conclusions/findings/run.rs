@@ -25,7 +25,10 @@ pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding>
     if let Some(first) = late.first() {
         let severity = if late.len() == results.len() { HealthStatus::CouldNotMeasure } else { HealthStatus::Unknown };
         let (left, all, first) = (late.len(), results.len(), name(first));
-        let message = format!("the time was over before {left} of {all} numbers were measured; the first of them: {first}");
+        let message = match left {
+            1 => format!("the time was over before 1 of {all} numbers was measured: {first}"),
+            _ => format!("the time was over before {left} of {all} numbers were measured; the first of them: {first}"),
+        };
         let more = Way::Say(words!["give it more time (", Knob::Within, ")"]);
         let advice = more.or("name fewer CPUs or nodes");
         found.push(Finding::new(FindingCode::LeftOut, severity, message, advice));
