@@ -90,6 +90,7 @@ fn results(page: &mut Page, report: &Report) {
     places::matrices(page, &mut context);
     if let Some(plan) = &report.plan {
         tiers::nodes(page, plan, &report.machine);
+        tiers::link_table(page, report);
         tiers::loads(page, report);
     }
     for ((section, directory, access), ms) in tables {

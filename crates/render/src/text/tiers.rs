@@ -1,17 +1,19 @@
 //! Tiers of memory: the kind of each node, and what tells so.
 
 use memgauge_model::directory::STAND_IN;
+use memgauge_model::experiment::{ChaseOrder, Experiment, Metric};
 use memgauge_model::plan::Plan;
-use memgauge_model::result::{CurveSummary, Report};
-use memgauge_model::tiers::{KindEvidence, NodeKind};
+use memgauge_model::result::{CurveSummary, Measurement, Report};
+use memgauge_model::tiers::{KindEvidence, MemoryKind, NodeKind};
 use memgauge_model::topology::{Machine, NodeDevice, NodeDeviceKind};
+use memgauge_model::traffic::Mix;
 use memgauge_model::units::IdSet;
 use memgauge_model::wording;
 
-use super::grid::{Cell, Column};
+use super::grid::{Cell, Column, Value};
 use super::load::{Load, SummaryNumbers};
 use super::page::{INDENT, Page, Style};
-use crate::number::{human, number};
+use crate::number::{doubted, human, number, percent, value_of};
 
 /// A table of nodes; nothing for a plan that does not compare tiers.
 pub(super) fn nodes(page: &mut Page, plan: &Plan, machine: &Machine) {
@@ -60,6 +62,105 @@ fn evidence_of(kind: &NodeKind) -> String {
     kind.evidence.iter().map(evidence).chain(volatile).collect::<Vec<_>>().join("; ")
 }
 
+/// A way from CPUs to memory over a link between chips.
+struct Link<'a> {
+    /// The node of the CPUs.
+    from: u32,
+    to: u32,
+    over: &'static str,
+    latency: Option<&'a Measurement>,
+    own_latency: Option<&'a Measurement>,
+    reads: Option<&'a Measurement>,
+    own_reads: Option<&'a Measurement>,
+    reads_and_writes: Option<&'a Measurement>,
+}
+
+impl<'a> Link<'a> {
+    /// `None` if nothing was measured over it.
+    fn new(report: &'a Report, from: u32, to: u32, over: &'static str) -> Option<Self> {
+        let find = |to: u32, is_wanted: &dyn Fn(&Measurement) -> bool| {
+            let there = |m: &&Measurement| m.at.cpu_node == Some(from) && m.at.memory_node() == Some(to) && m.at.load_nodes.is_none();
+            report.results.iter().filter(there).find(|m| is_wanted(m))
+        };
+        let chase = |m: &Measurement| {
+            m.experiment == Experiment::IdleLatency && m.metric == Metric::Latency && m.at.order == Some(ChaseOrder::WindowLocal)
+        };
+        let mix = |mix: Mix| move |m: &Measurement| m.experiment == Experiment::BandwidthMatrix && m.at.mix == Some(mix);
+        let link = Self {
+            from,
+            to,
+            over,
+            latency: find(to, &chase),
+            own_latency: find(from, &chase),
+            reads: find(to, &mix(Mix::AllReads)),
+            own_reads: find(from, &mix(Mix::AllReads)),
+            reads_and_writes: find(to, &mix(Mix::R2W1)),
+        };
+        link.latency.or(link.reads).or(link.reads_and_writes).is_some().then_some(link)
+    }
+    /// Latency that the link adds to that of the CPUs' own node.
+    fn added_ns(&self) -> Option<Cell> {
+        let (over, own) = (self.latency?, self.own_latency?);
+        let added = value_of(&over.estimate)? - value_of(&own.estimate)?;
+        Some(Cell::number(doubted(!(over.is_reliable() && own.is_reliable()), added)))
+    }
+    /// Reads, as a share of those of the CPUs' own node.
+    fn share_of_own(&self) -> Option<Cell> {
+        let (over, own) = (self.reads?, self.own_reads?);
+        let sign = if over.is_reliable() && own.is_reliable() { "" } else { "~" };
+        let share = value_of(&over.estimate)? / value_of(&own.estimate)?;
+        share.is_finite().then(|| Cell::number(format!("{sign}{}", percent(share))))
+    }
+}
+
+/// The links to memory, each by the CPUs that are nearest: between packages, and to the nodes without CPUs. None for a report that does not
+/// compare tiers.
+fn links<'a>(report: &'a Report) -> Vec<Link<'a>> {
+    let topology = &report.machine.topology;
+    let Some(kinds) = report.plan.as_ref().map(|plan| &plan.tiers).filter(|kinds| !kinds.is_empty()) else { return Vec::new() };
+    let with_cpus = || topology.nodes.iter().filter_map(|n| Some((n.id, topology.cpu(n.cpus.first()?)?.package)));
+    // Without a latency a way is last.
+    let ns = |link: &Link<'_>| link.latency.and_then(|m| value_of(&m.estimate)).unwrap_or(f64::INFINITY);
+    let nearest = |all: Vec<Link<'a>>| all.into_iter().min_by(|a, b| ns(a).total_cmp(&ns(b)));
+    let packages = topology.packages();
+    let pairs = packages.iter().flat_map(|from| packages.iter().filter(move |to| *to != from).map(move |to| (from, to)));
+    let of_package = |wanted: u32| with_cpus().filter(move |(_, package)| *package == wanted).map(|(node, _)| node);
+    let between = pairs.filter_map(|(from, to)| {
+        let nodes = of_package(from).flat_map(|from| of_package(to).map(move |to| (from, to)));
+        nearest(nodes.filter_map(|(from, to)| Link::new(report, from, to, "between packages")).collect())
+    });
+    let beyond = kinds.iter().filter(|kind| topology.node(kind.node).is_some_and(|n| n.cpus.is_empty())).filter_map(|kind| {
+        let over = match kind.kind {
+            MemoryKind::Cxl => "CXL",
+            MemoryKind::Gpu => "the GPU's",
+            MemoryKind::WithoutCpus => "unknown",
+            MemoryKind::Dram | MemoryKind::Hbm | MemoryKind::Persistent => return None,
+        };
+        nearest(with_cpus().filter_map(|(from, _)| Link::new(report, from, kind.node, over)).collect())
+    });
+    between.chain(beyond).collect()
+}
+
+/// A row for each link between chips that was measured.
+pub(super) fn link_table(page: &mut Page, report: &Report) {
+    let links = links(report);
+    if links.is_empty() {
+        return;
+    }
+    let values = |of: fn(&Link<'_>) -> Option<Value>| links.iter().map(of).collect::<Vec<_>>();
+    page.heading("Links", "from the nearest CPUs; added: to the latency of their own node; share: of its reads");
+    page.table([
+        Column::text("from", links.iter().map(|link| wording::node(Some(link.from)))),
+        Column::text("to", links.iter().map(|link| wording::node(Some(link.to)))),
+        Column::text("link", links.iter().map(|link| link.over)),
+        Column::numbers("ns", values(|link| link.latency.map(Value::of))),
+        Column::numbers("added", links.iter().map(Link::added_ns)),
+        Column::numbers("reads GB/s", values(|link| link.reads.map(Value::of))),
+        Column::numbers("share", links.iter().map(Link::share_of_own)),
+        Column::numbers("2:1 GB/s", values(|link| link.reads_and_writes.map(Value::of))).optional(),
+    ]);
+}
+
 /// Sums up each curve in a line; prints nothing for a report that does not compare tiers.
 pub(super) fn loads(page: &mut Page, report: &Report) {
     let kinds = report.plan.as_ref().map(|plan| &plan.tiers[..]).unwrap_or_default();
@@ -74,7 +175,8 @@ pub(super) fn loads(page: &mut Page, report: &Report) {
         let what = |kind: &NodeKind| format!(" {}{}", wording::memory_kind(kind.kind), if kind.volatile.is_some() { STAND_IN } else { "" });
         format!("{id}{}", kind.map(what).unwrap_or_default())
     };
-    let nodes = |ids: &IdSet| ids.iter().map(node).collect::<Vec<_>>().join(" + ");
+    // The kinds stand in the first table, and two of them make this one too wide for a terminal.
+    let nodes = |ids: &IdSet| ids.iter().map(|id| id.to_string()).collect::<Vec<_>>().join(" + ");
     let several = |text: fn(&CurveSummary) -> String| curves.iter().any(|c| text(c) != text(curves[0]));
     let numbers: Vec<SummaryNumbers> = curves.iter().map(|curve| SummaryNumbers::new(&Load::find(report, curve))).collect();
     let column = |head: &str, text: fn(&SummaryNumbers) -> &Option<String>| {
@@ -86,12 +188,13 @@ pub(super) fn loads(page: &mut Page, report: &Report) {
         Column::text("mix", curves.iter().map(|c| c.at.mix.map_or(String::new(), |m| m.to_string())))
             .only_if(several(|c| format!("{:?}", c.at.mix))),
         Column::text("chase in", curves.iter().map(|c| c.at.memory_node().map(node).unwrap_or_default())),
-        Column::text("load on", curves.iter().map(|c| c.at.load_nodes.as_ref().map(nodes).unwrap_or_default())),
+        Column::text("load on node", curves.iter().map(|c| c.at.load_nodes.as_ref().map(nodes).unwrap_or_default())),
         column("unloaded", |n| &n.unloaded_ns),
         column("full load", |n| &n.saturated_ns),
         column("peak GB/s", |n| &n.peak_gbs),
         Column::text("GB/s by node at full load", curves.iter().map(|c| by_node(c)))
-            .only_if(curves.iter().any(|c| !c.full_load_by_node.is_empty())),
+            .only_if(curves.iter().any(|c| !c.full_load_by_node.is_empty()))
+            .optional(),
     ]);
 }
 

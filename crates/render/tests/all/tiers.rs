@@ -6,7 +6,7 @@ use memgauge_analysis::conclusions::{persistent, summary::summarise};
 use memgauge_model::experiment::{Coordinates, Experiment};
 use memgauge_model::interleave::{Goal, Weights};
 use memgauge_model::persistent::{PersistentNamespace, PersistentRegion};
-use memgauge_model::result::{InterleaveSummary, Measurement, Report};
+use memgauge_model::result::{InterleaveSummary, Measurement, QualityLevel, Report};
 use memgauge_model::tiers::kinds;
 use memgauge_model::topology::{NodeDevice, NodeDeviceKind, SettingsFrom};
 use memgauge_model::traffic::{Access, Mix};
@@ -88,6 +88,35 @@ fn memory_of_an_emulated_device_is_a_stand_in_as_a_tier_too() {
         let far = report.results.iter().map(|m| emulated.filter(|_| m.at.memory_node() == Some(2)).unwrap_or_default());
         assert_eq!(column(&report, "volatile"), far.map(str::to_owned).collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn each_link_to_memory_has_a_row() {
+    let mut report = samples::tiers();
+    let row = |report: &Report| {
+        let page = text(report, false);
+        let (_, links) = page.split_once("\nLinks ")?;
+        links
+            .lines()
+            .find(|line| line.trim_start().starts_with("node 0 "))
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let cxl = row(&report).unwrap();
+    assert!(cxl.starts_with("node 0 node 2 CXL 254.1 ±") && cxl.contains(" 145.2 49.3 ±") && cxl.contains(" 19 % 63.8 ±"), "{cxl}");
+    let mut with = |kind: NodeDeviceKind| {
+        report.machine.topology.nodes[2].devices[0].kind = kind;
+        report.plan.as_mut().unwrap().tiers = kinds(&report.machine);
+        row(&report)
+    };
+    assert_eq!(with(NodeDeviceKind::Gpu).as_deref(), Some(&*cxl.replace("CXL", "the GPU's")));
+    // DIMMs are beside the others, and not behind a link.
+    assert_eq!(with(NodeDeviceKind::Nvdimm), None);
+    // A doubtful number makes what is computed of it doubtful.
+    let mut doubtful = samples::tiers();
+    let of_link = doubtful.results.iter_mut().filter(|m| m.at.memory_node() == Some(2) && m.at.load_nodes.is_none());
+    of_link.for_each(|m| m.quality.level = QualityLevel::Unreliable);
+    let marked = row(&doubtful).unwrap();
+    assert!(marked.contains(" ~145.2 ") && marked.contains(" ~19 % "), "{marked}");
 }
 
 /// Numbers of writers and sizes of blocks, as published of Optane.
