@@ -1,10 +1,11 @@
 //! The headline: what most readers look for, in a line each, and how far to trust it.
 
 use memgauge_analysis::conclusions::summary::with_unreliable;
-use memgauge_model::experiment::{ChaseOrder, Experiment};
+use memgauge_model::experiment::{ChaseOrder, Experiment, Metric};
 use memgauge_model::note::{Note, NoteCode, Severity};
 use memgauge_model::result::{Absent, Measurement, Over, OverWhat, QualityLevel, Report, Summary, SummaryValue, Trust};
 use memgauge_model::traffic::Mix;
+use memgauge_model::units::IdSet;
 
 use super::load::Load;
 use super::notes::is_told;
@@ -140,12 +141,26 @@ fn bandwidth(report: &Report, summary: &Summary) -> Option<String> {
     let any = summary.peak_any_mix.filter(|mix| *mix != Mix::AllReads);
     let any = any.and_then(|mix| Some(format!("{} {mix}", value(&summary.peak_any_gbs, "GB/s")?)));
     // Of the number that is shown, and of no other.
-    let shown = |m: &&Measurement| {
-        let reads = m.experiment == Experiment::Bandwidth && m.at.mix == Some(Mix::AllReads);
-        reads && m.is_reliable() && value_of(&m.estimate).is_some_and(|v| summary.peak_read_gbs.value == Some(v))
+    let reads = |m: &&Measurement| {
+        let reads = m.metric == Metric::Bandwidth && m.at.mix == Some(Mix::AllReads) && m.at.memory_dir.is_none();
+        reads && value_of(&m.estimate).is_some_and(|v| summary.peak_read_gbs.value == Some(v))
     };
+    let shown = |m: &&Measurement| m.experiment == Experiment::Bandwidth && m.is_reliable() && reads(m);
     let share = report.results.iter().filter(shown).find_map(share_of_limit);
-    joined([read, share.map(|share| format!("{} of the limit", percent(share))), any])
+    let part = report.results.iter().find(reads).and_then(|m| part_of_machine(report, m));
+    joined([read, part, share.map(|share| format!("{} of the limit", percent(share))), any])
+}
+
+/// `20 of 40 cores, on memory of nodes 1,3`: the part of the machine that a bandwidth is of. `None` if all cores took part.
+fn part_of_machine(report: &Report, m: &Measurement) -> Option<String> {
+    let (topology, cpus) = (&report.machine.topology, m.at.cpus.as_ref()?);
+    let cores = |cpus: &IdSet| topology.one_per_core(cpus).len();
+    let all = cores(&report.machine.default_cpus());
+    let own: IdSet = cpus.iter().filter_map(|cpu| topology.cpu(cpu)).map(|cpu| cpu.node).collect();
+    let memory = m.at.load_nodes.clone().or_else(|| m.at.memory_node().map(IdSet::one));
+    let elsewhere = memory.filter(|nodes| nodes.intersection(&own).is_empty());
+    let on = elsewhere.map_or_else(String::new, |nodes| format!(", on memory of node{} {nodes}", if nodes.len() > 1 { "s" } else { "" }));
+    (cores(cpus) < all).then(|| format!("{} of {all} cores{on}", cores(cpus)))
 }
 
 /// Of the curve of loads alone, or the first one.
