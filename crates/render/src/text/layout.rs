@@ -96,16 +96,22 @@ impl Sheet {
         self.gap_after_table();
         let mut line = String::new();
         let mut indent = first;
+        // Of the line, kept: on a wide page a text of megabytes is one line.
+        let mut columns = 0_usize;
         for word in text.split_whitespace() {
+            let of_word = width(word);
             if line.is_empty() {
                 line = word.to_owned();
-            } else if width(indent) + width(&line) + 1 + width(word) <= self.width {
+                columns = of_word;
+            } else if width(indent) + columns + 1 + of_word <= self.width {
                 line.push(' ');
                 line.push_str(word);
+                columns += 1 + of_word;
             } else {
                 self.indented(style, indent, &line);
                 indent = rest;
                 line = word.to_owned();
+                columns = of_word;
             }
         }
         if !line.is_empty() {
@@ -122,14 +128,19 @@ impl Sheet {
     /// An item that is wider than the page breaks between words.
     fn items(&mut self, style: Style, indent: &str, items: &[String]) {
         let limit = self.width.saturating_sub(width(indent));
-        let mut line = String::new();
+        let (mut line, mut columns) = (String::new(), 0_usize);
         for item in items {
+            let of_item = width(item);
             if line.is_empty() {
                 line.clone_from(item);
-            } else if width(&line) + 3 + width(item) <= limit {
-                line = format!("{line} · {item}");
+                columns = of_item;
+            } else if columns + 3 + of_item <= limit {
+                line.push_str(" · ");
+                line.push_str(item);
+                columns += 3 + of_item;
             } else {
                 self.text(style, indent, indent, &std::mem::replace(&mut line, item.clone()));
+                columns = of_item;
             }
         }
         self.text(style, indent, indent, &line);
