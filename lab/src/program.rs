@@ -266,17 +266,25 @@ pub fn mlc(line: &str) -> Result<String> {
     bail!(NoCpuTime(said))
 }
 
-/// The exit status of a command line in a control group, and all that it printed.
+/// Starts a command line in a control group.
 ///
 /// # Errors
-/// When it cannot be started, or a signal ends it.
-pub fn printed(line: &str, group: &Path) -> Result<(i32, String)> {
+/// When it cannot be started.
+pub fn start_to_print(line: &str, group: &Path) -> Result<Child> {
     let procs = group.join("cgroup.procs");
     let mut command = program();
-    command.args(line.split_whitespace()).stdin(Stdio::null());
+    command.args(line.split_whitespace()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // SAFETY: between fork and exec of a process with one thread only a file is written.
     unsafe { command.pre_exec(move || fs::write(&procs, "0")) };
-    let output = command.output().with_context(|| format!("cannot start {MEMGAUGE}"))?;
+    command.spawn().with_context(|| format!("cannot start {MEMGAUGE}"))
+}
+
+/// The exit status of a command line that was started, and all that it printed.
+///
+/// # Errors
+/// When a signal ends it.
+pub fn printed(running: Child) -> Result<(i32, String)> {
+    let output = running.wait_with_output()?;
     let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     let status = output.status.code().with_context(|| format!("{}: {said}", output.status))?;
     Ok((status, said))
