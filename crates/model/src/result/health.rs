@@ -52,6 +52,10 @@ pub struct Compared {
     pub numbers: u32,
     /// Results with a value that were not compared because they, or what they would be compared with, are not reliable.
     pub unreliable: u32,
+    /// Results that are worse by 10 % or more, with intervals or a scatter of earlier checks that leave open whether that is chance. They were
+    /// neither passed nor flagged.
+    #[serde(default)]
+    pub undecided: u32,
     /// Results with a value for which there is nothing to compare with, or only with other pages.
     pub absent: u32,
     /// By what share the worst of the compared numbers is worse; negative where each is better. Below the limit for `limit`, worse than all
@@ -71,7 +75,7 @@ pub struct Compared {
 impl Compared {
     /// Nothing was compared yet.
     pub fn new(with: ComparedWith) -> Self {
-        Self { with: with.into(), numbers: 0, unreliable: 0, absent: 0, worst: None, file: None, since: None, count: None }
+        Self { with: with.into(), numbers: 0, unreliable: 0, undecided: 0, absent: 0, worst: None, file: None, since: None, count: None }
     }
 }
 

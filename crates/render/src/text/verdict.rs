@@ -80,7 +80,7 @@ fn extent(compared: &Compared) -> String {
         Code::Known(ComparedWith::Published) => "published values",
         Code::Unknown(word) => word,
     };
-    let all = compared.numbers + compared.unreliable + compared.absent;
+    let all = compared.numbers + compared.unreliable + compared.undecided + compared.absent;
     let worst = compared.worst.map_or_else(String::new, |worst| match worst {
         worst if compared.with == ComparedWith::Limit => format!(", the lowest {:.0} % of it", 100.0 * (1.0 - worst)),
         worst if compared.with == ComparedWith::Published && worst <= 0.0 => ", within them or better".to_owned(),
@@ -92,6 +92,9 @@ fn extent(compared: &Compared) -> String {
     });
     let mut why = Vec::new();
     why.extend((compared.unreliable > 0).then(|| format!("{} unreliable", compared.unreliable)));
+    why.extend(
+        (compared.undecided > 0).then(|| format!("{} undecided (slower by 10 % or more, but within the scatter)", compared.undecided)),
+    );
     why.extend((compared.absent > 0).then(|| format!("{} with nothing to compare with", compared.absent)));
     let left = if why.is_empty() { String::new() } else { format!("; not compared: {}", why.join(", ")) };
     format!("compared with {name}: {} of {all} numbers{worst}{left}", compared.numbers)

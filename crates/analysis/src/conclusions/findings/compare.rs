@@ -21,7 +21,7 @@ pub(super) const MIN_DIFFERENCE: f64 = 0.03;
 /// The difference between similar nodes or machines that is large enough for a warning.
 const WARN_DIFFERENCE: f64 = 0.05;
 /// The same for a failure: a difference this large is a defect.
-const FAIL_DIFFERENCE: f64 = 0.10;
+pub(super) const FAIL_DIFFERENCE: f64 = 0.10;
 
 /// A median and the bounds of its interval.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +42,7 @@ impl Bounds {
     }
 
     /// How much worse it is, if the intervals do not overlap and the difference is large enough to count.
-    fn worse_than(self, reference: Self, metric: Metric) -> Option<f64> {
+    pub(super) fn worse_than(self, reference: Self, metric: Metric) -> Option<f64> {
         let (apart, worse) = match metric {
             Metric::Bandwidth => (self.high < reference.low, reference.value - self.value),
             Metric::Latency => (self.low > reference.high, self.value - reference.value),

@@ -3,7 +3,9 @@
 use memgauge_model::experiment::Metric;
 use memgauge_model::result::{Compared, ComparedWith, Measurement, Report, VerdictReason, VerdictStatus};
 
-use crate::conclusions::findings::compare::{AmongSiblings, Bounds, counterpart, families, has_value, is_judged, machine_difference};
+use crate::conclusions::findings::compare::{
+    AmongSiblings, Bounds, FAIL_DIFFERENCE, counterpart, families, has_value, is_judged, machine_difference,
+};
 use crate::conclusions::findings::fleet;
 use crate::conclusions::findings::history::Usual;
 use crate::conclusions::findings::rules::Baselines;
@@ -13,17 +15,41 @@ use crate::conclusions::findings::rules::Baselines;
 struct Tally {
     worse_by: Vec<(usize, Option<f64>)>,
     unreliable: u32,
+    undecided: u32,
     absent: u32,
 }
 
+/// The outcome of comparing a number.
+enum Outcome {
+    /// The number, or what it would be compared with, cannot be relied on.
+    Unreliable,
+    /// So much worse that it would be a defect, and not so clearly that it was flagged: nobody may call that as good as before.
+    Undecided,
+    /// Worse by this share; better if it is negative.
+    WorseBy(f64),
+}
+
+impl Outcome {
+    fn new(by: f64, is_flagged: bool) -> Self {
+        if by >= FAIL_DIFFERENCE && !is_flagged { Self::Undecided } else { Self::WorseBy(by) }
+    }
+
+    /// Of two numbers with their intervals, each `None` if it cannot be relied on.
+    fn of(own: Option<Bounds>, reference: Option<Bounds>, metric: Metric) -> Self {
+        let Some((own, reference)) = own.zip(reference) else { return Self::Unreliable };
+        Self::new(metric.worse_by(own.value, reference.value), own.worse_than(reference, metric).is_some())
+    }
+}
+
 impl Tally {
-    /// `pair`: whether there is something to compare a number with, and by what share it is worse if both can be relied on.
-    fn new(results: &[&Measurement], pair: impl Fn(usize) -> Option<Option<f64>>) -> Self {
+    /// `compare`: the outcome for the number of this index; `None` if there is nothing to compare it with.
+    fn new(results: &[&Measurement], compare: impl Fn(usize) -> Option<Outcome>) -> Self {
         let mut tally = Self::default();
         for index in (0..results.len()).filter(|&index| is_judged(results[index])) {
-            match pair(index) {
-                Some(Some(by)) => tally.worse_by.push((index, Some(by))),
-                Some(None) => tally.unreliable += 1,
+            match compare(index) {
+                Some(Outcome::WorseBy(by)) => tally.worse_by.push((index, Some(by))),
+                Some(Outcome::Unreliable) => tally.unreliable += 1,
+                Some(Outcome::Undecided) => tally.undecided += 1,
                 None => tally.absent += 1,
             }
         }
@@ -32,12 +58,13 @@ impl Tally {
 
     /// `None` if there is nothing to compare any number with.
     fn compared(self, with: ComparedWith) -> Option<(Compared, Vec<usize>)> {
-        if self.worse_by.is_empty() && self.unreliable == 0 {
+        if self.worse_by.is_empty() && self.unreliable + self.undecided == 0 {
             return None;
         }
         let compared = Compared {
             numbers: self.worse_by.len() as u32,
             unreliable: self.unreliable,
+            undecided: self.undecided,
             absent: self.absent,
             worst: self.worse_by.iter().filter_map(|(_, by)| *by).max_by(f64::total_cmp),
             ..Compared::new(with)
@@ -47,24 +74,21 @@ impl Tally {
 }
 
 /// The references that the numbers of this report were compared with, or would have been if they were reliable, and the indices of the numbers
-/// that were compared. A number that is not reliable, or has no interval, was not compared.
+/// that were compared. A number that is not reliable, has no interval, or may be much worse by chance or not, was not compared.
 pub(super) fn compared(report: &Report, results: &[&Measurement], references: Baselines<'_>) -> Vec<(Compared, Vec<usize>)> {
-    let differ = |own: Option<Bounds>, reference: Option<Bounds>, metric: Metric| {
-        own.zip(reference).map(|(own, reference)| metric.worse_by(own.value, reference.value))
-    };
     let families = families(report, results, has_value);
     let siblings = Tally::new(results, |index| {
         let members = families.iter().find(|members| members.contains(&index))?;
         let among = AmongSiblings::new(results, members, index);
-        Some(among.and_then(|among| differ(Some(among.own), Some(among.theirs), results[index].metric)))
+        Some(among.map_or(Outcome::Unreliable, |among| Outcome::of(Some(among.own), Some(among.theirs), results[index].metric)))
     });
     let limit = Tally::new(results, |index| {
         let m = results[index];
         let value = m.evidence.traffic.and_then(|t| t.bus_estimate_gbs).or(m.estimate.value)?;
         let share = value / m.verdict.limit?;
         match m.verdict.status {
-            VerdictStatus::Unknown => (m.verdict.reason == VerdictReason::Unreliable).then_some(None),
-            VerdictStatus::Ok | VerdictStatus::Warning | VerdictStatus::Failure => Some(Some(1.0 - share)),
+            VerdictStatus::Unknown => (m.verdict.reason == VerdictReason::Unreliable).then_some(Outcome::Unreliable),
+            VerdictStatus::Ok | VerdictStatus::Warning | VerdictStatus::Failure => Some(Outcome::WorseBy(1.0 - share)),
         }
     });
     let mut found: Vec<(Compared, Vec<usize>)> =
@@ -72,7 +96,7 @@ pub(super) fn compared(report: &Report, results: &[&Measurement], references: Ba
     if let Some(baseline) = references.baseline.filter(|baseline| machine_difference(report, baseline).is_none()) {
         let tally = Tally::new(results, |index| {
             let before = counterpart(report, results[index], baseline)?;
-            Some(differ(Bounds::new(results[index]), Bounds::new(before), before.metric))
+            Some(Outcome::of(Bounds::new(results[index]), Bounds::new(before), before.metric))
         });
         found.extend(tally.compared(ComparedWith::Baseline).map(|(compared, indices)| {
             let file = references.baseline_file.map(str::to_owned);
@@ -84,11 +108,14 @@ pub(super) fn compared(report: &Report, results: &[&Measurement], references: Ba
         let ruled = |m: &Measurement| has_value(m) && rules.rules.iter().any(|rule| rule.applies_to(m));
         let indices: Vec<usize> = (0..results.len()).filter(|&index| ruled(results[index])).collect();
         let absent = results.iter().filter(|m| has_value(m)).count() - indices.len();
-        let tally = Tally { worse_by: indices.into_iter().map(|index| (index, None)).collect(), unreliable: 0, absent: absent as u32 };
+        let worse_by = indices.into_iter().map(|index| (index, None)).collect();
+        let tally = Tally { worse_by, absent: absent as u32, ..Tally::default() };
         found.extend(tally.compared(ComparedWith::Rules));
     }
     if let Some(group) = fleet::group(references) {
-        let tally = Tally::new(results, |index| fleet::worse_by(results[index], group));
+        // A fleet's two populations may be far apart, so that only its bar decides.
+        let tally =
+            Tally::new(results, |index| Some(fleet::worse_by(results[index], group)?.map_or(Outcome::Unreliable, Outcome::WorseBy)));
         found.extend(
             tally
                 .compared(ComparedWith::Fleet)
@@ -97,7 +124,8 @@ pub(super) fn compared(report: &Report, results: &[&Measurement], references: Ba
     }
     let tally = Tally::new(results, |index| {
         let usual = Usual::of(report, results[index], references.history)?;
-        Some(Bounds::new(results[index]).map(|own| usual.worse_by(own.value)))
+        let outcome = |own: Bounds| Outcome::new(usual.worse_by(own.value), usual.slower_by(own).is_some());
+        Some(Bounds::new(results[index]).map_or(Outcome::Unreliable, outcome))
     });
     found.extend(tally.compared(ComparedWith::History).map(|(compared, indices)| {
         let since = references.history.first().map(|check| check.started.utc.clone());

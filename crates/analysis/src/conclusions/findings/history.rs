@@ -165,7 +165,7 @@ impl Usual {
     }
 
     /// The same if it is so much worse that chance does not explain it.
-    fn slower_by(&self, own: Bounds) -> Option<f64> {
+    pub(super) fn slower_by(&self, own: Bounds) -> Option<f64> {
         let (beyond, apart) = match self.metric {
             Metric::Latency => (own.value > self.bar(), own.low > self.median()),
             Metric::Bandwidth => (own.value < self.bar(), own.high < self.median()),

@@ -1,6 +1,6 @@
 //! A machine that is compared with its own earlier checks, and how much must be compared for a verdict.
 
-use memgauge_model::result::Host;
+use memgauge_model::result::{ComparedWith, Host};
 
 use super::*;
 
@@ -46,6 +46,42 @@ fn a_machine_that_became_slower_than_in_its_earlier_checks_is_told() {
     assert_eq!(beside(&checks(&guest, &[60.3, 59.8, 60.1, 60.0, 59.9]), &three(guest, 45.0)).status, HealthStatus::Warning);
     let faster = beside(&earlier, &three(silent(), 70.0));
     assert_eq!((faster.status, faster.compared[0].worst.unwrap() < 0.0), (HealthStatus::Ok, true));
+}
+
+/// The same with an interval of this share on either side.
+fn within(m: Measurement, share: f64) -> Measurement {
+    let mut m = m;
+    let value = m.estimate.value.unwrap();
+    (m.estimate.ci95_low, m.estimate.ci95_high) = (Some(value * (1.0 - share)), Some(value * (1.0 + share)));
+    m
+}
+
+#[test]
+fn a_number_that_may_be_much_worse_has_not_passed() {
+    let mut guest = silent();
+    guest.identity.hypervisor = Some("kvm".into());
+    let counts = |health: &Health| health.compared.iter().map(|c| (c.numbers, c.undecided)).collect::<Vec<_>>();
+    // One check of a virtual machine says little of how far the next ones are from it.
+    let both = |near, gbs| report(guest.clone(), vec![node(0, near), node(1, gbs)]);
+    let mut earlier = both(60.0, 60.0);
+    earlier.health = Some(Health::default());
+    let earlier = [earlier];
+    let of_history = |health: Health| health.compared.into_iter().find(|c| c.with == ComparedWith::History).unwrap();
+    let doubtful = of_history(beside(&earlier, &both(59.0, 53.0)));
+    assert_eq!((doubtful.numbers, doubtful.undecided), (1, 1));
+    assert!((doubtful.worst.unwrap() - 1.0 / 60.0).abs() < 1e-9, "the worst of those that were compared: {doubtful:?}");
+    let near = of_history(beside(&earlier, &both(59.0, 55.0)));
+    assert_eq!((near.numbers, near.undecided), (2, 0));
+    // If it is the only one, there is no verdict.
+    let alone = |gbs, share| report(silent(), vec![within(node(0, gbs), share)]);
+    let baseline = |now: &Report, then: &Report| judge(now, Baselines { baseline: Some(then), ..Baselines::default() });
+    let open = baseline(&alone(50.0, 0.15), &alone(60.0, 0.15));
+    assert_eq!((open.status, codes(&open), counts(&open)), (HealthStatus::Unknown, vec!["numbers-not-reliable"], vec![(0, 1)]));
+    let flagged = baseline(&alone(50.0, 0.01), &alone(60.0, 0.01));
+    assert_eq!(counts(&flagged), [(1, 0)]);
+    // Similar parts, too: intervals that overlap leave it open.
+    let parts = health(vec![within(node(0, 60.0), 0.15), within(node(1, 50.0), 0.15)]);
+    assert_eq!(counts(&parts), [(1, 1)], "{parts:?}");
 }
 
 #[test]
