@@ -24,6 +24,13 @@ pub fn with_unreliable(report: &Report) -> Summary {
     sum_up(report, true)
 }
 
+/// The measurements with the highest bandwidth of loads alone and of any mix: those of `peak_read_gbs` and `peak_any_gbs` of [`with_unreliable`].
+pub fn peaks(report: &Report) -> [Option<&Measurement>; 2] {
+    let streams = select(report, is_streaming);
+    let reads: Vec<&Measurement> = streams.iter().copied().filter(|m| m.at.mix == Some(Mix::AllReads)).collect();
+    [highest(&reads, true).1, highest(&streams, true).1]
+}
+
 fn sum_up(report: &Report, doubt: bool) -> Summary {
     let nodes = report.machine.topology.nodes.iter().filter(|n| !n.cpus.is_empty() && n.has_memory());
     let with_cpus: Vec<u32> = nodes.map(|n| n.id).collect();

@@ -51,8 +51,12 @@ fn reason(report: &Report, compared: &Compared) -> Option<String> {
     }
     let since = || compared.since.as_deref().map(|utc| day(utc, &report.started.utc)).unwrap_or_default();
     let Code::Known(with) = compared.with else { return None };
-    Some(match with {
-        ComparedWith::Siblings => "similar parts of the machine are alike".to_owned(),
+    // Numbers that may be worse have not passed.
+    let all = compared.numbers + compared.undecided;
+    let part = if compared.undecided > 0 { format!("{} of {all} numbers", compared.numbers) } else { String::new() };
+    let text = match with {
+        ComparedWith::Siblings if part.is_empty() => "similar parts of the machine are alike".to_owned(),
+        ComparedWith::Siblings => "alike in similar parts of the machine".to_owned(),
         ComparedWith::Limit => format!("at least {:.0} % of what its memory can transfer", 100.0 * (1.0 - compared.worst?)),
         ComparedWith::Baseline => match &compared.file {
             Some(file) => format!("as fast as in {file} of {}", since()),
@@ -65,7 +69,8 @@ fn reason(report: &Report, compared: &Compared) -> Option<String> {
             1 => format!("as fast as in an earlier check of {}", since()),
             checks => format!("as fast as in {checks} earlier checks since {}", since()),
         },
-    })
+    };
+    Some(format!("{part} {text}").trim_start().to_owned())
 }
 
 /// How many numbers were compared with one thing: `compared with earlier checks: 6 of 8 numbers, at most 2.1 % slower; not compared: 2 unreliable`.
@@ -84,7 +89,7 @@ fn extent(compared: &Compared) -> String {
     let worst = compared.worst.map_or_else(String::new, |worst| match worst {
         worst if compared.with == ComparedWith::Limit => format!(", the lowest {:.0} % of it", 100.0 * (1.0 - worst)),
         worst if compared.with == ComparedWith::Published && worst <= 0.0 => ", within them or better".to_owned(),
-        worst if worst.abs() < 0.000_5 && compared.numbers > 1 => ", none slower".to_owned(),
+        worst if worst.abs() < 0.000_5 => if compared.numbers > 1 { ", none slower" } else { ", as fast" }.to_owned(),
         worst if worst > 0.0 && compared.numbers > 1 => format!(", at most {:.1} % slower", 100.0 * worst),
         worst if worst > 0.0 => format!(", {:.1} % slower", 100.0 * worst),
         worst if compared.numbers > 1 => format!(", each at least {:.1} % faster", -100.0 * worst),

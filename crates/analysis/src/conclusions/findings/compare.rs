@@ -133,7 +133,7 @@ pub(super) fn families(report: &Report, view: &[&Measurement], counts: Counts) -
 /// A number among those of similar parts of the machine.
 pub(super) struct AmongSiblings {
     index: usize,
-    others: Vec<usize>,
+    pub(super) others: Vec<usize>,
     pub(super) own: Bounds,
     /// The median of the others that can be relied on.
     pub(super) theirs: Bounds,

@@ -23,7 +23,7 @@ struct Tally {
 enum Outcome {
     /// The number, or what it would be compared with, cannot be relied on.
     Unreliable,
-    /// So much worse that it would be a defect, and not so clearly that it was flagged: nobody may call that as good as before.
+    /// At least 10 % worse, but not flagged: it may be chance, so it has not passed.
     Undecided,
     /// Worse by this share; better if it is negative.
     WorseBy(f64),
@@ -74,13 +74,19 @@ impl Tally {
 }
 
 /// The references that the numbers of this report were compared with, or would have been if they were reliable, and the indices of the numbers
-/// that were compared. A number that is not reliable, has no interval, or may be much worse by chance or not, was not compared.
+/// that were compared. A number that is not reliable, has no interval, or is worse by 10 % or more, perhaps by chance, was not compared.
 pub(super) fn compared(report: &Report, results: &[&Measurement], references: Baselines<'_>) -> Vec<(Compared, Vec<usize>)> {
     let families = families(report, results, has_value);
     let siblings = Tally::new(results, |index| {
         let members = families.iter().find(|members| members.contains(&index))?;
         let among = AmongSiblings::new(results, members, index);
-        Some(among.map_or(Outcome::Unreliable, |among| Outcome::of(Some(among.own), Some(among.theirs), results[index].metric)))
+        let Some(AmongSiblings { own, theirs, others, .. }) = among else { return Some(Outcome::Unreliable) };
+        let outcome = |own, theirs| Outcome::of(Some(own), Some(theirs), results[index].metric);
+        // Of two parts, either may be the wrong one.
+        match outcome(theirs, own) {
+            Outcome::Undecided if others.len() == 1 => Some(Outcome::Undecided),
+            _ => Some(outcome(own, theirs)),
+        }
     });
     let limit = Tally::new(results, |index| {
         let m = results[index];
@@ -113,7 +119,7 @@ pub(super) fn compared(report: &Report, results: &[&Measurement], references: Ba
         found.extend(tally.compared(ComparedWith::Rules));
     }
     if let Some(group) = fleet::group(references) {
-        // A fleet's two populations may be far apart, so that only its bar decides.
+        // A fleet's two populations may be far apart, so only its bar decides.
         let tally =
             Tally::new(results, |index| Some(fleet::worse_by(results[index], group)?.map_or(Outcome::Unreliable, Outcome::WorseBy)));
         found.extend(

@@ -3,6 +3,7 @@
 use memgauge_model::experiment::{Metric, Unit};
 use memgauge_model::result::{Compared, ComparedWith, Finding, FindingCode, HealthStatus, Measurement, PublishedSpan, Report};
 
+use crate::conclusions::findings::compare::is_judged;
 use crate::conclusions::findings::suspicion::format_value;
 
 /// So many times worse than each published value, a number is not plausible: few values are published of a generation, and those of its
@@ -27,7 +28,7 @@ fn is_plausible(span: &PublishedSpan) -> bool {
 /// How many numbers there are published values for.
 pub(super) fn compared(report: &Report, results: &[&Measurement]) -> Option<Compared> {
     let numbers = report.references.len() as u32;
-    let measured = results.iter().filter(|m| m.estimate.value.is_some()).count() as u32;
+    let measured = results.iter().filter(|m| is_judged(m)).count() as u32;
     (numbers > 0).then(|| Compared {
         numbers,
         absent: measured.saturating_sub(numbers),

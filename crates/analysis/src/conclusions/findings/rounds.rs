@@ -95,7 +95,9 @@ pub fn judge(report: &Report, references: Baselines<'_>) -> Health {
     findings.extend(history::fewer_cpus(report, references));
     findings.extend(history::slower_cores(report, references));
     findings.extend(history::smaller_pages(report, &results, references));
-    let compared = compared::compared(report, &results, references);
+    // A cell that was measured again counts as its tries say, and not as the first one does.
+    let typical: Vec<&Measurement> = measurements.iter().map(|tries| middle(tries)).collect();
+    let compared = compared::compared(report, &typical, references);
     let too_little = too_little(report, &results, references, &compared);
     let severity = if too_little.is_some() { HealthStatus::Unknown } else { HealthStatus::Ok };
     findings.extend(too_little);
@@ -119,10 +121,12 @@ fn too_little(
     compared: &[(Compared, Vec<usize>)],
 ) -> Option<Finding> {
     let numbers: BTreeSet<usize> = compared.iter().flat_map(|(_, indices)| indices.iter().copied()).collect();
+    let is_open = compared.iter().any(|(compared, _)| compared.undecided > 0);
     if numbers.is_empty() && !compared.is_empty() {
         let none = results.iter().filter(|m| m.estimate.value.is_some()).all(|m| !m.is_reliable());
         let (severity, message) = match none {
             true => (HealthStatus::CouldNotMeasure, "no number is reliable enough to be compared"),
+            false if is_open => (HealthStatus::Unknown, "differences of 10 % and more are within the scatter of the numbers"),
             false => (HealthStatus::Unknown, "too few numbers are reliable enough to be compared"),
         };
         return Some(Finding::new(FindingCode::NumbersNotReliable, severity, message, measure_again()));
@@ -157,15 +161,23 @@ fn too_little(
     }
     let all = results.iter().filter(|m| compare::is_judged(m)).count();
     let message = match numbers.len() {
-        1 => format!("no bandwidth was compared: only 1 of {all} numbers was, a latency"),
-        some => format!("no bandwidth was compared: only {some} of {all} numbers were, all latencies"),
+        1 => format!("no bandwidth was compared: only a latency was, 1 of {all} numbers"),
+        some => format!("no bandwidth was compared: only latencies were, {some} of {all} numbers"),
     };
     let unreliable = results.iter().any(|m| m.metric == Metric::Bandwidth && compare::is_judged(m) && !m.is_reliable());
-    let advice = match unreliable {
+    let advice = match unreliable || is_open {
         true => measure_again(),
         false => words!["compare with a result that ", Command::new(Verb::Quick).to("FILE.json"), " wrote"].into(),
     };
     Some(Finding::new(FindingCode::TooFewCompared, HealthStatus::Unknown, message, advice))
+}
+
+/// The middle one of all tries by its value; the first if not all could be made with its kind of pages.
+fn middle<'a>(tries: &[&'a Measurement]) -> &'a Measurement {
+    let alike = tries.iter().filter(|m| m.evidence.pages.obtained == tries[0].evidence.pages.obtained);
+    let mut with_value: Vec<(f64, &Measurement)> = alike.filter_map(|m| Some((m.estimate.value?, *m))).collect();
+    with_value.sort_by(|a, b| a.0.total_cmp(&b.0));
+    if with_value.len() == MEASUREMENTS { with_value[MEASUREMENTS / 2].1 } else { tries[0] }
 }
 
 /// `; in 3 tries: 84.4, 51.9, 53.0 GB/s`: the page shows the first of them, and a finding the mildest.

@@ -163,7 +163,16 @@ fn differences_below_three_percent_or_within_intervals_are_none() {
     assert_eq!(codes(&health(vec![node(0, 60.0), node(1, 58.3)])), Vec::<&str>::new());
     let mut wide = node(1, 50.0);
     wide.estimate.ci95_high = Some(60.0);
-    assert_eq!(codes(&health(vec![node(0, 60.0), wide])), Vec::<&str>::new());
+    let open = health(vec![node(0, 60.0), wide]);
+    assert_eq!(
+        (open.status, codes(&open)),
+        (HealthStatus::Unknown, vec!["numbers-not-reliable"]),
+        "17 %, perhaps by chance: no fault, and no pass"
+    );
+    let mut wide = node(1, 55.0);
+    wide.estimate.ci95_high = Some(60.0);
+    let near = health(vec![node(0, 60.0), wide]);
+    assert_eq!((near.status, codes(&near)), (HealthStatus::Ok, vec![]));
     let small = health(vec![node(0, 60.0), node(1, 57.6), again(node(1, 57.6)), again(node(1, 57.6))]);
     assert_eq!((small.status, codes(&small)), (HealthStatus::Ok, vec!["slower-than-siblings"]), "4 %: said, and no warning");
 }

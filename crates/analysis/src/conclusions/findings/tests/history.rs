@@ -72,16 +72,23 @@ fn a_number_that_may_be_much_worse_has_not_passed() {
     assert!((doubtful.worst.unwrap() - 1.0 / 60.0).abs() < 1e-9, "the worst of those that were compared: {doubtful:?}");
     let near = of_history(beside(&earlier, &both(59.0, 55.0)));
     assert_eq!((near.numbers, near.undecided), (2, 0));
-    // If it is the only one, there is no verdict.
+    // The only one leaves the check without a verdict.
     let alone = |gbs, share| report(silent(), vec![within(node(0, gbs), share)]);
     let baseline = |now: &Report, then: &Report| judge(now, Baselines { baseline: Some(then), ..Baselines::default() });
     let open = baseline(&alone(50.0, 0.15), &alone(60.0, 0.15));
     assert_eq!((open.status, codes(&open), counts(&open)), (HealthStatus::Unknown, vec!["numbers-not-reliable"], vec![(0, 1)]));
+    assert!(open.findings[0].message.contains("within the scatter") && open.findings[0].advice.is_some(), "{open:?}");
     let flagged = baseline(&alone(50.0, 0.01), &alone(60.0, 0.01));
     assert_eq!(counts(&flagged), [(1, 0)]);
-    // Similar parts, too: intervals that overlap leave it open.
+    // Similar parts, too: intervals that overlap leave it open for both.
     let parts = health(vec![within(node(0, 60.0), 0.15), within(node(1, 50.0), 0.15)]);
-    assert_eq!(counts(&parts), [(1, 1)], "{parts:?}");
+    assert_eq!((parts.status, counts(&parts)), (HealthStatus::Unknown, vec![(0, 2)]), "{parts:?}");
+    // A number that was measured again counts as its tries say.
+    let mut first = alone(50.0, 0.01);
+    first.repeats = vec![within(node(0, 59.9), 0.01), within(node(0, 60.2), 0.01)];
+    let again = baseline(&first, &alone(60.0, 0.01));
+    assert_eq!((again.status, codes(&again), counts(&again)), (HealthStatus::Ok, vec!["not-confirmed"], vec![(1, 0)]));
+    assert!(again.compared[0].worst.unwrap() < 0.01, "{again:?}");
 }
 
 #[test]
