@@ -1,11 +1,12 @@
 //! The headline: what most readers look for, in a line each, and how far to trust it.
 
-use memgauge_analysis::conclusions::summary::with_unreliable;
-use memgauge_model::experiment::{ChaseOrder, Experiment, Metric};
+use memgauge_analysis::conclusions::summary::{peaks, with_unreliable};
+use memgauge_model::experiment::{ChaseOrder, Experiment};
 use memgauge_model::note::{Note, NoteCode, Severity};
 use memgauge_model::result::{Absent, Measurement, Over, OverWhat, QualityLevel, Report, Summary, SummaryValue, Trust};
 use memgauge_model::traffic::Mix;
 use memgauge_model::units::IdSet;
+use memgauge_model::wording;
 
 use super::load::Load;
 use super::notes::is_told;
@@ -134,33 +135,32 @@ fn idle(report: &Report, summary: &Summary) -> Option<String> {
 }
 
 fn bandwidth(report: &Report, summary: &Summary) -> Option<String> {
-    let read = value(&summary.peak_read_gbs, "GB/s").map(|read| match summary.peak_read_gbs.value {
-        Some(_) => format!("{read} {}", Mix::AllReads),
+    let [reads, fastest] = peaks(report);
+    let read = value(&summary.peak_read_gbs, "GB/s").map(|read| match reads {
+        Some(m) => format!("{read} {}{}", Mix::AllReads, by_part(report, m)),
         None => format!("{} {read}", Mix::AllReads),
     });
     let any = summary.peak_any_mix.filter(|mix| *mix != Mix::AllReads);
-    let any = any.and_then(|mix| Some(format!("{} {mix}", value(&summary.peak_any_gbs, "GB/s")?)));
-    // Of the number that is shown, and of no other.
-    let reads = |m: &&Measurement| {
-        let reads = m.metric == Metric::Bandwidth && m.at.mix == Some(Mix::AllReads) && m.at.memory_dir.is_none();
-        reads && value_of(&m.estimate).is_some_and(|v| summary.peak_read_gbs.value == Some(v))
-    };
-    let shown = |m: &&Measurement| m.experiment == Experiment::Bandwidth && m.is_reliable() && reads(m);
-    let share = report.results.iter().filter(shown).find_map(share_of_limit);
-    let part = report.results.iter().find(reads).and_then(|m| part_of_machine(report, m));
-    joined([read, part, share.map(|share| format!("{} of the limit", percent(share))), any])
+    let part = fastest.map(|m| by_part(report, m)).unwrap_or_default();
+    let any = any.and_then(|mix| Some(format!("{} {mix}{part}", value(&summary.peak_any_gbs, "GB/s")?)));
+    let share = reads.filter(|m| m.experiment == Experiment::Bandwidth && m.is_reliable()).and_then(share_of_limit);
+    joined([read, share.map(|share| format!("{} of the limit", percent(share))), any])
 }
 
-/// `20 of 40 cores, on memory of nodes 1,3`: the part of the machine that a bandwidth is of. `None` if all cores took part.
-fn part_of_machine(report: &Report, m: &Measurement) -> Option<String> {
-    let (topology, cpus) = (&report.machine.topology, m.at.cpus.as_ref()?);
+/// ` by 20 of 40 cores, on memory of nodes 1,3`: which cores, and whose memory, gave a bandwidth; empty if all cores took part.
+pub(super) fn by_part(report: &Report, m: &Measurement) -> String {
+    let topology = &report.machine.topology;
+    let Some(cpus) = m.at.cpus.as_ref() else { return String::new() };
     let cores = |cpus: &IdSet| topology.one_per_core(cpus).len();
     let all = cores(&report.machine.default_cpus());
+    if cores(cpus) >= all {
+        return String::new();
+    }
     let own: IdSet = cpus.iter().filter_map(|cpu| topology.cpu(cpu)).map(|cpu| cpu.node).collect();
     let memory = m.at.load_nodes.clone().or_else(|| m.at.memory_node().map(IdSet::one));
     let elsewhere = memory.filter(|nodes| nodes.intersection(&own).is_empty());
-    let on = elsewhere.map_or_else(String::new, |nodes| format!(", on memory of node{} {nodes}", if nodes.len() > 1 { "s" } else { "" }));
-    (cores(cpus) < all).then(|| format!("{} of {all} cores{on}", cores(cpus)))
+    let on = elsewhere.map_or_else(String::new, |nodes| format!(", on memory of {}", wording::nodes(&nodes)));
+    format!(" by {} of {all} cores{on}", cores(cpus))
 }
 
 /// Of the curve of loads alone, or the first one.

@@ -96,14 +96,14 @@ impl Sheet {
         self.gap_after_table();
         let mut line = String::new();
         let mut indent = first;
-        // Of the line, kept: on a wide page a text of megabytes is one line.
-        let mut columns = 0_usize;
+        // Kept with the line, because on a wide page a text of megabytes is one line.
+        let mut columns = width(first);
         for word in text.split_whitespace() {
             let of_word = width(word);
             if line.is_empty() {
                 line = word.to_owned();
-                columns = of_word;
-            } else if width(indent) + columns + 1 + of_word <= self.width {
+                columns += of_word;
+            } else if columns + 1 + of_word <= self.width {
                 line.push(' ');
                 line.push_str(word);
                 columns += 1 + of_word;
@@ -111,7 +111,7 @@ impl Sheet {
                 self.indented(style, indent, &line);
                 indent = rest;
                 line = word.to_owned();
-                columns = of_word;
+                columns = width(rest) + of_word;
             }
         }
         if !line.is_empty() {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_analysis::conclusions::summary::{summarise, with_unreliable};
+use memgauge_analysis::conclusions::summary::{peaks, summarise, with_unreliable};
 use memgauge_model::experiment::{Experiment, Metric};
 use memgauge_model::plan::Plan;
 use memgauge_model::result::{Health, Measurement, QualityLevel, Report, SummaryValue};
 use memgauge_model::traffic::Mix;
 use memgauge_model::wording::reasons;
 
-use super::headline::{full_random, trust, under_load, value};
+use super::headline::{by_part, full_random, trust, under_load, value};
 use super::page::clean;
 use super::{counters, faults, loops, machine, plan, prefetch, verdict};
 use crate::groups::{Section, corrupted_results};
@@ -71,11 +71,13 @@ fn headline(report: &Report) -> Vec<String> {
     let named = |name: &str, of: &SummaryValue, unit: &str| Some(format!("{name} {}", value(of, unit)?));
     let other_mix = summary.peak_any_mix.filter(|mix| *mix != Mix::AllReads);
     let latency = named("latency", &summary.idle_latency_local_ns, "ns");
+    let [reads, fastest] = peaks(report);
+    let part = |m: Option<&Measurement>| m.map(|m| by_part(report, m)).unwrap_or_default();
     let summed = [
         full_random(report).filter(|_| latency.is_some()).map(|ns| format!("random {ns}")),
         named("remote", &summary.idle_latency_remote_ns, "ns"),
-        named("read", &summary.peak_read_gbs, "GB/s"),
-        other_mix.and_then(|mix| named(mix.name(), &summary.peak_any_gbs, "GB/s")),
+        named("read", &summary.peak_read_gbs, "GB/s").map(|read| read + &part(reads)),
+        other_mix.and_then(|mix| named(mix.name(), &summary.peak_any_gbs, "GB/s")).map(|any| any + &part(fastest)),
         named("HIT", &summary.transfer_hit_ns, "ns"),
         named("HITM", &summary.transfer_hitm_ns, "ns"),
     ];

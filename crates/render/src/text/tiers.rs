@@ -62,12 +62,12 @@ fn evidence_of(kind: &NodeKind) -> String {
     kind.evidence.iter().map(evidence).chain(volatile).collect::<Vec<_>>().join("; ")
 }
 
-/// A way from CPUs to memory over a link between chips.
+/// A way from CPUs to memory that may be behind a link.
 struct Link<'a> {
     /// The node of the CPUs.
     from: u32,
     to: u32,
-    over: &'static str,
+    kind: String,
     latency: Option<&'a Measurement>,
     own_latency: Option<&'a Measurement>,
     reads: Option<&'a Measurement>,
@@ -77,7 +77,7 @@ struct Link<'a> {
 
 impl<'a> Link<'a> {
     /// `None` if nothing was measured over it.
-    fn new(report: &'a Report, from: u32, to: u32, over: &'static str) -> Option<Self> {
+    fn new(report: &'a Report, from: u32, to: u32, kind: &str) -> Option<Self> {
         let find = |to: u32, is_wanted: &dyn Fn(&Measurement) -> bool| {
             let there = |m: &&Measurement| m.at.cpu_node == Some(from) && m.at.memory_node() == Some(to) && m.at.load_nodes.is_none();
             report.results.iter().filter(there).find(|m| is_wanted(m))
@@ -89,7 +89,7 @@ impl<'a> Link<'a> {
         let link = Self {
             from,
             to,
-            over,
+            kind: kind.to_owned(),
             latency: find(to, &chase),
             own_latency: find(from, &chase),
             reads: find(to, &mix(Mix::AllReads)),
@@ -113,8 +113,8 @@ impl<'a> Link<'a> {
     }
 }
 
-/// The links to memory, each by the CPUs that are nearest: between packages, and to the nodes without CPUs. None for a report that does not
-/// compare tiers.
+/// The ways to memory of another package and of each node without CPUs that may be behind a link, from the nearest CPUs. None for a report
+/// that does not compare tiers.
 fn links<'a>(report: &'a Report) -> Vec<Link<'a>> {
     let topology = &report.machine.topology;
     let Some(kinds) = report.plan.as_ref().map(|plan| &plan.tiers).filter(|kinds| !kinds.is_empty()) else { return Vec::new() };
@@ -127,32 +127,28 @@ fn links<'a>(report: &'a Report) -> Vec<Link<'a>> {
     let of_package = |wanted: u32| with_cpus().filter(move |(_, package)| *package == wanted).map(|(node, _)| node);
     let between = pairs.filter_map(|(from, to)| {
         let nodes = of_package(from).flat_map(|from| of_package(to).map(move |to| (from, to)));
-        nearest(nodes.filter_map(|(from, to)| Link::new(report, from, to, "between packages")).collect())
+        nearest(nodes.filter_map(|(from, to)| Link::new(report, from, to, "another package")).collect())
     });
     let beyond = kinds.iter().filter(|kind| topology.node(kind.node).is_some_and(|n| n.cpus.is_empty())).filter_map(|kind| {
-        let over = match kind.kind {
-            MemoryKind::Cxl => "CXL",
-            MemoryKind::Gpu => "the GPU's",
-            MemoryKind::WithoutCpus => "unknown",
-            MemoryKind::Dram | MemoryKind::Hbm | MemoryKind::Persistent => return None,
-        };
-        nearest(with_cpus().filter_map(|(from, _)| Link::new(report, from, kind.node, over)).collect())
+        let is_near = matches!(kind.kind, MemoryKind::Dram | MemoryKind::Hbm | MemoryKind::Persistent);
+        let ways = with_cpus().filter_map(|(from, _)| Link::new(report, from, kind.node, &name(kind)));
+        nearest(ways.filter(|_| !is_near).collect())
     });
     between.chain(beyond).collect()
 }
 
-/// A row for each link between chips that was measured.
+/// A row for each of these ways that was measured.
 pub(super) fn link_table(page: &mut Page, report: &Report) {
     let links = links(report);
     if links.is_empty() {
         return;
     }
     let values = |of: fn(&Link<'_>) -> Option<Value>| links.iter().map(of).collect::<Vec<_>>();
-    page.heading("Links", "from the nearest CPUs; added: to the latency of their own node; share: of its reads");
+    page.heading("Links to memory", "from the nearest CPUs; 'added' and 'share' compare with their own node's memory");
     page.table([
         Column::text("from", links.iter().map(|link| wording::node(Some(link.from)))),
         Column::text("to", links.iter().map(|link| wording::node(Some(link.to)))),
-        Column::text("link", links.iter().map(|link| link.over)),
+        Column::text("memory", links.iter().map(|link| link.kind.clone())),
         Column::numbers("ns", values(|link| link.latency.map(Value::of))),
         Column::numbers("added", links.iter().map(Link::added_ns)),
         Column::numbers("reads GB/s", values(|link| link.reads.map(Value::of))),
@@ -182,6 +178,12 @@ pub(super) fn loads(page: &mut Page, report: &Report) {
     let column = |head: &str, text: fn(&SummaryNumbers) -> &Option<String>| {
         Column::numbers(head, numbers.iter().map(|n| text(n).clone().map(Cell::number)))
     };
+    let at_full_load = |c: &&&CurveSummary| !c.full_load_by_node.is_empty();
+    let in_words = |c: &&CurveSummary| {
+        let chase = c.at.memory_node().map(|id| id.to_string()).unwrap_or_default();
+        format!("{}, chase in {chase}, GB/s by node at full load: {}", wording::node(c.at.cpu_node), by_node(c))
+    };
+    let several_nodes = curves.iter().filter(at_full_load).map(in_words).collect();
     page.heading("Latency of each tier by what is loaded", "ns per dependent load; GB/s of load and chase together");
     page.table([
         Column::text("CPUs of", curves.iter().map(|c| wording::node(c.at.cpu_node))),
@@ -194,7 +196,7 @@ pub(super) fn loads(page: &mut Page, report: &Report) {
         column("peak GB/s", |n| &n.peak_gbs),
         Column::text("GB/s by node at full load", curves.iter().map(|c| by_node(c)))
             .only_if(curves.iter().any(|c| !c.full_load_by_node.is_empty()))
-            .optional(),
+            .or_lines(several_nodes),
     ]);
 }
 

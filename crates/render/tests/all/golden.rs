@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use memgauge_analysis::conclusions::summary::summarise;
 use memgauge_analysis::reference::references;
 use memgauge_model::estimate::{Estimate, NotMeasured};
-use memgauge_model::experiment::{ChaseOrder, Experiment, MemoryPlace};
+use memgauge_model::experiment::{ChaseOrder, Experiment, MemoryPlace, Metric};
 use memgauge_model::integrity::TestPattern;
 use memgauge_model::note::{Code, Note, NoteCode};
 use memgauge_model::result::{
     CauseEvidence, Compared, ComparedWith, Finding, Health, HealthStatus, Incomplete, LikelyCause, Mismatch, Quality, QualityLevel,
     QualityReason, Report,
 };
+use memgauge_model::traffic::Mix;
 use memgauge_render::{Appearance, Document, Format, PlannedRun, mlc_scan};
 
 use crate::goldens::{check, compare};
@@ -448,11 +449,49 @@ fn a_health_check_begins_with_its_verdict() {
             Compared { file: Some("a.json".into()), ..since(ComparedWith::Baseline, None) },
             "NO FAULT FOUND: as fast as in a.json of 12 February",
         ),
+        (
+            Compared { undecided: 3, ..since(ComparedWith::History, Some(7)) },
+            "NO FAULT FOUND: 4 of 7 numbers as fast as in 7 earlier checks since 12 February",
+        ),
+        (
+            Compared { undecided: 1, ..Compared::new(ComparedWith::Siblings) },
+            "NO FAULT FOUND: 4 of 5 numbers alike in similar parts of the machine",
+        ),
         (since(ComparedWith::Fleet, Some(12)), "NO FAULT FOUND: as fast as 12 hosts like it"),
         (since(ComparedWith::Limit, None), "NO FAULT FOUND: at least 98 % of what its memory can transfer"),
     ] {
         assert_eq!(good(compared).trim_end(), sentence);
     }
+    let extent = |numbers, worst, undecided| {
+        let compared = Compared { numbers, undecided, worst: Some(worst), ..since(ComparedWith::History, Some(2)) };
+        let page = text(&Report { health: Some(Health { compared: vec![compared], ..Health::default() }), ..report.clone() }, 200);
+        page.lines().find_map(|line| Some(line.split_once("earlier checks: ")?.1.to_owned())).unwrap()
+    };
+    assert_eq!(extent(2, 0.0, 0), "2 of 2 numbers, none slower");
+    assert_eq!(extent(1, 0.0, 0), "1 of 1 numbers, as fast");
+    assert_eq!(extent(1, 0.012, 0), "1 of 1 numbers, 1.2 % slower");
+    assert_eq!(extent(1, -0.012, 0), "1 of 1 numbers, 1.2 % faster");
+    let undecided = "2 of 3 numbers, at most 1.2 % slower; not compared: 1 undecided (slower by 10 % or more, but within the scatter)";
+    assert_eq!(extent(2, 0.012, 1), undecided);
+}
+
+#[test]
+fn a_headline_says_which_cores_and_whose_memory_gave_a_bandwidth() {
+    let mut report = samples::eight_nodes();
+    report.results.retain(|m| m.metric == Metric::Bandwidth);
+    report.results.truncate(1);
+    let m = &mut report.results[0];
+    let line = |report: &Report| {
+        String::from_utf8(report.render(Format::TEXT, &Appearance { one_line: true, ..Appearance::default() }).unwrap()).unwrap()
+    };
+    (m.at.cpus, m.at.memory, m.at.mix) = (Some("0-3".parse().unwrap()), Some(MemoryPlace::Node(0)), Some(Mix::AllReads));
+    assert!(line(&report).contains(" by 4 of 32 cores ·"), "{}", line(&report));
+    report.results[0].at.memory = Some(MemoryPlace::Node(5));
+    assert!(line(&report).contains(" by 4 of 32 cores, on memory of node 5 ·"), "{}", line(&report));
+    (report.results[0].at.memory, report.results[0].at.load_nodes) = (None, Some("4-5".parse().unwrap()));
+    assert!(line(&report).contains(" by 4 of 32 cores, on memory of nodes 4-5 ·"), "{}", line(&report));
+    report.results[0].at.cpus = Some(report.machine.default_cpus());
+    assert!(!line(&report).contains(" cores"), "{}", line(&report));
 }
 
 #[test]

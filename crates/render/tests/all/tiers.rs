@@ -95,7 +95,7 @@ fn each_link_to_memory_has_a_row() {
     let mut report = samples::tiers();
     let row = |report: &Report| {
         let page = text(report, false);
-        let (_, links) = page.split_once("\nLinks ")?;
+        let (_, links) = page.split_once("\nLinks to memory ")?;
         links
             .lines()
             .find(|line| line.trim_start().starts_with("node 0 "))
@@ -108,7 +108,7 @@ fn each_link_to_memory_has_a_row() {
         report.plan.as_mut().unwrap().tiers = kinds(&report.machine);
         row(&report)
     };
-    assert_eq!(with(NodeDeviceKind::Gpu).as_deref(), Some(&*cxl.replace("CXL", "the GPU's")));
+    assert_eq!(with(NodeDeviceKind::Gpu).as_deref(), Some(&*cxl.replace("CXL", "GPU memory")));
     // DIMMs are beside the others, and not behind a link.
     assert_eq!(with(NodeDeviceKind::Nvdimm), None);
     // A doubtful number makes what is computed of it doubtful.

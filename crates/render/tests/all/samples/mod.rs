@@ -310,6 +310,8 @@ pub fn tiers() -> Report {
         at.load_nodes = Some(set(load_nodes));
     };
     report.curves.iter_mut().enumerate().for_each(|(nth, curve)| place(&mut curve.at, nth));
+    // Of the load on both.
+    report.curves[4].full_load_by_node = [(0, 223.4), (2, 48.5)].into();
     let points = report.results.iter_mut().filter(|m| m.experiment == Experiment::LoadedLatency);
     // Latency and bandwidth of five points each.
     points.enumerate().for_each(|(nth, m)| place(&mut m.at, nth / 10));
