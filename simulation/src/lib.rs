@@ -131,7 +131,8 @@ impl Model {
         let dram_ns = random.between(70.0, 100.0);
         // Cores could take more than their cache's path moves, and all caches of a node more than its memory.
         let core_gbs = in_flight.1 * LINE / (dram_ns + CORE_CYCLES / ghz);
-        let per_domain = last.first().map_or(1, |c| c.cpus.len()) as f64 / topology.cpus.first().map_or(1, |c| c.siblings.len()) as f64;
+        let per_domain = last.first().map_or(topology.cpus.len(), |c| c.cpus.len()) as f64
+            / topology.cpus.first().map_or(1, |c| c.siblings.len()) as f64;
         let nodes_with_cpus = topology.nodes.iter().filter(|n| !n.cpus.is_empty()).count().max(1);
         let domains_of_node = (last.len() / nodes_with_cpus).max(1) as f64;
         let domain_gbs = random.between(0.45, 0.6) * core_gbs * per_domain;

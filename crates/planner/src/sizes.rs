@@ -354,16 +354,14 @@ impl<'a> Sizes<'a> {
         if bytes < needed {
             // Without the bytes that are taken, which differ from cell to cell, and with all nodes that have such a cache: it is said once.
             let has_such = |n: &&Node| n.memory_side_caches.iter().map(|c| c.size).max() == Some(cache);
-            let nodes: IdSet = self.machine.topology.nodes.iter().filter(has_such).map(|n| n.id).collect();
+            let is_asked = |n: &&Node| self.spec.nodes.as_ref().is_none_or(|nodes| nodes.contains(n.id));
+            let all = self.machine.topology.nodes.iter().filter(has_such).filter(is_asked);
+            let nodes = all.map(|n| n.id).chain([node]).collect();
             let enough = Bytes(MEMORY_SIDE_TIMES * cache.0);
-            let message = match nodes.len() {
-                1 => format!(
-                    "a memory-side cache of {cache} is in front of node {nodes}: buffers of less than {enough} partly measure the cache"
-                ),
-                _ => format!(
-                    "memory-side caches of {cache} each are in front of nodes {nodes}: buffers of less than {enough} on a node partly measure the cache"
-                ),
-            };
+            let message = format!(
+                "a memory-side cache of {cache} is in front of {}: buffers of less than {enough} partly measure the cache in this run",
+                wording::nodes(&nodes)
+            );
             let advice = Way::from("free memory or raise the limit").or(words!["give ", Knob::Size, ", to measure the memory behind it"]);
             notes.push(Note::warning(NoteCode::MemorySideCache, message).advise(advice));
         }

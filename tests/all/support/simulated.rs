@@ -34,7 +34,7 @@ pub(crate) fn programs_in(folder: &Path) {
 /// `memgauge` or `mlc` on the simulated machine.
 pub(crate) fn program(name: &str) -> Command {
     let mut command = Command::new(path());
-    command.arg0(name).stdin(Stdio::null()).env_remove("NO_COLOR").env("MEMGAUGE_STATE", "");
+    command.arg0(name).stdin(Stdio::null()).env_remove("NO_COLOR").env_remove("SIMULATED_MACHINE").env("MEMGAUGE_STATE", "");
     command
 }
 
