@@ -223,7 +223,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l access -
 random\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l random-window -d 'With random access: finish a window of this size before the next begins [default: the whole buffer]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l line-stride -d 'Visit one line in every SIZE bytes' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l line -d 'What to do with each line: touch the whole line or part of it, write it back to memory after the store (CLWB, CLFLUSHOPT), or check after each pass that what was read is what was written' -r -f -a "whole\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand bandwidth" -l line -d 'Use of each line: touch all or part of it, write it back to memory after the store (CLWB, CLFLUSHOPT), or check after each pass that the data that was read is the data that was written' -r -f -a "whole\t''
 part\t''
 write-back\t''
 check\t''"
@@ -319,7 +319,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l access -d '
 random\t''"
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l random-window -d 'With random access: finish a window of this size before the next begins [default: the whole buffer]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l line-stride -d 'Visit one line in every SIZE bytes' -r
-complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l line -d 'What to do with each line: touch the whole line or part of it, write it back to memory after the store (CLWB, CLFLUSHOPT), or check after each pass that what was read is what was written' -r -f -a "whole\t''
+complete -c memgauge -n "__fish_memgauge_using_subcommand loaded" -l line -d 'Use of each line: touch all or part of it, write it back to memory after the store (CLWB, CLFLUSHOPT), or check after each pass that the data that was read is the data that was written' -r -f -a "whole\t''
 part\t''
 write-back\t''
 check\t''"
@@ -1266,7 +1266,7 @@ complete -c memgauge -n "__fish_memgauge_using_subcommand render" -s v -l verbos
 complete -c memgauge -n "__fish_memgauge_using_subcommand render" -l no-title -d 'Leave out titles, explanations and the line about the machine, for a document that has its own'
 complete -c memgauge -n "__fish_memgauge_using_subcommand render" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand report" -s o -l output -d 'Write the page to this file, which ends in .html [default: standard output]' -r -F
-complete -c memgauge -n "__fish_memgauge_using_subcommand report" -l title -d 'What the page is called [default: the name of the machine, or those of the results]' -r
+complete -c memgauge -n "__fish_memgauge_using_subcommand report" -l title -d 'Title of the page [default: the name of the machine, or those of the results]' -r
 complete -c memgauge -n "__fish_memgauge_using_subcommand report" -l no-data -d 'Leave the results as JSON out of the page, which makes it smaller'
 complete -c memgauge -n "__fish_memgauge_using_subcommand report" -s h -l help -d 'Print help'
 complete -c memgauge -n "__fish_memgauge_using_subcommand compare" -l runs -d 'Runs per side: measure the machine now this often, or in the two states that the commands behind -- make, separated by ---' -r

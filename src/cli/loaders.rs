@@ -38,8 +38,8 @@ struct Loaders {
     /// Visit one line in every SIZE bytes
     #[arg(long, value_name = "SIZE")]
     line_stride: Option<Bytes>,
-    /// What to do with each line: touch the whole line or part of it, write it back to memory after the store (CLWB, CLFLUSHOPT), or check
-    /// after each pass that what was read is what was written
+    /// Use of each line: touch all or part of it, write it back to memory after the store (CLWB, CLFLUSHOPT), or check after each pass that the
+    /// data that was read is the data that was written
     #[arg(long = "line", value_name = "USE", default_value = "whole", value_parser = one_of(&LINE_USES))]
     line_use: LineUse,
     /// Patterns that --line check also writes and compares, before it reads [default: random words and their complement]

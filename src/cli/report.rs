@@ -31,7 +31,7 @@ pub(crate) struct ReportArgs {
     /// Write the page to this file, which ends in .html [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// What the page is called [default: the name of the machine, or those of the results]
+    /// Title of the page [default: the name of the machine, or those of the results]
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
     /// Leave the results as JSON out of the page, which makes it smaller

@@ -156,7 +156,7 @@ fn emulated(provider: Option<&str>, device: &Path, root: &Path) -> Option<String
     let vendor = tree.text("sys/class/dmi/id/sys_vendor").unwrap_or_default();
     let virtual_machine = ["QEMU", "Bochs"].iter().any(|maker| vendor.contains(maker));
     match provider {
-        Some("e820") => Some("the kernel was told to call DRAM persistent (memmap=, provider e820)".to_owned()),
+        Some("e820") => Some("the kernel's command line declares DRAM to be persistent (memmap=, provider e820)".to_owned()),
         Some(test) if test.starts_with("nfit_test") || test.starts_with("ndtest") => Some(format!("a test module of the kernel ({test})")),
         _ if device.iter().any(|part| part.to_string_lossy().starts_with("virtio")) => Some("a virtual device (virtio-pmem)".to_owned()),
         _ if virtual_machine => Some(format!("an emulated device ({vendor})")),

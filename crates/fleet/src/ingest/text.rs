@@ -77,7 +77,7 @@ pub(super) fn ingest_text(outcome: &IngestOutcome) -> String {
         );
     }
     if outcome.interrupted {
-        text += "\nInterrupted. What was read is committed; the same command goes on from here.\n";
+        text += "\nInterrupted. Everything read so far is committed; the same command goes on from here.\n";
     }
     let (runs, hosts) = (number_of(outcome.fleet_runs, "run", "runs"), number_of(outcome.fleet_hosts, "host", "hosts"));
     let _ = write!(text, "\nThe fleet now holds {runs} of {hosts}.\n");

@@ -250,7 +250,7 @@ fn duplicates(page: &mut Page, all: &[Duplicate]) {
     if all.is_empty() {
         return;
     }
-    page.heading("Names and machine ids", "that do not go together one to one");
+    page.heading("Names and machine ids", "names with several ids, and ids with several names");
     let shown = page.shown(all.len(), BRIEF_ROWS);
     for duplicate in &all[..shown] {
         let text = match duplicate {

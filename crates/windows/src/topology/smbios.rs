@@ -35,7 +35,7 @@ pub(super) fn has_chassis() -> bool {
 /// # Errors
 /// Always: Windows never tells a program a physical address, so there is none to look up.
 pub fn device_map(_root: &Path) -> Result<DeviceMap, String> {
-    Err("Windows does not show programs the physical addresses of their memory, so the memory device cannot be told".to_owned())
+    Err("Windows does not show programs the physical addresses of their memory, so the memory device is not known".to_owned())
 }
 
 /// Which memory is installed, by what `GetSystemFirmwareTable` answered; the answer begins with `RawSMBIOSData`.
