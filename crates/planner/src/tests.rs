@@ -448,12 +448,10 @@ fn buffers_are_eight_times_a_memory_side_cache_where_memory_allows() {
     let cache = MemorySideCache { level: 1, size: Bytes::gib(96), line: None };
     machine.topology.nodes.iter_mut().for_each(|node| node.memory_side_caches.push(cache.clone()));
     let suite = plan(&Spec::new(Task::suite()), &machine, &kernels()).unwrap();
-    assert_eq!(
-        suite.notes.iter().filter(|n| n.code == memgauge_model::note::NoteCode::MemorySideCache).count(),
-        1,
-        "once for all nodes: {:?}",
-        suite.notes
-    );
+    let notes: Vec<_> = suite.notes.iter().filter(|n| n.code == memgauge_model::note::NoteCode::MemorySideCache).collect();
+    assert_eq!(notes.len(), 1, "once for all nodes: {notes:?}");
+    let all: IdSet = machine.topology.nodes.iter().map(|n| n.id).collect();
+    assert!(notes[0].message.to_string().contains(&format!("in front of {}", memgauge_model::wording::nodes(&all))), "{notes:?}");
     let (latency, bandwidth) = (Task::latency(LatencyShape::One), Task::bandwidth(BandwidthShape::One));
     assert_eq!(bytes(Bytes::mib(256), latency.clone()), (2 << 30, false));
     assert_eq!(bytes(Bytes::mib(256), bandwidth.clone()), (2 << 30, false), "both loaders together");

@@ -130,9 +130,10 @@ fn links<'a>(report: &'a Report) -> Vec<Link<'a>> {
         nearest(nodes.filter_map(|(from, to)| Link::new(report, from, to, "another package")).collect())
     });
     let beyond = kinds.iter().filter(|kind| topology.node(kind.node).is_some_and(|n| n.cpus.is_empty())).filter_map(|kind| {
-        let is_near = matches!(kind.kind, MemoryKind::Dram | MemoryKind::Hbm | MemoryKind::Persistent);
-        let ways = with_cpus().filter_map(|(from, _)| Link::new(report, from, kind.node, &name(kind)));
-        nearest(ways.filter(|_| !is_near).collect())
+        if matches!(kind.kind, MemoryKind::Dram | MemoryKind::Hbm | MemoryKind::Persistent) {
+            return None;
+        }
+        nearest(with_cpus().filter_map(|(from, _)| Link::new(report, from, kind.node, &name(kind))).collect())
     });
     between.chain(beyond).collect()
 }
